@@ -50,8 +50,8 @@ void one_writer(benchmark::State &state, const bench::shape &shape)
     uint64_t count = 0;
 
     for (auto _ : state) {
-        /* Nothing in between: a device that is idle for some microseconds may
-         * take longer to answer. */
+        /* Nothing in between: a device that is idle for some microseconds may take longer to
+         * answer. */
         const uint64_t first = count;
         const uint64_t before = store.status().log_bytes;
         uint64_t written = 0;
@@ -69,8 +69,7 @@ void one_writer(benchmark::State &state, const bench::shape &shape)
             written += payloads[i % payloads.size()].size();
         }
         /* What the log adds to each payload. */
-        const uint64_t frame =
-            (store.status().log_bytes - before - written) / (count - first);
+        const uint64_t frame = (store.status().log_bytes - before - written) / (count - first);
 
         for (uint64_t i = first; i < count; i++) {
             double begin = bench::now();
@@ -85,23 +84,19 @@ void one_writer(benchmark::State &state, const bench::shape &shape)
     session.reset();
 
     std::string name = std::string("durable append, 1 thread, ") + shape.name;
-    bench::report_sync_ratios(name + ", p50 to a bare write + sync",
-                              bench::micros(engine.all.median()),
-                              bench::micros(limit.all.median()), ratios,
-                              &shape == &mixed ? bench::wanted::at_most
-                                               : bench::wanted::nothing,
-                              1.05);
-    bench::report_sync_ratios(name + ", p99 to that",
-                              bench::micros(engine.all.quantile(0.99)),
-                              bench::micros(limit.all.quantile(0.99)), slow,
-                              bench::wanted::nothing, 0);
+    bench::report_sync_ratios(
+        name + ", p50 to a bare write + sync", bench::micros(engine.all.median()),
+        bench::micros(limit.all.median()), ratios,
+        &shape == &mixed ? bench::wanted::at_most : bench::wanted::nothing, 1.05);
+    bench::report_sync_ratios(name + ", p99 to that", bench::micros(engine.all.quantile(0.99)),
+                              bench::micros(limit.all.quantile(0.99)), slow, bench::wanted::nothing,
+                              0);
 }
 
 /* --- writers ----------------------------------------------------------- */
 
 /* Batches of `count` entries, each batch written and synced at once. */
-double bare_rate(bench::raw_log &bare, double entry_size, size_t count,
-                 double duration)
+double bare_rate(bench::raw_log &bare, double entry_size, size_t count, double duration)
 {
     auto batch = static_cast<uint64_t>(entry_size * static_cast<double>(count));
     double begin = bench::now();
@@ -125,27 +120,23 @@ struct comparison {
     bench::series calls, flags;
     size_t turns = 0;
 
-    comparison(const bench::folder &place, size_t count,
-               const bench::shape &shape, bool with_peers)
-        : threads(count),
-          name("durable append, " + std::to_string(count) +
-               (count == 1 ? " thread, " : " threads, ") + shape.name),
-          payloads(bench::writer_payloads(shape, count)),
-          by_call(place / "bare", bare_size),
+    comparison(const bench::folder &place, size_t count, const bench::shape &shape, bool with_peers)
+        : threads(count), name("durable append, " + std::to_string(count) +
+                               (count == 1 ? " thread, " : " threads, ") + shape.name),
+          payloads(bench::writer_payloads(shape, count)), by_call(place / "bare", bare_size),
           by_flag(place / "flag", bare_size, bench::synced_by::flag),
-          engine(bench::engine_kind(bench::guarantee::durable), place / "store",
-                 count, payloads)
+          engine(bench::engine_kind(bench::guarantee::durable), place / "store", count, payloads)
     {
         for (const bench::peer_kind &kind : bench::peer_kinds()) {
             if (with_peers && kind.guarantee == bench::guarantee::durable) {
-                peers.push_back(std::make_unique<bench::writer_pool>(
-                    kind, place / kind.name, count, payloads));
+                peers.push_back(
+                    std::make_unique<bench::writer_pool>(kind, place / kind.name, count, payloads));
             }
         }
     }
 
-    /* Each once, but every repetition another begins, and none while the system
-     * still writes what the one before it left. */
+    /* Each once, but every repetition another begins, and none while the system still writes what
+     * the one before it left. */
     double run(const bench::folder &place, double duration)
     {
         std::vector<std::function<void()>> all = {
@@ -181,18 +172,15 @@ struct comparison {
 
 std::string latency_text(const bench::writer_pool &writer_pool)
 {
-    return "p50 " +
-           bench::micros(writer_pool.of(&bench::repetition::p50).median()) +
-           ", p99 " +
-           bench::micros(writer_pool.of(&bench::repetition::p99).median()) +
-           ", max " + bench::millis(writer_pool.latencies().quantile(1));
+    return "p50 " + bench::micros(writer_pool.of(&bench::repetition::p50).median()) + ", p99 " +
+           bench::micros(writer_pool.of(&bench::repetition::p99).median()) + ", max " +
+           bench::millis(writer_pool.latencies().quantile(1));
 }
 
 /* Bytes to storage for a byte of payload. */
 double write_amplification(const bench::writer_pool &writer_pool)
 {
-    return writer_pool.sum(&bench::repetition::sent) /
-           writer_pool.sum(&bench::repetition::bytes);
+    return writer_pool.sum(&bench::repetition::sent) / writer_pool.sum(&bench::repetition::bytes);
 }
 
 /* The targets for a number of threads, entries as generated. */
@@ -224,23 +212,19 @@ void report_bare(const comparison &comparison)
     double target = targets_of(comparison).bare;
     std::string measured = bench::per_second(rates.median());
 
-    bench::report_sync_ratios(
-        comparison.name + ", to bare batches, fdatasync", measured,
-        bench::per_second(comparison.calls.median()),
-        rates.over(comparison.calls), at_least(target), target);
-    bench::report_sync_ratios(
-        comparison.name + ", to bare batches, RWF_DSYNC", measured,
-        bench::per_second(comparison.flags.median()),
-        rates.over(comparison.flags), bench::wanted::nothing, 0);
-    bench::report({comparison.name + ", latency",
-                   latency_text(comparison.engine), "", std::nan(""),
+    bench::report_sync_ratios(comparison.name + ", to bare batches, fdatasync", measured,
+                              bench::per_second(comparison.calls.median()),
+                              rates.over(comparison.calls), at_least(target), target);
+    bench::report_sync_ratios(comparison.name + ", to bare batches, RWF_DSYNC", measured,
+                              bench::per_second(comparison.flags.median()),
+                              rates.over(comparison.flags), bench::wanted::nothing, 0);
+    bench::report({comparison.name + ", latency", latency_text(comparison.engine), "", std::nan(""),
                    bench::wanted::nothing, 0, ""});
     bench::report({comparison.name + ", syncs for an acknowledgement", "", "",
-                   comparison.engine.of(&bench::repetition::syncs).median(),
-                   bench::wanted::nothing, 0, "syncs"});
-    bench::report({comparison.name + ", bytes to storage for a payload byte",
-                   "", "", write_amplification(comparison.engine),
-                   bench::wanted::nothing, 0, "bytes"});
+                   comparison.engine.of(&bench::repetition::syncs).median(), bench::wanted::nothing,
+                   0, "syncs"});
+    bench::report({comparison.name + ", bytes to storage for a payload byte", "", "",
+                   write_amplification(comparison.engine), bench::wanted::nothing, 0, "bytes"});
 }
 
 void report_rate(const comparison &comparison, const bench::writer_pool &peer,
@@ -249,10 +233,9 @@ void report_rate(const comparison &comparison, const bench::writer_pool &peer,
     bench::series rates = comparison.engine.of(&bench::repetition::rate);
     bench::series others = peer.of(&bench::repetition::rate);
 
-    bench::report_sync_ratios(
-        comparison.name + ", to " + what, bench::per_second(rates.median()),
-        peer.kind().name + ": " + bench::per_second(others.median()),
-        rates.over(others), at_least(target), target);
+    bench::report_sync_ratios(comparison.name + ", to " + what, bench::per_second(rates.median()),
+                              peer.kind().name + ": " + bench::per_second(others.median()),
+                              rates.over(others), at_least(target), target);
 }
 
 /* Not the best peer's: that one may be slower, and fairer. */
@@ -271,43 +254,34 @@ void report_lowest(const comparison &comparison)
         }
     }
     bench::series others = lowest->of(&bench::repetition::p99);
-    bench::report_sync_ratios(
-        comparison.name + ", p99 to the lowest of the peers as they are used",
-        bench::micros(own.median()),
-        lowest->kind().name + ": " + bench::micros(others.median()),
-        own.over(others), bench::wanted::nothing, 0);
+    bench::report_sync_ratios(comparison.name + ", p99 to the lowest of the peers as they are used",
+                              bench::micros(own.median()),
+                              lowest->kind().name + ": " + bench::micros(others.median()),
+                              own.over(others), bench::wanted::nothing, 0);
 }
 
 void report_peers(const comparison &comparison)
 {
-    auto used = [](const bench::peer_kind &kind) {
-        return kind.grouping == bench::grouping::own;
-    };
+    auto used = [](const bench::peer_kind &kind) { return kind.grouping == bench::grouping::own; };
     auto grouped = [](const bench::peer_kind &kind) {
         return kind.grouping == bench::grouping::application;
     };
     const bench::writer_pool *best_used = bench::best(comparison.peers, used);
-    const bench::writer_pool *best_grouped =
-        bench::best(comparison.peers, grouped);
+    const bench::writer_pool *best_grouped = bench::best(comparison.peers, grouped);
     bench::series slow = comparison.engine.of(&bench::repetition::p99);
     targets targets = targets_of(comparison);
 
-    report_rate(comparison, *best_used, "the best peer as it is used",
-                targets.used);
+    report_rate(comparison, *best_used, "the best peer as it is used", targets.used);
     if (best_grouped != nullptr) {
-        report_rate(comparison, *best_grouped,
-                    "the best peer grouped by its application",
+        report_rate(comparison, *best_grouped, "the best peer grouped by its application",
                     targets.grouped);
     }
     bench::series others = best_used->of(&bench::repetition::p99);
     bench::report_sync_ratios(
         comparison.name + ", p99 to that of the best peer as it is used",
         bench::micros(slow.median()),
-        best_used->kind().name + ": " + bench::micros(others.median()),
-        slow.over(others),
-        comparison.threads == 64 ? bench::wanted::at_most
-                                 : bench::wanted::nothing,
-        0.4);
+        best_used->kind().name + ": " + bench::micros(others.median()), slow.over(others),
+        comparison.threads == 64 ? bench::wanted::at_most : bench::wanted::nothing, 0.4);
     report_lowest(comparison);
 }
 
@@ -319,14 +293,11 @@ void report_each(const comparison &comparison)
         bench::series others = peer->of(&bench::repetition::rate);
         char bytes[32];
 
-        snprintf(bytes, sizeof(bytes), ", %.1f x its bytes",
-                 write_amplification(*peer));
-        bench::report_sync_ratios(comparison.name + ", to " + peer->kind().name,
-                                  bench::per_second(rates.median()),
-                                  bench::per_second(others.median()) + ", " +
-                                      latency_text(*peer) + bytes,
-                                  rates.over(others), bench::wanted::nothing,
-                                  0);
+        snprintf(bytes, sizeof(bytes), ", %.1f x its bytes", write_amplification(*peer));
+        bench::report_sync_ratios(
+            comparison.name + ", to " + peer->kind().name, bench::per_second(rates.median()),
+            bench::per_second(others.median()) + ", " + latency_text(*peer) + bytes,
+            rates.over(others), bench::wanted::nothing, 0);
     }
 }
 
@@ -344,8 +315,7 @@ void plot(const comparison &comparison)
                     each->of(&bench::repetition::rate).median());
     }
     for (const bench::writer_pool *each : all) {
-        for (double part : {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995,
-                            0.999, 0.9999}) {
+        for (double part : {0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999}) {
             if (comparison.threads == 64) {
                 bench::plot("latency", each->kind().name, part,
                             1e3 * each->latencies().quantile(part));
@@ -354,16 +324,13 @@ void plot(const comparison &comparison)
     }
 }
 
-void many_writers(benchmark::State &state, const bench::shape &shape,
-                  size_t threads)
+void many_writers(benchmark::State &state, const bench::shape &shape, size_t threads)
 {
-    const double duration =
-        threads < 16 ? bench::pick(0.05, 0.2, 1.0) : bench::pick(0.1, 0.2, 1.0);
+    const double duration = threads < 16 ? bench::pick(0.05, 0.2, 1.0) : bench::pick(0.1, 0.2, 1.0);
     const bool with_peers = &shape == &mixed;
     bench::folder place;
 
-    if (!bench::has_room(state, "appends of many threads", place,
-                         disk_size())) {
+    if (!bench::has_room(state, "appends of many threads", place, disk_size())) {
         return;
     }
     comparison comparison(place, threads, shape, with_peers);
@@ -389,16 +356,14 @@ void setup()
         }
         std::string name = shape.name;
 
-        bench::add(
-            "append/1 thread, bare sizes/" + name, bench::pick(5, 9, 15),
-            [&shape](benchmark::State &state) { one_writer(state, shape); });
+        bench::add("append/1 thread, bare sizes/" + name, bench::pick(5, 9, 15),
+                   [&shape](benchmark::State &state) { one_writer(state, shape); });
         for (size_t threads : writer_counts) {
             if (&shape != &mixed && threads < 16) {
                 continue;
             }
             bench::add("append/" + std::to_string(threads) + " threads/" + name,
-                       bench::pick(5, 7, 7),
-                       [&shape, threads](benchmark::State &state) {
+                       bench::pick(5, 7, 7), [&shape, threads](benchmark::State &state) {
                            many_writers(state, shape, threads);
                        });
         }

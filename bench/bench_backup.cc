@@ -1,8 +1,8 @@
 /*
- * bench_backup.cc - what does a backup cost? The first one of a store is held
- * against copying and syncing its segments; a later one, of ten appends, has
- * targets for its time and for the bytes that it writes. A separate process
- * opens the store and backs it up, while another one has it open.
+ * bench_backup.cc - what does a backup cost? The first one of a store is held against copying and
+ * syncing its segments; a later one, of ten appends, has targets for its time and for the bytes
+ * that it writes. A separate process opens the store and backs it up, while another one has it
+ * open.
  */
 #include "agentwal/admin.h"
 #include "bench/fill.h"
@@ -26,9 +26,7 @@ void back_up(const bench::arguments &given)
     double begin = bench::now();
     wal_store *store = bench::open_store(given[0], WAL_OPEN_READ_ONLY);
 
-    bench::check(
-        wal_store_backup(store, given[1].c_str(), nullptr, &result, &error),
-        error);
+    bench::check(wal_store_backup(store, given[1].c_str(), nullptr, &result, &error), error);
     bench::close_store(store);
     bench::answer({bench::now() - begin, static_cast<double>(result.bytes),
                    static_cast<double>(result.segments)});
@@ -72,15 +70,12 @@ void backups(benchmark::State &state)
     uint64_t turn = 0;
 
     if (!bench::has_room(state, "a store of " + size, place,
-                         static_cast<uint64_t>(4 * store_bytes()) +
-                             (1 << 29))) {
+                         static_cast<uint64_t>(4 * store_bytes()) + (1 << 29))) {
         return;
     }
     wal_store *store = bench::open_store(store_path);
     wal_session *session = bench::create_session(store, "s");
-    bench::fill_session(session, 0,
-                        static_cast<uint64_t>(store_bytes() / entry_bytes), 0,
-                        source);
+    bench::fill_session(session, 0, static_cast<uint64_t>(store_bytes() / entry_bytes), 0, source);
     for (auto _ : state) {
         std::string copy = place / "copy";
         std::string other = place / "bare";
@@ -95,8 +90,7 @@ void backups(benchmark::State &state)
         }
         for (int i = 0; i < 5; i++) {
             append_few(session, turn++);
-            std::vector<double> done =
-                bench::run_child("backup", {store_path, copy});
+            std::vector<double> done = bench::run_child("backup", {store_path, copy});
             later.add(done[0]);
             bytes.add(done[1]);
         }
@@ -104,18 +98,16 @@ void backups(benchmark::State &state)
     }
     wal_session_close(session);
     bench::close_store(store);
-    bench::report_ratios(
-        "first backup of " + size + ", to copying its segments, a sync each",
-        bench::millis(first.median()), bench::millis(bare.median()),
-        first.over(bare), bench::wanted::at_most, 1.5);
-    bench::report({"backup of 10 appends to " + size + ", time",
-                   bench::millis(later.median()), "", later.median() * 1e3,
-                   bench::wanted::at_most, 100, "ms", later.quantile(0) * 1e3,
+    bench::report_ratios("first backup of " + size + ", to copying its segments, a sync each",
+                         bench::millis(first.median()), bench::millis(bare.median()),
+                         first.over(bare), bench::wanted::at_most, 1.5);
+    bench::report({"backup of 10 appends to " + size + ", time", bench::millis(later.median()), "",
+                   later.median() * 1e3, bench::wanted::at_most, 100, "ms", later.quantile(0) * 1e3,
                    later.quantile(1) * 1e3});
     bench::report({"backup of 10 appends to " + size + ", bytes written",
-                   bench::mebibytes(bytes.median()), "",
-                   bytes.median() / 1048576, bench::wanted::at_most, 2, "MiB",
-                   bytes.quantile(0) / 1048576, bytes.quantile(1) / 1048576});
+                   bench::mebibytes(bytes.median()), "", bytes.median() / 1048576,
+                   bench::wanted::at_most, 2, "MiB", bytes.quantile(0) / 1048576,
+                   bytes.quantile(1) / 1048576});
 }
 
 void setup()

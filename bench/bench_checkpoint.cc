@@ -1,9 +1,8 @@
 /*
- * bench_checkpoint.cc - what do checkpoints of a work tree cost, and a rewind?
- * 2,000 source files, all named each time: the first checkpoint, 20 more with
- * 20 files edited before each, what they take on disk, and rewinds of 20
- * files; with git and a copy of every file as peers. Everything is measured in
- * turns, on one tree. Edits are 60 ms old when a checkpoint begins.
+ * bench_checkpoint.cc - what do checkpoints of a work tree cost, and a rewind? 2,000 source files,
+ * all named each time: the first checkpoint, 20 more with 20 files edited before each, what they
+ * take on disk, and rewinds of 20 files; with git and a copy of every file as peers. Everything is
+ * measured in turns, on one tree. Edits are 60 ms old when a checkpoint begins.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -35,8 +34,7 @@ wal_error fresh_error()
 
 unsigned thread_count()
 {
-    return std::max(1u,
-                    std::min(std::thread::hardware_concurrency(), threads_max));
+    return std::max(1u, std::min(std::thread::hardware_concurrency(), threads_max));
 }
 
 /* The engine, on a separate store. */
@@ -65,9 +63,9 @@ class subject
 
         options.struct_size = sizeof(options);
         options.id = bench::slice(id);
-        bench::check(wal_checkpoint_create(session, paths.data(), paths.size(),
-                                           &options, nullptr, &error),
-                     error);
+        bench::check(
+            wal_checkpoint_create(session, paths.data(), paths.size(), &options, nullptr, &error),
+            error);
     }
 
     /* Files that were changed. */
@@ -77,8 +75,7 @@ class subject
         wal_rewind_result result = {};
 
         result.struct_size = sizeof(result);
-        bench::check(wal_rewind(session, bench::slice(id), nullptr, &result,
-                                nullptr, &error),
+        bench::check(wal_rewind(session, bench::slice(id), nullptr, &result, nullptr, &error),
                      error);
         bench::require(result.can_rewind == 1, result.error);
         return result.files_changed;
@@ -153,18 +150,17 @@ std::string facts()
            std::to_string(shared->tree.directories().size()) + " directories";
 }
 
-void report_ratio(const std::string &question, const bench::series &own,
-                  const bench::series &other, double target)
+void report_ratio(const std::string &question, const bench::series &own, const bench::series &other,
+                  double target)
 {
-    bench::report_sync_ratios(
-        question, bench::millis(own.median()), bench::millis(other.median()),
-        own.over(other),
-        target > 0 ? bench::wanted::at_most : bench::wanted::nothing, target);
+    bench::report_sync_ratios(question, bench::millis(own.median()), bench::millis(other.median()),
+                              own.over(other),
+                              target > 0 ? bench::wanted::at_most : bench::wanted::nothing, target);
 }
 
 /* Neither git nor the copies are synced. */
-void report_peers(const std::string &name, const bench::series &own,
-                  const bench::series &git, const bench::series &copies)
+void report_peers(const std::string &name, const bench::series &own, const bench::series &git,
+                  const bench::series &copies)
 {
     if (git.count() > 0) {
         report_ratio(name + ", to git add and commit, not synced", own, git, 0);
@@ -184,9 +180,7 @@ void two_syncs(const std::string &path, uint64_t size)
     for (int i = 0; i < 2; i++) {
         size_t part = i == 0 ? bytes.size() : 512;
 
-        bench::require(file >= 0 &&
-                           write(file, bytes.data(), part) ==
-                               static_cast<ssize_t>(part) &&
+        bench::require(file >= 0 && write(file, bytes.data(), part) == static_cast<ssize_t>(part) &&
                            fdatasync(file) == 0,
                        "a bare write failed");
     }
@@ -216,8 +210,7 @@ void first(benchmark::State &state)
         double own = timed([] { shared->engine->checkpoint("0"); });
         bench::sync_file_system(shared->place.path());
         double loop = timed([&] {
-            packed = bench::digest_files(shared->tree, shared->tree.files(),
-                                         thread_count(), true);
+            packed = bench::digest_files(shared->tree, shared->tree.files(), thread_count(), true);
         });
         double small = timed([] { two_syncs(shared->fresh("bare"), 512); });
         double large = timed([&] { two_syncs(shared->fresh("bare"), packed); });
@@ -231,10 +224,8 @@ void first(benchmark::State &state)
         state.SetIterationTime(own);
     }
     std::string name = "first checkpoint, " + facts();
-    report_ratio(name + ", to read, hash, LZ4, write, two syncs", times.own,
-                 times.bare, 1.4);
-    report_ratio(name + ", to that without writing", times.own, times.strict,
-                 0);
+    report_ratio(name + ", to read, hash, LZ4, write, two syncs", times.own, times.bare, 1.4);
+    report_ratio(name + ", to that without writing", times.own, times.strict, 0);
     if (with_peers) {
         report_peers(name, times.own, git, copies);
     } else {
@@ -273,8 +264,7 @@ double bare_next(const std::vector<std::string> &edited, bool each)
             return;
         }
         for (const std::string &name : edited) {
-            int file =
-                open((tree.path() + "/" + name).c_str(), O_RDONLY | O_CLOEXEC);
+            int file = open((tree.path() + "/" + name).c_str(), O_RDONLY | O_CLOEXEC);
 
             bench::require(file >= 0 && fsync(file) == 0, "cannot sync");
             close(file);
@@ -293,9 +283,7 @@ void next(benchmark::State &state)
         std::string id = std::to_string(++shared->repetition);
         double own = 0, bare = 0;
 
-        auto ask = [&] {
-            own = timed([&] { shared->engine->checkpoint(id); });
-        };
+        auto ask = [&] { own = timed([&] { shared->engine->checkpoint(id); }); };
         auto limit = [&] { bare = bare_next(edited, true); };
         shared->repetition % 2 == 0 ? ask() : limit();
         shared->repetition % 2 == 0 ? limit() : ask();
@@ -306,53 +294,44 @@ void next(benchmark::State &state)
         copies.add(timed([] { shared->copies->checkpoint(); }));
         state.SetIterationTime(own);
     }
-    std::string name = "checkpoint, " + std::to_string(edited_count) +
-                       " changed of " + std::to_string(file_count);
-    report_ratio(name + ", to stat, read, hash, sync each", times.own,
-                 times.bare, 2);
-    report_ratio(name + ", to stat, read, hash and two syncs of a file",
-                 times.own, times.strict, 0);
+    std::string name =
+        "checkpoint, " + std::to_string(edited_count) + " changed of " + std::to_string(file_count);
+    report_ratio(name + ", to stat, read, hash, sync each", times.own, times.bare, 2);
+    report_ratio(name + ", to stat, read, hash and two syncs of a file", times.own, times.strict,
+                 0);
     report_peers(name, times.own, git, copies);
 
     double pack = static_cast<double>(shared->engine->status().pack_bytes);
-    std::string held =
-        "pack, " + std::to_string(shared->repetition + 1) + " checkpoints";
+    std::string held = "pack, " + std::to_string(shared->repetition + 1) + " checkpoints";
     uint64_t own_files = bench::count_files(shared->place / "store/pack");
-    auto against = [&](const std::string &what, uint64_t disk, uint64_t files,
-                       double target) {
-        bench::report({held + " (" + std::to_string(own_files) +
-                           " files), to " + what + " (" +
+    auto against = [&](const std::string &what, uint64_t disk, uint64_t files, double target) {
+        bench::report({held + " (" + std::to_string(own_files) + " files), to " + what + " (" +
                            std::to_string(files) + ")",
-                       bench::mebibytes(pack),
-                       bench::mebibytes(static_cast<double>(disk)),
-                       pack / static_cast<double>(disk), bench::wanted::at_most,
-                       target, "x"});
+                       bench::mebibytes(pack), bench::mebibytes(static_cast<double>(disk)),
+                       pack / static_cast<double>(disk), bench::wanted::at_most, target, "x"});
     };
     if (shared->git != nullptr) {
-        against("git's loose objects", shared->git->disk_bytes(),
-                shared->git->file_count(), 0.8);
+        against("git's loose objects", shared->git->disk_bytes(), shared->git->file_count(), 0.8);
     }
-    against("copies", shared->copies->disk_bytes(),
-            shared->copies->file_count(), 0.05);
+    against("copies", shared->copies->disk_bytes(), shared->copies->file_count(), 0.05);
     shared->copies.reset();
     bench::remove_all(shared->place / "copies");
 }
 
 /* --- rewind -------------------------------------------------------------- */
 
-/* As a rewind has to: each in a new file, under the name of the old one. Or
- * over what is there, which creates and frees no file. The files are in the
- * directories of the tree, for the cost of a new one depends on the place. */
-void write_files(const std::vector<std::string> &names,
-                 const std::vector<std::string> &contents, bool over)
+/* As a rewind has to: each in a new file, under the name of the old one. Or over what is there,
+ * which creates and frees no file. The files are in the directories of the tree, for the cost of a
+ * new one depends on the place. */
+void write_files(const std::vector<std::string> &names, const std::vector<std::string> &contents,
+                 bool over)
 {
     for (size_t i = 0; i < names.size(); i++) {
         std::string path = shared->tree.path() + "/" + names[i] + ".bare";
         std::string made = over ? path : path + ".new";
 
         bench::write_file(made, contents[i]);
-        bench::require(over || rename(made.c_str(), path.c_str()) == 0,
-                       "cannot rename " + made);
+        bench::require(over || rename(made.c_str(), path.c_str()) == 0, "cannot rename " + made);
     }
     int root = open(shared->place.path().c_str(), O_RDONLY | O_CLOEXEC);
     bench::require(root >= 0 && syncfs(root) == 0, "cannot sync");
@@ -378,8 +357,7 @@ void rewind(benchmark::State &state)
     for (auto _ : state) {
         bench::sync_file_system(shared->place.path());
         double own = timed([&] {
-            bench::require(shared->engine->rewind(back ? before : after) ==
-                               edited_count,
+            bench::require(shared->engine->rewind(back ? before : after) == edited_count,
                            "other files were changed");
         });
         bench::sync_file_system(shared->place.path());
@@ -390,12 +368,10 @@ void rewind(benchmark::State &state)
         state.SetIterationTime(own);
         back = !back;
     }
-    std::string name = "rewind of " + std::to_string(edited_count) +
-                       " files of " + std::to_string(file_count);
-    report_ratio(name + ", to writing new ones, renames and a syncfs",
-                 times.own, times.bare, 2);
-    report_ratio(name + ", to writing over them and a syncfs", times.own,
-                 times.strict, 2);
+    std::string name =
+        "rewind of " + std::to_string(edited_count) + " files of " + std::to_string(file_count);
+    report_ratio(name + ", to writing new ones, renames and a syncfs", times.own, times.bare, 2);
+    report_ratio(name + ", to writing over them and a syncfs", times.own, times.strict, 2);
     shared.reset();
 }
 

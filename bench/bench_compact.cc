@@ -1,9 +1,8 @@
 /*
- * bench_compact.cc - what does a compaction give back, and what does it cost?
- * Transcripts are imported and compacted: the size of the store is held against
- * theirs, with bare LZ4 and gzip next to it; the time against a bare loop that
- * reads, verifies, compresses, writes and syncs the same; the latency of
- * durable appends by four threads while another process compacts against that
+ * bench_compact.cc - what does a compaction give back, and what does it cost? Transcripts are
+ * imported and compacted: the size of the store is held against theirs, with bare LZ4 and gzip next
+ * to it; the time against a bare loop that reads, verifies, compresses, writes and syncs the same;
+ * the latency of durable appends by four threads while another process compacts against that
  * without; reading what was compacted against decompressing it.
  */
 #include <lz4.h>
@@ -49,18 +48,15 @@ uint64_t source_size()
 void import(const std::string &store, const std::string &source)
 {
     std::string tool =
-        (fs::read_symlink("/proc/self/exe").parent_path() / "../bin/agentwal")
-            .string();
+        (fs::read_symlink("/proc/self/exe").parent_path() / "../bin/agentwal").string();
     std::string command = "'" + tool + "' --store '" + store +
-                          "' import --no-progress --all-files '" + source +
-                          "' > /dev/null 2>&1";
+                          "' import --no-progress --all-files '" + source + "' > /dev/null 2>&1";
 
     bench::close_store(bench::open_store(store));
     int code = system(command.c_str());
 
     /* 1: a line of a file is damaged. */
-    bench::require(WIFEXITED(code) && WEXITSTATUS(code) <= 1,
-                   "the import failed");
+    bench::require(WIFEXITED(code) && WEXITSTATUS(code) <= 1, "the import failed");
 }
 
 /* Made transcripts of that many bytes. */
@@ -79,8 +75,7 @@ void make_files(const std::string &folder, uint64_t bytes)
         bench::require(file != nullptr, "cannot write " + path);
         while (written < std::min(file_size, bytes - done)) {
             size_t size = transcript_row(&made, row.data());
-            bench::require(fwrite(row.data(), 1, size, file) == size,
-                           "no space");
+            bench::require(fwrite(row.data(), 1, size, file) == size, "no space");
             written += size;
         }
         bench::require(fclose(file) == 0, "no space");
@@ -92,12 +87,10 @@ double bytes_below(const std::string &folder, bool on_disk)
 {
     double bytes = 0;
 
-    for (const fs::directory_entry &entry :
-         fs::recursive_directory_iterator(folder)) {
+    for (const fs::directory_entry &entry : fs::recursive_directory_iterator(folder)) {
         struct stat facts;
 
-        if (entry.is_regular_file() &&
-            stat(entry.path().c_str(), &facts) == 0) {
+        if (entry.is_regular_file() && stat(entry.path().c_str(), &facts) == 0) {
             bytes += on_disk ? 512.0 * static_cast<double>(facts.st_blocks)
                              : static_cast<double>(facts.st_size);
         }
@@ -125,8 +118,8 @@ void copy_store(const std::string &from, const std::string &to)
 
 /* --- children ----------------------------------------------------------- */
 
-/* PATH RATE: compacts, at that rate or for 0 at the default one. Seconds, bytes
- * of log before, and the most anonymous memory. */
+/* PATH RATE: compacts, at that rate or for 0 at the default one. Seconds, bytes of log before, and
+ * the most anonymous memory. */
 void gc(const bench::arguments &given)
 {
     wal_store *store = bench::open_store(given[0], 0);
@@ -149,8 +142,7 @@ void gc(const bench::arguments &given)
     double gone = bench::now() - begin;
     is_done = true;
     watcher.join();
-    bench::require(result.rewritten > 0 && result.refused == 0,
-                   "nothing was compacted");
+    bench::require(result.rewritten > 0 && result.refused == 0, "nothing was compacted");
     bench::answer({gone, log, peak});
     bench::close_store(store);
 }
@@ -160,8 +152,7 @@ void bare_loop(const bench::arguments &given)
 {
     wal_store *store = bench::open_store(given[0], WAL_OPEN_READ_ONLY);
     uint64_t left = bench::store_status(store).log_bytes;
-    std::vector<char> out(
-        static_cast<size_t>(LZ4_compressBound(static_cast<int>(block_size))));
+    std::vector<char> out(static_cast<size_t>(LZ4_compressBound(static_cast<int>(block_size))));
 
     bench::close_store(store);
     double begin = bench::now();
@@ -179,9 +170,8 @@ void bare_loop(const bench::arguments &given)
             benchmark::DoNotOptimize(bench::own_crc(from + at, part));
             got = LZ4_compress_HC(from + at, out.data(), static_cast<int>(part),
                                   static_cast<int>(out.size()), level);
-            bench::require(got > 0 &&
-                               fwrite(out.data(), 1, static_cast<size_t>(got),
-                                      to) == static_cast<size_t>(got),
+            bench::require(got > 0 && fwrite(out.data(), 1, static_cast<size_t>(got), to) ==
+                                          static_cast<size_t>(got),
                            "cannot write");
         }
         left -= size;
@@ -191,8 +181,8 @@ void bare_loop(const bench::arguments &given)
     bench::answer({bench::now() - begin});
 }
 
-/* PATH SECONDS: four threads append durably, for that long, or for 0 while
- * another process compacts. Quantiles and the seconds. */
+/* PATH SECONDS: four threads append durably, for that long, or for 0 while another process
+ * compacts. Quantiles and the seconds. */
 void append_meanwhile(const bench::arguments &given)
 {
     wal_store *store = bench::open_store(given[0], 0);
@@ -204,8 +194,7 @@ void append_meanwhile(const bench::arguments &given)
 
     for (size_t i = 0; i < writers; i++) {
         threads.emplace_back([&, i] {
-            wal_session *session =
-                bench::create_session(store, bench::number_id("w", i), "/work");
+            wal_session *session = bench::create_session(store, bench::number_id("w", i), "/work");
             bench::source source(i + 1);
             uint64_t count = 0;
 
@@ -231,8 +220,8 @@ void append_meanwhile(const bench::arguments &given)
             all.add(time);
         }
     }
-    bench::answer({all.quantile(0.99), all.quantile(0.5),
-                   static_cast<double>(all.count()), bench::now() - begin});
+    bench::answer({all.quantile(0.99), all.quantile(0.5), static_cast<double>(all.count()),
+                   bench::now() - begin});
     bench::close_store(store);
 }
 
@@ -262,9 +251,9 @@ double decompress(const block_list &blocks)
     double begin = bench::now();
 
     for (const std::vector<char> &block : blocks) {
-        benchmark::DoNotOptimize(LZ4_decompress_safe(
-            block.data(), out.data(), static_cast<int>(block.size()),
-            static_cast<int>(out.size())));
+        benchmark::DoNotOptimize(LZ4_decompress_safe(block.data(), out.data(),
+                                                     static_cast<int>(block.size()),
+                                                     static_cast<int>(out.size())));
     }
     return bench::now() - begin;
 }
@@ -277,9 +266,7 @@ wal_session *open_longest(wal_store *store)
     std::string id;
     uint64_t most = 0;
 
-    bench::require(wal_session_cursor_open(store, nullptr, &list, nullptr) ==
-                       WAL_OK,
-                   "no list");
+    bench::require(wal_session_cursor_open(store, nullptr, &list, nullptr) == WAL_OK, "no list");
     while (wal_session_cursor_next(list, &info, nullptr) == WAL_OK) {
         if (info.entries > most) {
             most = info.entries;
@@ -291,14 +278,12 @@ wal_session *open_longest(wal_store *store)
 }
 
 /* Reads the branch to its end; its payloads and ids where they are wanted. */
-double replay(wal_session *session, std::string *payloads,
-              std::vector<std::string> *ids)
+double replay(wal_session *session, std::string *payloads, std::vector<std::string> *ids)
 {
     wal_entry_cursor *cursor = nullptr;
     wal_entry entry = WAL_INIT(wal_entry);
 
-    bench::require(wal_entry_cursor_open(session, nullptr, &cursor, nullptr) ==
-                       WAL_OK,
+    bench::require(wal_entry_cursor_open(session, nullptr, &cursor, nullptr) == WAL_OK,
                    "no iterator");
     double begin = bench::now();
     while (wal_entry_cursor_next(cursor, &entry, nullptr) == WAL_OK) {
@@ -312,8 +297,8 @@ double replay(wal_session *session, std::string *payloads,
     return gone;
 }
 
-/* PATH: reads a compacted store. Payload bytes per second of a replay and of
- * bare decompression, and the median of reading by id. */
+/* PATH: reads a compacted store. Payload bytes per second of a replay and of bare decompression,
+ * and the median of reading by id. */
 void read_back(const bench::arguments &given)
 {
     wal_store *store = bench::open_store(given[0], WAL_OPEN_READ_ONLY);
@@ -334,22 +319,19 @@ void read_back(const bench::arguments &given)
         gone = std::min(gone, replay(session, nullptr, nullptr));
         bare = std::min(bare, decompress(blocks));
     }
-    bench::require(wal_entry_cursor_open(session, nullptr, &cursor, nullptr) ==
-                       WAL_OK,
+    bench::require(wal_entry_cursor_open(session, nullptr, &cursor, nullptr) == WAL_OK,
                    "no iterator");
     for (uint64_t i = 0; i < lookups; i++) {
         const std::string &id = ids[transcript_draw(&random, ids.size())];
         double begin = bench::now();
 
-        bench::require(wal_entry_cursor_get(cursor, bench::slice(id), &entry,
-                                            nullptr) == WAL_OK,
+        bench::require(wal_entry_cursor_get(cursor, bench::slice(id), &entry, nullptr) == WAL_OK,
                        "an entry is missing");
         by_id.add(bench::now() - begin);
     }
     wal_entry_cursor_close(cursor);
     bench::answer({static_cast<double>(payloads.size()) / gone,
-                   static_cast<double>(payloads.size()) / bare,
-                   by_id.median()});
+                   static_cast<double>(payloads.size()) / bare, by_id.median()});
     wal_session_close(session);
     bench::close_store(store);
 }
@@ -359,8 +341,7 @@ void read_back(const bench::arguments &given)
 /* Bytes of files, compressed one by one: LZ4 HC in blocks, and gzip. */
 void compress_files(const std::string &folder, double *lz4, double *gzip)
 {
-    for (const fs::directory_entry &entry :
-         fs::recursive_directory_iterator(folder)) {
+    for (const fs::directory_entry &entry : fs::recursive_directory_iterator(folder)) {
         if (!entry.is_regular_file() || entry.file_size() == 0) {
             continue;
         }
@@ -372,19 +353,18 @@ void compress_files(const std::string &folder, double *lz4, double *gzip)
             int part = static_cast<int>(std::min(bare_block, text.size() - at));
             std::vector<char> to(static_cast<size_t>(LZ4_compressBound(part)));
 
-            *lz4 += LZ4_compress_HC(text.data() + at, to.data(), part,
-                                    static_cast<int>(to.size()), level);
+            *lz4 += LZ4_compress_HC(text.data() + at, to.data(), part, static_cast<int>(to.size()),
+                                    level);
         }
         bench::require(compress2(reinterpret_cast<Bytef *>(out.data()), &size,
-                                 reinterpret_cast<const Bytef *>(text.data()),
-                                 text.size(), 6) == Z_OK,
+                                 reinterpret_cast<const Bytef *>(text.data()), text.size(),
+                                 6) == Z_OK,
                        "gzip failed");
         *gzip += static_cast<double>(size);
     }
 }
 
-void report_size(const std::string &name, const std::string &source,
-                 bench::wanted wanted_before)
+void report_size(const std::string &name, const std::string &source, bench::wanted wanted_before)
 {
     bench::folder place;
     std::string path = place / "store";
@@ -397,20 +377,16 @@ void report_size(const std::string &name, const std::string &source,
     double after = bytes_in_use(path);
     double on_disk = bytes_below(path, true);
     compress_files(source, &lz4, &gzip);
-    bench::report({name + ", store in use after gc, to the source",
-                   bench::mebibytes(after), against, after / bytes,
-                   bench::wanted::at_most, 0.45, "x"});
-    bench::report({name + ", store on disk after gc, to the source",
-                   bench::mebibytes(on_disk), against, on_disk / bytes,
+    bench::report({name + ", store in use after gc, to the source", bench::mebibytes(after),
+                   against, after / bytes, bench::wanted::at_most, 0.45, "x"});
+    bench::report({name + ", store on disk after gc, to the source", bench::mebibytes(on_disk),
+                   against, on_disk / bytes, bench::wanted::nothing, 0, "x"});
+    bench::report({name + ", store on disk before gc, to the source", bench::mebibytes(before),
+                   against, before / bytes, wanted_before, 1.1, "x"});
+    bench::report({name + ", bare LZ4 HC in 64 KiB, to the source", bench::mebibytes(lz4), against,
+                   lz4 / bytes, bench::wanted::nothing, 0, "x"});
+    bench::report({name + ", gzip, to the source", bench::mebibytes(gzip), against, gzip / bytes,
                    bench::wanted::nothing, 0, "x"});
-    bench::report({name + ", store on disk before gc, to the source",
-                   bench::mebibytes(before), against, before / bytes,
-                   wanted_before, 1.1, "x"});
-    bench::report({name + ", bare LZ4 HC in 64 KiB, to the source",
-                   bench::mebibytes(lz4), against, lz4 / bytes,
-                   bench::wanted::nothing, 0, "x"});
-    bench::report({name + ", gzip, to the source", bench::mebibytes(gzip),
-                   against, gzip / bytes, bench::wanted::nothing, 0, "x"});
 }
 
 void sizes(benchmark::State &state)
@@ -422,14 +398,12 @@ void sizes(benchmark::State &state)
         double begin = bench::now();
 
         make_files(place / "made", source_size());
-        report_size("compact, made sessions", place / "made",
-                    bench::wanted::at_most);
+        report_size("compact, made sessions", place / "made", bench::wanted::at_most);
         if (fixtures != nullptr && fixtures[0] != '\0') {
             /* Some MB: a preallocated segment weighs more. */
             report_size("compact, fixtures", fixtures, bench::wanted::nothing);
         } else {
-            bench::report_skipped("compact, fixtures",
-                                  "AGENTWAL_FIXTURES is not set");
+            bench::report_skipped("compact, fixtures", "AGENTWAL_FIXTURES is not set");
         }
         state.SetIterationTime(bench::now() - begin);
     }
@@ -444,12 +418,10 @@ void speed(benchmark::State &state)
     import(place / "full", place / "made");
     for (auto _ : state) {
         copy_store(place / "full", place / "store");
-        double bare =
-            bench::run_child("bare_loop", {place / "store", place / "out"})[0];
-        std::vector<double> results = bench::run_child(
-            "gc", {place / "store", std::to_string(UINT64_MAX)});
-        std::vector<double> read =
-            bench::run_child("read_back", {place / "store"});
+        double bare = bench::run_child("bare_loop", {place / "store", place / "out"})[0];
+        std::vector<double> results =
+            bench::run_child("gc", {place / "store", std::to_string(UINT64_MAX)});
+        std::vector<double> read = bench::run_child("read_back", {place / "store"});
 
         rates.add(results[1] / results[0]);
         bares.add(results[1] / bare);
@@ -459,21 +431,18 @@ void speed(benchmark::State &state)
         by_id.add(read[2]);
         state.SetIterationTime(results[0]);
     }
-    bench::report_ratios(
-        "compact, no limit, to a loop that reads, verifies, LZ4, writes, syncs",
-        bench::megabytes_per_second(rates.median()),
-        bench::megabytes_per_second(bares.median()), rates.over(bares),
-        bench::wanted::at_least, 0.6);
+    bench::report_ratios("compact, no limit, to a loop that reads, verifies, LZ4, writes, syncs",
+                         bench::megabytes_per_second(rates.median()),
+                         bench::megabytes_per_second(bares.median()), rates.over(bares),
+                         bench::wanted::at_least, 0.6);
     bench::report_ratios("replay, compacted, payloads, to LZ4 decompression",
                          bench::gigabytes_per_second(replays.median()),
                          bench::gigabytes_per_second(bare_replays.median()),
-                         replays.over(bare_replays), bench::wanted::at_least,
-                         0.7);
-    bench::report({"read by id, compacted, warm", bench::micros(by_id.median()),
-                   "", by_id.median() * 1e6, bench::wanted::at_most, 15, "us"});
-    bench::report(
-        {"compact, anonymous memory", bench::mebibytes(memory.median()), "",
-         memory.median() / (1 << 20), bench::wanted::at_most, 96, "MiB"});
+                         replays.over(bare_replays), bench::wanted::at_least, 0.7);
+    bench::report({"read by id, compacted, warm", bench::micros(by_id.median()), "",
+                   by_id.median() * 1e6, bench::wanted::at_most, 15, "us"});
+    bench::report({"compact, anonymous memory", bench::mebibytes(memory.median()), "",
+                   memory.median() / (1 << 20), bench::wanted::at_most, 96, "MiB"});
 }
 
 void latency(benchmark::State &state)
@@ -489,17 +458,15 @@ void latency(benchmark::State &state)
             bench::run_child("append_meanwhile", {place / "store", "0"});
         copy_store(place / "full", place / "store");
         std::vector<double> alone =
-            bench::run_child("append_meanwhile",
-                             {place / "store", std::to_string(meanwhile[3])});
+            bench::run_child("append_meanwhile", {place / "store", std::to_string(meanwhile[3])});
 
         with.add(meanwhile[0]);
         without.add(alone[0]);
         state.SetIterationTime(meanwhile[3]);
     }
-    bench::report_sync_ratios(
-        "durable appends, 4 threads, p99 while another process compacts",
-        bench::micros(with.median()), bench::micros(without.median()),
-        with.over(without), bench::wanted::at_most, 1.5);
+    bench::report_sync_ratios("durable appends, 4 threads, p99 while another process compacts",
+                              bench::micros(with.median()), bench::micros(without.median()),
+                              with.over(without), bench::wanted::at_most, 1.5);
 }
 
 /* Writes and deletes ten times what stays, and compacts after each tenth. */
@@ -522,10 +489,8 @@ void churn(benchmark::State &state)
             std::string id = bench::number_id("gone", round);
             wal_session *session = bench::create_session(store, id, "/work");
 
-            bench::fill_session(session, 0, source_size() / 10 / 2048, 2048,
-                                source);
-            bench::require(wal_session_delete(session, nullptr) == WAL_OK,
-                           "cannot delete");
+            bench::fill_session(session, 0, source_size() / 10 / 2048, 2048, source);
+            bench::require(wal_session_delete(session, nullptr) == WAL_OK, "cannot delete");
             wal_session_close(session);
             bench::close_store(store);
             bench::run_child("gc", {path, std::to_string(UINT64_MAX)});
@@ -548,21 +513,20 @@ void memory(benchmark::State &state)
     wal_store *store = bench::open_store(path);
 
     for (uint64_t i = 0; i < sessions; i++) {
-        wal_session *session = bench::create_session(
-            store, bench::number_id("session", i), "/work");
+        wal_session *session =
+            bench::create_session(store, bench::number_id("session", i), "/work");
 
         bench::fill_session(session, 0, 20, 60, source);
         wal_session_close(session);
     }
     bench::close_store(store);
     for (auto _ : state) {
-        std::vector<double> results =
-            bench::run_child("gc", {path, std::to_string(UINT64_MAX)});
+        std::vector<double> results = bench::run_child("gc", {path, std::to_string(UINT64_MAX)});
 
-        bench::report({"compact " + std::to_string(sessions) +
-                           " sessions of 20 entries, anonymous memory",
-                       bench::mebibytes(results[2]), "", results[2] / (1 << 20),
-                       bench::wanted::at_most, 96, "MiB"});
+        bench::report(
+            {"compact " + std::to_string(sessions) + " sessions of 20 entries, anonymous memory",
+             bench::mebibytes(results[2]), "", results[2] / (1 << 20), bench::wanted::at_most, 96,
+             "MiB"});
         state.SetIterationTime(results[0]);
     }
 }

@@ -1,11 +1,10 @@
 /*
- * bench_convert.cc - what does it cost to take a transcript into a store, and
- * to give it back? agentwal as a separate process on one processor, with the
- * file in the page cache: import, import of a file that is known, of one that
- * grew by ten lines, export of the source, and as its client has it, then with
- * ten lines more. Next to each the bare limit: the same bytes copied with one
- * sync, or read twice and compared. Then the most anonymous memory that it
- * takes, also of one line of 100 MB.
+ * bench_convert.cc - what does it cost to take a transcript into a store, and to give it back?
+ * agentwal as a separate process on one processor, with the file in the page cache: import, import
+ * of a file that is known, of one that grew by ten lines, export of the source, and as its client
+ * has it, then with ten lines more. Next to each the bare limit: the same bytes copied with one
+ * sync, or read twice and compared. Then the most anonymous memory that it takes, also of one line
+ * of 100 MB.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -37,15 +36,13 @@ uint64_t transcript_size()
 
 std::string agentwal()
 {
-    return (std::filesystem::read_symlink("/proc/self/exe").parent_path() /
-            "../bin/agentwal")
+    return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../bin/agentwal")
         .string();
 }
 
 double seconds(const timeval &time)
 {
-    return static_cast<double>(time.tv_sec) +
-           static_cast<double>(time.tv_usec) * 1e-6;
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
 }
 
 /* --- processes ---------------------------------------------------------- */
@@ -119,8 +116,7 @@ run measure(const std::vector<std::string> &words, bool is_watched = false)
         result.peak = std::max(result.peak, anonymous(pid));
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    bench::require(is_watched || wait4(pid, &status, 0, &usage) == pid,
-                   "wait4 failed");
+    bench::require(is_watched || wait4(pid, &status, 0, &usage) == pid, "wait4 failed");
     bench::require(WIFEXITED(status) && WEXITSTATUS(status) == 0,
                    words[0] + " " + words[3] + " failed");
     result.time = bench::now() - begin;
@@ -128,27 +124,24 @@ run measure(const std::vector<std::string> &words, bool is_watched = false)
     return result;
 }
 
-run import(const std::string &store, const std::string &file,
-           bool is_watched = false)
+run import(const std::string &store, const std::string &file, bool is_watched = false)
 {
-    return measure({agentwal(), "--store", store, "import", "--no-progress",
-                    "--all-files", file},
+    return measure({agentwal(), "--store", store, "import", "--no-progress", "--all-files", file},
                    is_watched);
 }
 
-run export_as(const char *dialect, const std::string &store,
-              const std::string &out, bool is_watched = false)
+run export_as(const char *dialect, const std::string &store, const std::string &out,
+              bool is_watched = false)
 {
-    return measure({agentwal(), "--store", store, "export", "--no-progress",
-                    "--dialect", dialect, out},
-                   is_watched);
+    return measure(
+        {agentwal(), "--store", store, "export", "--no-progress", "--dialect", dialect, out},
+        is_watched);
 }
 
 /* --- files -------------------------------------------------------------- */
 
 /* Appends rows of a transcript until it has that number of bytes or rows. */
-void add_rows(const std::string &path, transcript *made, uint64_t bytes,
-              uint64_t rows)
+void add_rows(const std::string &path, transcript *made, uint64_t bytes, uint64_t rows)
 {
     std::vector<char> row(TRANSCRIPT_ROW_MAX);
     FILE *file = fopen(path.c_str(), "a");
@@ -177,8 +170,7 @@ void make_line(const std::string &path)
     fputs(head.c_str(), file);
     for (size_t size = 0; size < line_size; size += 8) {
         fprintf(file, "%07llu ",
-                static_cast<unsigned long long>(
-                    transcript_draw(&random, 10000000)));
+                static_cast<unsigned long long>(transcript_draw(&random, 10000000)));
     }
     fputs("\"}}\n", file);
     bench::require(fclose(file) == 0, "no space");
@@ -198,9 +190,7 @@ void copy(const bench::arguments &given)
     pin_to_cpu();
     bench::require(in >= 0 && out >= 0, "cannot copy");
     while ((got = read(in, bytes.data(), bytes.size())) > 0) {
-        bench::require(write(out, bytes.data(), static_cast<size_t>(got)) ==
-                           got,
-                       "cannot write");
+        bench::require(write(out, bytes.data(), static_cast<size_t>(got)) == got, "cannot write");
     }
     bench::require(fdatasync(out) == 0, "cannot sync");
     bench::answer({bench::now() - begin});
@@ -218,10 +208,9 @@ void compare(const bench::arguments &given)
     pin_to_cpu();
     bench::require(file >= 0, "cannot read");
     while ((got = pread(file, one.data(), piece, at)) > 0) {
-        bench::require(
-            pread(file, other.data(), piece, at) == got &&
-                memcmp(one.data(), other.data(), static_cast<size_t>(got)) == 0,
-            "a file changed");
+        bench::require(pread(file, other.data(), piece, at) == got &&
+                           memcmp(one.data(), other.data(), static_cast<size_t>(got)) == 0,
+                       "a file changed");
         at += got;
     }
     bench::answer({bench::now() - begin});
@@ -252,27 +241,25 @@ void report_row(const question &question, uint64_t bytes)
     char ratio[32];
 
     snprintf(ratio, sizeof(ratio), " (%.1f x)", time / bare);
-    bench::report({std::string("convert, ") + question.name,
-                   bench::millis(time) + " (processor " +
-                       bench::millis(question.used.median()) + ")",
-                   bench::millis(bare) + ratio,
-                   question.is_time ? time * 1e3 : megabytes / time,
-                   question.is_time      ? bench::wanted::at_most
-                   : question.target > 0 ? bench::wanted::at_least
-                                         : bench::wanted::nothing,
-                   question.target, question.is_time ? "ms" : "MB/s"});
+    bench::report(
+        {std::string("convert, ") + question.name,
+         bench::millis(time) + " (processor " + bench::millis(question.used.median()) + ")",
+         bench::millis(bare) + ratio, question.is_time ? time * 1e3 : megabytes / time,
+         question.is_time      ? bench::wanted::at_most
+         : question.target > 0 ? bench::wanted::at_least
+                               : bench::wanted::nothing,
+         question.target, question.is_time ? "ms" : "MB/s"});
 }
 
 void report_memory(const std::string &name, double peak)
 {
-    bench::report({"convert, " + name + ", anonymous memory",
-                   bench::mebibytes(peak), "", peak / 1048576,
-                   bench::wanted::at_most, 64, "MiB"});
+    bench::report({"convert, " + name + ", anonymous memory", bench::mebibytes(peak), "",
+                   peak / 1048576, bench::wanted::at_most, 64, "MiB"});
 }
 
 /* One repetition in a separate folder. */
-void repetition(const bench::folder &place, const std::string &file,
-                transcript made, std::vector<question> &questions)
+void repetition(const bench::folder &place, const std::string &file, transcript made,
+                std::vector<question> &questions)
 {
     std::string store = place / "store", out = place / "out";
     std::string copied = place / "copied", grown = place / "grown.jsonl";
@@ -296,8 +283,7 @@ void repetition(const bench::folder &place, const std::string &file,
     bare = bench::run_child("copy", {file, copied})[0];
     questions[3].add(export_as("source", store, out), bare);
     questions[4].add(export_as("source", store, out), read);
-    bench::require(std::filesystem::file_size(out + "/grown.jsonl") > bytes,
-                   "not all came out");
+    bench::require(std::filesystem::file_size(out + "/grown.jsonl") > bytes, "not all came out");
     bench::remove_all(out);
     bench::sync_file_system(place.path());
     questions[5].add(export_as("claude", store, out), bare);
@@ -339,8 +325,7 @@ void convert(benchmark::State &state)
 }
 
 /* Imports and exports, and reports its peak of memory. */
-void watch(const bench::folder &place, const std::string &name,
-           const std::string &file)
+void watch(const bench::folder &place, const std::string &name, const std::string &file)
 {
     std::string store = place / "store", out = place / "out";
 
@@ -349,8 +334,7 @@ void watch(const bench::folder &place, const std::string &name,
     bench::close_store(bench::open_store(store));
     report_memory("import of " + name, import(store, file, true).peak);
     report_memory("import again of " + name, import(store, file, true).peak);
-    report_memory("export of " + name,
-                  export_as("source", store, out, true).peak);
+    report_memory("export of " + name, export_as("source", store, out, true).peak);
 }
 
 void memory(benchmark::State &state)
@@ -368,8 +352,7 @@ void memory(benchmark::State &state)
     for (auto _ : state) {
         double begin = bench::now();
 
-        watch(place, bench::mebibytes(static_cast<double>(transcript_size())),
-              file);
+        watch(place, bench::mebibytes(static_cast<double>(transcript_size())), file);
         watch(place, "a line of 100 MB", line);
         state.SetIterationTime(bench::now() - begin);
     }
@@ -385,6 +368,5 @@ void setup()
 
 int main(int argc, char **argv)
 {
-    return bench::run(argc, argv, setup,
-                      {{"copy", copy}, {"compare", compare}});
+    return bench::run(argc, argv, setup, {{"copy", copy}, {"compare", compare}});
 }

@@ -26,9 +26,7 @@ wal_session *fork_once(wal_session *session)
 {
     wal_session *fork = nullptr;
 
-    bench::require(wal_session_fork(session, {}, nullptr, &fork, nullptr) ==
-                       WAL_OK,
-                   "cannot fork");
+    bench::require(wal_session_fork(session, {}, nullptr, &fork, nullptr) == WAL_OK, "cannot fork");
     return fork;
 }
 
@@ -44,8 +42,7 @@ double read_last(wal_session *session)
     options.last = last;
     entry.struct_size = sizeof(entry);
     double begin = bench::now();
-    bench::require(wal_entry_cursor_open(session, &options, &cursor, nullptr) ==
-                       WAL_OK,
+    bench::require(wal_entry_cursor_open(session, &options, &cursor, nullptr) == WAL_OK,
                    "cannot open an iterator");
     while (wal_entry_cursor_next(cursor, &entry, nullptr) == WAL_OK) {
         found++;
@@ -112,8 +109,7 @@ struct chain {
             append.add(bench::now() - begin);
             begin = bench::now();
             for (int j = 0; j < block; j++) {
-                bench::require(wal_entry_get(session, bench::slice(id), &entry,
-                                             nullptr) == WAL_OK,
+                bench::require(wal_entry_get(session, bench::slice(id), &entry, nullptr) == WAL_OK,
                                "an entry is missing");
             }
             by_id.add((bench::now() - begin) / block);
@@ -122,13 +118,12 @@ struct chain {
     }
 };
 
-void report_depth(const std::string &what, const std::string &depth,
-                  const bench::series &deep, const bench::series &flat)
+void report_depth(const std::string &what, const std::string &depth, const bench::series &deep,
+                  const bench::series &flat)
 {
-    bench::report({"chain of " + depth + " forks to one, " + what,
-                   bench::micros(deep.median()), bench::micros(flat.median()),
-                   deep.median() / flat.median(), bench::wanted::at_most, 1.5,
-                   "x"});
+    bench::report({"chain of " + depth + " forks to one, " + what, bench::micros(deep.median()),
+                   bench::micros(flat.median()), deep.median() / flat.median(),
+                   bench::wanted::at_most, 1.5, "x"});
 }
 
 void chains(benchmark::State &state)
@@ -186,11 +181,9 @@ void long_session(benchmark::State &state)
         times.add(bench::run_child("read_cold", {path})[0]);
         state.SetIterationTime(times.median());
     }
-    bench::report(
-        {"last 50 of " + std::to_string(count) + " entries, fresh process",
-         bench::micros(times.median()), "", times.median() * 1e3,
-         bench::wanted::at_most, 2, "ms", times.quantile(0) * 1e3,
-         times.quantile(1) * 1e3});
+    bench::report({"last 50 of " + std::to_string(count) + " entries, fresh process",
+                   bench::micros(times.median()), "", times.median() * 1e3, bench::wanted::at_most,
+                   2, "ms", times.quantile(0) * 1e3, times.quantile(1) * 1e3});
 }
 
 void setup()

@@ -1,8 +1,7 @@
 /*
- * bench_follow.cc - how soon does a reader in another process see an entry
- * that was acknowledged as durable, and what does it cost to wait? The reader
- * sleeps in wal_store_wait on an idle store; the writer appends now and then.
- * The limit is a byte through a pipe between two processes that sleep.
+ * bench_follow.cc - how soon does a reader in another process see an entry that was acknowledged as
+ * durable, and what does it cost to wait? The reader sleeps in wal_store_wait on an idle store; the
+ * writer appends now and then. The limit is a byte through a pipe between two processes that sleep.
  */
 #include <sys/wait.h>
 #include <unistd.h>
@@ -30,9 +29,7 @@ void watch(const bench::arguments &given)
 
     error.struct_size = sizeof(error);
     while (seen.size() < count) {
-        bench::check(
-            wal_store_wait(store, &sequence, WAL_DURABLE, 60000, &error),
-            error);
+        bench::check(wal_store_wait(store, &sequence, WAL_DURABLE, 60000, &error), error);
         /* Where the reader was late, several entries came at once. */
         for (double at = bench::now(); last < sequence; last++) {
             seen.push_back(at);
@@ -52,8 +49,7 @@ void idle(const bench::arguments &given)
 
     std::this_thread::sleep_for(settling);
     used = bench::used_seconds();
-    bench::require(wal_store_wait(store, &sequence, WAL_DURABLE, time,
-                                  nullptr) == WAL_EBUSY,
+    bench::require(wal_store_wait(store, &sequence, WAL_DURABLE, time, nullptr) == WAL_EBUSY,
                    "nothing comes");
     bench::answer({bench::used_seconds() - used});
     bench::close_store(store);
@@ -106,9 +102,7 @@ bench::series measure_entries(const std::string &path, size_t count)
     std::vector<double> seen, appended;
     bench::series times;
 
-    std::thread watcher([&] {
-        seen = bench::run_child("watch", {path, std::to_string(count)});
-    });
+    std::thread watcher([&] { seen = bench::run_child("watch", {path, std::to_string(count)}); });
     std::this_thread::sleep_for(settling);
     for (size_t i = 0; i < count; i++) {
         std::string id = bench::number_id("e", i), payload = "{}";
@@ -127,14 +121,12 @@ bench::series measure_entries(const std::string &path, size_t count)
     return times;
 }
 
-void report(const std::string &part, const bench::series &times,
-            const bench::series &pipes, bench::wanted sense)
+void report(const std::string &part, const bench::series &times, const bench::series &pipes,
+            bench::wanted sense)
 {
-    bench::report({"durable entry seen by another process, " + part,
-                   bench::micros(times.median()),
-                   bench::micros(pipes.median()) + " (a byte in a pipe)",
-                   times.median() * 1e3, sense, 1, "ms",
-                   times.quantile(0) * 1e3, times.quantile(1) * 1e3});
+    bench::report({"durable entry seen by another process, " + part, bench::micros(times.median()),
+                   bench::micros(pipes.median()) + " (a byte in a pipe)", times.median() * 1e3,
+                   sense, 1, "ms", times.quantile(0) * 1e3, times.quantile(1) * 1e3});
 }
 
 void follow(benchmark::State &state)
@@ -168,9 +160,7 @@ void wait(benchmark::State &state)
 
     bench::close_store(bench::open_store(path));
     for (double &each : used) {
-        children.emplace_back([&] {
-            each = bench::run_child("idle", {path, "2"})[0];
-        });
+        children.emplace_back([&] { each = bench::run_child("idle", {path, "2"})[0]; });
     }
     for (std::thread &child : children) {
         child.join();
@@ -181,9 +171,8 @@ void wait(benchmark::State &state)
         state.SetIterationTime(used[repetition]);
         repetition++;
     }
-    bench::report({"processor time of 2 s of waiting",
-                   bench::micros(times.median()), "", times.median() * 1e3,
-                   bench::wanted::at_most, 5, "ms", times.quantile(0) * 1e3,
+    bench::report({"processor time of 2 s of waiting", bench::micros(times.median()), "",
+                   times.median() * 1e3, bench::wanted::at_most, 5, "ms", times.quantile(0) * 1e3,
                    times.quantile(1) * 1e3});
 }
 

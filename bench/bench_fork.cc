@@ -1,10 +1,9 @@
 /*
- * bench_fork.cc - does a fork cost the same whatever the session's length?
- * Forks of a session of a million entries and of one of ten in turns: the time
- * and the bytes of log of each. A durable fork of 10,000 entries is held
- * against a bare write and sync, and against a copy of a session's file. Then
- * the time to load a session up to an entry in its middle: the last entries
- * before it, and all of them.
+ * bench_fork.cc - does a fork cost the same whatever the session's length? Forks of a session of a
+ * million entries and of one of ten in turns: the time and the bytes of log of each. A durable fork
+ * of 10,000 entries is held against a bare write and sync, and against a copy of a session's file.
+ * Then the time to load a session up to an entry in its middle: the last entries before it, and all
+ * of them.
  */
 #include <algorithm>
 #include <cmath>
@@ -31,12 +30,10 @@ struct forks {
         wal_slice head = {};
         double begin = bench::now();
 
-        bench::require(
-            wal_session_fork(session, head, nullptr, &copy, nullptr) == WAL_OK,
-            "cannot fork");
+        bench::require(wal_session_fork(session, head, nullptr, &copy, nullptr) == WAL_OK,
+                       "cannot fork");
         times.add(bench::now() - begin);
-        bytes.add(
-            static_cast<double>(bench::store_status(store).log_bytes - before));
+        bytes.add(static_cast<double>(bench::store_status(store).log_bytes - before));
         wal_session_close(copy);
     }
 };
@@ -65,18 +62,15 @@ void fork_sessions(benchmark::State &state)
     wal_session_close(small.session);
     bench::close_store(store);
 
-    std::string name = "fork of " + std::to_string(many) +
-                       " entries to one of " + std::to_string(few);
+    std::string name =
+        "fork of " + std::to_string(many) + " entries to one of " + std::to_string(few);
     bench::report({name + ", time", bench::micros(large.times.median()),
-                   bench::micros(small.times.median()),
-                   large.times.median() / small.times.median(),
+                   bench::micros(small.times.median()), large.times.median() / small.times.median(),
                    bench::wanted::at_most, 1.25, "x"});
-    bench::report(
-        {name + ", bytes of log",
-         std::to_string(static_cast<int>(large.bytes.median())) + " B",
-         std::to_string(static_cast<int>(small.bytes.median())) + " B",
-         large.bytes.median() / small.bytes.median(), bench::wanted::at_most,
-         1.1, "x"});
+    bench::report({name + ", bytes of log",
+                   std::to_string(static_cast<int>(large.bytes.median())) + " B",
+                   std::to_string(static_cast<int>(small.bytes.median())) + " B",
+                   large.bytes.median() / small.bytes.median(), bench::wanted::at_most, 1.1, "x"});
 }
 
 /* --- a fork and one write ----------------------------------------------- */
@@ -84,8 +78,7 @@ void fork_sessions(benchmark::State &state)
 /* A session in a separate file, with the same number of entries. */
 std::string make_file(const std::string &path, uint64_t count)
 {
-    std::unique_ptr<bench::peer> store =
-        bench::find_kind("jsonl-open-written").open(path);
+    std::unique_ptr<bench::peer> store = bench::find_kind("jsonl-open-written").open(path);
     std::unique_ptr<bench::peer_session> session = store->create("s");
     bench::source source(5);
 
@@ -140,20 +133,18 @@ void fork_durably(benchmark::State &state)
     }
     wal_session_close(whole.session);
     bench::close_store(store);
-    bench::report_sync_ratios(
-        "durable fork of 10000 entries, to a bare write + sync",
-        bench::micros(times.median()), bench::micros(bares.median()),
-        times.over(bares), bench::wanted::at_most, 1.3);
-    bench::report_sync_ratios(
-        "durable fork of 10000 entries, to copying and syncing their file",
-        bench::micros(times.median()), bench::micros(copies.median()),
-        times.over(copies), bench::wanted::nothing, 0);
+    bench::report_sync_ratios("durable fork of 10000 entries, to a bare write + sync",
+                              bench::micros(times.median()), bench::micros(bares.median()),
+                              times.over(bares), bench::wanted::at_most, 1.3);
+    bench::report_sync_ratios("durable fork of 10000 entries, to copying and syncing their file",
+                              bench::micros(times.median()), bench::micros(copies.median()),
+                              times.over(copies), bench::wanted::nothing, 0);
 }
 
 /* --- loading up to an entry --------------------------------------------- */
 
-/* Opens the session's branch up to an entry in its middle and reads `count` of
- * the last entries before it; seconds. */
+/* Opens the session's branch up to an entry in its middle and reads `count` of the last entries
+ * before it; seconds. */
 double load_up_to(wal_session *session, uint64_t count, uint64_t wanted)
 {
     std::string id = bench::number_id("e", count / 2);
@@ -167,15 +158,13 @@ double load_up_to(wal_session *session, uint64_t count, uint64_t wanted)
     options.skip = count / 2 + 1 - wanted;
     entry.struct_size = sizeof(entry);
     double begin = bench::now();
-    bench::require(wal_entry_cursor_open(session, &options, &cursor, nullptr) ==
-                       WAL_OK,
+    bench::require(wal_entry_cursor_open(session, &options, &cursor, nullptr) == WAL_OK,
                    "cannot open an iterator");
     while (wal_entry_cursor_next(cursor, &entry, nullptr) == WAL_OK) {
         found++;
     }
     double gone = bench::now() - begin;
-    bench::require(found == wanted && bench::text(entry.id) == id,
-                   "other entries were loaded");
+    bench::require(found == wanted && bench::text(entry.id) == id, "other entries were loaded");
     wal_entry_cursor_close(cursor);
     return gone;
 }
@@ -198,12 +187,12 @@ double read_up_to(const std::string &path, uint64_t count)
     const char *end = at + file.size();
 
     while (!there && at < end) {
-        const char *stop = static_cast<const char *>(
-            memchr(at, '\n', static_cast<size_t>(end - at)));
+        const char *stop =
+            static_cast<const char *>(memchr(at, '\n', static_cast<size_t>(end - at)));
 
         bench::require(stop != nullptr, "a line is cut short");
-        there = memmem(at, std::min(id_room, static_cast<size_t>(stop - at)),
-                       id.data(), id.size()) != nullptr;
+        there = memmem(at, std::min(id_room, static_cast<size_t>(stop - at)), id.data(),
+                       id.size()) != nullptr;
         found++;
         at = stop + 1;
     }
@@ -232,11 +221,10 @@ void load_whole(benchmark::State &state)
     }
     wal_session_close(session);
     bench::close_store(store);
-    bench::report_ratios(
-        "all entries up to one in the middle of " + std::to_string(count) +
-            ", to finding the lines of a JSONL file",
-        bench::millis(times.median()), bench::millis(files.median()),
-        times.over(files), bench::wanted::nothing, 0);
+    bench::report_ratios("all entries up to one in the middle of " + std::to_string(count) +
+                             ", to finding the lines of a JSONL file",
+                         bench::millis(times.median()), bench::millis(files.median()),
+                         times.over(files), bench::wanted::nothing, 0);
 }
 
 void load(benchmark::State &state)
@@ -262,11 +250,10 @@ void load(benchmark::State &state)
     wal_session_close(longer);
     wal_session_close(shorter);
     bench::close_store(store);
-    bench::report_ratios(
-        "50 entries up to one in the middle of " + std::to_string(many) +
-            ", to the same of " + std::to_string(other),
-        bench::micros(times.median()), bench::micros(bares.median()),
-        times.over(bares), bench::wanted::nothing, 0);
+    bench::report_ratios("50 entries up to one in the middle of " + std::to_string(many) +
+                             ", to the same of " + std::to_string(other),
+                         bench::micros(times.median()), bench::micros(bares.median()),
+                         times.over(bares), bench::wanted::nothing, 0);
 }
 
 void setup()

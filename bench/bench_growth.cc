@@ -1,8 +1,7 @@
 /*
- * bench_growth.cc - what does a process keep of sessions that it made: of those
- * that were deleted, and of those that live? Memory of the process that made
- * them, the size of the catalogue, the time to list and to close. Then four
- * documents by prefix among many.
+ * bench_growth.cc - what does a process keep of sessions that it made: of those that were deleted,
+ * and of those that live? Memory of the process that made them, the size of the catalogue, the time
+ * to list and to close. Then four documents by prefix among many.
  */
 #include <sys/stat.h>
 
@@ -22,8 +21,7 @@ double list(wal_store *store, uint64_t count)
 
     info.struct_size = sizeof(info);
     double begin = bench::now();
-    bench::require(wal_session_cursor_open(store, nullptr, &list, nullptr) ==
-                       WAL_OK,
+    bench::require(wal_session_cursor_open(store, nullptr, &list, nullptr) == WAL_OK,
                    "cannot list");
     while (wal_session_cursor_next(list, &info, nullptr) == WAL_OK) {
         found++;
@@ -37,21 +35,18 @@ double list(wal_store *store, uint64_t count)
 void make_session(wal_store *store, uint64_t number, bool removed)
 {
     const std::string id = bench::number_id("e", 0), payload = "{}";
-    wal_session *session =
-        bench::create_session(store, bench::number_id("s", number));
+    wal_session *session = bench::create_session(store, bench::number_id("s", number));
 
     if (removed) {
         wal_entry entry = bench::entry(id, payload);
 
         bench::append(session, &entry, 1);
-        bench::require(wal_session_delete(session, nullptr) == WAL_OK,
-                       "cannot delete");
+        bench::require(wal_session_delete(session, nullptr) == WAL_OK, "cannot delete");
     }
     wal_session_close(session);
 }
 
-/* PATH COUNT REMOVED: memory, seconds to list, seconds to close, size of the
- * catalogue in MiB. */
+/* PATH COUNT REMOVED: memory, seconds to list, seconds to close, size of the catalogue in MiB. */
 void make_and_measure(const bench::arguments &given)
 {
     uint64_t count = std::stoull(given[1]);
@@ -70,8 +65,7 @@ void make_and_measure(const bench::arguments &given)
     if (stat((given[0] + "/index/catalogue").c_str(), &facts) != 0) {
         facts.st_size = 0; /* too little for a catalogue */
     }
-    bench::answer({memory, listing, closing,
-                   static_cast<double>(facts.st_size) / 1048576});
+    bench::answer({memory, listing, closing, static_cast<double>(facts.st_size) / 1048576});
 }
 
 /* PATH COUNT: seconds to list, in a process that only reads. */
@@ -93,24 +87,21 @@ void deleted_sessions(benchmark::State &state)
     for (auto _ : state) {
         double begin = bench::now();
 
-        found = bench::run_child(
-            "make_and_measure",
-            {place / "store", std::to_string(count), "removed"});
+        found = bench::run_child("make_and_measure",
+                                 {place / "store", std::to_string(count), "removed"});
         state.SetIterationTime(bench::now() - begin);
     }
-    bench::report({name + ": anonymous memory", "", "", found[0],
-                   bench::wanted::at_most, 24, "MiB"});
-    bench::report({name + ": catalogue", "", "", found[3],
-                   bench::wanted::at_most, 1, "MiB"});
-    bench::report({name + ": list of none", bench::micros(found[1]), "",
-                   found[1] * 1e3, bench::wanted::at_most, 1, "ms"});
+    bench::report(
+        {name + ": anonymous memory", "", "", found[0], bench::wanted::at_most, 24, "MiB"});
+    bench::report({name + ": catalogue", "", "", found[3], bench::wanted::at_most, 1, "MiB"});
+    bench::report({name + ": list of none", bench::micros(found[1]), "", found[1] * 1e3,
+                   bench::wanted::at_most, 1, "ms"});
 }
 
 /* The store of a number of sessions: what making it found. */
 std::vector<double> make_store(const std::string &path, uint64_t count)
 {
-    return bench::run_child("make_and_measure",
-                            {path, std::to_string(count), "live"});
+    return bench::run_child("make_and_measure", {path, std::to_string(count), "live"});
 }
 
 void live_sessions(benchmark::State &state)
@@ -121,8 +112,7 @@ void live_sessions(benchmark::State &state)
     bench::folder place;
     bench::series many, few;
 
-    if (!bench::has_room(state, number + " sessions", place,
-                         count * 2000 + (1 << 29))) {
+    if (!bench::has_room(state, number + " sessions", place, count * 2000 + (1 << 29))) {
         return;
     }
     std::vector<double> found = make_store(place / "many", count);
@@ -132,16 +122,14 @@ void live_sessions(benchmark::State &state)
         few.add(bench::run_child("list_closed", {place / "few", tenth})[0]);
         state.SetIterationTime(many.median());
     }
-    bench::report({number + " sessions made: anonymous memory", "", "",
-                   found[0], bench::wanted::at_most, 96, "MiB"});
-    bench::report({number + " sessions made: close", bench::millis(found[2]),
-                   "", found[2], bench::wanted::at_most, 1, "s"});
+    bench::report({number + " sessions made: anonymous memory", "", "", found[0],
+                   bench::wanted::at_most, 96, "MiB"});
+    bench::report({number + " sessions made: close", bench::millis(found[2]), "", found[2],
+                   bench::wanted::at_most, 1, "s"});
     bench::report_ratios("list all of " + number + ", to all of " + tenth,
-                         bench::millis(many.median()),
-                         bench::millis(few.median()), many.over(few),
-                         bench::asked() == bench::run_length::complete
-                             ? bench::wanted::at_most
-                             : bench::wanted::nothing,
+                         bench::millis(many.median()), bench::millis(few.median()), many.over(few),
+                         bench::asked() == bench::run_length::complete ? bench::wanted::at_most
+                                                                       : bench::wanted::nothing,
                          12);
 }
 
@@ -157,16 +145,14 @@ void put_documents(wal_store *store, wal_session *session, uint64_t count)
     const std::string value = "{\"a\":1}";
 
     for (uint64_t i = 0; i < count; i++) {
-        std::string key =
-            document_prefix(i / in_prefix) + std::to_string(i % in_prefix);
+        std::string key = document_prefix(i / in_prefix) + std::to_string(i % in_prefix);
         wal_doc document = {};
 
         document.struct_size = sizeof(document);
         document.key = bench::slice(key);
         document.value = bench::slice(value);
-        bench::require(
-            wal_doc_put(store, session, &document, nullptr, nullptr) == WAL_OK,
-            "cannot put a document");
+        bench::require(wal_doc_put(store, session, &document, nullptr, nullptr) == WAL_OK,
+                       "cannot put a document");
     }
 }
 
@@ -183,8 +169,7 @@ double find(wal_store *store, wal_session *session, uint64_t number)
     options.prefix = bench::slice(prefix);
     document.struct_size = sizeof(document);
     double begin = bench::now();
-    bench::require(wal_doc_cursor_open(store, session, &options, &cursor,
-                                       nullptr) == WAL_OK,
+    bench::require(wal_doc_cursor_open(store, session, &options, &cursor, nullptr) == WAL_OK,
                    "cannot list documents");
     while (wal_doc_cursor_next(cursor, &document, nullptr) == WAL_OK) {
         found++;
@@ -213,9 +198,8 @@ void documents(benchmark::State &state)
     wal_session_close(session);
     bench::close_store(store);
     bench::report({"4 documents by prefix among " + std::to_string(count),
-                   bench::micros(times.median()), "", times.median() * 1e6,
-                   bench::wanted::at_most, 50, "µs", times.quantile(0) * 1e6,
-                   times.quantile(1) * 1e6});
+                   bench::micros(times.median()), "", times.median() * 1e6, bench::wanted::at_most,
+                   50, "µs", times.quantile(0) * 1e6, times.quantile(1) * 1e6});
 }
 
 void setup()
@@ -229,7 +213,6 @@ void setup()
 
 int main(int argc, char **argv)
 {
-    return bench::run(
-        argc, argv, setup,
-        {{"make_and_measure", make_and_measure}, {"list_closed", list_closed}});
+    return bench::run(argc, argv, setup,
+                      {{"make_and_measure", make_and_measure}, {"list_closed", list_closed}});
 }

@@ -1,13 +1,11 @@
 /*
- * bench_idle.cc - what does one agent cost the machine that appends one small
- * durable entry a second? Bytes that reach the device, wake-ups of all threads
- * and processor time, next to a process that writes and syncs as many bytes to
- * a file of zeros at the same pace.
+ * bench_idle.cc - what does one agent cost the machine that appends one small durable entry a
+ * second? Bytes that reach the device, wake-ups of all threads and processor time, next to a
+ * process that writes and syncs as many bytes to a file of zeros at the same pace.
  *
- * An hour has 3,600 equal seconds and, in about 2 MB of log, two segments that
- * are zeroed ahead. The short runs measure some seconds, and add a zero for
- * each byte of log. --long runs the hour: what was charged to the process needs
- * no addition then, but the second of the device does.
+ * An hour has 3,600 equal seconds and, in about 2 MB of log, two segments that are zeroed ahead.
+ * The short runs measure some seconds, and add a zero for each byte of log. --long runs the hour:
+ * what was charged to the process needs no addition then, but the second of the device does.
  */
 #include <dirent.h>
 #include <sys/stat.h>
@@ -55,8 +53,8 @@ double wakeups()
     bench::require(folder != nullptr, "cannot read " + tasks);
     while (const dirent *entry = readdir(folder)) {
         if (entry->d_name[0] != '.') {
-            sum += read_counter(tasks + "/" + entry->d_name + "/status",
-                                "voluntary_ctxt_switches:");
+            sum +=
+                read_counter(tasks + "/" + entry->d_name + "/status", "voluntary_ctxt_switches:");
         }
     }
     closedir(folder);
@@ -71,13 +69,11 @@ struct usage {
 
 usage used_now()
 {
-    return {read_counter("/proc/self/io", "write_bytes:"), wakeups(),
-            bench::used_seconds()};
+    return {read_counter("/proc/self/io", "write_bytes:"), wakeups(), bench::used_seconds()};
 }
 
 /* Calls `append` once a second; returns what a second used. */
-std::vector<double> run_paced(size_t count,
-                              const std::function<void(size_t)> &append)
+std::vector<double> run_paced(size_t count, const std::function<void(size_t)> &append)
 {
     std::this_thread::sleep_for(settling);
     usage begin = used_now();
@@ -90,8 +86,7 @@ std::vector<double> run_paced(size_t count,
         std::this_thread::sleep_until(next);
     }
     usage end = used_now();
-    return {(end.bytes - begin.bytes) / seconds,
-            (end.wakeups - begin.wakeups) / seconds,
+    return {(end.bytes - begin.bytes) / seconds, (end.wakeups - begin.wakeups) / seconds,
             (end.processor - begin.processor) / seconds};
 }
 
@@ -116,11 +111,9 @@ void agent(const bench::arguments &given)
         append(i);
     }
     auto size = static_cast<double>(bench::store_status(store).log_bytes);
-    std::vector<double> used =
-        run_paced(count, [&](size_t i) { append(warm_entries + i); });
-    used.push_back(
-        (static_cast<double>(bench::store_status(store).log_bytes) - size) /
-        static_cast<double>(count));
+    std::vector<double> used = run_paced(count, [&](size_t i) { append(warm_entries + i); });
+    used.push_back((static_cast<double>(bench::store_status(store).log_bytes) - size) /
+                   static_cast<double>(count));
     wal_session_close(session);
     bench::close_store(store);
     bench::answer(used);
@@ -135,22 +128,21 @@ void bare(const bench::arguments &given)
     for (size_t i = 0; i < warm_entries; i++) {
         log.append(size);
     }
-    bench::answer(
-        run_paced(std::stoul(given[1]), [&](size_t) { log.append(size); }));
+    bench::answer(run_paced(std::stoul(given[1]), [&](size_t) { log.append(size); }));
 }
 
 /* --- the device --------------------------------------------------------- */
 
-/* Bytes that the device of a path was given, by any process; NaN where the
- * device has no counters. */
+/* Bytes that the device of a path was given, by any process; NaN where the device has no
+ * counters. */
 double device_bytes(const std::string &path)
 {
     struct stat info;
     double value = std::nan("");
 
     bench::require(stat(path.c_str(), &info) == 0, "cannot stat " + path);
-    std::ifstream file("/sys/dev/block/" + std::to_string(major(info.st_dev)) +
-                       ":" + std::to_string(minor(info.st_dev)) + "/stat");
+    std::ifstream file("/sys/dev/block/" + std::to_string(major(info.st_dev)) + ":" +
+                       std::to_string(minor(info.st_dev)) + "/stat");
     for (int field = 0; field < 7; field++) { /* the 7th: sectors written */
         if (!(file >> value)) {
             return std::nan("");
@@ -164,12 +156,11 @@ struct result {
     double device;            /* bytes that the device was given in a second */
 };
 
-/* Runs a child, and reads the device's count each second. A second in which
- * little was written, the tenth of ten, leaves out what other processes write
- * now and then; with it a journal that is written every few seconds. On a
- * machine where others write all the time the count says nothing. */
-result run_counted(const std::string &name, const bench::arguments &given,
-                   const std::string &path)
+/* Runs a child, and reads the device's count each second. A second in which little was written, the
+ * tenth of ten, leaves out what other processes write now and then; with it a journal that is
+ * written every few seconds. On a machine where others write all the time the count says
+ * nothing. */
+result run_counted(const std::string &name, const bench::arguments &given, const std::string &path)
 {
     std::atomic<bool> running{true};
     bench::series seconds;
@@ -210,14 +201,12 @@ std::string a_second(double count)
     return text;
 }
 
-void report(const std::string &question, const std::string &measured,
-            const std::string &against, double ratio, double target)
+void report(const std::string &question, const std::string &measured, const std::string &against,
+            double ratio, double target)
 {
-    bench::report(
-        {"1 durable append of 300 B a second, " + question, measured, against,
-         ratio,
-         std::isnan(ratio) ? bench::wanted::nothing : bench::wanted::at_most,
-         target, "x"});
+    bench::report({"1 durable append of 300 B a second, " + question, measured, against, ratio,
+                   std::isnan(ratio) ? bench::wanted::nothing : bench::wanted::at_most, target,
+                   "x"});
 }
 
 void idle(benchmark::State &state)
@@ -227,14 +216,13 @@ void idle(benchmark::State &state)
 
     for (auto _ : state) {
         bench::folder folder;
-        result engine = run_counted(
-            "agent", {folder / "store", std::to_string(count)}, folder.path());
+        result engine =
+            run_counted("agent", {folder / "store", std::to_string(count)}, folder.path());
         double growth = engine.used[3];
-        result limit =
-            run_counted("bare",
-                        {folder.path(), std::to_string(bare_count),
-                         std::to_string(static_cast<size_t>(growth))},
-                        folder.path());
+        result limit = run_counted("bare",
+                                   {folder.path(), std::to_string(bare_count),
+                                    std::to_string(static_cast<size_t>(growth))},
+                                   folder.path());
         double charged = engine.used[0];
         double written = engine.device + growth;
 
@@ -242,18 +230,17 @@ void idle(benchmark::State &state)
             charged += growth;
         }
         if (limit.device < quiet_bytes) {
-            report("bytes written to the device", kibibytes(written),
-                   kibibytes(limit.device), written / limit.device, 1.25);
+            report("bytes written to the device", kibibytes(written), kibibytes(limit.device),
+                   written / limit.device, 1.25);
         } else {
             bench::report_skipped("idle, bytes written to the device",
                                   "others write to it, or it has no count");
         }
-        /* The kernel charges whole folios of the page cache, and those of a
-         * file of zeros are larger than what is written. */
-        report("bytes charged to the process", kibibytes(charged), "",
-               std::nan(""), 0);
-        report("wake-ups of all threads", a_second(engine.used[1]),
-               a_second(limit.used[1]), engine.used[1] / limit.used[1], 1.25);
+        /* The kernel charges whole folios of the page cache, and those of a file of zeros are
+         * larger than what is written. */
+        report("bytes charged to the process", kibibytes(charged), "", std::nan(""), 0);
+        report("wake-ups of all threads", a_second(engine.used[1]), a_second(limit.used[1]),
+               engine.used[1] / limit.used[1], 1.25);
         report("processor time of a second", bench::micros(engine.used[2]),
                bench::micros(limit.used[2]), engine.used[2] / limit.used[2], 2);
         state.SetIterationTime(static_cast<double>(count));

@@ -1,7 +1,6 @@
 /*
- * bench_limits.cc - what does this machine do without any engine? Copying,
- * checksums, digests and compression of entries, writes, and syncs: what the
- * other programs hold the engine against.
+ * bench_limits.cc - what does this machine do without any engine? Copying, checksums, digests and
+ * compression of entries, writes, and syncs: what the other programs hold the engine against.
  */
 #include <fcntl.h>
 #include <lz4.h>
@@ -54,23 +53,20 @@ void measure(benchmark::State &state, const std::string &name, const task &work)
         rates.add(bytes / gone);
         state.SetIterationTime(gone);
     }
-    bench::report({"bare limit, " + name,
-                   bench::gigabytes_per_second(rates.median()), "",
+    bench::report({"bare limit, " + name, bench::gigabytes_per_second(rates.median()), "",
                    std::nan(""), bench::wanted::nothing, 0, ""});
 }
 
 void digest(const std::string &entry, char *out)
 {
-    bench::require(EVP_Digest(entry.data(), entry.size(),
-                              reinterpret_cast<unsigned char *>(out), nullptr,
-                              EVP_sha256(), nullptr) == 1,
+    bench::require(EVP_Digest(entry.data(), entry.size(), reinterpret_cast<unsigned char *>(out),
+                              nullptr, EVP_sha256(), nullptr) == 1,
                    "no digest");
 }
 
 int compress(const std::string &entry, char *out)
 {
-    return LZ4_compress_default(entry.data(), out,
-                                static_cast<int>(entry.size()), 64 << 10);
+    return LZ4_compress_default(entry.data(), out, static_cast<int>(entry.size()), 64 << 10);
 }
 
 void compression(benchmark::State &state)
@@ -85,8 +81,8 @@ void compression(benchmark::State &state)
         raw += static_cast<double>(entry.size());
         packed += compress(entry, out.data());
     }
-    bench::report({"entries as generated, by LZ4 one by one", "", "",
-                   raw / packed, bench::wanted::nothing, 0, "times smaller"});
+    bench::report({"entries as generated, by LZ4 one by one", "", "", raw / packed,
+                   bench::wanted::nothing, 0, "times smaller"});
 }
 
 /* Entries to a new file, one call each. */
@@ -119,8 +115,8 @@ void writes(benchmark::State &state)
         bench::remove_all(path);
     }
     bench::report({"bare limit, write(2) of each entry to a new file",
-                   bench::gigabytes_per_second(rates.median()), "",
-                   std::nan(""), bench::wanted::nothing, 0, ""});
+                   bench::gigabytes_per_second(rates.median()), "", std::nan(""),
+                   bench::wanted::nothing, 0, ""});
 }
 
 /* A small write and its sync, in turns with the other way to do it. */
@@ -148,24 +144,21 @@ void syncs(benchmark::State &state)
         by_flag.add(flag.median());
         state.SetIterationTime(call.median());
     }
-    bench::report_sync_ratios(
-        "bare limit, 2 KiB: RWF_DSYNC to pwrite + fdatasync",
-        bench::micros(by_flag.median()), bench::micros(by_call.median()),
-        by_flag.over(by_call), bench::wanted::nothing, 0);
+    bench::report_sync_ratios("bare limit, 2 KiB: RWF_DSYNC to pwrite + fdatasync",
+                              bench::micros(by_flag.median()), bench::micros(by_call.median()),
+                              by_flag.over(by_call), bench::wanted::nothing, 0);
 }
 
 void add(const std::string &name, const task &work)
 {
-    bench::add(
-        "limits/" + name, bench::pick(5, 9, 9),
-        [name, work](benchmark::State &state) { measure(state, name, work); });
+    bench::add("limits/" + name, bench::pick(5, 9, 9),
+               [name, work](benchmark::State &state) { measure(state, name, work); });
 }
 
 void setup()
 {
-    add("memcpy", [](const std::string &entry, char *out) {
-        memcpy(out, entry.data(), entry.size());
-    });
+    add("memcpy",
+        [](const std::string &entry, char *out) { memcpy(out, entry.data(), entry.size()); });
     add(std::string("CRC-32 by ") + bench::library_crc_name,
         [](const std::string &entry, char *out) {
             uint32_t sum = bench::system_crc(entry.data(), entry.size());

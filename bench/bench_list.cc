@@ -1,11 +1,9 @@
 /*
- * bench_list.cc - what does it cost to find a session to resume, in stores of
- * different sizes? Sessions of 20 entries of 100 bytes; a fresh process opens
- * the store, lists the newest 50, lists all, finds the newest of a directory
- * and reads 100 sessions: once after the store was closed, and once after a
- * process that wrote was killed. Without a store it looks at the times of all
- * files and reads the beginnings of 50. Then what an empty store takes on
- * disk.
+ * bench_list.cc - what does it cost to find a session to resume, in stores of different sizes?
+ * Sessions of 20 entries of 100 bytes; a fresh process opens the store, lists the newest 50, lists
+ * all, finds the newest of a directory and reads 100 sessions: once after the store was closed, and
+ * once after a process that wrote was killed. Without a store it looks at the times of all files
+ * and reads the beginnings of 50. Then what an empty store takes on disk.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -45,11 +43,9 @@ uint64_t list(wal_store *store, uint64_t count)
     uint64_t found = 0;
 
     info.struct_size = sizeof(info);
-    bench::require(wal_session_cursor_open(store, nullptr, &list, nullptr) ==
-                       WAL_OK,
+    bench::require(wal_session_cursor_open(store, nullptr, &list, nullptr) == WAL_OK,
                    "cannot list");
-    while (found < count &&
-           wal_session_cursor_next(list, &info, nullptr) == WAL_OK) {
+    while (found < count && wal_session_cursor_next(list, &info, nullptr) == WAL_OK) {
         found++;
     }
     wal_session_cursor_close(list);
@@ -62,16 +58,15 @@ std::vector<wal_session *> use_sessions(wal_store *store, uint64_t count)
     std::vector<wal_session *> sessions;
 
     for (uint64_t i = 0; i < in_use; i++) {
-        wal_session *session = bench::open_session(
-            store, bench::number_id("s", i * (count / in_use)));
+        wal_session *session =
+            bench::open_session(store, bench::number_id("s", i * (count / in_use)));
         wal_entry_cursor *cursor = nullptr;
         wal_entry entry = {};
         uint64_t found = 0;
 
         entry.struct_size = sizeof(entry);
-        bench::require(
-            wal_entry_cursor_open(session, nullptr, &cursor, nullptr) == WAL_OK,
-            "cannot open an iterator");
+        bench::require(wal_entry_cursor_open(session, nullptr, &cursor, nullptr) == WAL_OK,
+                       "cannot open an iterator");
         while (wal_entry_cursor_next(cursor, &entry, nullptr) == WAL_OK) {
             found++;
         }
@@ -98,8 +93,8 @@ void fill(const bench::arguments &given)
             uint64_t number;
 
             while ((number = next++) < count) {
-                wal_session *session = bench::create_session(
-                    store, bench::number_id("s", number), folder_name(number));
+                wal_session *session = bench::create_session(store, bench::number_id("s", number),
+                                                             folder_name(number));
 
                 bench::fill_session(session, 0, entries, entry_size, source);
                 wal_session_close(session);
@@ -127,15 +122,12 @@ void open_and_list(const bench::arguments &given)
     times[2] = bench::now();
     uint64_t all = list(store, UINT64_MAX);
     times[3] = bench::now();
-    wal_status status =
-        wal_session_open_latest(store, bench::slice(folder), &latest, nullptr);
+    wal_status status = wal_session_open_latest(store, bench::slice(folder), &latest, nullptr);
     times[4] = bench::now();
-    bench::require(newest == page && all == count && status == WAL_OK,
-                   "sessions are missing");
+    bench::require(newest == page && all == count && status == WAL_OK, "sessions are missing");
     std::vector<wal_session *> used = use_sessions(store, count);
-    bench::answer({times[1] - times[0], times[2] - times[1],
-                   times[3] - times[2], times[4] - times[3],
-                   bench::anonymous_memory(),
+    bench::answer({times[1] - times[0], times[2] - times[1], times[3] - times[2],
+                   times[4] - times[3], bench::anonymous_memory(),
                    static_cast<double>(bench::store_status(store).log_bytes)});
     for (wal_session *session : used) {
         wal_session_close(session);
@@ -155,8 +147,7 @@ void append_and_die(const bench::arguments &given)
         std::string id = "again-" + std::to_string(before);
         wal_entry entry = bench::entry(id, payload);
 
-        bench::append(bench::open_session(store, bench::number_id("s", i)),
-                      &entry, 1);
+        bench::append(bench::open_session(store, bench::number_id("s", i)), &entry, 1);
     }
     bench::die();
 }
@@ -168,8 +159,7 @@ void fill_files(const bench::arguments &given)
     std::string line = source.message(300) + "\n";
 
     for (uint64_t i = 0; i < std::stoull(given[1]); i++) {
-        std::ofstream(given[0] + "/" + bench::number_id("s", i) + ".jsonl")
-            << line;
+        std::ofstream(given[0] + "/" + bench::number_id("s", i) + ".jsonl") << line;
     }
 }
 
@@ -185,12 +175,10 @@ void list_files(const bench::arguments &given)
 
         bench::require(stat(item.path().c_str(), &facts) == 0, "stat failed");
         found.emplace_back(static_cast<double>(facts.st_mtim.tv_sec) +
-                               static_cast<double>(facts.st_mtim.tv_nsec) *
-                                   1e-9,
+                               static_cast<double>(facts.st_mtim.tv_nsec) * 1e-9,
                            item.path().string());
     }
-    std::partial_sort(found.begin(), found.begin() + page, found.end(),
-                      std::greater<>());
+    std::partial_sort(found.begin(), found.begin() + page, found.end(), std::greater<>());
     for (uint64_t i = 0; i < page; i++) {
         int file = open(found[i].second.c_str(), O_RDONLY | O_CLOEXEC);
 
@@ -226,13 +214,11 @@ struct findings {
     }
 };
 
-void report_time(const std::string &what, const bench::series &times,
-                 double target)
+void report_time(const std::string &what, const bench::series &times, double target)
 {
-    bench::report(
-        {what, bench::micros(times.median()), "", times.median() * 1e3,
-         target > 0 ? bench::wanted::at_most : bench::wanted::nothing, target,
-         "ms", times.quantile(0) * 1e3, times.quantile(1) * 1e3});
+    bench::report({what, bench::micros(times.median()), "", times.median() * 1e3,
+                   target > 0 ? bench::wanted::at_most : bench::wanted::nothing, target, "ms",
+                   times.quantile(0) * 1e3, times.quantile(1) * 1e3});
 }
 
 void report_findings(const std::string &name, const findings &found, bool aims)
@@ -251,8 +237,7 @@ void list_sessions(benchmark::State &state, uint64_t count)
     findings closed, killed;
     bench::series scans;
 
-    if (!bench::has_room(state, number + " sessions", place,
-                         count * disk_size + (1 << 29))) {
+    if (!bench::has_room(state, number + " sessions", place, count * disk_size + (1 << 29))) {
         return;
     }
     std::filesystem::create_directory(files);
@@ -277,20 +262,16 @@ void list_sessions(benchmark::State &state, uint64_t count)
     report_findings(name + ", closed", closed, count == aimed);
     report_findings(name + ", killed", killed, false);
     if (scans.count() > 0) {
-        bench::report_ratios(
-            name + ": open, newest 50, to looking at all files",
-            bench::millis(closed.both.median()), bench::millis(scans.median()),
-            closed.both.over(scans), bench::wanted::nothing, 0);
+        bench::report_ratios(name + ": open, newest 50, to looking at all files",
+                             bench::millis(closed.both.median()), bench::millis(scans.median()),
+                             closed.both.over(scans), bench::wanted::nothing, 0);
         bench::plot("size", "jsonl files", x, scans.median() * 1e3);
     }
-    bench::report({name + ": log", bench::mebibytes(closed.log), "",
-                   std::nan(""), bench::wanted::nothing, 0, ""});
-    bench::report(
-        {name + ": anonymous memory, 100 in use",
-         bench::mebibytes(closed.memory.median()), "",
-         closed.memory.median() / 1048576,
-         count < aimed ? bench::wanted::nothing : bench::wanted::at_most, 64,
-         "MiB"});
+    bench::report({name + ": log", bench::mebibytes(closed.log), "", std::nan(""),
+                   bench::wanted::nothing, 0, ""});
+    bench::report({name + ": anonymous memory, 100 in use",
+                   bench::mebibytes(closed.memory.median()), "", closed.memory.median() / 1048576,
+                   count < aimed ? bench::wanted::nothing : bench::wanted::at_most, 64, "MiB"});
     bench::plot("size", "agentwal", x, closed.both.median() * 1e3);
     bench::plot("size", "agentwal, killed", x, killed.both.median() * 1e3);
 }
@@ -307,15 +288,14 @@ void empty_store(benchmark::State &state)
         bench::run_child("make_empty", {path});
         state.SetIterationTime(bench::now() - begin);
     }
-    for (const auto &item :
-         std::filesystem::recursive_directory_iterator(path)) {
+    for (const auto &item : std::filesystem::recursive_directory_iterator(path)) {
         struct stat facts;
 
         bench::require(stat(item.path().c_str(), &facts) == 0, "stat failed");
         bytes += static_cast<double>(facts.st_blocks) * 512;
     }
-    bench::report({"an empty store on disk", bench::mebibytes(bytes), "",
-                   bytes / 1048576, bench::wanted::at_most, 2, "MiB"});
+    bench::report({"an empty store on disk", bench::mebibytes(bytes), "", bytes / 1048576,
+                   bench::wanted::at_most, 2, "MiB"});
 }
 
 void setup()
@@ -325,13 +305,11 @@ void setup()
     if (bench::asked() == bench::run_length::complete) {
         counts.push_back(10 * aimed);
     } else {
-        bench::report_skipped(std::to_string(10 * aimed) + " sessions",
-                              "only with --long");
+        bench::report_skipped(std::to_string(10 * aimed) + " sessions", "only with --long");
     }
     for (uint64_t count : counts) {
-        bench::add(
-            "list/" + std::to_string(count), bench::pick(5, 7, 7),
-            [count](benchmark::State &state) { list_sessions(state, count); });
+        bench::add("list/" + std::to_string(count), bench::pick(5, 7, 7),
+                   [count](benchmark::State &state) { list_sessions(state, count); });
     }
     bench::add("empty", 1, empty_store);
 }

@@ -1,9 +1,8 @@
 /*
- * bench_open.cc - how long does opening take after kill -9, and after a clean
- * close? A process fills a store and kills itself; another opens it. The limit
- * is one checksum pass over the largest segment, 64 MiB, from a fresh map:
- * whatever the store holds, opening scans one segment at most. The store is
- * killed when its tail is nearly full, which is the worst it can be.
+ * bench_open.cc - how long does opening take after kill -9, and after a clean close? A process
+ * fills a store and kills itself; another opens it. The limit is one checksum pass over the largest
+ * segment, 64 MiB, from a fresh map: whatever the store holds, opening scans one segment at most.
+ * The store is killed when its tail is nearly full, which is the worst it can be.
  */
 #include <algorithm>
 #include <filesystem>
@@ -15,21 +14,18 @@ namespace
 
 const uint64_t pass_size = 64 << 20;
 const double tail_full = 0.85;
-const size_t copied_segments =
-    3; /* the tail, a preallocated one, and one more */
+const size_t copied_segments = 3; /* the tail, a preallocated one, and one more */
 
 struct store_size {
     const char *name;
     uint64_t bytes;
 };
 
-const store_size sizes[] = {
-    {"0.1 GB", 100000000}, {"1 GB", 1000000000}, {"10 GB", 10000000000}};
+const store_size sizes[] = {{"0.1 GB", 100000000}, {"1 GB", 1000000000}, {"10 GB", 10000000000}};
 
 /* --- children ----------------------------------------------------------- */
 
-/* PATH BYTES: fills a store with 50 sessions, durably, and dies when its tail
- * is nearly full. */
+/* PATH BYTES: fills a store with 50 sessions, durably, and dies when its tail is nearly full. */
 void fill(const bench::arguments &given)
 {
     wal_store *store = bench::open_store(given[0]);
@@ -39,8 +35,7 @@ void fill(const bench::arguments &given)
     uint64_t segments = 0, ended = 0;
 
     for (uint64_t i = 0; i < 50; i++) {
-        sessions.push_back(
-            bench::create_session(store, bench::number_id("s", i)));
+        sessions.push_back(bench::create_session(store, bench::number_id("s", i)));
     }
     for (uint64_t count = 0;; count += 20) {
         for (wal_session *session : sessions) {
@@ -51,11 +46,9 @@ void fill(const bench::arguments &given)
             segments = info.segments;
             ended = info.log_bytes;
         }
-        uint64_t tail = std::filesystem::file_size(
-            bench::segment_paths(given[0])[segments - 1]);
-        if (info.log_bytes >= bytes &&
-            static_cast<double>(info.log_bytes - ended) >=
-                tail_full * static_cast<double>(tail) - 4e6) {
+        uint64_t tail = std::filesystem::file_size(bench::segment_paths(given[0])[segments - 1]);
+        if (info.log_bytes >= bytes && static_cast<double>(info.log_bytes - ended) >=
+                                           tail_full * static_cast<double>(tail) - 4e6) {
             bench::die();
         }
     }
@@ -69,8 +62,7 @@ void open_killed(const bench::arguments &given)
     double gone = bench::now() - begin;
     wal_store_info info = bench::store_status(store);
 
-    bench::answer({gone, static_cast<double>(info.log_bytes),
-                   static_cast<double>(info.sessions)});
+    bench::answer({gone, static_cast<double>(info.log_bytes), static_cast<double>(info.sessions)});
     bench::die();
 }
 
@@ -98,8 +90,8 @@ void close_cleanly(const bench::arguments &given)
 
 /* --- a store as it was left --------------------------------------------- */
 
-/* Keeps what opening may change of a store that was killed, to put it back.
- * Files keep their inodes, so that the control page is as it was left. */
+/* Keeps what opening may change of a store that was killed, to put it back. Files keep their
+ * inodes, so that the control page is as it was left. */
 class killed_store
 {
   public:
@@ -119,8 +111,7 @@ class killed_store
     void put_back()
     {
         for (const std::string &name : bench::names(path + "/log")) {
-            if (std::find(segments.begin(), segments.end(), name) ==
-                segments.end()) {
+            if (std::find(segments.begin(), segments.end(), name) == segments.end()) {
                 bench::remove_all(path + "/log/" + name);
             }
         }
@@ -204,11 +195,10 @@ void closed(killed_store &store)
 void open_store(benchmark::State &state, const store_size &size)
 {
     bench::folder place;
-    measure measures[] = {
-        {"kill -9", once, 1.5, {}, {}, {}, {}, {}},
-        {"two kills in a row", twice, 1.5, {}, {}, {}, {}, {}},
-        {"kill -9, index/ deleted", without_indexes, 0, {}, {}, {}, {}, {}},
-        {"clean close", closed, 0, {}, {}, {}, {}, {}}};
+    measure measures[] = {{"kill -9", once, 1.5, {}, {}, {}, {}, {}},
+                          {"two kills in a row", twice, 1.5, {}, {}, {}, {}, {}},
+                          {"kill -9, index/ deleted", without_indexes, 0, {}, {}, {}, {}, {}},
+                          {"clean close", closed, 0, {}, {}, {}, {}, {}}};
     std::string file = place / "pass";
 
     if (!bench::has_room(state, std::string("open, ") + size.name, place,
@@ -223,8 +213,7 @@ void open_store(benchmark::State &state, const store_size &size)
         for (measure &measure : measures) {
             store.put_back();
             measure.prepare(store);
-            std::vector<double> results =
-                bench::run_child("open_killed", {store.path});
+            std::vector<double> results = bench::run_child("open_killed", {store.path});
             double bare = pass_time(file, bench::system_crc);
 
             bench::require(results.size() == 3, "the child reported nothing");
@@ -237,17 +226,14 @@ void open_store(benchmark::State &state, const store_size &size)
         state.SetIterationTime(measures[0].times.quantile(1));
     }
     for (const measure &measure : measures) {
-        std::string name =
-            std::string("open, ") + size.name + ", " + measure.name;
+        std::string name = std::string("open, ") + size.name + ", " + measure.name;
 
-        bench::report_ratios(name, bench::millis(measure.times.median()),
-                             bench::millis(measure.bares.median()) + " (" +
-                                 bench::library_crc_name + "; zlib " +
-                                 bench::millis(measure.zlibs.median()) + ")",
-                             measure.ratios,
-                             measure.target > 0 ? bench::wanted::at_most
-                                                : bench::wanted::nothing,
-                             measure.target);
+        bench::report_ratios(
+            name, bench::millis(measure.times.median()),
+            bench::millis(measure.bares.median()) + " (" + bench::library_crc_name + "; zlib " +
+                bench::millis(measure.zlibs.median()) + ")",
+            measure.ratios, measure.target > 0 ? bench::wanted::at_most : bench::wanted::nothing,
+            measure.target);
     }
 }
 
@@ -260,13 +246,11 @@ void setup()
 
         if (i >= count) {
             bench::report_skipped(std::string("open, ") + size.name,
-                                  i == 1 ? "not with --quick"
-                                         : "only with --long");
+                                  i == 1 ? "not with --quick" : "only with --long");
             continue;
         }
-        bench::add(
-            std::string("open/") + size.name, bench::pick(5, 7, 9),
-            [&size](benchmark::State &state) { open_store(state, size); });
+        bench::add(std::string("open/") + size.name, bench::pick(5, 7, 9),
+                   [&size](benchmark::State &state) { open_store(state, size); });
     }
 }
 

@@ -1,8 +1,7 @@
 /*
- * bench_read.cc - how fast does a process that has just started read a
- * session, and single entries by their ids, against what agents use instead?
- * Each payload is copied to where a reader keeps it. Only some of the peers
- * verify what they read: which, the rows say.
+ * bench_read.cc - how fast does a process that has just started read a session, and single entries
+ * by their ids, against what agents use instead? Each payload is copied to where a reader keeps it.
+ * Only some of the peers verify what they read: which, the rows say.
  */
 #include <cstring>
 
@@ -15,9 +14,8 @@ const uint64_t seed = 3;
 const char session[] = "s";
 
 /* The kinds that are filled fast; reading is the same for their others. */
-const char *const readers[] = {"jsonl-open-written", "json-message-written",
-                               "sqlite-normal",      "lmdb-written",
-                               "rocksdb-written",    "leveldb-written"};
+const char *const readers[] = {"jsonl-open-written", "json-message-written", "sqlite-normal",
+                               "lmdb-written",       "rocksdb-written",      "leveldb-written"};
 
 uint64_t entry_count()
 {
@@ -55,8 +53,7 @@ std::string family(const std::string &kind)
 /* KIND PATH: fills a session. */
 void fill(const bench::arguments &given)
 {
-    std::unique_ptr<bench::peer> store =
-        bench::find_kind(given[0]).open(given[1]);
+    std::unique_ptr<bench::peer> store = bench::find_kind(given[0]).open(given[1]);
     std::unique_ptr<bench::peer_session> one = store->create(session);
     bench::source source(seed);
 
@@ -86,8 +83,8 @@ bench::series read_by_id(bench::peer &store)
     return times;
 }
 
-/* KIND PATH: reads the session twice, then single entries; bytes per second of
- * both passes, seconds for an entry, at the median and for 99 of 100. */
+/* KIND PATH: reads the session twice, then single entries; bytes per second of both passes, seconds
+ * for an entry, at the median and for 99 of 100. */
 void read_all(const bench::arguments &given)
 {
     const bench::peer_kind &kind = bench::find_kind(given[0]);
@@ -121,8 +118,7 @@ struct reader {
 
     void repetition()
     {
-        std::vector<double> results =
-            bench::run_child("read_all", {kind->name, path});
+        std::vector<double> results = bench::run_child("read_all", {kind->name, path});
 
         first.add(results[0]);
         second.add(results[1]);
@@ -157,16 +153,13 @@ void report_replay(const reader &engine, const reader &peer)
 {
     bool bare = family(peer.kind->name) == "lmdb";
     double target = peer.kind->verifies ? 1 : bare ? 0.85 : 0;
-    std::string name = "replay, " + std::to_string(entry_count()) +
-                       " entries, fresh process, to " +
-                       family(peer.kind->name) +
-                       (peer.kind->verifies ? " (verifies)" : "");
+    std::string name = "replay, " + std::to_string(entry_count()) + " entries, fresh process, to " +
+                       family(peer.kind->name) + (peer.kind->verifies ? " (verifies)" : "");
 
-    bench::report_ratios(
-        name, bench::gigabytes_per_second(engine.first.median()),
-        bench::gigabytes_per_second(peer.first.median()),
-        engine.first.over(peer.first),
-        target > 0 ? bench::wanted::at_least : bench::wanted::nothing, target);
+    bench::report_ratios(name, bench::gigabytes_per_second(engine.first.median()),
+                         bench::gigabytes_per_second(peer.first.median()),
+                         engine.first.over(peer.first),
+                         target > 0 ? bench::wanted::at_least : bench::wanted::nothing, target);
 }
 
 void report_second(const reader &engine, const reader &peer)
@@ -174,15 +167,13 @@ void report_second(const reader &engine, const reader &peer)
     bench::report_ratios("replay, second pass, to " + family(peer.kind->name),
                          bench::gigabytes_per_second(engine.second.median()),
                          bench::gigabytes_per_second(peer.second.median()),
-                         engine.second.over(peer.second),
-                         bench::wanted::nothing, 0);
+                         engine.second.over(peer.second), bench::wanted::nothing, 0);
 }
 
 void report_reads(const reader &engine, const reader &peer)
 {
     bench::report_ratios("read by id, to " + family(peer.kind->name),
-                         bench::micros(engine.one.median()),
-                         bench::micros(peer.one.median()),
+                         bench::micros(engine.one.median()), bench::micros(peer.one.median()),
                          engine.one.over(peer.one), bench::wanted::nothing, 0);
 }
 
@@ -204,14 +195,11 @@ void read(benchmark::State &state)
     for (size_t i = 1; i < all.size(); i++) {
         report_second(engine, all[i]);
     }
-    bench::report({"read by id, verified before, median",
-                   bench::micros(engine.one.median()), "",
+    bench::report({"read by id, verified before, median", bench::micros(engine.one.median()), "",
                    engine.one.median() * 1e6, bench::wanted::at_most, 1, "us",
                    engine.one.quantile(0) * 1e6, engine.one.quantile(1) * 1e6});
-    bench::report({"read by id, verified before, 99 of 100",
-                   bench::micros(engine.rare.median()), "",
-                   engine.rare.median() * 1e6, bench::wanted::nothing, 0,
-                   "us"});
+    bench::report({"read by id, verified before, 99 of 100", bench::micros(engine.rare.median()),
+                   "", engine.rare.median() * 1e6, bench::wanted::nothing, 0, "us"});
     for (size_t i = 1; i < all.size(); i++) {
         if (all[i].kind->reads_ids) {
             report_reads(engine, all[i]);
@@ -228,6 +216,5 @@ void setup()
 
 int main(int argc, char **argv)
 {
-    return bench::run(argc, argv, setup,
-                      {{"fill", fill}, {"read_all", read_all}});
+    return bench::run(argc, argv, setup, {{"fill", fill}, {"read_all", read_all}});
 }

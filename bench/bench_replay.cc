@@ -1,10 +1,9 @@
 /*
- * bench_replay.cc - how fast is a session read, each entry verified when it is
- * first touched? A session of 100,000 entries is replayed by an iterator and
- * held against a bare checksum pass over the same segments: once with the maps
- * populated on both sides, so that the checksum and the decoding are all that
- * is measured, and once from fresh maps; then again by the same process, which
- * has verified it.
+ * bench_replay.cc - how fast is a session read, each entry verified when it is first touched? A
+ * session of 100,000 entries is replayed by an iterator and held against a bare checksum pass over
+ * the same segments: once with the maps populated on both sides, so that the checksum and the
+ * decoding are all that is measured, and once from fresh maps; then again by the same process,
+ * which has verified it.
  */
 #include <sys/mman.h>
 
@@ -41,8 +40,8 @@ size_t populate_maps(const std::string &path)
             sscanf(text.c_str(), "%" SCNx64 "-%" SCNx64, &begin, &end) != 2) {
             continue;
         }
-        bench::require(madvise(reinterpret_cast<void *>(begin), end - begin,
-                               MADV_POPULATE_READ) == 0,
+        bench::require(madvise(reinterpret_cast<void *>(begin), end - begin, MADV_POPULATE_READ) ==
+                           0,
                        "cannot populate a map");
         populated += end - begin;
     }
@@ -53,8 +52,7 @@ wal_entry_cursor *open_iter(wal_session *session)
 {
     wal_entry_cursor *cursor = nullptr;
 
-    bench::require(wal_entry_cursor_open(session, nullptr, &cursor, nullptr) ==
-                       WAL_OK,
+    bench::require(wal_entry_cursor_open(session, nullptr, &cursor, nullptr) == WAL_OK,
                    "cannot open an iterator");
     return cursor;
 }
@@ -91,19 +89,17 @@ double pass(wal_session *session)
 
     entry.struct_size = sizeof(entry);
     double begin = bench::now();
-    while ((status = wal_entry_cursor_next(cursor, &entry, nullptr)) ==
-           WAL_OK) {
+    while ((status = wal_entry_cursor_next(cursor, &entry, nullptr)) == WAL_OK) {
         count++;
     }
     double gone = bench::now() - begin;
-    bench::require(status == WAL_END && count == entry_count(),
-                   "the replay is not whole");
+    bench::require(status == WAL_END && count == entry_count(), "the replay is not whole");
     wal_entry_cursor_close(cursor);
     return gone;
 }
 
-/* Has the engine map every segment, which it does when it first reads there,
- * and brings all of the maps in. */
+/* Has the engine map every segment, which it does when it first reads there, and brings all of the
+ * maps in. */
 void populate(wal_session *session, const std::string &path)
 {
     wal_entry_cursor *cursor = open_iter(session);
@@ -127,8 +123,7 @@ void replay(const bench::arguments &given)
     }
     double first = pass(session);
     double second = pass(session);
-    bench::answer({first, second,
-                   static_cast<double>(bench::store_status(store).log_bytes)});
+    bench::answer({first, second, static_cast<double>(bench::store_status(store).log_bytes)});
     wal_session_close(session);
     bench::close_store(store);
 }
@@ -136,8 +131,7 @@ void replay(const bench::arguments &given)
 using checksum = uint32_t (*)(const void *, size_t);
 
 /* A bare pass over a number of bytes of files; seconds. */
-double pass_over(const std::vector<std::string> &paths, uint64_t bytes,
-                 bool populate, checksum crc)
+double pass_over(const std::vector<std::string> &paths, uint64_t bytes, bool populate, checksum crc)
 {
     uint64_t left = bytes;
     double gone = 0;
@@ -180,8 +174,7 @@ void replay_session(benchmark::State &state, const char *how, double target)
     bench::sync_file_system(place.path());
     for (auto _ : state) {
         std::vector<double> results = bench::run_child("replay", {path, how});
-        bench::arguments given = {
-            std::to_string(static_cast<uint64_t>(results[2])), how};
+        bench::arguments given = {std::to_string(static_cast<uint64_t>(results[2])), how};
 
         for (const std::string &segment : bench::segment_paths(path)) {
             given.push_back(segment);
@@ -193,41 +186,35 @@ void replay_session(benchmark::State &state, const char *how, double target)
         owns.add(results[2] / bare[1]);
         state.SetIterationTime(results[0]);
     }
-    std::string name =
-        "replay, " + std::to_string(entry_count()) + " entries, " +
-        (std::string(how) == "fresh" ? "fresh maps" : "populated maps");
-    std::string bare = bench::gigabytes_per_second(bares.median()) + " (" +
-                       bench::library_crc_name + ")";
+    std::string name = "replay, " + std::to_string(entry_count()) + " entries, " +
+                       (std::string(how) == "fresh" ? "fresh maps" : "populated maps");
+    std::string bare =
+        bench::gigabytes_per_second(bares.median()) + " (" + bench::library_crc_name + ")";
+    bench::report_ratios(name + ", to a bare CRC pass", bench::gigabytes_per_second(rates.median()),
+                         bare, rates.over(bares),
+                         target > 0 ? bench::wanted::at_least : bench::wanted::nothing, target);
     bench::report_ratios(
-        name + ", to a bare CRC pass",
-        bench::gigabytes_per_second(rates.median()), bare, rates.over(bares),
-        target > 0 ? bench::wanted::at_least : bench::wanted::nothing, target);
-    bench::report_ratios(name + ", to a pass by agentwal's own CRC",
-                         bench::gigabytes_per_second(rates.median()),
-                         bench::gigabytes_per_second(owns.median()),
-                         rates.over(owns), bench::wanted::nothing, 0);
+        name + ", to a pass by agentwal's own CRC", bench::gigabytes_per_second(rates.median()),
+        bench::gigabytes_per_second(owns.median()), rates.over(owns), bench::wanted::nothing, 0);
     bench::report_ratios(name + ", second pass, to a bare CRC pass",
-                         bench::gigabytes_per_second(again.median()), bare,
-                         again.over(bares), bench::wanted::nothing, 0);
+                         bench::gigabytes_per_second(again.median()), bare, again.over(bares),
+                         bench::wanted::nothing, 0);
 }
 
 void setup()
 {
     int turns = bench::pick(5, 9, 9);
 
-    bench::add("replay/populated", turns, [](benchmark::State &state) {
-        replay_session(state, "populate", 0.85);
-    });
-    bench::add("replay/fresh", turns, [](benchmark::State &state) {
-        replay_session(state, "fresh", 0);
-    });
+    bench::add("replay/populated", turns,
+               [](benchmark::State &state) { replay_session(state, "populate", 0.85); });
+    bench::add("replay/fresh", turns,
+               [](benchmark::State &state) { replay_session(state, "fresh", 0); });
 }
 
 } // namespace
 
 int main(int argc, char **argv)
 {
-    return bench::run(
-        argc, argv, setup,
-        {{"fill", fill}, {"replay", replay}, {"bare_pass", bare_pass}});
+    return bench::run(argc, argv, setup,
+                      {{"fill", fill}, {"replay", replay}, {"bare_pass", bare_pass}});
 }

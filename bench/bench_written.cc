@@ -1,9 +1,8 @@
 /*
- * bench_written.cc - what does an append cost that only has to survive a
- * killed process? Four threads write 64 MiB in a burst; that is held against
- * bare writes of as much to new files, one for each thread, and against what
- * agents use instead. Then the processor time that a submission takes of its
- * caller, against copying and checksumming its bytes.
+ * bench_written.cc - what does an append cost that only has to survive a killed process? Four
+ * threads write 64 MiB in a burst; that is held against bare writes of as much to new files, one
+ * for each thread, and against what agents use instead. Then the processor time that a submission
+ * takes of its caller, against copying and checksumming its bytes.
  */
 #include <fcntl.h>
 #include <unistd.h>
@@ -23,11 +22,10 @@ const int block = 200; /* submissions: they fit the queue, 256 */
 /* --- bursts ------------------------------------------------------------- */
 
 /* Entries of one thread, written to a new file by one call each. */
-void write_new_file(const std::string &path,
-                    const std::vector<std::string> &payloads, uint64_t size)
+void write_new_file(const std::string &path, const std::vector<std::string> &payloads,
+                    uint64_t size)
 {
-    int file =
-        open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     uint64_t done = 0;
 
     bench::require(file >= 0, "cannot make " + path);
@@ -50,10 +48,8 @@ double bare_burst(const std::vector<std::vector<std::string>> &payloads)
     double begin = bench::now();
 
     for (size_t i = 0; i < threads; i++) {
-        all.emplace_back([&, i] {
-            write_new_file(place / std::to_string(i), payloads[i],
-                           burst / threads);
-        });
+        all.emplace_back(
+            [&, i] { write_new_file(place / std::to_string(i), payloads[i], burst / threads); });
     }
     for (std::thread &thread : all) {
         thread.join();
@@ -63,8 +59,7 @@ double bare_burst(const std::vector<std::vector<std::string>> &payloads)
 
 /* A burst of a peer into a store that is new, read back once. */
 double peer_burst(const bench::peer_kind &kind,
-                  const std::vector<std::vector<std::string>> &payloads,
-                  bool check)
+                  const std::vector<std::vector<std::string>> &payloads, bool check)
 {
     bench::folder place;
     bench::writer_pool writer_pool(kind, place / "store", threads, payloads);
@@ -88,8 +83,7 @@ std::vector<candidate> candidates()
 
     for (const bench::peer_kind &kind : bench::peer_kinds()) {
         if (kind.guarantee == bench::guarantee::written &&
-            (bench::asked() != bench::run_length::quick ||
-             kind.name == "jsonl-open-written" ||
+            (bench::asked() != bench::run_length::quick || kind.name == "jsonl-open-written" ||
              kind.name == "jsonl-shared-written")) {
             all.push_back({&kind, {}});
         }
@@ -102,10 +96,10 @@ void bursts(benchmark::State &state)
     std::vector<std::vector<std::string>> payloads =
         bench::writer_payloads(bench::shapes[0], threads);
     bench::folder place;
-    bench::writer_pool engine(bench::engine_kind(bench::guarantee::written),
-                              place / "store", threads, payloads);
-    bench::writer_pool queue(bench::engine_kind(bench::guarantee::queued),
-                             place / "queue", threads, payloads);
+    bench::writer_pool engine(bench::engine_kind(bench::guarantee::written), place / "store",
+                              threads, payloads);
+    bench::writer_pool queue(bench::engine_kind(bench::guarantee::queued), place / "queue", threads,
+                             payloads);
     std::vector<candidate> peers = candidates();
     bench::series rates, queued, bares;
     bool first = true;
@@ -132,29 +126,26 @@ void bursts(benchmark::State &state)
     const std::string name = "written append, 4 threads, 64 MiB, to ";
     std::string measured = bench::megabytes_per_second(rates.median());
     bench::report_ratios(name + "write(2) of new files", measured,
-                         bench::megabytes_per_second(bares.median()),
-                         rates.over(bares), bench::wanted::at_least, 0.5);
+                         bench::megabytes_per_second(bares.median()), rates.over(bares),
+                         bench::wanted::at_least, 0.5);
     bench::report_ratios("queued append and a flush, 4 threads, 64 MiB, to "
                          "write(2) of new files",
                          bench::megabytes_per_second(queued.median()),
-                         bench::megabytes_per_second(bares.median()),
-                         queued.over(bares), bench::wanted::nothing, 0);
+                         bench::megabytes_per_second(bares.median()), queued.over(bares),
+                         bench::wanted::nothing, 0);
     for (candidate &peer : peers) {
         bool shared = peer.kind->name == "jsonl-shared-written";
 
         bench::report_ratios(
-            name + peer.kind->name, measured,
-            bench::megabytes_per_second(peer.rates.median()),
-            rates.over(peer.rates),
-            shared ? bench::wanted::at_least : bench::wanted::nothing, 1);
+            name + peer.kind->name, measured, bench::megabytes_per_second(peer.rates.median()),
+            rates.over(peer.rates), shared ? bench::wanted::at_least : bench::wanted::nothing, 1);
     }
 }
 
 /* --- submitting --------------------------------------------------------- */
 
-/* What a caller hands over has just been made and is not in a cache that its
- * bytes were copied to before: each entry of a repetition is another one, of
- * more than the caches hold. */
+/* What a caller hands over has just been made and is not in a cache that its bytes were copied to
+ * before: each entry of a repetition is another one, of more than the caches hold. */
 const size_t corpus_size = 64 << 20;
 const size_t entry_size = 1024;
 
@@ -188,21 +179,18 @@ double own_seconds()
     timespec used;
 
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
-    return static_cast<double>(used.tv_sec) +
-           static_cast<double>(used.tv_nsec) * 1e-9;
+    return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
 }
 
 /*
- * Submits a block with a ticket for each, or queues it without; processor
- * seconds of the caller for an entry. The clock is read around the block, for
- * it costs as much as an entry. The block fits the queue, whose limit is 256
- * by default: nobody waits for room in it. The committer works at the same
- * time, as always; what it holds the caller up with counts, and so does giving
- * the tickets back.
+ * Submits a block with a ticket for each, or queues it without; processor seconds of the caller for
+ * an entry. The clock is read around the block, for it costs as much as an entry. The block fits
+ * the queue, whose limit is 256 by default: nobody waits for room in it. The committer works at the
+ * same time, as always; what it holds the caller up with counts, and so does giving the tickets
+ * back.
  */
-double submit_block(wal_session *session, const corpus &corpus,
-                    std::pair<size_t, size_t> range, uint64_t *count,
-                    bool tickets)
+double submit_block(wal_session *session, const corpus &corpus, std::pair<size_t, size_t> range,
+                    uint64_t *count, bool tickets)
 {
     std::vector<std::string> ids(block);
     std::vector<wal_entry> entries;
@@ -212,17 +200,14 @@ double submit_block(wal_session *session, const corpus &corpus,
 
     for (size_t i = 0; i < block; i++) {
         ids[i] = bench::number_id("e", (*count)++);
-        entries.push_back(
-            bench::entry(ids[i], corpus.payloads[range.first + i]));
+        entries.push_back(bench::entry(ids[i], corpus.payloads[range.first + i]));
     }
     options.struct_size = sizeof(options);
     options.durability = WAL_QUEUED;
     double begin = own_seconds();
     for (size_t i = 0; i < block && status == WAL_OK; i++) {
-        status = tickets ? wal_submit(session, &entries[i], 1, &options,
-                                      &made[i], nullptr)
-                         : wal_append(session, &entries[i], 1, &options,
-                                      nullptr, nullptr);
+        status = tickets ? wal_submit(session, &entries[i], 1, &options, &made[i], nullptr)
+                         : wal_append(session, &entries[i], 1, &options, nullptr, nullptr);
     }
     for (wal_ticket *ticket : made) {
         wal_ticket_destroy(ticket);
@@ -232,8 +217,8 @@ double submit_block(wal_session *session, const corpus &corpus,
     return gone / block;
 }
 
-/* Copies and checksums a block; processor seconds for an entry. The copies go
- * where those of the last block went, as the library's do. */
+/* Copies and checksums a block; processor seconds for an entry. The copies go where those of the
+ * last block went, as the library's do. */
 double copy_block(const corpus &corpus, std::pair<size_t, size_t> range)
 {
     static std::vector<char> buffer(block * 2 * entry_size);
@@ -267,8 +252,7 @@ void submissions(benchmark::State &state, bool tickets)
         bench::series repetition, bare;
 
         for (int i = 0; i < blocks; i++) {
-            repetition.add(
-                submit_block(session, corpus, corpus.take(), &count, tickets));
+            repetition.add(submit_block(session, corpus, corpus.take(), &count, tickets));
             bench::require(wal_flush(store, nullptr) == WAL_OK, "flush");
             bare.add(copy_block(corpus, corpus.take()));
         }
@@ -278,12 +262,11 @@ void submissions(benchmark::State &state, bool tickets)
     }
     wal_session_close(session);
     bench::close_store(store);
-    bench::report_ratios(
-        std::string("submitting 1 KiB, processor time of the caller, ") +
-            (tickets ? "with a ticket" : "queued"),
-        bench::micros(times.median()),
-        bench::micros(bares.median()) + " (memcpy, CRC)", times.over(bares),
-        bench::wanted::at_most, 2);
+    bench::report_ratios(std::string("submitting 1 KiB, processor time of the caller, ") +
+                             (tickets ? "with a ticket" : "queued"),
+                         bench::micros(times.median()),
+                         bench::micros(bares.median()) + " (memcpy, CRC)", times.over(bares),
+                         bench::wanted::at_most, 2);
 }
 
 void setup()

@@ -8,8 +8,8 @@
 namespace bench
 {
 
-void fill_session(wal_session *session, uint64_t from, uint64_t count,
-                  size_t size, source &source, wal_durability durability)
+void fill_session(wal_session *session, uint64_t from, uint64_t count, size_t size, source &source,
+                  wal_durability durability)
 {
     const uint64_t batch = 500;
 
@@ -23,8 +23,7 @@ void fill_session(wal_session *session, uint64_t from, uint64_t count,
         payloads.reserve(now);
         for (uint64_t i = 0; i < now; i++) {
             ids.push_back(number_id("e", from + done + i));
-            payloads.push_back(size == 0 ? source.mixed()
-                                         : source.message(size));
+            payloads.push_back(size == 0 ? source.mixed() : source.message(size));
             entries.push_back(entry(ids.back(), payloads.back()));
         }
         append(session, entries.data(), static_cast<uint32_t>(now), durability);

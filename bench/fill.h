@@ -9,10 +9,8 @@
 namespace bench
 {
 
-/* Appends `count` entries to a session, ids "e-0" to "e-...", in large
- * batches. size 0: mixed. */
-void fill_session(wal_session *session, uint64_t from, uint64_t count,
-                  size_t size, source &source,
+/* Appends `count` entries to a session, ids "e-0" to "e-...", in large batches. size 0: mixed. */
+void fill_session(wal_session *session, uint64_t from, uint64_t count, size_t size, source &source,
                   wal_durability durability = WAL_WRITTEN);
 
 /* The path of each log segment, sorted. */

@@ -35,60 +35,50 @@ static void put(struct out *out, const char *text)
     out->size += size;
 }
 
-__attribute__((format(printf, 2, 3))) static void putf(struct out *out,
-                                                       const char *format, ...)
+__attribute__((format(printf, 2, 3))) static void putf(struct out *out, const char *format, ...)
 {
     va_list given;
     int size;
 
     va_start(given, format);
-    size = vsnprintf(out->row + out->size, TRANSCRIPT_ROW_MAX - out->size,
-                     format, given);
+    size = vsnprintf(out->row + out->size, TRANSCRIPT_ROW_MAX - out->size, format, given);
     va_end(given);
     out->size += (size_t)size;
 }
 
 static void make_uuid(struct transcript *transcript, char uuid[37])
 {
-    snprintf(uuid, 37,
-             "%08" PRIx64 "-%04" PRIx64 "-4%03" PRIx64 "-a%03" PRIx64
-             "-%012" PRIx64,
-             transcript_draw(transcript, UINT64_C(1) << 32),
-             transcript_draw(transcript, 1 << 16),
-             transcript_draw(transcript, 1 << 12),
-             transcript_draw(transcript, 1 << 12),
+    snprintf(uuid, 37, "%08" PRIx64 "-%04" PRIx64 "-4%03" PRIx64 "-a%03" PRIx64 "-%012" PRIx64,
+             transcript_draw(transcript, UINT64_C(1) << 32), transcript_draw(transcript, 1 << 16),
+             transcript_draw(transcript, 1 << 12), transcript_draw(transcript, 1 << 12),
              transcript_draw(transcript, UINT64_C(1) << 48));
 }
 
 /* A name as the API gives them: a prefix and 22 letters. */
-static void make_name(struct transcript *transcript, const char *prefix,
-                      char name[33])
+static void make_name(struct transcript *transcript, const char *prefix, char name[33])
 {
     static const char letters[] = "ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrst"
                                   "uvwxyz123456789";
     size_t size = (size_t)snprintf(name, 33, "%s_01", prefix);
 
     while (size < 29) {
-        name[size++] =
-            letters[transcript_draw(transcript, sizeof(letters) - 1)];
+        name[size++] = letters[transcript_draw(transcript, sizeof(letters) - 1)];
     }
     name[size] = '\0';
 }
 
 /* Text inside a string: words, and what breaks a plain run of them. */
-static void put_text(struct transcript *transcript, struct out *out,
-                     size_t size)
+static void put_text(struct transcript *transcript, struct out *out, size_t size)
 {
     static const char *const words[] = {
-        "the",      "of ",       "function", "return",  "session",
-        "is",       "(self, ",   "error",    "value",   "    ",
-        "append",   "import",    "test",     "const ",  "struct",
-        "file",     "to",        "and ",     "=> {",    "store.open",
-        "**done**", "src/main",  "message",  "timeout", "committed to",
-        "if (",     "elif name", "while",    "a",       "previous_version"};
-    static const char *const breaks[] = {
-        "\\n",    "\\n",      "\\n    ", "\\n\\t", "\\\"",      "\\\"",
-        "\\n\\n", "\\u001b[", "\\\\",    "—",      "\\n   12→", "é"};
+        "the",          "of ",        "function",  "return",   "session", "is",
+        "(self, ",      "error",      "value",     "    ",     "append",  "import",
+        "test",         "const ",     "struct",    "file",     "to",      "and ",
+        "=> {",         "store.open", "**done**",  "src/main", "message", "timeout",
+        "committed to", "if (",       "elif name", "while",    "a",       "previous_version"};
+    static const char *const breaks[] = {"\\n",  "\\n",  "\\n    ",   "\\n\\t",
+                                         "\\\"", "\\\"", "\\n\\n",    "\\u001b[",
+                                         "\\\\", "—",    "\\n   12→", "é"};
     const size_t word_count = sizeof(words) / sizeof(words[0]);
     const size_t break_count = sizeof(breaks) / sizeof(breaks[0]);
     size_t end = out->size + size;
@@ -107,9 +97,8 @@ static void put_time(const struct transcript *transcript, struct out *out)
     uint64_t second = transcript->rows / 4;
 
     putf(out, "\"timestamp\":\"2026-%02u-%02uT%02u:%02u:%02u.%03uZ\"",
-         (unsigned)(second / 2419200 % 12 + 1),
-         (unsigned)(second / 86400 % 28 + 1), (unsigned)(second / 3600 % 24),
-         (unsigned)(second / 60 % 60), (unsigned)(second % 60),
+         (unsigned)(second / 2419200 % 12 + 1), (unsigned)(second / 86400 % 28 + 1),
+         (unsigned)(second / 3600 % 24), (unsigned)(second / 60 % 60), (unsigned)(second % 60),
          (unsigned)(transcript->rows % 4 * 250));
 }
 
@@ -151,8 +140,8 @@ static void put_tool_use(struct transcript *transcript, struct out *out)
     bool is_edit = transcript_draw(transcript, 3) == 0;
 
     make_name(transcript, "toolu", transcript->tool);
-    putf(out, "{\"type\":\"tool_use\",\"id\":\"%s\",\"name\":\"%s\",\"input\":",
-         transcript->tool, is_edit ? "Edit" : "Bash");
+    putf(out, "{\"type\":\"tool_use\",\"id\":\"%s\",\"name\":\"%s\",\"input\":", transcript->tool,
+         is_edit ? "Edit" : "Bash");
     if (is_edit) {
         put(out, "{\"file_path\":\"/home/user/work/project/src/main.c\","
                  "\"old_string\":\"");
@@ -210,8 +199,7 @@ static void assistant_row(struct transcript *transcript, struct out *out)
          "\"ephemeral_1h_input_tokens\":0},\"output_tokens\":%" PRIu64
          ",\"service_tier\":\"standard\"}},",
          transcript_draw(transcript, 100), transcript_draw(transcript, 30000),
-         transcript_draw(transcript, 150000),
-         transcript_draw(transcript, 2000));
+         transcript_draw(transcript, 150000), transcript_draw(transcript, 2000));
     make_name(transcript, "req", name);
     putf(out, "\"requestId\":\"%s\"", name);
     put_tail(transcript, out);

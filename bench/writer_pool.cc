@@ -81,8 +81,7 @@ class gate
 
 } // namespace
 
-std::vector<std::vector<std::string>> writer_payloads(const shape &shape,
-                                                      size_t threads)
+std::vector<std::vector<std::string>> writer_payloads(const shape &shape, size_t threads)
 {
     std::vector<std::vector<std::string>> all;
 
@@ -92,8 +91,7 @@ std::vector<std::vector<std::string>> writer_payloads(const shape &shape,
     return all;
 }
 
-writer_pool::writer_pool(const peer_kind &kind, const std::string &where,
-                         size_t threads,
+writer_pool::writer_pool(const peer_kind &kind, const std::string &where, size_t threads,
                          const std::vector<std::vector<std::string>> &payloads)
     : own_kind(kind), path(where), store(kind.open(where)), writers(threads)
 {
@@ -186,8 +184,7 @@ repetition writer_pool::run(const condition &more, double seconds)
 
 repetition writer_pool::run_for(double seconds)
 {
-    return run([seconds](const writer &,
-                         double begin) { return now() < begin + seconds; },
+    return run([seconds](const writer &, double begin) { return now() < begin + seconds; },
                seconds);
 }
 
@@ -237,8 +234,7 @@ void writer_pool::check()
     store.reset();
     store = own_kind.open(path);
     for (size_t i = 0; i < writers.size(); i++) {
-        check_session(*store, session_name(i), *writers[i].payloads,
-                      writers[i].count);
+        check_session(*store, session_name(i), *writers[i].payloads, writers[i].count);
     }
     store.reset();
 }

@@ -32,9 +32,9 @@ class writer_pool
     writer_pool(const peer_kind &kind, const std::string &path, size_t threads,
                 const std::vector<std::vector<std::string>> &payloads);
 
-    /* Appends for a number of seconds, or of bytes of payload in all. What is
-     * acknowledged after the seconds counts as latency, not as rate; after that
-     * number of bytes the time goes on until all is flushed. */
+    /* Appends for a number of seconds, or of bytes of payload in all. What is acknowledged after
+     * the seconds counts as latency, not as rate; after that number of bytes the time goes on until
+     * all is flushed. */
     repetition run_for(double seconds);
     repetition run_bytes(uint64_t bytes);
 
@@ -75,11 +75,9 @@ class writer_pool
 };
 
 /* Payloads for a number of threads. */
-std::vector<std::vector<std::string>> writer_payloads(const shape &shape,
-                                                      size_t threads);
+std::vector<std::vector<std::string>> writer_payloads(const shape &shape, size_t threads);
 
-/* The one with the highest median rate among those that `fits`; null when
- * there is none. */
+/* The one with the highest median rate among those that `fits`; null when there is none. */
 const writer_pool *best(const std::vector<std::unique_ptr<writer_pool>> &all,
                         const std::function<bool(const peer_kind &)> &fits);
 

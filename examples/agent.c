@@ -3,9 +3,9 @@
  *
  *   agent STORE    continues the newest session of the current directory
  *
- * Each line of its input is a prompt. The model is scripted: it writes the
- * prompt to note.txt, and answers. Ctrl-C interrupts an answer; so does the
- * prompt "stop". /fork continues in a fork. See also shared_agent.c.
+ * Each line of its input is a prompt. The model is scripted: it writes the prompt to note.txt, and
+ * answers. Ctrl-C interrupts an answer; so does the prompt "stop". /fork continues in a fork. See
+ * also shared_agent.c.
  */
 #define _DEFAULT_SOURCE
 #include <agentwal.h>
@@ -33,8 +33,8 @@ static void check(enum wal_status status)
 }
 
 /* Appends a message; it is on stable storage when this returns. */
-static void append(struct wal_session *session, const char *format,
-                   const char *text, const char *stop)
+static void append(struct wal_session *session, const char *format, const char *text,
+                   const char *stop)
 {
     char payload[1024];
     struct wal_slice slice = {payload, 0};
@@ -83,9 +83,8 @@ static void run_turn(struct wal_session *session, const char *prompt)
         strcat(answer, stream[i]);
         interrupted |= strcmp(prompt, "stop") == 0;
     }
-    append(session,
-           "{\"role\":\"assistant\",\"content\":\"%s\",\"stopReason\":\"%s\"}",
-           answer, interrupted ? "aborted" : "end");
+    append(session, "{\"role\":\"assistant\",\"content\":\"%s\",\"stopReason\":\"%s\"}", answer,
+           interrupted ? "aborted" : "end");
     printf("%s\n", answer);
 }
 

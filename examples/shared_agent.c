@@ -1,12 +1,12 @@
 /*
- * shared_agent.c - an agent that shares its store, and its session, with other
- * processes, keeps the parts of an answer, and undoes turns:
+ * shared_agent.c - an agent that shares its store, and its session, with other processes, keeps the
+ * parts of an answer, and undoes turns:
  *
  *   shared_agent STORE    continues the newest session of the current directory
  *
- * Each line of its input is a prompt. The model is scripted: it writes the
- * prompt to note.txt and answers. /undo undoes the last turn, /fork continues
- * in a fork. Ctrl-C interrupts an answer; so does the prompt "stop".
+ * Each line of its input is a prompt. The model is scripted: it writes the prompt to note.txt and
+ * answers. /undo undoes the last turn, /fork continues in a fork. Ctrl-C interrupts an answer; so
+ * does the prompt "stop".
  */
 #define _DEFAULT_SOURCE
 #include <agentwal.h>
@@ -51,8 +51,7 @@ static void fork_session(struct agent *agent)
 {
     struct wal_session *fork;
 
-    check(wal_session_fork(agent->session, slice(agent->head), NULL, &fork,
-                           &error));
+    check(wal_session_fork(agent->session, slice(agent->head), NULL, &fork, &error));
     wal_session_close(agent->session);
     agent->session = fork;
     printf("(fork)\n");
@@ -62,14 +61,13 @@ static const char *make_id(char id[WAL_ID_SIZE])
 {
     static unsigned count;
 
-    snprintf(id, WAL_ID_SIZE, "%lx-%x-%u", (unsigned long)time(NULL),
-             (unsigned)getpid(), count++);
+    snprintf(id, WAL_ID_SIZE, "%lx-%x-%u", (unsigned long)time(NULL), (unsigned)getpid(), count++);
     return id;
 }
 
 /* Appends an entry under the head, which moves to it, but not to a delta. */
-static void append(struct agent *agent, const char *id, const char *type,
-                   uint32_t durability, const char *form, ...)
+static void append(struct agent *agent, const char *id, const char *type, uint32_t durability,
+                   const char *form, ...)
 {
     struct wal_append_options options = WAL_INIT(wal_append_options);
     struct wal_entry entry = WAL_INIT(wal_entry);
@@ -87,8 +85,7 @@ static void append(struct agent *agent, const char *id, const char *type,
     options.durability = durability;
     options.flags = WAL_APPEND_EXPECT;
     options.expected_tail = slice(agent->head);
-    while ((status = wal_append(agent->session, &entry, 1, &options, NULL,
-                                &error)) != WAL_OK) {
+    while ((status = wal_append(agent->session, &entry, 1, &options, NULL, &error)) != WAL_OK) {
         if (status == WAL_ECONFLICT) { /* another process continued it */
             fork_session(agent);
         } else if ((status != WAL_EPOISONED && status != WAL_EIO) ||
@@ -119,8 +116,7 @@ static void end_answer(struct agent *agent, const char *stop)
 /* Reads the branch of the head, and ends an answer that a dead process left. */
 static void load(struct agent *agent)
 {
-    struct wal_entry_cursor_options options =
-        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry_cursor_options options = WAL_INIT(wal_entry_cursor_options);
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_entry_cursor *cursor;
     enum wal_status status;
@@ -133,8 +129,8 @@ static void load(struct agent *agent)
         size_t used = strlen(agent->partial);
 
         if (strncmp(payload, "{\"text\":\"", 9) == 0) {
-            snprintf(agent->partial + used, sizeof(agent->partial) - used,
-                     "%.*s", (int)entry.payload.size - 11, payload + 9);
+            snprintf(agent->partial + used, sizeof(agent->partial) - used, "%.*s",
+                     (int)entry.payload.size - 11, payload + 9);
             continue;
         }
         snprintf(agent->head, WAL_ID_SIZE, "%.*s", WAL_ARG(entry.id));
@@ -155,8 +151,7 @@ static void write_note(struct agent *agent, const char *text)
     FILE *file;
 
     options.id = slice(agent->prompt);
-    check(wal_checkpoint_create(agent->session, &path, 1, &options, NULL,
-                                &error));
+    check(wal_checkpoint_create(agent->session, &path, 1, &options, NULL, &error));
     file = fopen("note.txt", "w");
     if (file == NULL || fprintf(file, "%s\n", text) < 0 || fclose(file) != 0) {
         perror("agent: note.txt");
@@ -171,8 +166,7 @@ static void run_turn(struct agent *agent, const char *text)
 
     interrupted = 0;
     options.id = slice(make_id(agent->prompt)); /* of no file yet */
-    check(
-        wal_checkpoint_create(agent->session, NULL, 0, &options, NULL, &error));
+    check(wal_checkpoint_create(agent->session, NULL, 0, &options, NULL, &error));
     append(agent, agent->prompt, WAL_TYPE_MESSAGE, WAL_DURABLE,
            "{\"role\":\"user\",\"content\":\"%s\"}", text);
     append(agent, make_id(id), WAL_TYPE_MESSAGE, WAL_DURABLE,
@@ -186,8 +180,8 @@ static void run_turn(struct agent *agent, const char *text)
            "\"content\":\"written\"}",
            agent->prompt);
     for (int i = 0; i < 3 && !interrupted; i++) {
-        append(agent, make_id(id), WAL_TYPE_MESSAGE_DELTA_BATCH, WAL_WRITTEN,
-               "{\"text\":\"%s\"}", deltas[i]);
+        append(agent, make_id(id), WAL_TYPE_MESSAGE_DELTA_BATCH, WAL_WRITTEN, "{\"text\":\"%s\"}",
+               deltas[i]);
         strcat(agent->partial, deltas[i]);
         if (strcmp(text, "stop") == 0) {
             raise(SIGINT);
@@ -196,16 +190,14 @@ static void run_turn(struct agent *agent, const char *text)
     end_answer(agent, interrupted ? "aborted" : "end");
 }
 
-/* Rewinds the files and the conversation to where they were before the last
- * prompt, or neither. */
+/* Rewinds the files and the conversation to where they were before the last prompt, or neither. */
 static void undo_turn(struct agent *agent)
 {
     struct wal_rewind_options options = WAL_INIT(wal_rewind_options);
     struct wal_rewind_result result = WAL_INIT(wal_rewind_result);
 
     options.flags = WAL_REWIND_HEAD;
-    check(wal_rewind(agent->session, slice(agent->prompt), &options, &result,
-                     NULL, &error));
+    check(wal_rewind(agent->session, slice(agent->prompt), &options, &result, NULL, &error));
     printf("%s\n", result.can_rewind ? "undone" : result.error);
     load(agent);
 }
@@ -217,8 +209,7 @@ static void open_session(struct agent *agent, struct wal_store *store)
     int32_t created;
 
     options.cwd = slice(getcwd(directory, sizeof(directory)));
-    check(wal_session_open_or_create(store, &options, &agent->session, &created,
-                                     &error));
+    check(wal_session_open_or_create(store, &options, &agent->session, &created, &error));
     load(agent);
     if (created) { /* a first entry, to which the first turn can be undone */
         append(agent, make_id(id), WAL_TYPE_MODEL_CHANGE, WAL_DURABLE,

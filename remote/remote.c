@@ -1,6 +1,6 @@
 /*
- * remote.c - the public functions of libagentwal-remote (agentwal/remote.h):
- * arguments are checked here, everything else is below.
+ * remote.c - the public functions of libagentwal-remote (agentwal/remote.h): arguments are checked
+ * here, everything else is below.
  */
 #include <stdio.h>
 #include <string.h>
@@ -28,9 +28,8 @@ enum wal_status wal_remote_open(const char *url, struct wal_remote **remote,
     enum wal_status status;
 
     if (url == NULL || remote == NULL) {
-        return wal__invalid(error, url == NULL
-                                       ? "the URL is null"
-                                       : "the place for the remote is null");
+        return wal__invalid(error,
+                            url == NULL ? "the URL is null" : "the place for the remote is null");
     }
     opened = wal__heap_zalloc(heap, sizeof(*opened));
     if (opened == NULL) {
@@ -56,8 +55,7 @@ void wal_remote_close(struct wal_remote *remote)
     }
 }
 
-enum wal_status wal_remote_set_wait(struct wal_remote *remote,
-                                    wal_remote_wait_fn *wait, void *ctx,
+enum wal_status wal_remote_set_wait(struct wal_remote *remote, wal_remote_wait_fn *wait, void *ctx,
                                     struct wal_error *error)
 {
     if (remote == NULL) {
@@ -68,8 +66,7 @@ enum wal_status wal_remote_set_wait(struct wal_remote *remote,
     return WAL_OK;
 }
 
-enum wal_status wal_remote_probe(struct wal_remote *remote,
-                                 struct wal_error *error)
+enum wal_status wal_remote_probe(struct wal_remote *remote, struct wal_error *error)
 {
     return remote == NULL ? wal__invalid(error, "the remote is null")
                           : wal__remote_probe(remote, error);
@@ -77,15 +74,13 @@ enum wal_status wal_remote_probe(struct wal_remote *remote,
 
 /* --- shipping ----------------------------------------------------------- */
 
-/* Only a store that can be written to is shipped: a replica that took over
- * would end the writer, and could not go on. */
-static enum wal_status check_source(struct wal_store *store,
-                                    struct wal_error *error)
+/* Only a store that can be written to is shipped: a replica that took over would end the writer,
+ * and could not go on. */
+static enum wal_status check_source(struct wal_store *store, struct wal_error *error)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
-    enum wal_status status = store == NULL
-                                 ? wal__invalid(error, "the store is null")
-                                 : wal_store_get_info(store, &info, error);
+    enum wal_status status = store == NULL ? wal__invalid(error, "the store is null")
+                                           : wal_store_get_info(store, &info, error);
 
     return status == WAL_OK && info.is_replica != 0
                ? wal__fail(error, WAL_EREADONLY,
@@ -96,23 +91,18 @@ static enum wal_status check_source(struct wal_store *store,
 }
 
 /* Opens a store for reading parts, and gets its id. */
-static enum wal_status open_source(struct wal_remote *remote,
-                                   struct wal_store *store,
-                                   struct wal__store_source *source,
-                                   uint8_t uuid[16], struct wal_error *error)
+static enum wal_status open_source(struct wal_remote *remote, struct wal_store *store,
+                                   struct wal__store_source *source, uint8_t uuid[16],
+                                   struct wal_error *error)
 {
-    enum wal_status status =
-        wal__remote_check_given(remote, store != NULL, "store", error);
+    enum wal_status status = wal__remote_check_given(remote, store != NULL, "store", error);
 
-    return status == WAL_OK ? wal__store_source_open(store, source, uuid, error)
-                            : status;
+    return status == WAL_OK ? wal__store_source_open(store, source, uuid, error) : status;
 }
 
-enum wal_status
-wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
-                       const struct wal_remote_writer_options *options,
-                       struct wal_remote_writer **writer,
-                       struct wal_error *error)
+enum wal_status wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
+                                       const struct wal_remote_writer_options *options,
+                                       struct wal_remote_writer **writer, struct wal_error *error)
 {
     struct wal_remote_writer_options own = {0};
     struct wal_remote_writer *opened;
@@ -121,12 +111,10 @@ wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
     if (writer == NULL) {
         return wal__invalid(error, "the place for the writer is null");
     }
-    status = wal__struct_load(WAL__STRUCT(wal_remote_writer_options), &own,
-                              options, error);
+    status = wal__struct_load(WAL__STRUCT(wal_remote_writer_options), &own, options, error);
     if (status == WAL_OK &&
-        ((own.flags & ~(uint32_t)WAL_REMOTE_TAKE_OVER) != 0 ||
-         own.part_size > WAL__OBJECT_MAX || own.parallel > WAL__PART_WINDOW ||
-         own.mark_count > WAL_REMOTE_MARKS ||
+        ((own.flags & ~(uint32_t)WAL_REMOTE_TAKE_OVER) != 0 || own.part_size > WAL__OBJECT_MAX ||
+         own.parallel > WAL__PART_WINDOW || own.mark_count > WAL_REMOTE_MARKS ||
          (own.mark_count > 0 && own.marks == NULL))) {
         status = wal__invalid(error, "the options of the writer are not valid");
     }
@@ -150,15 +138,13 @@ wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
     opened->keep_ctx = own.ctx;
     opened->mark_count = own.mark_count;
     if (own.mark_count > 0) {
-        memcpy(opened->marks, own.marks,
-               (size_t)own.mark_count * sizeof(own.marks[0]));
+        memcpy(opened->marks, own.marks, (size_t)own.mark_count * sizeof(own.marks[0]));
     }
     memcpy(opened->writer, own.writer, sizeof(own.writer));
     status = open_source(remote, store, &opened->store, opened->uuid, error);
     if (status == WAL_OK) {
         opened->source = wal__part_source_of(&opened->store);
-        status = wal__writer_start(
-            opened, (own.flags & WAL_REMOTE_TAKE_OVER) != 0, error);
+        status = wal__writer_start(opened, (own.flags & WAL_REMOTE_TAKE_OVER) != 0, error);
     }
     if (status != WAL_OK) {
         wal_remote_writer_close(opened);
@@ -169,8 +155,7 @@ wal_remote_writer_open(struct wal_remote *remote, struct wal_store *store,
 }
 
 enum wal_status wal_remote_push(struct wal_remote_writer *writer,
-                                struct wal_remote_push_result *result,
-                                struct wal_error *error)
+                                struct wal_remote_push_result *result, struct wal_error *error)
 {
     struct wal_remote_push_result counts = WAL_INIT(wal_remote_push_result);
     enum wal_status status;
@@ -178,8 +163,7 @@ enum wal_status wal_remote_push(struct wal_remote_writer *writer,
     if (writer == NULL) {
         return wal__invalid(error, "the writer is null");
     }
-    status = wal__struct_check_optional(WAL__STRUCT(wal_remote_push_result),
-                                        result, error);
+    status = wal__struct_check_optional(WAL__STRUCT(wal_remote_push_result), result, error);
     if (status == WAL_OK) {
         status = wal__writer_push(writer, &counts, error);
         wal__struct_store(WAL__STRUCT(wal_remote_push_result), result, &counts);
@@ -198,17 +182,15 @@ void wal_remote_writer_close(struct wal_remote_writer *writer)
 
 /* --- status ------------------------------------------------------------- */
 
-enum wal_status wal_remote_get_status(struct wal_remote *remote,
-                                      struct wal_store *store,
-                                      struct wal_remote_status *status_of,
-                                      struct wal_error *error)
+enum wal_status wal_remote_get_status(struct wal_remote *remote, struct wal_store *store,
+                                      struct wal_remote_status *status_of, struct wal_error *error)
 {
     struct wal_remote_status found = WAL_INIT(wal_remote_status);
     struct wal__store_source source = {.reader = NULL};
     struct wal__part_source parts;
     uint8_t uuid[16];
-    enum wal_status status = wal__struct_check_output(
-        WAL__STRUCT(wal_remote_status), status_of, error);
+    enum wal_status status =
+        wal__struct_check_output(WAL__STRUCT(wal_remote_status), status_of, error);
 
     if (status == WAL_OK) {
         status = open_source(remote, store, &source, uuid, error);
@@ -225,16 +207,13 @@ enum wal_status wal_remote_get_status(struct wal_remote *remote,
     return status;
 }
 
-enum wal_status wal_remote_list(struct wal_remote *remote,
-                                wal_remote_store_fn *store, void *ctx,
+enum wal_status wal_remote_list(struct wal_remote *remote, wal_remote_store_fn *store, void *ctx,
                                 struct wal_error *error)
 {
-    enum wal_status status =
-        wal__remote_check_given(remote, store != NULL, "callback", error);
+    enum wal_status status = wal__remote_check_given(remote, store != NULL, "callback", error);
 
-    return status == WAL_OK
-               ? wal__status_list(remote, wal_part_get_info, store, ctx, error)
-               : status;
+    return status == WAL_OK ? wal__status_list(remote, wal_part_get_info, store, ctx, error)
+                            : status;
 }
 
 /* --- pulling ------------------------------------------------------------ */
@@ -245,12 +224,10 @@ static enum wal_status take_over(struct wal__pull *pull,
                                  struct wal_error *error)
 {
     struct wal_remote_mark *mark = &pull->result.mark;
-    struct wal__store_object part =
-        wal__store_object_of(WAL__OBJECT_PART, pull->uuid, 0, 0);
-    struct wal__history history = {.part_epoch = pull->next.epoch,
-                                   .part = pull->next.number - 1};
-    enum wal_status status = wal__history_read(pull->remote, pull->target.info,
-                                               pull->uuid, &history, error);
+    struct wal__store_object part = wal__store_object_of(WAL__OBJECT_PART, pull->uuid, 0, 0);
+    struct wal__history history = {.part_epoch = pull->next.epoch, .part = pull->next.number - 1};
+    enum wal_status status =
+        wal__history_read(pull->remote, pull->target.info, pull->uuid, &history, error);
 
     if (status == WAL_OK && history.part == 0) {
         status = wal__fail(error, WAL_ENOTFOUND,
@@ -258,14 +235,13 @@ static enum wal_status take_over(struct wal__pull *pull,
                            "nothing can be taken over: push it first");
     }
     if (status == WAL_OK) {
-        status = wal__takeover(pull->remote, pull->target.info, pull->uuid,
-                               options->writer, &history, error);
+        status = wal__takeover(pull->remote, pull->target.info, pull->uuid, options->writer,
+                               &history, error);
     }
     if (status == WAL_OK) {
         mark->epoch = part.epoch = history.part_epoch;
         mark->part = part.number = history.part;
-        status = wal__history_digest(pull->remote, &part, history.part_size,
-                                     mark->digest, error);
+        status = wal__history_digest(pull->remote, &part, history.part_size, mark->digest, error);
     }
     if (status == WAL_OK) {
         status = wal__pull_run(pull, error);
@@ -290,10 +266,8 @@ static bool has_store(const char *path, const uint8_t uuid[16])
            memcmp(info.uuid, uuid, 16) == 0;
 }
 
-static enum wal_status open_target(struct wal__pull *pull, const char *path,
-                                   bool takes_over,
-                                   struct wal_replica **replica,
-                                   struct wal_error *error)
+static enum wal_status open_target(struct wal__pull *pull, const char *path, bool takes_over,
+                                   struct wal_replica **replica, struct wal_error *error)
 {
     enum wal_status status = wal_replica_open(path, replica, error);
 
@@ -308,8 +282,7 @@ static enum wal_status open_target(struct wal__pull *pull, const char *path,
 }
 
 /* A store to which nothing was applied must end where the remote ends. */
-static enum wal_status check_store(struct wal__pull *pull,
-                                   struct wal_error *error)
+static enum wal_status check_store(struct wal__pull *pull, struct wal_error *error)
 {
     struct wal__position position;
     struct wal__history history = {.last_epoch = 0};
@@ -318,13 +291,11 @@ static enum wal_status check_store(struct wal__pull *pull,
     if (!pull->is_store || pull->result.parts > 0) {
         return WAL_OK;
     }
-    status = wal__history_read(pull->remote, pull->target.info, pull->uuid,
-                               &history, error);
+    status = wal__history_read(pull->remote, pull->target.info, pull->uuid, &history, error);
     if (status == WAL_OK) {
         status = pull->target.position(pull->target.ctx, &position, error);
     }
-    return status == WAL_OK &&
-                   !wal__position_equal(&position, &history.position)
+    return status == WAL_OK && !wal__position_equal(&position, &history.position)
                ? wal__fail(error, WAL_EEXISTS,
                            "a store is there that went on by itself: "
                            "choose another directory; `agentwal --store DIR "
@@ -338,8 +309,7 @@ static enum wal_status pull_to(struct wal__pull *pull, const char *path,
 {
     const bool takes_over = (options->flags & WAL_REMOTE_PULL_TAKE_OVER) != 0;
     struct wal_replica *replica = NULL;
-    enum wal_status status =
-        open_target(pull, path, takes_over, &replica, error);
+    enum wal_status status = open_target(pull, path, takes_over, &replica, error);
 
     if (status != WAL_OK) {
         return status;
@@ -360,28 +330,22 @@ static enum wal_status pull_to(struct wal__pull *pull, const char *path,
 
 enum wal_status wal_remote_pull(struct wal_remote *remote, const char *path,
                                 const struct wal_remote_pull_options *options,
-                                struct wal_remote_pull_result *result,
-                                struct wal_error *error)
+                                struct wal_remote_pull_result *result, struct wal_error *error)
 {
     struct wal_remote_pull_options own = {0};
-    struct wal__pull pull = {.remote = remote,
-                             .result = WAL_INIT(wal_remote_pull_result)};
+    struct wal__pull pull = {.remote = remote, .result = WAL_INIT(wal_remote_pull_result)};
     enum wal_status status;
 
     if (remote == NULL || path == NULL) {
-        return wal__invalid(error, remote == NULL ? "the remote is null"
-                                                  : "the path is null");
+        return wal__invalid(error, remote == NULL ? "the remote is null" : "the path is null");
     }
-    status = wal__struct_load(WAL__STRUCT(wal_remote_pull_options), &own,
-                              options, error);
+    status = wal__struct_load(WAL__STRUCT(wal_remote_pull_options), &own, options, error);
     if (status == WAL_OK) {
-        status = wal__struct_check_optional(WAL__STRUCT(wal_remote_pull_result),
-                                            result, error);
+        status = wal__struct_check_optional(WAL__STRUCT(wal_remote_pull_result), result, error);
     }
-    if (status == WAL_OK &&
-        ((own.flags & ~(uint32_t)WAL_REMOTE_PULL_TAKE_OVER) != 0 ||
-         (own.flags != 0) == wal__uuid_is_zero(own.writer) ||
-         (own.flags == 0 && own.keep != NULL))) {
+    if (status == WAL_OK && ((own.flags & ~(uint32_t)WAL_REMOTE_PULL_TAKE_OVER) != 0 ||
+                             (own.flags != 0) == wal__uuid_is_zero(own.writer) ||
+                             (own.flags == 0 && own.keep != NULL))) {
         status = wal__invalid(error, "a pull that takes over, and no other, "
                                      "names a writer, and keeps its mark");
     }
@@ -394,8 +358,7 @@ enum wal_status wal_remote_pull(struct wal_remote *remote, const char *path,
         wal__pull_deinit(&pull);
     }
     if (status == WAL_OK) {
-        wal__struct_store(WAL__STRUCT(wal_remote_pull_result), result,
-                          &pull.result);
+        wal__struct_store(WAL__STRUCT(wal_remote_pull_result), result, &pull.result);
     }
     return status;
 }
@@ -444,15 +407,14 @@ static enum wal_status look(struct follower *follower, struct wal_error *error)
     return status;
 }
 
-/* How many seconds pass until the next look: more when there was nothing new
- * for long, since each look has its price. */
+/* How many seconds pass until the next look: more when there was nothing new for long, since each
+ * look has its price. */
 static uint64_t pause_of(struct follower *follower)
 {
     const uint64_t now_ms = follower->pull.remote->now_ms();
     uint64_t seconds;
 
-    if (follower->pull.result.parts != follower->parts ||
-        follower->news_ms == 0) {
+    if (follower->pull.result.parts != follower->parts || follower->news_ms == 0) {
         follower->parts = follower->pull.result.parts;
         follower->news_ms = now_ms;
     }
@@ -466,8 +428,7 @@ static bool is_ended(const struct wal__pull *pull)
     const struct wal__driver *driver = pull->remote->driver;
     const struct wal_error none = {.struct_size = sizeof(none)};
 
-    return driver->wait != NULL &&
-           driver->wait(driver->wait_ctx, 0, &none) != 0;
+    return driver->wait != NULL && driver->wait(driver->wait_ctx, 0, &none) != 0;
 }
 
 /* A signal ends a second sooner. */
@@ -480,8 +441,7 @@ static void pause_seconds(const struct wal__pull *pull, uint64_t seconds)
     }
 }
 
-static enum wal_status follow(struct follower *follower,
-                              struct wal_error *error)
+static enum wal_status follow(struct follower *follower, struct wal_error *error)
 {
     for (;;) {
         struct wal_error own = WAL_INIT(wal_error);
@@ -491,8 +451,8 @@ static enum wal_status follow(struct follower *follower,
             wal__error_copy(error, &own);
             return status;
         }
-        if (follower->each(follower->ctx, &follower->pull.result,
-                           status == WAL_OK ? NULL : &own) != 0) {
+        if (follower->each(follower->ctx, &follower->pull.result, status == WAL_OK ? NULL : &own) !=
+            0) {
             return WAL_OK;
         }
         pause_seconds(&follower->pull, pause_of(follower));
@@ -501,8 +461,7 @@ static enum wal_status follow(struct follower *follower,
 
 enum wal_status wal_remote_follow(struct wal_remote *remote, const char *path,
                                   const struct wal_remote_pull_options *options,
-                                  wal_remote_look_fn *each, void *ctx,
-                                  struct wal_error *error)
+                                  wal_remote_look_fn *each, void *ctx, struct wal_error *error)
 {
     struct wal_remote_pull_options own = {0};
     struct follower follower = {.each = each, .ctx = ctx};
@@ -510,11 +469,9 @@ enum wal_status wal_remote_follow(struct wal_remote *remote, const char *path,
     enum wal_status status;
 
     if (remote == NULL || path == NULL || each == NULL) {
-        return wal__invalid(error,
-                            "the remote, the path or the callback is null");
+        return wal__invalid(error, "the remote, the path or the callback is null");
     }
-    status = wal__struct_load(WAL__STRUCT(wal_remote_pull_options), &own,
-                              options, error);
+    status = wal__struct_load(WAL__STRUCT(wal_remote_pull_options), &own, options, error);
     if (status == WAL_OK && own.flags != 0) {
         status = wal__invalid(error, "a follower does not take over");
     }
@@ -542,38 +499,31 @@ enum wal_status wal_remote_follow(struct wal_remote *remote, const char *path,
 /* --- compacting --------------------------------------------------------- */
 
 /* Makes a base of what the remote has, if it is due. */
-static enum wal_status make_base(struct wal_remote *remote,
-                                 const struct wal__part_source *source,
+static enum wal_status make_base(struct wal_remote *remote, const struct wal__part_source *source,
                                  const uint8_t uuid[16], uint32_t flags,
-                                 struct wal_remote_compact_result *result,
-                                 struct wal_error *error)
+                                 struct wal_remote_compact_result *result, struct wal_error *error)
 {
     struct wal__history history = {.last_epoch = 0};
     uint64_t parts = 0;
     struct wal__base_result made = {.number = 0};
     struct wal__base_end end;
-    enum wal_status status =
-        wal__history_read(remote, source->info, uuid, &history, error);
+    enum wal_status status = wal__history_read(remote, source->info, uuid, &history, error);
 
     if (status != WAL_OK || history.part == 0) {
         return status;
     }
-    end = (struct wal__base_end){.epoch = history.part_epoch,
-                                 .part = history.part,
-                                 .position = history.position};
+    end = (struct wal__base_end){
+        .epoch = history.part_epoch, .part = history.part, .position = history.position};
     status = wal__base_count_parts(remote, uuid, &end, &parts, error);
-    if (status == WAL_OK &&
-        (parts >= WAL__BASE_PARTS || (flags & WAL_REMOTE_COMPACT_NOW) != 0)) {
+    if (status == WAL_OK && (parts >= WAL__BASE_PARTS || (flags & WAL_REMOTE_COMPACT_NOW) != 0)) {
         /* Another writer may have shipped a past that is not this store's. */
         status = wal__writer_verify(source, &history.position, true, error);
         if (status != WAL_OK) {
             return status;
         }
-        status = wal__base_make(remote, source, uuid, &end,
-                                (flags & WAL_REMOTE_COMPACT_ANEW) != 0
-                                    ? WAL__BASE_ANEW
-                                    : WAL__BASE_NEXT,
-                                &made, error);
+        status = wal__base_make(
+            remote, source, uuid, &end,
+            (flags & WAL_REMOTE_COMPACT_ANEW) != 0 ? WAL__BASE_ANEW : WAL__BASE_NEXT, &made, error);
     }
     result->base = made.number;
     result->segments = made.segments;
@@ -581,15 +531,13 @@ static enum wal_status make_base(struct wal_remote *remote,
     return status;
 }
 
-static enum wal_status collect(struct wal_remote *remote,
-                               const uint8_t uuid[16], uint64_t keep_ms,
-                               struct wal_remote_compact_result *result,
-                               struct wal_error *error)
+static enum wal_status collect(struct wal_remote *remote, const uint8_t uuid[16], uint64_t keep_ms,
+                               struct wal_remote_compact_result *result, struct wal_error *error)
 {
     struct wal__collect_result collected = {.parts = 0};
     int64_t age_ms = keep_ms == 0 ? WAL__COLLECT_AGE_MS : (int64_t)keep_ms;
-    enum wal_status status = wal__collect(remote, uuid, wal__machine_unix_ms(),
-                                          age_ms, &collected, error);
+    enum wal_status status =
+        wal__collect(remote, uuid, wal__machine_unix_ms(), age_ms, &collected, error);
 
     result->removed_parts = collected.parts;
     result->removed_segments = collected.segments;
@@ -598,32 +546,28 @@ static enum wal_status collect(struct wal_remote *remote,
     return status;
 }
 
-static enum wal_status
-load_options(const struct wal_remote_compact_options *options,
-             struct wal_remote_compact_options *own,
-             const struct wal_remote_compact_result *result,
-             struct wal_error *error)
+static enum wal_status load_options(const struct wal_remote_compact_options *options,
+                                    struct wal_remote_compact_options *own,
+                                    const struct wal_remote_compact_result *result,
+                                    struct wal_error *error)
 {
     const uint32_t known = WAL_REMOTE_COMPACT_NOW | WAL_REMOTE_COMPACT_ANEW;
-    enum wal_status status = wal__struct_load(
-        WAL__STRUCT(wal_remote_compact_options), own, options, error);
+    enum wal_status status =
+        wal__struct_load(WAL__STRUCT(wal_remote_compact_options), own, options, error);
 
-    if (status == WAL_OK &&
-        ((own->flags & ~known) != 0 || own->flags == WAL_REMOTE_COMPACT_ANEW ||
-         own->keep_ms > INT64_MAX / 2)) {
+    if (status == WAL_OK && ((own->flags & ~known) != 0 || own->flags == WAL_REMOTE_COMPACT_ANEW ||
+                             own->keep_ms > INT64_MAX / 2)) {
         status = wal__invalid(error, "the options are not valid");
     }
     return status == WAL_OK
-               ? wal__struct_check_optional(
-                     WAL__STRUCT(wal_remote_compact_result), result, error)
+               ? wal__struct_check_optional(WAL__STRUCT(wal_remote_compact_result), result, error)
                : status;
 }
 
-enum wal_status
-wal_remote_compact(struct wal_remote *remote, struct wal_store *store,
-                   const struct wal_remote_compact_options *options,
-                   struct wal_remote_compact_result *result,
-                   struct wal_error *error)
+enum wal_status wal_remote_compact(struct wal_remote *remote, struct wal_store *store,
+                                   const struct wal_remote_compact_options *options,
+                                   struct wal_remote_compact_result *result,
+                                   struct wal_error *error)
 {
     struct wal_remote_compact_options own = {0};
     struct wal_remote_compact_result done = WAL_INIT(wal_remote_compact_result);
@@ -652,8 +596,7 @@ wal_remote_compact(struct wal_remote *remote, struct wal_store *store,
 
 enum wal_status wal_remote_check(struct wal_remote *remote, const uint8_t *uuid,
                                  wal_remote_damage_fn *each, void *ctx,
-                                 struct wal_remote_check_result *result,
-                                 struct wal_error *error)
+                                 struct wal_remote_check_result *result, struct wal_error *error)
 {
     struct wal__check check = {.remote = remote,
                                .info = wal_part_get_info,
@@ -666,8 +609,7 @@ enum wal_status wal_remote_check(struct wal_remote *remote, const uint8_t *uuid,
     if (remote == NULL) {
         return wal__invalid(error, "the remote is null");
     }
-    status = wal__struct_check_optional(WAL__STRUCT(wal_remote_check_result),
-                                        result, error);
+    status = wal__struct_check_optional(WAL__STRUCT(wal_remote_check_result), result, error);
     if (status == WAL_OK && uuid != NULL) {
         memcpy(check.uuid, uuid, sizeof(check.uuid));
     } else if (status == WAL_OK) {
@@ -677,19 +619,17 @@ enum wal_status wal_remote_check(struct wal_remote *remote, const uint8_t *uuid,
         return status;
     }
     status = wal__check_run(&check, error);
-    wal__struct_store(WAL__STRUCT(wal_remote_check_result), result,
-                      &check.result);
+    wal__struct_store(WAL__STRUCT(wal_remote_check_result), result, &check.result);
     return status;
 }
 
 /* --- erasing -------------------------------------------------------------- */
 
 /*
- * What may have erased text is in the parts of older epochs, in older bases, in
- * bundles and in the list of sessions. So the writer begins an epoch, makes
- * sure that this one has a part, makes a base of the store as it is now up to
- * there, and removes everything that is below the base, without waiting. A call
- * that was interrupted is repeated: it begins another epoch.
+ * What may have erased text is in the parts of older epochs, in older bases, in bundles and in the
+ * list of sessions. So the writer begins an epoch, makes sure that this one has a part, makes a
+ * base of the store as it is now up to there, and removes everything that is below the base,
+ * without waiting. A call that was interrupted is repeated: it begins another epoch.
  */
 
 enum {
@@ -700,13 +640,12 @@ enum {
 static const char document[] = "agentwal.erased";
 
 /* Writes a record, so that the epoch gets a part. */
-static enum wal_status put_document(struct wal_remote_writer *writer,
-                                    struct wal_error *error)
+static enum wal_status put_document(struct wal_remote_writer *writer, struct wal_error *error)
 {
     struct wal_doc doc = WAL_INIT(wal_doc);
     char value[VALUE_SIZE];
-    int size = snprintf(value, sizeof(value), "{\"epoch\":%llu}",
-                        (unsigned long long)writer->epoch);
+    int size =
+        snprintf(value, sizeof(value), "{\"epoch\":%llu}", (unsigned long long)writer->epoch);
 
     doc.key = (struct wal_slice){document, sizeof(document) - 1};
     doc.value = (struct wal_slice){value, (uint64_t)size};
@@ -721,30 +660,25 @@ static enum wal_status fail_busy(struct wal_error *error)
                      "try again");
 }
 
-static enum wal_status push(struct wal_remote_writer *writer,
-                            struct wal_error *error)
+static enum wal_status push(struct wal_remote_writer *writer, struct wal_error *error)
 {
     struct wal_remote_push_result pushed = WAL_INIT(wal_remote_push_result);
     enum wal_status status = wal__writer_push(writer, &pushed, error);
 
     return status == WAL_OK && pushed.epoch != writer->epoch
-               ? wal__fail(error, WAL_EREMOTE,
-                           "the new epoch of the writer has no part")
+               ? wal__fail(error, WAL_EREMOTE, "the new epoch of the writer has no part")
                : status;
 }
 
-static enum wal_status
-make_erased_base(struct wal_remote_writer *writer,
-                 struct wal_remote_compact_result *result,
-                 struct wal_error *error)
+static enum wal_status make_erased_base(struct wal_remote_writer *writer,
+                                        struct wal_remote_compact_result *result,
+                                        struct wal_error *error)
 {
-    const struct wal__base_end end = {.epoch = writer->last.epoch,
-                                      .part = writer->last.part,
-                                      .position = writer->position};
+    const struct wal__base_end end = {
+        .epoch = writer->last.epoch, .part = writer->last.part, .position = writer->position};
     struct wal__base_result made = {.number = 0};
-    enum wal_status status =
-        wal__base_make(writer->remote, &writer->source, writer->uuid, &end,
-                       WAL__BASE_ERASED, &made, error);
+    enum wal_status status = wal__base_make(writer->remote, &writer->source, writer->uuid, &end,
+                                            WAL__BASE_ERASED, &made, error);
 
     result->base = made.number;
     result->segments = made.segments;
@@ -762,15 +696,13 @@ static enum wal_status collect_all(struct wal_remote_writer *writer,
     for (int i = 0; i < ATTEMPTS && status == WAL_OK; i++) {
         struct wal__collect_result collected = {.parts = 0};
 
-        status = wal__collect(writer->remote, writer->uuid, INT64_MAX, 0,
-                              &collected, error);
+        status = wal__collect(writer->remote, writer->uuid, INT64_MAX, 0, &collected, error);
         result->removed_parts += collected.parts;
         result->removed_segments += collected.segments;
         result->removed_bases += collected.bases;
         result->removed_bytes += collected.bytes;
-        if (status == WAL_OK && collected.parts == 0 &&
-            collected.segments == 0 && collected.bases == 0 &&
-            collected.bundles == 0) {
+        if (status == WAL_OK && collected.parts == 0 && collected.segments == 0 &&
+            collected.bases == 0 && collected.bundles == 0) {
             return WAL_OK;
         }
     }
@@ -778,28 +710,23 @@ static enum wal_status collect_all(struct wal_remote_writer *writer,
 }
 
 /* Removes what processes that were killed left among the objects. */
-static enum wal_status sweep(struct wal_remote_writer *writer,
-                             struct wal_error *error)
+static enum wal_status sweep(struct wal_remote_writer *writer, struct wal_error *error)
 {
     struct wal__driver *driver = writer->remote->driver;
-    struct wal__store_object epoch =
-        wal__store_object_of(WAL__OBJECT_EPOCH, writer->uuid, 0, 0);
+    struct wal__store_object epoch = wal__store_object_of(WAL__OBJECT_EPOCH, writer->uuid, 0, 0);
     char prefix[WAL__STORE_OBJECT_SIZE];
 
     wal__store_object_prefix(&epoch, prefix);
     *(strchr(prefix, '/') + 1) = '\0';
-    return driver->calls->sweep == NULL
-               ? WAL_OK
-               : driver->calls->sweep(driver, prefix, error);
+    return driver->calls->sweep == NULL ? WAL_OK : driver->calls->sweep(driver, prefix, error);
 }
 
 enum wal_status wal_remote_erase(struct wal_remote_writer *writer,
-                                 struct wal_remote_compact_result *result,
-                                 struct wal_error *error)
+                                 struct wal_remote_compact_result *result, struct wal_error *error)
 {
     struct wal_remote_compact_result done = WAL_INIT(wal_remote_compact_result);
-    enum wal_status status = wal__struct_check_optional(
-        WAL__STRUCT(wal_remote_compact_result), result, error);
+    enum wal_status status =
+        wal__struct_check_optional(WAL__STRUCT(wal_remote_compact_result), result, error);
 
     if (status == WAL_OK && writer == NULL) {
         status = wal__invalid(error, "the writer is null");
@@ -815,8 +742,7 @@ enum wal_status wal_remote_erase(struct wal_remote_writer *writer,
         status = push(writer, error);
     }
     if (status == WAL_OK) {
-        status =
-            wal_remote_put_sessions(writer->remote, writer->store.store, error);
+        status = wal_remote_put_sessions(writer->remote, writer->store.store, error);
     }
     if (status == WAL_OK) {
         status = make_erased_base(writer, &done, error);

@@ -1,6 +1,6 @@
 /*
- * search.c - the public functions of libagentwal-search (agentwal/search.h):
- * arguments are checked here, everything else is below.
+ * search.c - the public functions of libagentwal-search (agentwal/search.h): arguments are checked
+ * here, everything else is below.
  */
 #include "agentwal/search.h"
 
@@ -30,10 +30,9 @@ struct wal_search_cursor {
 
 /* --- opening ------------------------------------------------------------ */
 
-/* Opens index/ of a store, to read the files there, and to write them when the
- * handle may. */
-static void open_directory(struct wal_search *search,
-                           const struct wal_store_info *info, bool in_memory)
+/* Opens index/ of a store, to read the files there, and to write them when the handle may. */
+static void open_directory(struct wal_search *search, const struct wal_store_info *info,
+                           bool in_memory)
 {
     static const char name[] = "/index";
     size_t size = (size_t)info->path.size;
@@ -48,18 +47,14 @@ static void open_directory(struct wal_search *search,
     }
     memcpy(search->index_path, info->path.data, size);
     memcpy(search->index_path + size, name, sizeof(name));
-    search->directory = open(search->index_path,
-                             O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    search->writes = search->directory >= 0 && !in_memory &&
-                     info->status != WAL_EREADONLY &&
+    search->directory = open(search->index_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    search->writes = search->directory >= 0 && !in_memory && info->status != WAL_EREADONLY &&
                      info->status != WAL_EVERSION &&
                      faccessat(search->directory, ".", W_OK, 0) == 0;
 }
 
-enum wal_status wal_search_open(struct wal_store *store,
-                                const struct wal_search_options *options,
-                                struct wal_search **search,
-                                struct wal_error *error)
+enum wal_status wal_search_open(struct wal_store *store, const struct wal_search_options *options,
+                                struct wal_search **search, struct wal_error *error)
 {
     struct wal_search_options own = {0};
     struct wal_store_info info = WAL_INIT(wal_store_info);
@@ -67,15 +62,12 @@ enum wal_status wal_search_open(struct wal_store *store,
     enum wal_status status = WAL_OK;
 
     if (store == NULL || search == NULL) {
-        return wal__invalid(error, store == NULL
-                                       ? "the handle is null"
-                                       : "the place for the search is null");
+        return wal__invalid(error, store == NULL ? "the handle is null"
+                                                 : "the place for the search is null");
     }
-    status =
-        wal__struct_load(WAL__STRUCT(wal_search_options), &own, options, error);
+    status = wal__struct_load(WAL__STRUCT(wal_search_options), &own, options, error);
     if (status == WAL_OK && (own.flags & ~(uint32_t)WAL_SEARCH_MEMORY) != 0) {
-        status = wal__invalid(error,
-                              "the flags of the search options are not valid");
+        status = wal__invalid(error, "the flags of the search options are not valid");
     }
     if (status == WAL_OK) {
         status = wal_store_get_info(store, &info, error);
@@ -93,8 +85,7 @@ enum wal_status wal_search_open(struct wal_store *store,
     status = wal__tokenizer_open(&opened->tokenizer);
     if (status != WAL_OK) {
         wal_search_close(opened);
-        return wal__fail(error, status, "cannot use FTS5 of SQLite %s",
-                         sqlite3_libversion());
+        return wal__fail(error, status, "cannot use FTS5 of SQLite %s", sqlite3_libversion());
     }
     *search = opened;
     return WAL_OK;
@@ -110,9 +101,9 @@ void wal_search_close(struct wal_search *search)
 
 /* --- updating ----------------------------------------------------------- */
 
-enum wal_status wal_search_update(
-    struct wal_search *search, const struct wal_search_update_options *options,
-    struct wal_search_update_result *result, struct wal_error *error)
+enum wal_status wal_search_update(struct wal_search *search,
+                                  const struct wal_search_update_options *options,
+                                  struct wal_search_update_result *result, struct wal_error *error)
 {
     struct wal_search_update_options own = {0};
     struct wal_search_update_result counts = WAL_INIT(wal_search_update_result);
@@ -122,29 +113,23 @@ enum wal_status wal_search_update(
     if (search == NULL) {
         return wal__invalid(error, "the handle is null");
     }
-    status = wal__struct_load(WAL__STRUCT(wal_search_update_options), &own,
-                              options, error);
+    status = wal__struct_load(WAL__STRUCT(wal_search_update_options), &own, options, error);
     if (status == WAL_OK) {
-        status = wal__struct_check_optional(
-            WAL__STRUCT(wal_search_update_result), result, error);
+        status = wal__struct_check_optional(WAL__STRUCT(wal_search_update_result), result, error);
     }
-    if (status == WAL_OK &&
-        (own.flags & ~(uint32_t)WAL_SEARCH_UPDATE_DEEP) != 0) {
-        status = wal__invalid(error,
-                              "the flags of the update options are not valid");
+    if (status == WAL_OK && (own.flags & ~(uint32_t)WAL_SEARCH_UPDATE_DEEP) != 0) {
+        status = wal__invalid(error, "the flags of the update options are not valid");
     }
     if (status != WAL_OK) {
         return status;
     }
     progress.call = own.progress;
     progress.ctx = own.ctx;
-    status =
-        wal__fts_set_update(search, (own.flags & WAL_SEARCH_UPDATE_DEEP) != 0,
-                            &progress, &counts, error);
+    status = wal__fts_set_update(search, (own.flags & WAL_SEARCH_UPDATE_DEEP) != 0, &progress,
+                                 &counts, error);
     if (status == WAL_OK) {
         wal__fts_set_count(search, &counts);
-        wal__struct_store(WAL__STRUCT(wal_search_update_result), result,
-                          &counts);
+        wal__struct_store(WAL__STRUCT(wal_search_update_result), result, &counts);
     }
     return status;
 }
@@ -156,27 +141,22 @@ static bool is_slice(struct wal_slice slice)
     return slice.data != NULL || slice.size == 0;
 }
 
-static enum wal_status check_query(const struct wal_search_query *query,
-                                   struct wal_error *error)
+static enum wal_status check_query(const struct wal_search_query *query, struct wal_error *error)
 {
-    const uint32_t flags =
-        WAL_SEARCH_DEEP | WAL_SEARCH_SUBSTRING | WAL_SEARCH_NO_UPDATE;
-    const uint32_t roles = WAL_SEARCH_USER | WAL_SEARCH_ASSISTANT |
-                           WAL_SEARCH_TOOL | WAL_SEARCH_TITLE |
-                           WAL_SEARCH_SUMMARY | WAL_SEARCH_RESULT;
+    const uint32_t flags = WAL_SEARCH_DEEP | WAL_SEARCH_SUBSTRING | WAL_SEARCH_NO_UPDATE;
+    const uint32_t roles = WAL_SEARCH_USER | WAL_SEARCH_ASSISTANT | WAL_SEARCH_TOOL |
+                           WAL_SEARCH_TITLE | WAL_SEARCH_SUMMARY | WAL_SEARCH_RESULT;
 
     if ((query->flags & ~flags) != 0 || (query->roles & ~roles) != 0) {
         return wal__invalid(error, "the flags or roles of the query are not "
                                    "valid");
     }
-    if (!is_slice(query->text) || !is_slice(query->project) ||
-        !is_slice(query->cwd) || !is_slice(query->session) ||
-        !is_slice(query->tool)) {
+    if (!is_slice(query->text) || !is_slice(query->project) || !is_slice(query->cwd) ||
+        !is_slice(query->session) || !is_slice(query->tool)) {
         return wal__invalid(error, "a text of the query has a size but no "
                                    "data");
     }
-    if (query->tool.size > WAL__QUERY_TEXT_MAX ||
-        query->text.size > WAL__QUERY_TEXT_MAX) {
+    if (query->tool.size > WAL__QUERY_TEXT_MAX || query->text.size > WAL__QUERY_TEXT_MAX) {
         return wal__invalid(error, "a text of the query has more than %d bytes",
                             WAL__QUERY_TEXT_MAX);
     }
@@ -212,17 +192,15 @@ static enum wal_status parse(struct wal__query *query, struct wal_error *error)
     query->matcher.tokenizer = query->search->tokenizer;
     query->matcher.expression = &query->expression;
     if (!is_substring) {
-        return wal__expression_parse(&query->expression,
-                                     query->search->tokenizer, options->text,
+        return wal__expression_parse(&query->expression, query->search->tokenizer, options->text,
                                      options->tool.size > 0, error);
     }
     if (options->text.size == 0) {
-        return wal__fail(error, WAL_EINVAL,
-                         "the query has no text to search for");
+        return wal__fail(error, WAL_EINVAL, "the query has no text to search for");
     }
     query->matcher.substring = options->text;
-    status = wal__expression_parse_literal(
-        &query->expression, query->search->tokenizer, options->text, error);
+    status = wal__expression_parse_literal(&query->expression, query->search->tokenizer,
+                                           options->text, error);
     return status == WAL_OK ? wal__substring_check(query, error) : status;
 }
 
@@ -236,8 +214,7 @@ static enum wal_status update(struct wal__query *query, struct wal_error *error)
         return WAL_OK;
     }
     memset(&ignored, 0, sizeof(ignored));
-    return wal__fts_set_update(query->search,
-                               (query->options.flags & WAL_SEARCH_DEEP) != 0,
+    return wal__fts_set_update(query->search, (query->options.flags & WAL_SEARCH_DEEP) != 0,
                                &progress, &ignored, error);
 }
 
@@ -269,8 +246,7 @@ static enum wal_status run(struct wal__query *query, struct wal_error *error)
     return status;
 }
 
-static void summarise(const struct wal__query *query,
-                      struct wal_search_summary *summary)
+static void summarise(const struct wal__query *query, struct wal_search_summary *summary)
 {
     *summary = (struct wal_search_summary)WAL_INIT(wal_search_summary);
     summary->hits = (uint32_t)query->hit_count;
@@ -283,11 +259,9 @@ static void summarise(const struct wal__query *query,
     summary->matches = query->matches;
 }
 
-enum wal_status wal_search_find(struct wal_search *search,
-                                const struct wal_search_query *query,
+enum wal_status wal_search_find(struct wal_search *search, const struct wal_search_query *query,
                                 struct wal_search_cursor **cursor,
-                                struct wal_search_summary *summary,
-                                struct wal_error *error)
+                                struct wal_search_summary *summary, struct wal_error *error)
 {
     struct wal_search_query own = {0};
     struct wal_search_summary counts;
@@ -298,11 +272,9 @@ enum wal_status wal_search_find(struct wal_search *search,
         return wal__invalid(error, "the search, the query or the place for "
                                    "the cursor is null");
     }
-    status =
-        wal__struct_load(WAL__STRUCT(wal_search_query), &own, query, error);
+    status = wal__struct_load(WAL__STRUCT(wal_search_query), &own, query, error);
     if (status == WAL_OK) {
-        status = wal__struct_check_optional(WAL__STRUCT(wal_search_summary),
-                                            summary, error);
+        status = wal__struct_check_optional(WAL__STRUCT(wal_search_summary), summary, error);
     }
     if (status == WAL_OK) {
         status = check_query(&own, error);
@@ -328,8 +300,7 @@ enum wal_status wal_search_find(struct wal_search *search,
     return WAL_OK;
 }
 
-enum wal_status wal_search_cursor_next(struct wal_search_cursor *cursor,
-                                       struct wal_search_hit *hit,
+enum wal_status wal_search_cursor_next(struct wal_search_cursor *cursor, struct wal_search_hit *hit,
                                        struct wal_error *error)
 {
     enum wal_status status;
@@ -344,8 +315,7 @@ enum wal_status wal_search_cursor_next(struct wal_search_cursor *cursor,
     if (cursor->next == cursor->query.hit_count) {
         return WAL_END;
     }
-    wal__struct_store(WAL__STRUCT(wal_search_hit), hit,
-                      &cursor->query.hits[cursor->next++].hit);
+    wal__struct_store(WAL__STRUCT(wal_search_hit), hit, &cursor->query.hits[cursor->next++].hit);
     return WAL_OK;
 }
 

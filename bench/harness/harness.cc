@@ -30,8 +30,7 @@ int turns_now = 0;
 
 const char *const scale_flags[] = {"--quick", "--normal", "--long"};
 
-/* The console reporter, without what it says about the machine: run.sh says
- * that once. */
+/* The console reporter, without what it says about the machine: run.sh says that once. */
 class console : public benchmark::ConsoleReporter
 {
   public:
@@ -46,8 +45,7 @@ class console : public benchmark::ConsoleReporter
     }
 };
 
-int run_as_child(int argc, char **argv,
-                 const std::map<std::string, child> &children)
+int run_as_child(int argc, char **argv, const std::map<std::string, child> &children)
 {
     auto found = children.find(argv[3]);
 
@@ -79,8 +77,7 @@ double now()
     timespec at;
 
     clock_gettime(CLOCK_MONOTONIC, &at);
-    return static_cast<double>(at.tv_sec) +
-           static_cast<double>(at.tv_nsec) * 1e-9;
+    return static_cast<double>(at.tv_sec) + static_cast<double>(at.tv_nsec) * 1e-9;
 }
 
 double used_seconds()
@@ -89,9 +86,7 @@ double used_seconds()
 
     getrusage(RUSAGE_SELF, &usage);
     return static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-           static_cast<double>(usage.ru_utime.tv_usec +
-                               usage.ru_stime.tv_usec) *
-               1e-6;
+           static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1e-6;
 }
 
 double anonymous_memory()
@@ -133,8 +128,7 @@ double series::quantile(double part) const
     require(!sorted.empty(), "a series is empty");
     at = static_cast<size_t>(part * static_cast<double>(sorted.size()));
     at = std::min(at, sorted.size() - 1);
-    std::nth_element(sorted.begin(),
-                     sorted.begin() + static_cast<ptrdiff_t>(at), sorted.end());
+    std::nth_element(sorted.begin(), sorted.begin() + static_cast<ptrdiff_t>(at), sorted.end());
     return sorted[at];
 }
 
@@ -226,8 +220,7 @@ void die()
 
 /* --- the program -------------------------------------------------------- */
 
-void add(const std::string &name, int turns,
-         const std::function<void(benchmark::State &)> &body)
+void add(const std::string &name, int turns, const std::function<void(benchmark::State &)> &body)
 {
     benchmark::RegisterBenchmark(name.c_str(),
                                  [body, turns](benchmark::State &state) {
@@ -244,8 +237,7 @@ int current_repetitions()
     return turns_now;
 }
 
-int run(int argc, char **argv, void (*setup)(),
-        const std::map<std::string, child> &children)
+int run(int argc, char **argv, void (*setup)(), const std::map<std::string, child> &children)
 {
     std::vector<char *> rest = {argv[0]};
     std::string results_path;

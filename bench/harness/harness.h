@@ -1,6 +1,6 @@
 /*
- * harness.h - what the benchmarks share: scales, temporary folders, entries
- * from a seed, bare limits, fresh processes, and the rows of the table.
+ * harness.h - what the benchmarks share: scales, temporary folders, entries from a seed, bare
+ * limits, fresh processes, and the rows of the table.
  *
  * Each program answers one question. It measures the engine and the bare
  * limit in turns, so that both see the same machine, and reports the median
@@ -39,9 +39,7 @@ std::string asked_name();
 /* The value for what was asked. */
 template <typename T> T pick(T quick, T normal, T complete)
 {
-    return asked() == run_length::quick    ? quick
-           : asked() == run_length::normal ? normal
-                                           : complete;
+    return asked() == run_length::quick ? quick : asked() == run_length::normal ? normal : complete;
 }
 
 /* Seconds on the monotonic clock. */
@@ -94,8 +92,7 @@ std::vector<std::string> names(const std::string &path);
 
 void remove_all(const std::string &path);
 
-/* Puts the bytes of a file into another; the inode of `to` stays when it is
- * there. */
+/* Puts the bytes of a file into another; the inode of `to` stays when it is there. */
 void copy_file(const std::string &from, const std::string &to);
 
 /* Makes a file or a folder durable, by fsync. */
@@ -106,20 +103,18 @@ void sync_file_system(const std::string &path);
 
 std::string read_file(const std::string &path);
 
-/* How a bare write reaches the device: by fdatasync after it, or by a flag of
- * the write. */
+/* How a bare write reaches the device: by fdatasync after it, or by a flag of the write. */
 enum class synced_by {
     call,
     flag
 };
 
-/* A file that was filled with zeros and synced: what an append is held
- * against. Writes go on from the front when the end is reached. */
+/* A file that was filled with zeros and synced: what an append is held against. Writes go on from
+ * the front when the end is reached. */
 class raw_log
 {
   public:
-    raw_log(const std::string &path, uint64_t size,
-            synced_by way = synced_by::call);
+    raw_log(const std::string &path, uint64_t size, synced_by way = synced_by::call);
     ~raw_log();
     raw_log(const raw_log &) = delete;
     raw_log &operator=(const raw_log &) = delete;
@@ -150,8 +145,8 @@ class mapped_file
     size_t length;
 };
 
-/* The checksum of a bare pass: libdeflate's, where it was found, else zlib's.
- * Next to it that of zlib, and that of agentwal. */
+/* The checksum of a bare pass: libdeflate's, where it was found, else zlib's. Next to it that of
+ * zlib, and that of agentwal. */
 uint32_t system_crc(const void *data, size_t size);
 extern const char *const library_crc_name;
 uint32_t zlib_crc(const void *data, size_t size);
@@ -205,8 +200,7 @@ wal_entry entry(const std::string &id, const std::string &payload);
 void check(wal_status status, const wal_error &error);
 
 /* Opens, by default a store that is made when it is not there. */
-wal_store *open_store(const std::string &path,
-                      uint32_t flags = WAL_OPEN_CREATE);
+wal_store *open_store(const std::string &path, uint32_t flags = WAL_OPEN_CREATE);
 void close_store(wal_store *store);
 wal_session *create_session(wal_store *store, const std::string &id,
                             const std::string &cwd = "/work");
@@ -220,10 +214,9 @@ void append(wal_session *session, const wal_entry *entries, uint32_t count,
 using arguments = std::vector<std::string>;
 using child = std::function<void(const arguments &)>;
 
-/* Runs one of the program's children, by name, in a fresh process, and gives
- * the numbers that it printed. A child may kill itself. */
-std::vector<double> run_child(const std::string &name,
-                              const arguments &arguments);
+/* Runs one of the program's children, by name, in a fresh process, and gives the numbers that it
+ * printed. A child may kill itself. */
+std::vector<double> run_child(const std::string &name, const arguments &arguments);
 
 /* For a child: hands numbers to its parent. */
 void answer(const std::vector<double> &numbers);
@@ -239,8 +232,8 @@ enum class wanted {
     nothing
 };
 
-/* A line of the table. Without something to hold it against or a target the
- * text is empty, or the sense is `nothing`. */
+/* A line of the table. Without something to hold it against or a target the text is empty, or the
+ * sense is `nothing`. */
 struct row {
     std::string question;
     std::string measured;
@@ -257,13 +250,12 @@ void report(const row &row);
 
 /* A row of the median of ratios. */
 void report_ratios(const std::string &question, const std::string &measured,
-                   const std::string &against, const series &ratios,
-                   wanted sense, double target);
+                   const std::string &against, const series &ratios, wanted sense, double target);
 
 /* The same for times or rates of syncs: no ratio where a sync is free. */
-void report_sync_ratios(const std::string &question,
-                        const std::string &measured, const std::string &against,
-                        const series &ratios, wanted sense, double target);
+void report_sync_ratios(const std::string &question, const std::string &measured,
+                        const std::string &against, const series &ratios, wanted sense,
+                        double target);
 
 /* A point of a line of a plot, in the units that report.py gives its axes. */
 void plot(const std::string &plot, const std::string &line, double x, double y);
@@ -272,11 +264,11 @@ void plot(const std::string &plot, const std::string &line, double x, double y);
 void report_skipped(const std::string &what, const std::string &why);
 
 /* Looks whether the disk has room; leaves the benchmark out when it has not. */
-bool has_room(benchmark::State &state, const std::string &what,
-              const folder &place, uint64_t bytes);
+bool has_room(benchmark::State &state, const std::string &what, const folder &place,
+              uint64_t bytes);
 
-/* Writes all rows and points, an object of JSON on each line, after what the
- * file holds; without a path the rows alone, as text, to the output. */
+/* Writes all rows and points, an object of JSON on each line, after what the file holds; without a
+ * path the rows alone, as text, to the output. */
 void write_results(const std::string &path);
 
 std::string micros(double seconds);
@@ -286,17 +278,15 @@ std::string mebibytes(double bytes);
 std::string megabytes_per_second(double rate);
 std::string gigabytes_per_second(double rate);
 
-/* Adds a benchmark that keeps its own time and runs a number of rounds: the
- * rows that it reports say how many. */
-void add(const std::string &name, int turns,
-         const std::function<void(benchmark::State &)> &body);
+/* Adds a benchmark that keeps its own time and runs a number of rounds: the rows that it reports
+ * say how many. */
+void add(const std::string &name, int turns, const std::function<void(benchmark::State &)> &body);
 int current_repetitions();
 
 /* The main function of each program: reads the arguments, runs a child when
  * it is asked for one, else calls `setup`, runs the benchmarks and prints the
  * table. */
-int run(int argc, char **argv, void (*setup)(),
-        const std::map<std::string, child> &children);
+int run(int argc, char **argv, void (*setup)(), const std::map<std::string, child> &children);
 
 } // namespace bench
 

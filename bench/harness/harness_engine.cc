@@ -1,6 +1,5 @@
 /*
- * harness_engine.cc - entries from a seed, and the engine's calls with their
- * errors made fatal.
+ * harness_engine.cc - entries from a seed, and the engine's calls with their errors made fatal.
  */
 #include <cinttypes>
 #include <cstdio>
@@ -13,13 +12,12 @@ namespace bench
 namespace
 {
 
-/* Pieces of what agents say, and of the code and tool output they say it
- * about. Words are made of syllables, since a short list of them would
- * compress better than text does. */
-const char *const syllables[] = {
-    "re",  "con", "ter", "in",  "ment", "ver", "tion", "al", "is",  "com",
-    "per", "ous", "en",  "lo",  "form", "ta",  "dis",  "er", "pro", "ly",
-    "ed",  "ing", "sta", "ble", "mo",   "un",  "s",    "th", "ate", "est"};
+/* Pieces of what agents say, and of the code and tool output they say it about. Words are made of
+ * syllables, since a short list of them would compress better than text does. */
+const char *const syllables[] = {"re",  "con", "ter", "in",  "ment", "ver", "tion", "al",
+                                 "is",  "com", "per", "ous", "en",   "lo",  "form", "ta",
+                                 "dis", "er",  "pro", "ly",  "ed",   "ing", "sta",  "ble",
+                                 "mo",  "un",  "s",   "th",  "ate",  "est"};
 
 const char *const phrases[] = {"the",
                                "of",
@@ -77,12 +75,10 @@ void add_token(std::string *text, source &source)
     if (which < 35) {
         *text += phrases[source.next(size_of(phrases))];
     } else if (which < 94) {
-        *text +=
-            words[source.next(source.next(source.next(word_count) + 1) + 1)];
+        *text += words[source.next(source.next(source.next(word_count) + 1) + 1)];
     } else {
         snprintf(number, sizeof(number), which < 97 ? "%" PRIu64 : "%08" PRIx64,
-                 which < 97 ? source.next(1000)
-                            : source.next(uint64_t{1} << 32));
+                 which < 97 ? source.next(1000) : source.next(uint64_t{1} << 32));
         *text += number;
     }
     *text += ' ';
@@ -140,8 +136,7 @@ std::vector<std::string> make_payloads(const shape &shape, uint64_t seed)
     std::vector<std::string> made;
 
     for (int i = 0; i < 250; i++) {
-        made.push_back(shape.fixed == 0 ? source.mixed()
-                                        : source.message(shape.fixed));
+        made.push_back(shape.fixed == 0 ? source.mixed() : source.message(shape.fixed));
     }
     return made;
 }
@@ -180,8 +175,8 @@ wal_entry entry(const std::string &id, const std::string &payload)
 
 void check(wal_status status, const wal_error &error)
 {
-    require(status == WAL_OK, std::string(wal_status_text(status)) + ": " +
-                                  error.file + ": " + error.text);
+    require(status == WAL_OK,
+            std::string(wal_status_text(status)) + ": " + error.file + ": " + error.text);
 }
 
 wal_store *open_store(const std::string &path, uint32_t flags)
@@ -204,8 +199,7 @@ void close_store(wal_store *store)
     check(wal_close(store, &error), error);
 }
 
-wal_session *create_session(wal_store *store, const std::string &id,
-                            const std::string &cwd)
+wal_session *create_session(wal_store *store, const std::string &id, const std::string &cwd)
 {
     wal_error error = fresh_error();
     wal_session_options options = {};
@@ -245,8 +239,7 @@ void append(wal_session *session, const wal_entry *entries, uint32_t count,
 
     options.struct_size = sizeof(options);
     options.durability = durability;
-    check(wal_append(session, entries, count, &options, nullptr, &error),
-          error);
+    check(wal_append(session, entries, count, &options, nullptr, &error), error);
 }
 
 } // namespace bench

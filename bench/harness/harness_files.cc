@@ -54,8 +54,7 @@ folder::folder()
 {
     const char *parent = getenv("TMPDIR");
     std::string pattern =
-        (parent != nullptr && *parent != '\0' ? std::string(parent)
-                                              : program_folder()) +
+        (parent != nullptr && *parent != '\0' ? std::string(parent) : program_folder()) +
         "/agentwal-bench.XXXXXX";
 
     require(mkdtemp(&pattern[0]) != nullptr, "cannot make " + pattern);
@@ -85,16 +84,13 @@ uint64_t free_bytes(const std::string &path)
     return static_cast<uint64_t>(facts.f_bavail) * facts.f_frsize;
 }
 
-bool has_room(benchmark::State &state, const std::string &what,
-              const folder &place, uint64_t bytes)
+bool has_room(benchmark::State &state, const std::string &what, const folder &place, uint64_t bytes)
 {
     uint64_t room = free_bytes(place.path());
 
     if (room < bytes) {
-        report_skipped(what, "it needs " +
-                                 mebibytes(static_cast<double>(bytes)) +
-                                 " of disk, there are " +
-                                 mebibytes(static_cast<double>(room)));
+        report_skipped(what, "it needs " + mebibytes(static_cast<double>(bytes)) +
+                                 " of disk, there are " + mebibytes(static_cast<double>(room)));
         state.SkipWithError("the disk has no room");
     }
     return room >= bytes;
@@ -136,8 +132,7 @@ void copy_file(const std::string &from, const std::string &to)
         write_all(out, bytes.data(), static_cast<size_t>(got), offset);
         offset += static_cast<uint64_t>(got);
     }
-    require(ftruncate(out, static_cast<off_t>(offset)) == 0,
-            "cannot cut " + to);
+    require(ftruncate(out, static_cast<off_t>(offset)) == 0, "cannot cut " + to);
     close(in);
     close(out);
 }
@@ -178,8 +173,8 @@ void sync_file_system(const std::string &path)
 /* --- bare limits -------------------------------------------------------- */
 
 raw_log::raw_log(const std::string &path, uint64_t size, synced_by how)
-    : file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)), way(how),
-      capacity(size), bytes(1 << 20, '\0')
+    : file(open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600)), way(how), capacity(size),
+      bytes(1 << 20, '\0')
 {
     require(file >= 0, "cannot make " + path);
     for (uint64_t at = 0; at < size; at += bytes.size()) {
@@ -205,8 +200,8 @@ void raw_log::append(uint64_t size)
     if (way == synced_by::flag) {
         iovec all = {&bytes[0], size};
 
-        require(pwritev2(file, &all, 1, static_cast<off_t>(offset),
-                         RWF_DSYNC) == static_cast<ssize_t>(size),
+        require(pwritev2(file, &all, 1, static_cast<off_t>(offset), RWF_DSYNC) ==
+                    static_cast<ssize_t>(size),
                 "a bare write failed");
     } else {
         write_all(file, bytes.data(), size, offset);
@@ -222,8 +217,7 @@ mapped_file::mapped_file(const std::string &path, bool populate)
 
     require(file >= 0 && fstat(file, &facts) == 0, "cannot open " + path);
     length = static_cast<size_t>(facts.st_size);
-    bytes = mmap(nullptr, length, PROT_READ,
-                 MAP_SHARED | (populate ? MAP_POPULATE : 0), file, 0);
+    bytes = mmap(nullptr, length, PROT_READ, MAP_SHARED | (populate ? MAP_POPULATE : 0), file, 0);
     require(bytes != MAP_FAILED, "cannot map " + path);
     close(file);
 }

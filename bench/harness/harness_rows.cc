@@ -1,6 +1,6 @@
 /*
- * harness_rows.cc - what a program found: rows of the table and points of the
- * plots, as text and as JSON.
+ * harness_rows.cc - what a program found: rows of the table and points of the plots, as text and as
+ * JSON.
  */
 #include <cstdio>
 
@@ -46,15 +46,12 @@ std::string ratio_text(const row &row, double value)
 {
     std::string unit = row.unit;
 
-    return format(value < 100 ? "%.2f" : "%.0f", value) +
-           (unit == "x" ? "" : " ") + unit;
+    return format(value < 100 ? "%.2f" : "%.0f", value) + (unit == "x" ? "" : " ") + unit;
 }
 
 const char *sense_text(const row &row)
 {
-    return row.sense == wanted::at_most    ? "<="
-           : row.sense == wanted::at_least ? ">="
-                                           : "";
+    return row.sense == wanted::at_most ? "<=" : row.sense == wanted::at_least ? ">=" : "";
 }
 
 std::string verdict(const row &row)
@@ -62,8 +59,7 @@ std::string verdict(const row &row)
     if (row.sense == wanted::nothing || std::isnan(row.ratio)) {
         return "";
     }
-    bool met = row.sense == wanted::at_most ? row.ratio <= row.target
-                                            : row.ratio >= row.target;
+    bool met = row.sense == wanted::at_most ? row.ratio <= row.target : row.ratio >= row.target;
     return met ? "met" : "missed";
 }
 
@@ -77,14 +73,12 @@ std::string as_text(const found_row &found)
 {
     const row &row = found.what;
     std::string ratio = std::isnan(row.ratio) ? "" : ratio_text(row, row.ratio);
-    std::string target =
-        row.sense == wanted::nothing
-            ? ""
-            : std::string(sense_text(row)) + " " + ratio_text(row, row.target);
+    std::string target = row.sense == wanted::nothing
+                             ? ""
+                             : std::string(sense_text(row)) + " " + ratio_text(row, row.target);
 
-    return row.question + "\t" + or_dash(row.measured) + "\t" +
-           or_dash(row.against) + "\t" + or_dash(ratio) + "\t" +
-           or_dash(target) + "\t" + or_dash(verdict(row)) + "\t" +
+    return row.question + "\t" + or_dash(row.measured) + "\t" + or_dash(row.against) + "\t" +
+           or_dash(ratio) + "\t" + or_dash(target) + "\t" + or_dash(verdict(row)) + "\t" +
            std::to_string(found.turns) + "\n";
 }
 
@@ -111,29 +105,24 @@ std::string as_json(const found_row &found)
     const row &row = found.what;
     bool aims = row.sense != wanted::nothing;
 
-    return "{\"question\":" + quoted(row.question) +
-           ",\"measured\":" + quoted(row.measured) +
-           ",\"against\":" + quoted(row.against) +
-           ",\"ratio\":" + number(row.ratio) + ",\"low\":" + number(row.low) +
-           ",\"high\":" + number(row.high) + ",\"unit\":" + quoted(row.unit) +
-           ",\"sense\":" + quoted(sense_text(row)) +
+    return "{\"question\":" + quoted(row.question) + ",\"measured\":" + quoted(row.measured) +
+           ",\"against\":" + quoted(row.against) + ",\"ratio\":" + number(row.ratio) +
+           ",\"low\":" + number(row.low) + ",\"high\":" + number(row.high) +
+           ",\"unit\":" + quoted(row.unit) + ",\"sense\":" + quoted(sense_text(row)) +
            ",\"target\":" + (aims ? number(row.target) : "null") +
-           ",\"verdict\":" + quoted(verdict(row)) +
-           ",\"turns\":" + std::to_string(found.turns) +
+           ",\"verdict\":" + quoted(verdict(row)) + ",\"turns\":" + std::to_string(found.turns) +
            ",\"run\":" + quoted(asked_name()) + "}\n";
 }
 
 std::string as_json(const point &point)
 {
-    return "{\"plot\":" + quoted(point.plot) +
-           ",\"line\":" + quoted(point.line) + ",\"x\":" + number(point.x) +
-           ",\"y\":" + number(point.y) + "}\n";
+    return "{\"plot\":" + quoted(point.plot) + ",\"line\":" + quoted(point.line) +
+           ",\"x\":" + number(point.x) + ",\"y\":" + number(point.y) + "}\n";
 }
 
 std::string as_json(const omission &omission)
 {
-    return "{\"left_out\":" + quoted(omission.what) +
-           ",\"why\":" + quoted(omission.why) + "}\n";
+    return "{\"left_out\":" + quoted(omission.what) + ",\"why\":" + quoted(omission.why) + "}\n";
 }
 
 template <typename list> void write_each(FILE *file, const list &items)
@@ -181,16 +170,15 @@ void report(const row &row)
 }
 
 void report_ratios(const std::string &question, const std::string &measured,
-                   const std::string &against, const series &ratios,
-                   wanted sense, double target)
+                   const std::string &against, const series &ratios, wanted sense, double target)
 {
-    report({question, measured, against, ratios.median(), sense, target, "x",
-            ratios.quantile(0), ratios.quantile(1)});
+    report({question, measured, against, ratios.median(), sense, target, "x", ratios.quantile(0),
+            ratios.quantile(1)});
 }
 
-void report_sync_ratios(const std::string &question,
-                        const std::string &measured, const std::string &against,
-                        const series &ratios, wanted sense, double target)
+void report_sync_ratios(const std::string &question, const std::string &measured,
+                        const std::string &against, const series &ratios, wanted sense,
+                        double target)
 {
     if (sync_is_free()) {
         report({question, measured, against, std::nan(""), sense, target, "x"});

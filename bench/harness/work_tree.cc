@@ -40,15 +40,13 @@ std::vector<candidate> candidates()
     std::vector<candidate> found;
 
     for (const auto &item : fs::recursive_directory_iterator(source_root)) {
-        if (item.is_regular_file() && !item.is_symlink() &&
-            item.file_size() > 0 && item.file_size() <= largest) {
-            found.push_back({fs::relative(item.path(), source_root).string(),
-                             item.file_size()});
+        if (item.is_regular_file() && !item.is_symlink() && item.file_size() > 0 &&
+            item.file_size() <= largest) {
+            found.push_back({fs::relative(item.path(), source_root).string(), item.file_size()});
         }
     }
-    std::sort(
-        found.begin(), found.end(),
-        [](const candidate &a, const candidate &b) { return a.name < b.name; });
+    std::sort(found.begin(), found.end(),
+              [](const candidate &a, const candidate &b) { return a.name < b.name; });
     return found;
 }
 
@@ -59,8 +57,7 @@ std::vector<candidate> distinct(const std::vector<candidate> &all)
     std::vector<candidate> kept;
 
     for (const candidate &item : all) {
-        std::string bytes =
-            read_file(std::string(source_root) + "/" + item.name);
+        std::string bytes = read_file(std::string(source_root) + "/" + item.name);
 
         if (contents
                 .insert(std::to_string(bytes.size()) + "-" +
@@ -73,8 +70,7 @@ std::vector<candidate> distinct(const std::vector<candidate> &all)
 }
 
 /* Evenly spaced ones of those that have at least a number of bytes. */
-std::vector<candidate> choose(const std::vector<candidate> &all, size_t count,
-                              uint64_t least)
+std::vector<candidate> choose(const std::vector<candidate> &all, size_t count, uint64_t least)
 {
     std::vector<candidate> large, chosen;
 
@@ -126,18 +122,17 @@ struct loop {
         struct stat facts;
 
         require(file >= 0 && fstat(file, &facts) == 0, "cannot open " + name);
-        ssize_t got =
-            read(file, bytes.data(), static_cast<size_t>(facts.st_size));
+        ssize_t got = read(file, bytes.data(), static_cast<size_t>(facts.st_size));
         close(file);
         require(got == facts.st_size, "cannot read " + name);
-        require(EVP_Digest(bytes.data(), static_cast<size_t>(got), digest,
-                           nullptr, algorithm, nullptr) == 1,
+        require(EVP_Digest(bytes.data(), static_cast<size_t>(got), digest, nullptr, algorithm,
+                           nullptr) == 1,
                 "no digest");
         return !compress
                    ? static_cast<uint64_t>(got)
-                   : static_cast<uint64_t>(LZ4_compress_default(
-                         bytes.data(), packed.data(), static_cast<int>(got),
-                         static_cast<int>(packed.size())));
+                   : static_cast<uint64_t>(LZ4_compress_default(bytes.data(), packed.data(),
+                                                                static_cast<int>(got),
+                                                                static_cast<int>(packed.size())));
     }
 };
 
@@ -147,11 +142,10 @@ struct loop {
 
 void write_file(const std::string &path, const std::string &bytes)
 {
-    int file =
-        open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
-    require(file >= 0 && write(file, bytes.data(), bytes.size()) ==
-                             static_cast<ssize_t>(bytes.size()),
+    require(file >= 0 &&
+                write(file, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()),
             "cannot write " + path);
     close(file);
 }
@@ -179,8 +173,7 @@ uint64_t count_files(const std::string &path)
     return count;
 }
 
-work_tree::work_tree(const std::string &path, size_t count, uint64_t bytes)
-    : root(path)
+work_tree::work_tree(const std::string &path, size_t count, uint64_t bytes) : root(path)
 {
     std::vector<candidate> all = distinct(candidates());
     std::vector<candidate> chosen = choose(all, count, 1);
@@ -240,8 +233,7 @@ std::vector<std::string> work_tree::edit(size_t count)
         size_t line = bytes.find('\n', bytes.size() / 3);
 
         bytes.insert(line == std::string::npos ? bytes.size() : line + 1,
-                     "int edited_" + std::to_string(turns) + "_" +
-                         std::to_string(i) + ";\n");
+                     "int edited_" + std::to_string(turns) + "_" + std::to_string(i) + ";\n");
         write_file(root + "/" + name, bytes);
         edited.push_back(name);
     }
@@ -251,9 +243,8 @@ std::vector<std::string> work_tree::edit(size_t count)
 
 /* --- bare loops --------------------------------------------------------- */
 
-uint64_t digest_files(const work_tree &tree,
-                      const std::vector<std::string> &files, unsigned threads,
-                      bool compress)
+uint64_t digest_files(const work_tree &tree, const std::vector<std::string> &files,
+                      unsigned threads, bool compress)
 {
     int root = open(tree.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     std::atomic<size_t> next(0);
@@ -303,16 +294,13 @@ bool git_peer::is_there()
 
 void git_peer::run(const std::string &words) const
 {
-    std::string line =
-        "GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_DIR='" +
-        git_dir + "' GIT_WORK_TREE='" + tree.path() + "' git " + words +
-        " >/dev/null";
+    std::string line = "GIT_CONFIG_NOSYSTEM=1 GIT_CONFIG_GLOBAL=/dev/null GIT_DIR='" + git_dir +
+                       "' GIT_WORK_TREE='" + tree.path() + "' git " + words + " >/dev/null";
 
     require(system(line.c_str()) == 0, "git failed: " + line);
 }
 
-git_peer::git_peer(const std::string &path, const work_tree &of)
-    : git_dir(path), tree(of)
+git_peer::git_peer(const std::string &path, const work_tree &of) : git_dir(path), tree(of)
 {
     run("init -q");
     run("config gc.auto 0");
@@ -338,8 +326,7 @@ uint64_t git_peer::file_count() const
 
 /* --- copies ------------------------------------------------------------- */
 
-copy_peer::copy_peer(const std::string &path, const work_tree &of)
-    : folder(path), tree(of)
+copy_peer::copy_peer(const std::string &path, const work_tree &of) : folder(path), tree(of)
 {
 }
 
@@ -355,13 +342,12 @@ void copy_peer::checkpoint()
         unsigned size = 0;
         std::string bytes = read_file(tree.path() + "/" + name);
 
-        require(EVP_Digest(bytes.data(), bytes.size(), digest, &size, algorithm,
-                           nullptr) == 1,
+        require(EVP_Digest(bytes.data(), bytes.size(), digest, &size, algorithm, nullptr) == 1,
                 "no digest");
         std::string text = hexadecimal(digest, size);
         write_file(own + "/files/" + text, bytes);
-        list += "{\"path\":\"" + name + "\",\"exists\":true,\"hash\":\"" +
-                text + "\",\"size\":" + std::to_string(bytes.size()) + "},";
+        list += "{\"path\":\"" + name + "\",\"exists\":true,\"hash\":\"" + text +
+                "\",\"size\":" + std::to_string(bytes.size()) + "},";
     }
     list.back() = ']';
     write_file(own + "/manifest.json", list + "}");

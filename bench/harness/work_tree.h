@@ -1,7 +1,7 @@
 /*
- * work_tree.h - for the benchmark of checkpoints: a work tree of real source
- * files, the bare loops that its checkpoints are held against, and the peers:
- * git, and a copy of every named file for every checkpoint.
+ * work_tree.h - for the benchmark of checkpoints: a work tree of real source files, the bare loops
+ * that its checkpoints are held against, and the peers: git, and a copy of every named file for
+ * every checkpoint.
  */
 #ifndef AGENTWAL_BENCH_HARNESS_WORK_TREE_H
 #define AGENTWAL_BENCH_HARNESS_WORK_TREE_H
@@ -11,9 +11,9 @@
 namespace bench
 {
 
-/* A copy of source files of this machine, always the same ones: those of
- * /usr/include in the order of their paths, each content once. The smallest
- * are left out until `count` files, evenly spaced, have `bytes` bytes. */
+/* A copy of source files of this machine, always the same ones: those of /usr/include in the order
+ * of their paths, each content once. The smallest are left out until `count` files, evenly spaced,
+ * have `bytes` bytes. */
 class work_tree
 {
   public:
@@ -36,11 +36,10 @@ class work_tree
 
 void write_file(const std::string &path, const std::string &bytes);
 
-/* Reads, digests and, if wanted, compresses files of a tree on `threads`
- * threads; returns the bytes that were made. */
-uint64_t digest_files(const work_tree &tree,
-                      const std::vector<std::string> &files, unsigned threads,
-                      bool compress);
+/* Reads, digests and, if wanted, compresses files of a tree on `threads` threads; returns the bytes
+ * that were made. */
+uint64_t digest_files(const work_tree &tree, const std::vector<std::string> &files,
+                      unsigned threads, bool compress);
 /* Looks at each file. */
 void stat_files(const work_tree &tree);
 

@@ -1,7 +1,6 @@
 /*
- * bench_queue.cc - what does a queued append cost its caller while the disk is
- * slow? Each write and sync takes 20 ms; at most as many appends as the queue
- * has room for are outstanding.
+ * bench_queue.cc - what does a queued append cost its caller while the disk is slow? Each write and
+ * sync takes 20 ms; at most as many appends as the queue has room for are outstanding.
  */
 #include <ctime>
 
@@ -29,8 +28,8 @@ void pause()
     }
 }
 
-wal_status slow_write(void *ctx, wal__file *file, const iovec *iov, int count,
-                      uint64_t offset, size_t *put, int *sys_errno)
+wal_status slow_write(void *ctx, wal__file *file, const iovec *iov, int count, uint64_t offset,
+                      size_t *put, int *sys_errno)
 {
     pause();
     return wal__io_posix.pwritev(ctx, file, iov, count, offset, put, sys_errno);
@@ -54,8 +53,7 @@ wal_store *open_slow(const std::string &path)
     slow_io = wal__io_posix;
     slow_io.pwritev = slow_write;
     slow_io.sync = slow_sync;
-    bench::check(wal__store_open(path.c_str(), &options, &wal__heap_libc,
-                                 &slow_io, &store, &error),
+    bench::check(wal__store_open(path.c_str(), &options, &wal__heap_libc, &slow_io, &store, &error),
                  error);
     return store;
 }
@@ -99,14 +97,13 @@ void queued(benchmark::State &state, bool named)
     wal_session_close(session);
     bench::close_store(store);
 
-    std::string name = std::string("queued append, slow disk, ") +
-                       (named ? "id given" : "id made");
+    std::string name = std::string("queued append, slow disk, ") + (named ? "id given" : "id made");
     double median = times.median();
     double rare = times.quantile(0.999);
-    bench::report({name + ", p50", bench::micros(median), "", median * 1e6,
-                   bench::wanted::at_most, 2, "us"});
-    bench::report({name + ", p99.9", bench::micros(rare), "", rare * 1e6,
-                   bench::wanted::at_most, 1000, "us"});
+    bench::report(
+        {name + ", p50", bench::micros(median), "", median * 1e6, bench::wanted::at_most, 2, "us"});
+    bench::report({name + ", p99.9", bench::micros(rare), "", rare * 1e6, bench::wanted::at_most,
+                   1000, "us"});
 }
 
 void setup()

@@ -1,6 +1,6 @@
 /*
- * harness_crc.cc - checksums for bare passes: the one that a program would
- * link, that of zlib, and the library's own, which may be faster than both.
+ * harness_crc.cc - checksums for bare passes: the one that a program would link, that of zlib, and
+ * the library's own, which may be faster than both.
  */
 #include <zlib.h>
 
@@ -19,8 +19,7 @@ namespace bench
 
 uint32_t zlib_crc(const void *data, size_t size)
 {
-    return static_cast<uint32_t>(
-        crc32_z(0, static_cast<const Bytef *>(data), size));
+    return static_cast<uint32_t>(crc32_z(0, static_cast<const Bytef *>(data), size));
 }
 
 #ifdef AGENTWAL_HAVE_LIBDEFLATE

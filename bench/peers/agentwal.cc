@@ -28,8 +28,7 @@ wal_durability durability_of(guarantee guarantee)
 class engine_session : public peer_session
 {
   public:
-    engine_session(wal_session *handle, wal_durability how)
-        : session(handle), durability(how)
+    engine_session(wal_session *handle, wal_durability how) : session(handle), durability(how)
     {
     }
     ~engine_session() override
@@ -73,8 +72,7 @@ void engine_peer::flush()
 
 std::unique_ptr<peer_session> engine_peer::create(const std::string &name)
 {
-    return std::make_unique<engine_session>(create_session(store, name),
-                                            durability);
+    return std::make_unique<engine_session>(create_session(store, name), durability);
 }
 
 wal_entry_cursor *engine_peer::open_iter(wal_session *session)
@@ -96,8 +94,7 @@ uint64_t engine_peer::replay(const std::string &name, const visitor &visit)
 
     found.struct_size = sizeof(found);
     while ((status = wal_entry_cursor_next(all, &found, nullptr)) == WAL_OK) {
-        visit(static_cast<const char *>(found.payload.data),
-              found.payload.size);
+        visit(static_cast<const char *>(found.payload.data), found.payload.size);
         count++;
     }
     require(status == WAL_END, "an entry cannot be read");
@@ -111,8 +108,7 @@ std::string engine_peer::key(const std::string &, uint64_t number) const
     return number_id("e", number);
 }
 
-bool engine_peer::read(const std::string &name, const std::string &key,
-                       const visitor &visit)
+bool engine_peer::read(const std::string &name, const std::string &key, const visitor &visit)
 {
     wal_entry found = {};
 

@@ -21,8 +21,7 @@ class engine_peer : public peer
     std::unique_ptr<peer_session> create(const std::string &name) override;
     uint64_t replay(const std::string &name, const visitor &visit) override;
     std::string key(const std::string &name, uint64_t number) const override;
-    bool read(const std::string &name, const std::string &key,
-              const visitor &visit) override;
+    bool read(const std::string &name, const std::string &key, const visitor &visit) override;
     wal_store_info status() const;
 
   private:

@@ -1,11 +1,9 @@
 /*
- * grouped.cc - a group commit in the application: callers leave their entry
- * and sleep; one thread commits all that waits, and wakes them. What comes
- * meanwhile is the next group.
+ * grouped.cc - a group commit in the application: callers leave their entry and sleep; one thread
+ * commits all that waits, and wakes them. What comes meanwhile is the next group.
  *
- * Sleepers wait on a word of memory, not on a condition: those that are woken
- * do not queue for its lock, which makes a fifth and more of 64 threads'
- * acknowledgements.
+ * Sleepers wait on a word of memory, not on a condition: those that are woken do not queue for its
+ * lock, which makes a fifth and more of 64 threads' acknowledgements.
  */
 #include "bench/peers/peer.h"
 
@@ -32,15 +30,13 @@ class milestone
     void wait(uint32_t wanted)
     {
         for (uint32_t seen; (seen = reached.load()) < wanted;) {
-            syscall(SYS_futex, &reached, FUTEX_WAIT_PRIVATE, seen, nullptr,
-                    nullptr, 0);
+            syscall(SYS_futex, &reached, FUTEX_WAIT_PRIVATE, seen, nullptr, nullptr, 0);
         }
     }
     void pass()
     {
         reached++;
-        syscall(SYS_futex, &reached, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr,
-                nullptr, 0);
+        syscall(SYS_futex, &reached, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
     }
 
   private:
@@ -77,8 +73,7 @@ class grouped : public peer
         return store->key(name, number);
     }
 
-    bool read(const std::string &name, const std::string &key,
-              const visitor &visit) override
+    bool read(const std::string &name, const std::string &key, const visitor &visit) override
     {
         return store->read(name, key, visit);
     }
@@ -137,8 +132,7 @@ class grouped : public peer
 class grouped_session : public peer_session
 {
   public:
-    grouped_session(grouped &owner, const std::string &session)
-        : store(owner), name(session)
+    grouped_session(grouped &owner, const std::string &session) : store(owner), name(session)
     {
     }
     void append(uint64_t number, const std::string &payload) override

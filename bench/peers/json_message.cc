@@ -1,7 +1,6 @@
 /*
- * json_message.cc - a JSON file for each entry, in a folder for each session:
- * written under a temporary name and renamed; with the syncs of file and folder
- * that make that durable, or without.
+ * json_message.cc - a JSON file for each entry, in a folder for each session: written under a
+ * temporary name and renamed; with the syncs of file and folder that make that durable, or without.
  */
 #include "bench/peers/peer.h"
 
@@ -22,8 +21,7 @@ const char before[] = "{\"type\":\"message\",\"message\":";
 
 void make_folder(const std::string &path)
 {
-    require(mkdir(path.c_str(), 0700) == 0 || errno == EEXIST,
-            "cannot make " + path);
+    require(mkdir(path.c_str(), 0700) == 0 || errno == EEXIST, "cannot make " + path);
 }
 
 /* Whole, or cut before the closing brace: a file's payload. */
@@ -39,8 +37,7 @@ void visit_file(const std::string &path, const visitor &visit)
 class message_session : public peer_session
 {
   public:
-    message_session(const std::string &root, const std::string &session,
-                    guarantee how)
+    message_session(const std::string &root, const std::string &session, guarantee how)
         : path(root + "/" + session), name(session), guarantee(how)
     {
         make_folder(path);
@@ -62,18 +59,16 @@ class message_session : public peer_session
         std::string target = path + record_key("", number) + ".json";
         std::string temporary = target + ".tmp";
         std::string text = before + payload + "}";
-        int file = open(temporary.c_str(),
-                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        int file = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 
-        require(file >= 0 && write(file, text.data(), text.size()) ==
-                                 static_cast<ssize_t>(text.size()),
+        require(file >= 0 &&
+                    write(file, text.data(), text.size()) == static_cast<ssize_t>(text.size()),
                 "cannot write " + temporary);
         if (guarantee == guarantee::durable) {
             require(fsync(file) == 0, "cannot sync " + temporary);
         }
         close(file);
-        require(rename(temporary.c_str(), target.c_str()) == 0,
-                "cannot rename " + temporary);
+        require(rename(temporary.c_str(), target.c_str()) == 0, "cannot rename " + temporary);
         if (guarantee == guarantee::durable) {
             require(fsync(folder) == 0, "cannot sync " + path);
         }
@@ -89,8 +84,7 @@ class message_session : public peer_session
 class message_peer : public peer
 {
   public:
-    message_peer(const std::string &folder, guarantee how)
-        : path(folder), guarantee(how)
+    message_peer(const std::string &folder, guarantee how) : path(folder), guarantee(how)
     {
         make_folder(path);
     }
@@ -106,8 +100,7 @@ class message_peer : public peer
         uint64_t count = 0;
 
         for (const std::string &file : names(folder)) {
-            if (file.size() > 5 &&
-                file.compare(file.size() - 5, 5, ".json") == 0) {
+            if (file.size() > 5 && file.compare(file.size() - 5, 5, ".json") == 0) {
                 visit_file(folder + "/" + file, visit);
                 count++;
             }
@@ -115,8 +108,7 @@ class message_peer : public peer
         return count;
     }
 
-    bool read(const std::string &, const std::string &key,
-              const visitor &visit) override
+    bool read(const std::string &, const std::string &key, const visitor &visit) override
     {
         visit_file(path + "/" + key + ".json", visit);
         return true;
@@ -129,12 +121,7 @@ class message_peer : public peer
 
 peer_kind kind(const char *name, guarantee guarantee)
 {
-    return {name,
-            guarantee,
-            grouping::own,
-            false,
-            true,
-            [guarantee](const std::string &path) {
+    return {name, guarantee, grouping::own, false, true, [guarantee](const std::string &path) {
                 return std::make_unique<message_peer>(path, guarantee);
             }};
 }

@@ -1,7 +1,7 @@
 /*
- * jsonl.cc - a JSONL file for each session, a line for each entry: kept open
- * between lines, or opened, appended to and closed for each; synced, or left
- * to the system. And one file that all sessions share.
+ * jsonl.cc - a JSONL file for each session, a line for each entry: kept open between lines, or
+ * opened, appended to and closed for each; synced, or left to the system. And one file that all
+ * sessions share.
  */
 #include "bench/peers/peer.h"
 
@@ -27,12 +27,11 @@ struct file_policy {
     bool shared; /* one file for all sessions */
 };
 
-const file_policy all_habits[] = {
-    {"jsonl-open", guarantee::durable, true, false},
-    {"jsonl-reopen", guarantee::durable, false, false},
-    {"jsonl-open-written", guarantee::written, true, false},
-    {"jsonl-reopen-written", guarantee::written, false, false},
-    {"jsonl-shared-written", guarantee::written, true, true}};
+const file_policy all_habits[] = {{"jsonl-open", guarantee::durable, true, false},
+                                  {"jsonl-reopen", guarantee::durable, false, false},
+                                  {"jsonl-open-written", guarantee::written, true, false},
+                                  {"jsonl-reopen-written", guarantee::written, false, false},
+                                  {"jsonl-shared-written", guarantee::written, true, true}};
 
 std::string line_of(const std::string &key, const std::string &payload)
 {
@@ -41,8 +40,7 @@ std::string line_of(const std::string &key, const std::string &payload)
 
 int open_file(const std::string &path)
 {
-    int file =
-        open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    int file = open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 
     require(file >= 0, "cannot open " + path);
     return file;
@@ -57,10 +55,8 @@ const char *find(const char *from, const char *end, const char *what)
 class jsonl_session : public peer_session
 {
   public:
-    jsonl_session(const std::string &file_path, const std::string &session,
-                  const file_policy &how)
-        : path(file_path), name(session), file_policy(how),
-          file(open_file(path))
+    jsonl_session(const std::string &file_path, const std::string &session, const file_policy &how)
+        : path(file_path), name(session), file_policy(how), file(open_file(path))
     {
         if (!file_policy.keep_open) {
             close(file);
@@ -81,8 +77,7 @@ class jsonl_session : public peer_session
         std::string line = line_of(record_key(name, number), payload);
         int to = file_policy.keep_open ? file : open_file(path);
 
-        require(write(to, line.data(), line.size()) ==
-                    static_cast<ssize_t>(line.size()),
+        require(write(to, line.data(), line.size()) == static_cast<ssize_t>(line.size()),
                 "a line was not written");
         if (file_policy.guarantee == guarantee::durable) {
             require(fdatasync(to) == 0, "a line was not synced");
@@ -102,17 +97,14 @@ class jsonl_session : public peer_session
 class jsonl_peer : public peer
 {
   public:
-    jsonl_peer(const std::string &folder, const file_policy &how)
-        : path(folder), file_policy(how)
+    jsonl_peer(const std::string &folder, const file_policy &how) : path(folder), file_policy(how)
     {
-        require(mkdir(path.c_str(), 0700) == 0 || errno == EEXIST,
-                "cannot make " + path);
+        require(mkdir(path.c_str(), 0700) == 0 || errno == EEXIST, "cannot make " + path);
     }
 
     std::unique_ptr<peer_session> create(const std::string &name) override
     {
-        auto made =
-            std::make_unique<jsonl_session>(file_of(name), name, file_policy);
+        auto made = std::make_unique<jsonl_session>(file_of(name), name, file_policy);
 
         if (file_policy.guarantee == guarantee::durable) {
             sync_file(path);
@@ -164,10 +156,9 @@ std::vector<peer_kind> jsonl_kinds()
     std::vector<peer_kind> kinds;
 
     for (const file_policy &how : all_habits) {
-        kinds.push_back({how.name, how.guarantee, grouping::own, false, false,
-                         [&how](const std::string &path) {
-                             return std::make_unique<jsonl_peer>(path, how);
-                         }});
+        kinds.push_back(
+            {how.name, how.guarantee, grouping::own, false, false,
+             [&how](const std::string &path) { return std::make_unique<jsonl_peer>(path, how); }});
     }
     return kinds;
 }

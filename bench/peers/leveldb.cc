@@ -1,6 +1,6 @@
 /*
- * leveldb.cc - LevelDB: its log synced with each write, by its group commit.
- * Sizes as RocksDB has them; no compression, since reading is measured.
+ * leveldb.cc - LevelDB: its log synced with each write, by its group commit. Sizes as RocksDB has
+ * them; no compression, since reading is measured.
  */
 #include "bench/peers/lsm.h"
 
@@ -60,13 +60,11 @@ struct leveldb_api {
         return made;
     }
 
-    static void put(db *to, writing *how, const std::string &key,
-                    const std::string &value)
+    static void put(db *to, writing *how, const std::string &key, const std::string &value)
     {
         char *error = nullptr;
 
-        leveldb_put(to, how, key.data(), key.size(), value.data(), value.size(),
-                    &error);
+        leveldb_put(to, how, key.data(), key.size(), value.data(), value.size(), &error);
         check(error);
     }
     static batch *make_batch()
@@ -75,8 +73,7 @@ struct leveldb_api {
     }
     static void put(batch *to, const std::string &key, const std::string &value)
     {
-        leveldb_writebatch_put(to, key.data(), key.size(), value.data(),
-                               value.size());
+        leveldb_writebatch_put(to, key.data(), key.size(), value.data(), value.size());
     }
     static void write(db *to, writing *how, batch *what)
     {
@@ -86,13 +83,11 @@ struct leveldb_api {
         check(error);
     }
 
-    static bool get(db *from, reading *how, const std::string &key,
-                    const visitor &visit)
+    static bool get(db *from, reading *how, const std::string &key, const visitor &visit)
     {
         char *error = nullptr;
         size_t size = 0;
-        char *found =
-            leveldb_get(from, how, key.data(), key.size(), &size, &error);
+        char *found = leveldb_get(from, how, key.data(), key.size(), &size, &error);
 
         check(error);
         if (found == nullptr) {

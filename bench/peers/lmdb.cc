@@ -1,6 +1,6 @@
 /*
- * lmdb.cc - LMDB: a map of the file, one writer at a time, a sync for each
- * commit. It keeps no checksums.
+ * lmdb.cc - LMDB: a map of the file, one writer at a time, a sync for each commit. It keeps no
+ * checksums.
  */
 #include "bench/peers/peer.h"
 
@@ -32,12 +32,10 @@ class lmdb_peer : public batch_peer
     {
         MDB_txn *txn = nullptr;
 
-        require(mkdir(path.c_str(), 0700) == 0 || errno == EEXIST,
-                "cannot make " + path);
+        require(mkdir(path.c_str(), 0700) == 0 || errno == EEXIST, "cannot make " + path);
         check(mdb_env_create(&env));
         check(mdb_env_set_mapsize(env, map_size));
-        check(mdb_env_open(env, path.c_str(),
-                           guarantee == guarantee::durable ? 0 : MDB_NOSYNC,
+        check(mdb_env_open(env, path.c_str(), guarantee == guarantee::durable ? 0 : MDB_NOSYNC,
                            0600));
         check(mdb_txn_begin(env, nullptr, 0, &txn));
         check(mdb_dbi_open(txn, nullptr, 0, &entries));
@@ -81,22 +79,19 @@ class lmdb_peer : public batch_peer
         check(mdb_cursor_open(txn, entries, &cursor));
         int status = mdb_cursor_get(cursor, &key, &data, MDB_SET_RANGE);
         while (status == MDB_SUCCESS && key.mv_size > first.size() &&
-               first.compare(0, first.npos,
-                             static_cast<const char *>(key.mv_data),
-                             first.size()) == 0) {
+               first.compare(0, first.npos, static_cast<const char *>(key.mv_data), first.size()) ==
+                   0) {
             visit(static_cast<const char *>(data.mv_data), data.mv_size);
             count++;
             status = mdb_cursor_get(cursor, &key, &data, MDB_NEXT);
         }
-        require(status == MDB_SUCCESS || status == MDB_NOTFOUND,
-                mdb_strerror(status));
+        require(status == MDB_SUCCESS || status == MDB_NOTFOUND, mdb_strerror(status));
         mdb_cursor_close(cursor);
         mdb_txn_abort(txn);
         return count;
     }
 
-    bool read(const std::string &, const std::string &wanted,
-              const visitor &visit) override
+    bool read(const std::string &, const std::string &wanted, const visitor &visit) override
     {
         MDB_val key = value(wanted);
         MDB_val data = {};
@@ -123,8 +118,7 @@ class lmdb_peer : public batch_peer
 class lmdb_session : public peer_session
 {
   public:
-    lmdb_session(lmdb_peer &owner, const std::string &session)
-        : store(owner), name(session)
+    lmdb_session(lmdb_peer &owner, const std::string &session) : store(owner), name(session)
     {
     }
     void append(uint64_t number, const std::string &payload) override
@@ -144,12 +138,7 @@ std::unique_ptr<peer_session> lmdb_peer::create(const std::string &name)
 
 peer_kind plain(const char *name, guarantee guarantee)
 {
-    return {name,
-            guarantee,
-            grouping::own,
-            false,
-            true,
-            [guarantee](const std::string &path) {
+    return {name, guarantee, grouping::own, false, true, [guarantee](const std::string &path) {
                 return std::make_unique<lmdb_peer>(path, guarantee);
             }};
 }
@@ -159,11 +148,9 @@ peer_kind plain(const char *name, guarantee guarantee)
 std::vector<peer_kind> lmdb_kinds()
 {
     return {plain("lmdb", guarantee::durable),
-            {"lmdb-grouped", guarantee::durable, grouping::application, false,
-             true,
+            {"lmdb-grouped", guarantee::durable, grouping::application, false, true,
              [](const std::string &path) {
-                 return make_grouped(
-                     std::make_unique<lmdb_peer>(path, guarantee::durable));
+                 return make_grouped(std::make_unique<lmdb_peer>(path, guarantee::durable));
              }},
             plain("lmdb-written", guarantee::written)};
 }

@@ -1,6 +1,6 @@
 /*
- * lsm.h - what RocksDB and LevelDB have in common: their C interfaces differ
- * in names only. `api` gives the names.
+ * lsm.h - what RocksDB and LevelDB have in common: their C interfaces differ in names only. `api`
+ * gives the names.
  */
 #ifndef AGENTWAL_BENCH_PEERS_LSM_H
 #define AGENTWAL_BENCH_PEERS_LSM_H
@@ -20,8 +20,7 @@ template <typename api> class lsm_peer : public batch_peer
   public:
     lsm_peer(const std::string &path, guarantee guarantee)
         : options(api::make_options()), db(api::open(options, path)),
-          writing(api::write_options(guarantee == guarantee::durable)),
-          reading(api::read_options())
+          writing(api::write_options(guarantee == guarantee::durable)), reading(api::read_options())
     {
     }
     ~lsm_peer() override
@@ -44,8 +43,7 @@ template <typename api> class lsm_peer : public batch_peer
         auto *batch = api::make_batch();
 
         for (const record &each : records) {
-            api::put(batch, record_key(*each.session, each.number),
-                     *each.payload);
+            api::put(batch, record_key(*each.session, each.number), *each.payload);
         }
         api::write(db, writing, batch);
         api::free(batch);
@@ -61,8 +59,7 @@ template <typename api> class lsm_peer : public batch_peer
             size_t size;
             const char *key = api::key(at, &size);
 
-            if (size < first.size() ||
-                memcmp(key, first.data(), first.size()) != 0) {
+            if (size < first.size() || memcmp(key, first.data(), first.size()) != 0) {
                 break;
             }
             const char *data = api::value(at, &size);
@@ -73,8 +70,7 @@ template <typename api> class lsm_peer : public batch_peer
         return count;
     }
 
-    bool read(const std::string &, const std::string &key,
-              const visitor &visit) override
+    bool read(const std::string &, const std::string &key, const visitor &visit) override
     {
         return api::get(db, reading, key, visit);
     }
@@ -83,14 +79,12 @@ template <typename api> class lsm_peer : public batch_peer
     class session : public peer_session
     {
       public:
-        session(lsm_peer &owner, const std::string &text)
-            : store(owner), name(text)
+        session(lsm_peer &owner, const std::string &text) : store(owner), name(text)
         {
         }
         void append(uint64_t number, const std::string &payload) override
         {
-            api::put(store.db, store.writing, record_key(name, number),
-                     payload);
+            api::put(store.db, store.writing, record_key(name, number), payload);
         }
 
       private:
@@ -105,8 +99,7 @@ template <typename api> class lsm_peer : public batch_peer
 };
 
 /* A kind for each guarantee, and one grouped by the application. */
-template <typename api>
-std::vector<peer_kind> lsm_kinds(const std::string &name)
+template <typename api> std::vector<peer_kind> lsm_kinds(const std::string &name)
 {
     auto plain = [](guarantee guarantee) {
         return [guarantee](const std::string &path) {
@@ -114,13 +107,10 @@ std::vector<peer_kind> lsm_kinds(const std::string &name)
         };
     };
 
-    return {{name, guarantee::durable, grouping::own, true, true,
-             plain(guarantee::durable)},
-            {name + "-grouped", guarantee::durable, grouping::application, true,
-             true,
+    return {{name, guarantee::durable, grouping::own, true, true, plain(guarantee::durable)},
+            {name + "-grouped", guarantee::durable, grouping::application, true, true,
              [](const std::string &path) {
-                 return make_grouped(
-                     std::make_unique<lsm_peer<api>>(path, guarantee::durable));
+                 return make_grouped(std::make_unique<lsm_peer<api>>(path, guarantee::durable));
              }},
             {name + "-written", guarantee::written, grouping::own, true, true,
              plain(guarantee::written)}};

@@ -95,8 +95,8 @@ std::string record_key(const std::string &session, uint64_t number)
     return session + id;
 }
 
-void check_session(peer &store, const std::string &name,
-                   const std::vector<std::string> &payloads, uint64_t count)
+void check_session(peer &store, const std::string &name, const std::vector<std::string> &payloads,
+                   uint64_t count)
 {
     uint64_t found = 0;
     bool same = true;

@@ -1,6 +1,6 @@
 /*
- * peer.h - what agents keep their sessions in instead, and the engine, through
- * one small interface, so that all of them do the same work in the same run.
+ * peer.h - what agents keep their sessions in instead, and the engine, through one small interface,
+ * so that all of them do the same work in the same run.
  *
  * A peer keeps the payload of each entry byte for byte, under the name of its
  * session and its number there, and gives it back in order. What an append
@@ -61,10 +61,9 @@ class peer
     /* What the session's entry is called here. */
     virtual std::string key(const std::string &name, uint64_t number) const;
 
-    /* Gives the payload of one entry by its key; whether it is there. One
-     * thread. Only where the kind says so. */
-    virtual bool read(const std::string &name, const std::string &key,
-                      const visitor &visit);
+    /* Gives the payload of one entry by its key; whether it is there. One thread. Only where the
+     * kind says so. */
+    virtual bool read(const std::string &name, const std::string &key, const visitor &visit);
 };
 
 /* A peer that commits several entries at once. */
@@ -75,8 +74,8 @@ class batch_peer : public peer
     virtual void commit(const std::vector<record> &records) = 0;
 };
 
-/* What an application can do about the syncs of a store that has no group
- * commit: one thread takes all that waits into one commit. */
+/* What an application can do about the syncs of a store that has no group commit: one thread takes
+ * all that waits into one commit. */
 std::unique_ptr<peer> make_grouped(std::unique_ptr<batch_peer> store);
 
 enum class grouping {
@@ -105,10 +104,10 @@ const peer_kind &find_kind(const std::string &name);
 /* "s-5/e-0000002a": sorts by session, then by number. */
 std::string record_key(const std::string &session, uint64_t number);
 
-/* Counts and verifies, in a fresh handle, what was acknowledged: payloads in
- * turns, the first `count` of the session at least. */
-void check_session(peer &store, const std::string &name,
-                   const std::vector<std::string> &payloads, uint64_t count);
+/* Counts and verifies, in a fresh handle, what was acknowledged: payloads in turns, the first
+ * `count` of the session at least. */
+void check_session(peer &store, const std::string &name, const std::vector<std::string> &payloads,
+                   uint64_t count);
 
 std::vector<peer_kind> jsonl_kinds();
 std::vector<peer_kind> json_message_kinds();

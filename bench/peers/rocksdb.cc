@@ -29,8 +29,7 @@ struct rocksdb_api {
     static options *make_options()
     {
         static rocksdb_cache_t *cache = rocksdb_cache_create_lru(lsm_cache);
-        rocksdb_block_based_table_options_t *tables =
-            rocksdb_block_based_options_create();
+        rocksdb_block_based_table_options_t *tables = rocksdb_block_based_options_create();
         options *made = rocksdb_options_create();
 
         rocksdb_options_set_create_if_missing(made, 1);
@@ -66,13 +65,11 @@ struct rocksdb_api {
         return made;
     }
 
-    static void put(db *to, writing *how, const std::string &key,
-                    const std::string &value)
+    static void put(db *to, writing *how, const std::string &key, const std::string &value)
     {
         char *error = nullptr;
 
-        rocksdb_put(to, how, key.data(), key.size(), value.data(), value.size(),
-                    &error);
+        rocksdb_put(to, how, key.data(), key.size(), value.data(), value.size(), &error);
         check(error);
     }
     static batch *make_batch()
@@ -81,8 +78,7 @@ struct rocksdb_api {
     }
     static void put(batch *to, const std::string &key, const std::string &value)
     {
-        rocksdb_writebatch_put(to, key.data(), key.size(), value.data(),
-                               value.size());
+        rocksdb_writebatch_put(to, key.data(), key.size(), value.data(), value.size());
     }
     static void write(db *to, writing *how, batch *what)
     {
@@ -92,8 +88,7 @@ struct rocksdb_api {
         check(error);
     }
 
-    static bool get(db *from, reading *how, const std::string &key,
-                    const visitor &visit)
+    static bool get(db *from, reading *how, const std::string &key, const visitor &visit)
     {
         char *error = nullptr;
         rocksdb_pinnableslice_t *found =

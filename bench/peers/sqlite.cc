@@ -1,12 +1,11 @@
 /*
- * sqlite.cc - SQLite in WAL mode: one connection for each thread, prepared
- * statements, reads through a map; synchronous FULL, which syncs each commit,
- * and NORMAL, which does not. Writers of one process take turns by a lock:
- * with the busy timeout alone some of them would sleep for seconds.
+ * sqlite.cc - SQLite in WAL mode: one connection for each thread, prepared statements, reads
+ * through a map; synchronous FULL, which syncs each commit, and NORMAL, which does not. Writers of
+ * one process take turns by a lock: with the busy timeout alone some of them would sleep for
+ * seconds.
  *
- * One table, and a key of session and id that sorts in the order of the
- * entries. WITHOUT ROWID would keep rows of many KiB in the tree of the keys,
- * and commit half as many in a second.
+ * One table, and a key of session and id that sorts in the order of the entries. WITHOUT ROWID
+ * would keep rows of many KiB in the tree of the keys, and commit half as many in a second.
  */
 #include "bench/peers/peer.h"
 
@@ -33,8 +32,7 @@ class connection
     connection(const std::string &path, guarantee guarantee)
     {
         require(sqlite3_open_v2(path.c_str(), &db,
-                                SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE |
-                                    SQLITE_OPEN_NOMUTEX,
+                                SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
                                 nullptr) == SQLITE_OK,
                 "cannot open " + path);
         check(sqlite3_busy_timeout(db, busy_timeout_ms));
@@ -87,9 +85,8 @@ class connection
     {
         std::string from = session + "/";
         std::string to = session + "0"; /* the character after '/' */
-        sqlite3_stmt *all =
-            prepare("SELECT payload FROM entry"
-                    " WHERE key >= ?1 AND key < ?2 ORDER BY key");
+        sqlite3_stmt *all = prepare("SELECT payload FROM entry"
+                                    " WHERE key >= ?1 AND key < ?2 ORDER BY key");
         uint64_t count = 0;
 
         bind(all, 1, from);
@@ -107,14 +104,13 @@ class connection
     {
         sqlite3_stmt *made = nullptr;
 
-        check(sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &made,
-                                 nullptr));
+        check(sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &made, nullptr));
         return made;
     }
     void bind(sqlite3_stmt *statement, int place, const std::string &text)
     {
-        check(sqlite3_bind_text(statement, place, text.data(),
-                                static_cast<int>(text.size()), SQLITE_STATIC));
+        check(sqlite3_bind_text(statement, place, text.data(), static_cast<int>(text.size()),
+                                SQLITE_STATIC));
     }
     static void visit_row(sqlite3_stmt *row, const visitor &visit)
     {
@@ -156,8 +152,7 @@ class sqlite_peer : public batch_peer
     {
         return own.scan(name, visit);
     }
-    bool read(const std::string &, const std::string &key,
-              const visitor &visit) override
+    bool read(const std::string &, const std::string &key, const visitor &visit) override
     {
         return own.get(key, visit);
     }
@@ -191,12 +186,7 @@ class sqlite_peer : public batch_peer
 
 peer_kind plain(const char *name, guarantee guarantee)
 {
-    return {name,
-            guarantee,
-            grouping::own,
-            false,
-            true,
-            [guarantee](const std::string &path) {
+    return {name, guarantee, grouping::own, false, true, [guarantee](const std::string &path) {
                 return std::make_unique<sqlite_peer>(path, guarantee);
             }};
 }
@@ -206,11 +196,9 @@ peer_kind plain(const char *name, guarantee guarantee)
 std::vector<peer_kind> sqlite_kinds()
 {
     return {plain("sqlite-full", guarantee::durable),
-            {"sqlite-full-grouped", guarantee::durable, grouping::application,
-             false, true,
+            {"sqlite-full-grouped", guarantee::durable, grouping::application, false, true,
              [](const std::string &path) {
-                 return make_grouped(
-                     std::make_unique<sqlite_peer>(path, guarantee::durable));
+                 return make_grouped(std::make_unique<sqlite_peer>(path, guarantee::durable));
              }},
             plain("sqlite-normal", guarantee::written)};
 }

@@ -104,29 +104,23 @@ static void open_place(struct place *place, const char *url, const char *path)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_CREATE};
-    const struct wal_session_options named = {.struct_size = sizeof(named),
-                                              .id = text("s")};
+    const struct wal_session_options named = {.struct_size = sizeof(named), .id = text("s")};
     struct wal_error error = WAL_INIT(wal_error);
 
     check(wal_remote_open(url, &place->remote, &error), &error);
     check(wal_open(path, &options, &place->store, &error), &error);
-    check(wal_session_create(place->store, &named, &place->session, &error),
-          &error);
-    check(wal_remote_writer_open(place->remote, place->store, NULL,
-                                 &place->writer, &error),
+    check(wal_session_create(place->store, &named, &place->session, &error), &error);
+    check(wal_remote_writer_open(place->remote, place->store, NULL, &place->writer, &error),
           &error);
 }
 
 static void start_shipper(struct place *place, uint32_t rate)
 {
-    struct wal_remote_shipper_options options =
-        WAL_INIT(wal_remote_shipper_options);
+    struct wal_remote_shipper_options options = WAL_INIT(wal_remote_shipper_options);
     struct wal_error error = WAL_INIT(wal_error);
 
     options.parts_per_second = rate;
-    check(wal_remote_shipper_start(place->writer, &options, &place->shipper,
-                                   &error),
-          &error);
+    check(wal_remote_shipper_start(place->writer, &options, &place->shipper, &error), &error);
 }
 
 static void stop_shipper(struct place *place)
@@ -157,8 +151,7 @@ static uint64_t append(struct place *place, uint32_t durability)
     struct wal_append_result result = WAL_INIT(wal_append_result);
     struct wal_error error = WAL_INIT(wal_error);
 
-    check(wal_append(place->session, &entry, 1, &options, &result, &error),
-          &error);
+    check(wal_append(place->session, &entry, 1, &options, &result, &error), &error);
     return result.sequence;
 }
 
@@ -182,8 +175,7 @@ static struct wal_ticket *submit(struct place *place, uint32_t durability)
     struct wal_ticket *ticket = NULL;
     struct wal_error error = WAL_INIT(wal_error);
 
-    check(wal_submit(place->session, &entry, 1, &options, &ticket, &error),
-          &error);
+    check(wal_submit(place->session, &entry, 1, &options, &ticket, &error), &error);
     return ticket;
 }
 
@@ -241,15 +233,12 @@ static double run_threads(int count, void *(*run)(void *), void *arg)
 }
 
 /* Appends a second, by threads. */
-static double append_rate(struct place *place, int threads, uint32_t durability,
-                          int depth, double seconds)
+static double append_rate(struct place *place, int threads, uint32_t durability, int depth,
+                          double seconds)
 {
-    struct appending appending = {.place = place,
-                                  .durability = durability,
-                                  .depth = depth,
-                                  .until = now() + seconds};
-    const double took = run_threads(
-        threads, depth > 1 ? submit_until : append_until, &appending);
+    struct appending appending = {
+        .place = place, .durability = durability, .depth = depth, .until = now() + seconds};
+    const double took = run_threads(threads, depth > 1 ? submit_until : append_until, &appending);
 
     return (double)atomic_load(&appending.count) / took;
 }
@@ -281,8 +270,7 @@ static void *put_all(void *arg)
         snprintf(name, sizeof(name), "bare/%s/%016" PRIx64, bare->prefix, at);
         check(bare->remote->driver->calls->put_if_absent(
                   bare->remote->driver, name,
-                  (struct wal_slice){zeros, bare->sizes[at % bare->count]},
-                  &error),
+                  (struct wal_slice){zeros, bare->sizes[at % bare->count]}, &error),
               &error);
     }
 }
@@ -306,8 +294,8 @@ static bool see_part(void *ctx, const char *name, uint64_t size)
     return true;
 }
 
-static void run_appends(const char *url, const char *path, double seconds,
-                        uint32_t rate, size_t size, int depth)
+static void run_appends(const char *url, const char *path, double seconds, uint32_t rate,
+                        size_t size, int depth)
 {
     static struct shipped shipped;
     struct place place = {.remote = NULL};
@@ -327,9 +315,9 @@ static void run_appends(const char *url, const char *path, double seconds,
     appends = append_rate(&place, WRITERS, WAL_CLUSTER, depth, seconds);
     stop_shipper(&place);
     took = now() - begin;
-    check(place.remote->driver->calls->list(place.remote->driver, "", "",
-                                            see_part, &shipped, &error),
-          &error);
+    check(
+        place.remote->driver->calls->list(place.remote->driver, "", "", see_part, &shipped, &error),
+        &error);
     bare.remote = place.remote;
     bare.count = shipped.count;
     same = (double)shipped.bytes / run_threads(PARALLEL, put_all, &bare);
@@ -337,14 +325,11 @@ static void run_appends(const char *url, const char *path, double seconds,
     each.sizes = &own_size;
     each.until = now() + seconds / 2;
     (void)run_threads(1, put_all, &each);
-    printf("{\"rate\":%" PRIu32
-           ",\"size\":%zu,\"depth\":%d,\"appends\":%.0f,\"puts\":%.1f,"
+    printf("{\"rate\":%" PRIu32 ",\"size\":%zu,\"depth\":%d,\"appends\":%.0f,\"puts\":%.1f,"
            "\"bytes\":%.0f,\"bareBytes\":%.0f,\"ofBare\":%.2f,"
            "\"putPerAppend\":%.0f,\"ofPutPerAppend\":%.1f}\n",
-           rate, size, depth, appends, (double)shipped.count / took,
-           (double)shipped.bytes / took, same,
-           (double)shipped.bytes / took / same,
-           (double)(each.next - 1) / (seconds / 2),
+           rate, size, depth, appends, (double)shipped.count / took, (double)shipped.bytes / took,
+           same, (double)shipped.bytes / took / same, (double)(each.next - 1) / (seconds / 2),
            appends / ((double)(each.next - 1) / (seconds / 2)));
     close_place(&place);
 }
@@ -370,9 +355,9 @@ static void run_push(const char *url, const char *path, uint64_t entries)
     took = now();
     check(wal_remote_push(place.writer, &result, &error), &error);
     took = now() - took;
-    check(place.remote->driver->calls->list(place.remote->driver, "", "",
-                                            see_part, &shipped, &error),
-          &error);
+    check(
+        place.remote->driver->calls->list(place.remote->driver, "", "", see_part, &shipped, &error),
+        &error);
     bare.remote = place.remote;
     bare.count = shipped.count;
     same = run_threads(PARALLEL, put_all, &bare);
@@ -401,18 +386,16 @@ static void run_local(const char *url, const char *path, double seconds)
     open_place(&place, url, path);
     for (int i = 0; i < ROUNDS; i++) {
         double with;
-        double without = append_rate(&place, LOCAL_WRITERS, WAL_DURABLE, 1,
-                                     seconds / ROUNDS);
+        double without = append_rate(&place, LOCAL_WRITERS, WAL_DURABLE, 1, seconds / ROUNDS);
 
         start_shipper(&place, 0);
-        with = append_rate(&place, LOCAL_WRITERS, WAL_DURABLE, 1,
-                           seconds / ROUNDS);
+        with = append_rate(&place, LOCAL_WRITERS, WAL_DURABLE, 1, seconds / ROUNDS);
         stop_shipper(&place);
         ratios[i] = with / without;
     }
     qsort(ratios, ROUNDS, sizeof(ratios[0]), compare);
-    printf("{\"shippingToNot\":%.2f,\"min\":%.2f,\"max\":%.2f}\n",
-           ratios[ROUNDS / 2], ratios[0], ratios[ROUNDS - 1]);
+    printf("{\"shippingToNot\":%.2f,\"min\":%.2f,\"max\":%.2f}\n", ratios[ROUNDS / 2], ratios[0],
+           ratios[ROUNDS - 1]);
     close_place(&place);
 }
 
@@ -429,8 +412,7 @@ struct following {
     uint64_t seen;
 };
 
-static int32_t see_follower(void *ctx,
-                            const struct wal_remote_pull_result *result,
+static int32_t see_follower(void *ctx, const struct wal_remote_pull_result *result,
                             const struct wal_error *failure)
 {
     struct following *following = ctx;
@@ -438,11 +420,9 @@ static int32_t see_follower(void *ctx,
 
     (void)failure;
     for (; following->seen < result->sequence &&
-           following->seen < atomic_load(&following->appended) &&
-           following->count < LAG_MAX;
+           following->seen < atomic_load(&following->appended) && following->count < LAG_MAX;
          following->seen++) {
-        following->lags[following->count++] =
-            time - following->at[following->seen + 1];
+        following->lags[following->count++] = time - following->at[following->seen + 1];
     }
     return atomic_load(&following->is_over);
 }
@@ -454,8 +434,7 @@ static void *follow_main(void *arg)
     struct wal_error error = WAL_INIT(wal_error);
 
     check(wal_remote_open(following->url, &remote, &error), &error);
-    check(wal_remote_follow(remote, following->path, NULL, see_follower,
-                            following, &error),
+    check(wal_remote_follow(remote, following->path, NULL, see_follower, following, &error),
           &error);
     wal_remote_close(remote);
     return NULL;
@@ -511,8 +490,7 @@ static void run_lag(const char *url, const char *path, double seconds)
 /* Reads the last entries; returns how many there were. */
 static uint64_t read_last(struct wal_store *store, const char *id)
 {
-    const struct wal_entry_cursor_options query = {.struct_size = sizeof(query),
-                                                   .last = SHOWN};
+    const struct wal_entry_cursor_options query = {.struct_size = sizeof(query), .last = SHOWN};
     struct wal_session *session = NULL;
     struct wal_entry_cursor *cursor = NULL;
     struct wal_entry entry = WAL_INIT(wal_entry);
@@ -536,8 +514,7 @@ static void run_handoff(const char *url, const char *path, uint64_t entries)
     static char other[4096];
     static char replicas[4096];
     struct place place = {.remote = NULL};
-    struct wal_remote_resume_options options =
-        WAL_INIT(wal_remote_resume_options);
+    struct wal_remote_resume_options options = WAL_INIT(wal_remote_resume_options);
     struct wal_remote_resume_result result = WAL_INIT(wal_remote_resume_result);
     struct wal_error error = WAL_INIT(wal_error);
     struct wal_store *store = NULL;
@@ -558,14 +535,12 @@ static void run_handoff(const char *url, const char *path, uint64_t entries)
     check(wal_open(other, &create, &store, &error), &error);
     options.session = text("s");
     options.directory = text(replicas);
-    check(wal_remote_resume(place.remote, store, &options, &result, &error),
-          &error);
+    check(wal_remote_resume(place.remote, store, &options, &result, &error), &error);
     brought = now();
     shown = read_last(store, result.session);
-    printf("{\"entries\":%" PRIu64 ",\"parts\":%" PRIu64 ",\"bytes\":%" PRIu64
-           ",\"shown\":%" PRIu64 ",\"seconds\":%.2f,\"broughtSeconds\":%.2f}\n",
-           result.entries, result.parts, result.bytes, shown, now() - begin,
-           brought - begin);
+    printf("{\"entries\":%" PRIu64 ",\"parts\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"shown\":%" PRIu64
+           ",\"seconds\":%.2f,\"broughtSeconds\":%.2f}\n",
+           result.entries, result.parts, result.bytes, shown, now() - begin, brought - begin);
     check(wal_close(store, &error), &error);
     close_place(&place);
 }
@@ -576,8 +551,8 @@ int main(int argc, char **argv)
 
     if (argc == 8 && strcmp(argv[1], "appends") == 0 && atoi(argv[7]) > 0 &&
         atoi(argv[7]) <= DEPTH_MAX) {
-        run_appends(argv[2], argv[3], number, (uint32_t)atoi(argv[5]),
-                    (size_t)atoi(argv[6]), atoi(argv[7]));
+        run_appends(argv[2], argv[3], number, (uint32_t)atoi(argv[5]), (size_t)atoi(argv[6]),
+                    atoi(argv[7]));
     } else if (argc == 5 && strcmp(argv[1], "push") == 0) {
         run_push(argv[2], argv[3], (uint64_t)number);
     } else if (argc == 5 && strcmp(argv[1], "local") == 0) {

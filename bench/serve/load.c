@@ -1,6 +1,5 @@
 /*
- * load.c - processes that write to a store and clients of its server's events,
- * for bench_serve.py.
+ * load.c - processes that write to a store and clients of its server's events, for bench_serve.py.
  *
  *   load sessions STORE COUNT          creates sessions with one entry each
  *   load paced STORE SESSION RATE COUNT DURABLE
@@ -93,8 +92,7 @@ static void *make_sessions(void *ctx)
         snprintf(cwd, sizeof(cwd), "/srv/project-%u", i % 100);
         options.title = (struct wal_slice){title, strlen(title)};
         options.cwd = (struct wal_slice){cwd, strlen(cwd)};
-        check(wal_session_create(maker->store, &options, &session, &error),
-              &error);
+        check(wal_session_create(maker->store, &options, &session, &error), &error);
         append.durability = WAL_WRITTEN;
         entry.type = WAL_STR("message");
         entry.payload = WAL_STR("{\"role\":\"user\",\"content\":\"first\"}");
@@ -110,14 +108,12 @@ static void sessions(const char *path, unsigned count)
     struct maker makers[THREADS];
 
     for (unsigned i = 0; i < THREADS; i++) {
-        makers[i] = (struct maker){.store = store,
-                                   .first = count / THREADS * i,
-                                   .end = count / THREADS * (i + 1)};
+        makers[i] = (struct maker){
+            .store = store, .first = count / THREADS * i, .end = count / THREADS * (i + 1)};
         if (i == THREADS - 1) {
             makers[i].end = count;
         }
-        if (pthread_create(&makers[i].thread, NULL, make_sessions,
-                           &makers[i]) != 0) {
+        if (pthread_create(&makers[i].thread, NULL, make_sessions, &makers[i]) != 0) {
             fail("pthread_create");
         }
     }
@@ -129,8 +125,7 @@ static void sessions(const char *path, unsigned count)
 
 /* --- entries ------------------------------------------------------------ */
 
-static void append_text(struct wal_session *session, const char *payload,
-                        uint32_t durability)
+static void append_text(struct wal_session *session, const char *payload, uint32_t durability)
 {
     struct wal_append_options options = WAL_INIT(wal_append_options);
     struct wal_error error = WAL_INIT(wal_error);
@@ -149,13 +144,11 @@ static struct wal_session *open_session(struct wal_store *store, const char *id)
     struct wal_session *session = NULL;
 
     options.id = (struct wal_slice){id, strlen(id)};
-    check(wal_session_open_or_create(store, &options, &session, NULL, &error),
-          &error);
+    check(wal_session_open_or_create(store, &options, &session, NULL, &error), &error);
     return session;
 }
 
-static void paced(const char *path, const char *id, unsigned rate,
-                  unsigned count, bool is_durable)
+static void paced(const char *path, const char *id, unsigned rate, unsigned count, bool is_durable)
 {
     struct wal_store *store = open_store(path);
     struct wal_session *session = open_session(store, id);
@@ -172,8 +165,8 @@ static void paced(const char *path, const char *id, unsigned rate,
 
             nanosleep(&pause, NULL);
         }
-        snprintf(payload, sizeof(payload),
-                 "{\"role\":\"user\",\"content\":\"%" PRId64 "\"}", now_ns());
+        snprintf(payload, sizeof(payload), "{\"role\":\"user\",\"content\":\"%" PRId64 "\"}",
+                 now_ns());
         append_text(session, payload, is_durable ? WAL_DURABLE : WAL_WRITTEN);
     }
     printf("{\"seconds\":%.3f}\n", (double)(now_ns() - begin) / 1e9);
@@ -189,8 +182,7 @@ static void big(const char *path, const char *id, uint64_t bytes)
     struct wal_error error = WAL_INIT(wal_error);
     static char payload[BIG_ENTRY];
     struct wal_entry entries[BATCH];
-    int head =
-        snprintf(payload, sizeof(payload), "{\"role\":\"user\",\"content\":\"");
+    int head = snprintf(payload, sizeof(payload), "{\"role\":\"user\",\"content\":\"");
 
     for (size_t i = (size_t)head; i < sizeof(payload) - 2; i++) {
         payload[i] = (char)('a' + i * 7919 % 26);
@@ -203,8 +195,7 @@ static void big(const char *path, const char *id, uint64_t bytes)
         entries[i].payload = (struct wal_slice){payload, sizeof(payload)};
     }
     for (uint64_t done = 0; done < bytes; done += BATCH * BIG_ENTRY) {
-        check(wal_append(session, entries, BATCH, &options, NULL, &error),
-              &error);
+        check(wal_append(session, entries, BATCH, &options, NULL, &error), &error);
     }
     wal_session_close(session);
     wal_close(store, NULL);
@@ -224,16 +215,13 @@ struct client {
 
 static void connect_client(struct client *client, const char *path)
 {
-    static const char request[] =
-        "GET /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n";
+    static const char request[] = "GET /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n";
     struct sockaddr_un address = {.sun_family = AF_UNIX};
 
     client->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
-    if (client->fd < 0 ||
-        connect(client->fd, (const void *)&address, sizeof(address)) != 0 ||
-        write(client->fd, request, sizeof(request) - 1) !=
-            (ssize_t)sizeof(request) - 1) {
+    if (client->fd < 0 || connect(client->fd, (const void *)&address, sizeof(address)) != 0 ||
+        write(client->fd, request, sizeof(request) - 1) != (ssize_t)sizeof(request) - 1) {
         fail("connect");
     }
 }
@@ -282,8 +270,7 @@ static bool read_client(struct client *client)
     return true;
 }
 
-static void report(const struct client *clients, unsigned count,
-                   uint64_t expected)
+static void report(const struct client *clients, unsigned count, uint64_t expected)
 {
     uint64_t lost = 0;
     uint64_t repeated = 0;
@@ -294,8 +281,8 @@ static void report(const struct client *clients, unsigned count,
         repeated += clients[i].repeated;
         bytes += clients[i].bytes;
     }
-    printf("{\"clients\":%u,\"events\":%" PRIu64 ",\"lost\":%" PRIu64
-           ",\"repeated\":%" PRIu64 ",\"bytes\":%" PRIu64 "}\n",
+    printf("{\"clients\":%u,\"events\":%" PRIu64 ",\"lost\":%" PRIu64 ",\"repeated\":%" PRIu64
+           ",\"bytes\":%" PRIu64 "}\n",
            count, expected * count, lost, repeated, bytes);
 }
 
@@ -359,8 +346,7 @@ int main(int argc, char **argv)
     } else if (argc == 5 && strcmp(argv[1], "big") == 0) {
         big(argv[2], argv[3], strtoull(argv[4], NULL, 10));
     } else if (argc == 5 && strcmp(argv[1], "clients") == 0) {
-        run_clients(argv[2], (unsigned)strtoul(argv[3], NULL, 10),
-                    strtoull(argv[4], NULL, 10));
+        run_clients(argv[2], (unsigned)strtoul(argv[3], NULL, 10), strtoull(argv[4], NULL, 10));
     } else {
         fputs("load: see the head of load.c\n", stderr);
         return 2;

@@ -19,8 +19,7 @@ static const struct wal__client clients[] = {
         .variable = "CLAUDE_CONFIG_DIR",
         .roots = {"projects"},
         .files = {"projects/*/*.jsonl", "projects/*/*/subagents/*.jsonl",
-                  "projects/*/*/subagents/*/*.jsonl",
-                  "projects/*/*/subagents/*/*/*.jsonl"},
+                  "projects/*/*/subagents/*/*.jsonl", "projects/*/*/subagents/*/*/*.jsonl"},
     },
     {
         .name = "Claude Code",
@@ -28,8 +27,7 @@ static const struct wal__client clients[] = {
         .folder = ".config/claude",
         .roots = {"projects"},
         .files = {"projects/*/*.jsonl", "projects/*/*/subagents/*.jsonl",
-                  "projects/*/*/subagents/*/*.jsonl",
-                  "projects/*/*/subagents/*/*/*.jsonl"},
+                  "projects/*/*/subagents/*/*.jsonl", "projects/*/*/subagents/*/*/*.jsonl"},
     },
     {
         .name = "Codex",
@@ -38,8 +36,7 @@ static const struct wal__client clients[] = {
         .variable = "CODEX_HOME",
         .roots = {"sessions", "archived_sessions"},
         .files = {"sessions/*/*/*/rollout-*.jsonl", "sessions/rollout-*.jsonl",
-                  "archived_sessions/rollout-*.jsonl",
-                  "archived_sessions/*/*/*/rollout-*.jsonl"},
+                  "archived_sessions/rollout-*.jsonl", "archived_sessions/*/*/*/rollout-*.jsonl"},
     },
     {
         .name = "pi",
@@ -66,18 +63,16 @@ static const struct {
     const char *files[12];
 } directories[] = {
     {"opencode",
-     {"session/*/*.json", "message/*/*.json", "part/*/*.json",
-      "part/*/*/*.json", "session/message/*/*.json", "session/part/*/*.json",
-      "session/part/*/*/*.json", "todo/*.json", "session_diff/*.json"}},
-    {"sdk",
-     {"metadata.json", "messages.jsonl", "transcript.jsonl", "checkpoints/**"}},
+     {"session/*/*.json", "message/*/*.json", "part/*/*.json", "part/*/*/*.json",
+      "session/message/*/*.json", "session/part/*/*.json", "session/part/*/*/*.json", "todo/*.json",
+      "session_diff/*.json"}},
+    {"sdk", {"metadata.json", "messages.jsonl", "transcript.jsonl", "checkpoints/**"}},
     {"spec11",
-     {"metadata.json", "messages.jsonl", "transcript.jsonl", "checkpoints/**",
-      "summary.md"}},
+     {"metadata.json", "messages.jsonl", "transcript.jsonl", "checkpoints/**", "summary.md"}},
 };
 
-/* Names of files and folders, without regard to case; the first that matches a
- * component of the path decides. Folders are compared before the file. */
+/* Names of files and folders, without regard to case; the first that matches a component of the
+ * path decides. Folders are compared before the file. */
 static const struct {
     const char *pattern;
     enum wal__left_kind kind;
@@ -117,15 +112,12 @@ static const struct {
 
 const struct wal__client *wal__client_at(size_t index)
 {
-    return index < sizeof(clients) / sizeof(clients[0]) ? &clients[index]
-                                                        : NULL;
+    return index < sizeof(clients) / sizeof(clients[0]) ? &clients[index] : NULL;
 }
 
-bool wal__client_folder(const struct wal__client *client,
-                        char path[WAL__CLIENT_PATH_SIZE])
+bool wal__client_folder(const struct wal__client *client, char path[WAL__CLIENT_PATH_SIZE])
 {
-    const char *base =
-        client->variable != NULL ? getenv(client->variable) : NULL;
+    const char *base = client->variable != NULL ? getenv(client->variable) : NULL;
     const char *below = client->below != NULL ? client->below : "";
     char resolved[PATH_MAX];
     int used;
@@ -137,8 +129,8 @@ bool wal__client_folder(const struct wal__client *client,
     if (base == NULL || base[0] == '\0') {
         return false;
     }
-    used = snprintf(path, WAL__CLIENT_PATH_SIZE, "%s%s%s", base,
-                    below[0] != '\0' ? "/" : "", below);
+    used =
+        snprintf(path, WAL__CLIENT_PATH_SIZE, "%s%s%s", base, below[0] != '\0' ? "/" : "", below);
     if (used < 0 || used >= WAL__CLIENT_PATH_SIZE) {
         return false;
     }
@@ -150,8 +142,8 @@ bool wal__client_folder(const struct wal__client *client,
 }
 
 /* Compares one component of a path with one of a pattern. */
-static bool component_matches(const char *pattern, size_t pattern_size,
-                              const char *text, size_t size, int flags)
+static bool component_matches(const char *pattern, size_t pattern_size, const char *text,
+                              size_t size, int flags)
 {
     char wanted[256];
     char name[256];
@@ -166,10 +158,8 @@ static bool component_matches(const char *pattern, size_t pattern_size,
     return fnmatch(wanted, name, flags) == 0;
 }
 
-/* Compares a path with the components of a pattern; `is_folder`: with its
- * first ones. */
-static bool pattern_matches(const char *pattern, const char *path,
-                            bool is_folder)
+/* Compares a path with the components of a pattern; `is_folder`: with its first ones. */
+static bool pattern_matches(const char *pattern, const char *path, bool is_folder)
 {
     while (*path != '\0' && *pattern != '\0') {
         size_t pattern_size = strcspn(pattern, "/");
@@ -224,8 +214,7 @@ static bool is_uuid(const char *text, const char *end)
     static const char form[] = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
 
     for (size_t i = 0; i + 1 < sizeof(form); i++) {
-        bool is_digit = text[i] != '\0' &&
-                        strchr("0123456789abcdefABCDEF", text[i]) != NULL;
+        bool is_digit = text[i] != '\0' && strchr("0123456789abcdefABCDEF", text[i]) != NULL;
         if (form[i] == 'x' ? !is_digit : text[i] != '-') {
             return false;
         }
@@ -254,8 +243,7 @@ enum wal__left_kind wal__left_kind_of(const char *path)
         for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
             const char *pattern = kinds[i].pattern;
 
-            if (component_matches(pattern, strlen(pattern), path, size,
-                                  FNM_CASEFOLD)) {
+            if (component_matches(pattern, strlen(pattern), path, size, FNM_CASEFOLD)) {
                 return kinds[i].kind;
             }
         }
@@ -289,8 +277,7 @@ static bool is_folder(const char *path)
     return lstat(path, &stat) == 0 && S_ISDIR(stat.st_mode);
 }
 
-/* Returns true if the first `size` bytes of the path end with the components
- * of `end`. */
+/* Returns true if the first `size` bytes of the path end with the components of `end`. */
 static bool ends_with(const char *path, size_t size, const char *end)
 {
     size_t end_size = strlen(end);
@@ -299,10 +286,9 @@ static bool ends_with(const char *path, size_t size, const char *end)
            memcmp(path + size - end_size, end, end_size) == 0;
 }
 
-/* Returns true if the first `size` bytes of the path are a client's folder, by
- * its name or by the environment. */
-static bool is_client_folder(const struct wal__client *client, const char *path,
-                             size_t size)
+/* Returns true if the first `size` bytes of the path are a client's folder, by its name or by the
+ * environment. */
+static bool is_client_folder(const struct wal__client *client, const char *path, size_t size)
 {
     char folder[WAL__CLIENT_PATH_SIZE];
 
@@ -325,10 +311,9 @@ static bool find_client(const char *path, size_t size, size_t *index)
     return false;
 }
 
-/* Returns the rest of the client's folder below a directory: all of it, or
- * what follows the components with which the path ends. */
-static const char *rest_below(const struct wal__client *client,
-                              const char *path)
+/* Returns the rest of the client's folder below a directory: all of it, or what follows the
+ * components with which the path ends. */
+static const char *rest_below(const struct wal__client *client, const char *path)
 {
     const char *folder = client->folder;
     const char *slash = folder;
@@ -354,8 +339,7 @@ static bool has_client(const struct wal__client *client, const char *path)
     char root[2 * WAL__CLIENT_PATH_SIZE];
 
     for (size_t i = 0; client->roots[i] != NULL; i++) {
-        int used = snprintf(root, sizeof(root), "%s/%s/%s", path, rest,
-                            client->roots[i]);
+        int used = snprintf(root, sizeof(root), "%s/%s/%s", path, rest, client->roots[i]);
         if (used > 0 && (size_t)used < sizeof(root) && is_folder(root)) {
             return true;
         }
@@ -394,8 +378,7 @@ static void check_leads(struct wal__place *place, const char *path)
     const struct wal__client *client = wal__client_at(place->client);
     const char *below = wal__place_below(place, path);
 
-    if (!client_leads(client->files, below) &&
-        !client_leads(client->directories, below)) {
+    if (!client_leads(client->files, below) && !client_leads(client->directories, below)) {
         place->kind = WAL__PLACE_LEFT_OUT;
     }
 }
@@ -406,8 +389,7 @@ struct wal__place wal__place_of_argument(const char *path)
     size_t size = strlen(path);
 
     for (; size > 0; size--) {
-        if ((path[size] == '/' || path[size] == '\0') &&
-            find_client(path, size, &place.client)) {
+        if ((path[size] == '/' || path[size] == '\0') && find_client(path, size, &place.client)) {
             place.kind = WAL__PLACE_CLIENT;
             place.base = size;
             check_leads(&place, path);
@@ -418,11 +400,9 @@ struct wal__place wal__place_of_argument(const char *path)
 }
 
 /* Below a folder that contains clients' folders: the way to one of them. */
-static struct wal__place place_below_home(const struct wal__place *parent,
-                                          const char *path)
+static struct wal__place place_below_home(const struct wal__place *parent, const char *path)
 {
-    struct wal__place place = {.kind = WAL__PLACE_IGNORED,
-                               .base = parent->base};
+    struct wal__place place = {.kind = WAL__PLACE_IGNORED, .base = parent->base};
     const char *below = path + parent->base + 1;
     char home[WAL__CLIENT_PATH_SIZE];
     const struct wal__client *client;
@@ -448,8 +428,7 @@ static struct wal__place place_below_home(const struct wal__place *parent,
     return place;
 }
 
-struct wal__place wal__place_of_folder(const struct wal__place *parent,
-                                       const char *path)
+struct wal__place wal__place_of_folder(const struct wal__place *parent, const char *path)
 {
     struct wal__place place = *parent;
     const char *slash = strrchr(path, '/');
@@ -462,8 +441,7 @@ struct wal__place wal__place_of_folder(const struct wal__place *parent,
         return place_below_home(parent, path);
     case WAL__PLACE_PLAIN:
         place = place_outside(path);
-        if (place.kind == WAL__PLACE_PLAIN && slash != NULL &&
-            slash[1] == '.') {
+        if (place.kind == WAL__PLACE_PLAIN && slash != NULL && slash[1] == '.') {
             place.kind = WAL__PLACE_IGNORED;
         }
         return place;
@@ -484,8 +462,7 @@ const char *wal__place_below(const struct wal__place *place, const char *path)
 bool wal__place_has_session(const struct wal__place *place, const char *path)
 {
     return place->kind == WAL__PLACE_CLIENT &&
-           wal__client_matches(wal__client_at(place->client)->files,
-                               wal__place_below(place, path));
+           wal__client_matches(wal__client_at(place->client)->files, wal__place_below(place, path));
 }
 
 bool wal__place_is_session(const struct wal__place *place, const char *path)

@@ -1,20 +1,16 @@
 /*
- * client.h - the clients whose session files are known by their path
- * (docs/clients.md, Session paths), and where a folder is in relation to their
- * folders.
+ * client.h - the clients whose session files are known by their path (docs/clients.md, Session
+ * paths), and where a folder is in relation to their folders.
  *
- * A client keeps its files in one folder: its home, which an environment
- * variable may name. A pattern is a path below that folder. Its components may
- * contain '*', which matches no '/'; the component '**' matches everything
- * below.
+ * A client keeps its files in one folder: its home, which an environment variable may name. A
+ * pattern is a path below that folder. Its components may contain '*', which matches no '/'; the
+ * component '**' matches everything below.
  *
- * A walk asks for the place of its argument, then for that of each folder by
- * the place of the folder around it. Paths are absolute, without symbolic
- * links and without a '/' at the end.
+ * A walk asks for the place of its argument, then for that of each folder by the place of the
+ * folder around it. Paths are absolute, without symbolic links and without a '/' at the end.
  *
- * Invariant: the table is the only place that knows paths of clients. A path
- * that no pattern matches is not a session, whatever the file contains. Nothing
- * else of a home directory is read.
+ * Invariant: the table is the only place that knows paths of clients. A path that no pattern
+ * matches is not a session, whatever the file contains. Nothing else of a home directory is read.
  *
  * Threads: any; the environment is read.
  */
@@ -57,11 +53,9 @@ enum wal__left_kind {
 /* Returns the client with this index, from 0 on, or NULL after the last. */
 const struct wal__client *wal__client_at(size_t index);
 
-/* Writes the client's folder, without symbolic links if it exists: the value
- * of its variable, else its folder below HOME. Returns false if neither is
- * set, or the path is too long. */
-bool wal__client_folder(const struct wal__client *client,
-                        char path[WAL__CLIENT_PATH_SIZE]);
+/* Writes the client's folder, without symbolic links if it exists: the value of its variable, else
+ * its folder below HOME. Returns false if neither is set, or the path is too long. */
+bool wal__client_folder(const struct wal__client *client, char path[WAL__CLIENT_PATH_SIZE]);
 
 /* Returns true if a pattern of the list matches the path. */
 bool wal__client_matches(const char *const *patterns, const char *path);
@@ -96,8 +90,7 @@ struct wal__place {
 struct wal__place wal__place_of_argument(const char *path);
 
 /* Returns the place of a folder whose parent has the given one. */
-struct wal__place wal__place_of_folder(const struct wal__place *parent,
-                                       const char *path);
+struct wal__place wal__place_of_folder(const struct wal__place *parent, const char *path);
 
 /* Returns the path below the client's folder. CLIENT and LEFT_OUT only. */
 const char *wal__place_below(const struct wal__place *place, const char *path);

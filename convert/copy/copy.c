@@ -2,9 +2,9 @@
  * copy.c - decodes the chunks of a copy, and reads its lines (copy.h, SPEC.md
  * 5.17).
  *
- * Each line is made from the shared line that its chunk names, and verified by
- * a checksum. When that fails, one line is lost: the shared line is kept for
- * the next, since the line that was meant is probably missing.
+ * Each line is made from the shared line that its chunk names, and verified by a checksum. When
+ * that fails, one line is lost: the shared line is kept for the next, since the line that was meant
+ * is probably missing.
  */
 #include "convert/copy/copy.h"
 
@@ -52,8 +52,7 @@ static void zlib_free(void *heap, void *at)
 }
 
 /* Takes the bytes from the front of *from. */
-static bool read_bytes(struct wal_slice *from, uint64_t size,
-                       struct wal_slice *bytes)
+static bool read_bytes(struct wal_slice *from, uint64_t size, struct wal_slice *bytes)
 {
     if (size > from->size) {
         return false;
@@ -65,10 +64,8 @@ static bool read_bytes(struct wal_slice *from, uint64_t size,
 }
 
 /* Inflates the next part of the payload. *sizes are those of the header. */
-static enum wal_status inflate_part(const struct wal__heap *heap,
-                                    struct wal_slice *payload,
-                                    const uint8_t *sizes, uint8_t *raw,
-                                    struct wal_slice *part)
+static enum wal_status inflate_part(const struct wal__heap *heap, struct wal_slice *payload,
+                                    const uint8_t *sizes, uint8_t *raw, struct wal_slice *part)
 {
     uint32_t raw_size = wal__get32(sizes);
     struct wal_slice stored;
@@ -81,8 +78,7 @@ static enum wal_status inflate_part(const struct wal__heap *heap,
     };
     int result;
 
-    if (raw_size > WAL__COPY_PART_MAX ||
-        !read_bytes(payload, wal__get32(sizes + 4), &stored)) {
+    if (raw_size > WAL__COPY_PART_MAX || !read_bytes(payload, wal__get32(sizes + 4), &stored)) {
         return WAL_ECORRUPT;
     }
     *part = (struct wal_slice){raw, raw_size};
@@ -99,13 +95,11 @@ static enum wal_status inflate_part(const struct wal__heap *heap,
     if (result == Z_MEM_ERROR) {
         return WAL_ENOMEM;
     }
-    return result == Z_STREAM_END && stream.avail_out == 0 ? WAL_OK
-                                                           : WAL_ECORRUPT;
+    return result == Z_STREAM_END && stream.avail_out == 0 ? WAL_OK : WAL_ECORRUPT;
 }
 
 /* Decodes a payload, which must outlive the chunk. WAL_ECORRUPT, WAL_ENOMEM. */
-static enum wal_status copy_chunk_decode(struct wal__copy_chunk *chunk,
-                                         struct wal_slice payload)
+static enum wal_status copy_chunk_decode(struct wal__copy_chunk *chunk, struct wal_slice payload)
 {
     struct wal__copy_reader *reader = &chunk->reader;
     const struct wal__heap *heap = chunk_heap(chunk);
@@ -117,8 +111,7 @@ static enum wal_status copy_chunk_decode(struct wal__copy_chunk *chunk,
 
     memset(reader, 0, sizeof(*reader));
     if (!read_bytes(&payload, HEADER_SIZE, &skipped) || header[0] != VERSION ||
-        (header[OFFSET_FLAGS] & ~FLAG_LAST) != 0 || header[2] != 0 ||
-        header[3] != 0) {
+        (header[OFFSET_FLAGS] & ~FLAG_LAST) != 0 || header[2] != 0 || header[3] != 0) {
         return WAL_ECORRUPT;
     }
     lines = wal__get32(header + OFFSET_LINES);
@@ -132,18 +125,15 @@ static enum wal_status copy_chunk_decode(struct wal__copy_chunk *chunk,
     if (chunk->memory == NULL) {
         return WAL_ENOMEM;
     }
-    status = inflate_part(heap, &payload, header + OFFSET_STEPS, chunk->memory,
-                          &reader->steps);
+    status = inflate_part(heap, &payload, header + OFFSET_STEPS, chunk->memory, &reader->steps);
     if (status == WAL_OK) {
-        status =
-            inflate_part(heap, &payload, header + OFFSET_TEXT,
-                         chunk->memory + WAL__COPY_PART_MAX, &reader->text);
+        status = inflate_part(heap, &payload, header + OFFSET_TEXT,
+                              chunk->memory + WAL__COPY_PART_MAX, &reader->text);
     }
     if (status != WAL_OK) {
         return status;
     }
-    if (!read_bytes(&payload, (uint64_t)uuids * WAL__COPY_UUID_SIZE,
-                    &reader->uuids) ||
+    if (!read_bytes(&payload, (uint64_t)uuids * WAL__COPY_UUID_SIZE, &reader->uuids) ||
         payload.size != lines) {
         return WAL_ECORRUPT;
     }
@@ -189,8 +179,7 @@ static bool read_number(struct wal_slice *from, uint64_t *number)
 }
 
 /* Moves the UUID at index `from` to the front; from == count: adds it. */
-static void touch_recent(struct wal__copy_reader *reader, const uint8_t *uuid,
-                         size_t from)
+static void touch_recent(struct wal__copy_reader *reader, const uint8_t *uuid, size_t from)
 {
     WAL__ASSERT(from <= reader->recent_count);
     if (from == reader->recent_count && from < WAL__COPY_RECENT_MAX) {
@@ -202,8 +191,7 @@ static void touch_recent(struct wal__copy_reader *reader, const uint8_t *uuid,
     memcpy(reader->recent[0], uuid, WAL__COPY_UUID_SIZE);
 }
 
-static bool read_uuid(struct wal__copy_reader *reader, bool is_new,
-                      struct wal_slice *text)
+static bool read_uuid(struct wal__copy_reader *reader, bool is_new, struct wal_slice *text)
 {
     uint8_t uuid[WAL__COPY_UUID_SIZE];
     struct wal_slice bytes;
@@ -215,8 +203,7 @@ static bool read_uuid(struct wal__copy_reader *reader, bool is_new,
         }
         memcpy(uuid, bytes.data, WAL__COPY_UUID_SIZE);
     } else {
-        if (!read_number(&reader->steps, &from) ||
-            from >= reader->recent_count) {
+        if (!read_number(&reader->steps, &from) || from >= reader->recent_count) {
             return false;
         }
         memcpy(uuid, reader->recent[from], WAL__COPY_UUID_SIZE);
@@ -224,15 +211,13 @@ static bool read_uuid(struct wal__copy_reader *reader, bool is_new,
     touch_recent(reader, uuid, (size_t)from);
     for (size_t i = 0, at = 0; i < WAL__COPY_UUID_SIZE; i++) {
         at += (size_t)sprintf(reader->uuid + at, "%s%02x",
-                              i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-                              uuid[i]);
+                              i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", uuid[i]);
     }
     *text = (struct wal_slice){reader->uuid, WAL__COPY_UUID_TEXT_SIZE};
     return true;
 }
 
-bool wal__copy_read_step(struct wal__copy_reader *reader,
-                         struct wal__copy_step *step)
+bool wal__copy_read_step(struct wal__copy_reader *reader, struct wal__copy_step *step)
 {
     uint64_t number = 0;
     uint8_t opcode;
@@ -278,25 +263,22 @@ static bool read_id(struct wal__copy_reader *reader)
         if (step.opcode == WAL__COPY_END) {
             return reader->id_size > 0;
         }
-        if (step.opcode != WAL__COPY_TEXT ||
-            step.text.size > WAL__COPY_ID_MAX - reader->id_size) {
+        if (step.opcode != WAL__COPY_TEXT || step.text.size > WAL__COPY_ID_MAX - reader->id_size) {
             return false;
         }
         if (step.text.size > 0) {
-            memcpy(reader->id + reader->id_size, step.text.data,
-                   (size_t)step.text.size);
+            memcpy(reader->id + reader->id_size, step.text.data, (size_t)step.text.size);
         }
         reader->id_size += (size_t)step.text.size;
     }
 }
 
-bool wal__copy_read_line(struct wal__copy_reader *reader,
-                         enum wal__copy_line_kind *kind)
+bool wal__copy_read_line(struct wal__copy_reader *reader, enum wal__copy_line_kind *kind)
 {
     uint8_t byte;
 
-    if (!read_byte(&reader->checks, &reader->check) ||
-        !read_byte(&reader->steps, &byte) || byte > WAL__COPY_LINE_OWN) {
+    if (!read_byte(&reader->checks, &reader->check) || !read_byte(&reader->steps, &byte) ||
+        byte > WAL__COPY_LINE_OWN) {
         return false;
     }
     *kind = (enum wal__copy_line_kind)byte;
@@ -313,8 +295,7 @@ bool wal__copy_chunk_is_valid(struct wal_slice payload)
         enum wal__copy_line_kind kind = WAL__COPY_LINE_OWN;
 
         is_valid = wal__copy_read_line(&chunk.reader, &kind);
-        while (is_valid && kind != WAL__COPY_LINE_OWN &&
-               step.opcode != WAL__COPY_END) {
+        while (is_valid && kind != WAL__COPY_LINE_OWN && step.opcode != WAL__COPY_END) {
             is_valid = wal__copy_read_step(&chunk.reader, &step);
         }
     }
@@ -327,9 +308,8 @@ bool wal__copy_chunk_is_valid(struct wal_slice payload)
 #define PIECE_SIZE ((size_t)1 << 20)
 
 /* Flags of a cursor over everything that has a line in the file. */
-#define ALL_FLAGS                                          \
-    (WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED | \
-     WAL_ENTRY_CURSOR_OUT_OF_LINE)
+#define ALL_FLAGS \
+    (WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE)
 
 static const struct wal__heap *copy_heap(const struct wal__copy *copy)
 {
@@ -337,9 +317,8 @@ static const struct wal__heap *copy_heap(const struct wal__copy *copy)
 }
 
 /* Opens a cursor over all entries of the stream, in the order of the log. */
-static enum wal_status open_cursor(struct wal_session *session, uint32_t stream,
-                                   uint32_t flags, uint64_t skip,
-                                   struct wal_entry_cursor **cursor,
+static enum wal_status open_cursor(struct wal_session *session, uint32_t stream, uint32_t flags,
+                                   uint64_t skip, struct wal_entry_cursor **cursor,
                                    struct wal_error *error)
 {
     struct wal_entry_cursor_options options = {
@@ -353,8 +332,7 @@ static enum wal_status open_cursor(struct wal_session *session, uint32_t stream,
     return wal_entry_cursor_open(session, &options, cursor, error);
 }
 
-static enum wal_status next_entry(struct wal_entry_cursor *cursor,
-                                  struct wal_entry *entry,
+static enum wal_status next_entry(struct wal_entry_cursor *cursor, struct wal_entry *entry,
                                   struct wal_error *error)
 {
     *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
@@ -363,15 +341,12 @@ static enum wal_status next_entry(struct wal_entry_cursor *cursor,
 
 static bool is_chunk(const struct wal_entry *entry)
 {
-    return (entry->flags & WAL_ENTRY_LINE) != 0 &&
-           entry->type.size == strlen(WAL__COPY_TYPE) &&
-           memcmp(entry->type.data, WAL__COPY_TYPE, (size_t)entry->type.size) ==
-               0;
+    return (entry->flags & WAL_ENTRY_LINE) != 0 && entry->type.size == strlen(WAL__COPY_TYPE) &&
+           memcmp(entry->type.data, WAL__COPY_TYPE, (size_t)entry->type.size) == 0;
 }
 
 /* Reads the next chunk; WAL_END after the last. */
-static enum wal_status next_chunk(struct wal__copy *copy,
-                                  struct wal_error *error)
+static enum wal_status next_chunk(struct wal__copy *copy, struct wal_error *error)
 {
     struct wal_entry entry;
     uint32_t expected;
@@ -402,10 +377,9 @@ static enum wal_status next_chunk(struct wal__copy *copy,
     return status;
 }
 
-/* Opens the cursor over own entries after the shared ones. Damage may hide some
- * of these: then it begins with them. */
-static enum wal_status open_own(struct wal__copy *copy,
-                                struct wal_session *session, uint32_t flags,
+/* Opens the cursor over own entries after the shared ones. Damage may hide some of these: then it
+ * begins with them. */
+static enum wal_status open_own(struct wal__copy *copy, struct wal_session *session, uint32_t flags,
                                 struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -416,8 +390,7 @@ static enum wal_status open_own(struct wal__copy *copy,
         return status;
     }
     if (info.inherited > 0) {
-        status = open_cursor(session, 0, flags, info.inherited - 1, &copy->own,
-                             error);
+        status = open_cursor(session, 0, flags, info.inherited - 1, &copy->own, error);
         if (status != WAL_OK || (next_entry(copy->own, &last, NULL) == WAL_OK &&
                                  last.sequence < copy->first_sequence)) {
             return status;
@@ -428,18 +401,16 @@ static enum wal_status open_own(struct wal__copy *copy,
     return open_cursor(session, 0, flags, 0, &copy->own, error);
 }
 
-enum wal_status wal__copy_open(struct wal__copy *copy,
-                               struct wal_session *session,
-                               const struct wal__heap *heap, uint32_t flags,
-                               bool *is_copy, struct wal_error *error)
+enum wal_status wal__copy_open(struct wal__copy *copy, struct wal_session *session,
+                               const struct wal__heap *heap, uint32_t flags, bool *is_copy,
+                               struct wal_error *error)
 {
     uint32_t all = ALL_FLAGS | (flags & WAL_ENTRY_CURSOR_DURABLE);
     enum wal_status status;
 
     *copy = (struct wal__copy){.heap = heap, .chunk.heap = heap};
     *is_copy = false;
-    status =
-        open_cursor(session, WAL__COPY_STREAM, all, 0, &copy->chunks, error);
+    status = open_cursor(session, WAL__COPY_STREAM, all, 0, &copy->chunks, error);
     if (status == WAL_OK && wal_entry_cursor_remaining(copy->chunks) > 0) {
         status = next_chunk(copy, error);
         *is_copy = status != WAL_END;
@@ -475,8 +446,7 @@ void wal__copy_close(struct wal__copy *copy)
 }
 
 /* Makes the next readable shared line the base. */
-static enum wal_status next_shared_line(struct wal__copy *copy,
-                                        struct wal_error *error)
+static enum wal_status next_shared_line(struct wal__copy *copy, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -498,20 +468,17 @@ static enum wal_status next_shared_line(struct wal__copy *copy,
 }
 
 /* Finds the line that the chunk names, and advances the branch past it. */
-static enum wal_status find_named(struct wal__copy *copy,
-                                  struct wal_entry *found,
+static enum wal_status find_named(struct wal__copy *copy, struct wal_entry *found,
                                   struct wal_error *error)
 {
     const struct wal__copy_reader *reader = &copy->chunk.reader;
     struct wal_slice id = {reader->id, reader->id_size};
-    enum wal_status status =
-        wal_entry_cursor_get(copy->named, id, found, error);
+    enum wal_status status = wal_entry_cursor_get(copy->named, id, found, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    if ((found->flags & WAL_ENTRY_LINE) == 0 ||
-        found->sequence >= copy->first_sequence) {
+    if ((found->flags & WAL_ENTRY_LINE) == 0 || found->sequence >= copy->first_sequence) {
         return WAL_ENOTFOUND;
     }
     do {
@@ -544,8 +511,8 @@ static void emit(struct making *making, const void *data, uint64_t size)
     making->has_stopped |= !making->sink(making->ctx, data, (size_t)size);
 }
 
-static enum wal_status emit_original(struct making *making, uint64_t offset,
-                                     uint64_t size, struct wal_error *error)
+static enum wal_status emit_original(struct making *making, uint64_t offset, uint64_t size,
+                                     struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -553,13 +520,11 @@ static enum wal_status emit_original(struct making *making, uint64_t offset,
         emit(making, making->bytes + offset, size);
         size = 0;
     }
-    while (making->blob != NULL && status == WAL_OK && size > 0 &&
-           !making->has_stopped) {
+    while (making->blob != NULL && status == WAL_OK && size > 0 && !making->has_stopped) {
         uint64_t got = 0;
 
-        status =
-            wal_blob_read(making->blob, offset, making->buffer,
-                          size < PIECE_SIZE ? size : PIECE_SIZE, &got, error);
+        status = wal_blob_read(making->blob, offset, making->buffer,
+                               size < PIECE_SIZE ? size : PIECE_SIZE, &got, error);
         if (status == WAL_OK && got == 0) {
             status = WAL_ECORRUPT;
         }
@@ -573,11 +538,9 @@ static enum wal_status emit_original(struct making *making, uint64_t offset,
     return status;
 }
 
-/* Makes a line by the steps at the reader, which is after them then unless the
- * chunk is invalid. *fits: the steps use the original, and the checksum is
- * right. */
-static enum wal_status make_line(struct wal__copy_reader *reader,
-                                 struct making *making, bool *fits,
+/* Makes a line by the steps at the reader, which is after them then unless the chunk is invalid.
+ * *fits: the steps use the original, and the checksum is right. */
+static enum wal_status make_line(struct wal__copy_reader *reader, struct making *making, bool *fits,
                                  struct wal_error *error)
 {
     bool has_source = making->bytes != NULL || making->blob != NULL;
@@ -600,8 +563,7 @@ static enum wal_status make_line(struct wal__copy_reader *reader,
         } else if (step.opcode == WAL__COPY_UUID_NEARBY) {
             size = WAL__COPY_UUID_TEXT_SIZE;
             from = at + (uint64_t)step.offset;
-            *fits =
-                *fits && making->total >= size && from <= making->total - size;
+            *fits = *fits && making->total >= size && from <= making->total - size;
         }
         if (!*fits || !has_source || status != WAL_OK || making->has_stopped) {
             continue;
@@ -612,8 +574,7 @@ static enum wal_status make_line(struct wal__copy_reader *reader,
         status = emit_original(making, from, size, error);
     }
     *fits = *fits && at == making->total &&
-            (!has_source || making->has_stopped ||
-             (uint8_t)making->crc == reader->check);
+            (!has_source || making->has_stopped || (uint8_t)making->crc == reader->check);
     return status;
 }
 
@@ -623,8 +584,7 @@ static bool append_text(void *ctx, const void *data, size_t size)
 
     if (size > copy->capacity - copy->size) {
         size_t capacity = 2 * (copy->size + size) + 65536;
-        uint8_t *text =
-            wal__heap_resize(copy_heap(copy), copy->text, capacity, 1);
+        uint8_t *text = wal__heap_resize(copy_heap(copy), copy->text, capacity, 1);
 
         if (text == NULL) {
             return false;
@@ -645,25 +605,22 @@ static struct wal_slice copied_meta(const struct wal_entry *entry)
     static const char odd[] = "{\"odd\":true}";
     struct wal__json_token value;
 
-    return entry->meta.size > 0 &&
-                   wal__json_find(entry->meta.data, (size_t)entry->meta.size,
-                                  "odd", &value) == WAL__JSON_OK
+    return entry->meta.size > 0 && wal__json_find(entry->meta.data, (size_t)entry->meta.size, "odd",
+                                                  &value) == WAL__JSON_OK
                ? (struct wal_slice){odd, sizeof(odd) - 1}
                : (struct wal_slice){NULL, 0};
 }
 
-/* Turns the original's entry into the copy's. The reader is after the steps of
- * the line, also on failure. WAL_ENOTFOUND: it was made from another line. */
-static enum wal_status make_entry(struct wal__copy *copy,
-                                  struct wal_entry *entry,
+/* Turns the original's entry into the copy's. The reader is after the steps of the line, also on
+ * failure. WAL_ENOTFOUND: it was made from another line. */
+static enum wal_status make_entry(struct wal__copy *copy, struct wal_entry *entry,
                                   struct wal_error *error)
 {
     bool is_redacted = (entry->flags & WAL_ENTRY_REDACTED) != 0;
     bool is_long = (entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0;
     struct making making = {
-        .bytes = is_redacted || is_long
-                     ? NULL
-                     : (entry->payload.size > 0 ? entry->payload.data : ""),
+        .bytes =
+            is_redacted || is_long ? NULL : (entry->payload.size > 0 ? entry->payload.data : ""),
         .total = is_long ? entry->payload_size : entry->payload.size,
         .sink = append_text,
         .ctx = copy,
@@ -693,10 +650,8 @@ static enum wal_status make_entry(struct wal__copy *copy,
 
 /* Returns a line that is made from a shared one. WAL_ENOTFOUND: that is
  * lost. */
-static enum wal_status next_made(struct wal__copy *copy,
-                                 enum wal__copy_line_kind kind,
-                                 struct wal_entry *entry,
-                                 struct wal_error *error)
+static enum wal_status next_made(struct wal__copy *copy, enum wal__copy_line_kind kind,
+                                 struct wal_entry *entry, struct wal_error *error)
 {
     struct wal_entry base = {.struct_size = sizeof(base)};
     enum wal_status status;
@@ -707,8 +662,8 @@ static enum wal_status next_made(struct wal__copy *copy,
         status = next_shared_line(copy, error);
         base = copy->base;
     }
-    if (status == WAL_ENOTFOUND || status == WAL_END ||
-        status == WAL_ECORRUPT || status == WAL_EIO) {
+    if (status == WAL_ENOTFOUND || status == WAL_END || status == WAL_ECORRUPT ||
+        status == WAL_EIO) {
         struct making nothing = {.bytes = NULL};
         bool fits;
 
@@ -728,10 +683,9 @@ static enum wal_status next_made(struct wal__copy *copy,
 
 /* --- reading ------------------------------------------------------------- */
 
-/* Returns the next line that a chunk describes, unless it is an own one: WAL_OK
- * and copy->is_own_due. */
-static enum wal_status next_described(struct wal__copy *copy,
-                                      struct wal_entry *entry,
+/* Returns the next line that a chunk describes, unless it is an own one: WAL_OK and
+ * copy->is_own_due. */
+static enum wal_status next_described(struct wal__copy *copy, struct wal_entry *entry,
                                       struct wal_error *error)
 {
     struct wal__copy_reader *reader = &copy->chunk.reader;
@@ -746,8 +700,7 @@ static enum wal_status next_described(struct wal__copy *copy,
         status = WAL_ECORRUPT;
         if (wal__copy_read_line(reader, &kind)) {
             copy->is_own_due = kind == WAL__COPY_LINE_OWN;
-            status =
-                copy->is_own_due ? WAL_OK : next_made(copy, kind, entry, error);
+            status = copy->is_own_due ? WAL_OK : next_made(copy, kind, entry, error);
         }
         if (status == WAL_ECORRUPT) {
             reader->checks.size = 0; /* the rest of the chunk is unreadable */
@@ -777,33 +730,26 @@ enum wal_status wal__copy_next(struct wal__copy *copy, struct wal_entry *entry,
     do {
         status = next_entry(copy->own, entry, error);
     } while (status == WAL_OK && entry->sequence < copy->first_sequence);
-    copy->is_own_due =
-        was_due && status == WAL_OK && (entry->flags & WAL_ENTRY_LINE) == 0;
+    copy->is_own_due = was_due && status == WAL_OK && (entry->flags & WAL_ENTRY_LINE) == 0;
     /* A missing own line is lost alone. */
     return was_due && status == WAL_END ? WAL_ECORRUPT : status;
 }
 
-enum wal_status
-wal__copy_read_payload(struct wal__copy *copy, struct wal_store *store,
-                       const struct wal_entry *entry,
-                       bool (*sink)(void *ctx, const void *data, size_t size),
-                       void *ctx, struct wal_error *error)
+enum wal_status wal__copy_read_payload(struct wal__copy *copy, struct wal_store *store,
+                                       const struct wal_entry *entry,
+                                       bool (*sink)(void *ctx, const void *data, size_t size),
+                                       void *ctx, struct wal_error *error)
 {
-    struct making making = {
-        .sink = sink, .ctx = ctx, .total = entry->payload_size};
+    struct making making = {.sink = sink, .ctx = ctx, .total = entry->payload_size};
     struct wal__copy_reader reader = copy->line;
     bool fits = true;
-    enum wal_status status =
-        wal_blob_open(store, entry->payload_digest, &making.blob, error);
+    enum wal_status status = wal_blob_open(store, entry->payload_digest, &making.blob, error);
 
     if (status == WAL_OK) {
         making.buffer = wal__heap_alloc(copy_heap(copy), PIECE_SIZE);
-        status = making.buffer == NULL
-                     ? WAL_ENOMEM
-                     : make_line(&reader, &making, &fits, error);
+        status = making.buffer == NULL ? WAL_ENOMEM : make_line(&reader, &making, &fits, error);
     }
     wal__heap_free(copy_heap(copy), making.buffer);
     wal_blob_close(making.blob);
-    return status == WAL_ENOTFOUND || (status == WAL_OK && !fits) ? WAL_ECORRUPT
-                                                                  : status;
+    return status == WAL_ENOTFOUND || (status == WAL_OK && !fits) ? WAL_ECORRUPT : status;
 }

@@ -1,26 +1,22 @@
 /*
- * claude_read.c - recognises lines of the transcripts of Claude Code, and
- * converts them to items.
+ * claude_read.c - recognises lines of the transcripts of Claude Code, and converts them to items.
  *
- * A line is called a row. Rows with a uuid form the conversation and name their
- * parents, null for a root. Rows without one (titles, summaries, snapshots,
- * queue operations) are on no branch. The tip is the last row of the
- * conversation that is not on a side chain.
+ * A line is called a row. Rows with a uuid form the conversation and name their parents, null for a
+ * root. Rows without one (titles, summaries, snapshots, queue operations) are on no branch. The tip
+ * is the last row of the conversation that is not on a side chain.
  *
- * A row is one item, except that each tool result in a user's row is a separate
- * item. The row that marks a compaction and the following row with the summary
- * are one item. Rows that only the client understands (attachments, progress,
- * system rows, snapshots, ...) are items of kind LINE.
+ * A row is one item, except that each tool result in a user's row is a separate item. The row that
+ * marks a compaction and the following row with the summary are one item. Rows that only the client
+ * understands (attachments, progress, system rows, snapshots, ...) are items of kind LINE.
  *
- * Claude Code writes an answer as one row per block. Results of concurrent
- * calls are children of their calls' rows, so the path from the tip to the root
- * misses some of them. Here the parent of each row of an answer, and of each
- * result, is the previous one, and a row that continues after any of them
- * becomes a child of the last. That takes bounded memory: the rows of old
- * answers keep their parents.
+ * Claude Code writes an answer as one row per block. Results of concurrent calls are children of
+ * their calls' rows, so the path from the tip to the root misses some of them. Here the parent of
+ * each row of an answer, and of each result, is the previous one, and a row that continues after
+ * any of them becomes a child of the last. That takes bounded memory: the rows of old answers keep
+ * their parents.
  *
- * Invariant: only rows of the conversation move the head. A row that has its
- * ids in the log can be written unchanged.
+ * Invariant: only rows of the conversation move the head. A row that has its ids in the log can be
+ * written unchanged.
  *
  * Threads: one thread at a time per reader.
  */
@@ -70,8 +66,7 @@ static const struct wal__json_member row_wanted[ROW_COUNT] = {
     [ROW_AI_TITLE] = {.key = "aiTitle"},
 };
 
-static bool has(const struct wal__json_member *members, size_t key,
-                enum wal__json_kind kind)
+static bool has(const struct wal__json_member *members, size_t key, enum wal__json_kind kind)
 {
     return members[key].value.kind == kind;
 }
@@ -82,18 +77,15 @@ static bool claude_recognise(const void *data, size_t size, bool is_first)
     const struct wal__json_member *type = &members[ROW_TYPE];
 
     (void)is_first;
-    if (wal__line_read(data, size, row_wanted, members, ROW_COUNT, NULL,
-                       NULL) != WAL__JSON_OK ||
+    if (wal__line_read(data, size, row_wanted, members, ROW_COUNT, NULL, NULL) != WAL__JSON_OK ||
         !has(members, ROW_TYPE, WAL__JSON_STRING)) {
         return false;
     }
-    if (has(members, ROW_UUID, WAL__JSON_STRING) &&
-        (has(members, ROW_SESSION, WAL__JSON_STRING) ||
-         !has(members, ROW_PARENT, WAL__JSON_NONE))) {
+    if (has(members, ROW_UUID, WAL__JSON_STRING) && (has(members, ROW_SESSION, WAL__JSON_STRING) ||
+                                                     !has(members, ROW_PARENT, WAL__JSON_NONE))) {
         return true;
     }
-    if (wal__line_string_is(type, "user") ||
-        wal__line_string_is(type, "assistant")) {
+    if (wal__line_string_is(type, "user") || wal__line_string_is(type, "assistant")) {
         return has(members, ROW_MESSAGE, WAL__JSON_OBJECT) &&
                (has(members, ROW_SESSION, WAL__JSON_STRING) ||
                 has(members, ROW_CWD, WAL__JSON_STRING));
@@ -128,13 +120,12 @@ static struct wal__json_span row_title(const struct wal__json_member *members)
     return none;
 }
 
-static enum wal__json_status claude_read(const void *data, size_t size,
-                                         struct wal__line_info *line,
+static enum wal__json_status claude_read(const void *data, size_t size, struct wal__line_info *line,
                                          size_t *error_offset)
 {
     struct wal__json_member members[ROW_COUNT];
-    enum wal__json_status status = wal__line_read(
-        data, size, row_wanted, members, ROW_COUNT, line, error_offset);
+    enum wal__json_status status =
+        wal__line_read(data, size, row_wanted, members, ROW_COUNT, line, error_offset);
 
     if (status != WAL__JSON_OK) {
         return status;
@@ -194,11 +185,9 @@ static uint64_t hash_id(struct wal__json_span string)
     return wal__model_string_hash(0, string);
 }
 
-static struct claude_answer *find_answer(struct claude_answers *answers,
-                                         uint64_t serial)
+static struct claude_answer *find_answer(struct claude_answers *answers, uint64_t serial)
 {
-    struct claude_answer *answer =
-        &answers->answers[serial % CLAUDE_ANSWER_COUNT];
+    struct claude_answer *answer = &answers->answers[serial % CLAUDE_ANSWER_COUNT];
 
     return serial != 0 && answer->serial == serial ? answer : NULL;
 }
@@ -210,23 +199,17 @@ static uint64_t slot_get(const struct claude_answer_slot *slots, uint64_t hash)
     return slot->hash == hash ? slot->serial : 0;
 }
 
-static void slot_set(struct claude_answer_slot *slots, uint64_t hash,
-                     uint64_t serial)
+static void slot_set(struct claude_answer_slot *slots, uint64_t hash, uint64_t serial)
 {
-    slots[hash % CLAUDE_ANSWER_SLOTS] =
-        (struct claude_answer_slot){hash, serial};
+    slots[hash % CLAUDE_ANSWER_SLOTS] = (struct claude_answer_slot){hash, serial};
 }
 
-/* Returns the parent for a row that names `parent`. It is valid until the next
- * row is added. */
-static struct wal__json_span
-claude_answer_parent(const struct claude_answers *answers,
-                     struct wal__json_span parent)
+/* Returns the parent for a row that names `parent`. It is valid until the next row is added. */
+static struct wal__json_span claude_answer_parent(const struct claude_answers *answers,
+                                                  struct wal__json_span parent)
 {
-    uint64_t serial =
-        parent.size > 0 ? slot_get(answers->rows, hash_id(parent)) : 0;
-    const struct claude_answer *answer =
-        &answers->answers[serial % CLAUDE_ANSWER_COUNT];
+    uint64_t serial = parent.size > 0 ? slot_get(answers->rows, hash_id(parent)) : 0;
+    const struct claude_answer *answer = &answers->answers[serial % CLAUDE_ANSWER_COUNT];
 
     if (serial == 0 || answer->serial != serial) {
         return parent;
@@ -234,8 +217,8 @@ claude_answer_parent(const struct claude_answers *answers,
     return (struct wal__json_span){answer->last, answer->size};
 }
 
-static void append_row(struct claude_answers *answers,
-                       struct claude_answer *answer, struct wal__json_span id)
+static void append_row(struct claude_answers *answers, struct claude_answer *answer,
+                       struct wal__json_span id)
 {
     slot_set(answers->rows, hash_id(id), answer->serial);
     WAL__ASSERT(id.size <= sizeof(answer->last));
@@ -244,20 +227,15 @@ static void append_row(struct claude_answers *answers,
 }
 
 /* Adds a row of a model to its answer. */
-static void claude_answer_add_row(struct claude_answers *answers,
-                                  struct wal__json_span id,
-                                  struct wal__json_span parent,
-                                  struct wal__json_span message_id)
+static void claude_answer_add_row(struct claude_answers *answers, struct wal__json_span id,
+                                  struct wal__json_span parent, struct wal__json_span message_id)
 {
     struct claude_answer *answer;
 
-    if (id.size == 0 || id.size > CLAUDE_ANSWER_ID_SIZE ||
-        message_id.size == 0) {
+    if (id.size == 0 || id.size > CLAUDE_ANSWER_ID_SIZE || message_id.size == 0) {
         return;
     }
-    answer = find_answer(answers, parent.size > 0
-                                      ? slot_get(answers->rows, hash_id(parent))
-                                      : 0);
+    answer = find_answer(answers, parent.size > 0 ? slot_get(answers->rows, hash_id(parent)) : 0);
     if (answer == NULL || answer->message_id != hash_id(message_id)) {
         answers->serial++;
         answer = &answers->answers[answers->serial % CLAUDE_ANSWER_COUNT];
@@ -268,8 +246,7 @@ static void claude_answer_add_row(struct claude_answers *answers,
 }
 
 /* Records that the row `id` contains a tool call. */
-static void claude_answer_add_call(struct claude_answers *answers,
-                                   struct wal__json_span id,
+static void claude_answer_add_call(struct claude_answers *answers, struct wal__json_span id,
                                    struct wal__json_span call)
 {
     uint64_t serial = id.size > 0 ? slot_get(answers->rows, hash_id(id)) : 0;
@@ -280,13 +257,10 @@ static void claude_answer_add_call(struct claude_answers *answers,
 }
 
 /* Adds the row with a call's result to the answer of the call. */
-static void claude_answer_add_result(struct claude_answers *answers,
-                                     struct wal__json_span id,
-                                     struct wal__json_span parent,
-                                     struct wal__json_span call)
+static void claude_answer_add_result(struct claude_answers *answers, struct wal__json_span id,
+                                     struct wal__json_span parent, struct wal__json_span call)
 {
-    uint64_t serial =
-        call.size > 2 ? slot_get(answers->calls, hash_id(call)) : 0;
+    uint64_t serial = call.size > 2 ? slot_get(answers->calls, hash_id(call)) : 0;
     struct claude_answer *answer = find_answer(answers, serial);
 
     if (answer != NULL && id.size <= CLAUDE_ANSWER_ID_SIZE && parent.size > 0 &&
@@ -341,8 +315,7 @@ static const struct wal__field row_fields[] = {
     {"walconv", .at = ROW_AT(is_begin), .kind = WAL__FIELD_TRUE},
     {"message", .at = ROW_AT(message), .kind = WAL__FIELD_CONTAINER},
     {"contentBlocks", .at = ROW_AT(blocks), .kind = WAL__FIELD_TOKEN},
-    {"preTokens", .parent = "compactMetadata", .at = ROW_AT(tokens),
-     .kind = WAL__FIELD_NUMBER},
+    {"preTokens", .parent = "compactMetadata", .at = ROW_AT(tokens), .kind = WAL__FIELD_NUMBER},
     {"preservedSegment", .parent = "compactMetadata", .at = ROW_AT(kept),
      .kind = WAL__FIELD_CONTAINER},
     {"userType", .kind = WAL__FIELD_KNOWN},
@@ -374,18 +347,16 @@ static const struct wal__field prompt_fields[] = {
 
 static bool read_blocks(struct row *row, struct wal__json_token content)
 {
-    return wal__content_read_item(content, row->entry.calls,
-                                  row->reader->scratch, &row->entry.item);
+    return wal__content_read_item(content, row->entry.calls, row->reader->scratch,
+                                  &row->entry.item);
 }
 
 static bool read_assistant(struct row *row)
 {
     struct wal__model_item *item = &row->entry.item;
 
-    if (wal__fields_read(row->message, answer_fields, row, &item->fields) !=
-            WAL__JSON_OK ||
-        wal__fields_read(row->entry.usage, wal__claude_usage, &item->usage,
-                         NULL) != WAL__JSON_OK ||
+    if (wal__fields_read(row->message, answer_fields, row, &item->fields) != WAL__JSON_OK ||
+        wal__fields_read(row->entry.usage, wal__claude_usage, &item->usage, NULL) != WAL__JSON_OK ||
         !read_blocks(row, row->entry.content)) {
         return false;
     }
@@ -394,12 +365,10 @@ static bool read_assistant(struct row *row)
         item->model.size = 0;
     }
     item->stop = wal__word_stop(wal__claude_stops, row->entry.stop);
-    claude_answer_add_row(&row->claude->answers, row->line->id,
-                          row->line->parent, item->answer_id);
+    claude_answer_add_row(&row->claude->answers, row->line->id, row->line->parent, item->answer_id);
     for (size_t i = 0; i < item->block_count; i++) {
         if (item->blocks[i].kind == WAL__BLOCK_TOOL_CALL) {
-            claude_answer_add_call(&row->claude->answers, row->line->id,
-                                   item->blocks[i].id);
+            claude_answer_add_call(&row->claude->answers, row->line->id, item->blocks[i].id);
         }
     }
     return true;
@@ -412,37 +381,33 @@ static bool emit_user(struct row *row)
     struct wal__model_item *item = &row->entry.item;
 
     item->role = WAL__ROLE_USER;
-    if (wal__fields_read(row->message, prompt_fields, row, &item->fields) !=
-            WAL__JSON_OK ||
+    if (wal__fields_read(row->message, prompt_fields, row, &item->fields) != WAL__JSON_OK ||
         !wal__content_split(&pieces, item, row->entry.content)) {
         return false;
     }
-    claude_answer_add_result(&row->claude->answers, row->line->id,
-                             row->line->parent, pieces.first_call);
+    claude_answer_add_result(&row->claude->answers, row->line->id, row->line->parent,
+                             pieces.first_call);
     return wal__content_emit(&pieces, item->parent, row->reader);
 }
 
 /* --- compactions --------------------------------------------------------- */
 
 /* Emits a compaction without a summary. */
-static bool emit_boundary(struct wal__model_reader *reader,
-                          struct claude *claude)
+static bool emit_boundary(struct wal__model_reader *reader, struct claude *claude)
 {
     WAL__ASSERT(claude->has_boundary);
     claude->has_boundary = false;
     return wal__model_emit(reader, &claude->boundary);
 }
 
-/* Returns the id if it is that of an earlier row, else an empty span: an
- * unchecked reference could form a cycle. */
-static struct wal__json_span find_earlier_row(const struct claude *claude,
-                                              struct wal__json_span id)
+/* Returns the id if it is that of an earlier row, else an empty span: an unchecked reference could
+ * form a cycle. */
+static struct wal__json_span find_earlier_row(const struct claude *claude, struct wal__json_span id)
 {
     struct wal__json_span found;
 
     if (id.size > 0 &&
-        !wal__model_table_get(&claude->rows, wal__model_string_hash(0, id),
-                              &found)) {
+        !wal__model_table_get(&claude->rows, wal__model_string_hash(0, id), &found)) {
         id.size = 0;
     }
     return id;
@@ -451,10 +416,9 @@ static struct wal__json_span find_earlier_row(const struct claude *claude,
 /* Saves the row that marks a compaction until the next row. */
 static bool save_boundary(struct row *row)
 {
-    static const struct wal__field kept_fields[] = {
-        {"headUuid", .at = ROW_AT(kept_head)}, {.key = NULL}};
-    struct wal__json_span parent =
-        find_earlier_row(row->claude, row->logical_parent);
+    static const struct wal__field kept_fields[] = {{"headUuid", .at = ROW_AT(kept_head)},
+                                                    {.key = NULL}};
+    struct wal__json_span parent = find_earlier_row(row->claude, row->logical_parent);
     struct wal__arena *arena = row->reader->arena;
     struct wal__model_item *item = &row->claude->boundary;
 
@@ -472,12 +436,10 @@ static bool save_boundary(struct row *row)
     item->time = wal__arena_copy(arena, item->time);
     item->raw = wal__arena_copy(arena, item->raw);
     item->tokens = wal__arena_copy(arena, row->tokens);
-    item->target =
-        wal__arena_copy(arena, find_earlier_row(row->claude, row->kept_head));
+    item->target = wal__arena_copy(arena, find_earlier_row(row->claude, row->kept_head));
     row->claude->has_boundary = true;
-    return item->id.data != NULL && item->parent.data != NULL &&
-           item->time.data != NULL && item->raw.data != NULL &&
-           item->tokens.data != NULL && item->target.data != NULL;
+    return item->id.data != NULL && item->parent.data != NULL && item->time.data != NULL &&
+           item->raw.data != NULL && item->tokens.data != NULL && item->target.data != NULL;
 }
 
 /* Emits the compaction of a row with its summary. */
@@ -601,11 +563,9 @@ static bool emit_metadata_row(struct row *row, const struct wal__word *type)
 static bool emit_header(struct row *row)
 {
     struct wal__model_session *session = &row->entry.session;
-    struct wal__model_item item = {.kind = WAL__ITEM_HEADER,
-                                   .session = session};
+    struct wal__model_item item = {.kind = WAL__ITEM_HEADER, .session = session};
 
-    if (row->claude->has_header || session->id.size == 0 ||
-        session->cwd.size == 0) {
+    if (row->claude->has_header || session->id.size == 0 || session->cwd.size == 0) {
         return true;
     }
     session->raw = session->id;
@@ -627,11 +587,9 @@ static bool emit_row(struct row *row, const struct wal__word *type)
         return false;
     }
     if (claude->has_boundary && !is_in_conversation) {
-        row->entry.item.parent =
-            claude->boundary.parent; /* which is not emitted */
+        row->entry.item.parent = claude->boundary.parent; /* which is not emitted */
     }
-    return is_in_conversation ? emit_conversation_row(row)
-                              : emit_metadata_row(row, type);
+    return is_in_conversation ? emit_conversation_row(row) : emit_metadata_row(row, type);
 }
 
 static enum wal__json_status claude_line(struct wal__model_reader *reader,
@@ -653,14 +611,13 @@ static enum wal__json_status claude_line(struct wal__model_reader *reader,
     item->id = line->id;
     item->time = line->time;
     item->stream = line->stream;
-    status = wal__word_read(line->text, row_fields, wal__claude_metadata,
-                            &row.entry.type, &row, &item->fields, &type);
+    status = wal__word_read(line->text, row_fields, wal__claude_metadata, &row.entry.type, &row,
+                            &item->fields, &type);
     if (status != WAL__JSON_OK) {
         return status;
     }
-    item->parent = wal__arena_copy(
-        reader->scratch,
-        claude_answer_parent(&row.claude->answers, line->parent));
+    item->parent =
+        wal__arena_copy(reader->scratch, claude_answer_parent(&row.claude->answers, line->parent));
     if (item->parent.data == NULL) {
         return WAL__JSON_NO_SPACE;
     }
@@ -668,8 +625,7 @@ static enum wal__json_status claude_line(struct wal__model_reader *reader,
         item->raw = line->text;
     }
     return emit_row(&row, type) &&
-                   wal__model_table_put(&row.claude->rows,
-                                        wal__model_string_hash(0, line->id),
+                   wal__model_table_put(&row.claude->rows, wal__model_string_hash(0, line->id),
                                         item->id)
                ? WAL__JSON_OK
                : WAL__JSON_NO_SPACE;
@@ -679,8 +635,7 @@ static enum wal__json_status claude_finish(struct wal__model_reader *reader)
 {
     struct claude *claude = reader->state;
 
-    if (claude != NULL && claude->has_boundary &&
-        !emit_boundary(reader, claude)) {
+    if (claude != NULL && claude->has_boundary && !emit_boundary(reader, claude)) {
         return WAL__JSON_NO_SPACE;
     }
     return WAL__JSON_OK;

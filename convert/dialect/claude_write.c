@@ -1,18 +1,16 @@
 /*
  * claude_write.c - writes transcripts of Claude Code.
  *
- * An item is one row, except that an answer is one row per block, and a
- * compaction is the row that marks it and the row with its summary. Items for
- * which the client has no row become rows whose types begin with "walconv",
- * outside the conversation, where the client ignores them.
+ * An item is one row, except that an answer is one row per block, and a compaction is the row that
+ * marks it and the row with its summary. Items for which the client has no row become rows whose
+ * types begin with "walconv", outside the conversation, where the client ignores them.
  *
- * The client looks for a prompt or a title in the first and in the last 64 KiB
- * of a transcript. If a converted session has none there, a row with the
- * beginning of a prompt is written, as the client itself does.
+ * The client looks for a prompt or a title in the first and in the last 64 KiB of a transcript. If
+ * a converted session has none there, a row with the beginning of a prompt is written, as the
+ * client itself does.
  *
- * Invariant: a session has the same path whatever dialect it was read from.
- * Rows of the conversation have unique UUIDs; every row names the session in
- * the file's name.
+ * Invariant: a session has the same path whatever dialect it was read from. Rows of the
+ * conversation have unique UUIDs; every row names the session in the file's name.
  *
  * Threads: one thread at a time per writer.
  */
@@ -43,8 +41,7 @@ const struct wal__word wal__claude_metadata[] = {
       {"data", .at = WAL__ITEM_AT(data), .kind = WAL__FIELD_NON_NULL}}},
     {"walconv-label",
      WAL__ITEM_LABEL,
-     {{"targetUuid", .at = WAL__ITEM_AT(target)},
-      {"name", .at = WAL__ITEM_AT(text)}}},
+     {{"targetUuid", .at = WAL__ITEM_AT(target)}, {"name", .at = WAL__ITEM_AT(text)}}},
     {"walconv-line",
      WAL__ITEM_LINE,
      {{"dialect", .at = WAL__ENTRY_AT(dialect)},
@@ -53,30 +50,21 @@ const struct wal__word wal__claude_metadata[] = {
 };
 
 const struct wal__word wal__claude_stops[] = {
-    {"end_turn", .value = WAL__STOP_END},
-    {"max_tokens", .value = WAL__STOP_LENGTH},
-    {"tool_use", .value = WAL__STOP_TOOL},
-    {"stop_sequence", .value = WAL__STOP_SEQUENCE},
-    {"refusal", .value = WAL__STOP_REFUSAL},
-    {"error", .value = WAL__STOP_ERROR},
-    {"aborted", .value = WAL__STOP_ABORTED},
-    {.name = NULL},
+    {"end_turn", .value = WAL__STOP_END},    {"max_tokens", .value = WAL__STOP_LENGTH},
+    {"tool_use", .value = WAL__STOP_TOOL},   {"stop_sequence", .value = WAL__STOP_SEQUENCE},
+    {"refusal", .value = WAL__STOP_REFUSAL}, {"error", .value = WAL__STOP_ERROR},
+    {"aborted", .value = WAL__STOP_ABORTED}, {.name = NULL},
 };
 
 const struct wal__field wal__claude_usage[] = {
-    {"input_tokens", WAL__USAGE_AT(input), .kind = WAL__FIELD_NUMBER,
-     .missing = "0"},
-    {"cache_creation_input_tokens", WAL__USAGE_AT(cache_write),
-     .kind = WAL__FIELD_NUMBER},
-    {"cache_read_input_tokens", WAL__USAGE_AT(cache_read),
-     .kind = WAL__FIELD_NUMBER},
-    {"output_tokens", WAL__USAGE_AT(output), .kind = WAL__FIELD_NUMBER,
-     .missing = "0"},
+    {"input_tokens", WAL__USAGE_AT(input), .kind = WAL__FIELD_NUMBER, .missing = "0"},
+    {"cache_creation_input_tokens", WAL__USAGE_AT(cache_write), .kind = WAL__FIELD_NUMBER},
+    {"cache_read_input_tokens", WAL__USAGE_AT(cache_read), .kind = WAL__FIELD_NUMBER},
+    {"output_tokens", WAL__USAGE_AT(output), .kind = WAL__FIELD_NUMBER, .missing = "0"},
     {.key = NULL},
 };
 
-static void write_image(struct wal__json_out *out,
-                        const struct wal__model_block *block)
+static void write_image(struct wal__json_out *out, const struct wal__model_block *block)
 {
     wal__json_out_member_str(out, "type", "image");
     wal__json_out_member_open(out, "source", '{');
@@ -122,8 +110,7 @@ static void add_hash(struct wal__model_path *path, int32_t hash)
 
 /* Splits SESSION~agent-ID; *agent is empty if the id has no agent. */
 static void claude_split_id(struct wal__json_span id, struct wal__arena *arena,
-                            struct wal__json_span *session,
-                            struct wal__json_span *agent)
+                            struct wal__json_span *session, struct wal__json_span *agent)
 {
     static const char separator[] = "~agent-";
     const size_t size = sizeof(separator) - 1;
@@ -135,18 +122,16 @@ static void claude_split_id(struct wal__json_span id, struct wal__arena *arena,
     }
     for (size_t i = 1; i + size < id.size; i++) {
         if (memcmp(id.data + i, separator, size) == 0) {
-            *session = wal__arena_escape(
-                arena, (struct wal__json_span){id.data + 1, i - 1});
-            *agent = wal__arena_escape(
-                arena,
-                (struct wal__json_span){id.data + i + 1, id.size - i - 2});
+            *session = wal__arena_escape(arena, (struct wal__json_span){id.data + 1, i - 1});
+            *agent =
+                wal__arena_escape(arena, (struct wal__json_span){id.data + i + 1, id.size - i - 2});
             return;
         }
     }
 }
 
-/* Appends the folder of a directory: its UTF-16 units, with dashes for all but
- * ASCII letters and digits; a long name is truncated and gets a hash. */
+/* Appends the folder of a directory: its UTF-16 units, with dashes for all but ASCII letters and
+ * digits; a long name is truncated and gets a hash. */
 static void add_folder(struct wal__model_path *path, struct wal__json_span cwd)
 {
     const uint8_t *at = cwd.size > 2 ? cwd.data + 1 : NULL;
@@ -182,10 +167,10 @@ static void add_folder(struct wal__model_path *path, struct wal__json_span cwd)
     }
 }
 
-/* Returns projects/FOLDER/UUID.jsonl, for a subagent
- * projects/FOLDER/UUID/subagents/agent-ID.jsonl. NULL: no memory. */
-static const char *claude_path(const struct wal__model_session *session,
-                               uint32_t stream, struct wal__arena *arena)
+/* Returns projects/FOLDER/UUID.jsonl, for a subagent projects/FOLDER/UUID/subagents/agent-ID.jsonl.
+ * NULL: no memory. */
+static const char *claude_path(const struct wal__model_session *session, uint32_t stream,
+                               struct wal__arena *arena)
 {
     struct wal__json_span id;
     struct wal__json_span agent;
@@ -221,9 +206,8 @@ static bool claude_can_copy_verbatim(const struct wal__model_session *session,
     struct wal__json_span agent;
 
     claude_split_id(session->id, arena, &id, &agent);
-    return wal__dialect_is(session->dialect, "claude") &&
-           wal__model_is_uuid(id) && session->raw.size == id.size &&
-           memcmp(session->raw.data, id.data, id.size) == 0;
+    return wal__dialect_is(session->dialect, "claude") && wal__model_is_uuid(id) &&
+           session->raw.size == id.size && memcmp(session->raw.data, id.data, id.size) == 0;
 }
 
 /* --- the client's list --------------------------------------------------- */
@@ -255,21 +239,19 @@ static struct wal__json_span find_prompt(const struct wal__model_item *item)
 {
     const struct wal__json_span none = {NULL, 0};
 
-    if (item->kind != WAL__ITEM_MESSAGE || item->role != WAL__ROLE_USER ||
-        item->is_meta || item->is_sidechain) {
+    if (item->kind != WAL__ITEM_MESSAGE || item->role != WAL__ROLE_USER || item->is_meta ||
+        item->is_sidechain) {
         return none;
     }
     for (size_t i = 0; i < item->block_count; i++) {
-        if (item->blocks[i].kind == WAL__BLOCK_TEXT &&
-            item->blocks[i].text.size > 2) {
+        if (item->blocks[i].kind == WAL__BLOCK_TEXT && item->blocks[i].text.size > 2) {
             return item->blocks[i].text;
         }
     }
     return none;
 }
 
-static bool save_prompt(struct claude_listing *listing,
-                        struct wal__json_span prompt,
+static bool save_prompt(struct claude_listing *listing, struct wal__json_span prompt,
                         struct wal__arena *scratch)
 {
     struct wal__json_span text = wal__arena_unescape(scratch, prompt);
@@ -290,16 +272,14 @@ static bool save_prompt(struct claude_listing *listing,
     return true;
 }
 
-static void write_prompt(struct claude_listing *listing,
-                         struct wal__json_span session,
+static void write_prompt(struct claude_listing *listing, struct wal__json_span session,
                          struct wal__json_out *out)
 {
     listing->last = listing->size;
     wal__json_out_open(out, '{');
     wal__json_out_member_str(out, "type", "last-prompt");
-    wal__json_out_member_text(
-        out, "lastPrompt",
-        (struct wal__json_span){listing->prompt, listing->prompt_size});
+    wal__json_out_member_text(out, "lastPrompt",
+                              (struct wal__json_span){listing->prompt, listing->prompt_size});
     wal__json_out_member(out, "sessionId", session);
     wal__json_out_member_bool(out, "walconv", true);
     wal__json_out_close_line(out);
@@ -311,19 +291,17 @@ static uint64_t estimate_size(const struct wal__model_item *item)
     uint64_t size = ROW_OVERHEAD;
 
     for (size_t i = 0; i < item->block_count; i++) {
-        size += item->blocks[i].text.size + item->blocks[i].data.size +
-                item->blocks[i].url.size + item->blocks[i].raw.size;
+        size += item->blocks[i].text.size + item->blocks[i].data.size + item->blocks[i].url.size +
+                item->blocks[i].raw.size;
     }
     return size;
 }
 
-/* Call these before and after each item is written, and at the end. `session`
- * is the id of the transcript, `begin` the size before the item. False: no
- * memory. */
+/* Call these before and after each item is written, and at the end. `session` is the id of the
+ * transcript, `begin` the size before the item. False: no memory. */
 static bool claude_listing_before_item(struct claude_listing *listing,
                                        const struct wal__model_item *item,
-                                       struct wal__json_span session,
-                                       struct wal__arena *scratch,
+                                       struct wal__json_span session, struct wal__arena *scratch,
                                        struct wal__json_out *out)
 {
     struct wal__json_span prompt = find_prompt(item);
@@ -334,8 +312,7 @@ static bool claude_listing_before_item(struct claude_listing *listing,
     if (!save_prompt(listing, prompt, scratch)) {
         return false;
     }
-    if (!listing->is_near_start &&
-        listing->size + ROW_OVERHEAD <= SCAN_WINDOW &&
+    if (!listing->is_near_start && listing->size + ROW_OVERHEAD <= SCAN_WINDOW &&
         listing->size + estimate_size(item) > SCAN_WINDOW) {
         write_prompt(listing, session, out);
     }
@@ -353,8 +330,7 @@ struct claude {
 };
 
 static size_t claude_make_id(const struct wal__model_writer *writer,
-                             const struct wal__model_item *item,
-                             const uint64_t hash[2],
+                             const struct wal__model_item *item, const uint64_t hash[2],
                              char id[WAL__MODEL_ID_SIZE])
 {
     (void)writer;
@@ -365,8 +341,7 @@ static size_t claude_make_id(const struct wal__model_writer *writer,
 /* --- rows ---------------------------------------------------------------- */
 
 /* Opens a row of the conversation and writes its first members. */
-static void open_row(struct wal__model_writer *writer,
-                     const struct wal__model_item *item,
+static void open_row(struct wal__model_writer *writer, const struct wal__model_item *item,
                      struct wal__json_span parent)
 {
     const struct claude *claude = writer->state;
@@ -375,14 +350,11 @@ static void open_row(struct wal__model_writer *writer,
     wal__json_out_open(out, '{');
     wal__json_out_member(out, "parentUuid", wal__model_or(parent, "null"));
     if (item->kind == WAL__ITEM_COMPACTION && parent.size == 0) {
-        wal__json_out_member(out, "logicalParentUuid",
-                             wal__model_or(item->parent, "null"));
+        wal__json_out_member(out, "logicalParentUuid", wal__model_or(item->parent, "null"));
     }
-    wal__json_out_member_bool(out, "isSidechain",
-                              item->is_sidechain || claude->is_agent);
+    wal__json_out_member_bool(out, "isSidechain", item->is_sidechain || claude->is_agent);
     wal__json_out_member_str(out, "userType", "external");
-    wal__json_out_member(out, "cwd",
-                         wal__model_or(writer->session->cwd, "\"/\""));
+    wal__json_out_member(out, "cwd", wal__model_or(writer->session->cwd, "\"/\""));
     wal__json_out_member(out, "sessionId", claude->session);
     wal__json_out_member_str(out, "version", "2.0.0");
     wal__json_out_member_str(out, "gitBranch", "");
@@ -399,8 +371,7 @@ static void close_row(struct wal__json_out *out, struct wal__json_span id,
 /* --- answer -------------------------------------------------------------- */
 
 /* Writes the id that the rows of an answer share. */
-static void write_answer_id(struct wal__json_out *out,
-                            const struct wal__model_item *item)
+static void write_answer_id(struct wal__json_out *out, const struct wal__model_item *item)
 {
     wal__json_out_key(out, "id");
     if (item->answer_id.size > 0) {
@@ -413,9 +384,8 @@ static void write_answer_id(struct wal__json_out *out,
     wal__json_out_string_end(out);
 }
 
-static void write_answer(struct wal__model_writer *writer,
-                         const struct wal__model_item *item, size_t first,
-                         size_t count)
+static void write_answer(struct wal__model_writer *writer, const struct wal__model_item *item,
+                         size_t first, size_t count)
 {
     const struct wal__word *stop = wal__word_of(wal__claude_stops, item->stop);
     struct wal__json_out *out = &writer->out;
@@ -424,11 +394,9 @@ static void write_answer(struct wal__model_writer *writer,
     write_answer_id(out, item);
     wal__json_out_member_str(out, "type", "message");
     wal__json_out_member_str(out, "role", "assistant");
-    wal__json_out_member(out, "model",
-                         wal__model_or(item->model, "\"unknown\""));
+    wal__json_out_member(out, "model", wal__model_or(item->model, "\"unknown\""));
     wal__content_write_blocks(out, "content", &wal__claude_blocks,
-                              count > 0 ? &item->blocks[first] : item->blocks,
-                              count);
+                              count > 0 ? &item->blocks[first] : item->blocks, count);
     if (stop != NULL) {
         wal__json_out_member_str(out, "stop_reason", stop->name);
     } else {
@@ -443,8 +411,7 @@ static void write_answer(struct wal__model_writer *writer,
 }
 
 /* Writes one row per block; the last one has the item's id. */
-static bool write_assistant(struct wal__model_writer *writer,
-                            const struct wal__model_item *item)
+static bool write_assistant(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct wal__json_span parent = item->parent;
     size_t rows = item->block_count > 0 ? item->block_count : 1;
@@ -464,21 +431,19 @@ static bool write_assistant(struct wal__model_writer *writer,
 
 /* --- messages ------------------------------------------------------------ */
 
-static void write_content(struct wal__json_out *out,
-                          const struct wal__model_item *item)
+static void write_content(struct wal__json_out *out, const struct wal__model_item *item)
 {
     if (item->block_count == 1 && item->blocks[0].kind == WAL__BLOCK_TEXT) {
         wal__json_out_member(out, "content", item->blocks[0].text);
     } else if (item->block_count == 0) {
         wal__json_out_member_str(out, "content", "");
     } else {
-        wal__content_write_blocks(out, "content", &wal__claude_blocks,
-                                  item->blocks, item->block_count);
+        wal__content_write_blocks(out, "content", &wal__claude_blocks, item->blocks,
+                                  item->block_count);
     }
 }
 
-static void write_result(struct wal__json_out *out,
-                         const struct wal__model_item *item)
+static void write_result(struct wal__json_out *out, const struct wal__model_item *item)
 {
     wal__json_out_member_open(out, "content", '[');
     wal__json_out_open(out, '{');
@@ -492,8 +457,7 @@ static void write_result(struct wal__json_out *out,
     wal__json_out_close(out, ']');
 }
 
-static void write_user(struct wal__model_writer *writer,
-                       const struct wal__model_item *item)
+static void write_user(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct wal__json_out *out = &writer->out;
 
@@ -513,25 +477,22 @@ static void write_user(struct wal__model_writer *writer,
     close_row(out, item->id, item->time);
 }
 
-static void write_system(struct wal__model_writer *writer,
-                         const struct wal__model_item *item)
+static void write_system(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct wal__json_out *out = &writer->out;
 
     open_row(writer, item, item->parent);
     wal__json_out_member_str(out, "type", "system");
     wal__json_out_member_str(out, "subtype", "walconv_message");
-    wal__content_write_texts(out, "content", item->blocks, item->block_count,
-                             "", false);
-    wal__content_write_blocks(out, "contentBlocks", &wal__claude_blocks,
-                              item->blocks, item->block_count);
+    wal__content_write_texts(out, "content", item->blocks, item->block_count, "", false);
+    wal__content_write_blocks(out, "contentBlocks", &wal__claude_blocks, item->blocks,
+                              item->block_count);
     wal__json_out_member_str(out, "level", "info");
     wal__json_out_member_bool(out, "isMeta", false);
     close_row(out, item->id, item->time);
 }
 
-static bool write_message(struct wal__model_writer *writer,
-                          const struct wal__model_item *item)
+static bool write_message(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     if (item->role == WAL__ROLE_ASSISTANT) {
         return write_assistant(writer, item);
@@ -544,8 +505,7 @@ static bool write_message(struct wal__model_writer *writer,
     return true;
 }
 
-static bool write_compaction(struct wal__model_writer *writer,
-                             const struct wal__model_item *item)
+static bool write_compaction(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct wal__json_out *out = &writer->out;
     const struct wal__json_span none = {NULL, 0};
@@ -564,13 +524,12 @@ static bool write_compaction(struct wal__model_writer *writer,
     wal__json_out_member_str(out, "trigger", "manual");
     wal__json_out_optional(out, "preTokens", item->tokens);
     if (item->target.size > 0) {
-        /* The entries that are kept: the first one, the last one, and the entry
-         * that they now follow. */
+        /* The entries that are kept: the first one, the last one, and the entry that they now
+         * follow. */
         wal__json_out_member_open(out, "preservedSegment", '{');
         wal__json_out_member(out, "headUuid", item->target);
         wal__json_out_member(out, "anchorUuid", item->id);
-        wal__json_out_member(out, "tailUuid",
-                             wal__model_or(item->parent, "null"));
+        wal__json_out_member(out, "tailUuid", wal__model_or(item->parent, "null"));
         wal__json_out_close(out, '}');
     }
     wal__json_out_close(out, '}');
@@ -592,8 +551,7 @@ static bool write_compaction(struct wal__model_writer *writer,
 
 /* --- metadata rows ------------------------------------------------------- */
 
-static void open_metadata_row(struct wal__model_writer *writer,
-                              const char *type)
+static void open_metadata_row(struct wal__model_writer *writer, const char *type)
 {
     const struct claude *claude = writer->state;
 
@@ -603,11 +561,9 @@ static void open_metadata_row(struct wal__model_writer *writer,
 }
 
 /* Writes an item that the client has no row for, or a title. */
-static void write_metadata_row(struct wal__model_writer *writer,
-                               const struct wal__model_item *item)
+static void write_metadata_row(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
-    const struct wal__word *type =
-        wal__word_of(wal__claude_metadata, item->kind);
+    const struct wal__word *type = wal__word_of(wal__claude_metadata, item->kind);
     const struct claude *claude = writer->state;
     struct wal__json_out *out = &writer->out;
 
@@ -631,8 +587,7 @@ static void write_metadata_row(struct wal__model_writer *writer,
 }
 
 /* Writes a row that only this client understands, with the mapped ids. */
-static void write_native_line(struct wal__model_writer *writer,
-                              const struct wal__model_item *item)
+static void write_native_line(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     const struct claude *claude = writer->state;
     const struct wal__json_span none = {NULL, 0};
@@ -646,9 +601,8 @@ static void write_native_line(struct wal__model_writer *writer,
     wal__json_out_newline(&writer->out);
 }
 
-/* Whether the row names the entry at which the client resumes, whatever comes
- * after it in the file. Such a name is left out: the file's last row counts
- * then, which is where the head is. */
+/* Whether the row names the entry at which the client resumes, whatever comes after it in the file.
+ * Such a name is left out: the file's last row counts then, which is where the head is. */
 static bool names_leaf(struct wal__json_span row)
 {
     enum {
@@ -664,20 +618,19 @@ static bool names_leaf(struct wal__json_span row)
            wal__line_string_is(&members[TYPE], "last-prompt");
 }
 
-static void write_raw(struct wal__model_writer *writer,
-                      struct wal__json_span raw, bool is_off_branch)
+static void write_raw(struct wal__model_writer *writer, struct wal__json_span raw,
+                      bool is_off_branch)
 {
     const struct claude *claude = writer->state;
-    const struct wal__json_override overrides[] = {
-        {"leafUuid", {NULL, 0}}, {"sessionId", claude->session}};
+    const struct wal__json_override overrides[] = {{"leafUuid", {NULL, 0}},
+                                                   {"sessionId", claude->session}};
     bool drops_leaf = is_off_branch && names_leaf(raw);
 
     if (raw.size == 0) {
         return;
     }
     if (claude->session_id_changed) {
-        wal__json_out_overridden(&writer->out, raw, &overrides[!drops_leaf],
-                                 drops_leaf ? 2 : 1);
+        wal__json_out_overridden(&writer->out, raw, &overrides[!drops_leaf], drops_leaf ? 2 : 1);
     } else if (drops_leaf) {
         wal__json_out_overridden(&writer->out, raw, overrides, 1);
     } else {
@@ -700,8 +653,7 @@ static bool claude_begin(struct wal__model_writer *writer)
     claude->session_id_changed =
         session->dialect == writer->dialect &&
         (session->raw.size != claude->session.size ||
-         memcmp(session->raw.data, claude->session.data, session->raw.size) !=
-             0);
+         memcmp(session->raw.data, claude->session.data, session->raw.size) != 0);
     claude->listing.put = writer->out.put;
     claude->listing.ctx = writer->out.ctx;
     writer->out.put = count_and_put;
@@ -709,10 +661,8 @@ static bool claude_begin(struct wal__model_writer *writer)
     return claude->session.data != NULL && wal__model_write_stream(writer, 0);
 }
 
-/* Writes a first row before a side chain: the client does not list a file that
- * begins with one. */
-static void begin_rows(struct wal__model_writer *writer,
-                       const struct wal__model_item *item)
+/* Writes a first row before a side chain: the client does not list a file that begins with one. */
+static void begin_rows(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct claude *claude = writer->state;
 
@@ -723,8 +673,7 @@ static void begin_rows(struct wal__model_writer *writer,
     claude->has_rows = true;
 }
 
-static bool write_item(struct wal__model_writer *writer,
-                       const struct wal__model_item *item)
+static bool write_item(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     switch (item->kind) {
     case WAL__ITEM_MESSAGE:
@@ -754,8 +703,7 @@ static bool write_item(struct wal__model_writer *writer,
 }
 
 /* Rows that the client wrote make it list the session: no prompt row needed. */
-static bool claude_item(struct wal__model_writer *writer,
-                        const struct wal__model_item *item)
+static bool claude_item(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct claude *claude = writer->state;
     uint64_t begin;
@@ -768,8 +716,8 @@ static bool claude_item(struct wal__model_writer *writer,
         return true;
     }
     begin_rows(writer, item);
-    if (!claude_listing_before_item(&claude->listing, item, claude->session,
-                                    writer->scratch, &writer->out)) {
+    if (!claude_listing_before_item(&claude->listing, item, claude->session, writer->scratch,
+                                    &writer->out)) {
         return false;
     }
     begin = claude->listing.size;
@@ -777,8 +725,7 @@ static bool claude_item(struct wal__model_writer *writer,
         return false;
     }
     if (find_prompt(item).size > 0 || item->kind == WAL__ITEM_TITLE) {
-        WAL__ASSERT(begin >= claude->listing.last &&
-                    begin <= claude->listing.size);
+        WAL__ASSERT(begin >= claude->listing.last && begin <= claude->listing.size);
         claude->listing.last = begin;
         claude->listing.is_near_start |= claude->listing.size <= SCAN_WINDOW;
     }
@@ -789,8 +736,7 @@ static bool claude_end(struct wal__model_writer *writer)
 {
     struct claude *claude = writer->state;
 
-    if (!claude->is_agent && claude->listing.prompt_size > 0 &&
-        !claude->listing.is_near_start &&
+    if (!claude->is_agent && claude->listing.prompt_size > 0 && !claude->listing.is_near_start &&
         claude->listing.size - claude->listing.last > SCAN_WINDOW) {
         write_prompt(&claude->listing, claude->session, &writer->out);
     }
@@ -798,8 +744,7 @@ static bool claude_end(struct wal__model_writer *writer)
 }
 
 /* Writes a row after `id`: the client takes the last row for the tip. */
-static bool claude_head(struct wal__model_writer *writer,
-                        struct wal__json_span id)
+static bool claude_head(struct wal__model_writer *writer, struct wal__json_span id)
 {
     struct wal__json_out *out = &writer->out;
     struct wal__model_item item = {.time = writer->session->time};
@@ -827,22 +772,19 @@ static bool claude_clone(struct wal__model_writer *writer, const void *original)
 }
 
 const struct wal__dialect_write_ops wal__claude_write_ops = {
-    .carries = WAL__CARRIES(BRANCHES) | WAL__CARRIES(SIDECHAINS) |
-               WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
-               WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
-               WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
-               WAL__CARRIES(EMPTY) | WAL__CARRIES(TOOL_ERRORS) |
-               WAL__CARRIES(MODELS) | WAL__CARRIES(USAGE) |
-               WAL__CARRIES(STOP_REASONS) | WAL__CARRIES(COMPACTIONS) |
-               WAL__CARRIES(KEPT_RANGES) | WAL__CARRIES(TOKENS_BEFORE) |
-               WAL__CARRIES(LABELS) | WAL__CARRIES(TITLES) |
+    .carries = WAL__CARRIES(BRANCHES) | WAL__CARRIES(SIDECHAINS) | WAL__CARRIES(TIMES) |
+               WAL__CARRIES(THINKING) | WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
+               WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) | WAL__CARRIES(EMPTY) |
+               WAL__CARRIES(TOOL_ERRORS) | WAL__CARRIES(MODELS) | WAL__CARRIES(USAGE) |
+               WAL__CARRIES(STOP_REASONS) | WAL__CARRIES(COMPACTIONS) | WAL__CARRIES(KEPT_RANGES) |
+               WAL__CARRIES(TOKENS_BEFORE) | WAL__CARRIES(LABELS) | WAL__CARRIES(TITLES) |
                WAL__CARRIES(CUSTOM) | WAL__CARRIES(META) | WAL__CARRIES(LINES),
     .links_starter = true,
     .path = claude_path,
     .is_id = wal__model_is_uuid,
     .make_id = claude_make_id,
-    .off_branch_kinds = 1U << WAL__ITEM_TITLE | 1U << WAL__ITEM_LABEL |
-                        1U << WAL__ITEM_CUSTOM | 1U << WAL__ITEM_LINE,
+    .off_branch_kinds = 1U << WAL__ITEM_TITLE | 1U << WAL__ITEM_LABEL | 1U << WAL__ITEM_CUSTOM |
+                        1U << WAL__ITEM_LINE,
     .begin = claude_begin,
     .item = claude_item,
     .end = claude_end,

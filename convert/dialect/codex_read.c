@@ -1,23 +1,19 @@
 /*
- * codex_read.c - recognises lines of the rollout files of Codex, and converts
- * them to items.
+ * codex_read.c - recognises lines of the rollout files of Codex, and converts them to items.
  *
- * Tagged: every line is {timestamp, type, payload}; the first is session_meta.
- * Untagged, as in 2025: the first line is {id, timestamp, instructions, git?},
- * then bare items and {"record_type":"state"} lines follow. Lines have no ids;
- * the parent is the previous line.
+ * Tagged: every line is {timestamp, type, payload}; the first is session_meta. Untagged, as in
+ * 2025: the first line is {id, timestamp, instructions, git?}, then bare items and
+ * {"record_type":"state"} lines follow. Lines have no ids; the parent is the previous line.
  *
- * response_item lines, and the bare lines of an untagged file, are items of a
- * model's context in the form of OpenAI's API: messages, thinking, calls and
- * results. The arguments of calls that have no object become one, which other
- * clients require; an item of another type is kept as a line. A turn_context is
- * an item of kind LINE, preceded by items for a change of the model and of the
- * effort. A `compacted` line is a compaction; its summary is its
- * replacement_history if it has one, which is kept as an item of kind LINE.
+ * response_item lines, and the bare lines of an untagged file, are items of a model's context in
+ * the form of OpenAI's API: messages, thinking, calls and results. The arguments of calls that have
+ * no object become one, which other clients require; an item of another type is kept as a line. A
+ * turn_context is an item of kind LINE, preceded by items for a change of the model and of the
+ * effort. A `compacted` line is a compaction; its summary is its replacement_history if it has one,
+ * which is kept as an item of kind LINE.
  *
- * Invariant: every line moves the head. A tagged line does not refer to others,
- * so it can be written unchanged. thread_rolled_back yields no content; the
- * turns rolled back become a branch.
+ * Invariant: every line moves the head. A tagged line does not refer to others, so it can be
+ * written unchanged. thread_rolled_back yields no content; the turns rolled back become a branch.
  *
  * Threads: one thread at a time per reader.
  */
@@ -61,37 +57,32 @@ static const struct wal__json_member line_wanted[LINE_COUNT] = {
     [LINE_PAYLOAD_NAME] = {.parent = "payload", .key = "thread_name"},
 };
 
-static bool has(const struct wal__json_member *members, size_t key,
-                enum wal__json_kind kind)
+static bool has(const struct wal__json_member *members, size_t key, enum wal__json_kind kind)
 {
     return members[key].value.kind == kind;
 }
 
 static bool is_untagged_header(const struct wal__json_member *members)
 {
-    return has(members, LINE_TYPE, WAL__JSON_NONE) &&
-           has(members, LINE_ID, WAL__JSON_STRING) &&
+    return has(members, LINE_TYPE, WAL__JSON_NONE) && has(members, LINE_ID, WAL__JSON_STRING) &&
            has(members, LINE_TIME, WAL__JSON_STRING) &&
            !has(members, LINE_INSTRUCTIONS, WAL__JSON_NONE);
 }
 
 static bool codex_recognise(const void *data, size_t size, bool is_first)
 {
-    static const char *const types[] = {"session_meta", "response_item",
-                                        "event_msg",    "turn_context",
-                                        "compacted",    "world_state"};
+    static const char *const types[] = {"session_meta", "response_item", "event_msg",
+                                        "turn_context", "compacted",     "world_state"};
     struct wal__json_member members[LINE_COUNT];
 
-    if (wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL,
-                       NULL) != WAL__JSON_OK) {
+    if (wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL, NULL) != WAL__JSON_OK) {
         return false;
     }
     if (is_first && is_untagged_header(members)) {
         return true;
     }
     if (!has(members, LINE_PAYLOAD, WAL__JSON_OBJECT) ||
-        !has(members, LINE_TIME, WAL__JSON_STRING) ||
-        !has(members, LINE_TYPE, WAL__JSON_STRING) ||
+        !has(members, LINE_TIME, WAL__JSON_STRING) || !has(members, LINE_TYPE, WAL__JSON_STRING) ||
         !has(members, LINE_ID, WAL__JSON_NONE)) {
         return false;
     }
@@ -103,13 +94,12 @@ static bool codex_recognise(const void *data, size_t size, bool is_first)
     return false;
 }
 
-static enum wal__json_status codex_read(const void *data, size_t size,
-                                        struct wal__line_info *line,
+static enum wal__json_status codex_read(const void *data, size_t size, struct wal__line_info *line,
                                         size_t *error_offset)
 {
     struct wal__json_member members[LINE_COUNT];
-    enum wal__json_status status = wal__line_read(
-        data, size, line_wanted, members, LINE_COUNT, line, error_offset);
+    enum wal__json_status status =
+        wal__line_read(data, size, line_wanted, members, LINE_COUNT, line, error_offset);
 
     if (status != WAL__JSON_OK) {
         return status;
@@ -127,8 +117,7 @@ static enum wal__json_status codex_read(const void *data, size_t size,
     } else if (is_untagged_header(members)) {
         line->session = wal__member_string(&members[LINE_ID]);
         line->is_header = true;
-    } else if (wal__line_string_is(&members[LINE_PAYLOAD_TYPE],
-                                   "thread_name_updated")) {
+    } else if (wal__line_string_is(&members[LINE_PAYLOAD_TYPE], "thread_name_updated")) {
         line->title = wal__member_string(&members[LINE_PAYLOAD_NAME]);
     }
     return WAL__JSON_OK;
@@ -188,8 +177,8 @@ static bool is_type(const struct decoder *decoder, const char *type)
 
 /* --- content ------------------------------------------------------------- */
 
-static bool read_block(struct wal__model_blocks *blocks,
-                       struct wal__json_span raw, uint32_t *fields)
+static bool read_block(struct wal__model_blocks *blocks, struct wal__json_span raw,
+                       uint32_t *fields)
 {
     enum {
         TYPE,
@@ -202,18 +191,15 @@ static bool read_block(struct wal__model_blocks *blocks,
         [TEXT] = {.key = "text"},
         [URL] = {.key = "image_url"},
     };
-    struct wal__model_block *block =
-        wal__model_blocks_add(blocks, WAL__BLOCK_RAW, raw);
+    struct wal__model_block *block = wal__model_blocks_add(blocks, WAL__BLOCK_RAW, raw);
 
-    if (block == NULL ||
-        wal__model_members(raw, members, COUNT, fields) != WAL__JSON_OK) {
+    if (block == NULL || wal__model_members(raw, members, COUNT, fields) != WAL__JSON_OK) {
         return false;
     }
     if (wal__line_string_is(&members[TYPE], "input_image") &&
         members[URL].value.kind == WAL__JSON_STRING) {
         block->kind = WAL__BLOCK_IMAGE;
-        return wal__model_set_image_url(blocks->arena, block,
-                                        members[URL].value.span);
+        return wal__model_set_image_url(blocks->arena, block, members[URL].value.span);
     }
     if ((wal__line_string_is(&members[TYPE], "input_text") ||
          wal__line_string_is(&members[TYPE], "output_text") ||
@@ -225,11 +211,9 @@ static bool read_block(struct wal__model_blocks *blocks,
     return true;
 }
 
-static bool add_text(struct wal__model_blocks *blocks,
-                     struct wal__json_span text)
+static bool add_text(struct wal__model_blocks *blocks, struct wal__json_span text)
 {
-    struct wal__model_block *block =
-        wal__model_blocks_add(blocks, WAL__BLOCK_TEXT, text);
+    struct wal__model_block *block = wal__model_blocks_add(blocks, WAL__BLOCK_TEXT, text);
 
     if (block != NULL) {
         block->text = text;
@@ -237,8 +221,8 @@ static bool add_text(struct wal__model_blocks *blocks,
     return block != NULL && text.data != NULL;
 }
 
-static bool read_blocks(struct wal__model_blocks *blocks,
-                        struct wal__json_span array, uint32_t *fields)
+static bool read_blocks(struct wal__model_blocks *blocks, struct wal__json_span array,
+                        uint32_t *fields)
 {
     struct wal__json_scan scan;
     struct wal__json_token value;
@@ -281,8 +265,7 @@ static void classify_meta(struct wal__model_item *item)
     for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++) {
         size_t size = strlen(prefixes[i].prefix);
         if (item->blocks[0].text.size > size + 1 &&
-            memcmp(item->blocks[0].text.data + 1, prefixes[i].prefix, size) ==
-                0) {
+            memcmp(item->blocks[0].text.data + 1, prefixes[i].prefix, size) == 0) {
             item->is_meta = true;
             item->name = wal__model_literal(prefixes[i].name);
         }
@@ -293,16 +276,13 @@ static bool read_message(struct decoder *decoder, bool *is_item)
 {
     struct wal__json_span role = wal__member_string(&decoder->members[I_ROLE]);
     struct wal__model_item *item = decoder->item;
-    size_t key = decoder->members[I_CONTENT].value.kind == WAL__JSON_NONE
-                     ? I_MESSAGE
-                     : I_CONTENT;
+    size_t key = decoder->members[I_CONTENT].value.kind == WAL__JSON_NONE ? I_MESSAGE : I_CONTENT;
 
     if (wal__model_text_is(role, "user")) {
         item->role = WAL__ROLE_USER;
     } else if (wal__model_text_is(role, "assistant")) {
         item->role = WAL__ROLE_ASSISTANT;
-    } else if (wal__model_text_is(role, "developer") ||
-               wal__model_text_is(role, "system")) {
+    } else if (wal__model_text_is(role, "developer") || wal__model_text_is(role, "system")) {
         item->role = WAL__ROLE_SYSTEM;
     } else {
         *is_item = false;
@@ -312,8 +292,7 @@ static bool read_message(struct decoder *decoder, bool *is_item)
 }
 
 /* Joins the contents of two JSON strings with an empty line between them. */
-static bool join(struct wal__arena *arena, struct wal__json_span *text,
-                 struct wal__json_span more)
+static bool join(struct wal__arena *arena, struct wal__json_span *text, struct wal__json_span more)
 {
     static const char between[] = "\\n\\n";
     const size_t size = sizeof(between) - 1;
@@ -348,8 +327,7 @@ static bool join_texts(struct wal__arena *arena, struct wal__json_token array,
     while (wal__model_array_next(&scan, &value)) {
         struct wal__json_member member = {.key = "text"};
         if (wal__model_members(value.span, &member, 1, NULL) != WAL__JSON_OK ||
-            (member.value.kind == WAL__JSON_STRING &&
-             !join(arena, text, member.value.span))) {
+            (member.value.kind == WAL__JSON_STRING && !join(arena, text, member.value.span))) {
             return false;
         }
     }
@@ -364,10 +342,8 @@ static bool read_reasoning(struct decoder *decoder, struct wal__json_span raw)
     const struct wal__json_member *members = decoder->members;
 
     decoder->item->role = WAL__ROLE_ASSISTANT;
-    if (block == NULL ||
-        !join_texts(arena, members[I_SUMMARY].value, &block->text) ||
-        (block->text.size == 0 &&
-         !join_texts(arena, members[I_CONTENT].value, &block->text))) {
+    if (block == NULL || !join_texts(arena, members[I_SUMMARY].value, &block->text) ||
+        (block->text.size == 0 && !join_texts(arena, members[I_CONTENT].value, &block->text))) {
         return false;
     }
     block->signature = wal__member_string(&members[I_ENCRYPTED]);
@@ -379,8 +355,7 @@ static bool read_reasoning(struct decoder *decoder, struct wal__json_span raw)
 }
 
 /* Reads arguments: a string with JSON; a string with other text is kept. */
-static bool read_arguments(struct wal__arena *arena,
-                           const struct wal__json_member *member,
+static bool read_arguments(struct wal__arena *arena, const struct wal__json_member *member,
                            struct wal__json_span *arguments)
 {
     struct wal__json_span text;
@@ -435,9 +410,7 @@ static bool read_call(struct decoder *decoder, struct wal__json_span raw)
     }
     block->id = wal__member_string(&members[I_CALL]);
     block->name = wal__member_string(
-        &members[members[I_NAME].value.kind == WAL__JSON_STRING
-                     ? I_NAME
-                     : I_FUNCTION_NAME]);
+        &members[members[I_NAME].value.kind == WAL__JSON_STRING ? I_NAME : I_FUNCTION_NAME]);
     if (is_type(decoder, "local_shell_call")) {
         block->name = wal__model_literal("\"local_shell\"");
         return read_arguments(arena, &members[I_ACTION], &block->arguments);
@@ -457,9 +430,7 @@ static bool read_output(struct decoder *decoder)
     struct wal__arena *arena = decoder->blocks.arena;
     struct wal__json_token value =
         decoder
-            ->members[decoder->members[I_OUTPUT].value.kind == WAL__JSON_NONE
-                          ? I_RESULT
-                          : I_OUTPUT]
+            ->members[decoder->members[I_OUTPUT].value.kind == WAL__JSON_NONE ? I_RESULT : I_OUTPUT]
             .value;
     struct wal__json_member type = {.key = "type"};
 
@@ -476,16 +447,13 @@ static bool read_output(struct decoder *decoder)
         return false;
     }
     return type.value.kind == WAL__JSON_STRING
-               ? read_block(&decoder->blocks, value.span,
-                            &decoder->item->fields)
-               : add_text(&decoder->blocks,
-                          wal__arena_escape(arena, value.span));
+               ? read_block(&decoder->blocks, value.span, &decoder->item->fields)
+               : add_text(&decoder->blocks, wal__arena_escape(arena, value.span));
 }
 
-/* Sets role, blocks and related fields; sets *is_item to false if the model
- * cannot represent the item. False: no memory. */
-static bool codex_item_read(struct wal__arena *arena,
-                            struct wal__json_span json,
+/* Sets role, blocks and related fields; sets *is_item to false if the model cannot represent the
+ * item. False: no memory. */
+static bool codex_item_read(struct wal__arena *arena, struct wal__json_span json,
                             struct wal__model_item *item, bool *is_item)
 {
     struct decoder decoder = {.blocks = {.arena = arena}, .item = item};
@@ -493,26 +461,21 @@ static bool codex_item_read(struct wal__arena *arena,
     bool is_done = true;
 
     memcpy(decoder.members, item_wanted, sizeof(item_wanted));
-    if (wal__model_members(json, decoder.members, I_COUNT, &item->fields) !=
-        WAL__JSON_OK) {
+    if (wal__model_members(json, decoder.members, I_COUNT, &item->fields) != WAL__JSON_OK) {
         return false;
     }
     *is_item = true;
-    if (is_type(&decoder, "message") ||
-        (members[I_TYPE].value.kind == WAL__JSON_NONE &&
-         members[I_ROLE].value.kind == WAL__JSON_STRING)) {
+    if (is_type(&decoder, "message") || (members[I_TYPE].value.kind == WAL__JSON_NONE &&
+                                         members[I_ROLE].value.kind == WAL__JSON_STRING)) {
         is_done = read_message(&decoder, is_item);
     } else if (is_type(&decoder, "reasoning")) {
         is_done = read_reasoning(&decoder, json);
-    } else if (is_type(&decoder, "function_call") ||
-               is_type(&decoder, "custom_tool_call") ||
-               is_type(&decoder, "local_shell_call") ||
-               is_type(&decoder, "tool_call")) {
+    } else if (is_type(&decoder, "function_call") || is_type(&decoder, "custom_tool_call") ||
+               is_type(&decoder, "local_shell_call") || is_type(&decoder, "tool_call")) {
         is_done = read_call(&decoder, json);
     } else if (is_type(&decoder, "function_call_output") ||
                is_type(&decoder, "custom_tool_call_output") ||
-               is_type(&decoder, "local_shell_call_output") ||
-               is_type(&decoder, "tool_result") ||
+               is_type(&decoder, "local_shell_call_output") || is_type(&decoder, "tool_result") ||
                is_type(&decoder, "function_result")) {
         is_done = read_output(&decoder);
     } else {
@@ -530,14 +493,11 @@ static bool codex_item_read(struct wal__arena *arena,
 /* Whether a person or the model wrote the message, not the client. */
 static bool is_conversational(const struct wal__model_item *item)
 {
-    return !item->is_meta &&
-           (item->role == WAL__ROLE_USER || item->role == WAL__ROLE_ASSISTANT);
+    return !item->is_meta && (item->role == WAL__ROLE_USER || item->role == WAL__ROLE_ASSISTANT);
 }
 
-/* Joins the texts of the messages in an array of items to one JSON string.
- * False: no memory. */
-static bool codex_history_text(struct wal__arena *arena,
-                               struct wal__json_span items,
+/* Joins the texts of the messages in an array of items to one JSON string. False: no memory. */
+static bool codex_history_text(struct wal__arena *arena, struct wal__json_span items,
                                struct wal__json_span *text)
 {
     struct wal__json_scan scan;
@@ -550,10 +510,8 @@ static bool codex_history_text(struct wal__arena *arena,
         if (!codex_item_read(arena, value.span, &item, &is_item)) {
             return false;
         }
-        for (size_t i = 0;
-             is_item && is_conversational(&item) && i < item.block_count; i++) {
-            if (item.blocks[i].kind == WAL__BLOCK_TEXT &&
-                !join(arena, text, item.blocks[i].text)) {
+        for (size_t i = 0; is_item && is_conversational(&item) && i < item.block_count; i++) {
+            if (item.blocks[i].kind == WAL__BLOCK_TEXT && !join(arena, text, item.blocks[i].text)) {
                 return false;
             }
         }
@@ -602,8 +560,7 @@ static bool emit_header(struct line *line, struct wal__json_span header)
     };
     struct wal__model_session session = {.raw = line->item.raw};
 
-    if (wal__model_members(header, members, H_COUNT, &line->item.fields) !=
-        WAL__JSON_OK) {
+    if (wal__model_members(header, members, H_COUNT, &line->item.fields) != WAL__JSON_OK) {
         return false;
     }
     session.id = wal__member_string(&members[H_ID]);
@@ -617,21 +574,18 @@ static bool emit_header(struct line *line, struct wal__json_span header)
     line->codex->has_header = true;
     line->item.kind = WAL__ITEM_HEADER;
     line->item.session = &session;
-    return wal__codex_text_set(line->reader, &line->codex->provider,
-                               session.provider) &&
+    return wal__codex_text_set(line->reader, &line->codex->provider, session.provider) &&
            wal__codex_emit(line->reader, &line->item);
 }
 
 /* --- turn context -------------------------------------------------------- */
 
 /* Derives the id of an item that is not the last of its line. */
-static bool derive_id(struct line *line, const char *mark,
-                      struct wal__json_span *id)
+static bool derive_id(struct line *line, const char *mark, struct wal__json_span *id)
 {
     size_t size = strlen(mark);
     struct wal__json_span own = line->text->id;
-    uint8_t *text =
-        wal__arena_alloc(line->reader->scratch, own.size + size + 1);
+    uint8_t *text = wal__arena_alloc(line->reader->scratch, own.size + size + 1);
 
     if (text == NULL || own.size < 2) {
         return false;
@@ -644,8 +598,8 @@ static bool derive_id(struct line *line, const char *mark,
 }
 
 /* Emits an item before the last one of its line; `rest` items follow it. */
-static bool emit_extra_item(struct line *line, struct wal__model_item *item,
-                            const char *mark, uint32_t rest)
+static bool emit_extra_item(struct line *line, struct wal__model_item *item, const char *mark,
+                            uint32_t rest)
 {
     struct wal__json_span last = line->item.raw;
 
@@ -653,8 +607,7 @@ static bool emit_extra_item(struct line *line, struct wal__model_item *item,
     item->raw = last;
     item->raw_items_left = rest;
     line->item.raw.size = 0;
-    return derive_id(line, mark, &item->id) &&
-           wal__codex_emit(line->reader, item);
+    return derive_id(line, mark, &item->id) && wal__codex_emit(line->reader, item);
 }
 
 static bool emit_context(struct line *line)
@@ -674,26 +627,20 @@ static bool emit_context(struct line *line)
     bool is_change;
     bool is_level;
 
-    if (wal__model_members(line->payload, members, COUNT, NULL) !=
-        WAL__JSON_OK) {
+    if (wal__model_members(line->payload, members, COUNT, NULL) != WAL__JSON_OK) {
         return false;
     }
     change.model = wal__member_string(&members[MODEL]);
     level.text = wal__member_string(&members[EFFORT]);
-    is_change = change.model.size > 0 &&
-                !wal__codex_text_equals(&codex->model, change.model);
-    is_level = level.text.size > 0 &&
-               !wal__codex_text_equals(&codex->effort, level.text);
-    if (is_change &&
-        (!wal__codex_text_copy(line->reader, &codex->provider,
-                               &change.provider) ||
-         !wal__codex_text_set(line->reader, &codex->model, change.model) ||
-         !emit_extra_item(line, &change, "~model", is_level ? 2 : 1))) {
+    is_change = change.model.size > 0 && !wal__codex_text_equals(&codex->model, change.model);
+    is_level = level.text.size > 0 && !wal__codex_text_equals(&codex->effort, level.text);
+    if (is_change && (!wal__codex_text_copy(line->reader, &codex->provider, &change.provider) ||
+                      !wal__codex_text_set(line->reader, &codex->model, change.model) ||
+                      !emit_extra_item(line, &change, "~model", is_level ? 2 : 1))) {
         return false;
     }
-    if (is_level &&
-        (!wal__codex_text_set(line->reader, &codex->effort, level.text) ||
-         !emit_extra_item(line, &level, "~effort", 1))) {
+    if (is_level && (!wal__codex_text_set(line->reader, &codex->effort, level.text) ||
+                     !emit_extra_item(line, &level, "~effort", 1))) {
         return false;
     }
     return emit_line(line);
@@ -712,12 +659,10 @@ static bool emit_compacted(struct line *line)
         [MESSAGE] = {.key = "message"},
         [HISTORY] = {.key = "replacement_history"},
     };
-    struct wal__model_item native_line = {.kind = WAL__ITEM_LINE,
-                                          .data = line->text->text};
+    struct wal__model_item native_line = {.kind = WAL__ITEM_LINE, .data = line->text->text};
     struct wal__model_item *item = &line->item;
 
-    if (wal__model_members(line->payload, members, COUNT, &item->fields) !=
-            WAL__JSON_OK ||
+    if (wal__model_members(line->payload, members, COUNT, &item->fields) != WAL__JSON_OK ||
         !wal__codex_flush(line->reader)) {
         return false;
     }
@@ -728,8 +673,7 @@ static bool emit_compacted(struct line *line)
         struct wal__json_span text = {NULL, 0};
         item->fields = 0;
         if (!emit_extra_item(line, &native_line, "~line", 1) ||
-            !codex_history_text(line->reader->scratch,
-                                members[HISTORY].value.span, &text)) {
+            !codex_history_text(line->reader->scratch, members[HISTORY].value.span, &text)) {
             return false;
         }
         /* The history replaces all earlier items and includes the message. */
@@ -763,34 +707,29 @@ static bool emit_event(struct line *line)
     struct wal__json_span message;
     int64_t turns = 0;
 
-    if (wal__model_members(line->payload, members, E_COUNT, NULL) !=
-        WAL__JSON_OK) {
+    if (wal__model_members(line->payload, members, E_COUNT, NULL) != WAL__JSON_OK) {
         return false;
     }
     type = wal__member_string(&members[E_TYPE]);
     message = wal__member_string(&members[E_MESSAGE]);
     if (wal__model_text_is(type, "user_message") && message.size > 0) {
-        return wal__codex_emit_event(line->reader, &codex->user, line->text,
-                                     message);
+        return wal__codex_emit_event(line->reader, &codex->user, line->text, message);
     }
     if (wal__model_text_is(type, "agent_message") && message.size > 0) {
-        return wal__codex_emit_event(line->reader, &codex->agent, line->text,
-                                     message);
+        return wal__codex_emit_event(line->reader, &codex->agent, line->text, message);
     }
     if (wal__model_text_is(type, "agent_reasoning") ||
         wal__model_text_is(type, "agent_reasoning_raw_content")) {
         return wal__codex_emit_event(line->reader, NULL, line->text, none);
     }
-    if (wal__model_text_is(type, "token_count") &&
-        members[E_INFO].value.kind == WAL__JSON_NULL &&
+    if (wal__model_text_is(type, "token_count") && members[E_INFO].value.kind == WAL__JSON_NULL &&
         members[E_LIMITS].value.kind == WAL__JSON_NULL) {
         /* Without counts it only marks the end of an answer. */
         wal__codex_end_answer(codex);
         return wal__codex_emit_event(line->reader, NULL, line->text, none);
     }
     if (wal__model_text_is(type, "thread_rolled_back") &&
-        wal__json_integer(wal__member_number(&members[E_TURNS]), &turns) ==
-            WAL__JSON_OK &&
+        wal__json_integer(wal__member_number(&members[E_TURNS]), &turns) == WAL__JSON_OK &&
         turns >= 0) {
         return wal__codex_roll_back(line->reader, &line->item, (uint64_t)turns);
     }
@@ -813,8 +752,7 @@ static bool emit_item(struct line *line, struct wal__json_span json)
     if (!codex_item_read(line->reader->scratch, json, &line->item, &is_item)) {
         return false;
     }
-    return is_item ? wal__codex_emit_message(line->reader, &line->item)
-                   : emit_line(line);
+    return is_item ? wal__codex_emit_message(line->reader, &line->item) : emit_line(line);
 }
 
 static bool emit_tagged(struct line *line, struct wal__json_span type)
@@ -879,8 +817,7 @@ static enum wal__json_status read_line(struct wal__model_reader *reader,
     } else {
         is_done = emit_item(&line, text->text);
     }
-    return is_done && wal__codex_line_end(reader, text) ? WAL__JSON_OK
-                                                        : WAL__JSON_NO_SPACE;
+    return is_done && wal__codex_line_end(reader, text) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
 }
 
 static enum wal__json_status codex_line(struct wal__model_reader *reader,
@@ -898,9 +835,8 @@ static enum wal__json_status codex_release(struct wal__model_reader *reader)
 {
     struct wal__codex *codex = wal__codex_state(reader);
 
-    return codex != NULL
-               ? wal__codex_release(reader, &codex->held, NULL, read_line)
-               : WAL__JSON_NO_SPACE;
+    return codex != NULL ? wal__codex_release(reader, &codex->held, NULL, read_line)
+                         : WAL__JSON_NO_SPACE;
 }
 
 /* Emits events without items, and lines after the last item. */
@@ -908,8 +844,7 @@ static enum wal__json_status codex_finish(struct wal__model_reader *reader)
 {
     struct wal__codex *codex = wal__codex_state(reader);
 
-    return codex != NULL && codex_release(reader) == WAL__JSON_OK &&
-                   wal__codex_flush(reader) &&
+    return codex != NULL && codex_release(reader) == WAL__JSON_OK && wal__codex_flush(reader) &&
                    wal__codex_flush_lines(reader, true)
                ? WAL__JSON_OK
                : WAL__JSON_NO_SPACE;

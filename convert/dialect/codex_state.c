@@ -1,6 +1,6 @@
 /*
- * codex_state.c - the state that connects the lines of a rollout, and the token
- * counts of its answers (codex.h).
+ * codex_state.c - the state that connects the lines of a rollout, and the token counts of its
+ * answers (codex.h).
  *
  * Threads: one thread at a time per reader.
  */
@@ -14,8 +14,7 @@
 
 /* --- texts --------------------------------------------------------------- */
 
-static bool codex_text_add(struct wal__model_reader *reader,
-                           struct wal__codex_text *text,
+static bool codex_text_add(struct wal__model_reader *reader, struct wal__codex_text *text,
                            struct wal__json_span span)
 {
     if (text->capacity - text->size < span.size) {
@@ -38,16 +37,14 @@ static bool codex_text_add(struct wal__model_reader *reader,
     return true;
 }
 
-bool wal__codex_text_set(struct wal__model_reader *reader,
-                         struct wal__codex_text *text,
+bool wal__codex_text_set(struct wal__model_reader *reader, struct wal__codex_text *text,
                          struct wal__json_span span)
 {
     text->size = 0;
     return codex_text_add(reader, text, span);
 }
 
-bool wal__codex_text_copy(struct wal__model_reader *reader,
-                          const struct wal__codex_text *text,
+bool wal__codex_text_copy(struct wal__model_reader *reader, const struct wal__codex_text *text,
                           struct wal__json_span *span)
 {
     const struct wal__json_span kept = {text->data, text->size};
@@ -59,14 +56,12 @@ bool wal__codex_text_copy(struct wal__model_reader *reader,
     return text->size == 0 || span->data != NULL;
 }
 
-bool wal__codex_text_equals(const struct wal__codex_text *text,
-                            struct wal__json_span span)
+bool wal__codex_text_equals(const struct wal__codex_text *text, struct wal__json_span span)
 {
     const struct wal__json_span kept = {text->data, text->size};
 
-    return kept.size > 0 && span.size > 0
-               ? wal__json_characters_equal(kept, span)
-               : kept.size == span.size;
+    return kept.size > 0 && span.size > 0 ? wal__json_characters_equal(kept, span)
+                                          : kept.size == span.size;
 }
 
 /* --- token counts -------------------------------------------------------- */
@@ -90,8 +85,7 @@ struct counts {
 /* --- lines --------------------------------------------------------------- */
 
 /* Determines the kind of a line; *info: the counts of LINE_COUNTS. */
-static enum line_kind kind_of(struct wal__json_span text,
-                              struct wal__json_span *info)
+static enum line_kind kind_of(struct wal__json_span text, struct wal__json_span *info)
 {
     enum {
         TYPE,
@@ -100,11 +94,10 @@ static enum line_kind kind_of(struct wal__json_span text,
         INFO,
         COUNT
     };
-    struct wal__json_member members[COUNT] = {
-        [TYPE] = {.key = "type"},
-        [PAYLOAD_TYPE] = {.parent = "payload", .key = "type"},
-        [ROLE] = {.parent = "payload", .key = "role"},
-        [INFO] = {.parent = "payload", .key = "info"}};
+    struct wal__json_member members[COUNT] = {[TYPE] = {.key = "type"},
+                                              [PAYLOAD_TYPE] = {.parent = "payload", .key = "type"},
+                                              [ROLE] = {.parent = "payload", .key = "role"},
+                                              [INFO] = {.parent = "payload", .key = "info"}};
     struct wal__json_span type;
     struct wal__json_span payload;
 
@@ -114,13 +107,11 @@ static enum line_kind kind_of(struct wal__json_span text,
     type = wal__member_string(&members[TYPE]);
     payload = wal__member_string(&members[PAYLOAD_TYPE]);
     if (wal__model_text_is(type, "response_item") &&
-        (wal__model_text_is(payload, "reasoning") ||
-         wal__model_text_is(payload, "function_call") ||
+        (wal__model_text_is(payload, "reasoning") || wal__model_text_is(payload, "function_call") ||
          wal__model_text_is(payload, "custom_tool_call") ||
          wal__model_text_is(payload, "local_shell_call") ||
          (wal__model_text_is(payload, "message") &&
-          wal__model_text_is(wal__member_string(&members[ROLE]),
-                             "assistant")))) {
+          wal__model_text_is(wal__member_string(&members[ROLE]), "assistant")))) {
         return LINE_ANSWER;
     }
     if (!wal__model_text_is(type, "event_msg")) {
@@ -144,9 +135,8 @@ static uint64_t number_of(const struct wal__json_member *member)
     int64_t number = 0;
 
     return member->value.kind == WAL__JSON_NUMBER &&
-                   wal__json_integer(member->value.span, &number) ==
-                       WAL__JSON_OK &&
-                   number > 0 && number < INT64_MAX / 4
+                   wal__json_integer(member->value.span, &number) == WAL__JSON_OK && number > 0 &&
+                   number < INT64_MAX / 4
                ? (uint64_t)number
                : 0;
 }
@@ -177,8 +167,7 @@ static uint64_t less(uint64_t total, uint64_t before)
 }
 
 /* The counts of the last call: older versions only have the totals. */
-static struct counts last_counts(struct wal__codex_held *held,
-                                 struct wal__json_span info)
+static struct counts last_counts(struct wal__codex_held *held, struct wal__json_span info)
 {
     struct counts last = read_counts(info, "last_token_usage");
     struct counts total = read_counts(info, "total_token_usage");
@@ -188,8 +177,7 @@ static struct counts last_counts(struct wal__codex_held *held,
                                .input = less(total.input, held->input),
                                .cached = less(total.cached, held->cached),
                                .output = less(total.output, held->output),
-                               .reasoning =
-                                   less(total.reasoning, held->reasoning)};
+                               .reasoning = less(total.reasoning, held->reasoning)};
     }
     if (total.is_known) {
         held->input = total.input;
@@ -200,8 +188,7 @@ static struct counts last_counts(struct wal__codex_held *held,
     return last;
 }
 
-static bool write_number(struct wal__arena *arena, uint64_t number,
-                         struct wal__json_span *span)
+static bool write_number(struct wal__arena *arena, uint64_t number, struct wal__json_span *span)
 {
     uint8_t text[20];
     size_t at = sizeof(text);
@@ -210,8 +197,7 @@ static bool write_number(struct wal__arena *arena, uint64_t number,
         text[--at] = (uint8_t)('0' + number % 10);
         number /= 10;
     } while (number > 0);
-    *span = wal__arena_copy(
-        arena, (struct wal__json_span){text + at, sizeof(text) - at});
+    *span = wal__arena_copy(arena, (struct wal__json_span){text + at, sizeof(text) - at});
     return span->data != NULL;
 }
 
@@ -235,8 +221,7 @@ static bool hold(struct wal__model_reader *reader, struct wal__codex_held *held,
 }
 
 /* Restores a line in scratch: the buffers are used again. */
-static bool restore(struct wal__model_reader *reader,
-                    const struct wal__codex_held_line *from,
+static bool restore(struct wal__model_reader *reader, const struct wal__codex_held_line *from,
                     struct wal__model_line *line)
 {
     *line = from->line;
@@ -266,8 +251,7 @@ enum wal__json_status wal__codex_release(struct wal__model_reader *reader,
 
 enum wal__json_status wal__codex_hold(struct wal__model_reader *reader,
                                       struct wal__codex_held *held,
-                                      const struct wal__model_line *line,
-                                      wal__codex_line_fn *pass)
+                                      const struct wal__model_line *line, wal__codex_line_fn *pass)
 {
     struct wal__json_span info = {NULL, 0};
     enum line_kind kind = kind_of(line->text, &info);
@@ -275,8 +259,7 @@ enum wal__json_status wal__codex_hold(struct wal__model_reader *reader,
     bool has_usage = false;
     enum wal__json_status status;
 
-    if (kind == LINE_EVENT && held->count > 0 &&
-        held->count < WAL__CODEX_HELD_MAX) {
+    if (kind == LINE_EVENT && held->count > 0 && held->count < WAL__CODEX_HELD_MAX) {
         return hold(reader, held, line) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
     }
     if (kind == LINE_COUNTS) {
@@ -284,12 +267,10 @@ enum wal__json_status wal__codex_hold(struct wal__model_reader *reader,
         has_usage = counts.is_known && held->count > 0;
         /* Input tokens of the model do not include those read from a cache. */
         if (has_usage &&
-            (!write_number(reader->scratch, less(counts.input, counts.cached),
-                           &usage.input) ||
+            (!write_number(reader->scratch, less(counts.input, counts.cached), &usage.input) ||
              !write_number(reader->scratch, counts.output, &usage.output) ||
              !write_number(reader->scratch, counts.cached, &usage.cache_read) ||
-             !write_number(reader->scratch, counts.reasoning,
-                           &usage.reasoning))) {
+             !write_number(reader->scratch, counts.reasoning, &usage.reasoning))) {
             return WAL__JSON_NO_SPACE;
         }
     }
@@ -310,14 +291,12 @@ static const struct wal__json_span none = {NULL, 0};
 struct wal__codex *wal__codex_state(struct wal__model_reader *reader)
 {
     if (reader->state == NULL) {
-        reader->state =
-            wal__arena_calloc(reader->arena, sizeof(struct wal__codex));
+        reader->state = wal__arena_calloc(reader->arena, sizeof(struct wal__codex));
     }
     return reader->state;
 }
 
-bool wal__codex_line_begin(struct wal__model_reader *reader,
-                           const struct wal__model_line *line)
+bool wal__codex_line_begin(struct wal__model_reader *reader, const struct wal__model_line *line)
 {
     struct wal__codex *codex = reader->state;
 
@@ -326,16 +305,14 @@ bool wal__codex_line_begin(struct wal__model_reader *reader,
            wal__codex_text_set(reader, &codex->last_item, line->parent);
 }
 
-bool wal__codex_line_end(struct wal__model_reader *reader,
-                         const struct wal__model_line *line)
+bool wal__codex_line_end(struct wal__model_reader *reader, const struct wal__model_line *line)
 {
     struct wal__codex *codex = reader->state;
 
     return wal__codex_text_set(reader, &codex->last_line, line->id);
 }
 
-bool wal__codex_emit(struct wal__model_reader *reader,
-                     struct wal__model_item *item)
+bool wal__codex_emit(struct wal__model_reader *reader, struct wal__model_item *item)
 {
     struct wal__codex *codex = reader->state;
 
@@ -343,40 +320,34 @@ bool wal__codex_emit(struct wal__model_reader *reader,
         return false;
     }
     if (item->raw.size > 0) {
-        if (!wal__codex_text_copy(reader, &codex->pending_lines,
-                                  &item->raw_prefix)) {
+        if (!wal__codex_text_copy(reader, &codex->pending_lines, &item->raw_prefix)) {
             return false;
         }
         codex->pending_lines.size = 0;
     }
-    return (item->is_off_branch ||
-            wal__codex_text_set(reader, &codex->last_item, item->id)) &&
+    return (item->is_off_branch || wal__codex_text_set(reader, &codex->last_item, item->id)) &&
            wal__model_emit(reader, item);
 }
 
 /* Appends a suffix to the id in `base` and returns the new id. */
-static bool derive_id(struct wal__model_reader *reader,
-                      struct wal__codex_text *base, const char *suffix,
-                      struct wal__json_span *id)
+static bool derive_id(struct wal__model_reader *reader, struct wal__codex_text *base,
+                      const char *suffix, struct wal__json_span *id)
 {
     base->size -= base->size > 0 ? 1 : 0;
     return codex_text_add(reader, base, wal__model_literal(suffix)) &&
            wal__codex_text_copy(reader, base, id);
 }
 
-bool wal__codex_flush_lines(struct wal__model_reader *reader,
-                            bool is_off_branch)
+bool wal__codex_flush_lines(struct wal__model_reader *reader, bool is_off_branch)
 {
     struct wal__codex *codex = reader->state;
-    struct wal__model_item item = {.kind = WAL__ITEM_LINE,
-                                   .is_echo = true,
-                                   .is_off_branch = is_off_branch};
+    struct wal__model_item item = {
+        .kind = WAL__ITEM_LINE, .is_echo = true, .is_off_branch = is_off_branch};
 
     if (codex->pending_lines.size == 0) {
         return true;
     }
-    if ((!is_off_branch &&
-         !derive_id(reader, &codex->pending_id, "~echo\"", &item.id)) ||
+    if ((!is_off_branch && !derive_id(reader, &codex->pending_id, "~echo\"", &item.id)) ||
         !wal__codex_text_copy(reader, &codex->pending_lines, &item.raw)) {
         return false;
     }
@@ -387,21 +358,18 @@ bool wal__codex_flush_lines(struct wal__model_reader *reader,
 
 /* --- turns --------------------------------------------------------------- */
 
-static bool begin_turn(struct wal__model_reader *reader,
-                       const struct wal__codex_text *last_item)
+static bool begin_turn(struct wal__model_reader *reader, const struct wal__codex_text *last_item)
 {
     struct wal__codex *codex = reader->state;
     const struct wal__json_span span = {last_item->data, last_item->size};
-    struct wal__json_span *turns =
-        wal__arena_grow(reader->arena, codex->turns, codex->turn_count,
-                        &codex->turn_capacity, sizeof(turns[0]));
+    struct wal__json_span *turns = wal__arena_grow(reader->arena, codex->turns, codex->turn_count,
+                                                   &codex->turn_capacity, sizeof(turns[0]));
 
     if (turns == NULL) {
         return false;
     }
     codex->turns = turns;
-    turns[codex->turn_count] =
-        span.size > 0 ? wal__arena_copy(reader->arena, span) : none;
+    turns[codex->turn_count] = span.size > 0 ? wal__arena_copy(reader->arena, span) : none;
     if (span.size > 0 && turns[codex->turn_count].data == NULL) {
         return false;
     }
@@ -409,8 +377,8 @@ static bool begin_turn(struct wal__model_reader *reader,
     return true;
 }
 
-bool wal__codex_roll_back(struct wal__model_reader *reader,
-                          struct wal__model_item *item, uint64_t turns)
+bool wal__codex_roll_back(struct wal__model_reader *reader, struct wal__model_item *item,
+                          uint64_t turns)
 {
     struct wal__codex *codex = reader->state;
 
@@ -426,8 +394,8 @@ bool wal__codex_roll_back(struct wal__model_reader *reader,
     }
     WAL__ASSERT(turns <= codex->turn_count);
     codex->turn_count -= (size_t)turns;
-    if (turns > 0 && !wal__codex_text_set(reader, &codex->last_item,
-                                          codex->turns[codex->turn_count])) {
+    if (turns > 0 &&
+        !wal__codex_text_set(reader, &codex->last_item, codex->turns[codex->turn_count])) {
         return false;
     }
     return wal__codex_emit(reader, item);
@@ -436,13 +404,11 @@ bool wal__codex_roll_back(struct wal__model_reader *reader,
 /* --- events and items ---------------------------------------------------- */
 
 /* Emits a message for an event without an item. */
-static bool flush(struct wal__model_reader *reader,
-                  struct wal__codex_echo *echo)
+static bool flush(struct wal__model_reader *reader, struct wal__codex_echo *echo)
 {
     struct wal__codex *codex = reader->state;
     struct wal__model_block block = {.kind = WAL__BLOCK_TEXT};
-    struct wal__model_item item = {
-        .kind = WAL__ITEM_MESSAGE, .blocks = &block, .block_count = 1};
+    struct wal__model_item item = {.kind = WAL__ITEM_MESSAGE, .blocks = &block, .block_count = 1};
     struct wal__model_block *kept;
 
     echo->unmatched_items = 0;
@@ -452,8 +418,7 @@ static bool flush(struct wal__model_reader *reader,
     echo->is_pending = false;
     item.role = echo == &codex->user ? WAL__ROLE_USER : WAL__ROLE_ASSISTANT;
     kept = wal__arena_alloc(reader->scratch, sizeof(*kept));
-    if (kept == NULL ||
-        !wal__codex_text_copy(reader, &echo->text, &block.text) ||
+    if (kept == NULL || !wal__codex_text_copy(reader, &echo->text, &block.text) ||
         !wal__codex_text_copy(reader, &echo->time, &item.time)) {
         return false;
     }
@@ -493,10 +458,8 @@ static bool match_item(struct wal__codex_echo *echo)
 }
 
 /* Matches an event with an earlier item, or makes it pending. */
-static bool match_event(struct wal__model_reader *reader,
-                        struct wal__codex_echo *echo,
-                        const struct wal__model_line *line,
-                        struct wal__json_span text)
+static bool match_event(struct wal__model_reader *reader, struct wal__codex_echo *echo,
+                        const struct wal__model_line *line, struct wal__json_span text)
 {
     struct wal__codex *codex = reader->state;
     bool is_user = echo == &codex->user;
@@ -512,23 +475,19 @@ static bool match_event(struct wal__model_reader *reader,
         echo->unmatched_items--;
         return true;
     }
-    if (!flush(reader, echo) ||
-        (is_user && !wal__codex_flush_lines(reader, false))) {
+    if (!flush(reader, echo) || (is_user && !wal__codex_flush_lines(reader, false))) {
         return false;
     }
     echo->is_pending = true;
-    last =
-        (struct wal__json_span){codex->last_item.data, codex->last_item.size};
+    last = (struct wal__json_span){codex->last_item.data, codex->last_item.size};
     return wal__codex_text_set(reader, &echo->id, line->id) &&
            wal__codex_text_set(reader, &echo->time, line->time) &&
            wal__codex_text_set(reader, &echo->text, text) &&
            (!is_user || wal__codex_text_set(reader, &codex->turn, last));
 }
 
-bool wal__codex_emit_event(struct wal__model_reader *reader,
-                           struct wal__codex_echo *echo,
-                           const struct wal__model_line *line,
-                           struct wal__json_span text)
+bool wal__codex_emit_event(struct wal__model_reader *reader, struct wal__codex_echo *echo,
+                           const struct wal__model_line *line, struct wal__json_span text)
 {
     struct wal__codex *codex = reader->state;
     struct wal__model_item item = {.kind = WAL__ITEM_HEAD,
@@ -541,8 +500,7 @@ bool wal__codex_emit_event(struct wal__model_reader *reader,
         return false;
     }
     if ((codex->pending_lines.size > 0 &&
-         !codex_text_add(reader, &codex->pending_lines,
-                         wal__model_literal("\n"))) ||
+         !codex_text_add(reader, &codex->pending_lines, wal__model_literal("\n"))) ||
         !codex_text_add(reader, &codex->pending_lines, line->text) ||
         !wal__codex_text_set(reader, &codex->pending_id, line->id)) {
         return false;
@@ -550,20 +508,17 @@ bool wal__codex_emit_event(struct wal__model_reader *reader,
     return wal__codex_emit(reader, &item);
 }
 
-static bool emit_answer(struct wal__model_reader *reader,
-                        struct wal__model_item *item)
+static bool emit_answer(struct wal__model_reader *reader, struct wal__model_item *item)
 {
     struct wal__codex *codex = reader->state;
 
     if (!flush(reader, &codex->user)) {
         return false;
     }
-    if (wal__model_has_block(item->blocks, item->block_count,
-                             WAL__BLOCK_TEXT)) {
+    if (wal__model_has_block(item->blocks, item->block_count, WAL__BLOCK_TEXT)) {
         (void)match_item(&codex->agent);
     }
-    if (!codex->is_answering &&
-        !wal__codex_text_set(reader, &codex->answer, item->id)) {
+    if (!codex->is_answering && !wal__codex_text_set(reader, &codex->answer, item->id)) {
         return false;
     }
     codex->is_answering = true;
@@ -573,8 +528,7 @@ static bool emit_answer(struct wal__model_reader *reader,
            wal__codex_emit(reader, item);
 }
 
-static bool emit_prompt(struct wal__model_reader *reader,
-                        struct wal__model_item *item)
+static bool emit_prompt(struct wal__model_reader *reader, struct wal__model_item *item)
 {
     struct wal__codex *codex = reader->state;
 
@@ -588,20 +542,17 @@ static bool emit_prompt(struct wal__model_reader *reader,
         item->is_meta = false;
         item->name.size = 0;
     }
-    if (!item->is_meta && !codex->user.is_pending &&
-        !wal__codex_flush_lines(reader, false)) {
+    if (!item->is_meta && !codex->user.is_pending && !wal__codex_flush_lines(reader, false)) {
         return false;
     }
     if (!item->is_meta &&
-        !begin_turn(reader, match_item(&codex->user) ? &codex->turn
-                                                     : &codex->last_item)) {
+        !begin_turn(reader, match_item(&codex->user) ? &codex->turn : &codex->last_item)) {
         return false;
     }
     return wal__codex_emit(reader, item);
 }
 
-bool wal__codex_emit_message(struct wal__model_reader *reader,
-                             struct wal__model_item *item)
+bool wal__codex_emit_message(struct wal__model_reader *reader, struct wal__model_item *item)
 {
     struct wal__codex *codex = reader->state;
 

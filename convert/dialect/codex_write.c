@@ -1,12 +1,11 @@
 /*
  * codex_write.c - writes tagged rollout files of Codex.
  *
- * An item is one or more response_items, for the model, each preceded by an
- * event, for the user interface. A token_count event without counts separates
- * two consecutive answers.
+ * An item is one or more response_items, for the model, each preceded by an event, for the user
+ * interface. A token_count event without counts separates two consecutive answers.
  *
- * Invariant: the first line is session_meta with the id in the file's name.
- * Lines that were read from a rollout, and their events, are written unchanged.
+ * Invariant: the first line is session_meta with the id in the file's name. Lines that were read
+ * from a rollout, and their events, are written unchanged.
  *
  * Threads: one thread at a time per writer.
  */
@@ -25,8 +24,8 @@ struct codex {
 };
 
 /* sessions/YYYY/MM/DD/rollout-YYYY-MM-DDThh-mm-ss-UUID.jsonl */
-static const char *codex_path(const struct wal__model_session *session,
-                              uint32_t stream, struct wal__arena *arena)
+static const char *codex_path(const struct wal__model_session *session, uint32_t stream,
+                              struct wal__arena *arena)
 {
     const char *given = wal__model_client_path(session, stream, "codex");
     struct wal__json_span id = wal__model_session_uuid(session->id, arena);
@@ -54,8 +53,7 @@ static const char *codex_path(const struct wal__model_session *session,
     return id.data != NULL ? path.text : NULL;
 }
 
-static void open_line(struct wal__json_out *out, struct wal__json_span time,
-                      const char *type)
+static void open_line(struct wal__json_out *out, struct wal__json_span time, const char *type)
 {
     wal__json_out_open(out, '{');
     wal__model_write_time(out, "timestamp", time);
@@ -79,13 +77,12 @@ static bool has_native_header(const struct wal__model_writer *writer)
 
     return session->raw.size > 0 && session->dialect == writer->dialect &&
            wal__model_members(session->raw, &id, 1, NULL) == WAL__JSON_OK &&
-           id.value.kind == WAL__JSON_STRING &&
-           wal__model_is_uuid(session->id) &&
+           id.value.kind == WAL__JSON_STRING && wal__model_is_uuid(session->id) &&
            wal__json_characters_equal(id.value.span, session->id);
 }
 
-/* Names the session that started this one as the client names the thread that
- * spawned a subagent's. False: no memory. */
+/* Names the session that started this one as the client names the thread that spawned a subagent's.
+ * False: no memory. */
 static bool write_source(struct wal__model_writer *writer)
 {
     struct wal__json_span starter = writer->session->starter;
@@ -114,12 +111,9 @@ static bool write_header(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
     struct wal__json_span none = {NULL, 0};
-    struct wal__json_span id =
-        wal__model_session_uuid(session->id, writer->scratch);
+    struct wal__json_span id = wal__model_session_uuid(session->id, writer->scratch);
     struct wal__json_span parent =
-        session->parent.size > 2
-            ? wal__model_session_uuid(session->parent, writer->scratch)
-            : none;
+        session->parent.size > 2 ? wal__model_session_uuid(session->parent, writer->scratch) : none;
     struct wal__json_out *out = &writer->out;
 
     if (id.data == NULL) {
@@ -156,18 +150,15 @@ static bool codex_begin(struct wal__model_writer *writer)
 
 /* --- blocks -------------------------------------------------------------- */
 
-static void write_image(struct wal__json_out *out,
-                        const struct wal__model_block *block)
+static void write_image(struct wal__json_out *out, const struct wal__model_block *block)
 {
     wal__json_out_member_str(out, "type", "input_image");
     wal__content_write_url(out, "image_url", block);
 }
 
 /* The content of a model's messages, and of all others. */
-static const struct wal__block_form output = {.text = "output_text",
-                                              .image = write_image};
-static const struct wal__block_form input = {.text = "input_text",
-                                             .image = write_image};
+static const struct wal__block_form output = {.text = "output_text", .image = write_image};
+static const struct wal__block_form input = {.text = "input_text", .image = write_image};
 
 /* --- items --------------------------------------------------------------- */
 
@@ -179,14 +170,13 @@ struct encoder {
 };
 
 /* Writes a message of text, image and raw blocks. */
-static void write_message(struct encoder *to, const char *role,
-                          const char *event, const struct wal__block_form *form,
-                          const struct wal__model_block *blocks, size_t count)
+static void write_message(struct encoder *to, const char *role, const char *event,
+                          const struct wal__block_form *form, const struct wal__model_block *blocks,
+                          size_t count)
 {
     struct wal__json_out *out = to->out;
 
-    if (event != NULL && !to->has_events &&
-        wal__model_has_block(blocks, count, WAL__BLOCK_TEXT)) {
+    if (event != NULL && !to->has_events && wal__model_has_block(blocks, count, WAL__BLOCK_TEXT)) {
         open_line(out, to->item->time, "event_msg");
         wal__json_out_member_str(out, "type", event);
         wal__content_write_texts(out, "message", blocks, count, "\n", false);
@@ -202,10 +192,8 @@ static void write_message(struct encoder *to, const char *role,
     close_line(out);
 }
 
-/* Whether a signature is not encrypted content of OpenAI: its API would reject
- * it. */
-static bool is_foreign(const struct encoder *to,
-                       struct wal__json_span signature)
+/* Whether a signature is not encrypted content of OpenAI: its API would reject it. */
+static bool is_foreign(const struct encoder *to, struct wal__json_span signature)
 {
     static const char token[] = "\"gAAAA"; /* the prefix of all of them */
     const struct wal__model_session *session = to->writer->session;
@@ -214,13 +202,12 @@ static bool is_foreign(const struct encoder *to,
     for (size_t i = 0; is_token && token[i] != '\0'; i++) {
         is_token = signature.data[i] == (uint8_t)token[i];
     }
-    return !is_token && (wal__dialect_is(to->item->dialect, "claude") ||
-                         (session->provider.size > 0 &&
-                          !wal__model_text_is(session->provider, "openai")));
+    return !is_token &&
+           (wal__dialect_is(to->item->dialect, "claude") ||
+            (session->provider.size > 0 && !wal__model_text_is(session->provider, "openai")));
 }
 
-static void write_thinking(struct encoder *to,
-                           const struct wal__model_block *block)
+static void write_thinking(struct encoder *to, const struct wal__model_block *block)
 {
     struct wal__json_out *out = to->out;
     bool is_foreign_signature = is_foreign(to, block->signature);
@@ -242,9 +229,8 @@ static void write_thinking(struct encoder *to,
     }
     wal__json_out_close(out, ']');
     wal__json_out_member(out, "encrypted_content",
-                         is_foreign_signature
-                             ? wal__model_literal("null")
-                             : wal__model_or(block->signature, "null"));
+                         is_foreign_signature ? wal__model_literal("null")
+                                              : wal__model_or(block->signature, "null"));
     if (is_foreign_signature) {
         wal__json_out_optional(out, "signature", block->signature);
     }
@@ -258,8 +244,7 @@ static void write_call(struct encoder *to, const struct wal__model_block *block)
     open_line(out, to->item->time, "response_item");
     wal__json_out_member_str(out, "type", "function_call");
     wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
-    wal__json_out_member_text(out, "arguments",
-                              wal__model_or(block->arguments, "{}"));
+    wal__json_out_member_text(out, "arguments", wal__model_or(block->arguments, "{}"));
     wal__json_out_member(out, "call_id", wal__model_or(block->id, "\"\""));
     close_line(out);
 }
@@ -274,11 +259,9 @@ static void write_result(struct encoder *to)
     wal__json_out_member(out, "call_id", wal__model_or(item->call, "\"\""));
     if (item->block_count == 0 ||
         (item->block_count == 1 && item->blocks[0].kind == WAL__BLOCK_TEXT)) {
-        wal__content_write_texts(out, "output", item->blocks, item->block_count,
-                                 "\n", false);
+        wal__content_write_texts(out, "output", item->blocks, item->block_count, "\n", false);
     } else {
-        wal__content_write_blocks(out, "output", &input, item->blocks,
-                                  item->block_count);
+        wal__content_write_blocks(out, "output", &input, item->blocks, item->block_count);
     }
     close_line(out);
 }
@@ -287,16 +270,14 @@ static void write_result(struct encoder *to)
 static void separate_answers(struct encoder *to)
 {
     struct codex *codex = to->writer->state;
-    uint64_t answer = to->item->answer_id.size > 0
-                          ? wal__model_string_hash(0, to->item->answer_id)
-                          : 0;
+    uint64_t answer =
+        to->item->answer_id.size > 0 ? wal__model_string_hash(0, to->item->answer_id) : 0;
 
     if (codex->is_answering && (answer == 0 || answer != codex->answer)) {
         open_line(to->out, to->item->time, "event_msg");
         wal__json_out_member_str(to->out, "type", "token_count");
         wal__json_out_member(to->out, "info", wal__model_literal("null"));
-        wal__json_out_member(to->out, "rate_limits",
-                             wal__model_literal("null"));
+        wal__json_out_member(to->out, "rate_limits", wal__model_literal("null"));
         close_line(to->out);
     }
     codex->is_answering = true;
@@ -315,15 +296,13 @@ static void write_answer(struct encoder *to)
     while (from < item->block_count) {
         const struct wal__model_block *block = &item->blocks[from];
         size_t end = from;
-        while (end < item->block_count &&
-               (item->blocks[end].kind == WAL__BLOCK_TEXT ||
-                item->blocks[end].kind == WAL__BLOCK_IMAGE ||
-                item->blocks[end].kind == WAL__BLOCK_RAW)) {
+        while (end < item->block_count && (item->blocks[end].kind == WAL__BLOCK_TEXT ||
+                                           item->blocks[end].kind == WAL__BLOCK_IMAGE ||
+                                           item->blocks[end].kind == WAL__BLOCK_RAW)) {
             end++;
         }
         if (end > from) {
-            write_message(to, "assistant", "agent_message", &output, block,
-                          end - from);
+            write_message(to, "assistant", "agent_message", &output, block, end - from);
             from = end;
             continue;
         }
@@ -349,12 +328,11 @@ static void write_role(struct encoder *to)
     if (item->role == WAL__ROLE_TOOL) {
         write_result(to);
     } else if (item->role == WAL__ROLE_SYSTEM) {
-        write_message(to, "developer", NULL, &input, item->blocks,
-                      item->block_count);
+        write_message(to, "developer", NULL, &input, item->blocks, item->block_count);
     } else {
         /* What has an event is shown as written by a person. */
-        write_message(to, "user", item->is_meta ? NULL : "user_message", &input,
-                      item->blocks, item->block_count);
+        write_message(to, "user", item->is_meta ? NULL : "user_message", &input, item->blocks,
+                      item->block_count);
     }
 }
 
@@ -364,28 +342,24 @@ static void write_title(struct encoder *to)
 
     open_line(out, to->item->time, "event_msg");
     wal__json_out_member_str(out, "type", "thread_name_updated");
-    wal__json_out_member(
-        out, "thread_id",
-        wal__model_session_uuid(to->writer->session->id, to->writer->scratch));
-    wal__json_out_member(out, "thread_name",
-                         wal__model_or(to->item->text, "\"\""));
+    wal__json_out_member(out, "thread_id",
+                         wal__model_session_uuid(to->writer->session->id, to->writer->scratch));
+    wal__json_out_member(out, "thread_name", wal__model_or(to->item->text, "\"\""));
     close_line(out);
 }
 
-/* Names the session where the client looks for names; it reads them from no
- * rollout. */
+/* Names the session where the client looks for names; it reads them from no rollout. */
 static bool codex_end(struct wal__model_writer *writer)
 {
     struct codex *codex = writer->state;
-    struct wal__json_span id =
-        wal__model_session_uuid(writer->session->id, writer->scratch);
+    struct wal__json_span id = wal__model_session_uuid(writer->session->id, writer->scratch);
     struct wal__json_out *out = &writer->out;
 
     if (codex->title.size <= 2) {
         return true;
     }
-    if (id.data == NULL || !wal__model_write_file(writer, "session_index.jsonl",
-                                                  WAL__OUTPUT_SHARED_LINE)) {
+    if (id.data == NULL ||
+        !wal__model_write_file(writer, "session_index.jsonl", WAL__OUTPUT_SHARED_LINE)) {
         return false;
     }
     wal__json_out_open(out, '{');
@@ -406,25 +380,19 @@ static void write_line(struct encoder *to, struct wal__json_span line)
         wal__json_out_line(to->out, item->raw_prefix);
     }
     wal__json_out_line(to->out, line);
-    codex->is_answering =
-        item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_ASSISTANT;
-    codex->answer = item->answer_id.size > 0
-                        ? wal__model_string_hash(0, item->answer_id)
-                        : 0;
-    codex->has_compacted =
-        item->kind == WAL__ITEM_LINE &&
-        wal__model_text_is(wal__model_string(line, "type"), "compacted");
+    codex->is_answering = item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_ASSISTANT;
+    codex->answer = item->answer_id.size > 0 ? wal__model_string_hash(0, item->answer_id) : 0;
+    codex->has_compacted = item->kind == WAL__ITEM_LINE &&
+                           wal__model_text_is(wal__model_string(line, "type"), "compacted");
 }
 
-static bool codex_item(struct wal__model_writer *writer,
-                       const struct wal__model_item *item)
+static bool codex_item(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct codex *codex = writer->state;
     struct encoder to = {.writer = writer, .out = &writer->out, .item = item};
     bool had_compacted = codex->has_compacted;
 
-    to.has_events = item->dialect == writer->dialect &&
-                    writer->session->dialect == writer->dialect;
+    to.has_events = item->dialect == writer->dialect && writer->session->dialect == writer->dialect;
     codex->has_compacted = false;
     if (item->kind == WAL__ITEM_TITLE) {
         codex->title = wal__arena_copy(writer->arena, item->text);
@@ -442,8 +410,7 @@ static bool codex_item(struct wal__model_writer *writer,
     } else if (item->kind == WAL__ITEM_COMPACTION && !had_compacted) {
         codex->is_answering = false;
         open_line(to.out, to.item->time, "compacted");
-        wal__json_out_member(to.out, "message",
-                             wal__model_or(to.item->text, "\"\""));
+        wal__json_out_member(to.out, "message", wal__model_or(to.item->text, "\"\""));
         close_line(to.out);
     } else if (item->kind == WAL__ITEM_TITLE) {
         codex->is_answering = false;
@@ -453,12 +420,10 @@ static bool codex_item(struct wal__model_writer *writer,
 }
 
 const struct wal__dialect_write_ops wal__codex_write_ops = {
-    .carries = WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
-               WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
-               WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
-               WAL__CARRIES(EMPTY) | WAL__CARRIES(COMPACTIONS) |
-               WAL__CARRIES(TITLES) | WAL__CARRIES(META) |
-               WAL__CARRIES(PARENTS),
+    .carries = WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) | WAL__CARRIES(SIGNATURES) |
+               WAL__CARRIES(IMAGES) | WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
+               WAL__CARRIES(EMPTY) | WAL__CARRIES(COMPACTIONS) | WAL__CARRIES(TITLES) |
+               WAL__CARRIES(META) | WAL__CARRIES(PARENTS),
     .links_starter = true,
     .state_size = sizeof(struct codex),
     .path = codex_path,

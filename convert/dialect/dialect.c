@@ -39,8 +39,7 @@ const struct wal__dialect *wal__dialect_find(const char *name)
     return NULL;
 }
 
-const struct wal__dialect *wal__dialect_recognise(const void *data, size_t size,
-                                                  bool is_first)
+const struct wal__dialect *wal__dialect_recognise(const void *data, size_t size, bool is_first)
 {
     for (size_t i = 0; i < DIALECT_COUNT; i++) {
         if (dialects[i]->recognise(data, size, is_first)) {

@@ -1,21 +1,17 @@
 /*
- * entries.c - session entries as a file, in the form in which the tools print
- * them.
+ * entries.c - session entries as a file, in the form in which the tools print them.
  *
- * A line is {id, parentId?, type, timestamp, runId?, payload, meta?}; the first
- * one is the `session_header`, the parent of roots. Without parentId the parent
- * is the head; null: a root.
+ * A line is {id, parentId?, type, timestamp, runId?, payload, meta?}; the first one is the
+ * `session_header`, the parent of roots. Without parentId the parent is the head; null: a root.
  *
- * Applications define their payloads. Messages are read in the form of current
- * APIs: role and content, calls as blocks or in tool_calls, results as messages
- * of role tool or as blocks of a user's message. An item is written as an entry
- * whose payload has the keys of pi, and members that reading restores. Items
- * without a type of entry become entries of type `custom`; their customType
+ * Applications define their payloads. Messages are read in the form of current APIs: role and
+ * content, calls as blocks or in tool_calls, results as messages of role tool or as blocks of a
+ * user's message. An item is written as an entry whose payload has the keys of pi, and members that
+ * reading restores. Items without a type of entry become entries of type `custom`; their customType
  * begins with "walconv.".
  *
- * Invariant: a line moves the head if its parent is the head, as an append
- * does; a line of customType walconv.head always moves it. An entry of any
- * other meaning is an item of kind LINE.
+ * Invariant: a line moves the head if its parent is the head, as an append does; a line of
+ * customType walconv.head always moves it. An entry of any other meaning is an item of kind LINE.
  *
  * Threads: one thread at a time per reader and per writer.
  */
@@ -47,8 +43,7 @@ static const struct wal__word entries_types[] = {
       {"model", .at = WAL__ITEM_AT(model)}}},
     {"thinking_level_change",
      WAL__ITEM_THINKING_LEVEL,
-     {{"thinkingLevel", .at = WAL__ITEM_AT(text)},
-      {"level", .at = WAL__ITEM_AT(text)}}},
+     {{"thinkingLevel", .at = WAL__ITEM_AT(text)}, {"level", .at = WAL__ITEM_AT(text)}}},
     {"compaction_summary",
      WAL__ITEM_COMPACTION,
      {{"summary", .at = WAL__ITEM_AT(text), .missing = "\"\""},
@@ -66,8 +61,7 @@ static const struct wal__word entries_types[] = {
       {"summary", .at = WAL__ITEM_AT(text)}}},
     {"label",
      WAL__ITEM_LABEL,
-     {{"targetEntryId", .at = WAL__ITEM_AT(target)},
-      {"label", .at = WAL__ITEM_AT(text)}}},
+     {{"targetEntryId", .at = WAL__ITEM_AT(target)}, {"label", .at = WAL__ITEM_AT(text)}}},
     {"session_info", WAL__ITEM_TITLE, {{"name", .at = WAL__ITEM_AT(text)}}},
     {"custom",
      WAL__ITEM_CUSTOM,
@@ -140,10 +134,8 @@ static const struct wal__field message_fields[] = {
 static const struct wal__field api_usage[] = {
     {"input_tokens", WAL__USAGE_AT(input), .kind = WAL__FIELD_NUMBER},
     {"output_tokens", WAL__USAGE_AT(output), .kind = WAL__FIELD_NUMBER},
-    {"cache_read_input_tokens", WAL__USAGE_AT(cache_read),
-     .kind = WAL__FIELD_NUMBER},
-    {"cache_creation_input_tokens", WAL__USAGE_AT(cache_write),
-     .kind = WAL__FIELD_NUMBER},
+    {"cache_read_input_tokens", WAL__USAGE_AT(cache_read), .kind = WAL__FIELD_NUMBER},
+    {"cache_creation_input_tokens", WAL__USAGE_AT(cache_write), .kind = WAL__FIELD_NUMBER},
     {.key = NULL},
 };
 
@@ -183,14 +175,11 @@ static bool emit_message(struct entry *entry)
     const struct wal__word *role;
 
     if (wal__model_members(entry->payload, &nested, 1, NULL) != WAL__JSON_OK ||
-        wal__word_read(nested.value.kind == WAL__JSON_OBJECT ? nested.value.span
-                                                             : entry->payload,
+        wal__word_read(nested.value.kind == WAL__JSON_OBJECT ? nested.value.span : entry->payload,
                        message_fields, roles, &to->role, to, &item->fields,
                        &role) != WAL__JSON_OK ||
-        wal__fields_read(to->usage, api_usage, &item->usage, NULL) !=
-            WAL__JSON_OK ||
-        wal__fields_read(to->usage, entries_usage, &item->usage, NULL) !=
-            WAL__JSON_OK) {
+        wal__fields_read(to->usage, api_usage, &item->usage, NULL) != WAL__JSON_OK ||
+        wal__fields_read(to->usage, entries_usage, &item->usage, NULL) != WAL__JSON_OK) {
         return false;
     }
     if (role == NULL) {
@@ -201,8 +190,7 @@ static bool emit_message(struct entry *entry)
     item->stop = wal__word_stop(entries_stops, to->stop);
     item->dialect = wal__model_find_dialect(entry->reader, to->dialect);
     if (item->role != WAL__ROLE_USER) {
-        return wal__content_read_item(to->content, to->calls,
-                                      entry->reader->scratch, item) &&
+        return wal__content_read_item(to->content, to->calls, entry->reader->scratch, item) &&
                wal__model_emit(entry->reader, item);
     }
     if (!item->is_meta) {
@@ -260,8 +248,8 @@ static bool emit_other(struct entry *entry)
     struct wal__model_item *item = &to->item;
     const struct wal__word *type;
 
-    if (wal__word_read(entry->payload, payload_fields, entries_types, &to->type,
-                       to, &item->fields, &type) != WAL__JSON_OK) {
+    if (wal__word_read(entry->payload, payload_fields, entries_types, &to->type, to, &item->fields,
+                       &type) != WAL__JSON_OK) {
         return false;
     }
     if (type == NULL) {
@@ -283,10 +271,8 @@ static bool emit_other(struct entry *entry)
 
 static const struct wal__field line_fields[] = {
     {"type", .at = WAL__ENTRY_AT(type)},
-    {"payload", .at = offsetof(struct entry, payload),
-     .kind = WAL__FIELD_CONTAINER},
-    {"isSidechain", .parent = "meta", .at = WAL__ITEM_AT(is_sidechain),
-     .kind = WAL__FIELD_TRUE},
+    {"payload", .at = offsetof(struct entry, payload), .kind = WAL__FIELD_CONTAINER},
+    {"isSidechain", .parent = "meta", .at = WAL__ITEM_AT(is_sidechain), .kind = WAL__FIELD_TRUE},
     {"id", .kind = WAL__FIELD_KNOWN},
     {"parentId", .kind = WAL__FIELD_KNOWN},
     {"timestamp", .kind = WAL__FIELD_KNOWN},
@@ -313,20 +299,18 @@ static enum wal__json_status entries_line(struct wal__model_reader *reader,
     if (line->is_exact) {
         item->raw = line->text;
     }
-    return (wal__model_text_is(entry.entry.type, "message")
-                ? emit_message(&entry)
-                : emit_other(&entry))
+    return (wal__model_text_is(entry.entry.type, "message") ? emit_message(&entry)
+                                                            : emit_other(&entry))
                ? WAL__JSON_OK
                : WAL__JSON_NO_SPACE;
 }
 
-static const struct wal__dialect_read_ops entries_read_ops = {.line =
-                                                                  entries_line};
+static const struct wal__dialect_read_ops entries_read_ops = {.line = entries_line};
 
 /* --- writing ------------------------------------------------------------- */
 
-static const char *entries_path(const struct wal__model_session *session,
-                                uint32_t stream, struct wal__arena *arena)
+static const char *entries_path(const struct wal__model_session *session, uint32_t stream,
+                                struct wal__arena *arena)
 {
     struct wal__model_path path;
 
@@ -350,8 +334,7 @@ static void open_entry(struct wal__json_out *out, const char *type,
     wal__json_out_member_open(out, "payload", '{');
 }
 
-static void close_entry(struct wal__json_out *out,
-                        const struct wal__model_item *item)
+static void close_entry(struct wal__json_out *out, const struct wal__model_item *item)
 {
     wal__json_out_close(out, '}');
     if (item->is_sidechain) {
@@ -367,8 +350,7 @@ static bool entries_begin(struct wal__model_writer *writer)
     const struct wal__model_session *session = writer->session;
     struct wal__json_out *out = &writer->out;
     struct wal__model_item item = {.id = session->id, .time = session->time};
-    const struct wal__word *type =
-        wal__word_of(entries_types, WAL__ITEM_HEADER);
+    const struct wal__word *type = wal__word_of(entries_types, WAL__ITEM_HEADER);
     const struct wal__entry entry = {.session = *session};
     struct wal__json_span *header = writer->state;
 
@@ -388,8 +370,7 @@ static bool entries_begin(struct wal__model_writer *writer)
     return true;
 }
 
-static void write_image(struct wal__json_out *out,
-                        const struct wal__model_block *block)
+static void write_image(struct wal__json_out *out, const struct wal__model_block *block)
 {
     wal__json_out_member_str(out, "type", "image");
     if (block->data.size > 0) {
@@ -401,8 +382,7 @@ static void write_image(struct wal__json_out *out,
     wal__json_out_optional(out, "url", block->url);
 }
 
-static void write_content(struct wal__json_out *out,
-                          const struct wal__model_item *item)
+static void write_content(struct wal__json_out *out, const struct wal__model_item *item)
 {
     static const struct wal__block_form form = {
         .text = "text",
@@ -413,19 +393,16 @@ static void write_content(struct wal__json_out *out,
         .image = write_image,
     };
 
-    wal__content_write_blocks(out, "content", &form, item->blocks,
-                              item->block_count);
+    wal__content_write_blocks(out, "content", &form, item->blocks, item->block_count);
     if (wal__model_has_block(item->blocks, item->block_count, WAL__BLOCK_RAW)) {
         wal__json_out_member_str(out, "blocksOf", item->dialect->name);
     }
 }
 
-static void write_usage(struct wal__json_out *out,
-                        const struct wal__model_usage *usage)
+static void write_usage(struct wal__json_out *out, const struct wal__model_usage *usage)
 {
-    if (usage->input.size + usage->output.size + usage->cache_read.size +
-            usage->cache_write.size + usage->reasoning.size +
-            usage->cost.size ==
+    if (usage->input.size + usage->output.size + usage->cache_read.size + usage->cache_write.size +
+            usage->reasoning.size + usage->cost.size ==
         0) {
         return;
     }
@@ -434,8 +411,7 @@ static void write_usage(struct wal__json_out *out,
     wal__json_out_close(out, '}');
 }
 
-static void write_message(struct wal__json_out *out,
-                          const struct wal__model_item *item)
+static void write_message(struct wal__json_out *out, const struct wal__model_item *item)
 {
     const struct wal__word *stop = wal__word_of(entries_stops, item->stop);
 
@@ -462,8 +438,7 @@ static void write_message(struct wal__json_out *out,
     close_entry(out, item);
 }
 
-static void write_foreign(struct wal__json_out *out,
-                          const struct wal__model_item *item)
+static void write_foreign(struct wal__json_out *out, const struct wal__model_item *item)
 {
     open_entry(out, "custom", item);
     wal__json_out_member_str(out, "customType", "walconv.line");
@@ -476,8 +451,8 @@ static void write_foreign(struct wal__json_out *out,
 }
 
 /* Writes an entry whose members are fields of the item. */
-static void write_fields(const struct wal__model_writer *writer,
-                         struct wal__json_out *out, struct wal__model_item item)
+static void write_fields(const struct wal__model_writer *writer, struct wal__json_out *out,
+                         struct wal__model_item item)
 {
     const struct wal__word *type = wal__word_of(entries_types, item.kind);
 
@@ -492,8 +467,7 @@ static void write_fields(const struct wal__model_writer *writer,
     close_entry(out, &item);
 }
 
-static bool entries_item(struct wal__model_writer *writer,
-                         const struct wal__model_item *item)
+static bool entries_item(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     const struct wal__json_span *header = writer->state;
     struct wal__json_out *out = &writer->out;
@@ -517,15 +491,13 @@ static bool entries_item(struct wal__model_writer *writer,
 }
 
 /* Writes an entry under the head: readers take the last entry for the head. */
-static bool entries_head(struct wal__model_writer *writer,
-                         struct wal__json_span id)
+static bool entries_head(struct wal__model_writer *writer, struct wal__json_span id)
 {
     char text[WAL__MODEL_ID_SIZE];
     uint64_t hash[2] = {wal__model_string_hash(3, id), writer->items};
     struct wal__model_item item = {.parent = id, .time = writer->session->time};
 
-    item.id = (struct wal__json_span){(const uint8_t *)text,
-                                      wal__model_uuid(hash, text)};
+    item.id = (struct wal__json_span){(const uint8_t *)text, wal__model_uuid(hash, text)};
     open_entry(&writer->out, "custom", &item);
     wal__json_out_member_str(&writer->out, "customType", "walconv.head");
     close_entry(&writer->out, &item);
@@ -533,8 +505,8 @@ static bool entries_head(struct wal__model_writer *writer,
 }
 
 static const struct wal__dialect_write_ops entries_write_ops = {
-    .carries = ~(WAL__CARRIES(STREAMS) | WAL__CARRIES(FIELDS) |
-                 WAL__CARRIES(DAMAGED) | WAL__CARRIES(REDACTED)),
+    .carries = ~(WAL__CARRIES(STREAMS) | WAL__CARRIES(FIELDS) | WAL__CARRIES(DAMAGED) |
+                 WAL__CARRIES(REDACTED)),
     .header_is_entry = true,
     .tip_advances_to_child = true,
     .state_size = sizeof(struct wal__json_span),
@@ -584,15 +556,14 @@ static bool entries_recognise(const void *data, size_t size, bool is_first)
     struct wal__json_member members[ENTRY_COUNT];
 
     return is_first &&
-           wal__line_read(data, size, entry_wanted, members, ENTRY_COUNT, NULL,
-                          NULL) == WAL__JSON_OK &&
+           wal__line_read(data, size, entry_wanted, members, ENTRY_COUNT, NULL, NULL) ==
+               WAL__JSON_OK &&
            wal__line_string_is(&members[ENTRY_TYPE], "session_header");
 }
 
 /* Returns the first of the members that is a string. */
-static struct wal__json_span
-first_string(const struct wal__json_member *members, const int *keys,
-             size_t count)
+static struct wal__json_span first_string(const struct wal__json_member *members, const int *keys,
+                                          size_t count)
 {
     struct wal__json_span none = {NULL, 0};
 
@@ -604,29 +575,25 @@ first_string(const struct wal__json_member *members, const int *keys,
     return none;
 }
 
-static void read_header(const struct wal__json_member *members,
-                        struct wal__line_info *line)
+static void read_header(const struct wal__json_member *members, struct wal__line_info *line)
 {
-    static const int session[] = {ENTRY_PAYLOAD_SESSION, ENTRY_SESSION,
-                                  ENTRY_ID};
+    static const int session[] = {ENTRY_PAYLOAD_SESSION, ENTRY_SESSION, ENTRY_ID};
     static const int cwd[] = {ENTRY_PAYLOAD_CWD, ENTRY_CWD};
 
     line->session = first_string(members, session, 3);
     line->cwd = first_string(members, cwd, 2);
     line->title = wal__member_string(&members[ENTRY_PAYLOAD_TITLE]);
     line->is_header = true;
-    line->has_newer_version =
-        wal__line_version_above(&members[ENTRY_PAYLOAD_VERSION], VERSION) ||
-        wal__line_version_above(&members[ENTRY_VERSION], VERSION);
+    line->has_newer_version = wal__line_version_above(&members[ENTRY_PAYLOAD_VERSION], VERSION) ||
+                              wal__line_version_above(&members[ENTRY_VERSION], VERSION);
 }
 
 static enum wal__json_status entries_read(const void *data, size_t size,
-                                          struct wal__line_info *line,
-                                          size_t *error_offset)
+                                          struct wal__line_info *line, size_t *error_offset)
 {
     struct wal__json_member members[ENTRY_COUNT];
-    enum wal__json_status status = wal__line_read(
-        data, size, entry_wanted, members, ENTRY_COUNT, line, error_offset);
+    enum wal__json_status status =
+        wal__line_read(data, size, entry_wanted, members, ENTRY_COUNT, line, error_offset);
 
     if (status != WAL__JSON_OK) {
         return status;

@@ -1,9 +1,9 @@
 /*
  * lines.c - any file with one JSON value per line, as of unknown clients.
  *
- * The parent of a line is the previous line, unless it has a parentId or
- * parentUuid. Members id, uuid, type, timestamp, sessionId and cwd are used if
- * they are strings. The item of a line is of kind LINE and contains all of it.
+ * The parent of a line is the previous line, unless it has a parentId or parentUuid. Members id,
+ * uuid, type, timestamp, sessionId and cwd are used if they are strings. The item of a line is of
+ * kind LINE and contains all of it.
  *
  * Invariant: every line moves the head.
  *
@@ -26,8 +26,7 @@ static enum wal__json_status lines_line(struct wal__model_reader *reader,
         .time = line->time,
         .data = line->text,
     };
-    enum wal__json_status status =
-        wal__json_validate(line->text.data, line->text.size, NULL);
+    enum wal__json_status status = wal__json_validate(line->text.data, line->text.size, NULL);
 
     if (status != WAL__JSON_OK) {
         return status;
@@ -64,21 +63,20 @@ static const struct wal__json_member line_wanted[LINE_COUNT] = {
     [LINE_ROLE] = {.key = "role"},
 };
 
-static struct wal__json_span
-first_string(const struct wal__json_member *members, size_t key, size_t other)
+static struct wal__json_span first_string(const struct wal__json_member *members, size_t key,
+                                          size_t other)
 {
     struct wal__json_span span = wal__member_string(&members[key]);
 
     return span.size > 0 ? span : wal__member_string(&members[other]);
 }
 
-static enum wal__json_status lines_read(const void *data, size_t size,
-                                        struct wal__line_info *line,
+static enum wal__json_status lines_read(const void *data, size_t size, struct wal__line_info *line,
                                         size_t *error_offset)
 {
     struct wal__json_member members[LINE_COUNT];
-    enum wal__json_status status = wal__line_read(
-        data, size, line_wanted, members, LINE_COUNT, line, error_offset);
+    enum wal__json_status status =
+        wal__line_read(data, size, line_wanted, members, LINE_COUNT, line, error_offset);
 
     if (status != WAL__JSON_OK) {
         return status;

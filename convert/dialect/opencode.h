@@ -1,8 +1,8 @@
 /*
  * opencode.h - ids of OpenCode's storage.
  *
- * A prefix of four characters, a number of 48 bits in hexadecimal digits, and
- * 14 characters that distinguish ids with the same number.
+ * A prefix of four characters, a number of 48 bits in hexadecimal digits, and 14 characters that
+ * distinguish ids with the same number.
  *
  * Invariant: ids with the same prefix sort by their numbers.
  *
@@ -15,8 +15,8 @@
 
 #define WAL__OPENCODE_ID_SIZE 32 /* with quotes */
 
-/* Whether the string is an id with that prefix; then all of its characters are
- * allowed in file names. */
+/* Whether the string is an id with that prefix; then all of its characters are allowed in file
+ * names. */
 bool wal__opencode_is_id(struct wal__json_span id, const char *prefix);
 
 /* Whether a tool's part of that status has the call's result. */

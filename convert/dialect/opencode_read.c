@@ -1,22 +1,20 @@
 /*
- * opencode_read.c - converts sessions of OpenCode's storage, a tree of JSON
- * files, to items.
+ * opencode_read.c - converts sessions of OpenCode's storage, a tree of JSON files, to items.
  *
- * A message is a file, and each of its parts is a file. A part names its
- * message or is in the folder of that name. A session that the client exported
- * is one file. Messages, and the parts of each message, are in the order of
- * their files. They are documents and no lines, so no line is recognised.
+ * A message is a file, and each of its parts is a file. A part names its message or is in the
+ * folder of that name. A session that the client exported is one file. Messages, and the parts of
+ * each message, are in the order of their files. They are documents and no lines, so no line is
+ * recognised.
  *
- * The content of a message is one item. Each tool result, which is in the part
- * of its call, is a separate item. Results end a step, unless they name the
- * item that they follow. A summary is a compaction. The items of a message are
- * collected and emitted together, so that the first one can have the whole
- * message as its line: {"info":...,"parts":[...]}, the form in which the client
- * exports it. The ids in a part that is kept as a raw block are removed; the
- * writer adds them again.
+ * The content of a message is one item. Each tool result, which is in the part of its call, is a
+ * separate item. Results end a step, unless they name the item that they follow. A summary is a
+ * compaction. The items of a message are collected and emitted together, so that the first one can
+ * have the whole message as its line: {"info":...,"parts":[...]}, the form in which the client
+ * exports it. The ids in a part that is kept as a raw block are removed; the writer adds them
+ * again.
  *
- * Invariant: the items of a message are in the order of its parts; each is a
- * child of the previous one, and has a unique id.
+ * Invariant: the items of a message are in the order of its parts; each is a child of the previous
+ * one, and has a unique id.
  *
  * Threads: one thread at a time per reader.
  */
@@ -39,8 +37,8 @@
 
 struct opencode_document {
     struct wal__json_span value;
-    uint64_t owner; /* of a part: hash of its message's id */
-    size_t next;    /* part of the same message, or OPENCODE_NO_PART */
+    uint64_t owner;             /* of a part: hash of its message's id */
+    size_t next;                /* part of the same message, or OPENCODE_NO_PART */
     struct wal__json_span name; /* of its file, without .json */
 };
 
@@ -61,10 +59,10 @@ struct opencode_storage {
     struct wal__model_reader *reader;
     struct opencode_documents messages;
     struct opencode_documents parts;
-    struct wal__json_span info;          /* the session's document, or empty */
-    struct wal__model_table part_lists;  /* struct part_list by hash of id */
-    struct wal__model_table emitted_ids; /* ids of items, by hash */
-    struct wal__model_table deferred;    /* by hash of the id they follow */
+    struct wal__json_span info;              /* the session's document, or empty */
+    struct wal__model_table part_lists;      /* struct part_list by hash of id */
+    struct wal__model_table emitted_ids;     /* ids of items, by hash */
+    struct wal__model_table deferred;        /* by hash of the id they follow */
     struct opencode_deferred *deferred_list; /* all of them */
     struct wal__model_item *batch;           /* items of the present message */
     size_t batch_count;
@@ -86,17 +84,16 @@ struct part_list {
 static struct opencode_document *add(struct opencode_storage *storage,
                                      struct opencode_documents *documents)
 {
-    struct opencode_document *items = wal__arena_grow(
-        storage->reader->scratch, documents->items, documents->count,
-        &documents->capacity, sizeof(items[0]));
+    struct opencode_document *items =
+        wal__arena_grow(storage->reader->scratch, documents->items, documents->count,
+                        &documents->capacity, sizeof(items[0]));
 
     if (items == NULL) {
         storage->has_failed = true;
         return NULL;
     }
     documents->items = items;
-    documents->items[documents->count] =
-        (struct opencode_document){.next = OPENCODE_NO_PART};
+    documents->items[documents->count] = (struct opencode_document){.next = OPENCODE_NO_PART};
     return &documents->items[documents->count++];
 }
 
@@ -126,24 +123,21 @@ static struct wal__json_span file_stem(const char *path)
     return (struct wal__json_span){(const uint8_t *)path, size};
 }
 
-static bool set_name(struct opencode_storage *storage,
-                     struct opencode_document *document, const char *relative)
+static bool set_name(struct opencode_storage *storage, struct opencode_document *document,
+                     const char *relative)
 {
     const char *slash = strrchr(relative, '/');
 
     document->name =
-        wal__arena_copy(storage->reader->scratch,
-                        file_stem(slash != NULL ? slash + 1 : relative));
+        wal__arena_copy(storage->reader->scratch, file_stem(slash != NULL ? slash + 1 : relative));
     storage->has_failed |= document->name.data == NULL;
     return !storage->has_failed;
 }
 
 /* Returns the hash of the string's text, equal to that of the same name. */
-static uint64_t hash_id(const struct opencode_storage *storage,
-                        struct wal__json_span id)
+static uint64_t hash_id(const struct opencode_storage *storage, struct wal__json_span id)
 {
-    struct wal__json_span text =
-        wal__arena_unescape(storage->reader->scratch, id);
+    struct wal__json_span text = wal__arena_unescape(storage->reader->scratch, id);
 
     return text.size > 0 ? wal__model_hash(0, text) : 0;
 }
@@ -171,8 +165,7 @@ static void add_part(struct opencode_storage *storage, const char *relative,
 }
 
 /* Names a message without a file by its number. */
-static bool make_name(struct opencode_storage *storage,
-                      struct opencode_document *message)
+static bool make_name(struct opencode_storage *storage, struct opencode_document *message)
 {
     uint8_t text[20];
     size_t at = sizeof(text);
@@ -182,15 +175,13 @@ static bool make_name(struct opencode_storage *storage,
         text[--at] = (uint8_t)('0' + number % 10);
         number /= 10;
     } while (number > 0);
-    message->name =
-        wal__arena_copy(storage->reader->scratch,
-                        (struct wal__json_span){text + at, sizeof(text) - at});
+    message->name = wal__arena_copy(storage->reader->scratch,
+                                    (struct wal__json_span){text + at, sizeof(text) - at});
     storage->has_failed |= message->name.data == NULL;
     return !storage->has_failed;
 }
 
-static void add_exported_parts(struct opencode_storage *storage,
-                               struct wal__json_span parts,
+static void add_exported_parts(struct opencode_storage *storage, struct wal__json_span parts,
                                struct wal__json_span message)
 {
     struct wal__json_scan scan;
@@ -208,8 +199,7 @@ static void add_exported_parts(struct opencode_storage *storage,
 }
 
 /* Adds an exported message: {info, parts}. */
-static void add_exported_message(struct opencode_storage *storage,
-                                 struct wal__json_span value)
+static void add_exported_message(struct opencode_storage *storage, struct wal__json_span value)
 {
     struct wal__json_member members[2] = {{.key = "info"}, {.key = "parts"}};
     struct opencode_document *message;
@@ -220,23 +210,20 @@ static void add_exported_message(struct opencode_storage *storage,
     message = add(storage, &storage->messages);
     if (message != NULL && make_name(storage, message)) {
         message->value = wal__member_raw(&members[0]);
-        add_exported_parts(storage, wal__member_container(&members[1]),
-                           message->name);
+        add_exported_parts(storage, wal__member_container(&members[1]), message->name);
     }
 }
 
-/* Adds an exported session: {info, messages:[{info, parts}]}. A part belongs to
- * the message that contains it, whatever its messageID. */
-static void add_exported_session(struct opencode_storage *storage,
-                                 struct wal__json_span value)
+/* Adds an exported session: {info, messages:[{info, parts}]}. A part belongs to the message that
+ * contains it, whatever its messageID. */
+static void add_exported_session(struct opencode_storage *storage, struct wal__json_span value)
 {
     struct wal__json_member session[2] = {{.key = "info"}, {.key = "messages"}};
     struct wal__json_scan scan;
     struct wal__json_token token;
 
     if (wal__model_members(value, session, 2, NULL) != WAL__JSON_OK ||
-        session[0].value.kind != WAL__JSON_OBJECT ||
-        session[1].value.kind != WAL__JSON_ARRAY) {
+        session[0].value.kind != WAL__JSON_OBJECT || session[1].value.kind != WAL__JSON_ARRAY) {
         return;
     }
     if (storage->info.size == 0) {
@@ -248,8 +235,7 @@ static void add_exported_session(struct opencode_storage *storage,
     }
 }
 
-static bool add_document(void *ctx, const char *key,
-                         struct wal__json_span value)
+static bool add_document(void *ctx, const char *key, struct wal__json_span value)
 {
     struct opencode_storage *storage = ctx;
     struct opencode_document *message;
@@ -287,13 +273,11 @@ static bool link_parts(struct opencode_storage *storage)
             part_list->last = i;
             continue;
         }
-        part_list =
-            wal__arena_alloc(storage->reader->scratch, sizeof(*part_list));
+        part_list = wal__arena_alloc(storage->reader->scratch, sizeof(*part_list));
         if (part_list == NULL ||
             !wal__model_table_put(
                 &storage->part_lists, part->owner,
-                (struct wal__json_span){(const uint8_t *)part_list,
-                                        sizeof(*part_list)})) {
+                (struct wal__json_span){(const uint8_t *)part_list, sizeof(*part_list)})) {
             return false;
         }
         *part_list = (struct part_list){i, i};
@@ -302,53 +286,45 @@ static bool link_parts(struct opencode_storage *storage)
 }
 
 /* Returns the id in the member, or the document's file name as an id. */
-static struct wal__json_span
-opencode_storage_id(const struct opencode_storage *storage,
-                    const struct opencode_document *document,
-                    struct wal__json_span id)
+static struct wal__json_span opencode_storage_id(const struct opencode_storage *storage,
+                                                 const struct opencode_document *document,
+                                                 struct wal__json_span id)
 {
-    return id.size > 2
-               ? id
-               : wal__arena_escape(storage->reader->scratch, document->name);
+    return id.size > 2 ? id : wal__arena_escape(storage->reader->scratch, document->name);
 }
 
 /* Returns the first part of the message with that id, or
  * OPENCODE_NO_PART. */
-static size_t
-opencode_storage_first_part(const struct opencode_storage *storage,
-                            const struct opencode_document *message,
-                            struct wal__json_span id)
+static size_t opencode_storage_first_part(const struct opencode_storage *storage,
+                                          const struct opencode_document *message,
+                                          struct wal__json_span id)
 {
     uint64_t name = wal__model_hash(0, message->name);
     uint64_t hash = hash_id(storage, id);
     struct wal__json_span found;
 
-    if ((hash != 0 &&
-         wal__model_table_get(&storage->part_lists, hash, &found)) ||
+    if ((hash != 0 && wal__model_table_get(&storage->part_lists, hash, &found)) ||
         wal__model_table_get(&storage->part_lists, name, &found)) {
         return ((const struct part_list *)(uintptr_t)found.data)->first;
     }
     return OPENCODE_NO_PART;
 }
 
-static void init(struct opencode_storage *storage,
-                 struct wal__model_reader *reader)
+static void init(struct opencode_storage *storage, struct wal__model_reader *reader)
 {
-    *storage =
-        (struct opencode_storage){.reader = reader,
-                                  .part_lists = {.arena = reader->scratch},
-                                  .emitted_ids = {.arena = reader->scratch},
-                                  .deferred = {.arena = reader->scratch}};
+    *storage = (struct opencode_storage){.reader = reader,
+                                         .part_lists = {.arena = reader->scratch},
+                                         .emitted_ids = {.arena = reader->scratch},
+                                         .deferred = {.arena = reader->scratch}};
 }
 
 /* --- items of a message -------------------------------------------------- */
 
 /* The functions below report failures in the storage's has_failed. */
 
-/* Keeps a result until the item that it follows was emitted. Returns false if
- * another one follows the same item. */
-static bool opencode_defer(struct opencode_storage *storage,
-                           struct wal__json_span after,
+/* Keeps a result until the item that it follows was emitted. Returns false if another one follows
+ * the same item. */
+static bool opencode_defer(struct opencode_storage *storage, struct wal__json_span after,
                            const struct wal__model_item *result)
 {
     struct opencode_deferred *node;
@@ -360,21 +336,19 @@ static bool opencode_defer(struct opencode_storage *storage,
     }
     node = wal__arena_alloc(storage->reader->scratch, sizeof(*node));
     if (node == NULL ||
-        !wal__model_table_put(
-            &storage->deferred, key,
-            (struct wal__json_span){(const uint8_t *)node, sizeof(*node)})) {
+        !wal__model_table_put(&storage->deferred, key,
+                              (struct wal__json_span){(const uint8_t *)node, sizeof(*node)})) {
         storage->has_failed = true;
         return true;
     }
-    *node = (struct opencode_deferred){.result = *result,
-                                       .next = storage->deferred_list};
+    *node = (struct opencode_deferred){.result = *result, .next = storage->deferred_list};
     storage->deferred_list = node;
     return true;
 }
 
 /* Returns the id with a number appended; data is NULL if there is no memory. */
-static struct wal__json_span append_number(struct wal__arena *arena,
-                                           struct wal__json_span id, size_t n)
+static struct wal__json_span append_number(struct wal__arena *arena, struct wal__json_span id,
+                                           size_t n)
 {
     uint8_t *text = wal__arena_alloc(arena, id.size + 21);
     size_t size = id.size - 1;
@@ -396,32 +370,28 @@ static struct wal__json_span append_number(struct wal__arena *arena,
 }
 
 /* Changes the item's id if an earlier item has it. */
-static bool assign_unique_id(struct opencode_storage *storage,
-                             struct wal__model_item *item)
+static bool assign_unique_id(struct opencode_storage *storage, struct wal__model_item *item)
 {
-    struct wal__json_span own =
-        item->id.size > 2 ? item->id : wal__model_literal("\"item\"");
+    struct wal__json_span own = item->id.size > 2 ? item->id : wal__model_literal("\"item\"");
     struct wal__json_span found;
     size_t n = storage->emitted_ids.count;
 
     item->id = own;
-    while (item->id.data != NULL &&
-           wal__model_table_get(&storage->emitted_ids,
-                                wal__model_string_hash(0, item->id), &found)) {
+    while (
+        item->id.data != NULL &&
+        wal__model_table_get(&storage->emitted_ids, wal__model_string_hash(0, item->id), &found)) {
         item->id = append_number(storage->reader->scratch, own, ++n);
     }
     return item->id.data != NULL &&
-           wal__model_table_put(&storage->emitted_ids,
-                                wal__model_string_hash(0, item->id), item->id);
+           wal__model_table_put(&storage->emitted_ids, wal__model_string_hash(0, item->id),
+                                item->id);
 }
 
 /* Emits an item as a child of the previous one. */
-static void emit_one(struct opencode_storage *storage,
-                     struct wal__model_item *item)
+static void emit_one(struct opencode_storage *storage, struct wal__model_item *item)
 {
     item->parent = storage->tip;
-    if (!assign_unique_id(storage, item) ||
-        !wal__model_emit(storage->reader, item)) {
+    if (!assign_unique_id(storage, item) || !wal__model_emit(storage->reader, item)) {
         storage->has_failed = true;
     }
     storage->tip = item->id;
@@ -435,10 +405,8 @@ static void emit(struct opencode_storage *storage, struct wal__model_item *item)
 
     emit_one(storage, item);
     while (!storage->has_failed && id.size > 0 &&
-           wal__model_table_get(&storage->deferred,
-                                wal__model_string_hash(0, id), &found)) {
-        struct opencode_deferred *node =
-            (struct opencode_deferred *)(uintptr_t)found.data;
+           wal__model_table_get(&storage->deferred, wal__model_string_hash(0, id), &found)) {
+        struct opencode_deferred *node = (struct opencode_deferred *)(uintptr_t)found.data;
         if (node->is_emitted) {
             return;
         }
@@ -462,12 +430,11 @@ static void opencode_emit_deferred(struct opencode_storage *storage)
 }
 
 /* Adds an item to those of the present message. */
-static void opencode_emit(struct opencode_storage *storage,
-                          const struct wal__model_item *item)
+static void opencode_emit(struct opencode_storage *storage, const struct wal__model_item *item)
 {
-    struct wal__model_item *items = wal__arena_grow(
-        storage->reader->scratch, storage->batch, storage->batch_count,
-        &storage->batch_capacity, sizeof(items[0]));
+    struct wal__model_item *items =
+        wal__arena_grow(storage->reader->scratch, storage->batch, storage->batch_count,
+                        &storage->batch_capacity, sizeof(items[0]));
 
     if (items == NULL) {
         storage->has_failed = true;
@@ -485,8 +452,7 @@ static bool has_follower(const struct opencode_storage *storage)
     for (size_t i = 0; i < storage->batch_count; i++) {
         struct wal__json_span id = storage->batch[i].id;
         if (id.size > 0 &&
-            wal__model_table_get(&storage->deferred,
-                                 wal__model_string_hash(0, id), &found)) {
+            wal__model_table_get(&storage->deferred, wal__model_string_hash(0, id), &found)) {
             return true;
         }
     }
@@ -500,8 +466,7 @@ static void set_line_id(struct opencode_storage *storage)
 
     for (size_t i = 0; i + 1 < count; i++) {
         struct wal__model_item *item = &storage->batch[i];
-        if (item->id.size > 2 &&
-            wal__json_characters_equal(item->id, storage->line_id)) {
+        if (item->id.size > 2 && wal__json_characters_equal(item->id, storage->line_id)) {
             item->id = append_number(storage->reader->scratch, item->id, 0);
             storage->has_failed |= item->id.data == NULL;
         }
@@ -511,8 +476,8 @@ static void set_line_id(struct opencode_storage *storage)
     }
 }
 
-/* Emits the line of a message without items that waits for the next message, as
- * an item that only this dialect writes. */
+/* Emits the line of a message without items that waits for the next message, as an item that only
+ * this dialect writes. */
 static void opencode_emit_prefix(struct opencode_storage *storage)
 {
     struct wal__model_item item = {.kind = WAL__ITEM_LINE,
@@ -527,11 +492,10 @@ static void opencode_emit_prefix(struct opencode_storage *storage)
     }
 }
 
-/* Emits the items of the present message, whose id is given. `raw` is its line,
- * or empty if that cannot be written unchanged. The line of a message without
- * items goes before that of the next message, if that has one. */
-static void opencode_emit_batch(struct opencode_storage *storage,
-                                struct wal__json_span id,
+/* Emits the items of the present message, whose id is given. `raw` is its line, or empty if that
+ * cannot be written unchanged. The line of a message without items goes before that of the next
+ * message, if that has one. */
+static void opencode_emit_batch(struct opencode_storage *storage, struct wal__json_span id,
                                 struct wal__json_span raw)
 {
     size_t count = storage->batch_count;
@@ -548,8 +512,7 @@ static void opencode_emit_batch(struct opencode_storage *storage,
         return;
     }
     storage->has_lost_mark |= count == 0;
-    if (count > 0 && count <= UINT32_MAX && raw.size > 0 &&
-        !has_follower(storage)) {
+    if (count > 0 && count <= UINT32_MAX && raw.size > 0 && !has_follower(storage)) {
         storage->batch[0].raw = raw;
         storage->batch[0].raw_prefix = storage->raw_prefix;
         storage->batch[0].raw_items_left = (uint32_t)(count - 1);
@@ -562,17 +525,15 @@ static void opencode_emit_batch(struct opencode_storage *storage,
 }
 
 /* Returns the line of a message, in scratch. */
-static struct wal__json_span
-opencode_message_line(struct opencode_storage *storage,
-                      const struct opencode_document *message,
-                      size_t first_part)
+static struct wal__json_span opencode_message_line(struct opencode_storage *storage,
+                                                   const struct opencode_document *message,
+                                                   size_t first_part)
 {
     size_t capacity = message->value.size + 32;
     struct wal__json_memory text = {.size = 0};
     struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &text};
 
-    for (size_t i = first_part; i != OPENCODE_NO_PART;
-         i = storage->parts.items[i].next) {
+    for (size_t i = first_part; i != OPENCODE_NO_PART; i = storage->parts.items[i].next) {
         capacity += storage->parts.items[i].value.size + 1;
     }
     text.data = wal__arena_alloc(storage->reader->scratch, capacity);
@@ -586,8 +547,7 @@ opencode_message_line(struct opencode_storage *storage,
     wal__json_out_bytes(&out, message->value.data, message->value.size);
     out.has_value = true;
     wal__json_out_member_open(&out, "parts", '[');
-    for (size_t i = first_part; i != OPENCODE_NO_PART;
-         i = storage->parts.items[i].next) {
+    for (size_t i = first_part; i != OPENCODE_NO_PART; i = storage->parts.items[i].next) {
         wal__json_out_value(&out, storage->parts.items[i].value);
     }
     wal__json_out_close(&out, ']');
@@ -610,7 +570,7 @@ struct opencode_message {
     bool is_emitted;                 /* an item of the message was emitted */
     bool has_compaction_part;        /* the mark of a compaction */
     struct wal__json_span last_part; /* id of the part before, if it is raw */
-    bool is_raw; /* the client's form of it can be written unchanged */
+    bool is_raw;                     /* the client's form of it can be written unchanged */
 };
 
 /* The functions below report failures in the storage's has_failed. */
@@ -670,10 +630,8 @@ static const struct wal__field state_fields[] = {
     {"error", .at = PART_AT(error), .kind = WAL__FIELD_TOKEN},
     {"end", .parent = "time", .at = PART_AT(end), .kind = WAL__FIELD_NUMBER},
     {"attachments", .at = PART_AT(attachments), .kind = WAL__FIELD_CONTAINER},
-    {"walconvContent", .parent = "metadata", .at = PART_AT(content),
-     .kind = WAL__FIELD_TOKEN},
-    {"walconvAlone", .parent = "metadata", .at = PART_AT(is_orphan),
-     .kind = WAL__FIELD_TRUE},
+    {"walconvContent", .parent = "metadata", .at = PART_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"walconvAlone", .parent = "metadata", .at = PART_AT(is_orphan), .kind = WAL__FIELD_TRUE},
     {"walconvAfter", .parent = "metadata", .at = PART_AT(after)},
     {.key = NULL},
 };
@@ -682,22 +640,19 @@ static struct wal__model_block *add_block(struct opencode_message *message,
                                           enum wal__model_block_kind kind)
 {
     const struct wal__json_span none = {NULL, 0};
-    struct wal__model_block *block =
-        wal__model_blocks_add(&message->blocks, kind, none);
+    struct wal__model_block *block = wal__model_blocks_add(&message->blocks, kind, none);
 
     message->storage->has_failed |= block == NULL;
     return block;
 }
 
 /* Reads a part of an unknown type as a raw block, without its ids. */
-static void read_raw(struct opencode_message *message,
-                     struct wal__json_span part)
+static void read_raw(struct opencode_message *message, struct wal__json_span part)
 {
     static const struct wal__json_override ids[] = {
         {"id", {NULL, 0}}, {"sessionID", {NULL, 0}}, {"messageID", {NULL, 0}}};
     struct wal__arena *arena = message->storage->reader->scratch;
-    struct wal__json_memory raw = {.data =
-                                       wal__arena_alloc(arena, part.size + 2),
+    struct wal__json_memory raw = {.data = wal__arena_alloc(arena, part.size + 2),
                                    .capacity = part.size + 2};
     struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &raw};
     struct wal__model_block *block = add_block(message, WAL__BLOCK_RAW);
@@ -724,8 +679,8 @@ static void read_reasoning(struct opencode_message *message, struct part *part)
 {
     struct wal__model_block *block = add_block(message, WAL__BLOCK_THINKING);
 
-    if (block == NULL || wal__fields_read(part->metadata, metadata_fields, part,
-                                          NULL) != WAL__JSON_OK) {
+    if (block == NULL ||
+        wal__fields_read(part->metadata, metadata_fields, part, NULL) != WAL__JSON_OK) {
         return;
     }
     block->text = part->text;
@@ -733,8 +688,8 @@ static void read_reasoning(struct opencode_message *message, struct part *part)
     block->signature = block->is_redacted ? part->redacted : part->signature;
 }
 
-static void read_image(struct opencode_message *message,
-                       const struct part *part, struct wal__model_block *block)
+static void read_image(struct opencode_message *message, const struct part *part,
+                       struct wal__model_block *block)
 {
     struct wal__arena *arena = message->storage->reader->scratch;
 
@@ -745,8 +700,7 @@ static void read_image(struct opencode_message *message,
 
 static bool is_image(const struct part *part)
 {
-    return part->mime.size > 7 && memcmp(part->mime.data, "\"image/", 7) == 0 &&
-           part->url.size > 0;
+    return part->mime.size > 7 && memcmp(part->mime.data, "\"image/", 7) == 0 && part->url.size > 0;
 }
 
 static void read_file(struct opencode_message *message, const struct part *part,
@@ -765,8 +719,7 @@ static void read_file(struct opencode_message *message, const struct part *part,
 }
 
 /* Reads the attachments of a result. */
-static bool read_attachments(struct opencode_message *message,
-                             struct wal__model_blocks *blocks,
+static bool read_attachments(struct opencode_message *message, struct wal__model_blocks *blocks,
                              struct wal__json_span attachments)
 {
     const struct wal__json_span none = {NULL, 0};
@@ -777,12 +730,11 @@ static bool read_attachments(struct opencode_message *message,
     while (wal__model_array_next(&scan, &value)) {
         struct part part = {.is_orphan = false};
         struct wal__model_block *block;
-        if (wal__fields_read(value.span, part_fields, &part, NULL) !=
-            WAL__JSON_OK) {
+        if (wal__fields_read(value.span, part_fields, &part, NULL) != WAL__JSON_OK) {
             return false;
         }
-        block = wal__model_blocks_add(
-            blocks, is_image(&part) ? WAL__BLOCK_IMAGE : WAL__BLOCK_RAW, none);
+        block = wal__model_blocks_add(blocks, is_image(&part) ? WAL__BLOCK_IMAGE : WAL__BLOCK_RAW,
+                                      none);
         if (block == NULL) {
             return false;
         }
@@ -795,19 +747,15 @@ static bool read_attachments(struct opencode_message *message,
     return true;
 }
 
-static bool read_result_content(struct opencode_message *message,
-                                const struct part *part,
+static bool read_result_content(struct opencode_message *message, const struct part *part,
                                 struct wal__model_item *result)
 {
-    struct wal__model_blocks blocks = {.arena =
-                                           message->storage->reader->scratch};
+    struct wal__model_blocks blocks = {.arena = message->storage->reader->scratch};
     bool has_content = part->content.kind == WAL__JSON_ARRAY;
     struct wal__json_token text = result->is_error ? part->error : part->output;
 
-    if (!wal__content_read(has_content ? part->content : text, &blocks,
-                           &result->fields) ||
-        (!has_content &&
-         !read_attachments(message, &blocks, part->attachments))) {
+    if (!wal__content_read(has_content ? part->content : text, &blocks, &result->fields) ||
+        (!has_content && !read_attachments(message, &blocks, part->attachments))) {
         return false;
     }
     result->blocks = blocks.items;
@@ -817,9 +765,9 @@ static bool read_result_content(struct opencode_message *message,
 
 static struct wal__model_item *add_result(struct opencode_message *message)
 {
-    struct wal__model_item *items = wal__arena_grow(
-        message->storage->reader->scratch, message->results,
-        message->result_count, &message->result_capacity, sizeof(items[0]));
+    struct wal__model_item *items =
+        wal__arena_grow(message->storage->reader->scratch, message->results, message->result_count,
+                        &message->result_capacity, sizeof(items[0]));
 
     if (items == NULL) {
         return NULL;
@@ -828,8 +776,7 @@ static struct wal__model_item *add_result(struct opencode_message *message)
     return &message->results[message->result_count++];
 }
 
-static void read_tool_result(struct opencode_message *message,
-                             const struct part *part)
+static void read_tool_result(struct opencode_message *message, const struct part *part)
 {
     bool is_error = wal__model_text_is(part->status, "error");
     struct wal__model_item *item;
@@ -850,8 +797,7 @@ static void read_tool_result(struct opencode_message *message,
         message->storage->has_failed = true;
         return;
     }
-    if (part->after.size > 2 &&
-        opencode_defer(message->storage, part->after, &result)) {
+    if (part->after.size > 2 && opencode_defer(message->storage, part->after, &result)) {
         message->is_raw = false; /* its items are not together */
         return;
     }
@@ -867,8 +813,7 @@ static void read_tool(struct opencode_message *message, struct part *part)
 {
     struct wal__model_block *block;
 
-    if (wal__fields_read(part->state, state_fields, part, NULL) !=
-        WAL__JSON_OK) {
+    if (wal__fields_read(part->state, state_fields, part, NULL) != WAL__JSON_OK) {
         return;
     }
     if (!part->is_orphan) {
@@ -888,9 +833,8 @@ static void opencode_flush(struct opencode_message *message, bool is_end)
 {
     struct wal__model_item *item = &message->item;
     bool has_content =
-        message->blocks.count > 0 ||
-        (is_end && !message->is_emitted && message->result_count == 0 &&
-         !message->has_compaction_part);
+        message->blocks.count > 0 || (is_end && !message->is_emitted &&
+                                      message->result_count == 0 && !message->has_compaction_part);
 
     if (has_content) {
         item->blocks = message->blocks.items;
@@ -907,8 +851,7 @@ static void opencode_flush(struct opencode_message *message, bool is_end)
     }
     message->is_emitted |= has_content || message->result_count > 0;
     message->result_count = 0;
-    message->blocks =
-        (struct wal__model_blocks){.arena = message->storage->reader->scratch};
+    message->blocks = (struct wal__model_blocks){.arena = message->storage->reader->scratch};
 }
 
 /* Reads the next part of a message. */
@@ -917,17 +860,15 @@ static void opencode_part_read(struct opencode_message *message,
 {
     struct part part = {.is_orphan = false};
 
-    if (wal__fields_read(document->value, part_fields, &part, NULL) !=
-        WAL__JSON_OK) {
+    if (wal__fields_read(document->value, part_fields, &part, NULL) != WAL__JSON_OK) {
         message->is_raw = false;
         return;
     }
     message->part = opencode_storage_id(message->storage, document, part.id);
     /* The parts of a message are read in the order of their ids. */
-    message->is_raw &=
-        wal__opencode_is_id(part.id, "prt_") &&
-        (message->last_part.size != part.id.size ||
-         memcmp(message->last_part.data, part.id.data, part.id.size) < 0);
+    message->is_raw &= wal__opencode_is_id(part.id, "prt_") &&
+                       (message->last_part.size != part.id.size ||
+                        memcmp(message->last_part.data, part.id.data, part.id.size) < 0);
     message->last_part = part.id;
     if (message->is_emitted && message->blocks.count == 0) {
         message->item.id = message->part; /* a new step begins */
@@ -1001,10 +942,8 @@ static const struct wal__field session_fields[] = {
     {"title", .at = WAL__SESSION_AT(title)},
     {"projectID", .at = WAL__SESSION_AT(project)},
     {"parentID", .at = WAL__SESSION_AT(parent)},
-    {"created", .parent = "time", .at = WAL__SESSION_AT(time),
-     .kind = WAL__FIELD_NUMBER},
-    {"updated", .parent = "time", .at = WAL__SESSION_AT(updated),
-     .kind = WAL__FIELD_NUMBER},
+    {"created", .parent = "time", .at = WAL__SESSION_AT(time), .kind = WAL__FIELD_NUMBER},
+    {"updated", .parent = "time", .at = WAL__SESSION_AT(updated), .kind = WAL__FIELD_NUMBER},
     {.key = NULL},
 };
 
@@ -1014,8 +953,7 @@ static bool emit_session(struct opencode_storage *storage)
     struct wal__model_session *session = &entry.session;
 
     if (storage->info.size == 0 ||
-        wal__fields_read(storage->info, session_fields, &entry, NULL) !=
-            WAL__JSON_OK) {
+        wal__fields_read(storage->info, session_fields, &entry, NULL) != WAL__JSON_OK) {
         return true;
     }
     session->raw = storage->info;
@@ -1023,8 +961,7 @@ static bool emit_session(struct opencode_storage *storage)
     entry.item.session = session;
     /* The header may become an entry, so no item may have its id. */
     return (session->id.size == 0 ||
-            wal__model_table_put(&storage->emitted_ids,
-                                 wal__model_string_hash(0, session->id),
+            wal__model_table_put(&storage->emitted_ids, wal__model_string_hash(0, session->id),
                                  session->id)) &&
            wal__model_emit(storage->reader, &entry.item);
 }
@@ -1060,17 +997,12 @@ static const struct wal__field info_fields[] = {
     {"name", .parent = "error", .at = INFO_AT(error)},
     {"role", .parent = "walconv", .at = INFO_AT(walconv_role)},
     {"name", .parent = "walconv", .at = INFO_AT(walconv_name)},
-    {"created", .parent = "time", .at = INFO_AT(time),
-     .kind = WAL__FIELD_NUMBER},
+    {"created", .parent = "time", .at = INFO_AT(time), .kind = WAL__FIELD_NUMBER},
     {"cost", .at = INFO_AT(usage.cost), .kind = WAL__FIELD_NUMBER},
-    {"input", .parent = "tokens", .at = INFO_AT(usage.input),
-     .kind = WAL__FIELD_NUMBER},
-    {"output", .parent = "tokens", .at = INFO_AT(usage.output),
-     .kind = WAL__FIELD_NUMBER},
-    {"reasoning", .parent = "tokens", .at = INFO_AT(usage.reasoning),
-     .kind = WAL__FIELD_NUMBER},
-    {"cache", .parent = "tokens", .at = INFO_AT(cache),
-     .kind = WAL__FIELD_CONTAINER},
+    {"input", .parent = "tokens", .at = INFO_AT(usage.input), .kind = WAL__FIELD_NUMBER},
+    {"output", .parent = "tokens", .at = INFO_AT(usage.output), .kind = WAL__FIELD_NUMBER},
+    {"reasoning", .parent = "tokens", .at = INFO_AT(usage.reasoning), .kind = WAL__FIELD_NUMBER},
+    {"cache", .parent = "tokens", .at = INFO_AT(cache), .kind = WAL__FIELD_CONTAINER},
     {.key = NULL},
 };
 
@@ -1106,8 +1038,7 @@ static enum wal__stop_reason read_stop(const struct info *info)
     if (wal__model_text_is(info->error, "MessageAbortedError")) {
         return WAL__STOP_ABORTED;
     }
-    return info->error.size > 0 ? WAL__STOP_ERROR
-                                : wal__word_stop(stops, info->finish);
+    return info->error.size > 0 ? WAL__STOP_ERROR : wal__word_stop(stops, info->finish);
 }
 
 static void set_role(struct opencode_message *message, const struct info *info)
@@ -1128,11 +1059,10 @@ static void set_role(struct opencode_message *message, const struct info *info)
     }
 }
 
-static void read_message(struct opencode_storage *storage,
-                         const struct opencode_document *document)
+static void read_message(struct opencode_storage *storage, const struct opencode_document *document)
 {
-    struct opencode_message message = {
-        .storage = storage, .blocks = {.arena = storage->reader->scratch}};
+    struct opencode_message message = {.storage = storage,
+                                       .blocks = {.arena = storage->reader->scratch}};
     struct wal__model_item *item = &message.item;
     struct info info = {.is_summary = false};
     struct wal__json_span raw = {NULL, 0};
@@ -1141,10 +1071,8 @@ static void read_message(struct opencode_storage *storage,
     size_t part;
 
     item->kind = WAL__ITEM_MESSAGE;
-    if (wal__fields_read(document->value, info_fields, &info, &item->fields) !=
-            WAL__JSON_OK ||
-        wal__fields_read(info.cache, cache_fields, &info.usage, NULL) !=
-            WAL__JSON_OK) {
+    if (wal__fields_read(document->value, info_fields, &info, &item->fields) != WAL__JSON_OK ||
+        wal__fields_read(info.cache, cache_fields, &info.usage, NULL) != WAL__JSON_OK) {
         return;
     }
     id = opencode_storage_id(storage, document, info.id);
@@ -1173,15 +1101,14 @@ static void read_message(struct opencode_storage *storage,
     opencode_emit_batch(storage, id, raw);
 }
 
-static enum wal__json_status
-opencode_tree(struct wal__model_reader *reader,
-              const struct wal__model_documents *tree)
+static enum wal__json_status opencode_tree(struct wal__model_reader *reader,
+                                           const struct wal__model_documents *tree)
 {
     struct opencode_storage storage;
 
     init(&storage, reader);
-    if (!tree->scan(tree->ctx, "", add_document, &storage) ||
-        !link_parts(&storage) || !emit_session(&storage)) {
+    if (!tree->scan(tree->ctx, "", add_document, &storage) || !link_parts(&storage) ||
+        !emit_session(&storage)) {
         return WAL__JSON_NO_SPACE;
     }
     for (size_t i = 0; i < storage.messages.count && !storage.has_failed; i++) {
@@ -1221,16 +1148,15 @@ static enum wal__json_status opencode_line(struct wal__model_reader *reader,
     return storage.has_failed ? WAL__JSON_NO_SPACE : WAL__JSON_OK;
 }
 
-static const struct wal__dialect_read_ops opencode_read_ops = {
-    .documents = opencode_tree, .line = opencode_line};
+static const struct wal__dialect_read_ops opencode_read_ops = {.documents = opencode_tree,
+                                                               .line = opencode_line};
 
 /* --- the dialect --------------------------------------------------------- */
 
-/* A message in one line, {info, parts}, as it is kept when the client added it
- * to a session of the log. */
+/* A message in one line, {info, parts}, as it is kept when the client added it to a session of the
+ * log. */
 static enum wal__json_status opencode_read(const void *data, size_t size,
-                                           struct wal__line_info *line,
-                                           size_t *error_offset)
+                                           struct wal__line_info *line, size_t *error_offset)
 {
     enum {
         ID,
@@ -1238,8 +1164,7 @@ static enum wal__json_status opencode_read(const void *data, size_t size,
         COUNT
     };
     static const struct wal__json_member wanted[COUNT] = {
-        [ID] = {.parent = "info", .key = "id"},
-        [SESSION] = {.parent = "info", .key = "sessionID"}};
+        [ID] = {.parent = "info", .key = "id"}, [SESSION] = {.parent = "info", .key = "sessionID"}};
     struct wal__json_member members[COUNT];
     enum wal__json_status status =
         wal__line_read(data, size, wanted, members, COUNT, line, error_offset);

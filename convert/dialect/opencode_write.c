@@ -1,16 +1,14 @@
 /*
  * opencode_write.c - writes sessions as OpenCode's storage.
  *
- * An item is a message, its blocks are parts, each a file. A call is written
- * without a result first, and again with its result, whenever that comes, in
- * whichever message the call is: the client knows one part for both. A result
- * names what it follows if that is not its place. A result without a call is a
- * part of a separate message, marked so that it is not read as a call. A
- * message {info, parts} and a session {info, messages} are the one-file form of
- * the client's exports.
+ * An item is a message, its blocks are parts, each a file. A call is written without a result
+ * first, and again with its result, whenever that comes, in whichever message the call is: the
+ * client knows one part for both. A result names what it follows if that is not its place. A result
+ * without a call is a part of a separate message, marked so that it is not read as a call. A
+ * message {info, parts} and a session {info, messages} are the one-file form of the client's
+ * exports.
  *
- * Invariant: file names, ids and references agree; generated ids sort in the
- * order of the items.
+ * Invariant: file names, ids and references agree; generated ids sort in the order of the items.
  *
  * Threads: one thread at a time per writer.
  */
@@ -29,8 +27,8 @@
 /* --- ids ----------------------------------------------------------------- */
 
 /* Writes an id, with quotes. `prefix` has four characters. */
-static void opencode_id_make(char id[WAL__OPENCODE_ID_SIZE], const char *prefix,
-                             uint64_t number, uint64_t hash)
+static void opencode_id_make(char id[WAL__OPENCODE_ID_SIZE], const char *prefix, uint64_t number,
+                             uint64_t hash)
 {
     static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                  "abcdefghijklmnopqrstuvwxyz";
@@ -55,16 +53,13 @@ static void opencode_id_make(char id[WAL__OPENCODE_ID_SIZE], const char *prefix,
 
 bool wal__opencode_is_id(struct wal__json_span id, const char *prefix)
 {
-    if (id.size != WAL__OPENCODE_ID_SIZE ||
-        memcmp(id.data + 1, prefix, 4) != 0) {
+    if (id.size != WAL__OPENCODE_ID_SIZE || memcmp(id.data + 1, prefix, 4) != 0) {
         return false;
     }
     for (size_t i = 5; i < 31; i++) {
         uint8_t byte = id.data[i];
-        bool is_letter =
-            (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z');
-        bool is_hex =
-            (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+        bool is_letter = (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z');
+        bool is_hex = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
         if (!is_hex && (i < 17 || !is_letter)) {
             return false;
         }
@@ -80,23 +75,20 @@ static uint64_t opencode_id_number(struct wal__json_span id)
     WAL__ASSERT(id.size == WAL__OPENCODE_ID_SIZE);
     for (size_t i = 5; i < 17; i++) {
         uint8_t byte = id.data[i];
-        number = number << 4 |
-                 (uint64_t)(byte <= '9' ? byte - '0' : byte - 'a' + 10);
+        number = number << 4 | (uint64_t)(byte <= '9' ? byte - '0' : byte - 'a' + 10);
     }
     return number;
 }
 
 /* Returns the id as a span, with quotes. */
-static struct wal__json_span
-opencode_id_span(const char id[WAL__OPENCODE_ID_SIZE])
+static struct wal__json_span opencode_id_span(const char id[WAL__OPENCODE_ID_SIZE])
 {
     return (struct wal__json_span){(const uint8_t *)id, WAL__OPENCODE_ID_SIZE};
 }
 
 bool wal__opencode_has_result(struct wal__json_span status)
 {
-    return wal__model_text_is(status, "completed") ||
-           wal__model_text_is(status, "success") ||
+    return wal__model_text_is(status, "completed") || wal__model_text_is(status, "success") ||
            wal__model_text_is(status, "error");
 }
 
@@ -115,25 +107,24 @@ struct opencode_call {
 };
 
 struct opencode_writer {
-    /* The documents are those of another session, as in a fork: no id of them
-     * is kept, because the client keeps messages and parts of all sessions by
-     * their ids. */
+    /* The documents are those of another session, as in a fork: no id of them is kept, because the
+     * client keeps messages and parts of all sessions by their ids. */
     bool is_copy;
     /* They are this session's: its messages are as the client wrote them. */
     bool is_own;
     char session[WAL__OPENCODE_ID_SIZE];
     char message[WAL__OPENCODE_ID_SIZE]; /* the last one */
     char user[WAL__OPENCODE_ID_SIZE];    /* the last one of a user */
-    /* The ids that messages were written under, by hash of the ids that they
-     * had: what answers name. */
+    /* The ids that messages were written under, by hash of the ids that they had: what answers
+     * name. */
     struct wal__model_table messages;
     uint64_t last_message; /* numbers of the last ids */
     uint64_t last_part;
     struct opencode_call *calls; /* without a result, in order */
     size_t call_count;
     size_t call_capacity;
-    /* The message or part that was written last: what a result that is read
-     * out of its place follows. */
+    /* The message or part that was written last: what a result that is read out of its place
+     * follows. */
     char previous[WAL__OPENCODE_ID_SIZE];
     /* The last part of this message that got a result; or empty. */
     char last_result[WAL__OPENCODE_ID_SIZE];
@@ -142,8 +133,7 @@ struct opencode_writer {
     struct wal__json_span model;
 };
 
-/* Returns the number of the next id: from its time, and greater than *last,
- * which it updates. */
+/* Returns the number of the next id: from its time, and greater than *last, which it updates. */
 static uint64_t opencode_next_number(uint64_t *last, int64_t ms)
 {
     uint64_t number = ms > 0 ? (uint64_t)ms << 12 & 0xFFFFFFFFFFFF : 0;
@@ -160,12 +150,10 @@ static void opencode_path_add(struct wal__model_path *path, const char *above,
     wal__model_path_add_id(path, id);
 }
 
-/* Selects the file of an id for the following output. This and the functions
- * below return false if there is no memory or the output failed. */
-static bool opencode_select_file(struct wal__model_writer *writer,
-                                 const char *above,
-                                 const char folder[WAL__OPENCODE_ID_SIZE],
-                                 struct wal__json_span id)
+/* Selects the file of an id for the following output. This and the functions below return false if
+ * there is no memory or the output failed. */
+static bool opencode_select_file(struct wal__model_writer *writer, const char *above,
+                                 const char folder[WAL__OPENCODE_ID_SIZE], struct wal__json_span id)
 {
     struct wal__model_path path;
 
@@ -173,13 +161,11 @@ static bool opencode_select_file(struct wal__model_writer *writer,
     opencode_path_add(&path, above, opencode_id_span(folder));
     opencode_path_add(&path, "/", id);
     wal__model_path_add(&path, ".json");
-    return path.text != NULL &&
-           wal__model_write_file(writer, path.text, WAL__OUTPUT_DOCUMENT);
+    return path.text != NULL && wal__model_write_file(writer, path.text, WAL__OUTPUT_DOCUMENT);
 }
 
 /* Returns a time in milliseconds; that of the last message if it is invalid. */
-static int64_t opencode_time_ms(const struct opencode_writer *state,
-                                struct wal__json_span time)
+static int64_t opencode_time_ms(const struct opencode_writer *state, struct wal__json_span time)
 {
     int64_t ms = state->time;
 
@@ -188,8 +174,8 @@ static int64_t opencode_time_ms(const struct opencode_writer *state,
 }
 
 /* Writes the member "time" with one or two keys; `second` may be NULL. */
-static void opencode_write_time(struct wal__json_out *out, const char *first,
-                                int64_t ms, const char *second, int64_t end)
+static void opencode_write_time(struct wal__json_out *out, const char *first, int64_t ms,
+                                const char *second, int64_t end)
 {
     wal__json_out_member_open(out, "time", '{');
     wal__json_out_member_int(out, first, ms);
@@ -200,8 +186,7 @@ static void opencode_write_time(struct wal__json_out *out, const char *first,
 }
 
 /* Whether the next message can have the id: the client sorts by ids. */
-static bool sorts_after(const struct opencode_writer *state,
-                        struct wal__json_span id)
+static bool sorts_after(const struct opencode_writer *state, struct wal__json_span id)
 {
     bool is_first = state->message[1] == 's'; /* the session's id */
 
@@ -210,25 +195,21 @@ static bool sorts_after(const struct opencode_writer *state,
 }
 
 /* Records under which id a message is written. */
-static bool keep_message_id(struct wal__model_writer *writer,
-                            struct wal__json_span id)
+static bool keep_message_id(struct wal__model_writer *writer, struct wal__json_span id)
 {
     struct opencode_writer *state = writer->state;
     struct wal__json_span written =
         wal__arena_copy(writer->arena, opencode_id_span(state->message));
 
     return written.data != NULL &&
-           wal__model_table_put(
-               &state->messages,
-               wal__model_string_hash(0, id.size > 0 ? id : written), written);
+           wal__model_table_put(&state->messages,
+                                wal__model_string_hash(0, id.size > 0 ? id : written), written);
 }
 
-/* Begins the next message: determines its id, and selects its file. The id is
- * the given one unless it is of another session (`is_copy`), or the client does
- * not sort it after the last message's. */
-static bool opencode_begin_message(struct wal__model_writer *writer,
-                                   struct wal__json_span id, bool is_copy,
-                                   struct wal__json_span time)
+/* Begins the next message: determines its id, and selects its file. The id is the given one unless
+ * it is of another session (`is_copy`), or the client does not sort it after the last message's. */
+static bool opencode_begin_message(struct wal__model_writer *writer, struct wal__json_span id,
+                                   bool is_copy, struct wal__json_span time)
 {
     struct opencode_writer *state = writer->state;
 
@@ -239,10 +220,8 @@ static bool opencode_begin_message(struct wal__model_writer *writer,
         state->last_message = opencode_id_number(id);
     } else {
         opencode_id_make(
-            state->message, "msg_",
-            opencode_next_number(&state->last_message, state->time),
-            wal__model_hash(wal__model_string_hash(0, id),
-                            opencode_id_span(state->session)));
+            state->message, "msg_", opencode_next_number(&state->last_message, state->time),
+            wal__model_hash(wal__model_string_hash(0, id), opencode_id_span(state->session)));
     }
     memcpy(state->previous, state->message, WAL__OPENCODE_ID_SIZE);
     if (!keep_message_id(writer, id)) {
@@ -253,19 +232,16 @@ static bool opencode_begin_message(struct wal__model_writer *writer,
 }
 
 /* Generates the id of a part of the last message. */
-static void opencode_make_part_id(struct opencode_writer *state,
-                                  char id[WAL__OPENCODE_ID_SIZE])
+static void opencode_make_part_id(struct opencode_writer *state, char id[WAL__OPENCODE_ID_SIZE])
 {
     uint64_t number = opencode_next_number(&state->last_part, state->time);
 
-    opencode_id_make(id, "prt_", number,
-                     wal__model_hash(number, opencode_id_span(state->message)));
+    opencode_id_make(id, "prt_", number, wal__model_hash(number, opencode_id_span(state->message)));
 }
 
-/* Opens a part of the message and writes its members up to the type, which may
- * be NULL. An empty id is generated. */
-static bool open_part(struct wal__model_writer *writer,
-                      const char message[WAL__OPENCODE_ID_SIZE],
+/* Opens a part of the message and writes its members up to the type, which may be NULL. An empty id
+ * is generated. */
+static bool open_part(struct wal__model_writer *writer, const char message[WAL__OPENCODE_ID_SIZE],
                       char id[WAL__OPENCODE_ID_SIZE], const char *type)
 {
     struct opencode_writer *state = writer->state;
@@ -274,8 +250,7 @@ static bool open_part(struct wal__model_writer *writer,
     if (id[0] == '\0') {
         opencode_make_part_id(state, id);
     }
-    if (!opencode_select_file(writer, "storage/part/", message,
-                              opencode_id_span(id))) {
+    if (!opencode_select_file(writer, "storage/part/", message, opencode_id_span(id))) {
         return false;
     }
     wal__json_out_open(out, '{');
@@ -295,38 +270,32 @@ static bool opencode_close_part(struct wal__model_writer *writer)
 }
 
 /* Writes mime and url of an image. */
-static void write_image(struct wal__json_out *out,
-                        const struct wal__model_block *block)
+static void write_image(struct wal__json_out *out, const struct wal__model_block *block)
 {
     static const struct wal__json_span png = {(const uint8_t *)"image/png", 9};
 
-    wal__json_out_member_text(out, "mime",
-                              block->media.size > 0 ? block->media : png);
+    wal__json_out_member_text(out, "mime", block->media.size > 0 ? block->media : png);
     wal__content_write_url(out, "url", block);
 }
 
-static void write_signature(struct wal__json_out *out,
-                            const struct wal__model_block *block)
+static void write_signature(struct wal__json_out *out, const struct wal__model_block *block)
 {
     if (block->signature.size == 0) {
         return;
     }
     wal__json_out_member_open(out, "metadata", '{');
     wal__json_out_member_open(out, "anthropic", '{');
-    wal__json_out_member(out, block->is_redacted ? "redactedData" : "signature",
-                         block->signature);
+    wal__json_out_member(out, block->is_redacted ? "redactedData" : "signature", block->signature);
     wal__json_out_close(out, '}');
     wal__json_out_close(out, '}');
 }
 
-/* Whether the content is the client's form of a result: an optional text, then
- * images. */
+/* Whether the content is the client's form of a result: an optional text, then images. */
 static bool is_simple(const struct wal__model_item *item)
 {
     for (size_t i = 0; i < item->block_count; i++) {
         const struct wal__model_block *block = &item->blocks[i];
-        if (block->kind != WAL__BLOCK_IMAGE &&
-            (i > 0 || block->kind != WAL__BLOCK_TEXT)) {
+        if (block->kind != WAL__BLOCK_IMAGE && (i > 0 || block->kind != WAL__BLOCK_TEXT)) {
             return false;
         }
     }
@@ -334,8 +303,7 @@ static bool is_simple(const struct wal__model_item *item)
 }
 
 /* An image in a result that is not in the client's form. */
-static void write_result_image(struct wal__json_out *out,
-                               const struct wal__model_block *block)
+static void write_result_image(struct wal__json_out *out, const struct wal__model_block *block)
 {
     wal__json_out_member_str(out, "type", "image");
     wal__json_out_member_text(out, "data", block->data);
@@ -371,8 +339,7 @@ static void write_attachments(struct wal__model_writer *writer,
         opencode_make_part_id(state, id);
         wal__json_out_open(out, '{');
         wal__json_out_member(out, "id", opencode_id_span(id));
-        wal__json_out_member(out, "sessionID",
-                             opencode_id_span(state->session));
+        wal__json_out_member(out, "sessionID", opencode_id_span(state->session));
         wal__json_out_member(out, "messageID", opencode_id_span(message));
         wal__json_out_member_str(out, "type", "file");
         write_image(out, &item->blocks[i]);
@@ -389,8 +356,7 @@ struct result_place {
     const char *after; /* id of what it follows, if not its place; or NULL */
 };
 
-static void write_metadata(struct wal__json_out *out,
-                           const struct wal__model_item *result,
+static void write_metadata(struct wal__json_out *out, const struct wal__model_item *result,
                            const struct result_place *place, bool has_content)
 {
     wal__json_out_member_open(out, "metadata", '{');
@@ -398,28 +364,24 @@ static void write_metadata(struct wal__json_out *out,
         wal__json_out_member_bool(out, "walconvAlone", true);
     }
     if (place->after != NULL) {
-        wal__json_out_member(out, "walconvAfter",
-                             opencode_id_span(place->after));
+        wal__json_out_member(out, "walconvAfter", opencode_id_span(place->after));
     }
     if (has_content) {
-        wal__content_write_blocks(out, "walconvContent", &result_form,
-                                  result->blocks, result->block_count);
+        wal__content_write_blocks(out, "walconvContent", &result_form, result->blocks,
+                                  result->block_count);
     }
     wal__json_out_close(out, '}');
 }
 
-static void write_state(struct wal__model_writer *writer,
-                        const struct opencode_call *call,
-                        const struct wal__model_item *result,
-                        const struct result_place *place)
+static void write_state(struct wal__model_writer *writer, const struct opencode_call *call,
+                        const struct wal__model_item *result, const struct result_place *place)
 {
     struct wal__json_out *out = &writer->out;
-    bool has_content =
-        !is_simple(result) || (result->is_error && result->block_count > 1);
+    bool has_content = !is_simple(result) || (result->is_error && result->block_count > 1);
     int64_t end = opencode_time_ms(writer->state, result->time);
 
-    wal__content_write_texts(out, result->is_error ? "error" : "output",
-                             result->blocks, result->block_count, "\n", false);
+    wal__content_write_texts(out, result->is_error ? "error" : "output", result->blocks,
+                             result->block_count, "\n", false);
     wal__json_out_member_str(out, "title", "");
     write_metadata(out, result, place, has_content);
     opencode_write_time(out, "start", call->time, "end", end);
@@ -429,8 +391,7 @@ static void write_state(struct wal__model_writer *writer,
 }
 
 /* Opens the part of a call and writes its members up to the state. */
-static bool open_call(struct wal__model_writer *writer,
-                      struct opencode_call *call)
+static bool open_call(struct wal__model_writer *writer, struct opencode_call *call)
 {
     struct wal__json_out *out = &writer->out;
 
@@ -452,10 +413,8 @@ static bool open_call(struct wal__model_writer *writer,
 }
 
 /* Writes the part of a call, with its result unless that is NULL. */
-static bool write_tool(struct wal__model_writer *writer,
-                       struct opencode_call *call,
-                       const struct wal__model_item *result,
-                       const struct result_place *place)
+static bool write_tool(struct wal__model_writer *writer, struct opencode_call *call,
+                       const struct wal__model_item *result, const struct result_place *place)
 {
     struct wal__json_out *out = &writer->out;
 
@@ -463,10 +422,8 @@ static bool write_tool(struct wal__model_writer *writer,
         return false;
     }
     wal__json_out_member_open(out, "state", '{');
-    wal__json_out_member_str(out, "status",
-                             result == NULL
-                                 ? "pending"
-                                 : (result->is_error ? "error" : "completed"));
+    wal__json_out_member_str(
+        out, "status", result == NULL ? "pending" : (result->is_error ? "error" : "completed"));
     wal__content_write_arguments(out, "input", call->arguments);
     if (result == NULL) {
         /* The client refuses a pending call without it. */
@@ -478,32 +435,28 @@ static bool write_tool(struct wal__model_writer *writer,
     return opencode_close_part(writer);
 }
 
-/* The call of a result: the first one of the newest message that has one.
- * Returns call_count if there is none. */
-static size_t find_call(const struct opencode_writer *state,
-                        const struct wal__model_item *result)
+/* The call of a result: the first one of the newest message that has one. Returns call_count if
+ * there is none. */
+static size_t find_call(const struct opencode_writer *state, const struct wal__model_item *result)
 {
     size_t found = state->call_count;
 
     for (size_t i = state->call_count; result->call.size > 2 && i > 0; i--) {
         const struct opencode_call *call = &state->calls[i - 1];
         if (found < state->call_count &&
-            memcmp(call->message, state->calls[found].message,
-                   sizeof(call->message)) != 0) {
+            memcmp(call->message, state->calls[found].message, sizeof(call->message)) != 0) {
             break;
         }
         if (wal__json_span_equal(call->id, result->call) &&
-            (result->name.size == 0 ||
-             wal__json_span_equal(call->name, result->name))) {
+            (result->name.size == 0 || wal__json_span_equal(call->name, result->name))) {
             found = i - 1;
         }
     }
     return found;
 }
 
-/* Writes a result into the part of its call, which may be in any message; or
- * as a part of the last message if no call waits for it. The order of results
- * survives. */
+/* Writes a result into the part of its call, which may be in any message; or as a part of the last
+ * message if no call waits for it. The order of results survives. */
 static bool opencode_write_result(struct wal__model_writer *writer,
                                   const struct wal__model_item *result)
 {
@@ -520,13 +473,12 @@ static bool opencode_write_result(struct wal__model_writer *writer,
         memmove(&state->calls[at], &state->calls[at + 1],
                 (state->call_count - at - 1) * sizeof(call));
         state->call_count--;
-        /* Read in this order without a mark: a reader emits the results of a
-         * message after it, in the order of their parts. */
-        place.after =
-            (memcmp(call.message, state->message, sizeof(call.message)) == 0 &&
-             memcmp(call.part, state->last_result, sizeof(call.part)) > 0)
-                ? NULL
-                : state->previous;
+        /* Read in this order without a mark: a reader emits the results of a message after it, in
+         * the order of their parts. */
+        place.after = (memcmp(call.message, state->message, sizeof(call.message)) == 0 &&
+                       memcmp(call.part, state->last_result, sizeof(call.part)) > 0)
+                          ? NULL
+                          : state->previous;
     }
     if (!write_tool(writer, &call, result, &place)) {
         return false;
@@ -539,14 +491,12 @@ static bool opencode_write_result(struct wal__model_writer *writer,
 }
 
 /* Records a call whose part was written; its spans are copied. */
-static bool opencode_add_call(struct wal__model_writer *writer,
-                              const struct opencode_call *call)
+static bool opencode_add_call(struct wal__model_writer *writer, const struct opencode_call *call)
 {
     struct opencode_writer *state = writer->state;
     struct opencode_call *added;
-    struct opencode_call *calls =
-        wal__arena_grow(writer->arena, state->calls, state->call_count,
-                        &state->call_capacity, sizeof(calls[0]));
+    struct opencode_call *calls = wal__arena_grow(writer->arena, state->calls, state->call_count,
+                                                  &state->call_capacity, sizeof(calls[0]));
 
     if (calls == NULL) {
         return false;
@@ -563,14 +513,11 @@ static bool opencode_add_call(struct wal__model_writer *writer,
     return true;
 }
 
-static bool write_call(struct wal__model_writer *writer,
-                       const struct wal__model_block *block)
+static bool write_call(struct wal__model_writer *writer, const struct wal__model_block *block)
 {
     struct opencode_writer *state = writer->state;
-    struct opencode_call call = {.id = block->id,
-                                 .name = block->name,
-                                 .arguments = block->arguments,
-                                 .time = state->time};
+    struct opencode_call call = {
+        .id = block->id, .name = block->name, .arguments = block->arguments, .time = state->time};
 
     memcpy(call.message, state->message, sizeof(call.message));
     return opencode_add_call(writer, &call) &&
@@ -623,15 +570,13 @@ static bool opencode_write_block(struct wal__model_writer *writer,
 /* --- messages in one piece ----------------------------------------------- */
 
 /* Writes a document, with the members of `ids` where they differ. */
-static bool write_document(struct wal__model_writer *writer,
-                           struct wal__json_span value,
+static bool write_document(struct wal__model_writer *writer, struct wal__json_span value,
                            const struct wal__json_override *ids, size_t count)
 {
     bool is_changed = false;
 
     for (size_t i = 0; i < count; i++) {
-        is_changed |= !wal__json_span_equal(
-            wal__model_string(value, ids[i].key), ids[i].json);
+        is_changed |= !wal__json_span_equal(wal__model_string(value, ids[i].key), ids[i].json);
     }
     if (is_changed) {
         wal__json_out_overridden(&writer->out, value, ids, count);
@@ -641,10 +586,9 @@ static bool write_document(struct wal__model_writer *writer,
     return !writer->out.has_failed;
 }
 
-/* Records the call of a part without a result, which may come later. `ids`:
- * three members that the part has. */
-static bool keep_call(struct wal__model_writer *writer,
-                      struct wal__json_span part,
+/* Records the call of a part without a result, which may come later. `ids`: three members that the
+ * part has. */
+static bool keep_call(struct wal__model_writer *writer, struct wal__json_span part,
                       const struct wal__json_override ids[3])
 {
     enum {
@@ -655,17 +599,14 @@ static bool keep_call(struct wal__model_writer *writer,
         INPUT,
         COUNT
     };
-    struct wal__json_member members[COUNT] = {
-        [TYPE] = {.key = "type"},
-        [CALL] = {.key = "callID"},
-        [TOOL] = {.key = "tool"},
-        [STATUS] = {.parent = "state", .key = "status"},
-        [INPUT] = {.parent = "state", .key = "input"}};
-    const struct wal__json_override other[4] = {
-        ids[0], ids[1], ids[2], {.key = "state"}};
+    struct wal__json_member members[COUNT] = {[TYPE] = {.key = "type"},
+                                              [CALL] = {.key = "callID"},
+                                              [TOOL] = {.key = "tool"},
+                                              [STATUS] = {.parent = "state", .key = "status"},
+                                              [INPUT] = {.parent = "state", .key = "input"}};
+    const struct wal__json_override other[4] = {ids[0], ids[1], ids[2], {.key = "state"}};
     struct opencode_writer *state = writer->state;
-    struct wal__json_memory text = {.capacity =
-                                        part.size + 3 * WAL__OPENCODE_ID_SIZE};
+    struct wal__json_memory text = {.capacity = part.size + 3 * WAL__OPENCODE_ID_SIZE};
     struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &text};
     struct opencode_call call = {.time = state->time};
 
@@ -691,8 +632,7 @@ static bool keep_call(struct wal__model_writer *writer,
 }
 
 /* Adds the white space around a value in a text. */
-static struct wal__json_span with_space(struct wal__json_span value,
-                                        struct wal__json_span text)
+static struct wal__json_span with_space(struct wal__json_span value, struct wal__json_span text)
 {
     const uint8_t *begin = value.data;
     const uint8_t *end = value.data + value.size;
@@ -707,49 +647,41 @@ static struct wal__json_span with_space(struct wal__json_span value,
 }
 
 /* Writes a part of a message, `message`. */
-static bool write_part(struct wal__model_writer *writer, bool is_copy,
-                       struct wal__json_span value,
+static bool write_part(struct wal__model_writer *writer, bool is_copy, struct wal__json_span value,
                        struct wal__json_span message)
 {
     struct opencode_writer *state = writer->state;
-    struct wal__json_override ids[3] = {
-        {"sessionID", opencode_id_span(state->session)},
-        {"messageID", opencode_id_span(state->message)},
-        {"id", wal__model_string(value, "id")}};
+    struct wal__json_override ids[3] = {{"sessionID", opencode_id_span(state->session)},
+                                        {"messageID", opencode_id_span(state->message)},
+                                        {"id", wal__model_string(value, "id")}};
     char made[WAL__OPENCODE_ID_SIZE];
 
     if (is_copy || !wal__opencode_is_id(ids[2].json, "prt_")) {
         opencode_make_part_id(state, made);
         ids[2].json = opencode_id_span(made);
     }
-    return opencode_select_file(writer, "storage/part/", state->message,
-                                ids[2].json) &&
+    return opencode_select_file(writer, "storage/part/", state->message, ids[2].json) &&
            write_document(writer, with_space(value, message), ids, 3) &&
            keep_call(writer, value, ids);
 }
 
-/* The message that an answer names, under the id that it was written with. An
- * answer of another session, or one to a message that is not written, names the
- * last one of a user. */
+/* The message that an answer names, under the id that it was written with. An answer of another
+ * session, or one to a message that is not written, names the last one of a user. */
 static struct wal__json_span parent_of(const struct opencode_writer *state,
                                        struct wal__json_span named, bool is_own)
 {
     struct wal__json_span written;
 
     if (named.size > 0 &&
-        wal__model_table_get(&state->messages, wal__model_string_hash(0, named),
-                             &written)) {
+        wal__model_table_get(&state->messages, wal__model_string_hash(0, named), &written)) {
         return written;
     }
-    return named.size == 0 || state->user[0] == '\0' || is_own
-               ? named
-               : opencode_id_span(state->user);
+    return named.size == 0 || state->user[0] == '\0' || is_own ? named
+                                                               : opencode_id_span(state->user);
 }
 
-/* Writes the info of a message, `message`. Sets *is_copy: the message is of
- * another session. */
-static bool write_info(struct wal__model_writer *writer,
-                       struct wal__json_span value,
+/* Writes the info of a message, `message`. Sets *is_copy: the message is of another session. */
+static bool write_info(struct wal__model_writer *writer, struct wal__json_span value,
                        struct wal__json_span message, bool *is_copy)
 {
     enum {
@@ -760,34 +692,31 @@ static bool write_info(struct wal__model_writer *writer,
         CREATED,
         COUNT
     };
-    struct wal__json_member members[COUNT] = {
-        [ID] = {.key = "id"},
-        [SESSION] = {.key = "sessionID"},
-        [ROLE] = {.key = "role"},
-        [PARENT] = {.key = "parentID"},
-        [CREATED] = {.parent = "time", .key = "created"}};
+    struct wal__json_member members[COUNT] = {[ID] = {.key = "id"},
+                                              [SESSION] = {.key = "sessionID"},
+                                              [ROLE] = {.key = "role"},
+                                              [PARENT] = {.key = "parentID"},
+                                              [CREATED] = {.parent = "time", .key = "created"}};
     struct opencode_writer *state = writer->state;
-    struct wal__json_override ids[3] = {
-        {.key = "id"}, {.key = "sessionID"}, {.key = "parentID"}};
+    struct wal__json_override ids[3] = {{.key = "id"}, {.key = "sessionID"}, {.key = "parentID"}};
     bool is_user;
 
     if (wal__model_members(value, members, COUNT, NULL) != WAL__JSON_OK) {
         return false;
     }
     ids[1].json = wal__member_string(&members[SESSION]);
-    *is_copy = ids[1].json.size == 0
-                   ? state->is_copy
-                   : !wal__json_string_equals(ids[1].json, state->session + 1,
-                                              sizeof(state->session) - 2);
-    if (!opencode_begin_message(writer, wal__member_string(&members[ID]),
-                                *is_copy, members[CREATED].value.span)) {
+    *is_copy = ids[1].json.size == 0 ? state->is_copy
+                                     : !wal__json_string_equals(ids[1].json, state->session + 1,
+                                                                sizeof(state->session) - 2);
+    if (!opencode_begin_message(writer, wal__member_string(&members[ID]), *is_copy,
+                                members[CREATED].value.span)) {
         return false;
     }
     is_user = wal__line_string_is(&members[ROLE], "user");
     ids[0].json = opencode_id_span(state->message);
     ids[1].json = opencode_id_span(state->session);
-    ids[2].json = parent_of(state, wal__member_string(&members[PARENT]),
-                            !*is_copy && state->is_own);
+    ids[2].json =
+        parent_of(state, wal__member_string(&members[PARENT]), !*is_copy && state->is_own);
     if (is_user) {
         memcpy(state->user, state->message, sizeof(state->user));
     }
@@ -795,11 +724,9 @@ static bool write_info(struct wal__model_writer *writer,
                           is_user || ids[2].json.size == 0 ? 2 : 3);
 }
 
-/* Writes a message, {info, parts}, into its files. The documents keep their
- * bytes, except for ids that the storage cannot have. False: no memory, or the
- * output failed. */
-static bool opencode_write_raw(struct wal__model_writer *writer,
-                               struct wal__json_span message)
+/* Writes a message, {info, parts}, into its files. The documents keep their bytes, except for ids
+ * that the storage cannot have. False: no memory, or the output failed. */
+static bool opencode_write_raw(struct wal__model_writer *writer, struct wal__json_span message)
 {
     struct wal__json_member members[2] = {{.key = "info"}, {.key = "parts"}};
     struct wal__json_token part;
@@ -845,8 +772,7 @@ static bool join_part(void *ctx, const char *key, struct wal__json_span value)
     return true;
 }
 
-static bool join_message(void *ctx, const char *key,
-                         struct wal__json_span value)
+static bool join_message(void *ctx, const char *key, struct wal__json_span value)
 {
     static const char above[] = "storage/part/";
     struct export *export = ctx;
@@ -862,26 +788,22 @@ static bool join_message(void *ctx, const char *key,
     wal__json_out_open(export->out, '{');
     wal__json_out_member(export->out, "info", value);
     wal__json_out_member_open(export->out, "parts", '[');
-    is_read = export->documents->scan(export->documents->ctx, prefix, join_part,
-                                      export);
+    is_read = export->documents->scan(export->documents->ctx, prefix, join_part, export);
     wal__json_out_close(export->out, ']');
     wal__json_out_close(export->out, '}');
     return is_read;
 }
 
 /* wal__dialect_write_ops.join */
-static bool opencode_join(const struct wal__model_documents *documents,
-                          struct wal__json_out *out)
+static bool opencode_join(const struct wal__model_documents *documents, struct wal__json_out *out)
 {
     struct export export = {documents, out};
     bool is_read;
 
     wal__json_out_open(out, '{');
-    is_read =
-        documents->scan(documents->ctx, "storage/session/", join_info, &export);
+    is_read = documents->scan(documents->ctx, "storage/session/", join_info, &export);
     wal__json_out_member_open(out, "messages", '[');
-    is_read = is_read && documents->scan(documents->ctx, "storage/message/",
-                                         join_message, &export);
+    is_read = is_read && documents->scan(documents->ctx, "storage/message/", join_message, &export);
     wal__json_out_close(out, ']');
     wal__json_out_close(out, '}');
     return is_read && !out->has_failed;
@@ -895,8 +817,7 @@ static bool opencode_is_id(struct wal__json_span id)
 }
 
 static size_t opencode_make_id(const struct wal__model_writer *writer,
-                               const struct wal__model_item *item,
-                               const uint64_t hash[2],
+                               const struct wal__model_item *item, const uint64_t hash[2],
                                char id[WAL__MODEL_ID_SIZE])
 {
     struct opencode_writer *state = writer->state;
@@ -907,14 +828,12 @@ static size_t opencode_make_id(const struct wal__model_writer *writer,
         return WAL__OPENCODE_ID_SIZE;
     }
     (void)wal__model_time_read(item->time, &ms);
-    opencode_id_make(id, "msg_", opencode_next_number(&state->last_message, ms),
-                     hash[0]);
+    opencode_id_make(id, "msg_", opencode_next_number(&state->last_message, ms), hash[0]);
     return WAL__OPENCODE_ID_SIZE;
 }
 
 /* Determines a session's id; ids of later sessions sort first. */
-static void make_session_id(struct wal__json_span own,
-                            struct wal__json_span time,
+static void make_session_id(struct wal__json_span own, struct wal__json_span time,
                             char id[WAL__OPENCODE_ID_SIZE])
 {
     int64_t ms = 0;
@@ -930,26 +849,23 @@ static void make_session_id(struct wal__json_span own,
 
 /* --- files --------------------------------------------------------------- */
 
-/* Returns the project if a folder can have its name; the path of a directory
- * cannot be one. */
-static struct wal__json_span
-project_of(const struct wal__model_session *session)
+/* Returns the project if a folder can have its name; the path of a directory cannot be one. */
+static struct wal__json_span project_of(const struct wal__model_session *session)
 {
     static const char other[] = "/\\:";
     const struct wal__json_span none = {NULL, 0};
     struct wal__json_span project = session->project;
 
     for (size_t i = 0; i < sizeof(other) - 1; i++) {
-        if (project.size > 0 &&
-            memchr(project.data, other[i], project.size) != NULL) {
+        if (project.size > 0 && memchr(project.data, other[i], project.size) != NULL) {
             project = none;
         }
     }
     return wal__model_or(project, "\"global\"");
 }
 
-static const char *opencode_path(const struct wal__model_session *session,
-                                 uint32_t stream, struct wal__arena *arena)
+static const char *opencode_path(const struct wal__model_session *session, uint32_t stream,
+                                 struct wal__arena *arena)
 {
     struct wal__model_path path;
     char id[WAL__OPENCODE_ID_SIZE];
@@ -965,8 +881,7 @@ static const char *opencode_path(const struct wal__model_session *session,
 
 /* --- messages ------------------------------------------------------------ */
 
-static void write_user(struct wal__model_writer *writer,
-                       const struct wal__model_item *item)
+static void write_user(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct opencode_writer *state = writer->state;
     struct wal__json_out *out = &writer->out;
@@ -975,30 +890,25 @@ static void write_user(struct wal__model_writer *writer,
     opencode_write_time(out, "created", state->time, NULL, 0);
     wal__json_out_member_str(out, "agent", "build");
     wal__json_out_member_open(out, "model", '{');
-    wal__json_out_member(out, "providerID",
-                         wal__model_or(state->provider, "\"unknown\""));
-    wal__json_out_member(out, "modelID",
-                         wal__model_or(state->model, "\"unknown\""));
+    wal__json_out_member(out, "providerID", wal__model_or(state->provider, "\"unknown\""));
+    wal__json_out_member(out, "modelID", wal__model_or(state->model, "\"unknown\""));
     wal__json_out_close(out, '}');
     if (item->role != WAL__ROLE_SYSTEM && !item->is_meta) {
         return;
     }
     wal__json_out_member_open(out, "walconv", '{');
-    wal__json_out_member_str(
-        out, "role", item->role == WAL__ROLE_SYSTEM ? "system" : "meta");
+    wal__json_out_member_str(out, "role", item->role == WAL__ROLE_SYSTEM ? "system" : "meta");
     wal__json_out_optional(out, "name", item->name);
     wal__json_out_close(out, '}');
 }
 
-static void write_tokens(struct wal__json_out *out,
-                         const struct wal__model_usage *usage)
+static void write_tokens(struct wal__json_out *out, const struct wal__model_usage *usage)
 {
     wal__json_out_member(out, "cost", wal__model_or(usage->cost, "0"));
     wal__json_out_member_open(out, "tokens", '{');
     wal__json_out_member(out, "input", wal__model_or(usage->input, "0"));
     wal__json_out_member(out, "output", wal__model_or(usage->output, "0"));
-    wal__json_out_member(out, "reasoning",
-                         wal__model_or(usage->reasoning, "0"));
+    wal__json_out_member(out, "reasoning", wal__model_or(usage->reasoning, "0"));
     wal__json_out_member_open(out, "cache", '{');
     wal__json_out_member(out, "read", wal__model_or(usage->cache_read, "0"));
     wal__json_out_member(out, "write", wal__model_or(usage->cache_write, "0"));
@@ -1029,8 +939,8 @@ static void write_stop(struct wal__json_out *out, enum wal__stop_reason stop)
     wal__json_out_member_str(out, "finish", finish);
 }
 
-static void write_assistant(struct wal__model_writer *writer,
-                            const struct wal__model_item *item, bool is_summary)
+static void write_assistant(struct wal__model_writer *writer, const struct wal__model_item *item,
+                            bool is_summary)
 {
     struct opencode_writer *state = writer->state;
     struct wal__json_out *out = &writer->out;
@@ -1039,13 +949,9 @@ static void write_assistant(struct wal__model_writer *writer,
     wal__json_out_member_str(out, "role", "assistant");
     opencode_write_time(out, "created", state->time, "completed", state->time);
     wal__json_out_member(out, "parentID",
-                         opencode_id_span(state->user[0] != '\0'
-                                              ? state->user
-                                              : state->message));
-    wal__json_out_member(out, "modelID",
-                         wal__model_or(item->model, "\"unknown\""));
-    wal__json_out_member(out, "providerID",
-                         wal__model_or(item->provider, "\"unknown\""));
+                         opencode_id_span(state->user[0] != '\0' ? state->user : state->message));
+    wal__json_out_member(out, "modelID", wal__model_or(item->model, "\"unknown\""));
+    wal__json_out_member(out, "providerID", wal__model_or(item->provider, "\"unknown\""));
     wal__json_out_member_str(out, "mode", "build");
     wal__json_out_member_str(out, "agent", "build");
     wal__json_out_member_open(out, "path", '{');
@@ -1060,8 +966,8 @@ static void write_assistant(struct wal__model_writer *writer,
 }
 
 /* Opens a message and writes the members up to the role. */
-static bool open_message(struct wal__model_writer *writer,
-                         struct wal__json_span id, struct wal__json_span time)
+static bool open_message(struct wal__model_writer *writer, struct wal__json_span id,
+                         struct wal__json_span time)
 {
     struct opencode_writer *state = writer->state;
 
@@ -1070,13 +976,11 @@ static bool open_message(struct wal__model_writer *writer,
     }
     wal__json_out_open(&writer->out, '{');
     wal__json_out_member(&writer->out, "id", opencode_id_span(state->message));
-    wal__json_out_member(&writer->out, "sessionID",
-                         opencode_id_span(state->session));
+    wal__json_out_member(&writer->out, "sessionID", opencode_id_span(state->session));
     return true;
 }
 
-static bool write_message(struct wal__model_writer *writer,
-                          const struct wal__model_item *item)
+static bool write_message(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct opencode_writer *state = writer->state;
 
@@ -1098,8 +1002,7 @@ static bool write_message(struct wal__model_writer *writer,
     return true;
 }
 
-static bool write_result(struct wal__model_writer *writer,
-                         const struct wal__model_item *item)
+static bool write_result(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     const struct opencode_writer *state = writer->state;
     struct wal__model_item message = {.role = WAL__ROLE_ASSISTANT};
@@ -1115,8 +1018,7 @@ static bool write_result(struct wal__model_writer *writer,
 }
 
 /* Writes a compaction: a user's message as a mark, the summary as an answer. */
-static bool write_compaction(struct wal__model_writer *writer,
-                             const struct wal__model_item *item)
+static bool write_compaction(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct opencode_writer *state = writer->state;
     struct wal__model_item user = {.time = item->time};
@@ -1149,14 +1051,12 @@ static bool write_compaction(struct wal__model_writer *writer,
 /* --- session ------------------------------------------------------------- */
 
 /* Whether the session's own document is of another session. */
-static bool is_copy(const struct wal__model_writer *writer,
-                    const struct opencode_writer *state)
+static bool is_copy(const struct wal__model_writer *writer, const struct opencode_writer *state)
 {
     const struct wal__model_session *session = writer->session;
 
     return session->dialect == writer->dialect && session->raw.size > 0 &&
-           !wal__json_string_equals(wal__model_string(session->raw, "id"),
-                                    state->session + 1,
+           !wal__json_string_equals(wal__model_string(session->raw, "id"), state->session + 1,
                                     sizeof(state->session) - 2);
 }
 
@@ -1176,12 +1076,10 @@ static bool opencode_begin(struct wal__model_writer *writer)
     return true;
 }
 
-static bool opencode_item(struct wal__model_writer *writer,
-                          const struct wal__model_item *item)
+static bool opencode_item(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     if (item->raw.size > 0) {
-        return (item->raw_prefix.size == 0 ||
-                opencode_write_raw(writer, item->raw_prefix)) &&
+        return (item->raw_prefix.size == 0 || opencode_write_raw(writer, item->raw_prefix)) &&
                opencode_write_raw(writer, item->raw);
     }
     if (item->kind == WAL__ITEM_COMPACTION) {
@@ -1190,12 +1088,11 @@ static bool opencode_item(struct wal__model_writer *writer,
     if (item->kind != WAL__ITEM_MESSAGE) {
         return true;
     }
-    return item->role == WAL__ROLE_TOOL ? write_result(writer, item)
-                                        : write_message(writer, item);
+    return item->role == WAL__ROLE_TOOL ? write_result(writer, item) : write_message(writer, item);
 }
 
-/* The lists of tasks and of changed files are named after the session. Where
- * there are some already, they are newer. */
+/* The lists of tasks and of changed files are named after the session. Where there are some
+ * already, they are newer. */
 static const char *const kept_documents[] = {"todo/", "session_diff/", NULL};
 
 static bool opencode_document(struct wal__model_writer *writer, const char *key,
@@ -1207,25 +1104,23 @@ static bool opencode_document(struct wal__model_writer *writer, const char *key,
     struct wal__model_path path;
 
     if (!state->is_own || name == NULL || strlen(++name) != size + 5 ||
-        memcmp(name, state->session + 1, size) != 0 ||
-        strcmp(name + size, ".json") != 0) {
+        memcmp(name, state->session + 1, size) != 0 || strcmp(name + size, ".json") != 0) {
         return true;
     }
     wal__model_path_init(&path, writer->scratch);
     wal__model_path_add(&path, "storage/");
     wal__model_path_add(&path, key);
     if (path.text == NULL ||
-        !wal__model_write_file(writer, path.text,
-                               WAL__OUTPUT_SHARED_DOCUMENT)) {
+        !wal__model_write_file(writer, path.text, WAL__OUTPUT_SHARED_DOCUMENT)) {
         return false;
     }
     wal__json_out_bytes(&writer->out, value.data, value.size);
     return !writer->out.has_failed;
 }
 
-/* Writes the session's project where there is none: the client finds sessions
- * by their projects, and a version that moves the storage to its database only
- * takes in sessions whose project is there. */
+/* Writes the session's project where there is none: the client finds sessions by their projects,
+ * and a version that moves the storage to its database only takes in sessions whose project is
+ * there. */
 static bool write_project(struct wal__model_writer *writer, int64_t created)
 {
     const struct wal__model_session *session = writer->session;
@@ -1238,17 +1133,14 @@ static bool write_project(struct wal__model_writer *writer, int64_t created)
     opencode_path_add(&path, "storage/project/", project);
     wal__model_path_add(&path, ".json");
     if (path.text == NULL ||
-        !wal__model_write_file(writer, path.text,
-                               WAL__OUTPUT_SHARED_DOCUMENT)) {
+        !wal__model_write_file(writer, path.text, WAL__OUTPUT_SHARED_DOCUMENT)) {
         return false;
     }
     wal__json_out_open(out, '{');
     wal__json_out_member(out, "id", project);
-    wal__json_out_member(out, "worktree",
-                         wal__model_or(is_global
-                                           ? (struct wal__json_span){NULL, 0}
-                                           : session->cwd,
-                                       "\"/\""));
+    wal__json_out_member(
+        out, "worktree",
+        wal__model_or(is_global ? (struct wal__json_span){NULL, 0} : session->cwd, "\"/\""));
     if (!is_global) {
         wal__json_out_member_str(out, "vcs", "git");
     }
@@ -1258,8 +1150,7 @@ static bool write_project(struct wal__model_writer *writer, int64_t created)
 }
 
 /* Writes the session's own document; the log may have another title. */
-static void write_own_session(struct wal__json_out *out,
-                              const struct wal__model_session *session)
+static void write_own_session(struct wal__json_out *out, const struct wal__model_session *session)
 {
     const struct wal__json_override title = {"title", session->title};
     struct wal__json_span own = wal__model_string(session->raw, "title");
@@ -1298,22 +1189,19 @@ static bool opencode_end(struct wal__model_writer *writer)
     wal__json_out_member_str(out, "slug", "session");
     wal__json_out_member_str(out, "version", "1.0.0");
     wal__json_out_member(out, "projectID", project_of(session));
-    wal__json_out_member(out, "directory",
-                         wal__model_or(session->cwd, "\"/\""));
+    wal__json_out_member(out, "directory", wal__model_or(session->cwd, "\"/\""));
     /* The client lists no session with a parent, so a fork has none. */
     if (session->starter.size > 0) {
         make_session_id(session->starter, session->starter_time, starter);
         wal__json_out_member(out, "parentID", opencode_id_span(starter));
     }
-    wal__json_out_member(out, "title",
-                         wal__model_or(session->title, "\"New session\""));
+    wal__json_out_member(out, "title", wal__model_or(session->title, "\"New session\""));
     opencode_write_time(out, "created", created, "updated", updated);
     wal__json_out_close(out, '}');
     return true;
 }
 
-static bool opencode_clone(struct wal__model_writer *writer,
-                           const void *original)
+static bool opencode_clone(struct wal__model_writer *writer, const void *original)
 {
     const struct opencode_writer *from = original;
     struct opencode_writer *own = writer->state;
@@ -1321,25 +1209,20 @@ static bool opencode_clone(struct wal__model_writer *writer,
                                    from->call_count * sizeof(from->calls[0])};
 
     own->call_capacity = own->call_count;
-    own->messages = (struct wal__model_table){.arena = writer->arena,
-                                              .base = &from->messages};
+    own->messages = (struct wal__model_table){.arena = writer->arena, .base = &from->messages};
     if (calls.size > 0) {
-        own->calls =
-            (void *)(uintptr_t)wal__arena_copy(writer->arena, calls).data;
+        own->calls = (void *)(uintptr_t)wal__arena_copy(writer->arena, calls).data;
     }
     return calls.size == 0 || own->calls != NULL;
 }
 
 const struct wal__dialect_write_ops wal__opencode_write_ops = {
-    .carries = WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
-               WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
-               WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
-               WAL__CARRIES(EMPTY) | WAL__CARRIES(TOOL_NAMES) |
-               WAL__CARRIES(TOOL_ERRORS) | WAL__CARRIES(MODELS) |
-               WAL__CARRIES(PROVIDERS) | WAL__CARRIES(USAGE) |
-               WAL__CARRIES(REASONING) | WAL__CARRIES(COSTS) |
-               WAL__CARRIES(STOP_REASONS) | WAL__CARRIES(COMPACTIONS) |
-               WAL__CARRIES(META) | WAL__CARRIES(META_NAMES),
+    .carries = WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) | WAL__CARRIES(SIGNATURES) |
+               WAL__CARRIES(IMAGES) | WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
+               WAL__CARRIES(EMPTY) | WAL__CARRIES(TOOL_NAMES) | WAL__CARRIES(TOOL_ERRORS) |
+               WAL__CARRIES(MODELS) | WAL__CARRIES(PROVIDERS) | WAL__CARRIES(USAGE) |
+               WAL__CARRIES(REASONING) | WAL__CARRIES(COSTS) | WAL__CARRIES(STOP_REASONS) |
+               WAL__CARRIES(COMPACTIONS) | WAL__CARRIES(META) | WAL__CARRIES(META_NAMES),
     .merges_parts = true,
     .links_starter = true,
     .path = opencode_path,

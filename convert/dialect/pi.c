@@ -1,20 +1,19 @@
 /*
  * pi.c - the session files of pi, versions 1 to 3, and of its forks.
  *
- * The first line is a `session` header with the session's id. Entries name
- * their parents, null for a root. Entries of version 1 have neither ids nor
- * parents; the parent is the previous line. The leaf is the last line.
+ * The first line is a `session` header with the session's id. Entries name their parents, null for
+ * a root. Entries of version 1 have neither ids nor parents; the parent is the previous line. The
+ * leaf is the last line.
  *
- * A line is an item. Messages of role `custom` (version 2: `hookMessage`),
- * custom_message entries and bashExecution messages become meta messages with
- * their kind as name. Version 1 identifies the first line that a compaction
- * keeps by its index, later versions by its id. Version 3 is written. Items for
- * which pi has no entry become entries of type `custom` and `custom_message`
- * whose custom types begin with "walconv."; reading restores them.
+ * A line is an item. Messages of role `custom` (version 2: `hookMessage`), custom_message entries
+ * and bashExecution messages become meta messages with their kind as name. Version 1 identifies the
+ * first line that a compaction keeps by its index, later versions by its id. Version 3 is written.
+ * Items for which pi has no entry become entries of type `custom` and `custom_message` whose custom
+ * types begin with "walconv."; reading restores them.
  *
- * Invariant: every line moves the head. A line of version 3 that has its ids in
- * the log can be written unchanged. Of a written file the first line is the
- * header, each line ends in a newline, and ids are unique.
+ * Invariant: every line moves the head. A line of version 3 that has its ids in the log can be
+ * written unchanged. Of a written file the first line is the header, each line ends in a newline,
+ * and ids are unique.
  *
  * Threads: one thread at a time per reader and per writer.
  */
@@ -59,19 +58,15 @@ static const struct wal__word pi_entries[] = {
      WAL__ITEM_COMPACTION,
      {{"summary", .at = WAL__ITEM_AT(text), .missing = "\"\""},
       {"firstKeptEntryId", .at = WAL__ITEM_AT(target)},
-      {"tokensBefore", .at = WAL__ITEM_AT(tokens), .kind = WAL__FIELD_NUMBER,
-       .missing = "0"}}},
+      {"tokensBefore", .at = WAL__ITEM_AT(tokens), .kind = WAL__FIELD_NUMBER, .missing = "0"}}},
     {"branch_summary",
      WAL__ITEM_BRANCH_SUMMARY,
      {{"fromId", .at = WAL__ITEM_AT(target), .missing = "\"root\""},
       {"summary", .at = WAL__ITEM_AT(text), .missing = "\"\""}}},
     {"label",
      WAL__ITEM_LABEL,
-     {{"targetId", .at = WAL__ITEM_AT(target)},
-      {"label", .at = WAL__ITEM_AT(text)}}},
-    {"session_info",
-     WAL__ITEM_TITLE,
-     {{"name", .at = WAL__ITEM_AT(text), .missing = "\"\""}}},
+     {{"targetId", .at = WAL__ITEM_AT(target)}, {"label", .at = WAL__ITEM_AT(text)}}},
+    {"session_info", WAL__ITEM_TITLE, {{"name", .at = WAL__ITEM_AT(text), .missing = "\"\""}}},
     {"custom",
      WAL__ITEM_CUSTOM,
      {{"customType", .at = WAL__ITEM_AT(name), .missing = "\"custom\""},
@@ -80,24 +75,18 @@ static const struct wal__word pi_entries[] = {
 };
 
 static const struct wal__word pi_stops[] = {
-    {"stop", .value = WAL__STOP_END},
-    {"stop", .value = WAL__STOP_NONE},
-    {"stop", .value = WAL__STOP_SEQUENCE},
-    {"stop", .value = WAL__STOP_OTHER},
-    {"length", .value = WAL__STOP_LENGTH},
-    {"toolUse", .value = WAL__STOP_TOOL},
-    {"error", .value = WAL__STOP_ERROR},
-    {"error", .value = WAL__STOP_REFUSAL},
-    {"aborted", .value = WAL__STOP_ABORTED},
-    {.name = NULL},
+    {"stop", .value = WAL__STOP_END},        {"stop", .value = WAL__STOP_NONE},
+    {"stop", .value = WAL__STOP_SEQUENCE},   {"stop", .value = WAL__STOP_OTHER},
+    {"length", .value = WAL__STOP_LENGTH},   {"toolUse", .value = WAL__STOP_TOOL},
+    {"error", .value = WAL__STOP_ERROR},     {"error", .value = WAL__STOP_REFUSAL},
+    {"aborted", .value = WAL__STOP_ABORTED}, {.name = NULL},
 };
 
 static const struct wal__field pi_usage[] = {
     {"input", WAL__USAGE_AT(input), WAL__FIELD_NUMBER, .missing = "0"},
     {"output", WAL__USAGE_AT(output), WAL__FIELD_NUMBER, .missing = "0"},
     {"cacheRead", WAL__USAGE_AT(cache_read), WAL__FIELD_NUMBER, .missing = "0"},
-    {"cacheWrite", WAL__USAGE_AT(cache_write), WAL__FIELD_NUMBER,
-     .missing = "0"},
+    {"cacheWrite", WAL__USAGE_AT(cache_write), WAL__FIELD_NUMBER, .missing = "0"},
     {"total", WAL__USAGE_AT(cost), WAL__FIELD_NUMBER, .parent = "cost"},
     {.key = NULL},
 };
@@ -132,8 +121,7 @@ static const struct wal__field line_fields[] = {
     {"version", .at = LINE_AT(version), .kind = WAL__FIELD_NUMBER},
     {"parentId", .kind = WAL__FIELD_KNOWN},
     {"message", .at = LINE_AT(message), .kind = WAL__FIELD_CONTAINER},
-    {"firstKeptEntryIndex", .at = LINE_AT(first_kept_index),
-     .kind = WAL__FIELD_TOKEN},
+    {"firstKeptEntryIndex", .at = LINE_AT(first_kept_index), .kind = WAL__FIELD_TOKEN},
     {.key = NULL},
 };
 
@@ -161,8 +149,7 @@ static const struct wal__word roles[] = {
      WAL__ROLE_ASSISTANT,
      {{"provider", .at = WAL__ITEM_AT(provider)},
       {"model", .at = WAL__ITEM_AT(model)},
-      {"walconvNoProvider", .at = LINE_AT(has_no_provider),
-       .kind = WAL__FIELD_TRUE},
+      {"walconvNoProvider", .at = LINE_AT(has_no_provider), .kind = WAL__FIELD_TRUE},
       {"walconvNoModel", .at = LINE_AT(has_no_model), .kind = WAL__FIELD_TRUE},
       {"stopReason", .at = WAL__ENTRY_AT(stop)}}},
     {"toolResult",
@@ -177,16 +164,14 @@ static const struct wal__word roles[] = {
      WAL__ROLE_USER,
      {{"command", .at = LINE_AT(bash[0])},
       {"output", .at = LINE_AT(bash[1])},
-      {"excludeFromContext", .at = LINE_AT(is_excluded),
-       .kind = WAL__FIELD_TRUE}}},
+      {"excludeFromContext", .at = LINE_AT(is_excluded), .kind = WAL__FIELD_TRUE}}},
     {.name = NULL},
 };
 
-static bool record_id(struct wal__model_reader *reader, struct pi *pi,
-                      struct wal__json_span id)
+static bool record_id(struct wal__model_reader *reader, struct pi *pi, struct wal__json_span id)
 {
-    struct wal__json_span *ids = wal__arena_grow(
-        reader->arena, pi->ids, pi->count, &pi->capacity, sizeof(ids[0]));
+    struct wal__json_span *ids =
+        wal__arena_grow(reader->arena, pi->ids, pi->count, &pi->capacity, sizeof(ids[0]));
 
     if (ids == NULL) {
         return false;
@@ -200,8 +185,8 @@ static bool record_id(struct wal__model_reader *reader, struct pi *pi,
 
 static bool read_content(struct line *line)
 {
-    return wal__content_read_item(line->entry.content, line->entry.calls,
-                                  line->reader->scratch, &line->entry.item);
+    return wal__content_read_item(line->entry.content, line->entry.calls, line->reader->scratch,
+                                  &line->entry.item);
 }
 
 static void set_line(struct line *line)
@@ -226,8 +211,7 @@ static bool read_bash(struct line *line)
     struct wal__json_span none = {NULL, 0};
 
     for (size_t i = 0; i < 2; i++) {
-        struct wal__model_block *block =
-            wal__model_blocks_add(&blocks, WAL__BLOCK_TEXT, none);
+        struct wal__model_block *block = wal__model_blocks_add(&blocks, WAL__BLOCK_TEXT, none);
         if (block == NULL) {
             return false;
         }
@@ -247,8 +231,8 @@ static bool read_message(struct line *line)
     const struct wal__word *role;
     bool is_hook;
 
-    if (wal__word_read(line->message, message_fields, roles, &entry->role, line,
-                       &item->fields, &role) != WAL__JSON_OK) {
+    if (wal__word_read(line->message, message_fields, roles, &entry->role, line, &item->fields,
+                       &role) != WAL__JSON_OK) {
         return false;
     }
     if (role == NULL) {
@@ -275,14 +259,12 @@ static bool read_message(struct line *line)
         drop_unknown(&item->name);
     }
     return read_content(line) &&
-           wal__fields_read(entry->usage, pi_usage, &item->usage, NULL) ==
-               WAL__JSON_OK;
+           wal__fields_read(entry->usage, pi_usage, &item->usage, NULL) == WAL__JSON_OK;
 }
 
 /* Finds the first entry that a compaction keeps; empty if it is the
  * compaction itself. */
-static void set_first_kept(const struct line *line,
-                           struct wal__model_item *item)
+static void set_first_kept(const struct line *line, struct wal__model_item *item)
 {
     struct wal__json_token number = line->first_kept_index;
     int64_t index = 0;
@@ -291,8 +273,7 @@ static void set_first_kept(const struct line *line,
         wal__json_integer(number.span, &index) == WAL__JSON_OK && index >= 0 &&
         (uint64_t)index < line->pi->count) {
         /* Index 0 is the header: all entries after it are kept. */
-        item->target =
-            line->pi->ids[index == 0 && line->pi->count > 1 ? 1 : index];
+        item->target = line->pi->ids[index == 0 && line->pi->count > 1 ? 1 : index];
     }
     if (wal__json_span_equal(item->target, item->id)) {
         item->target.size = 0;
@@ -307,8 +288,7 @@ static bool read_custom(struct line *line)
     if (wal__model_text_is(item->name, "walconv.head")) {
         item->kind = WAL__ITEM_HEAD;
     } else if (wal__model_text_is(item->name, "walconv.line")) {
-        if (wal__fields_read(item->data, foreign_fields, entry, NULL) !=
-            WAL__JSON_OK) {
+        if (wal__fields_read(item->data, foreign_fields, entry, NULL) != WAL__JSON_OK) {
             return false;
         }
         (void)wal__entry_set_foreign(line->reader, entry);
@@ -343,9 +323,8 @@ static bool read_entry(struct line *line, const struct wal__word *type)
     }
     item->kind = type->value;
     if (item->kind == WAL__ITEM_MESSAGE) {
-        return wal__model_text_is(line->entry.type, "message")
-                   ? read_message(line)
-                   : read_custom_message(line);
+        return wal__model_text_is(line->entry.type, "message") ? read_message(line)
+                                                               : read_custom_message(line);
     }
     if (item->kind == WAL__ITEM_COMPACTION) {
         set_first_kept(line, item);
@@ -393,25 +372,22 @@ static enum wal__json_status pi_line(struct wal__model_reader *reader,
     item->id = text->id;
     item->parent = text->parent;
     item->time = text->time;
-    status = wal__word_read(text->text, line_fields, pi_entries,
-                            &line.entry.type, &line, &item->fields, &type);
+    status = wal__word_read(text->text, line_fields, pi_entries, &line.entry.type, &line,
+                            &item->fields, &type);
     if (status != WAL__JSON_OK) {
         return status;
     }
     if (!record_id(reader, line.pi, text->id)) {
         return WAL__JSON_NO_SPACE;
     }
-    if (line.pi->count == 1 && type != NULL &&
-        type->value == WAL__ITEM_HEADER) {
+    if (line.pi->count == 1 && type != NULL && type->value == WAL__ITEM_HEADER) {
         return emit_header(&line) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
     }
-    if (text->is_exact && line.pi->version == 3 &&
-        line.first_kept_index.kind == WAL__JSON_NONE) {
+    if (text->is_exact && line.pi->version == 3 && line.first_kept_index.kind == WAL__JSON_NONE) {
         item->raw = text->text;
     }
-    return read_entry(&line, type) && wal__model_emit(reader, item)
-               ? WAL__JSON_OK
-               : WAL__JSON_NO_SPACE;
+    return read_entry(&line, type) && wal__model_emit(reader, item) ? WAL__JSON_OK
+                                                                    : WAL__JSON_NO_SPACE;
 }
 
 static const struct wal__dialect_read_ops pi_read_ops = {
@@ -432,14 +408,12 @@ static bool is_plain(uint8_t byte)
     return byte != '/' && byte != '\\' && byte != ':' && byte != '\0';
 }
 
-static const char *pi_path(const struct wal__model_session *session,
-                           uint32_t stream, struct wal__arena *arena)
+static const char *pi_path(const struct wal__model_session *session, uint32_t stream,
+                           struct wal__arena *arena)
 {
     const char *given = wal__model_client_path(session, stream, "pi");
 
-    return given != NULL
-               ? given
-               : wal__model_dashed_path(session, is_plain, true, arena);
+    return given != NULL ? given : wal__model_dashed_path(session, is_plain, true, arena);
 }
 
 /* An id has eight hexadecimal digits. */
@@ -457,8 +431,7 @@ static bool pi_is_id(struct wal__json_span id)
     return true;
 }
 
-static size_t pi_make_id(const struct wal__model_writer *writer,
-                         const struct wal__model_item *item,
+static size_t pi_make_id(const struct wal__model_writer *writer, const struct wal__model_item *item,
                          const uint64_t hash[2], char id[WAL__MODEL_ID_SIZE])
 {
     (void)writer;
@@ -479,15 +452,13 @@ static void write_ms(struct wal__json_out *out, struct wal__json_span time)
     wal__json_out_member_int(out, "timestamp", ms);
 }
 
-/* The path of the file of the session that started this one: the client shows
- * a session below the one whose file it names. Data is NULL if there is no
- * memory. */
+/* The path of the file of the session that started this one: the client shows a session below the
+ * one whose file it names. Data is NULL if there is no memory. */
 static struct wal__json_span path_of_starter(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
-    const struct wal__model_session starter = {.id = session->starter,
-                                               .time = session->starter_time,
-                                               .cwd = session->starter_cwd};
+    const struct wal__model_session starter = {
+        .id = session->starter, .time = session->starter_time, .cwd = session->starter_cwd};
     const char *below = pi_path(&starter, 0, writer->scratch);
     struct wal__model_path path;
 
@@ -502,8 +473,7 @@ static struct wal__json_span path_of_starter(struct wal__model_writer *writer)
     return below == NULL || path.text == NULL
                ? (struct wal__json_span){NULL, 0}
                : wal__arena_escape(writer->scratch,
-                                   (struct wal__json_span){
-                                       (const uint8_t *)path.text, path.size});
+                                   (struct wal__json_span){(const uint8_t *)path.text, path.size});
 }
 
 static bool pi_begin(struct wal__model_writer *writer)
@@ -549,10 +519,9 @@ static void open_entry(struct wal__json_out *out, const char *type,
     wal__model_write_time(out, "timestamp", item->time);
 }
 
-/* The client sends an image's bytes to its model, so an image without data is
- * written as a text with its URL. */
-static void write_image(struct wal__json_out *out,
-                        const struct wal__model_block *block)
+/* The client sends an image's bytes to its model, so an image without data is written as a text
+ * with its URL. */
+static void write_image(struct wal__json_out *out, const struct wal__model_block *block)
 {
     static const struct wal__json_span image = {(const uint8_t *)"image: ", 7};
 
@@ -563,8 +532,7 @@ static void write_image(struct wal__json_out *out,
         wal__json_out_string_text(out, image);
         wal__json_out_string_json(out, wal__model_or(block->url, "\"\""));
         wal__json_out_string_end(out);
-        wal__json_out_member(out, "walconvUrl",
-                             wal__model_or(block->url, "\"\""));
+        wal__json_out_member(out, "walconvUrl", wal__model_or(block->url, "\"\""));
         return;
     }
     wal__json_out_member_str(out, "type", "image");
@@ -573,8 +541,7 @@ static void write_image(struct wal__json_out *out,
     wal__json_out_optional(out, "url", block->url);
 }
 
-static void write_content(struct wal__json_out *out,
-                          const struct wal__model_item *item)
+static void write_content(struct wal__json_out *out, const struct wal__model_item *item)
 {
     static const struct wal__block_form form = {
         .text = "text",
@@ -584,8 +551,7 @@ static void write_content(struct wal__json_out *out,
         .image = write_image,
     };
 
-    wal__content_write_blocks(out, "content", &form, item->blocks,
-                              item->block_count);
+    wal__content_write_blocks(out, "content", &form, item->blocks, item->block_count);
 }
 
 /* Returns a count of tokens; 0 if it is missing or out of range. */
@@ -593,19 +559,16 @@ static int64_t token_count(struct wal__json_span number)
 {
     int64_t count = 0;
 
-    return number.size > 0 &&
-                   wal__json_integer(number, &count) == WAL__JSON_OK &&
-                   count > 0 && count < INT64_MAX / 4
+    return number.size > 0 && wal__json_integer(number, &count) == WAL__JSON_OK && count > 0 &&
+                   count < INT64_MAX / 4
                ? count
                : 0;
 }
 
-static void write_usage(struct wal__json_out *out,
-                        const struct wal__model_usage *usage)
+static void write_usage(struct wal__json_out *out, const struct wal__model_usage *usage)
 {
     int64_t total = token_count(usage->input) + token_count(usage->output) +
-                    token_count(usage->cache_read) +
-                    token_count(usage->cache_write);
+                    token_count(usage->cache_read) + token_count(usage->cache_write);
 
     wal__json_out_member_open(out, "usage", '{');
     wal__fields_write(out, pi_usage, usage);
@@ -635,16 +598,13 @@ static const char *api_name(struct wal__json_span provider)
     return "openai-completions";
 }
 
-/* The client goes on with the model of the last answer. So an answer without
- * one gets the model before, and one of Claude Code its provider; a mark says
- * that they are not the answer's. */
-static void write_model(struct wal__json_out *out,
-                        const struct wal__model_item *item,
+/* The client goes on with the model of the last answer. So an answer without one gets the model
+ * before, and one of Claude Code its provider; a mark says that they are not the answer's. */
+static void write_model(struct wal__json_out *out, const struct wal__model_item *item,
                         const struct pi_writer *pi)
 {
     bool has_model = item->model.size > 0;
-    bool is_claude =
-        has_model ? wal__dialect_is(item->dialect, "claude") : pi->is_claude;
+    bool is_claude = has_model ? wal__dialect_is(item->dialect, "claude") : pi->is_claude;
     struct wal__json_span model = has_model ? item->model : pi->model;
     struct wal__json_span provider = has_model ? item->provider : pi->provider;
 
@@ -655,8 +615,7 @@ static void write_model(struct wal__json_out *out,
         provider = item->provider;
     }
     wal__json_out_member_str(out, "api", api_name(provider));
-    wal__json_out_member(out, "provider",
-                         wal__model_or(provider, "\"unknown\""));
+    wal__json_out_member(out, "provider", wal__model_or(provider, "\"unknown\""));
     wal__json_out_member(out, "model", wal__model_or(model, "\"unknown\""));
     if (item->provider.size == 0 && provider.size > 0) {
         wal__json_out_member_bool(out, "walconvNoProvider", true);
@@ -667,15 +626,13 @@ static void write_model(struct wal__json_out *out,
 }
 
 /* Keeps the model of an answer for those that come after it. */
-static bool keep_model(struct wal__model_writer *writer,
-                       const struct wal__model_item *item)
+static bool keep_model(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct pi_writer *pi = writer->state;
 
     if (item->model.size == 0 ||
         (item->kind != WAL__ITEM_MODEL_CHANGE &&
-         (item->kind != WAL__ITEM_MESSAGE ||
-          item->role != WAL__ROLE_ASSISTANT)) ||
+         (item->kind != WAL__ITEM_MESSAGE || item->role != WAL__ROLE_ASSISTANT)) ||
         wal__model_text_is(item->model, "<synthetic>")) {
         return true;
     }
@@ -684,12 +641,10 @@ static bool keep_model(struct wal__model_writer *writer,
         pi->model = wal__arena_copy(writer->arena, item->model);
     }
     if (!wal__json_span_equal(pi->provider, item->provider)) {
-        pi->provider = item->provider.size > 0
-                           ? wal__arena_copy(writer->arena, item->provider)
-                           : item->provider;
+        pi->provider = item->provider.size > 0 ? wal__arena_copy(writer->arena, item->provider)
+                                               : item->provider;
     }
-    return pi->model.data != NULL &&
-           (item->provider.size == 0 || pi->provider.data != NULL);
+    return pi->model.data != NULL && (item->provider.size == 0 || pi->provider.data != NULL);
 }
 
 static bool is_bash(const struct wal__model_item *item)
@@ -700,23 +655,20 @@ static bool is_bash(const struct wal__model_item *item)
 }
 
 /* Writes a message for which pi has no role. */
-static void write_custom_message(struct wal__json_out *out,
-                                 const struct wal__model_item *item)
+static void write_custom_message(struct wal__json_out *out, const struct wal__model_item *item)
 {
     bool is_system = item->role == WAL__ROLE_SYSTEM;
 
     open_entry(out, "custom_message", item);
     wal__json_out_member(out, "customType",
-                         is_system
-                             ? wal__model_literal("\"walconv.system\"")
-                             : wal__model_or(item->name, "\"walconv.meta\""));
+                         is_system ? wal__model_literal("\"walconv.system\"")
+                                   : wal__model_or(item->name, "\"walconv.meta\""));
     write_content(out, item);
     wal__json_out_member_bool(out, "display", false);
     wal__json_out_close_line(out);
 }
 
-static void write_message(struct wal__json_out *out,
-                          const struct wal__model_item *item,
+static void write_message(struct wal__json_out *out, const struct wal__model_item *item,
                           const struct pi_writer *pi)
 {
     if (item->role == WAL__ROLE_SYSTEM || (item->is_meta && !is_bash(item))) {
@@ -730,14 +682,11 @@ static void write_message(struct wal__json_out *out,
         write_content(out, item);
         write_model(out, item, pi);
         write_usage(out, &item->usage);
-        wal__json_out_member_str(out, "stopReason",
-                                 wal__word_of(pi_stops, item->stop)->name);
+        wal__json_out_member_str(out, "stopReason", wal__word_of(pi_stops, item->stop)->name);
     } else if (item->role == WAL__ROLE_TOOL) {
         wal__json_out_member_str(out, "role", "toolResult");
-        wal__json_out_member(out, "toolCallId",
-                             wal__model_or(item->call, "\"\""));
-        wal__json_out_member(out, "toolName",
-                             wal__model_or(item->name, "\"unknown\""));
+        wal__json_out_member(out, "toolCallId", wal__model_or(item->call, "\"\""));
+        wal__json_out_member(out, "toolName", wal__model_or(item->name, "\"unknown\""));
         write_content(out, item);
         wal__json_out_member_bool(out, "isError", item->is_error);
     } else if (item->is_meta) {
@@ -755,8 +704,7 @@ static void write_message(struct wal__json_out *out,
     wal__json_out_close_line(out);
 }
 
-static void write_foreign(struct wal__json_out *out,
-                          const struct wal__model_item *item)
+static void write_foreign(struct wal__json_out *out, const struct wal__model_item *item)
 {
     open_entry(out, "custom", item);
     wal__json_out_member_str(out, "customType", "walconv.line");
@@ -771,8 +719,7 @@ static void write_foreign(struct wal__json_out *out,
 }
 
 /* Writes an entry whose members are fields of the item. */
-static void write_fields(struct wal__json_out *out,
-                         const struct wal__model_item *item)
+static void write_fields(struct wal__json_out *out, const struct wal__model_item *item)
 {
     const struct wal__word *type = wal__word_of(pi_entries, item->kind);
     struct wal__model_item named = *item;
@@ -785,8 +732,7 @@ static void write_fields(struct wal__json_out *out,
     wal__json_out_close_line(out);
 }
 
-static bool pi_item(struct wal__model_writer *writer,
-                    const struct wal__model_item *item)
+static bool pi_item(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct wal__json_out *out = &writer->out;
 
@@ -795,8 +741,7 @@ static bool pi_item(struct wal__model_writer *writer,
     } else if (item->kind == WAL__ITEM_MESSAGE) {
         write_message(out, item, writer->state);
     } else if (item->kind == WAL__ITEM_LINE) {
-        if (!wal__model_write_line(writer, item,
-                                   wal__model_or(item->parent, "null"))) {
+        if (!wal__model_write_line(writer, item, wal__model_or(item->parent, "null"))) {
             write_foreign(out, item);
         }
     } else {
@@ -821,9 +766,8 @@ static bool pi_head(struct wal__model_writer *writer, struct wal__json_span id)
 }
 
 static const struct wal__dialect_write_ops pi_write_ops = {
-    .carries = ~(WAL__CARRIES(SIDECHAINS) | WAL__CARRIES(STREAMS) |
-                 WAL__CARRIES(BLOCKS) | WAL__CARRIES(REASONING) |
-                 WAL__CARRIES(FIELDS) | WAL__CARRIES(DAMAGED) |
+    .carries = ~(WAL__CARRIES(SIDECHAINS) | WAL__CARRIES(STREAMS) | WAL__CARRIES(BLOCKS) |
+                 WAL__CARRIES(REASONING) | WAL__CARRIES(FIELDS) | WAL__CARRIES(DAMAGED) |
                  WAL__CARRIES(REDACTED)),
     .merges_parts = true,
     .links_starter = true,
@@ -862,8 +806,7 @@ static bool pi_recognise(const void *data, size_t size, bool is_first)
 {
     struct wal__json_member members[PI_COUNT];
 
-    if (wal__line_read(data, size, pi_wanted, members, PI_COUNT, NULL, NULL) !=
-            WAL__JSON_OK ||
+    if (wal__line_read(data, size, pi_wanted, members, PI_COUNT, NULL, NULL) != WAL__JSON_OK ||
         members[PI_ID].value.kind != WAL__JSON_STRING) {
         return false;
     }
@@ -877,13 +820,12 @@ static bool pi_recognise(const void *data, size_t size, bool is_first)
            members[PI_MESSAGE].value.kind == WAL__JSON_OBJECT;
 }
 
-static enum wal__json_status pi_read(const void *data, size_t size,
-                                     struct wal__line_info *line,
+static enum wal__json_status pi_read(const void *data, size_t size, struct wal__line_info *line,
                                      size_t *error_offset)
 {
     struct wal__json_member members[PI_COUNT];
-    enum wal__json_status status = wal__line_read(
-        data, size, pi_wanted, members, PI_COUNT, line, error_offset);
+    enum wal__json_status status =
+        wal__line_read(data, size, pi_wanted, members, PI_COUNT, line, error_offset);
 
     if (status != WAL__JSON_OK) {
         return status;
@@ -897,8 +839,7 @@ static enum wal__json_status pi_read(const void *data, size_t size,
         line->cwd = wal__member_string(&members[PI_CWD]);
         line->link = WAL__LINK_ROOT;
         line->is_header = true;
-        line->has_newer_version =
-            wal__line_version_above(&members[PI_VERSION], 3);
+        line->has_newer_version = wal__line_version_above(&members[PI_VERSION], 3);
     } else if (members[PI_PARENT].value.kind == WAL__JSON_STRING) {
         line->link = WAL__LINK_EXPLICIT;
     } else if (members[PI_PARENT].value.kind == WAL__JSON_NULL) {

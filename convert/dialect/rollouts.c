@@ -1,16 +1,14 @@
 /*
  * rollouts.c - the session files of rollouts.
  *
- * The first line is a `session` header with id, timestamp, cwd, provider and
- * model. The other lines have no ids; the parent is the previous line: the
- * order of lines is the conversation. A line is an item: the header, a message,
- * or a config_change, which is a change of the model. Content is a string,
- * null, or blocks: text, thinking, toolCall, image.
+ * The first line is a `session` header with id, timestamp, cwd, provider and model. The other lines
+ * have no ids; the parent is the previous line: the order of lines is the conversation. A line is
+ * an item: the header, a message, or a config_change, which is a change of the model. Content is a
+ * string, null, or blocks: text, thinking, toolCall, image.
  *
- * Invariant: every line moves the head. A line does not refer to others, so it
- * can be written unchanged, except a message with a block that the client's
- * reader rejects: it rejects a file with a block of any other type, a blank
- * line or an invalid line.
+ * Invariant: every line moves the head. A line does not refer to others, so it can be written
+ * unchanged, except a message with a block that the client's reader rejects: it rejects a file with
+ * a block of any other type, a blank line or an invalid line.
  *
  * Threads: one thread at a time per reader and per writer.
  */
@@ -30,8 +28,7 @@ struct line {
 
 static const struct wal__field line_fields[] = {
     {"type", .at = WAL__ENTRY_AT(type)},
-    {"message", .at = offsetof(struct line, message),
-     .kind = WAL__FIELD_CONTAINER},
+    {"message", .at = offsetof(struct line, message), .kind = WAL__FIELD_CONTAINER},
     {.key = NULL},
 };
 
@@ -87,29 +84,23 @@ static const struct wal__word block_words[] = {
      WAL__BLOCK_TOOL_CALL,
      {{"id", .at = WAL__BLOCK_AT(id)},
       {"name", .at = WAL__BLOCK_AT(name)},
-      {"arguments", .at = WAL__BLOCK_AT(arguments),
-       .kind = WAL__FIELD_NON_NULL}}},
-    {"image",
-     WAL__BLOCK_IMAGE,
-     {{"image_url", .at = offsetof(struct source, image_url)}}},
+      {"arguments", .at = WAL__BLOCK_AT(arguments), .kind = WAL__FIELD_NON_NULL}}},
+    {"image", WAL__BLOCK_IMAGE, {{"image_url", .at = offsetof(struct source, image_url)}}},
     {.name = NULL},
 };
 
-static bool read_block(struct wal__model_blocks *blocks,
-                       struct wal__json_span raw, uint32_t *fields)
+static bool read_block(struct wal__model_blocks *blocks, struct wal__json_span raw,
+                       uint32_t *fields)
 {
-    struct wal__model_block *block =
-        wal__model_blocks_add(blocks, WAL__BLOCK_RAW, raw);
+    struct wal__model_block *block = wal__model_blocks_add(blocks, WAL__BLOCK_RAW, raw);
     struct source source = {.block = {.raw = raw}};
     const struct wal__word *word;
 
-    if (block == NULL ||
-        wal__word_read(raw, block_fields, block_words, &source.type, &source,
-                       fields, &word) != WAL__JSON_OK) {
+    if (block == NULL || wal__word_read(raw, block_fields, block_words, &source.type, &source,
+                                        fields, &word) != WAL__JSON_OK) {
         return false;
     }
-    if (word == NULL ||
-        (word->value == WAL__BLOCK_IMAGE && source.image_url.size == 0)) {
+    if (word == NULL || (word->value == WAL__BLOCK_IMAGE && source.image_url.size == 0)) {
         return true;
     }
     *block = source.block;
@@ -118,14 +109,13 @@ static bool read_block(struct wal__model_blocks *blocks,
     if (block->kind == WAL__BLOCK_TEXT) {
         block->text = wal__model_or(block->text, "\"\"");
     }
-    block->is_redacted |=
-        block->kind == WAL__BLOCK_THINKING && block->text.size == 0;
+    block->is_redacted |= block->kind == WAL__BLOCK_THINKING && block->text.size == 0;
     return block->kind != WAL__BLOCK_IMAGE ||
            wal__model_set_image_url(blocks->arena, block, source.image_url);
 }
 
-static bool read_content(struct wal__json_token content,
-                         struct wal__model_blocks *blocks, uint32_t *fields)
+static bool read_content(struct wal__json_token content, struct wal__model_blocks *blocks,
+                         uint32_t *fields)
 {
     struct wal__json_scan scan;
     struct wal__json_token value;
@@ -149,8 +139,8 @@ static bool read_message(struct wal__model_reader *reader, struct line *line)
     struct wal__model_item *item = &entry->item;
     const struct wal__word *role;
 
-    if (wal__word_read(line->message, message_fields, roles, &entry->role, line,
-                       &item->fields, &role) != WAL__JSON_OK ||
+    if (wal__word_read(line->message, message_fields, roles, &entry->role, line, &item->fields,
+                       &role) != WAL__JSON_OK ||
         !read_content(entry->content, &blocks, &item->fields) ||
         !wal__content_read_calls(entry->calls, &blocks)) {
         return false;
@@ -167,16 +157,15 @@ static bool read_message(struct wal__model_reader *reader, struct line *line)
 static enum wal__json_status rollouts_line(struct wal__model_reader *reader,
                                            const struct wal__model_line *text)
 {
-    struct line line = {.entry.item = {.id = text->id,
-                                       .parent = text->parent,
-                                       .time = text->time,
-                                       .raw = text->text}};
+    struct line line = {
+        .entry.item = {
+            .id = text->id, .parent = text->parent, .time = text->time, .raw = text->text}};
     struct wal__model_item *item = &line.entry.item;
     const struct wal__word *word;
     enum wal__json_status status;
 
-    status = wal__word_read(text->text, line_fields, line_words,
-                            &line.entry.type, &line, &item->fields, &word);
+    status = wal__word_read(text->text, line_fields, line_words, &line.entry.type, &line,
+                            &item->fields, &word);
     if (status != WAL__JSON_OK) {
         return status;
     }
@@ -192,8 +181,7 @@ static enum wal__json_status rollouts_line(struct wal__model_reader *reader,
         item->session = &line.entry.session;
     } else if (item->kind == WAL__ITEM_LINE) {
         item->data = text->text;
-    } else if (item->kind == WAL__ITEM_MESSAGE &&
-               !read_message(reader, &line)) {
+    } else if (item->kind == WAL__ITEM_MESSAGE && !read_message(reader, &line)) {
         return WAL__JSON_NO_SPACE;
     }
     return wal__model_emit(reader, item) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
@@ -210,16 +198,15 @@ static bool is_plain(uint8_t byte)
     return byte != '/' && byte != '\0';
 }
 
-static const char *rollouts_path(const struct wal__model_session *session,
-                                 uint32_t stream, struct wal__arena *arena)
+static const char *rollouts_path(const struct wal__model_session *session, uint32_t stream,
+                                 struct wal__arena *arena)
 {
     (void)stream;
     return wal__model_dashed_path(session, is_plain, false, arena);
 }
 
 /* Writes the header that was read, with the session's present id. */
-static void write_native_header(struct wal__json_out *out,
-                                const struct wal__model_session *session)
+static void write_native_header(struct wal__json_out *out, const struct wal__model_session *session)
 {
     const struct wal__json_override override = {"id", session->id};
     struct wal__json_span id = wal__model_string(session->raw, "id");
@@ -249,23 +236,19 @@ static bool rollouts_begin(struct wal__model_writer *writer)
     wal__json_out_member(out, "id", session->id);
     wal__model_write_time(out, "timestamp", session->time);
     wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"/\""));
-    wal__json_out_member(out, "provider",
-                         wal__model_or(session->provider, "\"unknown\""));
-    wal__json_out_member(out, "model",
-                         wal__model_or(session->model, "\"unknown\""));
+    wal__json_out_member(out, "provider", wal__model_or(session->provider, "\"unknown\""));
+    wal__json_out_member(out, "model", wal__model_or(session->model, "\"unknown\""));
     wal__json_out_close_line(out);
     return true;
 }
 
-static void write_image(struct wal__json_out *out,
-                        const struct wal__model_block *block)
+static void write_image(struct wal__json_out *out, const struct wal__model_block *block)
 {
     wal__json_out_member_str(out, "type", "image");
     wal__content_write_url(out, "image_url", block);
 }
 
-static void write_content(struct wal__model_writer *writer,
-                          const struct wal__model_item *item)
+static void write_content(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     static const struct wal__block_form form = {
         .text = "text",
@@ -281,8 +264,7 @@ static void write_content(struct wal__model_writer *writer,
         return;
     }
     if (item->block_count == 1 && item->blocks[0].kind == WAL__BLOCK_TEXT) {
-        wal__json_out_member(out, "content",
-                             wal__model_or(item->blocks[0].text, "\"\""));
+        wal__json_out_member(out, "content", wal__model_or(item->blocks[0].text, "\"\""));
         return;
     }
     wal__json_out_member_open(out, "content", '[');
@@ -296,8 +278,7 @@ static void write_content(struct wal__model_writer *writer,
     wal__json_out_close(out, ']');
 }
 
-static void write_message(struct wal__model_writer *writer,
-                          const struct wal__model_item *item)
+static void write_message(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct wal__json_out *out = &writer->out;
 
@@ -308,22 +289,18 @@ static void write_message(struct wal__model_writer *writer,
     wal__json_out_member_str(out, "role", wal__role_names[item->role]);
     write_content(writer, item);
     if (item->role == WAL__ROLE_TOOL) {
-        wal__json_out_member(out, "tool_call_id",
-                             wal__model_or(item->call, "\"\""));
+        wal__json_out_member(out, "tool_call_id", wal__model_or(item->call, "\"\""));
     }
     wal__json_out_close(out, '}');
     wal__json_out_close_line(out);
 }
 
-static bool rollouts_item(struct wal__model_writer *writer,
-                          const struct wal__model_item *item)
+static bool rollouts_item(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
-    const bool is_native_line =
-        item->kind == WAL__ITEM_LINE && item->dialect == writer->dialect;
+    const bool is_native_line = item->kind == WAL__ITEM_LINE && item->dialect == writer->dialect;
 
     if (item->raw.size > 0 || is_native_line) {
-        wal__json_out_line(&writer->out,
-                           item->raw.size > 0 ? item->raw : item->data);
+        wal__json_out_line(&writer->out, item->raw.size > 0 ? item->raw : item->data);
     } else if (item->kind == WAL__ITEM_MESSAGE) {
         write_message(writer, item);
     }
@@ -331,9 +308,8 @@ static bool rollouts_item(struct wal__model_writer *writer,
 }
 
 static const struct wal__dialect_write_ops rollouts_write_ops = {
-    .carries = WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
-               WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) |
-               WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
+    .carries = WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) | WAL__CARRIES(SIGNATURES) |
+               WAL__CARRIES(IMAGES) | WAL__CARRIES(RESULT_IMAGES) | WAL__CARRIES(TEXT_BOUNDARIES) |
                WAL__CARRIES(EMPTY),
     .merges_parts = true,
     .path = rollouts_path,
@@ -366,8 +342,7 @@ static bool rollouts_recognise(const void *data, size_t size, bool is_first)
     struct wal__json_member members[LINE_COUNT];
 
     if (!is_first ||
-        wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL,
-                       NULL) != WAL__JSON_OK ||
+        wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL, NULL) != WAL__JSON_OK ||
         !wal__line_string_is(&members[LINE_TYPE], "session") ||
         members[LINE_VERSION].value.kind != WAL__JSON_NONE) {
         return false;
@@ -381,12 +356,11 @@ static bool rollouts_recognise(const void *data, size_t size, bool is_first)
 }
 
 static enum wal__json_status rollouts_read(const void *data, size_t size,
-                                           struct wal__line_info *line,
-                                           size_t *error_offset)
+                                           struct wal__line_info *line, size_t *error_offset)
 {
     struct wal__json_member members[LINE_COUNT];
-    enum wal__json_status status = wal__line_read(
-        data, size, line_wanted, members, LINE_COUNT, line, error_offset);
+    enum wal__json_status status =
+        wal__line_read(data, size, line_wanted, members, LINE_COUNT, line, error_offset);
 
     if (status != WAL__JSON_OK) {
         return status;

@@ -1,9 +1,9 @@
 /*
- * sdk.c - sdk and spec11: sessions that are directories with metadata.json,
- * messages.jsonl and transcript.jsonl.
+ * sdk.c - sdk and spec11: sessions that are directories with metadata.json, messages.jsonl and
+ * transcript.jsonl.
  *
- * A line is {uuid, timestamp, ...}; its parent is the previous line. The
- * directory identifies such a session; a single line does not.
+ * A line is {uuid, timestamp, ...}; its parent is the previous line. The directory identifies such
+ * a session; a single line does not.
  *
  * metadata.json is the header; it is written last because it has counts. A line
  * of messages.jsonl is a message, with its fields at the top level or in
@@ -12,8 +12,8 @@
  * transcript.jsonl has the same conversation as events; its lines are items of
  * kind LINE on no branch.
  *
- * Invariant: every line moves the head of its stream. A message that has its id
- * in the log can be written unchanged. Each written line ends in a newline.
+ * Invariant: every line moves the head of its stream. A message that has its id in the log can be
+ * written unchanged. Each written line ends in a newline.
  *
  * Threads: one thread at a time per reader and per writer.
  */
@@ -39,8 +39,7 @@ static const char *base_name(const char *path)
 /* Files of a checkpoint may have any name, for example metadata.json. */
 static bool is_checkpoint_file(const char *path)
 {
-    return strncmp(path, "checkpoints/", 12) == 0 ||
-           strstr(path, "/checkpoints/") != NULL;
+    return strncmp(path, "checkpoints/", 12) == 0 || strstr(path, "/checkpoints/") != NULL;
 }
 
 static bool sdk_stream(const char *path, uint32_t *stream)
@@ -85,18 +84,14 @@ struct metadata_search {
     bool has_stopped;
 };
 
-static bool emit_metadata(void *ctx, const char *key,
-                          struct wal__json_span value)
+static bool emit_metadata(void *ctx, const char *key, struct wal__json_span value)
 {
     struct metadata_search *search = ctx;
-    struct wal__entry entry = {
-        .item = {.kind = WAL__ITEM_HEADER},
-        .session = {.raw = value, .dialect = search->reader->dialect}};
+    struct wal__entry entry = {.item = {.kind = WAL__ITEM_HEADER},
+                               .session = {.raw = value, .dialect = search->reader->dialect}};
 
-    if (strcmp(base_name(key), "metadata.json") != 0 ||
-        is_checkpoint_file(key) ||
-        wal__fields_read(value, metadata_fields, &entry, NULL) !=
-            WAL__JSON_OK) {
+    if (strcmp(base_name(key), "metadata.json") != 0 || is_checkpoint_file(key) ||
+        wal__fields_read(value, metadata_fields, &entry, NULL) != WAL__JSON_OK) {
         return true;
     }
     entry.item.session = &entry.session;
@@ -110,8 +105,7 @@ static enum wal__json_status sdk_tree(struct wal__model_reader *reader,
 {
     struct metadata_search search = {.reader = reader};
 
-    if (!tree->scan(tree->ctx, "", emit_metadata, &search) &&
-        !search.is_found) {
+    if (!tree->scan(tree->ctx, "", emit_metadata, &search) && !search.is_found) {
         return WAL__JSON_NO_SPACE;
     }
     return search.has_stopped ? WAL__JSON_NO_SPACE : WAL__JSON_OK;
@@ -136,22 +130,19 @@ static const struct wal__word roles[] = {
     {"developer", .value = WAL__ROLE_SYSTEM},
     {"tool",
      WAL__ROLE_TOOL,
-     {{"tool_call_id", .at = WAL__ITEM_AT(call)},
-      {"name", .at = WAL__ITEM_AT(name)}}},
+     {{"tool_call_id", .at = WAL__ITEM_AT(call)}, {"name", .at = WAL__ITEM_AT(name)}}},
     {.name = NULL},
 };
 
-static bool emit_message(struct wal__model_reader *reader,
-                         struct wal__entry *entry,
-                         struct wal__json_span message,
-                         struct wal__json_span line)
+static bool emit_message(struct wal__model_reader *reader, struct wal__entry *entry,
+                         struct wal__json_span message, struct wal__json_span line)
 {
     struct wal__content_pieces pieces = {.arena = reader->scratch};
     struct wal__model_item *item = &entry->item;
     const struct wal__word *role;
 
-    if (wal__word_read(message, message_fields, roles, &entry->role, entry,
-                       &item->fields, &role) != WAL__JSON_OK) {
+    if (wal__word_read(message, message_fields, roles, &entry->role, entry, &item->fields, &role) !=
+        WAL__JSON_OK) {
         return false;
     }
     if (role == NULL) {
@@ -165,8 +156,7 @@ static bool emit_message(struct wal__model_reader *reader,
         return wal__content_split(&pieces, item, entry->content) &&
                wal__content_emit(&pieces, item->parent, reader);
     }
-    return wal__content_read_item(entry->content, entry->calls, reader->scratch,
-                                  item) &&
+    return wal__content_read_item(entry->content, entry->calls, reader->scratch, item) &&
            wal__model_emit(reader, item);
 }
 
@@ -174,10 +164,9 @@ static enum wal__json_status sdk_line(struct wal__model_reader *reader,
                                       const struct wal__model_line *line)
 {
     struct wal__json_member nested = {.key = "message"};
-    struct wal__entry entry = {.item = {.stream = line->stream,
-                                        .id = line->id,
-                                        .parent = line->parent,
-                                        .time = line->time}};
+    struct wal__entry entry = {
+        .item = {
+            .stream = line->stream, .id = line->id, .parent = line->parent, .time = line->time}};
     struct wal__model_item *item = &entry.item;
     enum wal__json_status status;
     bool is_done;
@@ -196,11 +185,9 @@ static enum wal__json_status sdk_line(struct wal__model_reader *reader,
         item->data = line->text;
         is_done = wal__model_emit(reader, item);
     } else {
-        is_done = emit_message(reader, &entry,
-                               nested.value.kind == WAL__JSON_OBJECT
-                                   ? nested.value.span
-                                   : line->text,
-                               line->text);
+        is_done = emit_message(
+            reader, &entry, nested.value.kind == WAL__JSON_OBJECT ? nested.value.span : line->text,
+            line->text);
     }
     return is_done ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
 }
@@ -215,9 +202,8 @@ struct counts {
     int64_t turns; /* messages of users */
 };
 
-static const char *file_path(const struct wal__model_session *session,
-                             const char *above, const char *name,
-                             struct wal__arena *arena)
+static const char *file_path(const struct wal__model_session *session, const char *above,
+                             const char *name, struct wal__arena *arena)
 {
     struct wal__model_path path;
 
@@ -234,14 +220,14 @@ static const char *stream_name(uint32_t stream)
     return stream == 0 ? "messages.jsonl" : "transcript.jsonl";
 }
 
-static const char *sdk_path(const struct wal__model_session *session,
-                            uint32_t stream, struct wal__arena *arena)
+static const char *sdk_path(const struct wal__model_session *session, uint32_t stream,
+                            struct wal__arena *arena)
 {
     return file_path(session, "", stream_name(stream), arena);
 }
 
-static const char *spec11_path(const struct wal__model_session *session,
-                               uint32_t stream, struct wal__arena *arena)
+static const char *spec11_path(const struct wal__model_session *session, uint32_t stream,
+                               struct wal__arena *arena)
 {
     return file_path(session, "sessions/", stream_name(stream), arena);
 }
@@ -269,8 +255,7 @@ static bool is_text_then_calls(const struct wal__model_item *item)
     return true;
 }
 
-static void write_call(struct wal__json_out *out,
-                       const struct wal__model_block *block)
+static void write_call(struct wal__json_out *out, const struct wal__model_block *block)
 {
     struct wal__json_span arguments = wal__model_or(block->arguments, "{}");
 
@@ -284,8 +269,7 @@ static void write_call(struct wal__json_out *out,
     wal__json_out_close(out, '}');
 }
 
-static void write_calls(struct wal__json_out *out,
-                        const struct wal__model_item *item)
+static void write_calls(struct wal__json_out *out, const struct wal__model_item *item)
 {
     bool is_open = false;
 
@@ -304,8 +288,7 @@ static void write_calls(struct wal__json_out *out,
     }
 }
 
-static void write_message(struct wal__json_out *out,
-                          const struct wal__model_item *item)
+static void write_message(struct wal__json_out *out, const struct wal__model_item *item)
 {
     static const struct wal__block_form form = {
         .text = "text", .call = "tool_use", .arguments = "input"};
@@ -315,22 +298,18 @@ static void write_message(struct wal__json_out *out,
     wal__model_write_time(out, "timestamp", item->time);
     wal__json_out_member_str(out, "role", wal__role_names[item->role]);
     if (item->role == WAL__ROLE_TOOL) {
-        wal__json_out_member(out, "tool_call_id",
-                             wal__model_or(item->call, "\"\""));
+        wal__json_out_member(out, "tool_call_id", wal__model_or(item->call, "\"\""));
     }
     if (is_text_then_calls(item)) {
-        wal__content_write_texts(out, "content", item->blocks,
-                                 item->block_count, "\n", true);
+        wal__content_write_texts(out, "content", item->blocks, item->block_count, "\n", true);
         write_calls(out, item);
     } else {
-        wal__content_write_blocks(out, "content", &form, item->blocks,
-                                  item->block_count);
+        wal__content_write_blocks(out, "content", &form, item->blocks, item->block_count);
     }
     wal__json_out_close_line(out);
 }
 
-static bool sdk_item(struct wal__model_writer *writer,
-                     const struct wal__model_item *item)
+static bool sdk_item(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     const struct wal__json_override uuid = {"uuid", item->id};
     struct counts *counts = writer->state;
@@ -341,8 +320,7 @@ static bool sdk_item(struct wal__model_writer *writer,
     }
     if (item->stream == 0) {
         counts->messages++;
-        counts->turns +=
-            item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_USER;
+        counts->turns += item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_USER;
     }
     if (item->raw.size > 0) {
         wal__json_out_line(out, item->raw);
@@ -357,8 +335,7 @@ static bool sdk_item(struct wal__model_writer *writer,
 
 /* --- metadata ------------------------------------------------------------ */
 
-/* Writes the metadata that was read, with the present id; false: there is none
- * in this dialect. */
+/* Writes the metadata that was read, with the present id; false: there is none in this dialect. */
 static bool write_raw(struct wal__model_writer *writer)
 {
     const struct wal__model_session *session = writer->session;
@@ -379,12 +356,10 @@ static bool write_raw(struct wal__model_writer *writer)
 }
 
 /* Writes the project: a hash of its directory, unless it is known. */
-static void write_project(struct wal__json_out *out,
-                          const struct wal__model_session *session)
+static void write_project(struct wal__json_out *out, const struct wal__model_session *session)
 {
     char text[18];
-    uint64_t hash =
-        wal__model_string_hash(0, wal__model_or(session->cwd, "\"/\""));
+    uint64_t hash = wal__model_string_hash(0, wal__model_or(session->cwd, "\"/\""));
 
     if (session->project.size > 2) {
         wal__json_out_member(out, "project_hash", session->project);
@@ -393,13 +368,11 @@ static void write_project(struct wal__json_out *out,
     for (size_t i = 0; i < 16; i++) {
         text[i] = "0123456789abcdef"[hash >> (60 - 4 * i) & 0xF];
     }
-    wal__json_out_member_text(
-        out, "project_hash",
-        (struct wal__json_span){(const uint8_t *)text, 16});
+    wal__json_out_member_text(out, "project_hash",
+                              (struct wal__json_span){(const uint8_t *)text, 16});
 }
 
-static void write_sdk(struct wal__json_out *out,
-                      const struct wal__model_session *session,
+static void write_sdk(struct wal__json_out *out, const struct wal__model_session *session,
                       const struct counts *counts)
 {
     wal__json_out_member(out, "session_id", session->id);
@@ -408,14 +381,11 @@ static void write_sdk(struct wal__json_out *out,
     wal__json_out_member(out, "cwd", wal__model_or(session->cwd, "\"\""));
     wal__json_out_member_int(out, "turn_count", counts->turns);
     wal__json_out_member_int(out, "total_cost_usd", 0);
-    wal__json_out_member(out, "exit_reason",
-                         wal__model_or(session->exit_reason, "\"\""));
-    wal__json_out_member(out, "agent_name",
-                         wal__model_or(session->agent, "\"\""));
+    wal__json_out_member(out, "exit_reason", wal__model_or(session->exit_reason, "\"\""));
+    wal__json_out_member(out, "agent_name", wal__model_or(session->agent, "\"\""));
 }
 
-static void write_spec11(struct wal__json_out *out,
-                         const struct wal__model_session *session,
+static void write_spec11(struct wal__json_out *out, const struct wal__model_session *session,
                          const struct counts *counts)
 {
     wal__json_out_member(out, "id", session->id);
@@ -424,8 +394,7 @@ static void write_spec11(struct wal__json_out *out,
     wal__json_out_member(out, "model", wal__model_or(session->model, "\"\""));
     wal__model_write_time(out, "created_at", session->time);
     wal__model_write_time(out, "updated_at",
-                          session->updated.size > 0 ? session->updated
-                                                    : session->time);
+                          session->updated.size > 0 ? session->updated : session->time);
     wal__json_out_member_int(out, "message_count", counts->messages);
     wal__json_out_member_int(out, "turn_count", counts->turns);
     wal__json_out_member_int(out, "total_tokens", 0);
@@ -437,12 +406,11 @@ static void write_spec11(struct wal__json_out *out,
 static bool sdk_end(struct wal__model_writer *writer)
 {
     bool is_spec11 = wal__dialect_is(writer->dialect, "spec11");
-    const char *path = file_path(writer->session, is_spec11 ? "sessions/" : "",
-                                 "metadata.json", writer->scratch);
+    const char *path =
+        file_path(writer->session, is_spec11 ? "sessions/" : "", "metadata.json", writer->scratch);
     struct wal__json_out *out = &writer->out;
 
-    if (path == NULL ||
-        !wal__model_write_file(writer, path, WAL__OUTPUT_DOCUMENT)) {
+    if (path == NULL || !wal__model_write_file(writer, path, WAL__OUTPUT_DOCUMENT)) {
         return false;
     }
     if (write_raw(writer)) {
@@ -458,8 +426,7 @@ static bool sdk_end(struct wal__model_writer *writer)
     return true;
 }
 
-#define SDK_CARRIES \
-    (WAL__CARRIES(STREAMS) | WAL__CARRIES(TIMES) | WAL__CARRIES(EMPTY))
+#define SDK_CARRIES (WAL__CARRIES(STREAMS) | WAL__CARRIES(TIMES) | WAL__CARRIES(EMPTY))
 
 static const struct wal__dialect_write_ops sdk_write_ops = {
     .carries = SDK_CARRIES,
@@ -484,8 +451,7 @@ static const struct wal__dialect_write_ops spec11_write_ops = {
 /* --- the dialects -------------------------------------------------------- */
 
 enum wal__json_status wal__line_read_generic(const void *data, size_t size,
-                                             struct wal__line_info *line,
-                                             size_t *error_offset)
+                                             struct wal__line_info *line, size_t *error_offset)
 {
     enum {
         UUID,
@@ -497,12 +463,9 @@ enum wal__json_status wal__line_read_generic(const void *data, size_t size,
         COUNT
     };
     static const struct wal__json_member wanted[COUNT] = {
-        [UUID] = {.key = "uuid"},
-        [ID] = {.key = "id"},
-        [TYPE] = {.key = "type"},
-        [TIME] = {.key = "timestamp"},
-        [ROLE] = {.key = "role"},
-        [NESTED_ROLE] = {.parent = "message", .key = "role"},
+        [UUID] = {.key = "uuid"}, [ID] = {.key = "id"},
+        [TYPE] = {.key = "type"}, [TIME] = {.key = "timestamp"},
+        [ROLE] = {.key = "role"}, [NESTED_ROLE] = {.parent = "message", .key = "role"},
     };
     struct wal__json_member members[COUNT];
     enum wal__json_status status =

@@ -1,11 +1,10 @@
 /*
- * view_files.c - the files of a view: lines as they are put, fingerprints of
- * their bytes, and documents, which are replaced once they are complete
- * (view_files.h, SPEC.md 10.3, 10.4).
+ * view_files.c - the files of a view: lines as they are put, fingerprints of their bytes, and
+ * documents, which are replaced once they are complete (view_files.h, SPEC.md 10.3, 10.4).
  *
- * Invariant: keys of documents in memory are in byte order. Each step of a
- * fingerprint is a bijection of the word, so that contents that differ in one
- * word only always have different fingerprints.
+ * Invariant: keys of documents in memory are in byte order. Each step of a fingerprint is a
+ * bijection of the word, so that contents that differ in one word only always have different
+ * fingerprints.
  */
 #include "convert/files/view_files.h"
 
@@ -41,8 +40,7 @@ static uint64_t load_le64(const uint8_t *at)
     return word;
 }
 
-void wal__fingerprint_update(struct wal__fingerprint *fingerprint,
-                             const void *data, size_t size)
+void wal__fingerprint_update(struct wal__fingerprint *fingerprint, const void *data, size_t size)
 {
     const uint8_t *at = data;
     uint64_t value;
@@ -51,8 +49,7 @@ void wal__fingerprint_update(struct wal__fingerprint *fingerprint,
         fingerprint->part |= (uint64_t)*at++ << (8 * (fingerprint->size++ % 8));
         size--;
         if (fingerprint->size % 8 == 0) {
-            fingerprint->value =
-                mix_word(fingerprint->value, fingerprint->part);
+            fingerprint->value = mix_word(fingerprint->value, fingerprint->part);
             fingerprint->part = 0;
         }
     }
@@ -79,8 +76,8 @@ static void close_fd(int *fd)
     *fd = -1;
 }
 
-/* Starts a run; must be called before any other function. Content is put from
- * the beginning, or with `is_incremental` from the end of the stable part. */
+/* Starts a run; must be called before any other function. Content is put from the beginning, or
+ * with `is_incremental` from the end of the stable part. */
 static void line_file_begin(struct wal__line_file *file, bool is_incremental)
 {
     const struct wal__fingerprint nothing = {.size = 0};
@@ -97,11 +94,11 @@ static void line_file_begin(struct wal__line_file *file, bool is_incremental)
     file->stable = file->content;
 }
 
-static enum wal_status fail_changed(const struct wal__line_file *file,
-                                    const char *what, struct wal_error *error)
+static enum wal_status fail_changed(const struct wal__line_file *file, const char *what,
+                                    struct wal_error *error)
 {
-    return wal__fail_at(error, WAL_ECHANGED, 0, file->path, 0,
-                        "%s; not touched (import it first)", what);
+    return wal__fail_at(error, WAL_ECHANGED, 0, file->path, 0, "%s; not touched (import it first)",
+                        what);
 }
 
 /* --- ownership ----------------------------------------------------------- */
@@ -113,9 +110,9 @@ static bool read_fingerprint(struct wal__line_file *file, uint64_t size,
     *fingerprint = (struct wal__fingerprint){.size = 0};
     while (fingerprint->size < size) {
         uint64_t want = size - fingerprint->size;
-        ssize_t got = pread(file->existing_fd, file->buffer,
-                            want < BUFFER_SIZE ? (size_t)want : BUFFER_SIZE,
-                            (off_t)fingerprint->size);
+        ssize_t got =
+            pread(file->existing_fd, file->buffer, want < BUFFER_SIZE ? (size_t)want : BUFFER_SIZE,
+                  (off_t)fingerprint->size);
         if (got <= 0) {
             return false;
         }
@@ -125,8 +122,7 @@ static bool read_fingerprint(struct wal__line_file *file, uint64_t size,
     return true;
 }
 
-/* Whether the existing content is exactly what the view left. *has_more: more
- * bytes follow it. */
+/* Whether the existing content is exactly what the view left. *has_more: more bytes follow it. */
 static bool is_own_content(struct wal__line_file *file, bool *has_more)
 {
     const struct wal__saved_file *saved = &file->saved;
@@ -137,8 +133,7 @@ static bool is_own_content(struct wal__line_file *file, bool *has_more)
         return false;
     }
     if (wal__file_stamp_equal(&file->stamp, &saved->stamp) ||
-        (saved->has_old_stamp &&
-         wal__file_stamp_equal(&file->stamp, &saved->old_stamp))) {
+        (saved->has_old_stamp && wal__file_stamp_equal(&file->stamp, &saved->old_stamp))) {
         return true;
     }
     if (file->stamp.size < saved->fingerprint.size ||
@@ -146,19 +141,16 @@ static bool is_own_content(struct wal__line_file *file, bool *has_more)
         !wal__fingerprint_equal(&fingerprint, &saved->fingerprint)) {
         return false;
     }
-    *has_more =
-        file->stamp.size > saved->fingerprint.size && !saved->append_pending;
+    *has_more = file->stamp.size > saved->fingerprint.size && !saved->append_pending;
     return !*has_more;
 }
 
 /* --- opening ------------------------------------------------------------- */
 
-static enum wal_status open_existing(struct wal__line_file *file,
-                                     struct wal_error *error)
+static enum wal_status open_existing(struct wal__line_file *file, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__view_fs_open_parent(file->env, file->root, file->path, true,
-                                 &file->directory, &file->name, error);
+    enum wal_status status = wal__view_fs_open_parent(file->env, file->root, file->path, true,
+                                                      &file->directory, &file->name, error);
 
     if (status == WAL_OK && file->buffer == NULL) {
         file->buffer = wal__heap_alloc(file->env->heap, BUFFER_SIZE);
@@ -167,8 +159,8 @@ static enum wal_status open_existing(struct wal__line_file *file,
         }
     }
     if (status == WAL_OK) {
-        status = wal__view_fs_open(file->directory, file->name,
-                                   &file->existing_fd, &file->stamp, error);
+        status =
+            wal__view_fs_open(file->directory, file->name, &file->existing_fd, &file->stamp, error);
     }
     file->exists = status == WAL_OK;
     if (status == WAL_ENOTFILE) {
@@ -178,8 +170,7 @@ static enum wal_status open_existing(struct wal__line_file *file,
 }
 
 /* Copies the prefix that is unchanged into the new file. */
-static enum wal_status copy_stable_prefix(struct wal__line_file *file,
-                                          struct wal_error *error)
+static enum wal_status copy_stable_prefix(struct wal__line_file *file, struct wal_error *error)
 {
     off_t from = 0;
 
@@ -188,8 +179,7 @@ static enum wal_status copy_stable_prefix(struct wal__line_file *file,
         size_t want = left < ((size_t)1 << 30) ? (size_t)left : (size_t)1 << 30;
         ssize_t got;
         (void)wal__view_fault_point(file->env, 0);
-        got = copy_file_range(file->existing_fd, &from, file->out_fd, NULL,
-                              want, 0);
+        got = copy_file_range(file->existing_fd, &from, file->out_fd, NULL, want, 0);
         if (got > 0) {
             continue;
         }
@@ -203,8 +193,8 @@ static enum wal_status copy_stable_prefix(struct wal__line_file *file,
             return fail_changed(file, "became shorter", error);
         }
         from += got;
-        if (wal__view_fs_write(file->env, file->out_fd, file->buffer,
-                               (size_t)got, error) != WAL_OK) {
+        if (wal__view_fs_write(file->env, file->out_fd, file->buffer, (size_t)got, error) !=
+            WAL_OK) {
             return wal__view_fs_fail(error, file->path);
         }
     }
@@ -212,29 +202,25 @@ static enum wal_status copy_stable_prefix(struct wal__line_file *file,
     return WAL_OK;
 }
 
-static enum wal_status begin_replace(struct wal__line_file *file,
-                                     struct wal_error *error)
+static enum wal_status begin_replace(struct wal__line_file *file, struct wal_error *error)
 {
     bool has_more = false;
     enum wal_status status;
 
     if (file->exists && !is_own_content(file, &has_more)) {
-        return fail_changed(file,
-                            has_more ? "another program wrote to it"
-                                     : "exists with other content",
-                            error);
+        return fail_changed(
+            file, has_more ? "another program wrote to it" : "exists with other content", error);
     }
-    /* Not what the state says: an interrupted append came after it, or its own
-     * replacement did not. */
+    /* Not what the state says: an interrupted append came after it, or its own replacement did
+     * not. */
     file->replaced = file->stamp;
-    status = wal__view_fs_create(file->env, file->state_dir, file->temporary,
-                                 &file->out_fd, error);
+    status = wal__view_fs_create(file->env, file->state_dir, file->temporary, &file->out_fd, error);
     file->mode = WAL__LINES_REPLACE;
     return status == WAL_OK ? copy_stable_prefix(file, error) : status;
 }
 
-/* Whether another program is writing a line after the view's content, which the
- * view's next line matches so far by chance. */
+/* Whether another program is writing a line after the view's content, which the view's next line
+ * matches so far by chance. */
 static bool has_foreign_partial_line(const struct wal__line_file *file)
 {
     const struct wal__saved_file *saved = &file->saved;
@@ -242,44 +228,37 @@ static bool has_foreign_partial_line(const struct wal__line_file *file)
 
     return saved->is_known && !saved->append_pending &&
            file->content.size > saved->fingerprint.size &&
-           pread(file->existing_fd, &last, 1, (off_t)file->content.size - 1) ==
-               1 &&
-           last != '\n';
+           pread(file->existing_fd, &last, 1, (off_t)file->content.size - 1) == 1 && last != '\n';
 }
 
-/* Whether an interrupted append left bytes, of which nobody knows whether they
- * are synced: a sync that failed, or that another process did not get to, is
- * not made up for by a later one. They are written again. */
+/* Whether an interrupted append left bytes, of which nobody knows whether they are synced: a sync
+ * that failed, or that another process did not get to, is not made up for by a later one. They are
+ * written again. */
 static bool has_unsynced_tail(const struct wal__line_file *file)
 {
     const struct wal__saved_file *saved = &file->saved;
 
-    return saved->is_known && saved->append_pending &&
-           file->stamp.size > saved->fingerprint.size;
+    return saved->is_known && saved->append_pending && file->stamp.size > saved->fingerprint.size;
 }
 
 /* Starts appending at the end of the existing file. */
-static enum wal_status begin_append(struct wal__line_file *file,
-                                    struct wal_error *error)
+static enum wal_status begin_append(struct wal__line_file *file, struct wal_error *error)
 {
     struct stat stat;
-    enum wal_status status = wal__view_fs_open_append(
-        file->env, file->directory, file->name, &file->out_fd, error);
+    enum wal_status status =
+        wal__view_fs_open_append(file->env, file->directory, file->name, &file->out_fd, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    if (fstat(file->out_fd, &stat) != 0 ||
-        (uint64_t)stat.st_ino != file->stamp.inode ||
-        (uint64_t)stat.st_size != file->content.size ||
-        has_foreign_partial_line(file)) {
+    if (fstat(file->out_fd, &stat) != 0 || (uint64_t)stat.st_ino != file->stamp.inode ||
+        (uint64_t)stat.st_size != file->content.size || has_foreign_partial_line(file)) {
         return fail_changed(file, "another program wrote to it", error);
     }
     WAL__ASSERT(file->mode == WAL__LINES_COMPARE);
     if (file->saved.has_old_stamp) {
         /* The state, which names the file that this one replaced, will not. */
-        status = wal__view_fs_sync_names(file->env, file->directory, file->name,
-                                         error);
+        status = wal__view_fs_sync_names(file->env, file->directory, file->name, error);
         if (status != WAL_OK) {
             return status;
         }
@@ -296,21 +275,19 @@ static enum wal_status begin_append(struct wal__line_file *file,
 
 /* --- content ------------------------------------------------------------- */
 
-static enum wal_status write_out(struct wal__line_file *file, const void *data,
-                                 size_t size, struct wal_error *error)
+static enum wal_status write_out(struct wal__line_file *file, const void *data, size_t size,
+                                 struct wal_error *error)
 {
     struct wal_error own = {.struct_size = sizeof(own)};
-    enum wal_status status =
-        wal__view_fs_write(file->env, file->out_fd, data, size, &own);
+    enum wal_status status = wal__view_fs_write(file->env, file->out_fd, data, size, &own);
 
     file->bytes += size;
-    return status == WAL_OK ? WAL_OK
-                            : wal__fail_at(error, status, own.sys_errno,
-                                           file->path, 0, "%s", own.text);
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail_at(error, status, own.sys_errno, file->path, 0, "%s", own.text);
 }
 
-static enum wal_status flush(struct wal__line_file *file,
-                             struct wal_error *error)
+static enum wal_status flush(struct wal__line_file *file, struct wal_error *error)
 {
     size_t size = file->buffered;
 
@@ -318,16 +295,14 @@ static enum wal_status flush(struct wal__line_file *file,
     return size > 0 ? write_out(file, file->buffer, size, error) : WAL_OK;
 }
 
-static enum wal_status append_data(struct wal__line_file *file,
-                                   const uint8_t *data, size_t size,
+static enum wal_status append_data(struct wal__line_file *file, const uint8_t *data, size_t size,
                                    struct wal_error *error)
 {
     const uint8_t *end = data + size;
     enum wal_status status = WAL_OK;
 
     wal__fingerprint_update(&file->content, data, size);
-    for (const uint8_t *at = data;
-         (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++) {
+    for (const uint8_t *at = data; (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++) {
         file->lines++;
     }
     if (file->buffered + size > BUFFER_SIZE) {
@@ -344,10 +319,9 @@ static enum wal_status append_data(struct wal__line_file *file,
     return status;
 }
 
-/* Compares with the existing file, in whole buffers; returns the number of
- * equal bytes and advances past them. */
-static size_t compare(struct wal__line_file *file, const uint8_t *data,
-                      size_t size)
+/* Compares with the existing file, in whole buffers; returns the number of equal bytes and advances
+ * past them. */
+static size_t compare(struct wal__line_file *file, const uint8_t *data, size_t size)
 {
     size_t same = 0;
 
@@ -356,12 +330,10 @@ static size_t compare(struct wal__line_file *file, const uint8_t *data,
         size_t have = 0;
         size_t common = size - same;
         const uint8_t *existing;
-        if (at >= file->buffer_offset &&
-            at < file->buffer_offset + file->buffered) {
+        if (at >= file->buffer_offset && at < file->buffer_offset + file->buffered) {
             have = (size_t)(file->buffer_offset + file->buffered - at);
         } else {
-            ssize_t got =
-                pread(file->existing_fd, file->buffer, BUFFER_SIZE, (off_t)at);
+            ssize_t got = pread(file->existing_fd, file->buffer, BUFFER_SIZE, (off_t)at);
             file->buffer_offset = at;
             file->buffered = got > 0 ? (size_t)got : 0;
             have = file->buffered;
@@ -380,8 +352,7 @@ static size_t compare(struct wal__line_file *file, const uint8_t *data,
 
 /* Compares to the first byte that differs; returns the number of equal
  * bytes. */
-static size_t compare_bytes(struct wal__line_file *file, const uint8_t *data,
-                            size_t size)
+static size_t compare_bytes(struct wal__line_file *file, const uint8_t *data, size_t size)
 {
     size_t same = compare(file, data, size);
     uint64_t offset = file->content.size - file->buffer_offset;
@@ -396,8 +367,7 @@ static size_t compare_bytes(struct wal__line_file *file, const uint8_t *data,
     return same + more;
 }
 
-static enum wal_status line_file_put(struct wal__line_file *file,
-                                     const void *data, size_t size,
+static enum wal_status line_file_put(struct wal__line_file *file, const void *data, size_t size,
                                      struct wal_error *error)
 {
     const uint8_t *at = data;
@@ -415,14 +385,12 @@ static enum wal_status line_file_put(struct wal__line_file *file,
         at += same;
         size -= same;
         if (size > 0) {
-            status = file->content.size >= file->stamp.size &&
-                             !has_unsynced_tail(file)
+            status = file->content.size >= file->stamp.size && !has_unsynced_tail(file)
                          ? begin_append(file, error)
                          : begin_replace(file, error);
         }
     }
-    return status == WAL_OK && size > 0 ? append_data(file, at, size, error)
-                                        : status;
+    return status == WAL_OK && size > 0 ? append_data(file, at, size, error) : status;
 }
 
 /* Whether the stamp of the file is unchanged; opens only its directory. */
@@ -433,16 +401,13 @@ static bool line_file_is_unchanged(struct wal__line_file *file)
     int directory = -1;
     bool is_unchanged = false;
 
-    if (file->saved.is_known &&
-        wal__view_fs_open_parent(file->env, file->root, file->path, false,
-                                 &directory, &name, NULL) == WAL_OK) {
-        is_unchanged =
-            fstatat(directory, name, &stat, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISREG(stat.st_mode) &&
-            (uint64_t)stat.st_size == file->saved.stamp.size &&
-            (uint64_t)stat.st_ino == file->saved.stamp.inode &&
-            (int64_t)stat.st_mtim.tv_sec * 1000000000 + stat.st_mtim.tv_nsec ==
-                file->saved.stamp.mtime_ns;
+    if (file->saved.is_known && wal__view_fs_open_parent(file->env, file->root, file->path, false,
+                                                         &directory, &name, NULL) == WAL_OK) {
+        is_unchanged = fstatat(directory, name, &stat, AT_SYMLINK_NOFOLLOW) == 0 &&
+                       S_ISREG(stat.st_mode) && (uint64_t)stat.st_size == file->saved.stamp.size &&
+                       (uint64_t)stat.st_ino == file->saved.stamp.inode &&
+                       (int64_t)stat.st_mtim.tv_sec * 1000000000 + stat.st_mtim.tv_nsec ==
+                           file->saved.stamp.mtime_ns;
         close(directory);
     }
     return is_unchanged;
@@ -464,14 +429,12 @@ static void line_file_end(struct wal__line_file *file)
 
 /* Ends the content: makes it durable, in place or in the temporary file. Sets
  * *stamp. */
-static enum wal_status line_file_finish(struct wal__line_file *file,
-                                        struct wal_error *error)
+static enum wal_status line_file_finish(struct wal__line_file *file, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     if (file->mode == WAL__LINES_IDLE) {
-        if (file->saved.is_known &&
-            file->content.size == file->saved.fingerprint.size &&
+        if (file->saved.is_known && file->content.size == file->saved.fingerprint.size &&
             line_file_is_unchanged(file)) {
             file->stamp = file->saved.stamp;
             return WAL_OK;
@@ -488,11 +451,9 @@ static enum wal_status line_file_finish(struct wal__line_file *file,
         if (status == WAL_OK) {
             /* Clients sort sessions by the times of their files. */
             wal__view_fs_set_time(file->out_fd, file->modified_ms);
-            status =
-                wal__view_fs_sync(file->env, file->out_fd, &file->stamp, &own);
+            status = wal__view_fs_sync(file->env, file->out_fd, &file->stamp, &own);
             if (status != WAL_OK) {
-                return wal__fail_at(error, status, own.sys_errno, file->path, 0,
-                                    "%s", own.text);
+                return wal__fail_at(error, status, own.sys_errno, file->path, 0, "%s", own.text);
             }
         }
         if (status == WAL_OK && file->stamp.size != file->content.size) {
@@ -504,16 +465,14 @@ static enum wal_status line_file_finish(struct wal__line_file *file,
 
 /* Renames the temporary file into place, if there is one; updates
  * file->saved. */
-static enum wal_status line_file_commit(struct wal__line_file *file,
-                                        struct wal_error *error)
+static enum wal_status line_file_commit(struct wal__line_file *file, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     WAL__ASSERT(file->stable.size <= file->content.size);
     if (file->mode == WAL__LINES_REPLACE) {
-        status =
-            wal__view_fs_rename(file->env, file->state_dir, file->temporary,
-                                file->directory, file->name, true, error);
+        status = wal__view_fs_rename(file->env, file->state_dir, file->temporary, file->directory,
+                                     file->name, true, error);
     }
     if (status == WAL_OK) {
         file->saved = (struct wal__saved_file){.is_known = true,
@@ -549,31 +508,28 @@ static bool line_file_has_saved_content(struct wal__line_file *file)
     bool is_equal = false;
     int fd = -1;
 
-    if (!file->saved.is_known ||
-        wal__view_fs_open_parent(file->env, file->root, file->path, false,
-                                 &directory, &name, NULL) != WAL_OK) {
+    if (!file->saved.is_known || wal__view_fs_open_parent(file->env, file->root, file->path, false,
+                                                          &directory, &name, NULL) != WAL_OK) {
         return false;
     }
     if (wal__view_fs_open(directory, name, &fd, &stamp, NULL) == WAL_OK) {
-        is_equal = stamp.size == file->saved.fingerprint.size &&
-                   has_content(fd, &file->saved.fingerprint);
+        is_equal =
+            stamp.size == file->saved.fingerprint.size && has_content(fd, &file->saved.fingerprint);
         close(fd);
     }
     close(directory);
     return is_equal;
 }
 
-/* Whether a file is missing, or has what the saved state says. *stamp is that
- * of the file, if it exists. */
-static bool line_file_is_own(const struct wal__saved_file *saved, int directory,
-                             const char *name,
+/* Whether a file is missing, or has what the saved state says. *stamp is that of the file, if it
+ * exists. */
+static bool line_file_is_own(const struct wal__saved_file *saved, int directory, const char *name,
                              const struct wal__file_stamp *stamp)
 {
     struct wal__file_stamp now;
     bool is_own;
     int fd = -1;
-    enum wal_status status =
-        wal__view_fs_open(directory, name, &fd, &now, NULL);
+    enum wal_status status = wal__view_fs_open(directory, name, &fd, &now, NULL);
 
     if (status != WAL_OK) {
         return status == WAL_ENOTFOUND;
@@ -583,8 +539,7 @@ static bool line_file_is_own(const struct wal__saved_file *saved, int directory,
         return false;
     }
     if (wal__file_stamp_equal(stamp, &saved->stamp) ||
-        (saved->has_old_stamp &&
-         wal__file_stamp_equal(stamp, &saved->old_stamp))) {
+        (saved->has_old_stamp && wal__file_stamp_equal(stamp, &saved->old_stamp))) {
         close(fd);
         return true;
     }
@@ -594,22 +549,19 @@ static bool line_file_is_own(const struct wal__saved_file *saved, int directory,
 }
 
 /* Removes the file, durably, if its content is the view's. */
-static enum wal_status line_file_remove(struct wal__line_file *file,
-                                        struct wal_error *error)
+static enum wal_status line_file_remove(struct wal__line_file *file, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     bool has_more;
 
     line_file_begin(file, false);
-    if (open_existing(file, NULL) == WAL_OK && file->exists &&
-        is_own_content(file, &has_more) &&
+    if (open_existing(file, NULL) == WAL_OK && file->exists && is_own_content(file, &has_more) &&
         !wal__view_fs_remove(file->env, file->directory, file->name)) {
         status = wal__view_fs_fail(error, file->path);
     }
     if (status == WAL_OK && file->directory >= 0) {
         /* Also when an earlier flush removed it and did not get to this. */
-        status = wal__view_fs_sync_names(file->env, file->directory, file->name,
-                                         error);
+        status = wal__view_fs_sync_names(file->env, file->directory, file->name, error);
     }
     line_file_end(file);
     return status;
@@ -654,14 +606,12 @@ static struct wal__json_span value_of(const struct wal__view_file *file)
     return (struct wal__json_span){file->data.data, file->data.size};
 }
 
-static bool get_document(void *ctx, const char *key,
-                         struct wal__json_span *value)
+static bool get_document(void *ctx, const char *key, struct wal__json_span *value)
 {
     const struct joined_files *joined = ctx;
     uint32_t at = lower_bound(joined, key);
 
-    if (at == joined->count ||
-        strcmp(joined->items[at]->lines.path, key) != 0) {
+    if (at == joined->count || strcmp(joined->items[at]->lines.path, key) != 0) {
         return false;
     }
     *value = value_of(joined->items[at]);
@@ -689,14 +639,13 @@ static bool scan_documents(void *ctx, const char *prefix,
 }
 
 /* Sets *documents, which borrows *joined. False: no memory. */
-static bool joined_files_init(struct joined_files *joined,
-                              struct wal__model_documents *documents)
+static bool joined_files_init(struct joined_files *joined, struct wal__model_documents *documents)
 {
     const struct wal__view_files *files = joined->files;
 
     joined->count = 0;
-    joined->items = wal__heap_alloc(
-        files->env->heap, (files->count + 1) * sizeof(joined->items[0]));
+    joined->items =
+        wal__heap_alloc(files->env->heap, (files->count + 1) * sizeof(joined->items[0]));
     if (joined->items == NULL) {
         return false;
     }
@@ -705,18 +654,17 @@ static bool joined_files_init(struct joined_files *joined,
             joined->items[joined->count++] = files->items[i];
         }
     }
-    qsort(joined->items, joined->count, sizeof(joined->items[0]),
-          compare_paths);
-    *documents = (struct wal__model_documents){
-        .ctx = joined, .get = get_document, .scan = scan_documents};
+    qsort(joined->items, joined->count, sizeof(joined->items[0]), compare_paths);
+    *documents =
+        (struct wal__model_documents){.ctx = joined, .get = get_document, .scan = scan_documents};
     return true;
 }
 
 /* --- documents on disk --------------------------------------------------- */
 
 /* Whether the file has the content of the document. */
-static bool matches_file(struct wal__view_file *file, int directory,
-                         const char *name, struct wal__file_stamp *stamp)
+static bool matches_file(struct wal__view_file *file, int directory, const char *name,
+                         struct wal__file_stamp *stamp)
 {
     size_t at = 0;
     char piece[4096];
@@ -736,38 +684,33 @@ static bool matches_file(struct wal__view_file *file, int directory,
     return stamp->size == file->data.size && at == file->data.size;
 }
 
-static enum wal_status replace_document(struct wal__view_files *files,
-                                        struct wal__view_file *file,
+static enum wal_status replace_document(struct wal__view_files *files, struct wal__view_file *file,
                                         struct wal_error *error)
 {
     const struct wal__view_env *env = files->env;
     const char *name = NULL;
     int directory = -1;
     int fd = -1;
-    enum wal_status status = wal__view_fs_open_parent(
-        env, files->root, file->lines.path, true, &directory, &name, error);
+    enum wal_status status = wal__view_fs_open_parent(env, files->root, file->lines.path, true,
+                                                      &directory, &name, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__view_fs_create(env, files->temporary_dir, file->temporary,
-                                 &fd, error);
+    status = wal__view_fs_create(env, files->temporary_dir, file->temporary, &fd, error);
 
     if (status == WAL_OK) {
-        status = wal__view_fs_write(env, fd, file->data.data, file->data.size,
-                                    error);
+        status = wal__view_fs_write(env, fd, file->data.data, file->data.size, error);
         if (status == WAL_OK) {
             status = wal__view_fs_sync(env, fd, &file->lines.stamp, error);
         }
         close(fd);
         if (status == WAL_OK) {
-            status =
-                wal__view_fs_rename(env, files->temporary_dir, file->temporary,
-                                    directory, name, false, error);
+            status = wal__view_fs_rename(env, files->temporary_dir, file->temporary, directory,
+                                         name, false, error);
         }
         if (status != WAL_OK) {
-            (void)wal__view_fs_remove(env, files->temporary_dir,
-                                      file->temporary);
+            (void)wal__view_fs_remove(env, files->temporary_dir, file->temporary);
         }
     }
     close(directory);
@@ -776,10 +719,9 @@ static enum wal_status replace_document(struct wal__view_files *files,
     return status;
 }
 
-/* Determines whether the document must be written, and sets its saved state.
- * Fails if the file has what another program wrote. */
-static enum wal_status check_document(struct wal__view_files *files,
-                                      struct wal__view_file *file,
+/* Determines whether the document must be written, and sets its saved state. Fails if the file has
+ * what another program wrote. */
+static enum wal_status check_document(struct wal__view_files *files, struct wal__view_file *file,
                                       struct wal_error *error)
 {
     struct wal__saved_file *saved = &file->lines.saved;
@@ -787,17 +729,15 @@ static enum wal_status check_document(struct wal__view_files *files,
     const char *name = NULL;
     int directory = -1;
     bool is_own;
-    enum wal_status status =
-        wal__view_fs_open_parent(files->env, files->root, file->lines.path,
-                                 true, &directory, &name, error);
+    enum wal_status status = wal__view_fs_open_parent(files->env, files->root, file->lines.path,
+                                                      true, &directory, &name, error);
 
     if (status != WAL_OK) {
         return status;
     }
     file->is_same = matches_file(file, directory, name, &stamp);
     /* Without a state, a document next to a file of lines is made again. */
-    is_own = file->is_same ||
-             (!saved->is_known && files->dialect->write_ops->join == NULL) ||
+    is_own = file->is_same || (!saved->is_known && files->dialect->write_ops->join == NULL) ||
              line_file_is_own(saved, directory, name, &stamp);
     close(directory);
     if (!is_own) {
@@ -810,14 +750,12 @@ static enum wal_status check_document(struct wal__view_files *files,
     saved->is_known = true;
     saved->stamp = stamp;
     saved->fingerprint = (struct wal__fingerprint){.size = 0};
-    wal__fingerprint_update(&saved->fingerprint, file->data.data,
-                            file->data.size);
+    wal__fingerprint_update(&saved->fingerprint, file->data.data, file->data.size);
     saved->stable = saved->fingerprint;
     return WAL_OK;
 }
 
-static enum wal_status write_document(struct wal__view_files *files,
-                                      struct wal__view_file *file,
+static enum wal_status write_document(struct wal__view_files *files, struct wal__view_file *file,
                                       struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -826,14 +764,12 @@ static enum wal_status write_document(struct wal__view_files *files,
         const struct wal__shared_file shared = {.env = files->env,
                                                 .root = files->root,
                                                 .path = file->lines.path,
-                                                .temporary_dir =
-                                                    files->temporary_dir,
+                                                .temporary_dir = files->temporary_dir,
                                                 .temporary = file->temporary,
                                                 .data = file->data.data,
                                                 .size = file->data.size};
-        status = file->kind == WAL__OUTPUT_SHARED_LINE
-                     ? wal__shared_file_add_line(&shared, error)
-                     : wal__shared_file_create(&shared, error);
+        status = file->kind == WAL__OUTPUT_SHARED_LINE ? wal__shared_file_add_line(&shared, error)
+                                                       : wal__shared_file_create(&shared, error);
     } else if (!file->is_same) {
         status = replace_document(files, file, error);
         file->lines.saved.stamp = file->lines.stamp;
@@ -860,10 +796,9 @@ static bool have_same_parent(const char *one, const char *two)
     return strncmp(one, two, size) == 0 && strchr(two + size, '/') == NULL;
 }
 
-/* Makes the names of the documents durable that were renamed into place: the
- * next state does not have the stamps of those that they replaced. */
-static enum wal_status sync_documents(struct wal__view_files *files,
-                                      struct wal_error *error)
+/* Makes the names of the documents durable that were renamed into place: the next state does not
+ * have the stamps of those that they replaced. */
+static enum wal_status sync_documents(struct wal__view_files *files, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     const char *synced = NULL;
@@ -874,15 +809,13 @@ static enum wal_status sync_documents(struct wal__view_files *files,
         const char *name = NULL;
         int directory = -1;
 
-        if (!file->is_replaced ||
-            (synced != NULL && have_same_parent(synced, path))) {
+        if (!file->is_replaced || (synced != NULL && have_same_parent(synced, path))) {
             continue;
         }
-        status = wal__view_fs_open_parent(files->env, files->root, path, false,
-                                          &directory, &name, error);
+        status = wal__view_fs_open_parent(files->env, files->root, path, false, &directory, &name,
+                                          error);
         if (status == WAL_OK) {
-            status =
-                wal__view_fs_sync_names(files->env, directory, path, error);
+            status = wal__view_fs_sync_names(files->env, directory, path, error);
             close(directory);
         }
         synced = path;
@@ -891,14 +824,12 @@ static enum wal_status sync_documents(struct wal__view_files *files,
 }
 
 /*
- * Writes the documents whose content was put and differs from the file's; those
- * that are shared with the client are created or get a line. The saved state
- * has all new documents, durably, before the first is written; all names are
- * durable when it returns. WAL_ECHANGED: a document is not the view's; nothing
- * is written.
+ * Writes the documents whose content was put and differs from the file's; those that are shared
+ * with the client are created or get a line. The saved state has all new documents, durably, before
+ * the first is written; all names are durable when it returns. WAL_ECHANGED: a document is not the
+ * view's; nothing is written.
  */
-static enum wal_status document_files_write(struct wal__view_files *files,
-                                            struct wal_error *error)
+static enum wal_status document_files_write(struct wal__view_files *files, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     bool is_same = true;
@@ -917,9 +848,8 @@ static enum wal_status document_files_write(struct wal__view_files *files,
         struct wal__view_file *file = files->items[i];
 
         /* An interrupted flush may have replaced one that is the same. */
-        file->is_replaced =
-            file->has_data && !file->is_shared &&
-            (!file->is_same || file->lines.saved.append_pending);
+        file->is_replaced = file->has_data && !file->is_shared &&
+                            (!file->is_same || file->lines.saved.append_pending);
         if (file->has_data) {
             status = write_document(files, file, error);
         }
@@ -931,8 +861,7 @@ static enum wal_status document_files_write(struct wal__view_files *files,
 
 #define PENDING_SIZE ((size_t)64 << 10)
 
-void wal__view_files_init(struct wal__view_files *files,
-                          const struct wal__view_env *env)
+void wal__view_files_init(struct wal__view_files *files, const struct wal__view_env *env)
 {
     files->env = env;
     files->state_dir = -1;
@@ -941,8 +870,7 @@ void wal__view_files_init(struct wal__view_files *files,
     wal__buf_init(&files->pending, env->heap);
 }
 
-static void free_file(struct wal__view_files *files,
-                      struct wal__view_file *file)
+static void free_file(struct wal__view_files *files, struct wal__view_file *file)
 {
     line_file_end(&file->lines);
     wal__buf_deinit(&file->data);
@@ -973,14 +901,12 @@ void wal__view_files_deinit(struct wal__view_files *files)
     wal__buf_deinit(&files->pending);
 }
 
-struct wal__view_file *wal__view_files_find(const struct wal__view_files *files,
-                                            const char *path)
+struct wal__view_file *wal__view_files_find(const struct wal__view_files *files, const char *path)
 {
     uint32_t cursor = 0;
     uint32_t index;
 
-    while (wal__hashmap_find(&files->index_by_path, wal__model_text_hash(path),
-                             &cursor, &index)) {
+    while (wal__hashmap_find(&files->index_by_path, wal__model_text_hash(path), &cursor, &index)) {
         if (strcmp(files->items[index]->lines.path, path) == 0) {
             return files->items[index];
         }
@@ -988,12 +914,12 @@ struct wal__view_file *wal__view_files_find(const struct wal__view_files *files,
     return NULL;
 }
 
-struct wal__view_file *wal__view_files_add(struct wal__view_files *files,
-                                           const char *path, bool is_document)
+struct wal__view_file *wal__view_files_add(struct wal__view_files *files, const char *path,
+                                           bool is_document)
 {
     const struct wal__heap *heap = files->env->heap;
-    struct wal__view_file **items = wal__heap_grow_array(
-        heap, files->items, files->count, &files->capacity, sizeof(items[0]));
+    struct wal__view_file **items =
+        wal__heap_grow_array(heap, files->items, files->count, &files->capacity, sizeof(items[0]));
     struct wal__view_file *file;
 
     if (items == NULL) {
@@ -1013,8 +939,8 @@ struct wal__view_file *wal__view_files_add(struct wal__view_files *files,
     line_file_begin(&file->lines, false);
     file->lines.path = wal__heap_copy_text(heap, path, strlen(path));
     if (file->lines.path == NULL ||
-        wal__hashmap_add(&files->index_by_path, wal__model_text_hash(path),
-                         files->count) != WAL_OK) {
+        wal__hashmap_add(&files->index_by_path, wal__model_text_hash(path), files->count) !=
+            WAL_OK) {
         free_file(files, file);
         return NULL;
     }
@@ -1073,8 +999,7 @@ static bool select_file(void *ctx, const char *path, enum wal__output_kind kind)
     }
     file->kind = kind;
     file->is_shared = is_document && kind != WAL__OUTPUT_DOCUMENT;
-    file->is_provisional =
-        is_document && files->is_past_stable && !file->is_current;
+    file->is_provisional = is_document && files->is_past_stable && !file->is_current;
     file->is_current = true;
     file->lines.state_dir = files->temporary_dir;
     files->current = file;
@@ -1087,20 +1012,16 @@ static bool select_file(void *ctx, const char *path, enum wal__output_kind kind)
     return files->status == WAL_OK;
 }
 
-static bool call_callback(struct wal__view_files *files, const void *data,
-                          size_t size)
+static bool call_callback(struct wal__view_files *files, const void *data, size_t size)
 {
     int32_t answer = size > 0 ? files->put(files->put_ctx, data, size) : 0;
 
     return answer == 0 ||
-           fail(files,
-                wal__fail_at(&files->error, WAL_ECALLBACK, answer, NULL, 0,
-                             "the callback that receives lines returned %d",
-                             answer));
+           fail(files, wal__fail_at(&files->error, WAL_ECALLBACK, answer, NULL, 0,
+                                    "the callback that receives lines returned %d", answer));
 }
 
-static bool buffer_output(struct wal__view_files *files, const void *data,
-                          size_t size)
+static bool buffer_output(struct wal__view_files *files, const void *data, size_t size)
 {
     if (files->pending.size + size > PENDING_SIZE) {
         if (!call_callback(files, files->pending.data, files->pending.size)) {
@@ -1112,8 +1033,7 @@ static bool buffer_output(struct wal__view_files *files, const void *data,
     if (size >= PENDING_SIZE) {
         return call_callback(files, data, size);
     }
-    return wal__buf_append(&files->pending, data, size) == WAL_OK ||
-           no_memory(files);
+    return wal__buf_append(&files->pending, data, size) == WAL_OK || no_memory(files);
 }
 
 static bool put(void *ctx, const void *data, size_t size)
@@ -1132,8 +1052,7 @@ static bool put(void *ctx, const void *data, size_t size)
         return true;
     }
     if (file->is_document) {
-        return wal__buf_append(&file->data, data, size) == WAL_OK ||
-               no_memory(files);
+        return wal__buf_append(&file->data, data, size) == WAL_OK || no_memory(files);
     }
     files->status = line_file_put(&file->lines, data, size, &files->error);
     return files->status == WAL_OK;
@@ -1141,14 +1060,12 @@ static bool put(void *ctx, const void *data, size_t size)
 
 struct wal__model_output wal__view_files_output(struct wal__view_files *files)
 {
-    return (struct wal__model_output){
-        .ctx = files, .file = select_file, .put = put};
+    return (struct wal__model_output){.ctx = files, .file = select_file, .put = put};
 }
 
 bool wal__view_files_is_appending(const struct wal__view_files *files)
 {
-    return files->root != NULL &&
-           files->current->lines.mode != WAL__LINES_REPLACE;
+    return files->root != NULL && files->current->lines.mode != WAL__LINES_REPLACE;
 }
 
 void wal__view_files_set_stable(struct wal__view_files *files)
@@ -1184,16 +1101,15 @@ static bool join_documents(struct wal__view_files *files)
     if (!joined_files_init(&joined, &documents)) {
         return no_memory(files);
     }
-    is_done = files->dialect->write_ops->join(&documents, &out) &&
-              !out.has_failed && put_joined(files, "\n", 1);
+    is_done = files->dialect->write_ops->join(&documents, &out) && !out.has_failed &&
+              put_joined(files, "\n", 1);
     wal__heap_free(files->env->heap, joined.items);
     return is_done || (files->status == WAL_OK ? no_memory(files) : false);
 }
 
 /* --- commit -------------------------------------------------------------- */
 
-enum wal_status wal__view_files_finish(struct wal__view_files *files,
-                                       struct wal_error *error)
+enum wal_status wal__view_files_finish(struct wal__view_files *files, struct wal_error *error)
 {
     enum wal_status status = files->status;
 
@@ -1220,8 +1136,7 @@ enum wal_status wal__view_files_finish(struct wal__view_files *files,
 }
 
 /* Removes a file that is no longer part of the view. */
-static enum wal_status remove_file(struct wal__view_files *files,
-                                   struct wal__view_file *file,
+static enum wal_status remove_file(struct wal__view_files *files, struct wal__view_file *file,
                                    struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -1233,8 +1148,7 @@ static enum wal_status remove_file(struct wal__view_files *files,
     return status;
 }
 
-static enum wal_status remove_unused_files(struct wal__view_files *files,
-                                           struct wal_error *error)
+static enum wal_status remove_unused_files(struct wal__view_files *files, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     uint32_t kept = 0;
@@ -1260,15 +1174,13 @@ static enum wal_status remove_unused_files(struct wal__view_files *files,
     wal__hashmap_deinit(&files->index_by_path);
     wal__hashmap_init(&files->index_by_path, files->env->heap);
     for (uint32_t i = 0; i < kept && status == WAL_OK; i++) {
-        status = wal__hashmap_add(
-            &files->index_by_path,
-            wal__model_text_hash(files->items[i]->lines.path), i);
+        status = wal__hashmap_add(&files->index_by_path,
+                                  wal__model_text_hash(files->items[i]->lines.path), i);
     }
     return status == WAL_OK ? WAL_OK : wal__no_memory(error);
 }
 
-enum wal_status wal__view_files_commit(struct wal__view_files *files,
-                                       struct wal_error *error)
+enum wal_status wal__view_files_commit(struct wal__view_files *files, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -1295,15 +1207,13 @@ void wal__view_files_end(struct wal__view_files *files)
     }
 }
 
-bool wal__view_files_are_unchanged(struct wal__view_files *files,
-                                   bool include_documents)
+bool wal__view_files_are_unchanged(struct wal__view_files *files, bool include_documents)
 {
     for (uint32_t i = 0; i < files->count; i++) {
         struct wal__view_file *file = files->items[i];
         if (!file->is_shared && (include_documents || !file->is_document) &&
             !line_file_is_unchanged(&file->lines) &&
-            (!file->is_document ||
-             !line_file_has_saved_content(&file->lines))) {
+            (!file->is_document || !line_file_has_saved_content(&file->lines))) {
             return false;
         }
     }
@@ -1317,8 +1227,7 @@ struct wal__saved_file wal__view_file_to_save(const struct wal__view_file *file)
     if (!file->is_document && file->is_current) {
         saved = (struct wal__saved_file){
             .is_known = true,
-            .has_old_stamp =
-                file->lines.mode == WAL__LINES_REPLACE && file->lines.exists,
+            .has_old_stamp = file->lines.mode == WAL__LINES_REPLACE && file->lines.exists,
             .stamp = file->lines.stamp,
             .old_stamp = file->lines.replaced,
             .fingerprint = file->lines.content,

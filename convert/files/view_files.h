@@ -1,22 +1,20 @@
 /*
  * view_files.h - the files of a view, as a writer's output (SPEC.md 10.3).
  *
- * A file of lines is updated as its content is put, from the beginning, or from
- * the end of the part that is known to be in the file. Bytes that are in the
- * file already are only compared. At the end of the file, new bytes are
- * appended in place. At a difference, the file is written anew under a
+ * A file of lines is updated as its content is put, from the beginning, or from the end of the part
+ * that is known to be in the file. Bytes that are in the file already are only compared. At the end
+ * of the file, new bytes are appended in place. At a difference, the file is written anew under a
  * temporary name, if its content is the view's own.
  *
- * Documents are collected in memory until they are complete, and then replaced
- * if they differ. Files that are shared with the client itself are only added
- * to.
+ * Documents are collected in memory until they are complete, and then replaced if they differ.
+ * Files that are shared with the client itself are only added to.
  *
- * The fingerprint is a rolling 64-bit checksum of a file's bytes, to detect
- * whether they changed (SPEC.md 10.4). It is no protection against an
- * adversary. It can be continued, so that a growing file is not read again.
+ * The fingerprint is a rolling 64-bit checksum of a file's bytes, to detect whether they changed
+ * (SPEC.md 10.4). It is no protection against an adversary. It can be continued, so that a growing
+ * file is not read again.
  *
- * Invariant: at any time a file of lines has the old content, the old content
- * and a prefix of the appended bytes, or the new content.
+ * Invariant: at any time a file of lines has the old content, the old content and a prefix of the
+ * appended bytes, or the new content.
  *
  * Threads: one thread at a time.
  */
@@ -42,14 +40,12 @@ struct wal__fingerprint {
     uint64_t size;  /* number of bytes */
 };
 
-void wal__fingerprint_update(struct wal__fingerprint *fingerprint,
-                             const void *data, size_t size);
+void wal__fingerprint_update(struct wal__fingerprint *fingerprint, const void *data, size_t size);
 
 static inline bool wal__fingerprint_equal(const struct wal__fingerprint *one,
                                           const struct wal__fingerprint *two)
 {
-    return one->value == two->value && one->part == two->part &&
-           one->size == two->size;
+    return one->value == two->value && one->part == two->part && one->size == two->size;
 }
 
 /* --- the file ------------------------------------------------------------ */
@@ -64,16 +60,16 @@ enum wal__line_mode {
 /* The state in which the view left a file. */
 struct wal__saved_file {
     bool is_known;
-    bool has_old_stamp;  /* old_stamp is also valid */
-    bool append_pending; /* bytes after the fingerprint are the view's, too */
+    bool has_old_stamp;           /* old_stamp is also valid */
+    bool append_pending;          /* bytes after the fingerprint are the view's, too */
     struct wal__file_stamp stamp; /* size is fingerprint.size */
     struct wal__file_stamp old_stamp;
     struct wal__fingerprint fingerprint; /* of the whole file */
     struct wal__fingerprint stable;      /* of the part no flush changes */
 };
 
-/* Called before the first append, when the file is as `saved` says: saves,
- * durably, that what follows is the view's. */
+/* Called before the first append, when the file is as `saved` says: saves, durably, that what
+ * follows is the view's. */
 struct wal__line_owner {
     enum wal_status (*before_append)(void *ctx, struct wal_error *error);
     void *ctx;
@@ -81,8 +77,7 @@ struct wal__line_owner {
 
 /* The owner sets the first six fields and zeroes the others. */
 struct wal__line_file {
-    int64_t
-        modified_ms; /* time of the session's last entry, for the file; or 0 */
+    int64_t modified_ms; /* time of the session's last entry, for the file; or 0 */
     const struct wal__view_env *env;
     const struct wal__line_owner *owner;
     const char *root;
@@ -113,8 +108,7 @@ struct wal__line_file {
 struct wal__view_file {
     struct wal__line_file lines; /* path and saved state, of both kinds */
     bool is_document;
-    /* Not the view's: in no state, and replaced or removed by nobody. It is
-     * also a document. */
+    /* Not the view's: in no state, and replaced or removed by nobody. It is also a document. */
     bool is_shared;
     enum wal__output_kind kind;
     bool is_current;     /* part of the view in this run */
@@ -133,11 +127,11 @@ struct wal__view_files {
     wal_view_put_fn *put; /* receives lines */
     void *put_ctx;
     const struct wal__dialect *dialect; /* of the documents for `put` */
-    const char *key;     /* prefix of the names of the view's state files */
-    int state_dir;       /* directory of the state files; -1: not open */
-    int temporary_dir;   /* directory of the temporary files; -1: not open */
-    const char *prefix;  /* of the names of temporary files; or NULL */
-    int64_t modified_ms; /* of the files of lines; 0: now */
+    const char *key;                    /* prefix of the names of the view's state files */
+    int state_dir;                      /* directory of the state files; -1: not open */
+    int temporary_dir;                  /* directory of the temporary files; -1: not open */
+    const char *prefix;                 /* of the names of temporary files; or NULL */
+    int64_t modified_ms;                /* of the files of lines; 0: now */
     struct wal__view_file **items;
     uint32_t count;
     uint32_t capacity;
@@ -154,23 +148,20 @@ struct wal__view_files {
     struct wal__buf pending; /* buffers lines for `put` */
 };
 
-void wal__view_files_init(struct wal__view_files *files,
-                          const struct wal__view_env *env);
+void wal__view_files_init(struct wal__view_files *files, const struct wal__view_env *env);
 void wal__view_files_deinit(struct wal__view_files *files);
 
 /* Removes all files from the set; leaves the disk alone. */
 void wal__view_files_clear(struct wal__view_files *files);
 
 /* Adds a file of the view; NULL: no memory. */
-struct wal__view_file *wal__view_files_add(struct wal__view_files *files,
-                                           const char *path, bool is_document);
+struct wal__view_file *wal__view_files_add(struct wal__view_files *files, const char *path,
+                                           bool is_document);
 
 /* Returns the file with the path, or NULL. */
-struct wal__view_file *wal__view_files_find(const struct wal__view_files *files,
-                                            const char *path);
+struct wal__view_file *wal__view_files_find(const struct wal__view_files *files, const char *path);
 
-/* Starts a run over all content, or with `is_incremental` over the new
- * content. */
+/* Starts a run over all content, or with `is_incremental` over the new content. */
 void wal__view_files_begin(struct wal__view_files *files, bool is_incremental);
 
 /* The output for a writer; a failure is in files->status. */
@@ -183,8 +174,7 @@ bool wal__view_files_is_appending(const struct wal__view_files *files);
 void wal__view_files_set_stable(struct wal__view_files *files);
 
 /* Makes the content durable, in temporary files where it replaces a file. Then
- * wal__view_file_to_save returns the new states, and wal__view_files_commit
- * renames the files. */
+ * wal__view_file_to_save returns the new states, and wal__view_files_commit renames the files. */
 enum wal_status wal__view_files_finish(struct wal__view_files *files,
                                        struct wal_error *error) WAL_MUST_USE;
 enum wal_status wal__view_files_commit(struct wal__view_files *files,
@@ -193,13 +183,10 @@ enum wal_status wal__view_files_commit(struct wal__view_files *files,
 /* Closes all descriptors and removes uncommitted temporary files. */
 void wal__view_files_end(struct wal__view_files *files);
 
-/* Whether all files are unchanged, by their stamps; documents also by their
- * content. */
-bool wal__view_files_are_unchanged(struct wal__view_files *files,
-                                   bool include_documents);
+/* Whether all files are unchanged, by their stamps; documents also by their content. */
+bool wal__view_files_are_unchanged(struct wal__view_files *files, bool include_documents);
 
 /* The saved state of a file after its commit. */
-struct wal__saved_file
-wal__view_file_to_save(const struct wal__view_file *file);
+struct wal__saved_file wal__view_file_to_save(const struct wal__view_file *file);
 
 #endif

@@ -16,11 +16,9 @@
 
 #define NAME_SIZE 256 /* of a path component, with its NUL */
 
-bool wal__file_stamp_equal(const struct wal__file_stamp *one,
-                           const struct wal__file_stamp *two)
+bool wal__file_stamp_equal(const struct wal__file_stamp *one, const struct wal__file_stamp *two)
 {
-    return one->size == two->size && one->mtime_ns == two->mtime_ns &&
-           one->inode == two->inode;
+    return one->size == two->size && one->mtime_ns == two->mtime_ns && one->inode == two->inode;
 }
 
 enum wal_status wal__view_fs_fail(struct wal_error *error, const char *name)
@@ -33,25 +31,20 @@ enum wal_status wal__view_fs_fail(struct wal_error *error, const char *name)
         return wal__fail_at(error, WAL_EIO, number, name, 0,
                             "a component of the path is no directory");
     case ENOENT:
-        return wal__fail_at(error, WAL_ENOTFOUND, number, name, 0, "%s",
-                            strerror(number));
+        return wal__fail_at(error, WAL_ENOTFOUND, number, name, 0, "%s", strerror(number));
     case ENOSPC:
     case EDQUOT:
-        return wal__fail_at(error, WAL_ENOSPACE, number, name, 0, "%s",
-                            strerror(number));
+        return wal__fail_at(error, WAL_ENOSPACE, number, name, 0, "%s", strerror(number));
     case EACCES:
     case EPERM:
     case EROFS:
-        return wal__fail_at(error, WAL_EACCESS, number, name, 0, "%s",
-                            strerror(number));
+        return wal__fail_at(error, WAL_EACCESS, number, name, 0, "%s", strerror(number));
     case EISDIR:
-        return wal__fail_at(error, WAL_ENOTFILE, number, name, 0, "%s",
-                            strerror(number));
+        return wal__fail_at(error, WAL_ENOTFILE, number, name, 0, "%s", strerror(number));
     case ENOMEM:
         return wal__fail_at(error, WAL_ENOMEM, number, name, 0, "no memory");
     default:
-        return wal__fail_at(error, WAL_EIO, number, name, 0, "%s",
-                            strerror(number));
+        return wal__fail_at(error, WAL_EIO, number, name, 0, "%s", strerror(number));
     }
 }
 
@@ -73,8 +66,8 @@ static bool view_fs_is_beneath(const char *path)
     }
 }
 
-/* Creates a directory, durably unless the one above it may not be read. One
- * that exists was made by another process, which syncs it. */
+/* Creates a directory, durably unless the one above it may not be read. One that exists was made by
+ * another process, which syncs it. */
 static bool make_directory(int above, const char *name)
 {
     bool is_made;
@@ -154,20 +147,17 @@ static int descend(const struct wal__view_env *env, int above, const char *name,
     return fd;
 }
 
-enum wal_status wal__view_fs_open_parent(const struct wal__view_env *env,
-                                         const char *root, const char *path,
-                                         bool create_missing, int *fd,
-                                         const char **name,
-                                         struct wal_error *error)
+enum wal_status wal__view_fs_open_parent(const struct wal__view_env *env, const char *root,
+                                         const char *path, bool create_missing, int *fd,
+                                         const char **name, struct wal_error *error)
 {
     char part[NAME_SIZE];
     const char *slash;
     int at;
 
     if (!view_fs_is_beneath(path)) {
-        return wal__fail_at(
-            error, WAL_EOUTSIDE, 0, path, 0,
-            "the path leaves the output directory; not written");
+        return wal__fail_at(error, WAL_EOUTSIDE, 0, path, 0,
+                            "the path leaves the output directory; not written");
     }
     at = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (at < 0 && errno == ENOENT && create_missing && create_root(env, root)) {
@@ -189,14 +179,12 @@ enum wal_status wal__view_fs_open_parent(const struct wal__view_env *env,
 static void fill_stamp(const struct stat *stat, struct wal__file_stamp *stamp)
 {
     stamp->size = (uint64_t)stat->st_size;
-    stamp->mtime_ns =
-        (int64_t)stat->st_mtim.tv_sec * 1000000000 + stat->st_mtim.tv_nsec;
+    stamp->mtime_ns = (int64_t)stat->st_mtim.tv_sec * 1000000000 + stat->st_mtim.tv_nsec;
     stamp->inode = (uint64_t)stat->st_ino;
 }
 
 enum wal_status wal__view_fs_open(int directory, const char *name, int *fd,
-                                  struct wal__file_stamp *stamp,
-                                  struct wal_error *error)
+                                  struct wal__file_stamp *stamp, struct wal_error *error)
 {
     int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     struct stat stat;
@@ -207,27 +195,24 @@ enum wal_status wal__view_fs_open(int directory, const char *name, int *fd,
     }
     if (fstat(opened, &stat) != 0 || !S_ISREG(stat.st_mode)) {
         close(opened);
-        return wal__fail_at(error, WAL_ENOTFILE, 0, name, 0,
-                            "exists and is no regular file");
+        return wal__fail_at(error, WAL_ENOTFILE, 0, name, 0, "exists and is no regular file");
     }
     fill_stamp(&stat, stamp);
     *fd = opened;
     return WAL_OK;
 }
 
-enum wal_status wal__view_fs_create(const struct wal__view_env *env,
-                                    int directory, const char *name, int *fd,
-                                    struct wal_error *error)
+enum wal_status wal__view_fs_create(const struct wal__view_env *env, int directory,
+                                    const char *name, int *fd, struct wal_error *error)
 {
     int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
     int opened;
 
     (void)wal__view_fault_point(env, 0);
     opened = openat(directory, name, flags, 0600);
-    /* One that was left may be another name of a file that was linked into
-     * place: it must not be truncated. */
-    if (opened < 0 && errno == EEXIST &&
-        wal__view_fs_remove(env, directory, name)) {
+    /* One that was left may be another name of a file that was linked into place: it must not be
+     * truncated. */
+    if (opened < 0 && errno == EEXIST && wal__view_fs_remove(env, directory, name)) {
         opened = openat(directory, name, flags, 0600);
     }
     if (opened < 0) {
@@ -237,9 +222,8 @@ enum wal_status wal__view_fs_create(const struct wal__view_env *env,
     return WAL_OK;
 }
 
-enum wal_status wal__view_fs_open_append(const struct wal__view_env *env,
-                                         int directory, const char *name,
-                                         int *fd, struct wal_error *error)
+enum wal_status wal__view_fs_open_append(const struct wal__view_env *env, int directory,
+                                         const char *name, int *fd, struct wal_error *error)
 {
     int flags = O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     int opened;
@@ -253,9 +237,8 @@ enum wal_status wal__view_fs_open_append(const struct wal__view_env *env,
     return WAL_OK;
 }
 
-enum wal_status wal__view_fs_write(const struct wal__view_env *env, int fd,
-                                   const void *data, size_t size,
-                                   struct wal_error *error)
+enum wal_status wal__view_fs_write(const struct wal__view_env *env, int fd, const void *data,
+                                   size_t size, struct wal_error *error)
 {
     const char *at = data;
 
@@ -276,8 +259,7 @@ enum wal_status wal__view_fs_write(const struct wal__view_env *env, int fd,
 }
 
 enum wal_status wal__view_fs_sync(const struct wal__view_env *env, int fd,
-                                  struct wal__file_stamp *stamp,
-                                  struct wal_error *error)
+                                  struct wal__file_stamp *stamp, struct wal_error *error)
 {
     struct stat stat;
 
@@ -301,9 +283,9 @@ void wal__view_fs_set_time(int fd, int64_t ms)
     }
 }
 
-enum wal_status wal__view_fs_rename(const struct wal__view_env *env, int from,
-                                    const char *old, int to, const char *name,
-                                    bool is_durable, struct wal_error *error)
+enum wal_status wal__view_fs_rename(const struct wal__view_env *env, int from, const char *old,
+                                    int to, const char *name, bool is_durable,
+                                    struct wal_error *error)
 {
     (void)wal__view_fault_point(env, 0);
     if (renameat(from, old, to, name) != 0 || (is_durable && fsync(to) != 0)) {
@@ -312,16 +294,14 @@ enum wal_status wal__view_fs_rename(const struct wal__view_env *env, int from,
     return WAL_OK;
 }
 
-enum wal_status wal__view_fs_sync_names(const struct wal__view_env *env,
-                                        int directory, const char *name,
-                                        struct wal_error *error)
+enum wal_status wal__view_fs_sync_names(const struct wal__view_env *env, int directory,
+                                        const char *name, struct wal_error *error)
 {
     (void)wal__view_fault_point(env, 0);
     return fsync(directory) == 0 ? WAL_OK : wal__view_fs_fail(error, name);
 }
 
-bool wal__view_fs_remove(const struct wal__view_env *env, int directory,
-                         const char *name)
+bool wal__view_fs_remove(const struct wal__view_env *env, int directory, const char *name)
 {
     (void)wal__view_fault_point(env, 0);
     return unlinkat(directory, name, 0) == 0 || errno == ENOENT;
@@ -331,22 +311,19 @@ bool wal__view_fs_remove(const struct wal__view_env *env, int directory,
 
 #define SEARCH_MAX ((uint64_t)64 << 20) /* bytes of a file that are searched */
 
-/* Gives a complete file its name unless the name is taken: *exists. A link,
- * unlike a rename, never replaces a file that the client has just made. */
-static enum wal_status link_new(const struct wal__shared_file *file,
-                                int directory, const char *name, bool *exists,
-                                struct wal_error *error)
+/* Gives a complete file its name unless the name is taken: *exists. A link, unlike a rename, never
+ * replaces a file that the client has just made. */
+static enum wal_status link_new(const struct wal__shared_file *file, int directory,
+                                const char *name, bool *exists, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     (void)wal__view_fault_point(file->env, 0);
-    *exists =
-        linkat(file->temporary_dir, file->temporary, directory, name, 0) != 0;
+    *exists = linkat(file->temporary_dir, file->temporary, directory, name, 0) != 0;
     if (*exists && errno != EEXIST) {
         *exists = false;
-        status =
-            wal__view_fs_rename(file->env, file->temporary_dir, file->temporary,
-                                directory, name, true, error);
+        status = wal__view_fs_rename(file->env, file->temporary_dir, file->temporary, directory,
+                                     name, true, error);
     } else if (fsync(directory) != 0) {
         status = wal__view_fs_fail(error, name);
     }
@@ -355,14 +332,13 @@ static enum wal_status link_new(const struct wal__shared_file *file,
 }
 
 /* Creates the file unless it was made meanwhile: *exists. */
-static enum wal_status create(const struct wal__shared_file *file,
-                              int directory, const char *name, bool *exists,
-                              struct wal_error *error)
+static enum wal_status create(const struct wal__shared_file *file, int directory, const char *name,
+                              bool *exists, struct wal_error *error)
 {
     struct wal__file_stamp stamp;
     int fd = -1;
-    enum wal_status status = wal__view_fs_create(file->env, file->temporary_dir,
-                                                 file->temporary, &fd, error);
+    enum wal_status status =
+        wal__view_fs_create(file->env, file->temporary_dir, file->temporary, &fd, error);
 
     if (status != WAL_OK) {
         return status;
@@ -373,22 +349,20 @@ static enum wal_status create(const struct wal__shared_file *file,
     }
     close(fd);
     if (status != WAL_OK) {
-        (void)wal__view_fs_remove(file->env, file->temporary_dir,
-                                  file->temporary);
+        (void)wal__view_fs_remove(file->env, file->temporary_dir, file->temporary);
         return status;
     }
     return link_new(file, directory, name, exists, error);
 }
 
-/* Creates the file unless something has its name: *exists is set then. *name is
- * in *directory, which is -1 or to be closed. */
-static enum wal_status open_or_create(const struct wal__shared_file *file,
-                                      int *directory, const char **name,
-                                      bool *exists, struct wal_error *error)
+/* Creates the file unless something has its name: *exists is set then. *name is in *directory,
+ * which is -1 or to be closed. */
+static enum wal_status open_or_create(const struct wal__shared_file *file, int *directory,
+                                      const char **name, bool *exists, struct wal_error *error)
 {
     struct stat stat;
-    enum wal_status status = wal__view_fs_open_parent(
-        file->env, file->root, file->path, true, directory, name, error);
+    enum wal_status status =
+        wal__view_fs_open_parent(file->env, file->root, file->path, true, directory, name, error);
 
     if (status != WAL_OK) {
         return status;
@@ -403,8 +377,7 @@ enum wal_status wal__shared_file_create(const struct wal__shared_file *file,
     const char *name = NULL;
     int directory = -1;
     bool exists = false;
-    enum wal_status status =
-        open_or_create(file, &directory, &name, &exists, error);
+    enum wal_status status = open_or_create(file, &directory, &name, &exists, error);
 
     if (directory >= 0) {
         close(directory);
@@ -412,17 +385,14 @@ enum wal_status wal__shared_file_create(const struct wal__shared_file *file,
     return status;
 }
 
-/* Whether a line of the text begins with these bytes; one without its newline
- * may be torn. */
-static bool has_line(const uint8_t *text, size_t size, const void *line,
-                     size_t line_size)
+/* Whether a line of the text begins with these bytes; one without its newline may be torn. */
+static bool has_line(const uint8_t *text, size_t size, const void *line, size_t line_size)
 {
     const uint8_t *end = text + size;
     const uint8_t *newline;
 
     while ((newline = memchr(text, '\n', (size_t)(end - text))) != NULL) {
-        if ((size_t)(newline - text) >= line_size &&
-            memcmp(text, line, line_size) == 0) {
+        if ((size_t)(newline - text) >= line_size && memcmp(text, line, line_size) == 0) {
             return true;
         }
         text = newline + 1;
@@ -430,16 +400,12 @@ static bool has_line(const uint8_t *text, size_t size, const void *line,
     return false;
 }
 
-/* Reads the file and determines whether it has the line, and whether it ends in
- * a newline. */
-static enum wal_status search(const struct wal__shared_file *file, int fd,
-                              uint64_t size, bool *is_found, bool *is_ended,
-                              struct wal_error *error)
+/* Reads the file and determines whether it has the line, and whether it ends in a newline. */
+static enum wal_status search(const struct wal__shared_file *file, int fd, uint64_t size,
+                              bool *is_found, bool *is_ended, struct wal_error *error)
 {
     const uint8_t *comma = memrchr(file->data, ',', file->size);
-    size_t compared = comma != NULL
-                          ? (size_t)(comma - (const uint8_t *)file->data)
-                          : file->size;
+    size_t compared = comma != NULL ? (size_t)(comma - (const uint8_t *)file->data) : file->size;
     uint8_t *text = wal__heap_alloc(file->env->heap, (size_t)size + 1);
     size_t have = 0;
     ssize_t got = 1;
@@ -457,21 +423,18 @@ static enum wal_status search(const struct wal__shared_file *file, int fd,
     return WAL_OK;
 }
 
-static enum wal_status append(const struct wal__shared_file *file,
-                              int directory, const char *name, bool is_ended,
-                              struct wal_error *error)
+static enum wal_status append(const struct wal__shared_file *file, int directory, const char *name,
+                              bool is_ended, struct wal_error *error)
 {
     struct wal__file_stamp stamp;
     int fd = -1;
-    enum wal_status status =
-        wal__view_fs_open_append(file->env, directory, name, &fd, error);
+    enum wal_status status = wal__view_fs_open_append(file->env, directory, name, &fd, error);
 
     if (status == WAL_OK && !is_ended) {
         status = wal__view_fs_write(file->env, fd, "\n", 1, error);
     }
     if (status == WAL_OK) {
-        status =
-            wal__view_fs_write(file->env, fd, file->data, file->size, error);
+        status = wal__view_fs_write(file->env, fd, file->data, file->size, error);
     }
     if (status == WAL_OK) {
         status = wal__view_fs_sync(file->env, fd, &stamp, error);
@@ -483,16 +446,14 @@ static enum wal_status append(const struct wal__shared_file *file,
 }
 
 /* Appends the line to a file that exists, unless that has it. */
-static enum wal_status append_new(const struct wal__shared_file *file,
-                                  int directory, const char *name,
-                                  struct wal_error *error)
+static enum wal_status append_new(const struct wal__shared_file *file, int directory,
+                                  const char *name, struct wal_error *error)
 {
     struct wal__file_stamp stamp = {.size = 0};
     int fd = -1;
     bool is_found = false;
     bool is_ended = true;
-    enum wal_status status =
-        wal__view_fs_open(directory, name, &fd, &stamp, error);
+    enum wal_status status = wal__view_fs_open(directory, name, &fd, &stamp, error);
 
     if (status != WAL_OK) {
         return status;
@@ -513,8 +474,7 @@ enum wal_status wal__shared_file_add_line(const struct wal__shared_file *file,
     const char *name = NULL;
     int directory = -1;
     bool exists = false;
-    enum wal_status status =
-        open_or_create(file, &directory, &name, &exists, error);
+    enum wal_status status = open_or_create(file, &directory, &name, &exists, error);
 
     if (status == WAL_OK && exists) {
         status = append_new(file, directory, name, error);

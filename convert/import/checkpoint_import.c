@@ -1,6 +1,5 @@
 /*
- * checkpoint_import.c - imports directories of files as checkpoints
- * (checkpoint_import.h).
+ * checkpoint_import.c - imports directories of files as checkpoints (checkpoint_import.h).
  */
 #include "convert/import/checkpoint_import.h"
 
@@ -34,9 +33,8 @@ static void parse_hash(const char *hash, uint8_t digest[WAL_DIGEST_SIZE])
 }
 
 /* Stores the file's bytes as a blob. */
-static enum wal_status store_stream(struct wal_blob_writer *writer,
-                                    uint8_t *buffer, const char *hash, int fd,
-                                    uint8_t digest[WAL_DIGEST_SIZE],
+static enum wal_status store_stream(struct wal_blob_writer *writer, uint8_t *buffer,
+                                    const char *hash, int fd, uint8_t digest[WAL_DIGEST_SIZE],
                                     struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -48,25 +46,22 @@ static enum wal_status store_stream(struct wal_blob_writer *writer,
 
         got = wal__file_read_full(fd, buffer, WAL__CHECKPOINT_BUFFER_SIZE);
         if (got < 0) {
-            status = wal__fail_at(error, WAL_EIO, errno, NULL, 0, "%s: %s",
-                                  hash, strerror(errno));
+            status = wal__fail_at(error, WAL_EIO, errno, NULL, 0, "%s: %s", hash, strerror(errno));
         } else if (got > 0) {
             piece.size = (uint64_t)got;
             status = wal_blob_write(writer, piece, error);
         }
     }
-    return status == WAL_OK ? wal_blob_finish(writer, digest, &size, error)
-                            : status;
+    return status == WAL_OK ? wal_blob_finish(writer, digest, &size, error) : status;
 }
 
 /* Stores the content of an open file. WAL_ECORRUPT: its digest is not the hash
  * that the manifest lists. `buffer` has WAL__CHECKPOINT_BUFFER_SIZE bytes. Free
  * *writer with wal_blob_discard once the checkpoint names the content. */
-static enum wal_status
-store_content(struct wal_store *store,
-              const struct wal__checkpoint_manifest_file *listed, int fd,
-              uint8_t *buffer, struct wal_blob_writer **writer,
-              struct wal_error *error)
+static enum wal_status store_content(struct wal_store *store,
+                                     const struct wal__checkpoint_manifest_file *listed, int fd,
+                                     uint8_t *buffer, struct wal_blob_writer **writer,
+                                     struct wal_error *error)
 {
     uint8_t expected[WAL_DIGEST_SIZE];
     uint8_t digest[WAL_DIGEST_SIZE];
@@ -90,13 +85,11 @@ store_content(struct wal_store *store,
                      listed->hash, (const char *)listed->path.data, hash);
 }
 
-/* Gets the size of a content that has no file. It may be in the store already:
- * stores that share one file between checkpoints keep it with the first of
- * them. WAL_ENOTFOUND: it is not. */
-static enum wal_status
-find_content(struct wal_store *store,
-             const struct wal__checkpoint_manifest_file *listed, uint64_t *size,
-             struct wal_error *error)
+/* Gets the size of a content that has no file. It may be in the store already: stores that share
+ * one file between checkpoints keep it with the first of them. WAL_ENOTFOUND: it is not. */
+static enum wal_status find_content(struct wal_store *store,
+                                    const struct wal__checkpoint_manifest_file *listed,
+                                    uint64_t *size, struct wal_error *error)
 {
     uint8_t digest[WAL_DIGEST_SIZE];
     struct wal_blob *blob = NULL;
@@ -111,8 +104,7 @@ find_content(struct wal_store *store,
     }
     return status != WAL_ENOTFOUND
                ? status
-               : wal__fail(error, WAL_ENOTFOUND,
-                           "the content %s of \"%s\" is missing; skipped",
+               : wal__fail(error, WAL_ENOTFOUND, "the content %s of \"%s\" is missing; skipped",
                            listed->hash, (const char *)listed->path.data);
 }
 
@@ -148,8 +140,8 @@ struct item {
     struct wal_file *files;
     /* digests whose contents are in the store, by hash */
     struct wal__model_table stored;
-    /* They keep the contents until the checkpoint names them; one per file of
-     * the manifest, or null. */
+    /* They keep the contents until the checkpoint names them; one per file of the manifest, or
+     * null. */
     struct wal_blob_writer **writers;
     uint64_t bytes; /* of the contents so far */
     /* Files that the checkpoint had before the import. */
@@ -160,9 +152,8 @@ struct item {
 bool wal__checkpoint_is_refused(enum wal_status status)
 {
     static const enum wal_status refused[] = {
-        WAL_EINVAL,   WAL_ENOTFOUND, WAL_EEXISTS,     WAL_ECONFLICT,
-        WAL_ETOOBIG,  WAL_ECORRUPT,  WAL_EDEPENDENCY, WAL_EDAMAGED,
-        WAL_EOUTSIDE, WAL_ENOTFILE,
+        WAL_EINVAL,   WAL_ENOTFOUND,   WAL_EEXISTS,  WAL_ECONFLICT, WAL_ETOOBIG,
+        WAL_ECORRUPT, WAL_EDEPENDENCY, WAL_EDAMAGED, WAL_EOUTSIDE,  WAL_ENOTFILE,
     };
 
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
@@ -178,12 +169,10 @@ static enum wal_status fail_errno(struct wal_error *error)
     int number = errno;
 
     return number == ENOMEM ? wal__no_memory(error)
-                            : wal__fail_at(error, WAL_EIO, number, NULL, 0,
-                                           "%s", strerror(number));
+                            : wal__fail_at(error, WAL_EIO, number, NULL, 0, "%s", strerror(number));
 }
 
-/* Passes on that a path is not imported, unless that was because of missing
- * memory. */
+/* Passes on that a path is not imported, unless that was because of missing memory. */
 static enum wal_status skip(const struct importer *importer, const char *path,
                             enum wal_status status, struct wal_error *error)
 {
@@ -203,17 +192,14 @@ static enum wal_status fail_open(struct wal_error *error, const char *name)
     int number = errno;
 
     if (number == ELOOP) {
-        return wal__fail(error, WAL_ENOTFILE, "%s: not a regular file; skipped",
-                         name);
+        return wal__fail(error, WAL_ENOTFILE, "%s: not a regular file; skipped", name);
     }
-    return wal__fail_at(error, number == ENOENT ? WAL_ENOTFOUND : WAL_EIO,
-                        number, NULL, 0, "%s: %s; skipped", name,
-                        strerror(number));
+    return wal__fail_at(error, number == ENOENT ? WAL_ENOTFOUND : WAL_EIO, number, NULL, 0,
+                        "%s: %s; skipped", name, strerror(number));
 }
 
-static enum wal_status parse_manifest(struct wal__checkpoint_manifest *manifest,
-                                      int fd, uint8_t *data, size_t size,
-                                      struct wal_error *error)
+static enum wal_status parse_manifest(struct wal__checkpoint_manifest *manifest, int fd,
+                                      uint8_t *data, size_t size, struct wal_error *error)
 {
     ssize_t got = wal__file_read_full(fd, data, size);
     const char *problem;
@@ -224,8 +210,7 @@ static enum wal_status parse_manifest(struct wal__checkpoint_manifest *manifest,
     problem = wal__checkpoint_manifest_read(manifest, data, (size_t)got);
     return problem == NULL
                ? WAL_OK
-               : wal__fail(error, WAL_ECORRUPT,
-                           WAL__CHECKPOINT_MANIFEST " is damaged: %s; skipped",
+               : wal__fail(error, WAL_ECORRUPT, WAL__CHECKPOINT_MANIFEST " is damaged: %s; skipped",
                            problem);
 }
 
@@ -244,13 +229,11 @@ static enum wal_status read_manifest(struct importer *importer, int directory,
     }
     if (stat.st_size > MANIFEST_MAX) {
         close(fd);
-        return wal__fail(error, WAL_ETOOBIG,
-                         WAL__CHECKPOINT_MANIFEST " is too large; skipped");
+        return wal__fail(error, WAL_ETOOBIG, WAL__CHECKPOINT_MANIFEST " is too large; skipped");
     }
     data = wal__heap_alloc(importer->heap, (size_t)stat.st_size + 1);
     status = data == NULL ? wal__no_memory(error)
-                          : parse_manifest(manifest, fd, data,
-                                           (size_t)stat.st_size, error);
+                          : parse_manifest(manifest, fd, data, (size_t)stat.st_size, error);
     wal__heap_free(importer->heap, data);
     close(fd);
     return status;
@@ -259,10 +242,9 @@ static enum wal_status read_manifest(struct importer *importer, int directory,
 /* --- contents ------------------------------------------------------------ */
 
 /* Ensures that the listed content is in the store and has the listed size. */
-static enum wal_status
-import_content(struct importer *importer, struct item *item,
-               const struct wal__checkpoint_manifest_file *listed,
-               struct wal_error *error)
+static enum wal_status import_content(struct importer *importer, struct item *item,
+                                      const struct wal__checkpoint_manifest_file *listed,
+                                      struct wal_error *error)
 {
     uint64_t key = wal__model_text_hash(listed->hash);
     struct wal__json_span stored = {.size = 1};
@@ -283,9 +265,8 @@ import_content(struct importer *importer, struct item *item,
     } else {
         size = (uint64_t)stat.st_size;
         if (!wal__model_table_get(&item->stored, key, &stored)) {
-            status = store_content(
-                importer->in->store, listed, fd, importer->buffer,
-                &item->writers[listed - item->manifest.files], error);
+            status = store_content(importer->in->store, listed, fd, importer->buffer,
+                                   &item->writers[listed - item->manifest.files], error);
         }
         close(fd);
     }
@@ -297,42 +278,36 @@ import_content(struct importer *importer, struct item *item,
     return !listed->has_size || listed->size == size
                ? WAL_OK
                : wal__fail(error, WAL_ECORRUPT,
-                           "\"%s\" has %" PRIu64 " bytes, not %" PRIu64
-                           "; skipped",
+                           "\"%s\" has %" PRIu64 " bytes, not %" PRIu64 "; skipped",
                            (const char *)listed->path.data, size, listed->size);
 }
 
-static enum wal_status import_contents(struct importer *importer,
-                                       struct item *item,
+static enum wal_status import_contents(struct importer *importer, struct item *item,
                                        struct wal_error *error)
 {
     const struct wal__checkpoint_manifest *manifest = &item->manifest;
     enum wal_status status = WAL_OK;
 
-    item->files = wal__heap_alloc(importer->heap, (manifest->count + 1) *
-                                                      sizeof(item->files[0]));
-    item->writers = wal__heap_zalloc(
-        importer->heap, (manifest->count + 1) * sizeof(item->writers[0]));
+    item->files = wal__heap_alloc(importer->heap, (manifest->count + 1) * sizeof(item->files[0]));
+    item->writers =
+        wal__heap_zalloc(importer->heap, (manifest->count + 1) * sizeof(item->writers[0]));
     if (item->files == NULL || item->writers == NULL) {
         return wal__no_memory(error);
     }
     for (uint32_t i = 0; i < manifest->count && status == WAL_OK; i++) {
-        const struct wal__checkpoint_manifest_file *listed =
-            &manifest->files[i];
+        const struct wal__checkpoint_manifest_file *listed = &manifest->files[i];
         struct wal_file *file = &item->files[i];
 
-        *file = (struct wal_file){.struct_size = sizeof(*file),
-                                  .path = listed->path,
-                                  .mode = listed->mode};
+        *file = (struct wal_file){
+            .struct_size = sizeof(*file), .path = listed->path, .mode = listed->mode};
         if (!listed->is_absent) {
             file->kind = WAL_FILE_REGULAR;
             parse_hash(listed->hash, file->digest);
             status = import_content(importer, item, listed, error);
         }
         if (status == WAL_OK) {
-            status =
-                importer->in->progress(importer->in->ctx, item->path, i + 1,
-                                       manifest->count, item->bytes, error);
+            status = importer->in->progress(importer->in->ctx, item->path, i + 1, manifest->count,
+                                            item->bytes, error);
         }
     }
     return status;
@@ -341,13 +316,12 @@ static enum wal_status import_contents(struct importer *importer,
 /* --- one checkpoint ------------------------------------------------------ */
 
 /* Reads whether the session has a checkpoint of this id, and how many files. */
-static void load_existing_info(const struct importer *importer,
-                               struct item *item, struct wal_slice id)
+static void load_existing_info(const struct importer *importer, struct item *item,
+                               struct wal_slice id)
 {
     struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
     struct wal_file_cursor *checkpoint = NULL;
-    enum wal_status status =
-        wal_file_cursor_open(importer->in->session, id, &checkpoint, NULL);
+    enum wal_status status = wal_file_cursor_open(importer->in->session, id, &checkpoint, NULL);
 
     item->is_new = status == WAL_ENOTFOUND;
     if (status == WAL_OK) {
@@ -366,15 +340,12 @@ static enum wal_status refuse(enum wal_status status, struct wal_error *error)
     if (!wal__checkpoint_is_refused(status)) {
         return status;
     }
-    return why.file[0] != '\0'
-               ? wal__fail(error, status, "\"%s\": %s; skipped", why.file,
-                           why.text)
-               : wal__fail(error, status, "%s; skipped", why.text);
+    return why.file[0] != '\0' ? wal__fail(error, status, "\"%s\": %s; skipped", why.file, why.text)
+                               : wal__fail(error, status, "%s; skipped", why.text);
 }
 
-static enum wal_status create_checkpoint(struct importer *importer,
-                                         struct item *item, const char *name,
-                                         struct wal_error *error)
+static enum wal_status create_checkpoint(struct importer *importer, struct item *item,
+                                         const char *name, struct wal_error *error)
 {
     const char *id = item->manifest.id;
     struct wal_checkpoint_options options = {
@@ -386,16 +357,13 @@ static enum wal_status create_checkpoint(struct importer *importer,
         .flags = WAL_CHECKPOINT_UNLINKED,
     };
     struct wal__checkpoint_imported imported = {
-        .info = {.struct_size = sizeof(imported.info)},
-        .layout = item->layout,
-        .path = item->path};
+        .info = {.struct_size = sizeof(imported.info)}, .layout = item->layout, .path = item->path};
     struct wal_file_cursor *checkpoint = NULL;
     enum wal_status status;
 
     load_existing_info(importer, item, options.id);
-    status = wal_checkpoint_import(importer->in->session, item->files,
-                                   item->manifest.count, &options, &checkpoint,
-                                   error);
+    status = wal_checkpoint_import(importer->in->session, item->files, item->manifest.count,
+                                   &options, &checkpoint, error);
     if (status == WAL_OK) {
         status = wal_checkpoint_get_info(checkpoint, &imported.info, error);
     }
@@ -404,8 +372,7 @@ static enum wal_status create_checkpoint(struct importer *importer,
         return refuse(status, error);
     }
     if ((imported.info.flags & WAL_CHECKPOINT_OFF) != 0) {
-        status = wal__fail(error, WAL_ECONFLICT,
-                           "checkpoints are off in this session; skipped");
+        status = wal__fail(error, WAL_ECONFLICT, "checkpoints are off in this session; skipped");
     } else {
         imported.added = imported.info.files - item->previous_files;
         imported.is_new = item->is_new;
@@ -423,27 +390,23 @@ static void open_contents(struct item *item)
     for (size_t i = 0; i < 2 && item->contents < 0; i++) {
         item->layout = layouts[i];
         item->contents =
-            openat(item->directory,
-                   wal__checkpoint_layout_find(layouts[i])->contents, flags);
+            openat(item->directory, wal__checkpoint_layout_find(layouts[i])->contents, flags);
     }
 }
 
-static enum wal_status import_item(struct importer *importer, struct item *item,
-                                   const char *name, struct wal_error *error)
+static enum wal_status import_item(struct importer *importer, struct item *item, const char *name,
+                                   struct wal_error *error)
 {
-    enum wal_status status =
-        read_manifest(importer, item->directory, &item->manifest, error);
+    enum wal_status status = read_manifest(importer, item->directory, &item->manifest, error);
 
     if (status == WAL_OK) {
         status = import_contents(importer, item, error);
     }
-    return status == WAL_OK ? create_checkpoint(importer, item, name, error)
-                            : status;
+    return status == WAL_OK ? create_checkpoint(importer, item, name, error) : status;
 }
 
-static enum wal_status import_one(struct importer *importer, int parent_fd,
-                                  const char *directory, const char *name,
-                                  struct wal_error *error)
+static enum wal_status import_one(struct importer *importer, int parent_fd, const char *directory,
+                                  const char *name, struct wal_error *error)
 {
     struct item item = {.contents = -1};
     enum wal_status status;
@@ -455,8 +418,7 @@ static enum wal_status import_one(struct importer *importer, int parent_fd,
     if (item.path == NULL) {
         return wal__no_memory(error);
     }
-    item.directory = openat(parent_fd, name,
-                            O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    item.directory = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (item.directory < 0) {
         return skip(importer, item.path, fail_errno(error), error);
     }
@@ -477,14 +439,12 @@ static enum wal_status import_one(struct importer *importer, int parent_fd,
 
 /* --- all checkpoints ----------------------------------------------------- */
 
-static enum wal_status append_candidate(struct importer *importer,
-                                        const char *name, int64_t created_ms,
-                                        struct wal_error *error)
+static enum wal_status append_candidate(struct importer *importer, const char *name,
+                                        int64_t created_ms, struct wal_error *error)
 {
     char *copy = wal__arena_copy_text(&importer->list.arena, name);
-    struct candidate *items =
-        wal__heap_grow_array(importer->heap, importer->items, importer->count,
-                             &importer->capacity, sizeof(items[0]));
+    struct candidate *items = wal__heap_grow_array(importer->heap, importer->items, importer->count,
+                                                   &importer->capacity, sizeof(items[0]));
 
     if (items != NULL) {
         importer->items = items;
@@ -504,13 +464,11 @@ static enum wal_status add_candidate(struct importer *importer, int parent_fd,
     struct wal__checkpoint_manifest manifest = {.arena = &importer->arena};
     enum wal_status status;
     const char *path;
-    int fd = openat(parent_fd, name,
-                    O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
     if (fd < 0) {
-        return errno == ENOTDIR || errno == ELOOP
-                   ? WAL_OK
-                   : skip(importer, name, fail_errno(error), error);
+        return errno == ENOTDIR || errno == ELOOP ? WAL_OK
+                                                  : skip(importer, name, fail_errno(error), error);
     }
     wal__heap_arena_reset(&importer->arena);
     path = wal__import_path(&importer->arena.arena, directory, name);
@@ -526,8 +484,7 @@ static enum wal_status add_candidate(struct importer *importer, int parent_fd,
 }
 
 static enum wal_status find_candidates(struct importer *importer, int parent_fd,
-                                       const char *directory,
-                                       struct wal_error *error)
+                                       const char *directory, struct wal_error *error)
 {
     int copy = fcntl(parent_fd, F_DUPFD_CLOEXEC, 0);
     DIR *stream = copy >= 0 ? fdopendir(copy) : NULL;
@@ -543,8 +500,7 @@ static enum wal_status find_candidates(struct importer *importer, int parent_fd,
     }
     while (status == WAL_OK && (entry = readdir(stream)) != NULL) {
         if (entry->d_name[0] != '.') {
-            status = add_candidate(importer, parent_fd, directory,
-                                   entry->d_name, error);
+            status = add_candidate(importer, parent_fd, directory, entry->d_name, error);
         }
     }
     closedir(stream);
@@ -563,34 +519,28 @@ static int compare_created(const void *a, const void *b)
     return strcmp(one->name, two->name);
 }
 
-static enum wal_status import_all(struct importer *importer, int parent_fd,
-                                  const char *directory,
+static enum wal_status import_all(struct importer *importer, int parent_fd, const char *directory,
                                   struct wal_error *error)
 {
-    enum wal_status status =
-        find_candidates(importer, parent_fd, directory, error);
+    enum wal_status status = find_candidates(importer, parent_fd, directory, error);
 
     if (importer->count > 0) {
-        qsort(importer->items, importer->count, sizeof(importer->items[0]),
-              compare_created);
+        qsort(importer->items, importer->count, sizeof(importer->items[0]), compare_created);
     }
     for (uint32_t i = 0; status == WAL_OK && i < importer->count; i++) {
-        status = import_one(importer, parent_fd, directory,
-                            importer->items[i].name, error);
+        status = import_one(importer, parent_fd, directory, importer->items[i].name, error);
     }
     return status;
 }
 
-static enum wal_status init(struct importer *importer,
-                            const struct wal__checkpoint_import *in,
+static enum wal_status init(struct importer *importer, const struct wal__checkpoint_import *in,
                             struct wal_error *error)
 {
     importer->in = in;
     importer->heap = in->heap != NULL ? in->heap : &wal__heap_libc;
     wal__heap_arena_init(&importer->list, importer->heap);
     wal__heap_arena_init(&importer->arena, importer->heap);
-    importer->buffer =
-        wal__heap_alloc(importer->heap, WAL__CHECKPOINT_BUFFER_SIZE);
+    importer->buffer = wal__heap_alloc(importer->heap, WAL__CHECKPOINT_BUFFER_SIZE);
     return importer->buffer != NULL ? WAL_OK : wal__no_memory(error);
 }
 
@@ -602,10 +552,9 @@ static void deinit(struct importer *importer)
     wal__heap_free(importer->heap, importer->buffer);
 }
 
-enum wal_status
-wal__checkpoint_import_one(const struct wal__checkpoint_import *in,
-                           int parent_fd, const char *directory,
-                           const char *name, struct wal_error *error)
+enum wal_status wal__checkpoint_import_one(const struct wal__checkpoint_import *in, int parent_fd,
+                                           const char *directory, const char *name,
+                                           struct wal_error *error)
 {
     struct importer importer = {.count = 0};
     enum wal_status status = init(&importer, in, error);
@@ -617,10 +566,9 @@ wal__checkpoint_import_one(const struct wal__checkpoint_import *in,
     return status;
 }
 
-enum wal_status
-wal__checkpoint_import_all(const struct wal__checkpoint_import *in,
-                           const char *directory, bool *is_empty,
-                           struct wal_error *error)
+enum wal_status wal__checkpoint_import_all(const struct wal__checkpoint_import *in,
+                                           const char *directory, bool *is_empty,
+                                           struct wal_error *error)
 {
     struct importer importer = {.count = 0};
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

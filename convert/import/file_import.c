@@ -1,11 +1,10 @@
 /*
- * file_import.c - imports one file: as one session, as a stream of one, or as
- * a view of one (file_import.h).
+ * file_import.c - imports one file: as one session, as a stream of one, or as a view of one
+ * (file_import.h).
  *
- * A session that an import created is created again when the file was
- * incomplete before and reads otherwise now; not if anything but imports wrote
- * to it. What is read of a session to decide that holds as long as its
- * last_sequence, which is read before, and by which the session is deleted.
+ * A session that an import created is created again when the file was incomplete before and reads
+ * otherwise now; not if anything but imports wrote to it. What is read of a session to decide that
+ * holds as long as its last_sequence, which is read before, and by which the session is deleted.
  */
 #include "convert/import/file_import.h"
 
@@ -53,8 +52,7 @@ static bool skip_member(struct wal_slice metadata, const char *key, size_t *at)
     size_t size = (size_t)snprintf(quoted, sizeof(quoted), "\"%s\":", key);
 
     if (metadata.size < *at + size || memcmp(bytes + *at, quoted, size) != 0 ||
-        wal__json_find(bytes, (size_t)metadata.size, key, &found) !=
-            WAL__JSON_OK ||
+        wal__json_find(bytes, (size_t)metadata.size, key, &found) != WAL__JSON_OK ||
         found.span.data != bytes + *at + size) {
         return false;
     }
@@ -62,8 +60,8 @@ static bool skip_member(struct wal_slice metadata, const char *key, size_t *at)
     return true;
 }
 
-/* Returns true if the metadata is empty or consists of "created" and
- * "imported": what an import writes, or one of an older library wrote. */
+/* Returns true if the metadata is empty or consists of "created" and "imported": what an import
+ * writes, or one of an older library wrote. */
 static bool is_metadata_of_import(struct wal_slice metadata)
 {
     const char *bytes = metadata.data;
@@ -72,8 +70,7 @@ static bool is_metadata_of_import(struct wal_slice metadata)
     if (metadata.size == 0) {
         return true;
     }
-    if (skip_member(metadata, "created", &at) && at < metadata.size &&
-        bytes[at] == ',') {
+    if (skip_member(metadata, "created", &at) && at < metadata.size && bytes[at] == ',') {
         at++;
     }
     (void)skip_member(metadata, "imported", &at);
@@ -83,8 +80,7 @@ static bool is_metadata_of_import(struct wal_slice metadata)
 /* *is_modified: the session has documents, checkpoints, heads or metadata that
  * an import did not write, or a title but no entries. Does not check the
  * entries. */
-static enum wal_status session_is_modified(struct wal_session *session,
-                                           bool *is_modified,
+static enum wal_status session_is_modified(struct wal_session *session, bool *is_modified,
                                            struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -92,36 +88,30 @@ static enum wal_status session_is_modified(struct wal_session *session,
 
     if (status == WAL_OK) {
         /* A title of a session with entries may be from their lines. */
-        *is_modified = info.documents > 0 ||
-                       !is_metadata_of_import(info.metadata) ||
-                       (info.entries == 0 && info.title.size > 0) ||
-                       !has_one_head(session);
+        *is_modified = info.documents > 0 || !is_metadata_of_import(info.metadata) ||
+                       (info.entries == 0 && info.title.size > 0) || !has_one_head(session);
     }
     return status;
 }
 
-static enum wal_status count_stream(struct wal_session *session,
-                                    uint32_t stream, uint64_t *others,
+static enum wal_status count_stream(struct wal_session *session, uint32_t stream, uint64_t *others,
                                     struct wal_error *error)
 {
     const struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options),
         .mode = WAL_ENTRY_CURSOR_ALL,
-        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
-                 WAL_ENTRY_CURSOR_OUT_OF_LINE,
+        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE,
         .stream = stream,
     };
     bool has_lines = stream == 0 || stream == WAL__PARTIAL_STREAM;
     struct wal_entry_cursor *cursor = NULL;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    enum wal_status status =
-        wal_entry_cursor_open(session, &options, &cursor, error);
+    enum wal_status status = wal_entry_cursor_open(session, &options, &cursor, error);
 
     while (status == WAL_OK) {
         status = wal_entry_cursor_next(cursor, &entry, error);
-        if (status == WAL_OK &&
-            (!has_lines || (entry.flags & WAL_ENTRY_LINE) == 0 ||
-             wal__source_line_is_from_view(&entry))) {
+        if (status == WAL_OK && (!has_lines || (entry.flags & WAL_ENTRY_LINE) == 0 ||
+                                 wal__source_line_is_from_view(&entry))) {
             ++*others;
         }
     }
@@ -129,10 +119,9 @@ static enum wal_status count_stream(struct wal_session *session,
     return status == WAL_END ? WAL_OK : status;
 }
 
-/* Counts the entries, of all streams, that are no lines such as an import
- * writes; one at least where the session is damaged. The session is no fork. */
-static enum wal_status session_count_others(struct wal_session *session,
-                                            uint64_t *others,
+/* Counts the entries, of all streams, that are no lines such as an import writes; one at least
+ * where the session is damaged. The session is no fork. */
+static enum wal_status session_count_others(struct wal_session *session, uint64_t *others,
                                             struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -149,28 +138,22 @@ static enum wal_status session_count_others(struct wal_session *session,
 
 #define FILE_ID_MAX 200 /* bytes of an id that is a file's name */
 
-/* Compares the file with a session's lines, of which others may append more
- * meanwhile. */
-static enum wal_status match_source(struct wal__import_file *file,
-                                    struct wal_session *session,
-                                    struct wal__source_match *match,
-                                    struct wal_error *error)
+/* Compares the file with a session's lines, of which others may append more meanwhile. */
+static enum wal_status match_source(struct wal__import_file *file, struct wal_session *session,
+                                    struct wal__source_match *match, struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     enum wal_status status = wal_session_get_info(session, &info, error);
 
     file->seen = info.last_sequence;
-    return status == WAL_OK
-               ? wal__source_compare(file->import->heap, file->import->store,
-                                     session, 0, file->fd, match, error)
-               : status;
+    return status == WAL_OK ? wal__source_compare(file->import->heap, file->import->store, session,
+                                                  0, file->fd, match, error)
+                            : status;
 }
 
-/* Finds the session that the file continues among those of a dialect. If there
- * is none, file->session stays NULL and file->source is the first unused
- * source. */
-static enum wal_status find_in_dialect(struct wal__import_file *file,
-                                       const char *dialect,
+/* Finds the session that the file continues among those of a dialect. If there is none,
+ * file->session stays NULL and file->source is the first unused source. */
+static enum wal_status find_in_dialect(struct wal__import_file *file, const char *dialect,
                                        struct wal_error *error)
 {
     struct wal_session *session = NULL;
@@ -179,11 +162,9 @@ static enum wal_status find_in_dialect(struct wal__import_file *file,
 
     for (uint64_t ordinal = 0;; ordinal++) {
         if (!wal__source_text(file->source, dialect, ordinal, file->path)) {
-            return wal__fail(error, WAL_ETOOBIG, "%s",
-                             wal_status_text(WAL_ETOOBIG));
+            return wal__fail(error, WAL_ETOOBIG, "%s", wal_status_text(WAL_ETOOBIG));
         }
-        status = wal__session_open_source(file->import->store, file->source,
-                                          &session, error);
+        status = wal__session_open_source(file->import->store, file->source, &session, error);
         if (status != WAL_OK) {
             return status == WAL_ENOTFOUND ? WAL_OK : status;
         }
@@ -209,22 +190,20 @@ static const char *base_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-/* For the parts: the id that the file suggests: its session's id; for a file of
- * a side chain, that and the file's name. NULL: none, or no memory. */
+/* For the parts: the id that the file suggests: its session's id; for a file of a side chain, that
+ * and the file's name. NULL: none, or no memory. */
 static const char *file_id(const struct wal__import_file *file)
 {
     const struct wal__file_probe *probe = &file->probe;
-    bool is_side_chain =
-        probe->session != NULL && !probe->has_mainline && probe->has_sidechain;
+    bool is_side_chain = probe->session != NULL && !probe->has_mainline && probe->has_sidechain;
     const char *base = base_name(file->path);
     const char *dot = strrchr(base, '.');
     size_t base_size = dot != NULL ? (size_t)(dot - base) : strlen(base);
     size_t size;
     char *id;
 
-    if (!is_side_chain &&
-        (probe->session != NULL || !file->import->matches_ids ||
-         base_size == 0 || base_size > FILE_ID_MAX)) {
+    if (!is_side_chain && (probe->session != NULL || !file->import->matches_ids || base_size == 0 ||
+                           base_size > FILE_ID_MAX)) {
         return probe->session;
     }
     size = (is_side_chain ? strlen(probe->session) : 0) + base_size + 2;
@@ -236,10 +215,8 @@ static const char *file_id(const struct wal__import_file *file)
     return id;
 }
 
-/* Returns true if the session was imported from a file of the same dialect and
- * name. */
-static bool has_file_name(const struct wal__import_file *file,
-                          struct wal_session *session)
+/* Returns true if the session was imported from a file of the same dialect and name. */
+static bool has_file_name(const struct wal__import_file *file, struct wal_session *session)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal__source source;
@@ -250,20 +227,19 @@ static bool has_file_name(const struct wal__import_file *file,
            strcmp(base_name(source.path), base_name(file->path)) == 0;
 }
 
-/* Opens the session of this id if the file continues it, or if it begins with
- * the file's lines: *is_covered. */
-static enum wal_status match_id(struct wal__import_file *file, const char *id,
-                                bool *is_covered, struct wal_error *error)
+/* Opens the session of this id if the file continues it, or if it begins with the file's lines:
+ * *is_covered. */
+static enum wal_status match_id(struct wal__import_file *file, const char *id, bool *is_covered,
+                                struct wal_error *error)
 {
     struct wal__source_match match = {.issues = NULL};
     struct wal_session *session = NULL;
-    enum wal_status status = wal_session_open(
-        file->import->store, wal__slice_from_text(id), &session, error);
+    enum wal_status status =
+        wal_session_open(file->import->store, wal__slice_from_text(id), &session, error);
 
     *is_covered = false;
     if (status != WAL_OK) {
-        return status == WAL_ENOTFOUND || status == WAL_EINVAL ? WAL_OK
-                                                               : status;
+        return status == WAL_ENOTFOUND || status == WAL_EINVAL ? WAL_OK : status;
     }
     if (has_file_name(file, session)) {
         status = match_source(file, session, &match, error);
@@ -288,18 +264,17 @@ static void forget_session(struct wal__import_file *file)
     file->session = NULL;
 }
 
-/* Finds the session that the file continues among those of its id, wherever
- * the file was when they were imported; or else one that begins with it. */
-static enum wal_status find_by_id(struct wal__import_file *file,
-                                  struct wal_error *error)
+/* Finds the session that the file continues among those of its id, wherever the file was when they
+ * were imported; or else one that begins with it. */
+static enum wal_status find_by_id(struct wal__import_file *file, struct wal_error *error)
 {
     const char *base = file_id(file);
     enum wal_status status = WAL_OK;
     char covering[WAL__SOURCE_SIZE_MAX] = "";
     char id[WAL__SOURCE_SIZE_MAX];
 
-    for (unsigned n = 1; base != NULL && n <= WAL__IMPORT_ID_TRIES &&
-                         status == WAL_OK && file->session == NULL;
+    for (unsigned n = 1;
+         base != NULL && n <= WAL__IMPORT_ID_TRIES && status == WAL_OK && file->session == NULL;
          n++) {
         bool is_covered;
 
@@ -317,24 +292,21 @@ static enum wal_status find_by_id(struct wal__import_file *file,
 }
 
 /* Sets file->source to that of the session. */
-static enum wal_status read_source(struct wal__import_file *file,
-                                   struct wal_error *error)
+static enum wal_status read_source(struct wal__import_file *file, struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     enum wal_status status = wal_session_get_info(file->session, &info, error);
 
     if (status == WAL_OK) {
-        snprintf(file->source, sizeof(file->source), "%.*s",
-                 (int)info.source.size, (const char *)info.source.data);
+        snprintf(file->source, sizeof(file->source), "%.*s", (int)info.source.size,
+                 (const char *)info.source.data);
     }
     return status;
 }
 
-/* For the parts: opens the session that the file continues and sets its source.
- * If there is none, file->session stays NULL and free_source is the first
- * unused source. */
-static enum wal_status find_session(struct wal__import_file *file,
-                                    struct wal_error *error)
+/* For the parts: opens the session that the file continues and sets its source. If there is none,
+ * file->session stays NULL and free_source is the first unused source. */
+static enum wal_status find_session(struct wal__import_file *file, struct wal_error *error)
 {
     const struct wal__dialect *own = file->probe.dialect;
     const struct wal__dialect *dialect;
@@ -344,16 +316,14 @@ static enum wal_status find_session(struct wal__import_file *file,
         return status;
     }
     memcpy(file->free_source, file->source, sizeof(file->source));
-    for (size_t i = 0;
-         status == WAL_OK && file->session == NULL &&
-         file->import->forced == NULL && (dialect = wal__dialect_at(i)) != NULL;
+    for (size_t i = 0; status == WAL_OK && file->session == NULL && file->import->forced == NULL &&
+                       (dialect = wal__dialect_at(i)) != NULL;
          i++) {
         if (dialect != own) {
             status = find_in_dialect(file, dialect->name, error);
         }
     }
-    if (status == WAL_OK && file->session == NULL &&
-        file->import->matches_ids) {
+    if (status == WAL_OK && file->session == NULL && file->import->matches_ids) {
         status = find_by_id(file, error);
         if (status == WAL_OK && file->session != NULL) {
             status = read_source(file, error);
@@ -366,12 +336,11 @@ static enum wal_status find_session(struct wal__import_file *file,
 
 #define REPLACED_SIZE_MAX ((uint64_t)64 << 20) /* of an opaque file */
 #define CHECKED_SIZE_MAX  ((uint64_t)16 << 20) /* of an opaque file */
-#define ATTEMPTS_MAX      10 /* to find a session that others write to */
+#define ATTEMPTS_MAX      10                   /* to find a session that others write to */
 
-/* A wal__import_create_fn. Opens the session if another import has created it
- * from the same source. */
-static enum wal_status try_create(void *ctx,
-                                  struct wal_session_options *options,
+/* A wal__import_create_fn. Opens the session if another import has created it from the same
+ * source. */
+static enum wal_status try_create(void *ctx, struct wal_session_options *options,
                                   struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -395,8 +364,7 @@ static enum wal_status try_create(void *ctx,
     return status == WAL_OK ? WAL_EEXISTS : status;
 }
 
-static enum wal_status create_session(struct wal__import_file *file,
-                                      struct wal_error *error)
+static enum wal_status create_session(struct wal__import_file *file, struct wal_error *error)
 {
     const struct wal__file_probe *probe = &file->probe;
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -417,14 +385,12 @@ static enum wal_status create_session(struct wal__import_file *file,
         status = wal__import_try_ids(try_create, file, &options, id, error);
     }
     if (status == WAL_EEXISTS || status == WAL_EINVAL) {
-        snprintf(hashed, sizeof(hashed), "file-%016" PRIx64,
-                 wal__source_hash(file->source));
+        snprintf(hashed, sizeof(hashed), "file-%016" PRIx64, wal__source_hash(file->source));
         status = wal__import_try_ids(try_create, file, &options, hashed, error);
     }
-    file->has_other_id =
-        status == WAL_OK && id != NULL &&
-        wal_session_get_info(file->session, &info, NULL) == WAL_OK &&
-        !wal__slice_equal(info.id, wal__slice_from_text(id));
+    file->has_other_id = status == WAL_OK && id != NULL &&
+                         wal_session_get_info(file->session, &info, NULL) == WAL_OK &&
+                         !wal__slice_equal(info.id, wal__slice_from_text(id));
     return status;
 }
 
@@ -435,8 +401,7 @@ static enum wal_status check_read(int got, struct wal_error *error)
 }
 
 /* Reports the issues of known lines again. */
-static enum wal_status repeat_issues(struct wal__import_file *file,
-                                     struct wal__line_reader *reader,
+static enum wal_status repeat_issues(struct wal__import_file *file, struct wal__line_reader *reader,
                                      struct wal_error *error)
 {
     struct wal__import_lines *lines = &file->lines;
@@ -444,15 +409,13 @@ static enum wal_status repeat_issues(struct wal__import_file *file,
     struct wal__piece piece;
     int got = 1;
 
-    for (uint32_t i = 0;
-         status == WAL_OK && got > 0 && i < lines->match.issue_count; i++) {
+    for (uint32_t i = 0; status == WAL_OK && got > 0 && i < lines->match.issue_count; i++) {
         const struct wal__source_issue *issue = &lines->match.issues[i];
 
         wal__line_reader_seek(reader, issue->offset, issue->line - 1);
         got = wal__line_reader_next(reader, &piece);
         if (got > 0) {
-            status = wal__import_lines_repeat_issues(lines, &piece,
-                                                     issue->sequence, error);
+            status = wal__import_lines_repeat_issues(lines, &piece, issue->sequence, error);
         }
     }
     return status == WAL_OK ? check_read(got, error) : status;
@@ -460,23 +423,21 @@ static enum wal_status repeat_issues(struct wal__import_file *file,
 
 /* Imports the lines after the session's entries. */
 static enum wal_status import_new_lines(struct wal__import_file *file,
-                                        struct wal__line_reader *reader,
-                                        bool is_opaque, struct wal_error *error)
+                                        struct wal__line_reader *reader, bool is_opaque,
+                                        struct wal_error *error)
 {
     struct wal__import_lines *lines = &file->lines;
     enum wal_status status = WAL_OK;
     struct wal__piece piece;
     int got = 1;
 
-    wal__line_reader_seek(reader, lines->match.bytes,
-                          is_opaque ? 0 : lines->match.lines);
-    while (status == WAL_OK &&
-           (got = wal__line_reader_next(reader, &piece)) > 0) {
+    wal__line_reader_seek(reader, lines->match.bytes, is_opaque ? 0 : lines->match.lines);
+    while (status == WAL_OK && (got = wal__line_reader_next(reader, &piece)) > 0) {
         status = is_opaque ? wal__import_lines_add_opaque(lines, &piece, error)
                            : wal__import_lines_add(lines, &piece, error);
         if (status == WAL_OK) {
-            status = wal__import_progress(file->import, file->name,
-                                          reader->offset, file->size, error);
+            status =
+                wal__import_progress(file->import, file->name, reader->offset, file->size, error);
         }
     }
     file->count = reader->line;
@@ -486,8 +447,7 @@ static enum wal_status import_new_lines(struct wal__import_file *file,
     return status == WAL_OK ? check_read(got, error) : status;
 }
 
-static enum wal_status flush_batch(struct wal__import_file *file,
-                                   struct wal_error *error)
+static enum wal_status flush_batch(struct wal__import_file *file, struct wal_error *error)
 {
     struct wal__import_batch *batch = &file->lines.batch;
     enum wal_status status = wal__import_batch_flush(batch, error);
@@ -498,11 +458,9 @@ static enum wal_status flush_batch(struct wal__import_file *file,
     return status;
 }
 
-/* Reports JSON errors of an opaque file, unless it is too large for memory. The
- * file is read, not mapped: a map raises SIGBUS when another process truncates
- * the file. */
-static enum wal_status check_opaque(struct wal__import_file *file,
-                                    struct wal_error *error)
+/* Reports JSON errors of an opaque file, unless it is too large for memory. The file is read, not
+ * mapped: a map raises SIGBUS when another process truncates the file. */
+static enum wal_status check_opaque(struct wal__import_file *file, struct wal_error *error)
 {
     const struct wal__heap *heap = file->import->heap;
     size_t size = (size_t)file->size;
@@ -523,15 +481,13 @@ static enum wal_status check_opaque(struct wal__import_file *file,
         got += last_read > 0 ? (size_t)last_read : 0;
     }
     status = last_read < 0 ? wal__import_errno(error)
-                           : wal__import_lines_check_opaque(&file->lines, data,
-                                                            got, error);
+                           : wal__import_lines_check_opaque(&file->lines, data, got, error);
     wal__heap_free(heap, data);
     return status;
 }
 
 /* Imports an opaque file in pieces. */
-static enum wal_status import_opaque(struct wal__import_file *file,
-                                     struct wal__line_reader *reader,
+static enum wal_status import_opaque(struct wal__import_file *file, struct wal__line_reader *reader,
                                      struct wal_error *error)
 {
     struct wal__import_lines *lines = &file->lines;
@@ -543,8 +499,7 @@ static enum wal_status import_opaque(struct wal__import_file *file,
     if (status != WAL_OK) {
         return status;
     }
-    if (wal__file_count_lines(file->import->heap, file->fd, file->size,
-                              &file->count) < 0) {
+    if (wal__file_count_lines(file->import->heap, file->fd, file->size, &file->count) < 0) {
         return wal__import_errno(error);
     }
     if (lines->batch.appended == 0) {
@@ -553,8 +508,7 @@ static enum wal_status import_opaque(struct wal__import_file *file,
     return check_opaque(file, error);
 }
 
-static enum wal_status import_lines(struct wal__import_file *file,
-                                    struct wal__line_reader *reader,
+static enum wal_status import_lines(struct wal__import_file *file, struct wal__line_reader *reader,
                                     struct wal_error *error)
 {
     enum wal_status status = repeat_issues(file, reader, error);
@@ -568,29 +522,23 @@ static enum wal_status import_lines(struct wal__import_file *file,
     return status == WAL_OK ? flush_batch(file, error) : status;
 }
 
-static enum wal_status import_content(struct wal__import_file *file,
-                                      struct wal_error *error)
+static enum wal_status import_content(struct wal__import_file *file, struct wal_error *error)
 {
     const struct wal__source_match *match = &file->lines.match;
-    bool is_opaque =
-        match->entries > 0 ? match->is_opaque : file->probe.is_opaque;
+    bool is_opaque = match->entries > 0 ? match->is_opaque : file->probe.is_opaque;
     struct wal__line_reader reader;
-    enum wal_status status =
-        wal__import_lines_begin(&file->lines, file->session, error);
+    enum wal_status status = wal__import_lines_begin(&file->lines, file->session, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    wal__line_reader_init(&reader, file->import->heap, file->fd, file->size,
-                          is_opaque, 0);
-    status = is_opaque ? import_opaque(file, &reader, error)
-                       : import_lines(file, &reader, error);
+    wal__line_reader_init(&reader, file->import->heap, file->fd, file->size, is_opaque, 0);
+    status = is_opaque ? import_opaque(file, &reader, error) : import_lines(file, &reader, error);
     wal__line_reader_deinit(&reader);
     return status;
 }
 
-static enum wal_status probe(struct wal__import_file *file,
-                             const struct wal__dialect *forced,
+static enum wal_status probe(struct wal__import_file *file, const struct wal__dialect *forced,
                              struct wal_error *error)
 {
     struct stat stat;
@@ -599,10 +547,8 @@ static enum wal_status probe(struct wal__import_file *file,
         return wal__import_errno(error);
     }
     file->size = (uint64_t)stat.st_size;
-    if ((file->import->waits_for_newline &&
-         wal__source_file_end(file->fd, &file->size) < 0) ||
-        wal__file_probe(&file->import->arena, file->fd, file->size, forced,
-                        &file->probe) < 0) {
+    if ((file->import->waits_for_newline && wal__source_file_end(file->fd, &file->size) < 0) ||
+        wal__file_probe(&file->import->arena, file->fd, file->size, forced, &file->probe) < 0) {
         return wal__import_errno(error);
     }
     file->lines.arena = &file->import->arena;
@@ -615,24 +561,22 @@ static enum wal_status probe(struct wal__import_file *file,
 
 /* *has_other_content: the session has anything that is not from the file. */
 static enum wal_status has_other_content(const struct wal__import_file *file,
-                                         bool *has_other_content,
-                                         struct wal_error *error)
+                                         bool *has_other_content, struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     bool is_modified = false;
-    enum wal_status status =
-        session_is_modified(file->session, &is_modified, error);
+    enum wal_status status = session_is_modified(file->session, &is_modified, error);
 
     if (status == WAL_OK) {
         status = wal_session_get_info(file->session, &info, error);
     }
-    *has_other_content = is_modified || file->lines.match.native_count > 0 ||
-                         (info.flags & WAL_SESSION_FORK) != 0;
+    *has_other_content =
+        is_modified || file->lines.match.native_count > 0 || (info.flags & WAL_SESSION_FORK) != 0;
     return status;
 }
 
-/* Returns 1 if a probe of the first `known` bytes gives another result than a
- * probe of the file, 0 if not, -1 with errno set. */
+/* Returns 1 if a probe of the first `known` bytes gives another result than a probe of the file, 0
+ * if not, -1 with errno set. */
 static int probe_differs(const struct wal__import_file *file, uint64_t known)
 {
     struct wal__file_probe previous = {.end = 0};
@@ -641,8 +585,8 @@ static int probe_differs(const struct wal__import_file *file, uint64_t known)
     if (file->probe.end <= known) {
         return 0;
     }
-    if (wal__file_probe(&file->import->arena, file->fd, known,
-                        file->import->forced, &previous) < 0) {
+    if (wal__file_probe(&file->import->arena, file->fd, known, file->import->forced, &previous) <
+        0) {
         differs = -1;
     } else if (!wal__file_probe_equal(&previous, &file->probe)) {
         differs = 1;
@@ -650,8 +594,8 @@ static int probe_differs(const struct wal__import_file *file, uint64_t known)
     return differs;
 }
 
-/* Returns 1 if the last entry's line continues in a way that an entry cannot, 0
- * if not, -1 with errno set. */
+/* Returns 1 if the last entry's line continues in a way that an entry cannot, 0 if not, -1 with
+ * errno set. */
 static int last_line_differs(const struct wal__import_file *file)
 {
     const struct wal__source_match *match = &file->lines.match;
@@ -663,11 +607,9 @@ static int last_line_differs(const struct wal__import_file *file)
         return 0;
     }
     if (match->is_opaque) {
-        return file->size <= REPLACED_SIZE_MAX &&
-               match->bytes % WAL__PIECE_SIZE != 0;
+        return file->size <= REPLACED_SIZE_MAX && match->bytes % WAL__PIECE_SIZE != 0;
     }
-    wal__line_reader_init(&reader, file->import->heap, file->fd, file->size,
-                          false, match->bytes);
+    wal__line_reader_init(&reader, file->import->heap, file->fd, file->size, false, match->bytes);
     got = wal__line_reader_next(&reader, &piece);
     if (got > 0) {
         got = wal__line_is_rest(&piece) ? 0 : 1;
@@ -677,17 +619,15 @@ static int last_line_differs(const struct wal__import_file *file)
 }
 
 /*
- * Deletes the session, of which only an import wrote. Its source becomes free
- * for the new session. file->seen: its last_sequence before what made the
- * caller delete it was read. WAL_ECONFLICT: others wrote to it, and it stays.
+ * Deletes the session, of which only an import wrote. Its source becomes free for the new session.
+ * file->seen: its last_sequence before what made the caller delete it was read. WAL_ECONFLICT:
+ * others wrote to it, and it stays.
  */
-static enum wal_status delete_session(struct wal__import_file *file,
-                                      struct wal_error *error)
+static enum wal_status delete_session(struct wal__import_file *file, struct wal_error *error)
 {
-    const struct wal_session_remove_options options = {
-        .struct_size = sizeof(options),
-        .flags = WAL_SESSION_REMOVE_EXPECT,
-        .expected_sequence = file->seen};
+    const struct wal_session_remove_options options = {.struct_size = sizeof(options),
+                                                       .flags = WAL_SESSION_REMOVE_EXPECT,
+                                                       .expected_sequence = file->seen};
     struct wal__source source;
     enum wal_status status = wal_session_remove(file->session, &options, error);
 
@@ -704,9 +644,8 @@ static enum wal_status delete_session(struct wal__import_file *file,
 }
 
 /*
- * The file may have been incomplete when it was imported: what was read then
- * can differ from the beginning of what is read now. Its session is created
- * again, unless it was used otherwise.
+ * The file may have been incomplete when it was imported: what was read then can differ from the
+ * beginning of what is read now. Its session is created again, unless it was used otherwise.
  */
 static enum wal_status delete_outdated_session(struct wal__import_file *file,
                                                struct wal_error *error)
@@ -738,28 +677,23 @@ static enum wal_status delete_outdated_session(struct wal__import_file *file,
     if (differs) {
         status = session_count_others(file->session, &others, error);
     }
-    return differs && status == WAL_OK && others == 0
-               ? delete_session(file, error)
-               : status;
+    return differs && status == WAL_OK && others == 0 ? delete_session(file, error) : status;
 }
 
-/* Finds the file's session, or creates it. WAL_ECONFLICT: others wrote to a
- * session that would have been created again. */
-static enum wal_status try_find_or_create(struct wal__import_file *file,
-                                          struct wal_error *error)
+/* Finds the file's session, or creates it. WAL_ECONFLICT: others wrote to a session that would have
+ * been created again. */
+static enum wal_status try_find_or_create(struct wal__import_file *file, struct wal_error *error)
 {
     enum wal_status status = find_session(file, error);
 
     if (status == WAL_OK && file->session != NULL && !file->is_covered) {
         status = delete_outdated_session(file, error);
     }
-    return status == WAL_OK && file->session == NULL
-               ? create_session(file, error)
-               : status;
+    return status == WAL_OK && file->session == NULL ? create_session(file, error) : status;
 }
 
-/* After a conflict the session has what others appended: whether the file
- * continues it, or becomes another one, is decided anew. */
+/* After a conflict the session has what others appended: whether the file continues it, or becomes
+ * another one, is decided anew. */
 static enum wal_status find_or_create_session(struct wal__import_file *file,
                                               struct wal_error *error)
 {
@@ -774,8 +708,7 @@ static enum wal_status find_or_create_session(struct wal__import_file *file,
 
 /* --- reports ------------------------------------------------------------- */
 
-static enum wal_status report(const struct wal__import_file *file,
-                              enum wal_import_kind kind,
+static enum wal_status report(const struct wal__import_file *file, enum wal_import_kind kind,
                               struct wal_error *error)
 {
     const struct wal__import_lines *lines = &file->lines;
@@ -803,11 +736,9 @@ static void deinit(struct wal__import_file *file)
     wal__heap_free(file->import->heap, file);
 }
 
-static struct wal__import_file *create(struct wal__import *import, int fd,
-                                       const char *name)
+static struct wal__import_file *create(struct wal__import *import, int fd, const char *name)
 {
-    struct wal__import_file *file =
-        wal__heap_zalloc(import->heap, sizeof(*file));
+    struct wal__import_file *file = wal__heap_zalloc(import->heap, sizeof(*file));
 
     if (file != NULL) {
         file->import = import;
@@ -817,9 +748,8 @@ static struct wal__import_file *create(struct wal__import *import, int fd,
     return file;
 }
 
-enum wal_status wal__import_file(struct wal__import *import, int fd,
-                                 const char *name, const char *path,
-                                 struct wal_error *error)
+enum wal_status wal__import_file(struct wal__import *import, int fd, const char *name,
+                                 const char *path, struct wal_error *error)
 {
     struct wal__import_file *file = create(import, fd, name);
     enum wal_status status;
@@ -840,8 +770,7 @@ enum wal_status wal__import_file(struct wal__import *import, int fd,
     if (status == WAL_OK) {
         if (!file->is_covered) {
             status = import_content(file, error);
-        } else if (wal__file_count_lines(import->heap, fd, file->size,
-                                         &file->count) < 0) {
+        } else if (wal__file_count_lines(import->heap, fd, file->size, &file->count) < 0) {
             status = wal__import_errno(error);
         } else {
             file->lines.known_lines = file->count;
@@ -855,10 +784,8 @@ enum wal_status wal__import_file(struct wal__import *import, int fd,
     return status;
 }
 
-enum wal_status wal__import_stream(struct wal__import *import, int fd,
-                                   const char *name,
-                                   struct wal_session *session,
-                                   const struct wal__dialect *dialect,
+enum wal_status wal__import_stream(struct wal__import *import, int fd, const char *name,
+                                   struct wal_session *session, const struct wal__dialect *dialect,
                                    uint32_t stream, struct wal_error *error)
 {
     struct wal__import_file *file = create(import, fd, name);
@@ -869,8 +796,8 @@ enum wal_status wal__import_stream(struct wal__import *import, int fd,
     }
     file->session = session;
     file->lines.stream = stream;
-    status = wal__source_compare(import->heap, import->store, session, stream,
-                                 fd, &file->lines.match, error);
+    status = wal__source_compare(import->heap, import->store, session, stream, fd,
+                                 &file->lines.match, error);
     if (status == WAL_OK) {
         status = probe(file, dialect, error);
     }
@@ -896,8 +823,7 @@ struct view_import {
     struct wal_view_import_result result;
 };
 
-static enum wal_status import_view(struct view_import *view_import,
-                                   struct wal_error *error)
+static enum wal_status import_view(struct view_import *view_import, struct wal_error *error)
 {
     struct wal_store *store = view_import->import->store;
     const struct wal_view_options options = {
@@ -905,15 +831,13 @@ static enum wal_status import_view(struct view_import *view_import,
         .dialect = wal__slice_from_text(view_import->info.dialect),
         .root = wal__slice_from_text(view_import->info.root),
     };
-    enum wal_status status =
-        wal_session_open(store, wal__slice_from_text(view_import->info.session),
-                         &view_import->session, error);
+    enum wal_status status = wal_session_open(
+        store, wal__slice_from_text(view_import->info.session), &view_import->session, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    status = wal_view_open(store, view_import->session, &options,
-                           &view_import->view, error);
+    status = wal_view_open(store, view_import->session, &options, &view_import->view, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -921,33 +845,29 @@ static enum wal_status import_view(struct view_import *view_import,
     return wal_view_import(view_import->view, &view_import->result, error);
 }
 
-/* Returns true if the file is the main file of a view whose dialect the options
- * allow. */
+/* Returns true if the file is the main file of a view whose dialect the options allow. */
 static bool is_view_file(struct view_import *view_import)
 {
     const struct wal__dialect *forced = view_import->import->forced;
 
     view_import->info.struct_size = sizeof(view_import->info);
     return wal__view_index_find(&view_import->import->views,
-                                wal__slice_from_text(view_import->name),
-                                &view_import->info, NULL) == WAL_OK &&
-           (forced == NULL ||
-            strcmp(forced->name, view_import->info.dialect) == 0);
+                                wal__slice_from_text(view_import->name), &view_import->info,
+                                NULL) == WAL_OK &&
+           (forced == NULL || strcmp(forced->name, view_import->info.dialect) == 0);
 }
 
 /* Whether the file is a document: its view has no lines. */
 static bool is_document(const struct view_import *view_import)
 {
-    const struct wal__dialect *dialect =
-        wal__dialect_find(view_import->info.dialect);
+    const struct wal__dialect *dialect = wal__dialect_find(view_import->info.dialect);
 
     return dialect != NULL && dialect->write_ops->join != NULL;
 }
 
 /* Counts the file's lines, and of these the ones that the session had. */
 static enum wal_status count_lines(struct view_import *view_import,
-                                   struct wal_import_report *report,
-                                   struct wal_error *error)
+                                   struct wal_import_report *report, struct wal_error *error)
 {
     struct stat stat;
     char last = '\n';
@@ -958,10 +878,9 @@ static enum wal_status count_lines(struct view_import *view_import,
         return WAL_OK;
     }
     if (fstat(view_import->fd, &stat) != 0 ||
-        (stat.st_size > 0 &&
-         pread(view_import->fd, &last, 1, stat.st_size - 1) != 1) ||
-        wal__file_count_lines(view_import->import->heap, view_import->fd,
-                              (uint64_t)stat.st_size, &report->lines) < 0) {
+        (stat.st_size > 0 && pread(view_import->fd, &last, 1, stat.st_size - 1) != 1) ||
+        wal__file_count_lines(view_import->import->heap, view_import->fd, (uint64_t)stat.st_size,
+                              &report->lines) < 0) {
         return wal__import_errno(error);
     }
     view_import->import->result.bytes += (uint64_t)stat.st_size;
@@ -974,8 +893,7 @@ static enum wal_status count_lines(struct view_import *view_import,
 
 /* Lists the issues of the view, in the arena. */
 static enum wal_status list_issues(struct view_import *view_import,
-                                   struct wal_import_report *report,
-                                   struct wal_error *error)
+                                   struct wal_import_report *report, struct wal_error *error)
 {
     struct wal__import *import = view_import->import;
     struct wal_import_issue *issues;
@@ -984,17 +902,13 @@ static enum wal_status list_issues(struct view_import *view_import,
     const char *reason;
     uint32_t count = 0;
 
-    while (wal_view_issue(view_import->view, count, &offset, &reason, NULL) ==
-           WAL_OK) {
+    while (wal_view_issue(view_import->view, count, &offset, &reason, NULL) == WAL_OK) {
         count++;
     }
-    issues = wal__arena_calloc(&import->arena.arena,
-                               (count + 1) * sizeof(issues[0]));
+    issues = wal__arena_calloc(&import->arena.arena, (count + 1) * sizeof(issues[0]));
     for (uint32_t i = 0; issues != NULL && i < count; i++) {
-        if (wal_view_issue(view_import->view, i, &offset, &reason, NULL) !=
-                WAL_OK ||
-            wal__file_count_lines(import->heap, view_import->fd, offset,
-                                  &lines) < 0) {
+        if (wal_view_issue(view_import->view, i, &offset, &reason, NULL) != WAL_OK ||
+            wal__file_count_lines(import->heap, view_import->fd, offset, &lines) < 0) {
             return wal__import_errno(error);
         }
         issues[i] = (struct wal_import_issue){
@@ -1010,8 +924,7 @@ static enum wal_status list_issues(struct view_import *view_import,
     return wal__import_check_memory(import, error);
 }
 
-static enum wal_status report_view(struct view_import *view_import,
-                                   struct wal_error *error)
+static enum wal_status report_view(struct view_import *view_import, struct wal_error *error)
 {
     struct wal_import_report report = {
         .kind = WAL_IMPORT_VIEW,
@@ -1024,24 +937,21 @@ static enum wal_status report_view(struct view_import *view_import,
     if (status == WAL_OK) {
         status = list_issues(view_import, &report, error);
     }
-    return status == WAL_OK ? wal__import_report(view_import->import, &report,
-                                                 view_import->session, error)
-                            : status;
+    return status == WAL_OK
+               ? wal__import_report(view_import->import, &report, view_import->session, error)
+               : status;
 }
 
 /* Keeps the id of the session of a changed view for the file's report. */
-static enum wal_status keep_session(struct view_import *view_import,
-                                    struct wal_error *error)
+static enum wal_status keep_session(struct view_import *view_import, struct wal_error *error)
 {
-    view_import->import->view_session = wal__arena_copy_text(
-        &view_import->import->arena.arena, view_import->info.session);
-    return view_import->import->view_session != NULL ? WAL_OK
-                                                     : wal__no_memory(error);
+    view_import->import->view_session =
+        wal__arena_copy_text(&view_import->import->arena.arena, view_import->info.session);
+    return view_import->import->view_session != NULL ? WAL_OK : wal__no_memory(error);
 }
 
-enum wal_status wal__import_view(struct wal__import *import, int fd,
-                                 const char *name, bool *is_view,
-                                 struct wal_error *error)
+enum wal_status wal__import_view(struct wal__import *import, int fd, const char *name,
+                                 bool *is_view, struct wal_error *error)
 {
     struct view_import view_import = {.import = import, .fd = fd, .name = name};
     enum wal_status status;

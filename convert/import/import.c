@@ -1,9 +1,9 @@
 /*
- * import.c - reports, progress and errors of an import; times, metadata and
- * project of a new session; the file of a source (import.h).
+ * import.c - reports, progress and errors of an import; times, metadata and project of a new
+ * session; the file of a source (import.h).
  *
- * Lines are read from a window. A line larger than the window may grow is
- * returned from a map of the file.
+ * Lines are read from a window. A line larger than the window may grow is returned from a map of
+ * the file.
  */
 #include "convert/import/import.h"
 
@@ -34,20 +34,17 @@ static enum wal_status check_callback(int32_t result, struct wal_error *error)
                                       "the callback stopped the import");
 }
 
-enum wal_status wal__import_progress(struct wal__import *import,
-                                     const char *path, uint64_t done,
+enum wal_status wal__import_progress(struct wal__import *import, const char *path, uint64_t done,
                                      uint64_t total, struct wal_error *error)
 {
     if (import->progress == NULL) {
         return WAL_OK;
     }
-    return check_callback(
-        import->progress(import->ctx, wal__slice_from_text(path), done, total),
-        error);
+    return check_callback(import->progress(import->ctx, wal__slice_from_text(path), done, total),
+                          error);
 }
 
-static enum wal_status send_report(struct wal__import *import,
-                                   struct wal_import_report *report,
+static enum wal_status send_report(struct wal__import *import, struct wal_import_report *report,
                                    struct wal_error *error)
 {
     report->struct_size = sizeof(*report);
@@ -55,15 +52,12 @@ static enum wal_status send_report(struct wal__import *import,
         report->flags |= WAL_IMPORT_CHANGED_VIEW;
         report->view_session = wal__slice_from_text(import->view_session);
     }
-    return import->report == NULL
-               ? WAL_OK
-               : check_callback(import->report(import->ctx, report), error);
+    return import->report == NULL ? WAL_OK
+                                  : check_callback(import->report(import->ctx, report), error);
 }
 
-enum wal_status wal__import_report(struct wal__import *import,
-                                   struct wal_import_report *report,
-                                   struct wal_session *session,
-                                   struct wal_error *error)
+enum wal_status wal__import_report(struct wal__import *import, struct wal_import_report *report,
+                                   struct wal_session *session, struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     enum wal_status status = wal_session_get_info(session, &info, error);
@@ -81,8 +75,7 @@ enum wal_status wal__import_report(struct wal__import *import,
 }
 
 enum wal_status wal__import_fail(struct wal__import *import, const char *path,
-                                 enum wal_status status,
-                                 struct wal_error *error)
+                                 enum wal_status status, struct wal_error *error)
 {
     struct wal_import_report report = {
         .status = status, .path = wal__slice_from_text(path), .error = error};
@@ -119,20 +112,15 @@ enum wal_status wal__import_errno(struct wal_error *error)
         status = WAL_EACCESS;
     }
     return wal__fail_at(error, status, number, NULL, 0, "%s",
-                        number == ESTALE ? "became shorter while it was read"
-                                         : strerror(number));
+                        number == ESTALE ? "became shorter while it was read" : strerror(number));
 }
 
-enum wal_status wal__import_check_memory(const struct wal__import *import,
-                                         struct wal_error *error)
+enum wal_status wal__import_check_memory(const struct wal__import *import, struct wal_error *error)
 {
-    return import->arena.has_failed || import->walk.has_failed
-               ? wal__no_memory(error)
-               : WAL_OK;
+    return import->arena.has_failed || import->walk.has_failed ? wal__no_memory(error) : WAL_OK;
 }
 
-char *wal__import_path(struct wal__arena *arena, const char *root,
-                       const char *path)
+char *wal__import_path(struct wal__arena *arena, const char *root, const char *path)
 {
     size_t size = strlen(root) + strlen(path) + 2;
     char *text = wal__arena_alloc(arena, size);
@@ -144,14 +132,13 @@ char *wal__import_path(struct wal__arena *arena, const char *root,
 }
 
 enum wal_status wal__import_try_ids(wal__import_create_fn *create, void *ctx,
-                                    struct wal_session_options *options,
-                                    const char *base, struct wal_error *error)
+                                    struct wal_session_options *options, const char *base,
+                                    struct wal_error *error)
 {
     enum wal_status status = WAL_EEXISTS;
     char id[WAL__SOURCE_SIZE_MAX + 1];
 
-    for (unsigned n = 1; n <= WAL__IMPORT_ID_TRIES && status == WAL_EEXISTS;
-         n++) {
+    for (unsigned n = 1; n <= WAL__IMPORT_ID_TRIES && status == WAL_EEXISTS; n++) {
         snprintf(id, sizeof(id), n == 1 ? "%s" : "%s~%u", base, n);
         options->id = wal__slice_from_text(id);
         status = create(ctx, options, error);
@@ -159,12 +146,10 @@ enum wal_status wal__import_try_ids(wal__import_create_fn *create, void *ctx,
     return status;
 }
 
-/* The session that was imported from the source last, in the trash or not;
- * WAL_END: none. *info is valid until the list is closed. */
-static enum wal_status find_source(struct wal_store *store, const char *source,
-                                   uint32_t flags,
-                                   struct wal_session_cursor **list,
-                                   struct wal_session_info *info,
+/* The session that was imported from the source last, in the trash or not; WAL_END: none. *info is
+ * valid until the list is closed. */
+static enum wal_status find_source(struct wal_store *store, const char *source, uint32_t flags,
+                                   struct wal_session_cursor **list, struct wal_session_info *info,
                                    struct wal_error *error)
 {
     const struct wal_session_cursor_options options = {
@@ -172,17 +157,13 @@ static enum wal_status find_source(struct wal_store *store, const char *source,
         .flags = flags,
         .source = wal__slice_from_text(source),
     };
-    enum wal_status status =
-        wal_session_cursor_open(store, &options, list, error);
+    enum wal_status status = wal_session_cursor_open(store, &options, list, error);
 
-    return status == WAL_OK ? wal_session_cursor_next(*list, info, error)
-                            : status;
+    return status == WAL_OK ? wal_session_cursor_next(*list, info, error) : status;
 }
 
-enum wal_status wal__session_open_source(struct wal_store *store,
-                                         const char *source,
-                                         struct wal_session **session,
-                                         struct wal_error *error)
+enum wal_status wal__session_open_source(struct wal_store *store, const char *source,
+                                         struct wal_session **session, struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *list = NULL;
@@ -191,8 +172,7 @@ enum wal_status wal__session_open_source(struct wal_store *store,
     if (status == WAL_END) {
         wal_session_cursor_close(list);
         list = NULL;
-        status = find_source(store, source, WAL_SESSION_CURSOR_TRASH, &list,
-                             &info, error);
+        status = find_source(store, source, WAL_SESSION_CURSOR_TRASH, &list, &info, error);
     }
     if (status == WAL_OK) {
         status = wal_session_open(store, info.id, session, error);
@@ -212,13 +192,11 @@ static void write_time(int64_t ms, char time[WAL__IMPORT_TIME_SIZE])
     uint8_t text[WAL__MODEL_TIME_SIZE];
 
     (void)wal__model_time_write(ms < 0 || ms > TIME_LAST ? 0 : ms, text);
-    snprintf(time, WAL__IMPORT_TIME_SIZE, "%.*s", (int)sizeof(text) - 2,
-             (const char *)text + 1);
+    snprintf(time, WAL__IMPORT_TIME_SIZE, "%.*s", (int)sizeof(text) - 2, (const char *)text + 1);
 }
 
 /* {"created":TIME,"imported":TIME}, or without `created`. */
-static struct wal_slice make_metadata(struct wal__import *import,
-                                      const char *created)
+static struct wal_slice make_metadata(struct wal__import *import, const char *created)
 {
     struct wal__arena *arena = &import->arena.arena;
     char members[WAL__IMPORT_TIME_SIZE + 16];
@@ -228,12 +206,12 @@ static struct wal_slice make_metadata(struct wal__import *import,
     clock_gettime(CLOCK_REALTIME, &now);
     write_time((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, time);
     if (created == NULL) {
-        return wal__slice_from_text(wal__string_object(
-            arena, "imported", wal__slice_from_text(time), ""));
+        return wal__slice_from_text(
+            wal__string_object(arena, "imported", wal__slice_from_text(time), ""));
     }
     snprintf(members, sizeof(members), ",\"imported\":\"%s\"", time);
-    return wal__slice_from_text(wal__string_object(
-        arena, "created", wal__slice_from_text(created), members));
+    return wal__slice_from_text(
+        wal__string_object(arena, "created", wal__slice_from_text(created), members));
 }
 
 void wal__import_describe(struct wal__import *import, const char *created,
@@ -255,16 +233,13 @@ void wal__import_describe(struct wal__import *import, const char *created,
         return;
     }
     project = wal__arena_alloc(&import->arena.arena, PROJECT_SIZE);
-    if (project != NULL && import->project(import->ctx, options->cwd, project,
-                                           PROJECT_SIZE) == 0) {
+    if (project != NULL && import->project(import->ctx, options->cwd, project, PROJECT_SIZE) == 0) {
         options->project = wal__slice_from_text(project);
     }
 }
 
-enum wal_status wal__import_first_time(struct wal_session *session,
-                                       struct wal_slice known,
-                                       const char *created,
-                                       char time[WAL__IMPORT_TIME_SIZE],
+enum wal_status wal__import_first_time(struct wal_session *session, struct wal_slice known,
+                                       const char *created, char time[WAL__IMPORT_TIME_SIZE],
                                        struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -290,8 +265,7 @@ enum wal_status wal__import_first_time(struct wal_session *session,
 
 int wal__file_open_regular(int directory, const char *name, struct stat *stat)
 {
-    int fd =
-        openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
     if (fd < 0) {
         return -1;
@@ -328,14 +302,13 @@ ssize_t wal__file_read_full(int fd, void *data, size_t size)
 #define LOCK_DELAY_NS 10000000
 #define LOCK_TRIES    1000
 
-enum wal_status wal__source_file_lock(struct wal__import *import, int fd,
-                                      const char *name, struct wal_error *error)
+enum wal_status wal__source_file_lock(struct wal__import *import, int fd, const char *name,
+                                      struct wal_error *error)
 {
     const struct timespec delay = {.tv_nsec = LOCK_DELAY_NS};
     enum wal_status status = WAL_OK;
 
-    for (unsigned i = 0; status == WAL_OK && i < LOCK_TRIES &&
-                         flock(fd, LOCK_EX | LOCK_NB) != 0 &&
+    for (unsigned i = 0; status == WAL_OK && i < LOCK_TRIES && flock(fd, LOCK_EX | LOCK_NB) != 0 &&
                          (errno == EWOULDBLOCK || errno == EINTR);
          i++) {
         nanosleep(&delay, NULL);
@@ -372,9 +345,8 @@ int wal__source_file_end(int fd, uint64_t *size)
 #define WINDOW_SIZE 65536
 #define WINDOW_MAX  WAL__PIECE_SIZE
 
-void wal__line_reader_init(struct wal__line_reader *reader,
-                           const struct wal__heap *heap, int fd, uint64_t size,
-                           bool is_opaque, uint64_t offset)
+void wal__line_reader_init(struct wal__line_reader *reader, const struct wal__heap *heap, int fd,
+                           uint64_t size, bool is_opaque, uint64_t offset)
 {
     *reader = (struct wal__line_reader){
         .heap = heap,
@@ -400,8 +372,7 @@ void wal__line_reader_deinit(struct wal__line_reader *reader)
     reader->window = NULL;
 }
 
-void wal__line_reader_seek(struct wal__line_reader *reader, uint64_t offset,
-                           uint64_t line)
+void wal__line_reader_seek(struct wal__line_reader *reader, uint64_t offset, uint64_t line)
 {
     unmap(reader);
     reader->offset = offset;
@@ -410,8 +381,8 @@ void wal__line_reader_seek(struct wal__line_reader *reader, uint64_t offset,
     reader->end = 0;
 }
 
-static ssize_t read_at(const struct wal__line_reader *reader, char *bytes,
-                       size_t size, uint64_t offset)
+static ssize_t read_at(const struct wal__line_reader *reader, char *bytes, size_t size,
+                       uint64_t offset)
 {
     ssize_t got;
 
@@ -427,8 +398,8 @@ static ssize_t read_at(const struct wal__line_reader *reader, char *bytes,
     return got > 0 ? got : -1;
 }
 
-/* Reads more bytes after those in the window. Returns 1 if there were more, 0
- * at the end of the file, -1 if reading failed or the file became shorter. */
+/* Reads more bytes after those in the window. Returns 1 if there were more, 0 at the end of the
+ * file, -1 if reading failed or the file became shorter. */
 static int fill_window(struct wal__line_reader *reader)
 {
     size_t buffered = reader->end - reader->begin;
@@ -444,10 +415,8 @@ static int fill_window(struct wal__line_reader *reader)
     reader->begin = 0;
     reader->end = buffered;
     if (buffered == reader->capacity) {
-        size_t capacity =
-            reader->capacity > 0 ? 2 * reader->capacity : WINDOW_SIZE;
-        char *window =
-            wal__heap_resize(reader->heap, reader->window, capacity, 1);
+        size_t capacity = reader->capacity > 0 ? 2 * reader->capacity : WINDOW_SIZE;
+        char *window = wal__heap_resize(reader->heap, reader->window, capacity, 1);
         if (window == NULL) {
             errno = ENOMEM;
             return -1;
@@ -455,8 +424,7 @@ static int fill_window(struct wal__line_reader *reader)
         reader->window = window;
         reader->capacity = capacity;
     }
-    got = read_at(reader, reader->window + buffered,
-                  reader->capacity - buffered, read_offset);
+    got = read_at(reader, reader->window + buffered, reader->capacity - buffered, read_offset);
     if (got < 0) {
         return -1;
     }
@@ -464,8 +432,7 @@ static int fill_window(struct wal__line_reader *reader)
     return 1;
 }
 
-static void return_piece(struct wal__line_reader *reader,
-                         struct wal__piece *piece, size_t size,
+static void return_piece(struct wal__line_reader *reader, struct wal__piece *piece, size_t size,
                          bool has_newline)
 {
     reader->line++;
@@ -481,31 +448,27 @@ static void return_piece(struct wal__line_reader *reader,
     reader->offset += size;
 }
 
-/* Advances *offset to the end of the line: its newline, or the end of the file.
- * Overwrites the window. Returns 1, or -1 with errno set. */
-static int find_end(struct wal__line_reader *reader, uint64_t *offset,
-                    bool *has_newline)
+/* Advances *offset to the end of the line: its newline, or the end of the file. Overwrites the
+ * window. Returns 1, or -1 with errno set. */
+static int find_end(struct wal__line_reader *reader, uint64_t *offset, bool *has_newline)
 {
     const char *newline = NULL;
 
     while (newline == NULL && *offset < reader->size) {
-        ssize_t got =
-            read_at(reader, reader->window, reader->capacity, *offset);
+        ssize_t got = read_at(reader, reader->window, reader->capacity, *offset);
 
         if (got < 0) {
             return -1;
         }
         newline = memchr(reader->window, '\n', (size_t)got);
-        *offset += newline != NULL ? (uint64_t)(newline - reader->window)
-                                   : (uint64_t)got;
+        *offset += newline != NULL ? (uint64_t)(newline - reader->window) : (uint64_t)got;
     }
     *has_newline = newline != NULL;
     return 1;
 }
 
 /* Maps the line that begins in the window. Empties the window. */
-static int return_mapped(struct wal__line_reader *reader,
-                         struct wal__piece *piece)
+static int return_mapped(struct wal__line_reader *reader, struct wal__piece *piece)
 {
     uint64_t begin = reader->offset;
     uint64_t end = begin + (reader->end - reader->begin);
@@ -517,9 +480,8 @@ static int return_mapped(struct wal__line_reader *reader,
     }
     reader->mapped_size = page_offset + (size_t)(end - begin);
     reader->losses = wal__guarded_map_losses();
-    reader->mapped =
-        wal__guarded_map(reader->fd, (off_t)(begin - page_offset),
-                         reader->mapped_size, PROT_READ, MAP_PRIVATE);
+    reader->mapped = wal__guarded_map(reader->fd, (off_t)(begin - page_offset), reader->mapped_size,
+                                      PROT_READ, MAP_PRIVATE);
     if (reader->mapped == NULL) {
         return -1;
     }
@@ -532,8 +494,7 @@ static int return_mapped(struct wal__line_reader *reader,
 }
 
 /* Returns the next piece of an opaque file. */
-static int next_opaque_piece(struct wal__line_reader *reader,
-                             struct wal__piece *piece)
+static int next_opaque_piece(struct wal__line_reader *reader, struct wal__piece *piece)
 {
     int more = 1;
 
@@ -546,16 +507,13 @@ static int next_opaque_piece(struct wal__line_reader *reader,
     if (reader->end - reader->begin > 0) {
         size_t buffered = reader->end - reader->begin;
 
-        return_piece(reader, piece,
-                     buffered < WAL__PIECE_SIZE ? buffered : WAL__PIECE_SIZE,
-                     false);
+        return_piece(reader, piece, buffered < WAL__PIECE_SIZE ? buffered : WAL__PIECE_SIZE, false);
         return 1;
     }
     return 0;
 }
 
-int wal__line_reader_next(struct wal__line_reader *reader,
-                          struct wal__piece *piece)
+int wal__line_reader_next(struct wal__line_reader *reader, struct wal__piece *piece)
 {
     size_t scanned = 0;
 
@@ -606,16 +564,15 @@ int wal__line_reader_next(struct wal__line_reader *reader,
 #define TEXT_MAX        4096
 #define ID_MAX          255
 
-static void set_once(struct wal__arena *arena, char **text,
-                     struct wal__json_span string, size_t max)
+static void set_once(struct wal__arena *arena, char **text, struct wal__json_span string,
+                     size_t max)
 {
     if (*text == NULL) {
         *text = wal__string_copy(arena, string, max);
     }
 }
 
-/* Members that name the session that a client forked, by its id or the path of
- * its file. */
+/* Members that name the session that a client forked, by its id or the path of its file. */
 static const struct wal__json_member parent_members[] = {
     {.parent = "forkedFrom", .key = "sessionId"},
     {.parent = "payload", .key = "forked_from_id"},
@@ -644,22 +601,19 @@ static char *id_of_path(char *path)
     return id > base && *id == '_' ? id + 1 : base;
 }
 
-static void probe_parent(struct wal__arena *arena,
-                         struct wal__file_probe *probe,
+static void probe_parent(struct wal__arena *arena, struct wal__file_probe *probe,
                          struct wal__json_span text)
 {
     struct wal__json_member members[PARENT_MEMBERS];
 
     memcpy(members, parent_members, sizeof(members));
-    if (wal__model_members(text, members, PARENT_MEMBERS, NULL) !=
-        WAL__JSON_OK) {
+    if (wal__model_members(text, members, PARENT_MEMBERS, NULL) != WAL__JSON_OK) {
         return;
     }
     for (size_t i = 0; probe->parent == NULL && i < PARENT_MEMBERS; i++) {
         char *name = wal__string_copy(arena, members[i].value.span, TEXT_MAX);
 
-        if (name != NULL &&
-            (strchr(name, '/') != NULL || strstr(name, ".json") != NULL)) {
+        if (name != NULL && (strchr(name, '/') != NULL || strstr(name, ".json") != NULL)) {
             name = id_of_path(name);
         }
         if (name != NULL && name[0] != '\0' && strlen(name) <= ID_MAX &&
@@ -676,10 +630,8 @@ static void probe_line(struct wal__arena *arena, struct wal__file_probe *probe,
     const struct wal__dialect *dialect = probe->dialect;
     struct wal__line_info line;
 
-    if (dialect == NULL && forced == NULL &&
-        probe->nonblank <= RECOGNISE_LINES) {
-        dialect =
-            wal__dialect_recognise(text.data, text.size, probe->nonblank == 1);
+    if (dialect == NULL && forced == NULL && probe->nonblank <= RECOGNISE_LINES) {
+        dialect = wal__dialect_recognise(text.data, text.size, probe->nonblank == 1);
         probe->dialect = dialect;
     }
     if (dialect == NULL) {
@@ -699,10 +651,8 @@ static void probe_line(struct wal__arena *arena, struct wal__file_probe *probe,
     }
 }
 
-static int probe_lines(struct wal__arena *arena,
-                       struct wal__line_reader *reader,
-                       const struct wal__dialect *forced,
-                       struct wal__file_probe *probe)
+static int probe_lines(struct wal__arena *arena, struct wal__line_reader *reader,
+                       const struct wal__dialect *forced, struct wal__file_probe *probe)
 {
     struct wal__piece piece;
     int got;
@@ -715,10 +665,9 @@ static int probe_lines(struct wal__arena *arena,
         }
         /* More lines cannot change the result, except `end`. */
         if ((probe->nonblank >= RECOGNISE_LINES && probe->dialect != NULL &&
-             probe->session != NULL && probe->cwd != NULL &&
-             probe->created != NULL && probe->has_mainline) ||
-            reader->line == WAL__PROBE_LINES ||
-            reader->offset >= WAL__PROBE_SIZE) {
+             probe->session != NULL && probe->cwd != NULL && probe->created != NULL &&
+             probe->has_mainline) ||
+            reader->line == WAL__PROBE_LINES || reader->offset >= WAL__PROBE_SIZE) {
             break;
         }
     }
@@ -728,8 +677,7 @@ static int probe_lines(struct wal__arena *arena,
 }
 
 int wal__file_probe(struct wal__heap_arena *arena, int fd, uint64_t size,
-                    const struct wal__dialect *forced,
-                    struct wal__file_probe *probe)
+                    const struct wal__dialect *forced, struct wal__file_probe *probe)
 {
     struct wal__line_reader reader;
     int got;
@@ -745,8 +693,7 @@ int wal__file_probe(struct wal__heap_arena *arena, int fd, uint64_t size,
     return got;
 }
 
-int wal__file_count_lines(const struct wal__heap *heap, int fd, uint64_t size,
-                          uint64_t *lines)
+int wal__file_count_lines(const struct wal__heap *heap, int fd, uint64_t size, uint64_t *lines)
 {
     struct wal__line_reader reader;
     struct wal__piece piece;
@@ -766,12 +713,10 @@ static bool is_same(const char *a, const char *b)
     return a == NULL || b == NULL ? a == b : strcmp(a, b) == 0;
 }
 
-bool wal__file_probe_equal(const struct wal__file_probe *a,
-                           const struct wal__file_probe *b)
+bool wal__file_probe_equal(const struct wal__file_probe *a, const struct wal__file_probe *b)
 {
     return a->dialect == b->dialect && a->is_opaque == b->is_opaque &&
-           a->has_mainline == b->has_mainline &&
-           a->has_sidechain == b->has_sidechain &&
+           a->has_mainline == b->has_mainline && a->has_sidechain == b->has_sidechain &&
            is_same(a->session, b->session) && is_same(a->cwd, b->cwd) &&
            is_same(a->created, b->created) && is_same(a->parent, b->parent);
 }

@@ -1,22 +1,20 @@
 /*
- * import.h - one call of wal_import_file or wal_import_tree: what its parts
- * share (agentwal/import.h), and the file of a source while it is imported.
+ * import.h - one call of wal_import_file or wal_import_tree: what its parts share
+ * (agentwal/import.h), and the file of a source while it is imported.
  *
- * Texts that a source needs are in an arena, which is emptied between sources.
- * A function that returns a text from it returns NULL without memory; callers
- * pass the NULL on, and import->arena.has_failed is checked before anything is
- * written.
+ * Texts that a source needs are in an arena, which is emptied between sources. A function that
+ * returns a text from it returns NULL without memory; callers pass the NULL on, and
+ * import->arena.has_failed is checked before anything is written.
  *
  * The lock: one import at a time reads a file, in any process.
  *
- * Lines: a file is read as lines, in bounded memory. Invariant: pieces are
- * contiguous: their bytes, each followed by a newline if has_newline, are the
- * file. A file that grows is read up to the size that it had at the start.
+ * Lines: a file is read as lines, in bounded memory. Invariant: pieces are contiguous: their bytes,
+ * each followed by a newline if has_newline, are the file. A file that grows is read up to the size
+ * that it had at the start.
  *
- * The probe detects a file's dialect and session from its beginning. It ends
- * when both are determined, or after WAL__PROBE_LINES lines or WAL__PROBE_SIZE
- * bytes. Later bytes do not change the result. Invariant: equal bytes give
- * equal probes.
+ * The probe detects a file's dialect and session from its beginning. It ends when both are
+ * determined, or after WAL__PROBE_LINES lines or WAL__PROBE_SIZE bytes. Later bytes do not change
+ * the result. Invariant: equal bytes give equal probes.
  *
  * Threads: one thread at a time per import, descriptor or struct.
  */
@@ -55,13 +53,12 @@ struct wal__import {
     struct wal__view_index views; /* the same */
     /* of the source, for its report; or NULL */
     const char *view_session;
-    /* The source is the session of its id that has its content, whatever its
-     * path was when that was imported. */
+    /* The source is the session of its id that has its content, whatever its path was when that was
+     * imported. */
     bool matches_ids;
     /* A last line without its newline is not read: it is being written. */
     bool waits_for_newline;
-    /* A source that another import is writing is not reported as failed, but
-     * here. */
+    /* A source that another import is writing is not reported as failed, but here. */
     bool retries;
     bool must_retry;
     struct wal_import_result result;
@@ -69,27 +66,21 @@ struct wal__import {
 };
 
 /* Calls the progress callback. */
-enum wal_status wal__import_progress(struct wal__import *import,
-                                     const char *path, uint64_t done,
-                                     uint64_t total,
-                                     struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__import_progress(struct wal__import *import, const char *path, uint64_t done,
+                                     uint64_t total, struct wal_error *error) WAL_MUST_USE;
 
-/* Counts and reports what was imported. The caller sets all but the session's
- * id, which is read from `session`. */
-enum wal_status wal__import_report(struct wal__import *import,
-                                   struct wal_import_report *report,
+/* Counts and reports what was imported. The caller sets all but the session's id, which is read
+ * from `session`. */
+enum wal_status wal__import_report(struct wal__import *import, struct wal_import_report *report,
                                    struct wal_session *session,
                                    struct wal_error *error) WAL_MUST_USE;
 
-/* Counts and reports that a path failed with a status and *error. Returns
- * WAL_OK if the import goes on: not without memory, and not after a callback
- * stopped it. */
+/* Counts and reports that a path failed with a status and *error. Returns WAL_OK if the import goes
+ * on: not without memory, and not after a callback stopped it. */
 enum wal_status wal__import_fail(struct wal__import *import, const char *path,
-                                 enum wal_status status,
-                                 struct wal_error *error) WAL_MUST_USE;
+                                 enum wal_status status, struct wal_error *error) WAL_MUST_USE;
 
-/* Fills *error for errno, of a system call on the file of a source. ESTALE: it
- * became shorter. */
+/* Fills *error for errno, of a system call on the file of a source. ESTALE: it became shorter. */
 enum wal_status wal__import_errno(struct wal_error *error) WAL_MUST_USE;
 
 /* Returns WAL_ENOMEM after an allocation from the arena has failed. */
@@ -97,70 +88,60 @@ enum wal_status wal__import_check_memory(const struct wal__import *import,
                                          struct wal_error *error) WAL_MUST_USE;
 
 /* Joins a directory and a path below it. NULL: no memory. */
-char *wal__import_path(struct wal__arena *arena, const char *root,
-                       const char *path);
+char *wal__import_path(struct wal__arena *arena, const char *root, const char *path);
 
-/* Creates a session with the id `base`, or `base~2` to `base~9` when that is
- * taken. */
-typedef enum wal_status
-wal__import_create_fn(void *ctx, struct wal_session_options *options,
-                      struct wal_error *error);
+/* Creates a session with the id `base`, or `base~2` to `base~9` when that is taken. */
+typedef enum wal_status wal__import_create_fn(void *ctx, struct wal_session_options *options,
+                                              struct wal_error *error);
 
 enum wal_status wal__import_try_ids(wal__import_create_fn *create, void *ctx,
-                                    struct wal_session_options *options,
-                                    const char *base,
+                                    struct wal_session_options *options, const char *base,
                                     struct wal_error *error) WAL_MUST_USE;
 
-/* Opens the session of a source. WAL_ENOTFOUND: no session has it;
- * WAL_ETRASHED: one in the trash has it, and no other. */
-enum wal_status wal__session_open_source(struct wal_store *store,
-                                         const char *source,
+/* Opens the session of a source. WAL_ENOTFOUND: no session has it; WAL_ETRASHED: one in the trash
+ * has it, and no other. */
+enum wal_status wal__session_open_source(struct wal_store *store, const char *source,
                                          struct wal_session **session,
                                          struct wal_error *error) WAL_MUST_USE;
 
 /* --- new sessions -------------------------------------------------------- */
 #define WAL__IMPORT_TIME_SIZE 65 /* of a time with its terminator */
 
-/* Sets the metadata, and if they are not set creation time and project, of a
- * session that is about to be created. `created` is the first time in the
- * source, or NULL; the cwd is set. Texts are in the arena. */
+/* Sets the metadata, and if they are not set creation time and project, of a session that is about
+ * to be created. `created` is the first time in the source, or NULL; the cwd is set. Texts are in
+ * the arena. */
 void wal__import_describe(struct wal__import *import, const char *created,
                           struct wal_session_options *options);
 
-/* Sets the time of lines that come before the first time: `known`, of the entry
- * before them, or if that is empty `created`, or if that is NULL the session's.
- * Imports that run at the same time write the same. */
-enum wal_status wal__import_first_time(struct wal_session *session,
-                                       struct wal_slice known,
-                                       const char *created,
-                                       char time[WAL__IMPORT_TIME_SIZE],
+/* Sets the time of lines that come before the first time: `known`, of the entry before them, or if
+ * that is empty `created`, or if that is NULL the session's. Imports that run at the same time
+ * write the same. */
+enum wal_status wal__import_first_time(struct wal_session *session, struct wal_slice known,
+                                       const char *created, char time[WAL__IMPORT_TIME_SIZE],
                                        struct wal_error *error) WAL_MUST_USE;
 
 /* --- regular files ------------------------------------------------------- */
 
-/* Opens a regular file in a directory (or AT_FDCWD) without following a
- * symbolic link. Returns -1 with errno set, ELOOP when it is not a regular
- * file. */
+/* Opens a regular file in a directory (or AT_FDCWD) without following a symbolic link. Returns -1
+ * with errno set, ELOOP when it is not a regular file. */
 int wal__file_open_regular(int directory, const char *name, struct stat *stat);
 
-/* Reads `size` bytes, or up to the end of the file. Returns the count, or -1
- * with errno set. */
+/* Reads `size` bytes, or up to the end of the file. Returns the count, or -1 with errno set. */
 ssize_t wal__file_read_full(int fd, void *data, size_t size);
 
 /* --- the file ------------------------------------------------------------ */
 
 /*
- * Waits until no other import, in any process, reads the file: both would add
- * its new lines. The lock ends with the descriptor. A program that keeps the
- * lock for more than ten seconds, and a file system without locks, do not
- * prevent the import. WAL_ECALLBACK: the progress callback stopped it.
+ * Waits until no other import, in any process, reads the file: both would add its new lines. The
+ * lock ends with the descriptor. A program that keeps the lock for more than ten seconds, and a
+ * file system without locks, do not prevent the import. WAL_ECALLBACK: the progress callback
+ * stopped it.
  */
-enum wal_status wal__source_file_lock(struct wal__import *import, int fd,
-                                      const char *name,
+enum wal_status wal__source_file_lock(struct wal__import *import, int fd, const char *name,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* Reduces *size, that of the file, to the end of its last complete line.
- * Returns 0, or -1 with errno set. */
+/* Reduces *size, that of the file, to the end of its last complete line. Returns 0, or -1 with
+ * errno set. */
 int wal__source_file_end(int fd, uint64_t *size);
 
 /* --- lines --------------------------------------------------------------- */
@@ -192,21 +173,18 @@ struct wal__line_reader {
     uint32_t losses; /* of pages, when it was mapped */
 };
 
-void wal__line_reader_init(struct wal__line_reader *reader,
-                           const struct wal__heap *heap, int fd, uint64_t size,
-                           bool is_opaque, uint64_t offset);
+void wal__line_reader_init(struct wal__line_reader *reader, const struct wal__heap *heap, int fd,
+                           uint64_t size, bool is_opaque, uint64_t offset);
 void wal__line_reader_deinit(struct wal__line_reader *reader);
 
 /* Continues at the given offset, the start of a line; `line` lines precede
  * it. */
-void wal__line_reader_seek(struct wal__line_reader *reader, uint64_t offset,
-                           uint64_t line);
+void wal__line_reader_seek(struct wal__line_reader *reader, uint64_t offset, uint64_t line);
 
-/* Returns 1 and the next piece, 0 at the end of the file, or -1 with errno set;
- * ESTALE: the file became shorter. The piece before, if it has more than
- * WAL__PIECE_SIZE, may then have held zeros in the place of what went. */
-int wal__line_reader_next(struct wal__line_reader *reader,
-                          struct wal__piece *piece);
+/* Returns 1 and the next piece, 0 at the end of the file, or -1 with errno set; ESTALE: the file
+ * became shorter. The piece before, if it has more than WAL__PIECE_SIZE, may then have held zeros
+ * in the place of what went. */
+int wal__line_reader_next(struct wal__line_reader *reader, struct wal__piece *piece);
 
 struct wal__file_probe {
     const struct wal__dialect *dialect;
@@ -225,17 +203,14 @@ struct wal__file_probe {
 };
 
 /* Returns true if both describe the same session. */
-bool wal__file_probe_equal(const struct wal__file_probe *a,
-                           const struct wal__file_probe *b);
+bool wal__file_probe_equal(const struct wal__file_probe *a, const struct wal__file_probe *b);
 
-/* Probes the file into *probe, which the caller zeroes. `forced`: assume this
- * dialect, unless NULL. Returns 0, or -1 with errno set. */
+/* Probes the file into *probe, which the caller zeroes. `forced`: assume this dialect, unless NULL.
+ * Returns 0, or -1 with errno set. */
 int wal__file_probe(struct wal__heap_arena *arena, int fd, uint64_t size,
-                    const struct wal__dialect *forced,
-                    struct wal__file_probe *probe);
+                    const struct wal__dialect *forced, struct wal__file_probe *probe);
 
 /* Counts the lines of a file. Returns 0, or -1 with errno set. */
-int wal__file_count_lines(const struct wal__heap *heap, int fd, uint64_t size,
-                          uint64_t *lines);
+int wal__file_count_lines(const struct wal__heap *heap, int fd, uint64_t size, uint64_t *lines);
 
 #endif

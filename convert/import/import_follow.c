@@ -1,25 +1,21 @@
 /*
- * import_follow.c - wal_import_follow: imports what changes in folders
- * (agentwal/import.h).
+ * import_follow.c - wal_import_follow: imports what changes in folders (agentwal/import.h).
  *
- * Folders are watched before they are read, so that no change is missed. A
- * change puts a path on a list, each path once; what is at and below that path
- * is scanned, and files that differ from their stamp are imported. After lost
- * events everything is scanned; where folders cannot be watched, every few
- * seconds.
+ * Folders are watched before they are read, so that no change is missed. A change puts a path on a
+ * list, each path once; what is at and below that path is scanned, and files that differ from their
+ * stamp are imported. After lost events everything is scanned; where folders cannot be watched,
+ * every few seconds.
  *
- * Folders. A watch, from inotify, is of one folder, not of those below it.
- * Paths are relative to one of the followed arguments. Of a session directory
- * only the folders are watched that a client changes with every message: two
- * levels, without OpenCode's folders of parts, of which there is one per
- * message; the message's own file changes when it is complete.
+ * Folders. A watch, from inotify, is of one folder, not of those below it. Paths are relative to
+ * one of the followed arguments. Of a session directory only the folders are watched that a client
+ * changes with every message: two levels, without OpenCode's folders of parts, of which there is
+ * one per message; the message's own file changes when it is complete.
  *
- * Stamps. The stamp of a file is the state of it that was imported, so that a
- * scan reads only files that changed. Names are compared by their 64-bit hash.
+ * Stamps. The stamp of a file is the state of it that was imported, so that a scan reads only files
+ * that changed. Names are compared by their 64-bit hash.
  *
- * Invariants: a stamp is taken before the file is read, so that a later change
- * differs from it. Every change after a folder was added is reported, or
- * loses_events or needs_scans is set.
+ * Invariants: a stamp is taken before the file is read, so that a later change differs from it.
+ * Every change after a folder was added is reported, or loses_events or needs_scans is set.
  *
  * Threads: one thread at a time per follow.
  */
@@ -70,22 +66,19 @@ struct folder_watch {
 };
 
 /* Receives a change: the name in the folder, empty for the folder itself. */
-typedef enum wal_status folder_change_fn(void *ctx, const struct folder *folder,
-                                         const char *name,
+typedef enum wal_status folder_change_fn(void *ctx, const struct folder *folder, const char *name,
                                          struct wal_error *error);
 
-#define WATCH_EVENTS                                                        \
-    (IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_CLOSE_WRITE | \
-     IN_DELETE_SELF | IN_MOVE_SELF)
+#define WATCH_EVENTS                                                                         \
+    (IN_MODIFY | IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_CLOSE_WRITE | IN_DELETE_SELF | \
+     IN_MOVE_SELF)
 #define WATCH_FLAGS  (IN_ONLYDIR | IN_DONT_FOLLOW | IN_EXCL_UNLINK)
 #define BUFFER_SIZE  65536
 #define DEAD_WATCHES 64 /* that are kept in the list at least */
 
-static void folder_watch_init(struct folder_watch *watch,
-                              const struct wal__heap *heap)
+static void folder_watch_init(struct folder_watch *watch, const struct wal__heap *heap)
 {
-    *watch = (struct folder_watch){
-        .heap = heap, .fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
+    *watch = (struct folder_watch){.heap = heap, .fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC)};
     if (watch->fd < 0) {
         watch->needs_scans = true;
         watch->sys_errno = errno;
@@ -106,8 +99,8 @@ static void folder_watch_deinit(struct folder_watch *watch)
     watch->count = 0;
 }
 
-/* Returns the index of the first folder whose descriptor is not smaller. New
- * descriptors are larger than all before. */
+/* Returns the index of the first folder whose descriptor is not smaller. New descriptors are larger
+ * than all before. */
 static uint32_t find_index(const struct folder_watch *watch, int wd)
 {
     uint32_t low = 0;
@@ -165,8 +158,7 @@ static void compact_folders(struct folder_watch *watch)
     watch->count = kept;
 }
 
-static enum wal_status insert_folder(struct folder_watch *watch,
-                                     const struct folder *folder,
+static enum wal_status insert_folder(struct folder_watch *watch, const struct folder *folder,
                                      struct wal_error *error)
 {
     uint32_t index = find_index(watch, folder->wd);
@@ -177,26 +169,23 @@ static enum wal_status insert_folder(struct folder_watch *watch,
         watch->folders[index] = *folder;
         return WAL_OK;
     }
-    folders = wal__heap_grow_array(watch->heap, watch->folders, watch->count,
-                                   &watch->capacity, sizeof(folders[0]));
+    folders = wal__heap_grow_array(watch->heap, watch->folders, watch->count, &watch->capacity,
+                                   sizeof(folders[0]));
     if (folders == NULL) {
         wal__heap_free(watch->heap, folder->path);
         return wal__no_memory(error);
     }
     watch->folders = folders;
-    memmove(&folders[index + 1], &folders[index],
-            (watch->count - index) * sizeof(folders[0]));
+    memmove(&folders[index + 1], &folders[index], (watch->count - index) * sizeof(folders[0]));
     folders[index] = *folder;
     watch->count++;
     return WAL_OK;
 }
 
-/* Watches the folder at `name`, or notes that it has another path now. `folder`
- * is copied. WAL_ENOMEM. */
-static enum wal_status folder_watch_add(struct folder_watch *watch,
-                                        const char *name,
-                                        const struct folder *folder,
-                                        struct wal_error *error)
+/* Watches the folder at `name`, or notes that it has another path now. `folder` is copied.
+ * WAL_ENOMEM. */
+static enum wal_status folder_watch_add(struct folder_watch *watch, const char *name,
+                                        const struct folder *folder, struct wal_error *error)
 {
     struct folder added = *folder;
 
@@ -212,22 +201,19 @@ static enum wal_status folder_watch_add(struct folder_watch *watch,
         }
         return WAL_OK;
     }
-    added.path =
-        wal__heap_copy_text(watch->heap, folder->path, strlen(folder->path));
-    return added.path != NULL ? insert_folder(watch, &added, error)
-                              : wal__no_memory(error);
+    added.path = wal__heap_copy_text(watch->heap, folder->path, strlen(folder->path));
+    return added.path != NULL ? insert_folder(watch, &added, error) : wal__no_memory(error);
 }
 
 /* Returns true if the path is the folder, or below it. */
 static bool is_at_or_below(const char *path, const char *folder, size_t size)
 {
-    return strncmp(path, folder, size) == 0 &&
-           (path[size] == '\0' || path[size] == '/');
+    return strncmp(path, folder, size) == 0 && (path[size] == '\0' || path[size] == '/');
 }
 
 /* A folder was moved away: those below it have other paths now. */
-static void forget_below(struct folder_watch *watch, uint32_t argument,
-                         const char *parent, const char *name)
+static void forget_below(struct folder_watch *watch, uint32_t argument, const char *parent,
+                         const char *name)
 {
     size_t parent_size = strlen(parent);
     size_t size = strlen(name);
@@ -253,10 +239,8 @@ static void forget_below(struct folder_watch *watch, uint32_t argument,
     }
 }
 
-static enum wal_status handle_event(struct folder_watch *watch,
-                                    const struct inotify_event *event,
-                                    folder_change_fn *change, void *ctx,
-                                    struct wal_error *error)
+static enum wal_status handle_event(struct folder_watch *watch, const struct inotify_event *event,
+                                    folder_change_fn *change, void *ctx, struct wal_error *error)
 {
     struct folder *folder;
     const char *name = event->len > 0 ? event->name : "";
@@ -273,8 +257,7 @@ static enum wal_status handle_event(struct folder_watch *watch,
         forget_folder(watch, folder);
         return WAL_OK;
     }
-    if ((event->mask & (IN_MOVED_FROM | IN_ISDIR)) ==
-        (IN_MOVED_FROM | IN_ISDIR)) {
+    if ((event->mask & (IN_MOVED_FROM | IN_ISDIR)) == (IN_MOVED_FROM | IN_ISDIR)) {
         forget_below(watch, folder->argument, folder->path, name);
         return WAL_OK;
     }
@@ -282,8 +265,8 @@ static enum wal_status handle_event(struct folder_watch *watch,
         return WAL_OK;
     }
     if ((event->mask & IN_MOVE_SELF) != 0) {
-        /* An argument that was moved away, or a folder whose new place was
-         * reported by its parent. */
+        /* An argument that was moved away, or a folder whose new place was reported by its
+         * parent. */
         watch->loses_events |= folder->path[0] == '\0';
         return WAL_OK;
     }
@@ -291,9 +274,8 @@ static enum wal_status handle_event(struct folder_watch *watch,
 }
 
 /* Reads the events that there are, without waiting. */
-static enum wal_status folder_watch_read(struct folder_watch *watch,
-                                         folder_change_fn *change, void *ctx,
-                                         struct wal_error *error)
+static enum wal_status folder_watch_read(struct folder_watch *watch, folder_change_fn *change,
+                                         void *ctx, struct wal_error *error)
 {
     alignas(struct inotify_event) char buffer[BUFFER_SIZE];
     enum wal_status status = WAL_OK;
@@ -313,10 +295,8 @@ static enum wal_status folder_watch_read(struct folder_watch *watch,
 
 #define UNIT_DEPTH 2
 
-static enum wal_status add_unit_folder(struct folder_watch *watch,
-                                       const struct folder *unit,
-                                       const char *name, const char *below,
-                                       struct wal_error *error)
+static enum wal_status add_unit_folder(struct folder_watch *watch, const struct folder *unit,
+                                       const char *name, const char *below, struct wal_error *error)
 {
     char path[2 * WAL__CLIENT_PATH_SIZE];
     struct folder folder = *unit;
@@ -328,14 +308,13 @@ static enum wal_status add_unit_folder(struct folder_watch *watch,
 }
 
 /*
- * Watches a session directory at `path` below the argument, and the folders in
- * it that a client changes with every message: two levels, without OpenCode's
- * folders of parts, of which there is one per message; the message's own file
- * changes when it is complete. `place` is that of the folder around it.
+ * Watches a session directory at `path` below the argument, and the folders in it that a client
+ * changes with every message: two levels, without OpenCode's folders of parts, of which there is
+ * one per message; the message's own file changes when it is complete. `place` is that of the
+ * folder around it.
  */
-static enum wal_status watch_unit(struct folder_watch *watch, uint32_t argument,
-                                  const char *name, const char *path,
-                                  const struct wal__place *place,
+static enum wal_status watch_unit(struct folder_watch *watch, uint32_t argument, const char *name,
+                                  const char *path, const struct wal__place *place,
                                   struct wal_error *error)
 {
     const struct folder unit = {.argument = argument,
@@ -344,8 +323,7 @@ static enum wal_status watch_unit(struct folder_watch *watch, uint32_t argument,
                                 .is_part = true,
                                 .unit_size = strlen(path)};
     char *paths[] = {(char *)(uintptr_t)name, NULL};
-    FTS *fts = fts_open(
-        paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR | FTS_NOSTAT, NULL);
+    FTS *fts = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR | FTS_NOSTAT, NULL);
     enum wal_status status = WAL_OK;
     FTSENT *entry;
 
@@ -384,10 +362,9 @@ struct scan_stamps {
     uint32_t capacity;
 };
 
-/* Returns the stamp of a file, zeroed if it is new; it holds until the next
- * call. NULL: no memory. */
-static struct scan_stamp *scan_stamps_get(struct scan_stamps *stamps,
-                                          const char *name)
+/* Returns the stamp of a file, zeroed if it is new; it holds until the next call. NULL: no
+ * memory. */
+static struct scan_stamp *scan_stamps_get(struct scan_stamps *stamps, const char *name)
 {
     uint64_t hash = wal__source_hash(name);
     struct scan_stamp *items;
@@ -397,8 +374,8 @@ static struct scan_stamp *scan_stamps_get(struct scan_stamps *stamps,
     if (wal__hashmap_find(&stamps->map, hash, &cursor, &index)) {
         return &stamps->items[index];
     }
-    items = wal__heap_grow_array(stamps->map.heap, stamps->items, stamps->count,
-                                 &stamps->capacity, sizeof(items[0]));
+    items = wal__heap_grow_array(stamps->map.heap, stamps->items, stamps->count, &stamps->capacity,
+                                 sizeof(items[0]));
     if (items == NULL) {
         return NULL;
     }
@@ -417,8 +394,7 @@ static bool scan_stamp_update(struct scan_stamp *stamp, const struct stat *stat)
     const struct scan_stamp now = {
         .inode = (uint64_t)stat->st_ino,
         .size = (uint64_t)stat->st_size,
-        .modified_ns =
-            (int64_t)stat->st_mtim.tv_sec * 1000000000 + stat->st_mtim.tv_nsec,
+        .modified_ns = (int64_t)stat->st_mtim.tv_sec * 1000000000 + stat->st_mtim.tv_nsec,
         .next_ms = stamp->next_ms,
     };
     bool differs = now.inode != stamp->inode || now.size != stamp->size ||
@@ -444,8 +420,7 @@ struct pending_list {
     uint32_t capacity;
 };
 
-/* A path that is further back may be in the list twice; then its second scan
- * finds nothing new. */
+/* A path that is further back may be in the list twice; then its second scan finds nothing new. */
 #define COMPARED_MAX 64
 
 static void pending_free(struct pending_list *list, struct pending *pending)
@@ -454,31 +429,25 @@ static void pending_free(struct pending_list *list, struct pending *pending)
     pending->path = NULL;
 }
 
-/* Adds a copy, unless the path is in the list already; then the earlier time
- * counts. WAL_ENOMEM. */
-static enum wal_status pending_add(struct pending_list *list,
-                                   const struct pending *pending,
+/* Adds a copy, unless the path is in the list already; then the earlier time counts. WAL_ENOMEM. */
+static enum wal_status pending_add(struct pending_list *list, const struct pending *pending,
                                    struct wal_error *error)
 {
     struct pending added = *pending;
     struct pending *items;
-    uint32_t first =
-        list->count > COMPARED_MAX ? list->count - COMPARED_MAX : 0;
+    uint32_t first = list->count > COMPARED_MAX ? list->count - COMPARED_MAX : 0;
 
     for (uint32_t i = first; i < list->count; i++) {
         struct pending *item = &list->items[i];
 
-        if (item->argument == pending->argument &&
-            strcmp(item->path, pending->path) == 0) {
-            item->due_ms =
-                pending->due_ms < item->due_ms ? pending->due_ms : item->due_ms;
+        if (item->argument == pending->argument && strcmp(item->path, pending->path) == 0) {
+            item->due_ms = pending->due_ms < item->due_ms ? pending->due_ms : item->due_ms;
             return WAL_OK;
         }
     }
-    added.path =
-        wal__heap_copy_text(list->heap, pending->path, strlen(pending->path));
-    items = wal__heap_grow_array(list->heap, list->items, list->count,
-                                 &list->capacity, sizeof(items[0]));
+    added.path = wal__heap_copy_text(list->heap, pending->path, strlen(pending->path));
+    items = wal__heap_grow_array(list->heap, list->items, list->count, &list->capacity,
+                                 sizeof(items[0]));
     if (items != NULL) {
         list->items = items;
     }
@@ -491,8 +460,7 @@ static enum wal_status pending_add(struct pending_list *list,
 }
 
 /* Removes one that is due and returns true; the caller frees it. */
-static bool pending_take(struct pending_list *list, int64_t now_ms,
-                         struct pending *pending)
+static bool pending_take(struct pending_list *list, int64_t now_ms, struct pending *pending)
 {
     for (uint32_t i = 0; i < list->count; i++) {
         if (list->items[i].due_ms <= now_ms) {
@@ -510,8 +478,7 @@ static int64_t pending_due(const struct pending_list *list)
     int64_t due_ms = INT64_MAX;
 
     for (uint32_t i = 0; i < list->count; i++) {
-        due_ms =
-            list->items[i].due_ms < due_ms ? list->items[i].due_ms : due_ms;
+        due_ms = list->items[i].due_ms < due_ms ? list->items[i].due_ms : due_ms;
     }
     return due_ms;
 }
@@ -551,8 +518,7 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static enum wal_status postpone(struct wal_import_follow *follow,
-                                const char *path,
+static enum wal_status postpone(struct wal_import_follow *follow, const char *path,
                                 const struct wal__place *place, int64_t due_ms,
                                 struct wal_error *error)
 {
@@ -569,8 +535,7 @@ static enum wal_status postpone(struct wal_import_follow *follow,
 /* Imports a file that is not as its stamp has it. */
 static enum wal_status import_changed(struct wal_import_follow *follow,
                                       const struct wal__tree_source *source,
-                                      struct scan_stamp *stamp,
-                                      struct wal_error *error)
+                                      struct scan_stamp *stamp, struct wal_error *error)
 {
     const struct wal__place place = follow->walk.parent;
     int64_t begin_ms = now_ms();
@@ -587,15 +552,13 @@ static enum wal_status import_changed(struct wal_import_follow *follow,
     }
     if (status == WAL_OK && stamp != NULL && follow->import.must_retry) {
         *stamp = (struct scan_stamp){.next_ms = old.next_ms};
-        status =
-            postpone(follow, source->below, &place, now_ms() + RETRY_MS, error);
+        status = postpone(follow, source->below, &place, now_ms() + RETRY_MS, error);
     }
     return status;
 }
 
 /* A wal__tree_visit_fn. */
-static enum wal_status visit_file(void *ctx,
-                                  const struct wal__tree_source *source,
+static enum wal_status visit_file(void *ctx, const struct wal__tree_source *source,
                                   struct wal_error *error)
 {
     struct wal_import_follow *follow = ctx;
@@ -618,10 +581,9 @@ static enum wal_status visit_file(void *ctx,
     return import_changed(follow, source, stamp, error);
 }
 
-/* A wal__tree_visit_fn: watches the folders of a session directory, and imports
- * it at most once in a while. */
-static enum wal_status visit_directory(void *ctx,
-                                       const struct wal__tree_source *source,
+/* A wal__tree_visit_fn: watches the folders of a session directory, and imports it at most once in
+ * a while. */
+static enum wal_status visit_directory(void *ctx, const struct wal__tree_source *source,
                                        struct wal_error *error)
 {
     struct wal_import_follow *follow = ctx;
@@ -636,30 +598,26 @@ static enum wal_status visit_directory(void *ctx,
     if (!follow->only_stamps && stamp->next_ms > begin_ms) {
         return postpone(follow, source->below, &place, stamp->next_ms, error);
     }
-    status = watch_unit(&follow->watch, follow->argument, source->name,
-                        source->below, &place, error);
+    status =
+        watch_unit(&follow->watch, follow->argument, source->name, source->below, &place, error);
     if (status != WAL_OK || follow->only_stamps) {
         return status;
     }
     status = wal__tree_import_directory(&follow->import, source, error);
     stamp = scan_stamps_get(&follow->stamps, source->name);
     if (stamp != NULL) {
-        stamp->next_ms =
-            now_ms() + DIRECTORY_MS + SCAN_SHARE * (now_ms() - begin_ms);
+        stamp->next_ms = now_ms() + DIRECTORY_MS + SCAN_SHARE * (now_ms() - begin_ms);
     }
     return status;
 }
 
 /* A wal__tree_enter_fn. */
-static enum wal_status enter_folder(void *ctx, const char *name,
-                                    const char *path,
-                                    const struct wal__place *place,
-                                    struct wal_error *error)
+static enum wal_status enter_folder(void *ctx, const char *name, const char *path,
+                                    const struct wal__place *place, struct wal_error *error)
 {
     struct wal_import_follow *follow = ctx;
-    const struct folder folder = {.argument = follow->argument,
-                                  .path = (char *)(uintptr_t)path,
-                                  .place = *place};
+    const struct folder folder = {
+        .argument = follow->argument, .path = (char *)(uintptr_t)path, .place = *place};
 
     return folder_watch_add(&follow->watch, name, &folder, error);
 }
@@ -667,23 +625,20 @@ static enum wal_status enter_folder(void *ctx, const char *name,
 /* --- scans --------------------------------------------------------------- */
 
 /* Watches the folder that contains an argument that is a file. */
-static enum wal_status watch_file(struct wal_import_follow *follow,
-                                  const char *argument, struct wal_error *error)
+static enum wal_status watch_file(struct wal_import_follow *follow, const char *argument,
+                                  struct wal_error *error)
 {
     const char *slash = strrchr(argument, '/');
-    const struct folder folder = {.argument = follow->argument,
-                                  .path = (char *)(uintptr_t) ""};
+    const struct folder folder = {.argument = follow->argument, .path = (char *)(uintptr_t) ""};
     char name[WAL__CLIENT_PATH_SIZE];
 
-    snprintf(name, sizeof(name), "%.*s",
-             slash != NULL ? (int)(slash - argument) : 1,
+    snprintf(name, sizeof(name), "%.*s", slash != NULL ? (int)(slash - argument) : 1,
              slash != NULL ? argument : ".");
-    return folder_watch_add(&follow->watch, name[0] != '\0' ? name : "/",
-                            &folder, error);
+    return folder_watch_add(&follow->watch, name[0] != '\0' ? name : "/", &folder, error);
 }
 
-static enum wal_status scan_argument(struct wal_import_follow *follow,
-                                     uint32_t index, struct wal_error *error)
+static enum wal_status scan_argument(struct wal_import_follow *follow, uint32_t index,
+                                     struct wal_error *error)
 {
     char *argument = follow->arguments[index];
     struct stat info;
@@ -698,13 +653,10 @@ static enum wal_status scan_argument(struct wal_import_follow *follow,
     if (!S_ISDIR(info.st_mode)) {
         status = watch_file(follow, argument, error);
     }
-    return status == WAL_OK
-               ? wal__tree_walk_argument(&follow->walk, argument, error)
-               : status;
+    return status == WAL_OK ? wal__tree_walk_argument(&follow->walk, argument, error) : status;
 }
 
-static enum wal_status scan_all(struct wal_import_follow *follow,
-                                struct wal_error *error)
+static enum wal_status scan_all(struct wal_import_follow *follow, struct wal_error *error)
 {
     int64_t begin_ms = now_ms();
     enum wal_status status = WAL_OK;
@@ -721,8 +673,8 @@ static enum wal_status scan_all(struct wal_import_follow *follow,
 }
 
 /* A folder_change_fn. */
-static enum wal_status on_change(void *ctx, const struct folder *folder,
-                                 const char *name, struct wal_error *error)
+static enum wal_status on_change(void *ctx, const struct folder *folder, const char *name,
+                                 struct wal_error *error)
 {
     struct wal_import_follow *follow = ctx;
     const char *argument = follow->arguments[folder->argument];
@@ -732,8 +684,7 @@ static enum wal_status on_change(void *ctx, const struct folder *folder,
 
     follow->argument = folder->argument;
     if (folder->is_part) {
-        snprintf(path, sizeof(path), "%.*s", (int)folder->unit_size,
-                 folder->path);
+        snprintf(path, sizeof(path), "%.*s", (int)folder->unit_size, folder->path);
     } else if (stat(argument, &info) == 0 && !S_ISDIR(info.st_mode)) {
         if (strcmp(name, slash != NULL ? slash + 1 : argument) != 0) {
             return WAL_OK;
@@ -742,29 +693,26 @@ static enum wal_status on_change(void *ctx, const struct folder *folder,
     } else if (name[0] == '\0') {
         return WAL_OK;
     } else {
-        snprintf(path, sizeof(path), "%s%s%s", folder->path,
-                 folder->path[0] != '\0' ? "/" : "", name);
+        snprintf(path, sizeof(path), "%s%s%s", folder->path, folder->path[0] != '\0' ? "/" : "",
+                 name);
     }
     return postpone(follow, path, &folder->place, 0, error);
 }
 
 /* Scans the paths that are due. */
-static enum wal_status import_pending(struct wal_import_follow *follow,
-                                      struct wal_error *error)
+static enum wal_status import_pending(struct wal_import_follow *follow, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     struct pending pending;
 
-    while (status == WAL_OK &&
-           pending_take(&follow->pending, now_ms(), &pending)) {
+    while (status == WAL_OK && pending_take(&follow->pending, now_ms(), &pending)) {
         char *argument = follow->arguments[pending.argument];
 
         follow->argument = pending.argument;
-        status =
-            pending.path[0] == '\0'
-                ? wal__tree_walk_argument(&follow->walk, argument, error)
-                : wal__tree_walk_below(&follow->walk, argument, pending.path,
-                                       &pending.place, error);
+        status = pending.path[0] == '\0'
+                     ? wal__tree_walk_argument(&follow->walk, argument, error)
+                     : wal__tree_walk_below(&follow->walk, argument, pending.path, &pending.place,
+                                            error);
         pending_free(&follow->pending, &pending);
     }
     return status;
@@ -788,15 +736,14 @@ static void init(struct wal_import_follow *follow, struct wal_store *store)
 }
 
 static enum wal_status set_arguments(struct wal_import_follow *follow,
-                                     const struct wal_slice *paths,
-                                     uint32_t count, struct wal_error *error)
+                                     const struct wal_slice *paths, uint32_t count,
+                                     struct wal_error *error)
 {
     struct wal__arena *arena = &follow->import.walk.arena;
 
     follow->arguments = wal__arena_calloc(arena, (count + 1) * sizeof(char *));
     follow->paths = wal__arena_calloc(arena, (count + 1) * sizeof(paths[0]));
-    for (uint32_t i = 0;
-         follow->arguments != NULL && follow->paths != NULL && i < count; i++) {
+    for (uint32_t i = 0; follow->arguments != NULL && follow->paths != NULL && i < count; i++) {
         follow->arguments[i] = wal__tree_argument(&follow->import, paths[i]);
         follow->paths[i] = wal__slice_from_text(follow->arguments[i]);
     }
@@ -805,24 +752,19 @@ static enum wal_status set_arguments(struct wal_import_follow *follow,
 }
 
 /* Copies the options that the first import needs. */
-static void keep_options(struct wal_import_follow *follow,
-                         const struct wal_import_options *options)
+static void keep_options(struct wal_import_follow *follow, const struct wal_import_options *options)
 {
     struct wal__import *import = &follow->import;
 
     follow->options = *options;
-    follow->options.dialect =
-        wal__slice_from_text(wal__tree_argument(import, options->dialect));
-    follow->options.exclude =
-        wal__slice_from_text(wal__tree_argument(import, options->exclude));
+    follow->options.dialect = wal__slice_from_text(wal__tree_argument(import, options->dialect));
+    follow->options.exclude = wal__slice_from_text(wal__tree_argument(import, options->exclude));
 }
 
-enum wal_status wal_import_follow_open(struct wal_store *store,
-                                       const struct wal_slice *paths,
+enum wal_status wal_import_follow_open(struct wal_store *store, const struct wal_slice *paths,
                                        uint32_t path_count,
                                        const struct wal_import_options *options,
-                                       struct wal_import_follow **follow,
-                                       struct wal_error *error)
+                                       struct wal_import_follow **follow, struct wal_error *error)
 {
     struct wal_import_options own;
     struct wal_import_follow *opened = NULL;
@@ -856,10 +798,9 @@ enum wal_status wal_import_follow_open(struct wal_store *store,
     return WAL_OK;
 }
 
-/* A wal_import_report_fn of the first import. A source that another import is
- * writing is imported by the scan after it. */
-static int32_t on_first_report(void *ctx,
-                               const struct wal_import_report *report)
+/* A wal_import_report_fn of the first import. A source that another import is writing is imported
+ * by the scan after it. */
+static int32_t on_first_report(void *ctx, const struct wal_import_report *report)
 {
     struct wal_import_follow *follow = ctx;
     struct scan_stamp *stamp;
@@ -872,37 +813,30 @@ static int32_t on_first_report(void *ctx,
         follow->watch.loses_events = true;
         return 0;
     }
-    return follow->options.report != NULL
-               ? follow->options.report(follow->options.ctx, report)
-               : 0;
+    return follow->options.report != NULL ? follow->options.report(follow->options.ctx, report) : 0;
 }
 
 /* A wal_import_progress_fn of the first import. */
-static int32_t on_first_progress(void *ctx, struct wal_slice path,
-                                 uint64_t done, uint64_t total)
+static int32_t on_first_progress(void *ctx, struct wal_slice path, uint64_t done, uint64_t total)
 {
     const struct wal_import_follow *follow = ctx;
 
     return follow->options.progress != NULL
-               ? follow->options.progress(follow->options.ctx, path, done,
-                                          total)
+               ? follow->options.progress(follow->options.ctx, path, done, total)
                : 0;
 }
 
 /* A wal_import_project_fn of the first import. */
-static int32_t on_first_project(void *ctx, struct wal_slice directory,
-                                char *project, uint64_t size)
+static int32_t on_first_project(void *ctx, struct wal_slice directory, char *project, uint64_t size)
 {
     const struct wal_import_follow *follow = ctx;
 
-    return follow->options.project(follow->options.ctx, directory, project,
-                                   size);
+    return follow->options.project(follow->options.ctx, directory, project, size);
 }
 
-/* Watches everything and takes the stamps, then imports as wal_import_tree
- * does. What changes meanwhile differs from its stamp. */
-static enum wal_status begin(struct wal_import_follow *follow,
-                             struct wal_error *error)
+/* Watches everything and takes the stamps, then imports as wal_import_tree does. What changes
+ * meanwhile differs from its stamp. */
+static enum wal_status begin(struct wal_import_follow *follow, struct wal_error *error)
 {
     struct wal_import_options options = follow->options;
     enum wal_status status;
@@ -917,9 +851,8 @@ static enum wal_status begin(struct wal_import_follow *follow,
     follow->only_stamps = false;
     follow->import.report = follow->options.report;
     if (status == WAL_OK) {
-        status = wal__import_paths(
-            follow->import.store, follow->paths, follow->count, false, &options,
-            &wal__heap_libc, &follow->import.result, error);
+        status = wal__import_paths(follow->import.store, follow->paths, follow->count, false,
+                                   &options, &wal__heap_libc, &follow->import.result, error);
     }
     follow->import.waits_for_newline = true;
     follow->import.retries = true;
@@ -928,16 +861,14 @@ static enum wal_status begin(struct wal_import_follow *follow,
 }
 
 /* Waits for events or for the next thing that is due, at most timeout_ms. */
-static void wait_for_events(const struct wal_import_follow *follow,
-                            uint32_t timeout_ms)
+static void wait_for_events(const struct wal_import_follow *follow, uint32_t timeout_ms)
 {
     struct pollfd fd = {.fd = follow->watch.fd, .events = POLLIN};
     int64_t due_ms = pending_due(&follow->pending);
     int64_t now = now_ms();
     int64_t wait_ms = timeout_ms > INT32_MAX ? INT32_MAX : timeout_ms;
 
-    if ((follow->watch.needs_scans || follow->has_missing) &&
-        follow->scan_ms < due_ms) {
+    if ((follow->watch.needs_scans || follow->has_missing) && follow->scan_ms < due_ms) {
         due_ms = follow->scan_ms;
     }
     if (due_ms - now < wait_ms) {
@@ -946,14 +877,12 @@ static void wait_for_events(const struct wal_import_follow *follow,
     (void)poll(&fd, 1, (int)wait_ms);
 }
 
-static enum wal_status import_changes(struct wal_import_follow *follow,
-                                      struct wal_error *error)
+static enum wal_status import_changes(struct wal_import_follow *follow, struct wal_error *error)
 {
-    enum wal_status status =
-        folder_watch_read(&follow->watch, on_change, follow, error);
-    bool must_scan = follow->watch.loses_events ||
-                     ((follow->watch.needs_scans || follow->has_missing) &&
-                      now_ms() >= follow->scan_ms);
+    enum wal_status status = folder_watch_read(&follow->watch, on_change, follow, error);
+    bool must_scan =
+        follow->watch.loses_events ||
+        ((follow->watch.needs_scans || follow->has_missing) && now_ms() >= follow->scan_ms);
 
     if (status == WAL_OK && must_scan) {
         follow->watch.loses_events = false;
@@ -962,10 +891,8 @@ static enum wal_status import_changes(struct wal_import_follow *follow,
     return status == WAL_OK ? import_pending(follow, error) : status;
 }
 
-enum wal_status wal_import_follow_next(struct wal_import_follow *follow,
-                                       uint32_t timeout_ms,
-                                       struct wal_import_result *result,
-                                       struct wal_error *error)
+enum wal_status wal_import_follow_next(struct wal_import_follow *follow, uint32_t timeout_ms,
+                                       struct wal_import_result *result, struct wal_error *error)
 {
     const struct wal__struct *type = WAL__STRUCT(wal_import_result);
     struct wal_error cause = {.struct_size = sizeof(cause)};
@@ -978,8 +905,8 @@ enum wal_status wal_import_follow_next(struct wal_import_follow *follow,
     if (status != WAL_OK) {
         return status;
     }
-    follow->import.result = (struct wal_import_result){
-        .struct_size = sizeof(struct wal_import_result)};
+    follow->import.result =
+        (struct wal_import_result){.struct_size = sizeof(struct wal_import_result)};
     if (follow->has_begun) {
         wait_for_events(follow, timeout_ms);
         status = import_changes(follow, &cause);
@@ -993,16 +920,14 @@ enum wal_status wal_import_follow_next(struct wal_import_follow *follow,
     return status;
 }
 
-enum wal_status
-wal_import_follow_get_info(const struct wal_import_follow *follow,
-                           struct wal_import_follow_info *info,
-                           struct wal_error *error)
+enum wal_status wal_import_follow_get_info(const struct wal_import_follow *follow,
+                                           struct wal_import_follow_info *info,
+                                           struct wal_error *error)
 {
     const struct wal__struct *type = WAL__STRUCT(wal_import_follow_info);
     struct wal_import_follow_info own = WAL_INIT(wal_import_follow_info);
-    enum wal_status status =
-        follow != NULL ? wal__struct_check_output(type, info, error)
-                       : wal__invalid(error, "follow must not be NULL");
+    enum wal_status status = follow != NULL ? wal__struct_check_output(type, info, error)
+                                            : wal__invalid(error, "follow must not be NULL");
 
     if (status != WAL_OK) {
         return status;

@@ -1,7 +1,7 @@
 /*
- * import_tree.c - wal_import_file and wal_import_tree: imports the sources
- * among files and directories; wal_import_scan: counts what an import would
- * take (agentwal/import.h, import_tree.h).
+ * import_tree.c - wal_import_file and wal_import_tree: imports the sources among files and
+ * directories; wal_import_scan: counts what an import would take (agentwal/import.h,
+ * import_tree.h).
  */
 #include "convert/import/import_tree.h"
 
@@ -28,8 +28,7 @@ static int by_name(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-/* Counts a file that is left out, by its path below the client's folder or the
- * argument. */
+/* Counts a file that is left out, by its path below the client's folder or the argument. */
 static void tree_leave_out(struct wal__import *import, const char *path)
 {
     import->result.left_out[wal__left_kind_of(path)]++;
@@ -52,16 +51,13 @@ static bool is_argument(const struct wal__tree_walk *walk, const FTSENT *entry)
 }
 
 /* The place of the folder that contains the entry, which is no argument. */
-static struct wal__place place_above(const struct wal__tree_walk *walk,
-                                     const FTSENT *entry)
+static struct wal__place place_above(const struct wal__tree_walk *walk, const FTSENT *entry)
 {
     return entry->fts_level == 0 ? walk->below : place_of(entry->fts_parent);
 }
 
-/* The path of a file relative to the argument; for the argument itself its
- * name. */
-static const char *relative_path(const struct wal__tree_walk *walk,
-                                 const FTSENT *entry)
+/* The path of a file relative to the argument; for the argument itself its name. */
+static const char *relative_path(const struct wal__tree_walk *walk, const FTSENT *entry)
 {
     const char *path = entry->fts_path;
     const char *slash;
@@ -78,15 +74,12 @@ static const char *relative_path(const struct wal__tree_walk *walk,
 static void set_path(struct wal__tree_walk *walk, const FTSENT *entry)
 {
     const char *root =
-        strcmp(walk->resolved, "/") == 0 && !is_argument(walk, entry)
-            ? ""
-            : walk->resolved;
+        strcmp(walk->resolved, "/") == 0 && !is_argument(walk, entry) ? "" : walk->resolved;
 
     if (is_argument(walk, entry)) {
         snprintf(walk->path, sizeof(walk->path), "%s", root);
     } else {
-        snprintf(walk->path, sizeof(walk->path), "%s/%s", root,
-                 relative_path(walk, entry));
+        snprintf(walk->path, sizeof(walk->path), "%s/%s", root, relative_path(walk, entry));
     }
 }
 
@@ -94,10 +87,8 @@ static void set_path(struct wal__tree_walk *walk, const FTSENT *entry)
 
 /* Visits a session directory as a whole, and excludes its files from the
  * walk. */
-static enum wal_status walk_directory(struct wal__tree_walk *walk,
-                                      FTSENT *entry,
-                                      const struct wal__place *place,
-                                      struct wal_error *error)
+static enum wal_status walk_directory(struct wal__tree_walk *walk, FTSENT *entry,
+                                      const struct wal__place *place, struct wal_error *error)
 {
     struct wal__import *import = walk->import;
     bool is_client = wal__place_is_session(place, walk->path);
@@ -124,8 +115,7 @@ static enum wal_status walk_directory(struct wal__tree_walk *walk,
             return WAL_OK;
         }
         fts_set(walk->fts, entry, FTS_SKIP);
-        status = wal__fail(error, WAL_ENOTFILE,
-                           "the directory is not that of a session");
+        status = wal__fail(error, WAL_ENOTFILE, "the directory is not that of a session");
         return wal__import_fail(import, entry->fts_path, status, error);
     }
     if ((walk->flags & WAL_IMPORT_ALL_FILES) == 0 &&
@@ -139,18 +129,16 @@ static enum wal_status walk_directory(struct wal__tree_walk *walk,
     return walk->directory(walk->ctx, &source, error);
 }
 
-static enum wal_status enter_directory(struct wal__tree_walk *walk,
-                                       FTSENT *entry, struct wal_error *error)
+static enum wal_status enter_directory(struct wal__tree_walk *walk, FTSENT *entry,
+                                       struct wal_error *error)
 {
     struct wal__place parent;
     struct wal__place place;
 
     /* Also the folder in which views store their state. */
-    if ((walk->has_exclude &&
-         entry->fts_statp->st_dev == walk->exclude.st_dev &&
+    if ((walk->has_exclude && entry->fts_statp->st_dev == walk->exclude.st_dev &&
          entry->fts_statp->st_ino == walk->exclude.st_ino) ||
-        (!is_argument(walk, entry) &&
-         strcmp(entry->fts_name, ".agentwal") == 0)) {
+        (!is_argument(walk, entry) && strcmp(entry->fts_name, ".agentwal") == 0)) {
         fts_set(walk->fts, entry, FTS_SKIP);
         return WAL_OK;
     }
@@ -166,11 +154,9 @@ static enum wal_status enter_directory(struct wal__tree_walk *walk,
         place.kind = WAL__PLACE_PLAIN;
     }
     /* While the walk is below it. */
-    entry->fts_number =
-        (long)((size_t)place.kind | place.client << 4 | place.base << 12);
+    entry->fts_number = (long)((size_t)place.kind | place.client << 4 | place.base << 12);
     if (walk->is_one_source || (walk->flags & WAL_IMPORT_ALL_FILES) != 0 ||
-        place.kind == WAL__PLACE_PLAIN ||
-        wal__place_is_session(&place, walk->path)) {
+        place.kind == WAL__PLACE_PLAIN || wal__place_is_session(&place, walk->path)) {
         return walk_directory(walk, entry, &place, error);
     }
     if (place.kind == WAL__PLACE_IGNORED) {
@@ -193,15 +179,13 @@ static enum wal_status report_folder(struct wal__tree_walk *walk, FTSENT *entry,
         return WAL_OK;
     }
     return walk->enter(walk->ctx, entry->fts_path,
-                       is_argument(walk, entry) ? ""
-                                                : relative_path(walk, entry),
-                       &place, error);
+                       is_argument(walk, entry) ? "" : relative_path(walk, entry), &place, error);
 }
 
 /* --- files --------------------------------------------------------------- */
 
-/* Returns the path below the client's folder if the file is a session of a
- * client by its path, else NULL. */
+/* Returns the path below the client's folder if the file is a session of a client by its path, else
+ * NULL. */
 static const char *client_path(struct wal__tree_walk *walk, const FTSENT *entry)
 {
     const char *slash;
@@ -219,21 +203,19 @@ static const char *client_path(struct wal__tree_walk *walk, const FTSENT *entry)
         folder[slash - walk->path] = '\0';
         place = wal__place_of_argument(folder);
     }
-    return wal__place_has_session(&place, walk->path)
-               ? wal__place_below(&place, walk->path)
-               : NULL;
+    return wal__place_has_session(&place, walk->path) ? wal__place_below(&place, walk->path) : NULL;
 }
 
-/* Whether a file has other names too, which may be those of credentials: its
- * own name does not say that it is a session. */
+/* Whether a file has other names too, which may be those of credentials: its own name does not say
+ * that it is a session. */
 static bool is_hard_link(const struct stat *stat)
 {
     return stat->st_nlink > 1;
 }
 
 /* Whether a file below a directory is a source. Counts it if it is not. */
-static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
-                      bool is_client, bool *must_be_session)
+static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry, bool is_client,
+                      bool *must_be_session)
 {
     struct wal__place place = place_above(walk, entry);
     const char *below = relative_path(walk, entry);
@@ -282,10 +264,8 @@ static enum wal_status walk_file(struct wal__tree_walk *walk, FTSENT *entry,
     set_path(walk, entry);
     client = client_path(walk, entry);
     source.below = source.is_argument ? "" : source.path;
-    source.is_matched_by_id =
-        client != NULL || (walk->flags & TAKES_OTHERS) == 0;
-    if (!source.is_argument &&
-        !is_wanted(walk, entry, client != NULL, &source.must_be_session)) {
+    source.is_matched_by_id = client != NULL || (walk->flags & TAKES_OTHERS) == 0;
+    if (!source.is_argument && !is_wanted(walk, entry, client != NULL, &source.must_be_session)) {
         return WAL_OK;
     }
     if (client != NULL && (walk->flags & TAKES_OTHERS) == 0) {
@@ -317,9 +297,8 @@ static bool has_ending(const char *path, const char *ending)
 
 /* *is_session: the open file has lines of a dialect, or the name of a session.
  * It allocates in the arena for one source. */
-static enum wal_status tree_is_session(struct wal__import *import, int fd,
-                                       const char *path, bool *is_session,
-                                       struct wal_error *error)
+static enum wal_status tree_is_session(struct wal__import *import, int fd, const char *path,
+                                       bool *is_session, struct wal_error *error)
 {
     const char *slash = strrchr(path, '/');
     const char *name = slash != NULL ? slash + 1 : path;
@@ -333,19 +312,16 @@ static enum wal_status tree_is_session(struct wal__import *import, int fd,
     if (*is_session || !has_ending(name, ".jsonl")) {
         return WAL_OK;
     }
-    if (wal__file_probe(&import->arena, fd, (uint64_t)stat.st_size,
-                        import->forced, &probe) < 0) {
+    if (wal__file_probe(&import->arena, fd, (uint64_t)stat.st_size, import->forced, &probe) < 0) {
         return wal__import_errno(error);
     }
-    *is_session =
-        import->forced != NULL || probe.dialect != &wal__dialect_lines;
+    *is_session = import->forced != NULL || probe.dialect != &wal__dialect_lines;
     return wal__import_check_memory(import, error);
 }
 
 /* --- walk ---------------------------------------------------------------- */
 
-static enum wal_status visit(struct wal__tree_walk *walk, FTSENT *entry,
-                             struct wal_error *error)
+static enum wal_status visit(struct wal__tree_walk *walk, FTSENT *entry, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -371,8 +347,7 @@ static enum wal_status visit(struct wal__tree_walk *walk, FTSENT *entry,
             }
             return WAL_OK;
         }
-        status = wal__fail(error, WAL_ENOTFILE,
-                           "neither a regular file nor a directory");
+        status = wal__fail(error, WAL_ENOTFILE, "neither a regular file nor a directory");
         return wal__import_fail(walk->import, entry->fts_path, status, error);
     }
 }
@@ -387,8 +362,8 @@ static void resolve(struct wal__tree_walk *walk)
     }
 }
 
-static enum wal_status walk_path(struct wal__tree_walk *walk, char *path,
-                                 int flags, struct wal_error *error)
+static enum wal_status walk_path(struct wal__tree_walk *walk, char *path, int flags,
+                                 struct wal_error *error)
 {
     char *paths[] = {path, NULL};
     enum wal_status status = WAL_OK;
@@ -410,8 +385,8 @@ static enum wal_status walk_path(struct wal__tree_walk *walk, char *path,
     return status;
 }
 
-enum wal_status wal__tree_walk_argument(struct wal__tree_walk *walk,
-                                        char *argument, struct wal_error *error)
+enum wal_status wal__tree_walk_argument(struct wal__tree_walk *walk, char *argument,
+                                        struct wal_error *error)
 {
     walk->argument = argument;
     walk->is_below = false;
@@ -419,10 +394,8 @@ enum wal_status wal__tree_walk_argument(struct wal__tree_walk *walk,
     return walk_path(walk, argument, FTS_COMFOLLOW, error);
 }
 
-enum wal_status wal__tree_walk_below(struct wal__tree_walk *walk,
-                                     char *argument, const char *path,
-                                     const struct wal__place *parent,
-                                     struct wal_error *error)
+enum wal_status wal__tree_walk_below(struct wal__tree_walk *walk, char *argument, const char *path,
+                                     const struct wal__place *parent, struct wal_error *error)
 {
     char name[2 * WAL__CLIENT_PATH_SIZE];
     int used = snprintf(name, sizeof(name), "%s/%s", argument, path);
@@ -439,10 +412,9 @@ enum wal_status wal__tree_walk_below(struct wal__tree_walk *walk,
 
 /* --- options ------------------------------------------------------------- */
 
-enum wal_status
-wal__tree_check_arguments(const struct wal_slice *paths, uint32_t count,
-                          const struct wal_import_options *options,
-                          struct wal_error *error)
+enum wal_status wal__tree_check_arguments(const struct wal_slice *paths, uint32_t count,
+                                          const struct wal_import_options *options,
+                                          struct wal_error *error)
 {
     const uint32_t flags = WAL_IMPORT_ALL_FILES | WAL_IMPORT_OTHER_FILES;
 
@@ -452,8 +424,7 @@ wal__tree_check_arguments(const struct wal_slice *paths, uint32_t count,
     }
     for (uint32_t i = 0; i < count; i++) {
         if (paths[i].size > 0 &&
-            (paths[i].data == NULL ||
-             memchr(paths[i].data, '\0', (size_t)paths[i].size) != NULL)) {
+            (paths[i].data == NULL || memchr(paths[i].data, '\0', (size_t)paths[i].size) != NULL)) {
             return wal__invalid(error, "a path must not contain a zero byte");
         }
     }
@@ -508,8 +479,7 @@ enum wal_status wal__tree_set_options(struct wal__tree_walk *walk,
         text = wal__tree_argument(import, options->dialect);
         import->forced = text != NULL ? wal__dialect_find(text) : NULL;
         if (text != NULL && import->forced == NULL) {
-            return wal__fail(error, WAL_ENOTFOUND, "there is no dialect '%s'",
-                             text);
+            return wal__fail(error, WAL_ENOTFOUND, "there is no dialect '%s'", text);
         }
     }
     return wal__import_check_memory(import, error);
@@ -524,8 +494,7 @@ struct tree {
 };
 
 /* Begins a source. */
-static void reset(struct wal__import *import,
-                  const struct wal__tree_source *source)
+static void reset(struct wal__import *import, const struct wal__tree_source *source)
 {
     wal__heap_arena_reset(&import->arena);
     import->view_session = NULL;
@@ -540,8 +509,7 @@ static enum wal_status import_open_file(struct wal__import *import, int fd,
 {
     bool is_view = false;
     bool is_session = true;
-    enum wal_status status =
-        wal__import_view(import, fd, source->name, &is_view, error);
+    enum wal_status status = wal__import_view(import, fd, source->name, &is_view, error);
 
     if (status == WAL_OK && !is_view && source->must_be_session) {
         status = tree_is_session(import, fd, source->path, &is_session, error);
@@ -568,28 +536,23 @@ enum wal_status wal__tree_import_file(struct wal__import *import,
     import->result.sources++;
     reset(import, source);
     if (!source->must_be_session || wal__is_json_name(source->path)) {
-        status = wal__import_exported(import, source->name, source->path,
-                                      &is_exported, error);
+        status = wal__import_exported(import, source->name, source->path, &is_exported, error);
         if (status != WAL_OK || is_exported) {
             return status;
         }
     }
-    fd = open(source->name,
-              O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags);
+    fd = open(source->name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK | flags);
     if (fd < 0) {
         status = wal__import_errno(error);
     } else {
         status = import_open_file(import, fd, source, error);
         close(fd);
     }
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__import_fail(import, source->name, status, error);
+    return status == WAL_OK ? WAL_OK : wal__import_fail(import, source->name, status, error);
 }
 
 /* A wal__tree_visit_fn. */
-static enum wal_status visit_file(void *ctx,
-                                  const struct wal__tree_source *source,
+static enum wal_status visit_file(void *ctx, const struct wal__tree_source *source,
                                   struct wal_error *error)
 {
     struct tree *tree = ctx;
@@ -597,20 +560,18 @@ static enum wal_status visit_file(void *ctx,
     return wal__tree_import_file(&tree->import, source, error);
 }
 
-enum wal_status
-wal__tree_import_directory(struct wal__import *import,
-                           const struct wal__tree_source *source,
-                           struct wal_error *error)
+enum wal_status wal__tree_import_directory(struct wal__import *import,
+                                           const struct wal__tree_source *source,
+                                           struct wal_error *error)
 {
     import->result.sources++;
     reset(import, source);
-    return wal__import_dir(import, source->name, source->path, source->dialect,
-                           source->files, error);
+    return wal__import_dir(import, source->name, source->path, source->dialect, source->files,
+                           error);
 }
 
 /* A wal__tree_visit_fn. */
-static enum wal_status visit_directory(void *ctx,
-                                       const struct wal__tree_source *source,
+static enum wal_status visit_directory(void *ctx, const struct wal__tree_source *source,
                                        struct wal_error *error)
 {
     struct tree *tree = ctx;
@@ -620,8 +581,7 @@ static enum wal_status visit_directory(void *ctx,
 
 /* --- interface ----------------------------------------------------------- */
 
-static enum wal_status import_arguments(struct tree *tree,
-                                        const struct wal_slice *paths,
+static enum wal_status import_arguments(struct tree *tree, const struct wal_slice *paths,
                                         uint32_t count, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -629,15 +589,13 @@ static enum wal_status import_arguments(struct tree *tree,
     for (uint32_t i = 0; status == WAL_OK && i < count; i++) {
         char *argument = wal__tree_argument(&tree->import, paths[i]);
 
-        status = argument != NULL
-                     ? wal__tree_walk_argument(&tree->walk, argument, error)
-                     : wal__no_memory(error);
+        status = argument != NULL ? wal__tree_walk_argument(&tree->walk, argument, error)
+                                  : wal__no_memory(error);
     }
     return status;
 }
 
-static void init(struct tree *tree, struct wal_store *store,
-                 const struct wal__heap *heap)
+static void init(struct tree *tree, struct wal_store *store, const struct wal__heap *heap)
 {
     struct wal__import *import = &tree->import;
 
@@ -648,12 +606,10 @@ static void init(struct tree *tree, struct wal_store *store,
     tree->walk.directory = visit_directory;
 }
 
-enum wal_status wal__import_paths(struct wal_store *store,
-                                  const struct wal_slice *paths, uint32_t count,
-                                  bool is_one_source,
+enum wal_status wal__import_paths(struct wal_store *store, const struct wal_slice *paths,
+                                  uint32_t count, bool is_one_source,
                                   const struct wal_import_options *options,
-                                  const struct wal__heap *heap,
-                                  struct wal_import_result *result,
+                                  const struct wal__heap *heap, struct wal_import_result *result,
                                   struct wal_error *error)
 {
     struct wal_error cause = {.struct_size = sizeof(cause)};
@@ -693,12 +649,10 @@ const char *wal_import_dialect(uint32_t index)
     return dialect != NULL ? dialect->name : NULL;
 }
 
-static enum wal_status import_paths(struct wal_store *store,
-                                    const struct wal_slice *paths,
+static enum wal_status import_paths(struct wal_store *store, const struct wal_slice *paths,
                                     uint32_t count, bool is_one_source,
                                     const struct wal_import_options *options,
-                                    struct wal_import_result *result,
-                                    struct wal_error *error)
+                                    struct wal_import_result *result, struct wal_error *error)
 {
     const struct wal__struct *type = WAL__STRUCT(wal_import_result);
     struct wal_import_result done = WAL_INIT(wal_import_result);
@@ -707,9 +661,8 @@ static enum wal_status import_paths(struct wal_store *store,
         wal__struct_load(WAL__STRUCT(wal_import_options), &own, options, error);
 
     if (status == WAL_OK) {
-        status = store != NULL
-                     ? wal__tree_check_arguments(paths, count, &own, error)
-                     : wal__invalid(error, "store must not be NULL");
+        status = store != NULL ? wal__tree_check_arguments(paths, count, &own, error)
+                               : wal__invalid(error, "store must not be NULL");
     }
     if (status == WAL_OK) {
         status = wal__struct_check_optional(type, result, error);
@@ -717,27 +670,24 @@ static enum wal_status import_paths(struct wal_store *store,
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__import_paths(store, paths, count, is_one_source, &own,
-                               &wal__heap_libc, &done, error);
+    status =
+        wal__import_paths(store, paths, count, is_one_source, &own, &wal__heap_libc, &done, error);
     wal__struct_store(type, result, &done);
     return status;
 }
 
 enum wal_status wal_import_file(struct wal_store *store, struct wal_slice path,
                                 const struct wal_import_options *options,
-                                struct wal_import_result *result,
-                                struct wal_error *error)
+                                struct wal_import_result *result, struct wal_error *error)
 {
     return import_paths(store, &path, 1, true, options, result, error);
 }
 
-enum wal_status
-wal_import_tree(struct wal_store *store, const struct wal_slice *paths,
-                uint32_t path_count, const struct wal_import_options *options,
-                struct wal_import_result *result, struct wal_error *error)
+enum wal_status wal_import_tree(struct wal_store *store, const struct wal_slice *paths,
+                                uint32_t path_count, const struct wal_import_options *options,
+                                struct wal_import_result *result, struct wal_error *error)
 {
-    return import_paths(store, paths, path_count, false, options, result,
-                        error);
+    return import_paths(store, paths, path_count, false, options, result, error);
 }
 
 /* --- scan ---------------------------------------------------------------- */
@@ -750,8 +700,8 @@ static_assert((int)WAL_IMPORT_CREDENTIALS == (int)WAL__FILE_CREDENTIALS &&
 
 /* Opens a file that counts only with the content of a session. */
 static enum wal_status check_content(struct wal__import *import,
-                                     const struct wal__tree_source *source,
-                                     bool *is_session, struct wal_error *error)
+                                     const struct wal__tree_source *source, bool *is_session,
+                                     struct wal_error *error)
 {
     struct wal__session_dir dir = {.import = import, .root = "."};
     enum wal_status status;
@@ -772,8 +722,7 @@ static enum wal_status check_content(struct wal__import *import,
 }
 
 /* A wal__tree_visit_fn. */
-static enum wal_status scan_file(void *ctx,
-                                 const struct wal__tree_source *source,
+static enum wal_status scan_file(void *ctx, const struct wal__tree_source *source,
                                  struct wal_error *error)
 {
     struct wal__tree_walk *walk = ctx;
@@ -795,8 +744,7 @@ static enum wal_status scan_file(void *ctx,
     import->result.sources++;
     import->result.sessions++;
     import->result.bytes += source->size;
-    return wal__import_progress(import, source->name, source->size,
-                                source->size, error);
+    return wal__import_progress(import, source->name, source->size, source->size, error);
 }
 
 /* Adds up the sizes of the directory's files. */
@@ -805,8 +753,8 @@ static void add_sizes(const struct wal__session_dir *dir)
     struct stat stat;
 
     for (uint32_t i = 0; i < dir->file_count; i++) {
-        const char *name = wal__import_path(&dir->import->arena.arena,
-                                            dir->root, dir->files[i].path);
+        const char *name =
+            wal__import_path(&dir->import->arena.arena, dir->root, dir->files[i].path);
 
         if (name != NULL && lstat(name, &stat) == 0) {
             dir->import->result.bytes += (uint64_t)stat.st_size;
@@ -815,8 +763,7 @@ static void add_sizes(const struct wal__session_dir *dir)
 }
 
 /* A wal__tree_visit_fn. */
-static enum wal_status scan_directory(void *ctx,
-                                      const struct wal__tree_source *source,
+static enum wal_status scan_directory(void *ctx, const struct wal__tree_source *source,
                                       struct wal_error *error)
 {
     struct wal__tree_walk *walk = ctx;
@@ -839,14 +786,11 @@ static enum wal_status scan_directory(void *ctx,
         status = wal__import_check_memory(import, error);
     }
     wal__session_dir_deinit(&dir);
-    return status == WAL_OK
-               ? wal__import_progress(import, source->name, 0, 0, error)
-               : status;
+    return status == WAL_OK ? wal__import_progress(import, source->name, 0, 0, error) : status;
 }
 
-static enum wal_status scan_paths(struct wal__tree_walk *walk,
-                                  const struct wal_slice *paths, uint32_t count,
-                                  const struct wal_import_options *options,
+static enum wal_status scan_paths(struct wal__tree_walk *walk, const struct wal_slice *paths,
+                                  uint32_t count, const struct wal_import_options *options,
                                   struct wal_error *error)
 {
     enum wal_status status = wal__tree_set_options(walk, options, error);
@@ -854,17 +798,15 @@ static enum wal_status scan_paths(struct wal__tree_walk *walk,
     for (uint32_t i = 0; status == WAL_OK && i < count; i++) {
         char *argument = wal__tree_argument(walk->import, paths[i]);
 
-        status = argument != NULL
-                     ? wal__tree_walk_argument(walk, argument, error)
-                     : wal__no_memory(error);
+        status = argument != NULL ? wal__tree_walk_argument(walk, argument, error)
+                                  : wal__no_memory(error);
     }
     return status;
 }
 
 static enum wal_status scan(const struct wal_slice *paths, uint32_t count,
                             const struct wal_import_options *options,
-                            struct wal_import_result *result,
-                            struct wal_error *error)
+                            struct wal_import_result *result, struct wal_error *error)
 {
     const struct wal__heap *heap = &wal__heap_libc;
     struct wal_error cause = {.struct_size = sizeof(cause)};
@@ -874,10 +816,8 @@ static enum wal_status scan(const struct wal_slice *paths, uint32_t count,
 
     if (import != NULL && walk != NULL) {
         wal__tree_init_import(import, NULL, heap);
-        *walk = (struct wal__tree_walk){.import = import,
-                                        .file = scan_file,
-                                        .directory = scan_directory,
-                                        .ctx = walk};
+        *walk = (struct wal__tree_walk){
+            .import = import, .file = scan_file, .directory = scan_directory, .ctx = walk};
         status = scan_paths(walk, paths, count, options, &cause);
         *result = import->result;
         wal__heap_arena_deinit(&import->arena);
@@ -894,11 +834,9 @@ static enum wal_status scan(const struct wal_slice *paths, uint32_t count,
     return status;
 }
 
-enum wal_status wal_import_scan(const struct wal_slice *paths,
-                                uint32_t path_count,
+enum wal_status wal_import_scan(const struct wal_slice *paths, uint32_t path_count,
                                 const struct wal_import_options *options,
-                                struct wal_import_result *result,
-                                struct wal_error *error)
+                                struct wal_import_result *result, struct wal_error *error)
 {
     const struct wal__struct *type = WAL__STRUCT(wal_import_result);
     struct wal_import_result done = WAL_INIT(wal_import_result);
@@ -920,8 +858,7 @@ enum wal_status wal_import_scan(const struct wal_slice *paths,
     return status;
 }
 
-enum wal_status wal_import_client(uint32_t index,
-                                  struct wal_import_client *client,
+enum wal_status wal_import_client(uint32_t index, struct wal_import_client *client,
                                   struct wal_error *error)
 {
     const struct wal__struct *type = WAL__STRUCT(wal_import_client);

@@ -1,10 +1,10 @@
 /*
- * import_tree.h - finds the sources among files and directories: which files
- * below a directory are sessions (convert/clients/client.h), and what is left
- * out; and imports them: wal_import_file and wal_import_tree with a given heap.
+ * import_tree.h - finds the sources among files and directories: which files below a directory are
+ * sessions (convert/clients/client.h), and what is left out; and imports them: wal_import_file and
+ * wal_import_tree with a given heap.
  *
- * Invariant: sources are visited in the order of their names. Symbolic links
- * below an argument are not followed.
+ * Invariant: sources are visited in the order of their names. Symbolic links below an argument are
+ * not followed.
  *
  * Threads: one thread at a time per walk and per import.
  */
@@ -23,14 +23,13 @@
 /* A source that was found. */
 struct wal__tree_source {
     const char *name; /* path that is opened and reported */
-    /* The path that its session keeps: relative to the client's folder; of
-     * other files, and with a flag that takes these, relative to the argument;
-     * of the argument its name, or empty for a directory. */
+    /* The path that its session keeps: relative to the client's folder; of other files, and with a
+     * flag that takes these, relative to the argument; of the argument its name, or empty for a
+     * directory. */
     const char *path;
     const char *below; /* relative to the argument; of the argument empty */
     uint64_t size;     /* of a file */
-    /* of a directory: its dialect, and the files that belong to it; NULL: all
-     * of them */
+    /* of a directory: its dialect, and the files that belong to it; NULL: all of them */
     const struct wal__dialect *dialect;
     const char *const *files;
     bool is_argument;
@@ -39,15 +38,12 @@ struct wal__tree_source {
 };
 
 /* Returns WAL_OK if the walk goes on. */
-typedef enum wal_status
-wal__tree_visit_fn(void *ctx, const struct wal__tree_source *source,
-                   struct wal_error *error);
+typedef enum wal_status wal__tree_visit_fn(void *ctx, const struct wal__tree_source *source,
+                                           struct wal_error *error);
 
 /* A folder whose files may be sources, or those of a session directory. */
-typedef enum wal_status wal__tree_enter_fn(void *ctx, const char *name,
-                                           const char *path,
-                                           const struct wal__place *place,
-                                           struct wal_error *error);
+typedef enum wal_status wal__tree_enter_fn(void *ctx, const char *name, const char *path,
+                                           const struct wal__place *place, struct wal_error *error);
 
 struct wal__tree_walk {
     struct wal__import *import;
@@ -68,24 +64,21 @@ struct wal__tree_walk {
     char path[2 * WAL__CLIENT_PATH_SIZE]; /* of the entry, absolute */
 };
 
-/* Visits the sources of one argument, in the walk's import's arena for the
- * whole call. What cannot be read is reported as failed. */
-enum wal_status wal__tree_walk_argument(struct wal__tree_walk *walk,
-                                        char *argument,
+/* Visits the sources of one argument, in the walk's import's arena for the whole call. What cannot
+ * be read is reported as failed. */
+enum wal_status wal__tree_walk_argument(struct wal__tree_walk *walk, char *argument,
                                         struct wal_error *error) WAL_MUST_USE;
 
-/* Visits the sources at and below a path that was found below the argument, in
- * a folder with the given place. It may no longer exist. */
-enum wal_status wal__tree_walk_below(struct wal__tree_walk *walk,
-                                     char *argument, const char *path,
+/* Visits the sources at and below a path that was found below the argument, in a folder with the
+ * given place. It may no longer exist. */
+enum wal_status wal__tree_walk_below(struct wal__tree_walk *walk, char *argument, const char *path,
                                      const struct wal__place *parent,
                                      struct wal_error *error) WAL_MUST_USE;
 
 /* Refuses paths and flags that are not valid. */
-enum wal_status
-wal__tree_check_arguments(const struct wal_slice *paths, uint32_t count,
-                          const struct wal_import_options *options,
-                          struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__tree_check_arguments(const struct wal_slice *paths, uint32_t count,
+                                          const struct wal_import_options *options,
+                                          struct wal_error *error) WAL_MUST_USE;
 
 /* Initialises an import without options, zeroed by the caller. */
 void wal__tree_init_import(struct wal__import *import, struct wal_store *store,
@@ -101,12 +94,10 @@ char *wal__tree_argument(struct wal__import *import, struct wal_slice path);
 
 /* Arguments are as those of the public calls and are not checked.
  * `is_one_source`: wal_import_file. */
-enum wal_status wal__import_paths(struct wal_store *store,
-                                  const struct wal_slice *paths, uint32_t count,
-                                  bool is_one_source,
+enum wal_status wal__import_paths(struct wal_store *store, const struct wal_slice *paths,
+                                  uint32_t count, bool is_one_source,
                                   const struct wal_import_options *options,
-                                  const struct wal__heap *heap,
-                                  struct wal_import_result *result,
+                                  const struct wal__heap *heap, struct wal_import_result *result,
                                   struct wal_error *error) WAL_MUST_USE;
 
 /* Imports a file that a walk found, and reports it or its failure. */
@@ -115,9 +106,8 @@ enum wal_status wal__tree_import_file(struct wal__import *import,
                                       struct wal_error *error) WAL_MUST_USE;
 
 /* The same for a session directory. */
-enum wal_status
-wal__tree_import_directory(struct wal__import *import,
-                           const struct wal__tree_source *source,
-                           struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__tree_import_directory(struct wal__import *import,
+                                           const struct wal__tree_source *source,
+                                           struct wal_error *error) WAL_MUST_USE;
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * line_import.c - parses lines and makes an entry of each; entries are
- * collected in a batch and appended together (line_import.h).
+ * line_import.c - parses lines and makes an entry of each; entries are collected in a batch and
+ * appended together (line_import.h).
  */
 #include "convert/import/line_import.h"
 
@@ -25,11 +25,10 @@ static bool is_valid(const uint8_t *data, size_t size, size_t from)
            wal__json_validate(data + from, size - from, NULL) == WAL__JSON_OK;
 }
 
-/* Describes the result of a scan that failed at `offset`. `is_last`: the text
- * is at the end of the file. */
-static const char *json_error_text(struct wal__json_span text,
-                                   enum wal__json_status status, size_t offset,
-                                   bool is_last)
+/* Describes the result of a scan that failed at `offset`. `is_last`: the text is at the end of the
+ * file. */
+static const char *json_error_text(struct wal__json_span text, enum wal__json_status status,
+                                   size_t offset, bool is_last)
 {
     if (status == WAL__JSON_NUL_BYTE) {
         return "holds NUL bytes";
@@ -38,8 +37,7 @@ static const char *json_error_text(struct wal__json_span text,
         return "invalid UTF-8";
     }
     if (status == WAL__JSON_TRUNCATED) {
-        return is_last ? "torn: the file ends inside this line"
-                       : "cut short: ends inside a value";
+        return is_last ? "torn: the file ends inside this line" : "cut short: ends inside a value";
     }
     /* The next line follows a line that was cut, possibly inside a string. */
     if (is_valid(text.data, text.size, offset) ||
@@ -75,9 +73,8 @@ static enum wal_status reserve(struct wal__import_batch *batch, size_t size,
     return WAL_OK;
 }
 
-static enum wal_status append(struct wal__import_batch *batch,
-                              const struct wal_entry *entries, uint32_t count,
-                              struct wal_error *error)
+static enum wal_status append(struct wal__import_batch *batch, const struct wal_entry *entries,
+                              uint32_t count, struct wal_error *error)
 {
     struct wal_append_options options = {
         .struct_size = sizeof(options),
@@ -95,8 +92,7 @@ static enum wal_status append(struct wal__import_batch *batch,
         .change = batch->has_title ? &change : NULL,
     };
     struct wal_append_result result = {.struct_size = sizeof(result)};
-    enum wal_status status =
-        wal_batch_commit(batch->session, &request, &options, &result, error);
+    enum wal_status status = wal_batch_commit(batch->session, &request, &options, &result, error);
 
     if (status == WAL_OK) {
         batch->appended += result.appended;
@@ -115,37 +111,28 @@ static struct wal_slice text_at(const struct wal__import_batch *batch,
 }
 
 /* Returns the slot of the id, or the free slot for it. */
-static size_t find_slot(const struct wal__import_batch *batch,
-                        struct wal_slice id)
+static size_t find_slot(const struct wal__import_batch *batch, struct wal_slice id)
 {
-    size_t slot = (size_t)(wal__id_hash(id.data, (size_t)id.size) %
-                           WAL__IMPORT_BATCH_SLOTS);
+    size_t slot = (size_t)(wal__id_hash(id.data, (size_t)id.size) % WAL__IMPORT_BATCH_SLOTS);
 
-    for (; batch->slots[slot] != 0;
-         slot = (slot + 1) % WAL__IMPORT_BATCH_SLOTS) {
-        const struct wal__import_pending *item =
-            &batch->items[batch->slots[slot] - 1];
-        if (wal__slice_equal(text_at(batch, &item->texts[WAL__IMPORT_ID]),
-                             id)) {
+    for (; batch->slots[slot] != 0; slot = (slot + 1) % WAL__IMPORT_BATCH_SLOTS) {
+        const struct wal__import_pending *item = &batch->items[batch->slots[slot] - 1];
+        if (wal__slice_equal(text_at(batch, &item->texts[WAL__IMPORT_ID]), id)) {
             break;
         }
     }
     return slot;
 }
 
-/* Adds an entry and copies its texts. Appends the batch first if the entry does
- * not fit. An entry larger than a batch is appended at once. */
-static enum wal_status batch_add(struct wal__import_batch *batch,
-                                 const struct wal_entry *entry,
+/* Adds an entry and copies its texts. Appends the batch first if the entry does not fit. An entry
+ * larger than a batch is appended at once. */
+static enum wal_status batch_add(struct wal__import_batch *batch, const struct wal_entry *entry,
                                  struct wal_error *error)
 {
     const struct wal_slice texts[WAL__IMPORT_TEXTS] = {
-        [WAL__IMPORT_ID] = entry->id,
-        [WAL__IMPORT_PARENT] = entry->parent_id,
-        [WAL__IMPORT_TYPE] = entry->type,
-        [WAL__IMPORT_TIME] = entry->timestamp,
-        [WAL__IMPORT_PAYLOAD] = entry->payload,
-        [WAL__IMPORT_META] = entry->meta,
+        [WAL__IMPORT_ID] = entry->id,           [WAL__IMPORT_PARENT] = entry->parent_id,
+        [WAL__IMPORT_TYPE] = entry->type,       [WAL__IMPORT_TIME] = entry->timestamp,
+        [WAL__IMPORT_PAYLOAD] = entry->payload, [WAL__IMPORT_META] = entry->meta,
     };
     struct wal__import_pending *item;
     enum wal_status status;
@@ -155,8 +142,7 @@ static enum wal_status batch_add(struct wal__import_batch *batch,
     for (size_t i = 0; i < WAL__IMPORT_TEXTS; i++) {
         size += (size_t)texts[i].size;
     }
-    if (batch->count == WAL__IMPORT_BATCH_ENTRIES ||
-        batch->used + size > WAL__IMPORT_BATCH_SIZE) {
+    if (batch->count == WAL__IMPORT_BATCH_ENTRIES || batch->used + size > WAL__IMPORT_BATCH_SIZE) {
         status = wal__import_batch_flush(batch, error);
         if (status != WAL_OK) {
             return status;
@@ -179,16 +165,14 @@ static enum wal_status batch_add(struct wal__import_batch *batch,
         item->texts[i].offset = batch->used;
         item->texts[i].size = (size_t)texts[i].size;
         if (texts[i].size > 0) {
-            memcpy(batch->memory + batch->used, texts[i].data,
-                   (size_t)texts[i].size);
+            memcpy(batch->memory + batch->used, texts[i].data, (size_t)texts[i].size);
             batch->used += (size_t)texts[i].size;
         }
     }
     return WAL_OK;
 }
 
-enum wal_status wal__import_batch_flush(struct wal__import_batch *batch,
-                                        struct wal_error *error)
+enum wal_status wal__import_batch_flush(struct wal__import_batch *batch, struct wal_error *error)
 {
     struct wal_entry *entries = batch->entries;
     enum wal_status status;
@@ -243,15 +227,13 @@ static void set_text(char *to, const char *from)
     to[size] = '\0';
 }
 
-static void add_issue(struct wal__import_lines *lines,
-                      const struct wal__piece *piece, uint64_t offset,
-                      const char *reason)
+static void add_issue(struct wal__import_lines *lines, const struct wal__piece *piece,
+                      uint64_t offset, const char *reason)
 {
     struct wal_import_issue *issue;
 
-    issue = wal__heap_grow_array(lines->arena->heap, lines->issues,
-                                 lines->issue_count, &lines->issue_capacity,
-                                 sizeof(*issue));
+    issue = wal__heap_grow_array(lines->arena->heap, lines->issues, lines->issue_count,
+                                 &lines->issue_capacity, sizeof(*issue));
     if (issue == NULL) {
         lines->arena->has_failed = true;
         return;
@@ -285,12 +267,10 @@ static bool find_id_owner(const struct wal__import_lines *lines, const char *id,
         id_owner->is_earlier = true;
         return true;
     }
-    status = wal_entry_cursor_get(lines->cursor, wal__slice_from_text(id),
-                                  &entry, NULL);
+    status = wal_entry_cursor_get(lines->cursor, wal__slice_from_text(id), &entry, NULL);
     id_owner->stream = status == WAL_OK ? entry.stream : lines->stream;
     id_owner->is_earlier = lines->sequence == 0 || status != WAL_OK ||
-                           entry.stream != lines->stream ||
-                           entry.sequence < lines->sequence;
+                           entry.stream != lines->stream || entry.sequence < lines->sequence;
     /* The id of an entry that cannot be read is in use too. */
     return status == WAL_OK || status == WAL_ECORRUPT;
 }
@@ -315,18 +295,16 @@ static bool is_parent(const struct wal__import_lines *lines, const char *id)
 }
 
 /* The streams of one session may contain the same ids. */
-static bool is_of_other_stream(const struct wal__import_lines *lines,
-                               const char *id)
+static bool is_of_other_stream(const struct wal__import_lines *lines, const char *id)
 {
     struct id_owner id_owner;
 
-    return find_id_owner(lines, id, &id_owner) &&
-           id_owner.stream != lines->stream;
+    return find_id_owner(lines, id, &id_owner) && id_owner.stream != lines->stream;
 }
 
 /* Makes an unused id from the line's own id, or from its number. */
-static void make_unused_id(const struct wal__import_lines *lines,
-                           const char *own_id, uint64_t line, char *id)
+static void make_unused_id(const struct wal__import_lines *lines, const char *own_id, uint64_t line,
+                           char *id)
 {
     char base[WAL__LINE_ID_SIZE];
 
@@ -347,25 +325,23 @@ static void make_unused_id(const struct wal__import_lines *lines,
     }
 }
 
-static void set_parent(const struct wal__import_lines *lines,
-                       struct parsed *parsed, enum wal__line_link link)
+static void set_parent(const struct wal__import_lines *lines, struct parsed *parsed,
+                       enum wal__line_link link)
 {
     if (link == WAL__LINK_PREVIOUS) {
         set_text(parsed->parent, lines->previous_id);
     } else if (link != WAL__LINK_EXPLICIT) {
         parsed->parent[0] = '\0';
     }
-    if (link == WAL__LINK_ROOT ||
-        (link == WAL__LINK_PREVIOUS && parsed->parent[0] == '\0')) {
+    if (link == WAL__LINK_ROOT || (link == WAL__LINK_PREVIOUS && parsed->parent[0] == '\0')) {
         parsed->flags |= WAL_ENTRY_ROOT;
     }
 }
 
-/* The lines of a copy (SPEC.md 5.17) are entries with ids of the original:
- * replaces the id that the parent has in the file by that of its entry. The
- * session's lines are the first ones of the file. */
-static bool is_copied_parent(struct wal__import_lines *lines,
-                             struct parsed *parsed)
+/* The lines of a copy (SPEC.md 5.17) are entries with ids of the original: replaces the id that the
+ * parent has in the file by that of its entry. The session's lines are the first ones of the
+ * file. */
+static bool is_copied_parent(struct wal__import_lines *lines, struct parsed *parsed)
 {
     const struct wal__heap *heap = lines->arena->heap;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -375,26 +351,23 @@ static bool is_copied_parent(struct wal__import_lines *lines,
     bool is_found = false;
 
     if (!lines->match.is_copy ||
-        wal__source_lines_open(&known, heap, lines->batch.session,
-                               lines->stream, NULL) != WAL_OK) {
+        wal__source_lines_open(&known, heap, lines->batch.session, lines->stream, NULL) != WAL_OK) {
         return false;
     }
     wal__line_reader_init(&reader, heap, lines->fd, lines->file_size, false, 0);
-    while (!is_found &&
-           wal__source_lines_next(&known, &entry, NULL) == WAL_OK &&
+    while (!is_found && wal__source_lines_next(&known, &entry, NULL) == WAL_OK &&
            wal__line_reader_next(&reader, &piece) > 0) {
         struct wal__json_span text = wal__line_text(piece.data, piece.size);
         struct wal__line_info line;
         char id[WAL__LINE_ID_SIZE];
 
-        is_found = lines->dialect->read(text.data, text.size, &line, NULL) ==
-                       WAL__JSON_OK &&
+        is_found = lines->dialect->read(text.data, text.size, &line, NULL) == WAL__JSON_OK &&
                    wal__string_decode(line.id, NAME_MAX_SIZE, id) &&
                    strcmp(id, parsed->parent) == 0;
     }
     if (is_found) {
-        snprintf(parsed->parent, sizeof(parsed->parent), "%.*s",
-                 (int)entry.id.size, (const char *)entry.id.data);
+        snprintf(parsed->parent, sizeof(parsed->parent), "%.*s", (int)entry.id.size,
+                 (const char *)entry.id.data);
     }
     wal__line_reader_deinit(&reader);
     wal__source_lines_close(&known);
@@ -403,8 +376,7 @@ static bool is_copied_parent(struct wal__import_lines *lines,
 
 static enum wal__line_link find_parent(struct wal__import_lines *lines,
                                        const struct wal__piece *piece,
-                                       const struct wal__line_info *line,
-                                       const char *own_id,
+                                       const struct wal__line_info *line, const char *own_id,
                                        struct parsed *parsed)
 {
     if (line->link != WAL__LINK_EXPLICIT) {
@@ -412,20 +384,17 @@ static enum wal__line_link find_parent(struct wal__import_lines *lines,
     }
     if (!wal__string_decode(line->parent, NAME_MAX_SIZE, parsed->parent)) {
         add_issue(lines, piece, piece->offset, "its parent id is not valid");
-    } else if (is_parent(lines, parsed->parent) ||
-               is_copied_parent(lines, parsed)) {
+    } else if (is_parent(lines, parsed->parent) || is_copied_parent(lines, parsed)) {
         return WAL__LINK_EXPLICIT;
     } else if (strcmp(parsed->parent, own_id) == 0) {
         add_issue(lines, piece, piece->offset, "names itself as its parent");
     } else {
-        add_issue(lines, piece, piece->offset,
-                  "its parent is not before it in the file");
+        add_issue(lines, piece, piece->offset, "its parent is not before it in the file");
     }
     return WAL__LINK_PREVIOUS;
 }
 
-static void update_time(struct wal__import_lines *lines,
-                        struct wal__json_span time)
+static void update_time(struct wal__import_lines *lines, struct wal__json_span time)
 {
     char text[sizeof(lines->time)];
 
@@ -434,21 +403,18 @@ static void update_time(struct wal__import_lines *lines,
     }
 }
 
-static void update_title(struct wal__import_lines *lines,
-                         struct wal__json_span title)
+static void update_title(struct wal__import_lines *lines, struct wal__json_span title)
 {
     char text[WAL__LINE_TITLE_SIZE + 1];
 
-    if (lines->sets_title &&
-        wal__string_decode(title, WAL__LINE_TITLE_SIZE, text)) {
+    if (lines->sets_title && wal__string_decode(title, WAL__LINE_TITLE_SIZE, text)) {
         snprintf(lines->batch.title, sizeof(lines->batch.title), "%s", text);
         lines->batch.has_title = true; /* set together with the next append */
     }
 }
 
 /* Reports what the client of the dialect does not write. */
-static void report_anomalies(struct wal__import_lines *lines,
-                             const struct wal__piece *piece,
+static void report_anomalies(struct wal__import_lines *lines, const struct wal__piece *piece,
                              const struct wal__line_info *line)
 {
     enum wal__headers headers = lines->dialect->headers;
@@ -467,10 +433,8 @@ static void report_anomalies(struct wal__import_lines *lines,
     }
 }
 
-static void parse_object(struct wal__import_lines *lines,
-                         const struct wal__piece *piece,
-                         const struct wal__line_info *line,
-                         struct parsed *parsed)
+static void parse_object(struct wal__import_lines *lines, const struct wal__piece *piece,
+                         const struct wal__line_info *line, struct parsed *parsed)
 {
     enum wal__line_head head = line->head;
     char own_id[WAL__LINE_ID_SIZE];
@@ -482,25 +446,21 @@ static void parse_object(struct wal__import_lines *lines,
     make_unused_id(lines, own_id, piece->line, parsed->id);
     if (own_id[0] != '\0' && strcmp(own_id, parsed->id) != 0 &&
         !is_of_other_stream(lines, own_id)) {
-        add_issue(lines, piece, piece->offset,
-                  "its id is taken; it is kept under another");
+        add_issue(lines, piece, piece->offset, "its id is taken; it is kept under another");
     }
     if (!wal__string_decode(line->type, NAME_MAX_SIZE, parsed->type)) {
         set_text(parsed->type, line->is_message ? "message" : "line");
     }
-    /* The file of a subagent has side chains only, and some files have no
-     * conversation at all: in these, every line is on the active branch. */
-    if (!lines->probe->has_mainline &&
-        (line->is_sidechain || !lines->probe->has_sidechain)) {
+    /* The file of a subagent has side chains only, and some files have no conversation at all: in
+     * these, every line is on the active branch. */
+    if (!lines->probe->has_mainline && (line->is_sidechain || !lines->probe->has_sidechain)) {
         head = WAL__HEAD_MOVE;
     }
     if (head != WAL__HEAD_EXTEND) {
-        parsed->flags |=
-            head == WAL__HEAD_MOVE ? WAL_ENTRY_HEAD_MOVE : WAL_ENTRY_HEAD_KEEP;
+        parsed->flags |= head == WAL__HEAD_MOVE ? WAL_ENTRY_HEAD_MOVE : WAL_ENTRY_HEAD_KEEP;
     }
-    parsed->is_inexact = own_id[0] != '\0'
-                             ? strcmp(own_id, parsed->id) != 0
-                             : line->is_in_conversation || line->id.size > 0;
+    parsed->is_inexact = own_id[0] != '\0' ? strcmp(own_id, parsed->id) != 0
+                                           : line->is_in_conversation || line->id.size > 0;
     parsed->is_inexact |= link != line->link;
     set_parent(lines, parsed, link);
     if (lines->sequence == 0) {
@@ -521,8 +481,8 @@ static bool is_closed(struct wal__json_span text)
     return last == '}' || last == ']' || last == '"';
 }
 
-static void parse_line(struct wal__import_lines *lines,
-                       const struct wal__piece *piece, struct parsed *parsed)
+static void parse_line(struct wal__import_lines *lines, const struct wal__piece *piece,
+                       struct parsed *parsed)
 {
     struct wal__json_span text = wal__line_text(piece->data, piece->size);
     bool is_blank = wal__line_is_blank(text.data, text.size);
@@ -544,11 +504,9 @@ static void parse_line(struct wal__import_lines *lines,
         return;
     }
     if (!is_blank) {
-        add_issue(lines, piece,
-                  piece->offset + (piece->size - text.size) + offset,
+        add_issue(lines, piece, piece->offset + (piece->size - text.size) + offset,
                   json_error_text(text, status, offset,
-                                  piece->offset + piece->size + 1 >=
-                                      lines->file_size));
+                                  piece->offset + piece->size + 1 >= lines->file_size));
     }
     parsed->has_issue = !is_blank;
     make_unused_id(lines, "", piece->line, parsed->id);
@@ -558,8 +516,7 @@ static void parse_line(struct wal__import_lines *lines,
 }
 
 enum wal_status wal__import_lines_repeat_issues(struct wal__import_lines *lines,
-                                                const struct wal__piece *piece,
-                                                uint64_t sequence,
+                                                const struct wal__piece *piece, uint64_t sequence,
                                                 struct wal_error *error)
 {
     struct parsed parsed;
@@ -570,8 +527,7 @@ enum wal_status wal__import_lines_repeat_issues(struct wal__import_lines *lines,
     return lines->arena->has_failed ? wal__no_memory(error) : WAL_OK;
 }
 
-static enum wal_status add_entry(struct wal__import_lines *lines,
-                                 const struct wal__piece *piece,
+static enum wal_status add_entry(struct wal__import_lines *lines, const struct wal__piece *piece,
                                  const struct parsed *parsed, const char *meta,
                                  struct wal_error *error)
 {
@@ -599,28 +555,23 @@ static struct wal_slice rest_slice(const struct wal__import_lines *lines)
     return (struct wal_slice){lines->rest, lines->rest_size};
 }
 
-static enum wal_status add_line(struct wal__import_lines *lines,
-                                const struct wal__piece *piece,
-                                const struct parsed *parsed,
-                                struct wal_error *error)
+static enum wal_status add_line(struct wal__import_lines *lines, const struct wal__piece *piece,
+                                const struct parsed *parsed, struct wal_error *error)
 {
     enum wal_status status;
     char members[64];
     char meta[66] = "";
     char *rest_meta = NULL;
 
-    snprintf(members, sizeof(members), "%s%s%s",
-             piece->has_newline ? "" : ",\"eol\":false",
+    snprintf(members, sizeof(members), "%s%s%s", piece->has_newline ? "" : ",\"eol\":false",
              parsed->has_issue ? ",\"odd\":true" : "",
              parsed->is_inexact ? ",\"inexact\":true" : "");
     if (lines->has_rest && (lines->rest_size != 1 || lines->rest[0] != '\n')) {
-        rest_meta = wal__string_object(&lines->arena->arena, "before",
-                                       rest_slice(lines), members);
+        rest_meta = wal__string_object(&lines->arena->arena, "before", rest_slice(lines), members);
     } else if (members[0] != '\0') {
         snprintf(meta, sizeof(meta), "{%s}", members + 1);
     }
-    status = add_entry(lines, piece, parsed,
-                       rest_meta != NULL ? rest_meta : meta, error);
+    status = add_entry(lines, piece, parsed, rest_meta != NULL ? rest_meta : meta, error);
     lines->is_open = !piece->has_newline;
     lines->has_rest = false;
     lines->rest_size = 0;
@@ -632,8 +583,7 @@ static char *partial_line_meta(struct wal__import_lines *lines)
 {
     size_t size = 7 * WAL__LINE_PREFIX_SIZE;
     struct wal__arena *arena = &lines->arena->arena;
-    char *after = wal__string_object(
-        arena, "after", wal__slice_from_text(lines->previous_id), "");
+    char *after = wal__string_object(arena, "after", wal__slice_from_text(lines->previous_id), "");
     char *before = wal__string_object(arena, "before", rest_slice(lines), "");
     char *meta = wal__arena_alloc(arena, size);
     int after_size;
@@ -646,15 +596,14 @@ static char *partial_line_meta(struct wal__import_lines *lines)
     after_size = lines->previous_id[0] != '\0' ? (int)strlen(after) - 2 : 0;
     before_size = lines->is_open ? (int)strlen(before) - 2 : 0;
     snprintf(meta, size, "{\"of\":%" PRIu32 "%s%.*s%s%.*s}", lines->stream,
-             after_size > 0 ? "," : "", after_size, after + 1,
-             before_size > 0 ? "," : "", before_size, before + 1);
+             after_size > 0 ? "," : "", after_size, after + 1, before_size > 0 ? "," : "",
+             before_size, before + 1);
     return meta;
 }
 
 /* Adds the partial line at the end of the file, unless the session has it. */
 static enum wal_status add_partial_line(struct wal__import_lines *lines,
-                                        const struct wal__piece *piece,
-                                        struct wal_error *error)
+                                        const struct wal__piece *piece, struct wal_error *error)
 {
     struct wal_entry entry = {
         .struct_size = sizeof(entry),
@@ -670,12 +619,12 @@ static enum wal_status add_partial_line(struct wal__import_lines *lines,
     enum wal_status status;
     char *meta;
 
-    if (lines->batch.appended == 0 && lines->batch.count == 0 &&
-        lines->match.partial_size > 0 && known_size == lines->file_size) {
+    if (lines->batch.appended == 0 && lines->batch.count == 0 && lines->match.partial_size > 0 &&
+        known_size == lines->file_size) {
         return WAL_OK;
     }
-    snprintf(base, sizeof(base), "tail-%" PRIu32 "-%" PRIu64 "-%zu",
-             lines->stream, piece->line, piece->size);
+    snprintf(base, sizeof(base), "tail-%" PRIu32 "-%" PRIu64 "-%zu", lines->stream, piece->line,
+             piece->size);
     make_unused_id(lines, base, piece->line, id);
     meta = partial_line_meta(lines);
     if (meta == NULL || lines->arena->has_failed) {
@@ -690,13 +639,11 @@ static enum wal_status add_partial_line(struct wal__import_lines *lines,
 
 bool wal__line_is_rest(const struct wal__piece *piece)
 {
-    return piece->size < WAL__LINE_PREFIX_SIZE &&
-           wal__line_is_blank(piece->data, piece->size);
+    return piece->size < WAL__LINE_PREFIX_SIZE && wal__line_is_blank(piece->data, piece->size);
 }
 
 /* Handles the rest of a line that became an entry before its newline. */
-static enum wal_status set_rest(struct wal__import_lines *lines,
-                                const struct wal__piece *piece,
+static enum wal_status set_rest(struct wal__import_lines *lines, const struct wal__piece *piece,
                                 struct wal_error *error)
 {
     if (!piece->has_newline) {
@@ -710,8 +657,7 @@ static enum wal_status set_rest(struct wal__import_lines *lines,
 }
 
 enum wal_status wal__import_lines_add(struct wal__import_lines *lines,
-                                      const struct wal__piece *piece,
-                                      struct wal_error *error)
+                                      const struct wal__piece *piece, struct wal_error *error)
 {
     struct parsed parsed;
 
@@ -730,8 +676,7 @@ enum wal_status wal__import_lines_add(struct wal__import_lines *lines,
     return add_partial_line(lines, piece, error);
 }
 
-enum wal_status wal__import_lines_finish(struct wal__import_lines *lines,
-                                         struct wal_error *error)
+enum wal_status wal__import_lines_finish(struct wal__import_lines *lines, struct wal_error *error)
 {
     const struct wal__piece nothing = {.data = ""};
 
@@ -741,17 +686,15 @@ enum wal_status wal__import_lines_finish(struct wal__import_lines *lines,
     return add_partial_line(lines, &nothing, error);
 }
 
-enum wal_status wal__import_lines_check_opaque(struct wal__import_lines *lines,
-                                               const char *data, size_t size,
-                                               struct wal_error *error)
+enum wal_status wal__import_lines_check_opaque(struct wal__import_lines *lines, const char *data,
+                                               size_t size, struct wal_error *error)
 {
     struct wal__piece piece = {.data = data, .size = size, .line = 1};
     struct wal__json_span text = wal__line_text(data, size);
     enum wal__json_status status;
     size_t offset = 0;
 
-    if (text.size == 0 ||
-        (text.data[0] != '{' && text.data[0] != '[' && text.data[0] != 0)) {
+    if (text.size == 0 || (text.data[0] != '{' && text.data[0] != '[' && text.data[0] != 0)) {
         return WAL_OK;
     }
     status = wal__json_validate(text.data, text.size, &offset);
@@ -773,41 +716,33 @@ enum wal_status wal__import_lines_add_opaque(struct wal__import_lines *lines,
     struct parsed parsed = {.flags = WAL_ENTRY_LINE | WAL_ENTRY_HEAD_MOVE};
     char base[64];
 
-    snprintf(base, sizeof(base), "piece-%" PRIu64,
-             lines->match.entries + piece->line);
+    snprintf(base, sizeof(base), "piece-%" PRIu64, lines->match.entries + piece->line);
     make_unused_id(lines, base, piece->line, parsed.id);
     set_text(parsed.type, "line");
     set_parent(lines, &parsed, WAL__LINK_PREVIOUS);
-    return add_entry(lines, piece, &parsed, "{\"eol\":false,\"whole\":true}",
-                     error);
+    return add_entry(lines, piece, &parsed, "{\"eol\":false,\"whole\":true}", error);
 }
 
 enum wal_status wal__import_lines_begin(struct wal__import_lines *lines,
-                                        struct wal_session *session,
-                                        struct wal_error *error)
+                                        struct wal_session *session, struct wal_error *error)
 {
     const struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options),
         .stream = lines->stream,
-        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
-                 WAL_ENTRY_CURSOR_OUT_OF_LINE,
+        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE,
     };
     enum wal_status status;
 
     lines->batch.heap = lines->arena->heap;
     lines->batch.session = session;
-    lines->is_open = lines->match.entries > 0 && !lines->match.has_newline &&
-                     !lines->match.is_opaque;
-    lines->known_lines = lines->match.is_opaque
-                             ? 0
-                             : lines->match.lines + (lines->is_open ? 1 : 0);
+    lines->is_open =
+        lines->match.entries > 0 && !lines->match.has_newline && !lines->match.is_opaque;
+    lines->known_lines = lines->match.is_opaque ? 0 : lines->match.lines + (lines->is_open ? 1 : 0);
     set_text(lines->previous_id, lines->match.last_id);
-    status = wal__import_first_time(
-        session, wal__slice_from_text(lines->match.timestamp),
-        lines->probe->created, lines->time, error);
-    return status == WAL_OK
-               ? wal_entry_cursor_open(session, &options, &lines->cursor, error)
-               : status;
+    status = wal__import_first_time(session, wal__slice_from_text(lines->match.timestamp),
+                                    lines->probe->created, lines->time, error);
+    return status == WAL_OK ? wal_entry_cursor_open(session, &options, &lines->cursor, error)
+                            : status;
 }
 
 void wal__import_lines_deinit(struct wal__import_lines *lines)

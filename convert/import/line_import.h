@@ -1,19 +1,17 @@
 /*
  * line_import.h - turns the lines of a file into entries of a session.
  *
- * Every line is imported, whatever it contains. An entry's id is the line's own
- * id if no other entry has it, else an id made from its line number. Ids are
- * looked up in the session and in the pending batch; nothing else is kept of
- * imported lines.
+ * Every line is imported, whatever it contains. An entry's id is the line's own id if no other
+ * entry has it, else an id made from its line number. Ids are looked up in the session and in the
+ * pending batch; nothing else is kept of imported lines.
  *
- * A last line without a newline is an entry if it is an object, an array or a
- * string: only white space can follow in the same line. Any other is stored as
- * a partial line and read again when the file has grown.
+ * A last line without a newline is an entry if it is an object, an array or a string: only white
+ * space can follow in the same line. Any other is stored as a partial line and read again when the
+ * file has grown.
  *
- * Invariants: known lines are not appended again, but their issues are reported
- * again. The same file gives the same entries in any number of imports. Entries
- * are appended in the order in which they were added. A batch stays below the
- * engine's limit for one group.
+ * Invariants: known lines are not appended again, but their issues are reported again. The same
+ * file gives the same entries in any number of imports. Entries are appended in the order in which
+ * they were added. A batch stays below the engine's limit for one group.
  *
  * Threads: one thread at a time per struct.
  */
@@ -54,8 +52,7 @@ struct wal__import_pending {
     struct wal__import_span texts[WAL__IMPORT_TEXTS];
 };
 
-#define WAL__IMPORT_BATCH_SLOTS \
-    2048 /* a power of two; at most a quarter is used */
+#define WAL__IMPORT_BATCH_SLOTS 2048 /* a power of two; at most a quarter is used */
 
 /* Zeroed, with heap and session set: an empty batch. */
 struct wal__import_batch {
@@ -77,8 +74,7 @@ struct wal__import_batch {
 };
 
 /* Appends the collected entries. */
-enum wal_status wal__import_batch_flush(struct wal__import_batch *batch,
-                                        struct wal_error *error);
+enum wal_status wal__import_batch_flush(struct wal__import_batch *batch, struct wal_error *error);
 
 #define WAL__LINE_ID_SIZE 256
 
@@ -93,16 +89,16 @@ struct wal__import_lines {
     int fd;                          /* the file */
     uint32_t stream;                 /* stream of the lines */
     uint64_t file_size;
-    uint64_t known_lines; /* lines that the session has */
-    uint64_t sequence;    /* of the known line that is parsed again; 0: none */
+    uint64_t known_lines;                /* lines that the session has */
+    uint64_t sequence;                   /* of the known line that is parsed again; 0: none */
     char previous_id[WAL__LINE_ID_SIZE]; /* of the previous line; or "" */
-    bool is_open;  /* the previous line has no newline yet */
-    bool has_rest; /* the rest of the previous line was read */
+    bool is_open;                        /* the previous line has no newline yet */
+    bool has_rest;                       /* the rest of the previous line was read */
     char rest[WAL__LINE_PREFIX_SIZE];
     size_t rest_size;
     bool has_partial_line; /* a partial line was added */
     char time[65];         /* of the last line that had a time */
-    bool sets_title; /* the last title in the lines becomes the session's */
+    bool sets_title;       /* the last title in the lines becomes the session's */
     struct wal_import_issue *issues;
     uint32_t issue_count;
     uint32_t issue_capacity;
@@ -110,32 +106,27 @@ struct wal__import_lines {
 
 /* Prepares adding lines after those that lines->match describes. */
 enum wal_status wal__import_lines_begin(struct wal__import_lines *lines,
-                                        struct wal_session *session,
-                                        struct wal_error *error);
+                                        struct wal_session *session, struct wal_error *error);
 
 /* Reports the issues of a known line again. */
 enum wal_status wal__import_lines_repeat_issues(struct wal__import_lines *lines,
-                                                const struct wal__piece *piece,
-                                                uint64_t sequence,
+                                                const struct wal__piece *piece, uint64_t sequence,
                                                 struct wal_error *error);
 
 /* Adds the next piece of a file of lines. */
 enum wal_status wal__import_lines_add(struct wal__import_lines *lines,
-                                      const struct wal__piece *piece,
-                                      struct wal_error *error);
+                                      const struct wal__piece *piece, struct wal_error *error);
 
 /* Must be called after the last piece: stores what the file ends with. */
-enum wal_status wal__import_lines_finish(struct wal__import_lines *lines,
-                                         struct wal_error *error);
+enum wal_status wal__import_lines_finish(struct wal__import_lines *lines, struct wal_error *error);
 
 /* Returns true if the text may follow an entry in its line: white space
  * only. */
 bool wal__line_is_rest(const struct wal__piece *piece);
 
 /* Reports JSON errors of an opaque file if it begins like JSON. */
-enum wal_status wal__import_lines_check_opaque(struct wal__import_lines *lines,
-                                               const char *data, size_t size,
-                                               struct wal_error *error);
+enum wal_status wal__import_lines_check_opaque(struct wal__import_lines *lines, const char *data,
+                                               size_t size, struct wal_error *error);
 
 /* Adds the next piece of an opaque file. */
 enum wal_status wal__import_lines_add_opaque(struct wal__import_lines *lines,

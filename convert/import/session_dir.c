@@ -1,12 +1,10 @@
 /*
- * session_dir.c - detects session directories, lists their files and groups
- * them by session.
+ * session_dir.c - detects session directories, lists their files and groups them by session.
  *
- * The files of OpenCode's storage are grouped so: an info file and a message
- * name their session. A part belongs to the message that its folder or its
- * content names. Any other file belongs to the session that its name or its
- * folder's name identifies. The remaining files form the last group, which is
- * not a session of the client.
+ * The files of OpenCode's storage are grouped so: an info file and a message name their session. A
+ * part belongs to the message that its folder or its content names. Any other file belongs to the
+ * session that its name or its folder's name identifies. The remaining files form the last group,
+ * which is not a session of the client.
  */
 #include "convert/import/session_dir.h"
 
@@ -33,11 +31,11 @@
 
 #define PROBE_FILES_MAX 64 /* files and folders examined per folder */
 
-/* Reads a file into memory from the heap, with a NUL after it. Returns NULL if
- * it is not a regular file, cannot be read, or is larger than
- * WAL__SESSION_DIR_DOC_SIZE. Without memory import->arena.has_failed is set. */
-static char *session_dir_read_file(struct wal__import *import, const char *root,
-                                   const char *path, size_t *size)
+/* Reads a file into memory from the heap, with a NUL after it. Returns NULL if it is not a regular
+ * file, cannot be read, or is larger than WAL__SESSION_DIR_DOC_SIZE. Without memory
+ * import->arena.has_failed is set. */
+static char *session_dir_read_file(struct wal__import *import, const char *root, const char *path,
+                                   size_t *size)
 {
     char *name = wal__import_path(&import->arena.arena, root, path);
     struct stat stat;
@@ -52,8 +50,7 @@ static char *session_dir_read_file(struct wal__import *import, const char *root,
         bytes = wal__heap_zalloc(import->heap, *size + 1);
         import->arena.has_failed |= bytes == NULL;
     }
-    if (bytes != NULL &&
-        wal__file_read_full(fd, bytes, *size) != (ssize_t)*size) {
+    if (bytes != NULL && wal__file_read_full(fd, bytes, *size) != (ssize_t)*size) {
         wal__heap_free(import->heap, bytes);
         bytes = NULL;
     }
@@ -63,31 +60,27 @@ static char *session_dir_read_file(struct wal__import *import, const char *root,
 
 /* Returns a string member of a JSON object in the arena; NULL: there is
  * none. */
-static const char *session_dir_member(struct wal__import *import,
-                                      const char *json, size_t size,
+static const char *session_dir_member(struct wal__import *import, const char *json, size_t size,
                                       const char *key)
 {
     struct wal__json_member member = {.key = key};
 
     return wal__json_members(json, size, &member, 1, NULL) == WAL__JSON_OK
-               ? wal__string_copy(&import->arena.arena,
-                                  wal__member_string(&member), WAL__STRING_MAX)
+               ? wal__string_copy(&import->arena.arena, wal__member_string(&member),
+                                  WAL__STRING_MAX)
                : NULL;
 }
 
-/* Returns true if the file is an object with these members; `other` may be
- * NULL. */
-static bool has_members(struct wal__import *import, const char *root,
-                        const char *path, const char *key,
-                        const char *second_key)
+/* Returns true if the file is an object with these members; `other` may be NULL. */
+static bool has_members(struct wal__import *import, const char *root, const char *path,
+                        const char *key, const char *second_key)
 {
     struct wal__json_member members[2] = {{.key = key}, {.key = second_key}};
     size_t size = 0;
     char *json = session_dir_read_file(import, root, path, &size);
     bool is_found =
         json != NULL &&
-        wal__json_members(json, size, members, second_key != NULL ? 2 : 1,
-                          NULL) == WAL__JSON_OK &&
+        wal__json_members(json, size, members, second_key != NULL ? 2 : 1, NULL) == WAL__JSON_OK &&
         members[0].value.kind != WAL__JSON_NONE &&
         (second_key == NULL || members[1].value.kind != WAL__JSON_NONE);
 
@@ -100,19 +93,15 @@ static bool is_message_with_uuid(const struct wal__piece *piece)
     struct wal__json_member uuid = {.key = "uuid"};
     struct wal__line_info line;
 
-    return wal__line_read_generic(piece->data, piece->size, &line, NULL) ==
-               WAL__JSON_OK &&
+    return wal__line_read_generic(piece->data, piece->size, &line, NULL) == WAL__JSON_OK &&
            line.is_message &&
-           wal__model_members(
-               (struct wal__json_span){(const uint8_t *)piece->data,
-                                       piece->size},
-               &uuid, 1, NULL) == WAL__JSON_OK &&
+           wal__model_members((struct wal__json_span){(const uint8_t *)piece->data, piece->size},
+                              &uuid, 1, NULL) == WAL__JSON_OK &&
            uuid.value.kind == WAL__JSON_STRING;
 }
 
 /* Returns true if one of the first lines is a message that has a uuid. */
-static bool begins_with_message(struct wal__import *import, const char *root,
-                                const char *path)
+static bool begins_with_message(struct wal__import *import, const char *root, const char *path)
 {
     char *name = wal__import_path(&import->arena.arena, root, path);
     struct wal__line_reader reader;
@@ -125,8 +114,7 @@ static bool begins_with_message(struct wal__import *import, const char *root,
     if (fd < 0) {
         return false;
     }
-    wal__line_reader_init(&reader, import->heap, fd, (uint64_t)stat.st_size,
-                          false, 0);
+    wal__line_reader_init(&reader, import->heap, fd, (uint64_t)stat.st_size, false, 0);
     for (unsigned i = 0; !is_match && got > 0 && i < PROBE_FILES_MAX; i++) {
         got = wal__line_reader_next(&reader, &piece);
         is_match = got > 0 && is_message_with_uuid(&piece);
@@ -138,34 +126,29 @@ static bool begins_with_message(struct wal__import *import, const char *root,
 }
 
 /* Recognises the session directories of sdk and spec11. */
-static const struct wal__dialect *
-recognise_directory(struct wal__import *import, const char *root)
+static const struct wal__dialect *recognise_directory(struct wal__import *import, const char *root)
 {
     bool has_messages = begins_with_message(import, root, "messages.jsonl");
 
     if (has_members(import, root, "metadata.json", "project_hash", "id")) {
         return &wal__dialect_spec11;
     }
-    if (has_members(import, root, "metadata.json", "session_id",
-                    "created_at")) {
+    if (has_members(import, root, "metadata.json", "session_id", "created_at")) {
         return &wal__dialect_sdk;
     }
     /* The metadata file has other members, is missing or is damaged. */
     return has_messages ? &wal__dialect_sdk : NULL;
 }
 
-static bool has_type(struct wal__import *import, const char *root,
-                     const char *path, mode_t type)
+static bool has_type(struct wal__import *import, const char *root, const char *path, mode_t type)
 {
     char *name = wal__import_path(&import->arena.arena, root, path);
     struct stat stat;
 
-    return name != NULL && lstat(name, &stat) == 0 &&
-           (stat.st_mode & S_IFMT) == type;
+    return name != NULL && lstat(name, &stat) == 0 && (stat.st_mode & S_IFMT) == type;
 }
 
-/* Returns true if the directory is the project memory of spec11, next to the
- * project's sessions. */
+/* Returns true if the directory is the project memory of spec11, next to the project's sessions. */
 static bool is_memory(struct wal__import *import, const char *root)
 {
     size_t size = strlen(root);
@@ -178,19 +161,16 @@ static bool is_memory(struct wal__import *import, const char *root)
            has_type(import, root, "summary.md", S_IFREG);
 }
 
-typedef bool probe_file(struct wal__import *import, const char *root,
-                        const char *path);
+typedef bool probe_file(struct wal__import *import, const char *root, const char *path);
 
 /* Returns whether the entry of the folder `path` counts, and if so probes it.
  * */
-typedef bool probe_entry(struct wal__import *import, const char *root,
-                         const char *path, const struct dirent *entry,
-                         probe_file *probe, bool *is_found);
+typedef bool probe_entry(struct wal__import *import, const char *root, const char *path,
+                         const struct dirent *entry, probe_file *probe, bool *is_found);
 
 /* Probes the first entries of a folder that are of the kind of `each`. */
-static bool probe_directory(struct wal__import *import, const char *root,
-                            const char *path, probe_entry *each,
-                            probe_file *probe)
+static bool probe_directory(struct wal__import *import, const char *root, const char *path,
+                            probe_entry *each, probe_file *probe)
 {
     char *name = wal__import_path(&import->arena.arena, root, path);
     DIR *directory = name != NULL ? opendir(name) : NULL;
@@ -208,9 +188,8 @@ static bool probe_directory(struct wal__import *import, const char *root,
     return is_found;
 }
 
-static bool probe_json(struct wal__import *import, const char *root,
-                       const char *path, const struct dirent *entry,
-                       probe_file *probe, bool *is_found)
+static bool probe_json(struct wal__import *import, const char *root, const char *path,
+                       const struct dirent *entry, probe_file *probe, bool *is_found)
 {
     const char *below;
 
@@ -222,9 +201,8 @@ static bool probe_json(struct wal__import *import, const char *root,
     return true;
 }
 
-static bool probe_folder(struct wal__import *import, const char *root,
-                         const char *path, const struct dirent *entry,
-                         probe_file *probe, bool *is_found)
+static bool probe_folder(struct wal__import *import, const char *root, const char *path,
+                         const struct dirent *entry, probe_file *probe, bool *is_found)
 {
     const char *below;
 
@@ -232,47 +210,41 @@ static bool probe_folder(struct wal__import *import, const char *root,
         return false;
     }
     below = wal__import_path(&import->arena.arena, path, entry->d_name);
-    *is_found = below != NULL &&
-                probe_directory(import, root, below, probe_json, probe);
+    *is_found = below != NULL && probe_directory(import, root, below, probe_json, probe);
     return true;
 }
 
 /* The same for the JSON files of the folder and of the folders in it. */
-static bool probe_subfolders(struct wal__import *import, const char *root,
-                             const char *path, probe_file *probe)
+static bool probe_subfolders(struct wal__import *import, const char *root, const char *path,
+                             probe_file *probe)
 {
     return probe_directory(import, root, path, probe_json, probe) ||
            probe_directory(import, root, path, probe_folder, probe);
 }
 
-static bool is_session(struct wal__import *import, const char *root,
-                       const char *path)
+static bool is_session(struct wal__import *import, const char *root, const char *path)
 {
     return has_members(import, root, path, "id", "time") &&
            (has_members(import, root, path, "projectID", NULL) ||
             has_members(import, root, path, "version", "title"));
 }
 
-static bool is_message(struct wal__import *import, const char *root,
-                       const char *path)
+static bool is_message(struct wal__import *import, const char *root, const char *path)
 {
     return has_members(import, root, path, "sessionID", "role");
 }
 
-static bool is_part(struct wal__import *import, const char *root,
-                    const char *path)
+static bool is_part(struct wal__import *import, const char *root, const char *path)
 {
     return has_members(import, root, path, "messageID", "type");
 }
 
-const struct wal__dialect *wal__session_dir_detect(struct wal__import *import,
-                                                   const char *root)
+const struct wal__dialect *wal__session_dir_detect(struct wal__import *import, const char *root)
 {
     const struct wal__dialect *forced = import->forced;
     const struct wal__dialect *dialect = NULL;
 
-    if (forced != NULL &&
-        (forced->read_ops == NULL || forced->read_ops->documents == NULL)) {
+    if (forced != NULL && (forced->read_ops == NULL || forced->read_ops->documents == NULL)) {
         return NULL;
     }
     if (probe_subfolders(import, root, "session", is_session) ||
@@ -283,8 +255,7 @@ const struct wal__dialect *wal__session_dir_detect(struct wal__import *import,
         dialect = &wal__dialect_spec11;
     } else {
         dialect = recognise_directory(import, root);
-        if (dialect != NULL && forced != NULL &&
-            forced->read_ops->stream != NULL) {
+        if (dialect != NULL && forced != NULL && forced->read_ops->stream != NULL) {
             dialect = forced;
         }
     }
@@ -292,13 +263,12 @@ const struct wal__dialect *wal__session_dir_detect(struct wal__import *import,
 }
 
 /* Adds a file or a group, and returns it; NULL: no memory. */
-static struct wal__session_dir_file *
-session_dir_add_file(struct wal__session_dir *dir, const char *path)
+static struct wal__session_dir_file *session_dir_add_file(struct wal__session_dir *dir,
+                                                          const char *path)
 {
     char *copy = wal__arena_copy_text(&dir->import->arena.arena, path);
-    struct wal__session_dir_file *files =
-        wal__heap_grow_array(dir->import->heap, dir->files, dir->file_count,
-                             &dir->file_capacity, sizeof(files[0]));
+    struct wal__session_dir_file *files = wal__heap_grow_array(
+        dir->import->heap, dir->files, dir->file_count, &dir->file_capacity, sizeof(files[0]));
 
     if (files == NULL || copy == NULL) {
         dir->files = files != NULL ? files : dir->files;
@@ -310,13 +280,12 @@ session_dir_add_file(struct wal__session_dir *dir, const char *path)
     return &files[dir->file_count++];
 }
 
-static struct wal__session_dir_group *
-session_dir_add_group(struct wal__session_dir *dir, const char *name)
+static struct wal__session_dir_group *session_dir_add_group(struct wal__session_dir *dir,
+                                                            const char *name)
 {
     char *copy = wal__arena_copy_text(&dir->import->arena.arena, name);
-    struct wal__session_dir_group *groups =
-        wal__heap_grow_array(dir->import->heap, dir->groups, dir->group_count,
-                             &dir->group_capacity, sizeof(groups[0]));
+    struct wal__session_dir_group *groups = wal__heap_grow_array(
+        dir->import->heap, dir->groups, dir->group_count, &dir->group_capacity, sizeof(groups[0]));
 
     if (groups == NULL || copy == NULL) {
         dir->groups = groups != NULL ? groups : dir->groups;
@@ -334,8 +303,7 @@ void wal__session_dir_group_single(struct wal__session_dir *dir)
     struct wal__import *import = dir->import;
     const char *slash = strrchr(dir->root, '/');
     size_t size = 0;
-    char *json =
-        session_dir_read_file(import, dir->root, "metadata.json", &size);
+    char *json = session_dir_read_file(import, dir->root, "metadata.json", &size);
 
     if (group != NULL && json != NULL) {
         const struct {
@@ -353,8 +321,7 @@ void wal__session_dir_group_single(struct wal__session_dir *dir)
         };
         for (size_t i = 0; i < sizeof(members) / sizeof(members[0]); i++) {
             if (*members[i].field == NULL) {
-                *members[i].field =
-                    session_dir_member(import, json, size, members[i].key);
+                *members[i].field = session_dir_member(import, json, size, members[i].key);
             }
         }
     }
@@ -362,8 +329,8 @@ void wal__session_dir_group_single(struct wal__session_dir *dir)
         group->has_id = group->id != NULL;
     }
     if (group != NULL && group->id == NULL) {
-        group->id = wal__arena_copy_text(&dir->import->arena.arena,
-                                         slash != NULL ? slash + 1 : dir->root);
+        group->id =
+            wal__arena_copy_text(&dir->import->arena.arena, slash != NULL ? slash + 1 : dir->root);
     }
     wal__heap_free(import->heap, json);
 }
@@ -381,8 +348,8 @@ static int by_name(const FTSENT **a, const FTSENT **b)
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static enum wal_status list_entry(struct wal__session_dir *dir, FTS *walk,
-                                  FTSENT *entry, struct wal_error *error)
+static enum wal_status list_entry(struct wal__session_dir *dir, FTS *walk, FTSENT *entry,
+                                  struct wal_error *error)
 {
     const char *path = entry->fts_path + strlen(dir->root);
 
@@ -391,40 +358,33 @@ static enum wal_status list_entry(struct wal__session_dir *dir, FTS *walk,
         fts_set(walk, entry, FTS_SKIP);
     } else if (entry->fts_info == FTS_F) {
         path += strspn(path, "/");
-        if (dir->patterns != NULL &&
-            !wal__client_matches(dir->patterns, path)) {
+        if (dir->patterns != NULL && !wal__client_matches(dir->patterns, path)) {
             dir->import->result.left_out[wal__left_kind_of(path)]++;
             return WAL_OK;
         }
-        return session_dir_add_file(dir, path) != NULL ? WAL_OK
-                                                       : wal__no_memory(error);
+        return session_dir_add_file(dir, path) != NULL ? WAL_OK : wal__no_memory(error);
     } else if (entry->fts_info == FTS_SL || entry->fts_info == FTS_SLNONE) {
         dir->import->result.left_out[WAL__FILE_LINK]++;
     } else if (entry->fts_info == FTS_DNR || entry->fts_info == FTS_ERR ||
                entry->fts_info == FTS_NS) {
         errno = entry->fts_errno;
-        return wal__import_fail(dir->import, entry->fts_path,
-                                wal__import_errno(error), error);
+        return wal__import_fail(dir->import, entry->fts_path, wal__import_errno(error), error);
     }
     return WAL_OK;
 }
 
-enum wal_status wal__session_dir_list_files(struct wal__session_dir *dir,
-                                            struct wal_error *error)
+enum wal_status wal__session_dir_list_files(struct wal__session_dir *dir, struct wal_error *error)
 {
     char *paths[] = {(char *)(uintptr_t)dir->root, NULL};
-    FTS *walk =
-        fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
+    FTS *walk = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
     enum wal_status status = WAL_OK;
     FTSENT *entry = NULL;
 
-    while (walk != NULL && status == WAL_OK &&
-           (errno = 0, entry = fts_read(walk)) != NULL) {
+    while (walk != NULL && status == WAL_OK && (errno = 0, entry = fts_read(walk)) != NULL) {
         status = list_entry(dir, walk, entry, error);
     }
     if (status == WAL_OK && (walk == NULL || errno != 0)) {
-        status = wal__import_fail(dir->import, dir->root,
-                                  wal__import_errno(error), error);
+        status = wal__import_fail(dir->import, dir->root, wal__import_errno(error), error);
     }
     if (walk != NULL) {
         fts_close(walk);
@@ -451,15 +411,14 @@ void wal__storage_path_split(const char *text, struct wal__storage_path *path)
     }
 }
 
-static bool part_is(const struct wal__storage_path *path, size_t position,
-                    const char *text)
+static bool part_is(const struct wal__storage_path *path, size_t position, const char *text)
 {
     return position < path->count &&
            wal__slice_equal(path->parts[position], wal__slice_from_text(text));
 }
 
-bool wal__storage_path_is_kind(const struct wal__storage_path *path,
-                               const char *kind, size_t *first)
+bool wal__storage_path_is_kind(const struct wal__storage_path *path, const char *kind,
+                               size_t *first)
 {
     if (part_is(path, 0, "session") && part_is(path, 1, kind)) {
         *first = 2;
@@ -492,24 +451,19 @@ struct grouping {
 
 static uint64_t hash_of(struct wal_slice id)
 {
-    return wal__model_hash(0,
-                           (struct wal__json_span){id.data, (size_t)id.size});
+    return wal__model_hash(0, (struct wal__json_span){id.data, (size_t)id.size});
 }
 
 /* Without memory the arena's has_failed is set. */
-static void set_group(struct wal__model_table *table, struct wal_slice id,
-                      size_t group)
+static void set_group(struct wal__model_table *table, struct wal_slice id, size_t group)
 {
-    (void)wal__model_table_put(table, hash_of(id),
-                               (struct wal__json_span){.size = group});
+    (void)wal__model_table_put(table, hash_of(id), (struct wal__json_span){.size = group});
 }
 
-static bool find_group(const struct wal__model_table *table,
-                       struct wal_slice id, size_t *group)
+static bool find_group(const struct wal__model_table *table, struct wal_slice id, size_t *group)
 {
     struct wal__json_span found;
-    bool is_found =
-        id.size > 0 && wal__model_table_get(table, hash_of(id), &found);
+    bool is_found = id.size > 0 && wal__model_table_get(table, hash_of(id), &found);
 
     if (is_found) {
         *group = found.size;
@@ -517,11 +471,9 @@ static bool find_group(const struct wal__model_table *table,
     return is_found;
 }
 
-/* Sets the file's group to that of the session; returns it, or NULL without
- * memory. */
+/* Sets the file's group to that of the session; returns it, or NULL without memory. */
 static struct wal__session_dir_group *
-set_session(struct grouping *grouping, struct wal__session_dir_file *file,
-            struct wal_slice id)
+set_session(struct grouping *grouping, struct wal__session_dir_file *file, struct wal_slice id)
 {
     struct wal__session_dir *dir = grouping->dir;
     struct wal__json_span copy = {id.data, (size_t)id.size};
@@ -545,8 +497,7 @@ set_session(struct grouping *grouping, struct wal__session_dir_file *file,
 }
 
 /* Converts OpenCode's creation time to the time format of sessions. */
-static const char *time_text(struct wal__import *import, const char *json,
-                             size_t size)
+static const char *time_text(struct wal__import *import, const char *json, size_t size)
 {
     struct wal__json_member member = {.parent = "time", .key = "created"};
     uint8_t text[WAL__MODEL_TIME_SIZE];
@@ -559,13 +510,11 @@ static const char *time_text(struct wal__import *import, const char *json,
     }
     return ms < 0 || ms > TIME_MAX_MS
                ? NULL
-               : wal__string_copy(&import->arena.arena,
-                                  wal__model_time_write(ms, text),
+               : wal__string_copy(&import->arena.arena, wal__model_time_write(ms, text),
                                   sizeof(text));
 }
 
-static void set_group_info(struct wal__import *import,
-                           struct wal__session_dir_group *group,
+static void set_group_info(struct wal__import *import, struct wal__session_dir_group *group,
                            const char *json, size_t size)
 {
     group->cwd = session_dir_member(import, json, size, "directory");
@@ -575,23 +524,20 @@ static void set_group_info(struct wal__import *import,
     group->created = time_text(import, json, size);
 }
 
-static void group_info(struct grouping *grouping,
-                       struct wal__session_dir_file *file,
+static void group_info(struct grouping *grouping, struct wal__session_dir_file *file,
                        const struct wal__storage_path *path)
 {
     struct wal__import *import = grouping->dir->import;
     struct wal__session_dir_group *group;
     char id[WAL__STRING_MAX + 1] = "";
     size_t size = 0;
-    char *json =
-        session_dir_read_file(import, grouping->dir->root, file->path, &size);
+    char *json = session_dir_read_file(import, grouping->dir->root, file->path, &size);
     struct wal_slice stem = path->parts[path->count - 1];
 
     if (json != NULL) {
         (void)wal__string_member(json, size, NULL, "id", id);
     }
-    group = set_session(grouping, file,
-                        id[0] != '\0' ? wal__slice_from_text(id) : stem);
+    group = set_session(grouping, file, id[0] != '\0' ? wal__slice_from_text(id) : stem);
     if (group != NULL) {
         set_group(&grouping->sessions, stem, file->group);
         group->has_file = true;
@@ -603,13 +549,11 @@ static void group_info(struct grouping *grouping,
     wal__heap_free(import->heap, json);
 }
 
-static void group_message(struct grouping *grouping,
-                          struct wal__session_dir_file *file,
+static void group_message(struct grouping *grouping, struct wal__session_dir_file *file,
                           const struct wal__storage_path *path, size_t first)
 {
     struct wal__import *import = grouping->dir->import;
-    struct wal__session_dir_group *group =
-        set_session(grouping, file, path->parts[first]);
+    struct wal__session_dir_group *group = set_session(grouping, file, path->parts[first]);
     char id[WAL__STRING_MAX + 1];
     size_t size = 0;
     char *json;
@@ -621,8 +565,7 @@ static void group_message(struct grouping *grouping,
         file->missing = "the session's own file is missing";
         group->has_file = true;
     }
-    json =
-        session_dir_read_file(import, grouping->dir->root, file->path, &size);
+    json = session_dir_read_file(import, grouping->dir->root, file->path, &size);
     set_group(&grouping->messages, path->parts[path->count - 1], file->group);
     if (json != NULL && wal__string_member(json, size, NULL, "id", id)) {
         set_group(&grouping->messages, wal__slice_from_text(id), file->group);
@@ -631,32 +574,27 @@ static void group_message(struct grouping *grouping,
 }
 
 /* Finds the group from the ids that the part contains. */
-static bool find_by_content(struct grouping *grouping,
-                            struct wal__session_dir_file *file)
+static bool find_by_content(struct grouping *grouping, struct wal__session_dir_file *file)
 {
     struct wal__import *import = grouping->dir->import;
     char message[WAL__STRING_MAX + 1] = "";
     char session[WAL__STRING_MAX + 1] = "";
     size_t size = 0;
-    char *json =
-        session_dir_read_file(import, grouping->dir->root, file->path, &size);
+    char *json = session_dir_read_file(import, grouping->dir->root, file->path, &size);
 
     if (json != NULL) {
         (void)wal__string_member(json, size, NULL, "messageID", message);
         (void)wal__string_member(json, size, NULL, "sessionID", session);
     }
     wal__heap_free(import->heap, json);
-    if (find_group(&grouping->messages, wal__slice_from_text(message),
-                   &file->group)) {
+    if (find_group(&grouping->messages, wal__slice_from_text(message), &file->group)) {
         return true;
     }
     file->missing = "its message is missing";
-    return session[0] != '\0' &&
-           set_session(grouping, file, wal__slice_from_text(session)) != NULL;
+    return session[0] != '\0' && set_session(grouping, file, wal__slice_from_text(session)) != NULL;
 }
 
-static bool group_part(struct grouping *grouping,
-                       struct wal__session_dir_file *file,
+static bool group_part(struct grouping *grouping, struct wal__session_dir_file *file,
                        const struct wal__storage_path *path, size_t first)
 {
     for (size_t i = path->count - 1; i-- > first;) {
@@ -675,8 +613,7 @@ static bool group_part(struct grouping *grouping,
     return false;
 }
 
-static bool group_other(struct grouping *grouping,
-                        struct wal__session_dir_file *file,
+static bool group_other(struct grouping *grouping, struct wal__session_dir_file *file,
                         const struct wal__storage_path *path)
 {
     for (size_t i = path->count; i-- > 1;) {
@@ -687,10 +624,10 @@ static bool group_other(struct grouping *grouping,
     return false;
 }
 
-/* Puts a file that belongs to no session into the last group, which is added
- * for the first of them. */
-static void group_rest(struct grouping *grouping,
-                       struct wal__session_dir_file *file, uint32_t *rest)
+/* Puts a file that belongs to no session into the last group, which is added for the first of
+ * them. */
+static void group_rest(struct grouping *grouping, struct wal__session_dir_file *file,
+                       uint32_t *rest)
 {
     if (*rest == NO_GROUP && session_dir_add_group(grouping->dir, "") != NULL) {
         *rest = grouping->dir->group_count - 1;
@@ -715,8 +652,7 @@ void wal__session_dir_group_storage(struct wal__session_dir *dir)
     }
     for (uint32_t i = 0; i < dir->file_count; i++) {
         wal__storage_path_split(dir->files[i].path, &path);
-        if (wal__storage_path_is_kind(&path, "message", &first) &&
-            path.count > first + 1) {
+        if (wal__storage_path_is_kind(&path, "message", &first) && path.count > first + 1) {
             group_message(&grouping, &dir->files[i], &path, first);
         }
     }
@@ -724,8 +660,7 @@ void wal__session_dir_group_storage(struct wal__session_dir *dir)
         struct wal__session_dir_file *file = &dir->files[i];
         wal__storage_path_split(file->path, &path);
         if (wal__storage_path_is_info(&path) ||
-            (wal__storage_path_is_kind(&path, "message", &first) &&
-             path.count > first + 1)) {
+            (wal__storage_path_is_kind(&path, "message", &first) && path.count > first + 1)) {
             continue;
         }
         if (wal__storage_path_is_kind(&path, "part", &first)
@@ -736,8 +671,7 @@ void wal__session_dir_group_storage(struct wal__session_dir *dir)
     }
 }
 
-bool wal__session_dir_read_exported(struct wal__session_dir *dir,
-                                    const char *path)
+bool wal__session_dir_read_exported(struct wal__session_dir *dir, const char *path)
 {
     struct wal__json_member members[] = {{.key = "info"}, {.key = "messages"}};
     const struct wal__json_span *info = &members[0].value.span;
@@ -747,12 +681,9 @@ bool wal__session_dir_read_exported(struct wal__session_dir *dir,
     char *json = session_dir_read_file(import, dir->root, path, &size);
     const char *id = NULL;
 
-    if (json != NULL &&
-        wal__json_members(json, size, members, 2, NULL) == WAL__JSON_OK &&
-        members[0].value.kind == WAL__JSON_OBJECT &&
-        members[1].value.kind == WAL__JSON_ARRAY) {
-        id = session_dir_member(import, (const char *)info->data, info->size,
-                                "id");
+    if (json != NULL && wal__json_members(json, size, members, 2, NULL) == WAL__JSON_OK &&
+        members[0].value.kind == WAL__JSON_OBJECT && members[1].value.kind == WAL__JSON_ARRAY) {
+        id = session_dir_member(import, (const char *)info->data, info->size, "id");
     }
     if (id != NULL && session_dir_add_file(dir, path) != NULL) {
         group = session_dir_add_group(dir, path);

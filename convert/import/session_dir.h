@@ -1,23 +1,21 @@
 /*
  * session_dir.h - directories whose files together are one or more sessions.
  *
- * A session from a directory has the source "DIALECT ORDINAL ROOT//GROUP". ROOT
- * is the directory relative to the argument of the import, "." for the argument
- * itself. GROUP distinguishes the sessions of one root; it is empty for a
- * session that has all files, or those that belong to no other session. Files
- * of lines are streams of the session. A file of JSON is a document whose key
- * is its path relative to the root. Any other file is an entry of the stream
- * WAL__FILES_STREAM whose meta is {"file":PATH}: the last entry of a path is
- * the file's content, unless a document has the path. Paths are escaped as in
- * sources.
+ * A session from a directory has the source "DIALECT ORDINAL ROOT//GROUP". ROOT is the directory
+ * relative to the argument of the import, "." for the argument itself. GROUP distinguishes the
+ * sessions of one root; it is empty for a session that has all files, or those that belong to no
+ * other session. Files of lines are streams of the session. A file of JSON is a document whose key
+ * is its path relative to the root. Any other file is an entry of the stream WAL__FILES_STREAM
+ * whose meta is {"file":PATH}: the last entry of a path is the file's content, unless a document
+ * has the path. Paths are escaped as in sources.
  *
- * A session is continued if it has the id that the files suggest and its
- * streams are prefixes of the files; otherwise a new session is created. A
- * failure of one of its files is reported; then the session is not.
+ * A session is continued if it has the id that the files suggest and its streams are prefixes of
+ * the files; otherwise a new session is created. A failure of one of its files is reported; then
+ * the session is not.
  *
- * Invariant: every file of a root belongs to one of its sessions. Importing a
- * directory again changes nothing. A changed file becomes a new version of its
- * document; a stream's file that has grown adds lines.
+ * Invariant: every file of a root belongs to one of its sessions. Importing a directory again
+ * changes nothing. A changed file becomes a new version of its document; a stream's file that has
+ * grown adds lines.
  *
  * Texts are in the arena of the import.
  *
@@ -69,27 +67,24 @@ struct wal__session_dir {
     uint32_t group_capacity;
 };
 
-/* Detects the dialect of a session directory from its files. Returns NULL if it
- * is not one, or without memory. */
-const struct wal__dialect *wal__session_dir_detect(struct wal__import *import,
-                                                   const char *root);
+/* Detects the dialect of a session directory from its files. Returns NULL if it is not one, or
+ * without memory. */
+const struct wal__dialect *wal__session_dir_detect(struct wal__import *import, const char *root);
 
 /* Lists the files below the root, and counts those that are left out. A folder
  * that cannot be read is reported as failed, and is not a failure of the
  * call. */
-enum wal_status
-wal__session_dir_list_files(struct wal__session_dir *dir,
-                            struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__session_dir_list_files(struct wal__session_dir *dir,
+                                            struct wal_error *error) WAL_MUST_USE;
 
-/* Set the group of each file: all in one session, or by OpenCode's storage
- * layout. Without memory import->arena.has_failed is set. */
+/* Set the group of each file: all in one session, or by OpenCode's storage layout. Without memory
+ * import->arena.has_failed is set. */
 void wal__session_dir_group_single(struct wal__session_dir *dir);
 void wal__session_dir_group_storage(struct wal__session_dir *dir);
 
-/* If the file is an export of OpenCode's client, {info, messages:[{info,
- * parts}]}, makes it the only file of the directory and returns true. */
-bool wal__session_dir_read_exported(struct wal__session_dir *dir,
-                                    const char *path);
+/* If the file is an export of OpenCode's client, {info, messages:[{info, parts}]}, makes it the
+ * only file of the directory and returns true. */
+bool wal__session_dir_read_exported(struct wal__session_dir *dir, const char *path);
 
 void wal__session_dir_deinit(struct wal__session_dir *dir);
 
@@ -110,8 +105,8 @@ void wal__storage_path_split(const char *text, struct wal__storage_path *path);
 /* Returns true if the file is in the folder of that kind, which older
  * versions keep below "session". *first is the index of the component after
  * the folder. */
-bool wal__storage_path_is_kind(const struct wal__storage_path *path,
-                               const char *kind, size_t *first);
+bool wal__storage_path_is_kind(const struct wal__storage_path *path, const char *kind,
+                               size_t *first);
 
 /* Returns true if it is a session's info file. */
 bool wal__storage_path_is_info(const struct wal__storage_path *path);
@@ -119,18 +114,13 @@ bool wal__storage_path_is_info(const struct wal__storage_path *path);
 /* Imports a session directory: files of lines and files of JSON. `path` is
  * relative to the argument of the import, and empty for the argument itself.
  * `patterns` are those of the files to import (client.h); NULL: all. */
-enum wal_status wal__import_dir(struct wal__import *import, const char *name,
-                                const char *path,
-                                const struct wal__dialect *dialect,
-                                const char *const *patterns,
+enum wal_status wal__import_dir(struct wal__import *import, const char *name, const char *path,
+                                const struct wal__dialect *dialect, const char *const *patterns,
                                 struct wal_error *error) WAL_MUST_USE;
 
-/* Imports a file that contains a complete session of OpenCode, in the format
- * that its client exports, as a document of that session. *is_exported is false
- * if it is not such a file. */
-enum wal_status wal__import_exported(struct wal__import *import,
-                                     const char *name, const char *path,
-                                     bool *is_exported,
-                                     struct wal_error *error) WAL_MUST_USE;
+/* Imports a file that contains a complete session of OpenCode, in the format that its client
+ * exports, as a document of that session. *is_exported is false if it is not such a file. */
+enum wal_status wal__import_exported(struct wal__import *import, const char *name, const char *path,
+                                     bool *is_exported, struct wal_error *error) WAL_MUST_USE;
 
 #endif

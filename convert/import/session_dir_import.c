@@ -3,8 +3,8 @@
  * finds or creates the session of a directory's files, writes what it lacks,
  * and compares the ids in files with the files' paths.
  *
- * Invariant: the same files find the session that they were imported into, as
- * long as its streams are prefixes of the files.
+ * Invariant: the same files find the session that they were imported into, as long as its streams
+ * are prefixes of the files.
  *
  * Threads: one thread at a time per import.
  */
@@ -35,37 +35,34 @@
 
 /* --- ids against paths --------------------------------------------------- */
 
-/* Issues of the files of a session. Zeroed: none. Texts are in the import's
- * arena. */
+/* Issues of the files of a session. Zeroed: none. Texts are in the import's arena. */
 struct import_issues {
     struct wal_import_issue *items;
     uint32_t count;
     uint32_t capacity;
 };
 
-/* Adds an issue of the file `path` below the root; copies `reason`. Without
- * memory import->arena.has_failed is set. */
-static void add_issue(const struct wal__session_dir *dir,
-                      struct import_issues *issues, const char *path,
-                      uint64_t offset, const char *reason)
+/* Adds an issue of the file `path` below the root; copies `reason`. Without memory
+ * import->arena.has_failed is set. */
+static void add_issue(const struct wal__session_dir *dir, struct import_issues *issues,
+                      const char *path, uint64_t offset, const char *reason)
 {
     struct wal__import *import = dir->import;
     const char *why = wal__arena_copy_text(&import->arena.arena, reason);
     const char *name = wal__import_path(&import->arena.arena, dir->root, path);
-    struct wal_import_issue *items =
-        wal__heap_grow_array(import->heap, issues->items, issues->count,
-                             &issues->capacity, sizeof(items[0]));
+    struct wal_import_issue *items = wal__heap_grow_array(
+        import->heap, issues->items, issues->count, &issues->capacity, sizeof(items[0]));
 
     if (items == NULL) {
         import->arena.has_failed = true;
         return;
     }
     issues->items = items;
-    items[issues->count++] = (struct wal_import_issue){
-        .struct_size = sizeof(struct wal_import_issue),
-        .path = wal__slice_from_text(name),
-        .reason = wal__slice_from_text(why),
-        .offset = offset};
+    items[issues->count++] =
+        (struct wal_import_issue){.struct_size = sizeof(struct wal_import_issue),
+                                  .path = wal__slice_from_text(name),
+                                  .reason = wal__slice_from_text(why),
+                                  .offset = offset};
 }
 
 struct check {
@@ -77,15 +74,15 @@ struct check {
 
 /* If the member is a string, checks that it equals the name and returns
  * true. */
-static bool check_member(const struct check *check, const char *key,
-                         struct wal_slice name, const char *reason)
+static bool check_member(const struct check *check, const char *key, struct wal_slice name,
+                         const char *reason)
 {
     struct wal__json_member member = {.key = key};
     char text[WAL__STRING_MAX + 1];
     bool is_equal;
 
-    if (wal__json_members(check->json.data, (size_t)check->json.size, &member,
-                          1, NULL) != WAL__JSON_OK ||
+    if (wal__json_members(check->json.data, (size_t)check->json.size, &member, 1, NULL) !=
+            WAL__JSON_OK ||
         member.value.kind != WAL__JSON_STRING) {
         return false;
     }
@@ -121,8 +118,7 @@ static void check_storage(const struct check *check)
             check_member(check, "projectID", path.parts[1],
                          "the project's id is not the folder's name");
         }
-    } else if (wal__storage_path_is_kind(&path, "message", &first) &&
-               last > first) {
+    } else if (wal__storage_path_is_kind(&path, "message", &first) && last > first) {
         check_id(check, path.parts[last]);
         check_member(check, "sessionID", path.parts[first],
                      "the session's id is not the folder's name");
@@ -144,12 +140,10 @@ static struct wal_slice root_name(const char *root, char real[PATH_MAX])
     return wal__slice_from_text(slash != NULL ? slash + 1 : path);
 }
 
-/* Adds an issue for each id in a JSON file that differs from the id in its
- * path. */
-static void check_file(const struct wal__session_dir *dir,
-                       const struct wal__dialect *dialect,
-                       const struct wal__session_dir_file *file,
-                       struct wal_slice json, struct import_issues *issues)
+/* Adds an issue for each id in a JSON file that differs from the id in its path. */
+static void check_file(const struct wal__session_dir *dir, const struct wal__dialect *dialect,
+                       const struct wal__session_dir_file *file, struct wal_slice json,
+                       struct import_issues *issues)
 {
     const struct check check = {dir, file->path, json, issues};
     static const char reason[] = "the id is not the directory's name";
@@ -167,8 +161,7 @@ static void check_file(const struct wal__session_dir *dir,
 }
 
 /* Adds an issue for each missing file of a session's directory. */
-static void check_files(const struct wal__session_dir *dir,
-                        const struct wal__dialect *dialect,
+static void check_files(const struct wal__session_dir *dir, const struct wal__dialect *dialect,
                         struct import_issues *issues)
 {
     bool has_lines = false;
@@ -179,12 +172,10 @@ static void check_files(const struct wal__session_dir *dir,
         if (strcmp(path, "metadata.json") == 0) {
             return;
         }
-        has_lines |= dialect->read_ops->stream != NULL &&
-                     dialect->read_ops->stream(path, &stream);
+        has_lines |= dialect->read_ops->stream != NULL && dialect->read_ops->stream(path, &stream);
     }
     if (has_lines) {
-        add_issue(dir, issues, "metadata.json", WAL_IMPORT_NO_OFFSET,
-                  "is missing");
+        add_issue(dir, issues, "metadata.json", WAL_IMPORT_NO_OFFSET, "is missing");
     }
 }
 
@@ -208,8 +199,7 @@ static bool has_id(const struct wal_session_info *info, const char *id)
     size_t size = strlen(id);
 
     return info->id.size >= size && memcmp(info->id.data, id, size) == 0 &&
-           (info->id.size == size ||
-            ((const char *)info->id.data)[size] == '~');
+           (info->id.size == size || ((const char *)info->id.data)[size] == '~');
 }
 
 /* The fallback id when the suggested one is taken or not valid. */
@@ -219,8 +209,7 @@ static void hashed_id(const char *source, char id[HASHED_SIZE])
 }
 
 /* Returns true if the session has the id that the group suggests. */
-static bool has_group_id(const struct session_dir_target *target,
-                         struct wal_session *session)
+static bool has_group_id(const struct session_dir_target *target, struct wal_session *session)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     char hashed[HASHED_SIZE];
@@ -256,16 +245,15 @@ static enum wal_status match_stream(const struct session_dir_target *target,
     if (fd < 0) {
         return WAL_OK;
     }
-    status = wal__source_compare(dir->import->heap, dir->import->store, session,
-                                 stream, fd, &match, error);
+    status = wal__source_compare(dir->import->heap, dir->import->store, session, stream, fd, &match,
+                                 error);
     close(fd);
     *matches = match.is_prefix;
     wal__source_match_deinit(&match);
     return status;
 }
 
-/* Compares each stream of the session with its file; *matches: all are
- * prefixes. */
+/* Compares each stream of the session with its file; *matches: all are prefixes. */
 static enum wal_status match_streams(const struct session_dir_target *target,
                                      struct wal_session *session, bool *matches,
                                      struct wal_error *error)
@@ -275,18 +263,16 @@ static enum wal_status match_streams(const struct session_dir_target *target,
     enum wal_status status = WAL_OK;
 
     *matches = true;
-    for (uint32_t i = 0; status == WAL_OK && *matches && i < dir->file_count;
-         i++) {
+    for (uint32_t i = 0; status == WAL_OK && *matches && i < dir->file_count; i++) {
         if (dir->files[i].group == group) {
-            status =
-                match_stream(target, &dir->files[i], session, matches, error);
+            status = match_stream(target, &dir->files[i], session, matches, error);
         }
     }
     return status;
 }
 
-static enum wal_status set_source(struct session_dir_target *target,
-                                  uint64_t ordinal, struct wal_error *error)
+static enum wal_status set_source(struct session_dir_target *target, uint64_t ordinal,
+                                  struct wal_error *error)
 {
     const char *path = target->path[0] != '\0' ? target->path : ".";
     size_t size = strlen(path) + strlen(target->group->name) + 3;
@@ -296,16 +282,13 @@ static enum wal_status set_source(struct session_dir_target *target,
         return wal__no_memory(error);
     }
     snprintf(text, size, "%s//%s", path, target->group->name);
-    return wal__source_text(target->source, target->dialect->name, ordinal,
-                            text)
+    return wal__source_text(target->source, target->dialect->name, ordinal, text)
                ? WAL_OK
-               : wal__fail(error, WAL_ETOOBIG, "%s",
-                           wal_status_text(WAL_ETOOBIG));
+               : wal__fail(error, WAL_ETOOBIG, "%s", wal_status_text(WAL_ETOOBIG));
 }
 
 /* Finds the session; if there is none, sets the source of a new one. */
-static enum wal_status find_session(struct session_dir_target *target,
-                                    struct wal_error *error)
+static enum wal_status find_session(struct session_dir_target *target, struct wal_error *error)
 {
     struct wal_session *session = NULL;
     enum wal_status status = WAL_OK;
@@ -316,8 +299,8 @@ static enum wal_status find_session(struct session_dir_target *target,
         if (status != WAL_OK) {
             return status;
         }
-        status = wal__session_open_source(target->dir->import->store,
-                                          target->source, &session, error);
+        status =
+            wal__session_open_source(target->dir->import->store, target->source, &session, error);
         if (status != WAL_OK) {
             break;
         }
@@ -333,10 +316,9 @@ static enum wal_status find_session(struct session_dir_target *target,
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-/* Returns true if the session was imported from a directory of the same
- * dialect, as the same group. */
-static bool has_group_name(const struct session_dir_target *target,
-                           struct wal_session *session)
+/* Returns true if the session was imported from a directory of the same dialect, as the same
+ * group. */
+static bool has_group_name(const struct session_dir_target *target, struct wal_session *session)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal__source source;
@@ -354,17 +336,16 @@ static bool has_group_name(const struct session_dir_target *target,
 }
 
 /* Opens the session of this id if the directory continues it. */
-static enum wal_status match_id(struct session_dir_target *target,
-                                const char *id, struct wal_error *error)
+static enum wal_status match_id(struct session_dir_target *target, const char *id,
+                                struct wal_error *error)
 {
     struct wal_session *session = NULL;
     bool matches = false;
-    enum wal_status status = wal_session_open(
-        target->dir->import->store, wal__slice_from_text(id), &session, error);
+    enum wal_status status =
+        wal_session_open(target->dir->import->store, wal__slice_from_text(id), &session, error);
 
     if (status != WAL_OK) {
-        return status == WAL_ENOTFOUND || status == WAL_EINVAL ? WAL_OK
-                                                               : status;
+        return status == WAL_ENOTFOUND || status == WAL_EINVAL ? WAL_OK : status;
     }
     if (has_group_name(target, session)) {
         status = match_streams(target, session, &matches, error);
@@ -377,16 +358,14 @@ static enum wal_status match_id(struct session_dir_target *target,
     return status;
 }
 
-/* Finds the session among those of the id that the files state, wherever the
- * directory was when they were imported. */
-static enum wal_status find_by_id(struct session_dir_target *target,
-                                  struct wal_error *error)
+/* Finds the session among those of the id that the files state, wherever the directory was when
+ * they were imported. */
+static enum wal_status find_by_id(struct session_dir_target *target, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     char id[WAL__SOURCE_SIZE_MAX];
 
-    for (unsigned n = 1; n <= WAL__IMPORT_ID_TRIES && status == WAL_OK &&
-                         target->session == NULL;
+    for (unsigned n = 1; n <= WAL__IMPORT_ID_TRIES && status == WAL_OK && target->session == NULL;
          n++) {
         snprintf(id, sizeof(id), n == 1 ? "%s" : "%s~%u", target->group->id, n);
         status = match_id(target, id, error);
@@ -395,18 +374,15 @@ static enum wal_status find_by_id(struct session_dir_target *target,
 }
 
 /* A wal__import_create_fn. */
-static enum wal_status try_create(void *ctx,
-                                  struct wal_session_options *options,
+static enum wal_status try_create(void *ctx, struct wal_session_options *options,
                                   struct wal_error *error)
 {
     struct session_dir_target *target = ctx;
 
-    return wal_session_create(target->dir->import->store, options,
-                              &target->session, error);
+    return wal_session_create(target->dir->import->store, options, &target->session, error);
 }
 
-static enum wal_status create_session(struct session_dir_target *target,
-                                      struct wal_error *error)
+static enum wal_status create_session(struct session_dir_target *target, struct wal_error *error)
 {
     const struct wal__session_dir_group *group = target->group;
     struct wal_session_options options = {
@@ -427,29 +403,24 @@ static enum wal_status create_session(struct session_dir_target *target,
     }
     status = group->id == NULL
                  ? WAL_EINVAL
-                 : wal__import_try_ids(try_create, target, &options, group->id,
-                                       error);
+                 : wal__import_try_ids(try_create, target, &options, group->id, error);
     if (status == WAL_EEXISTS || status == WAL_EINVAL) {
         hashed_id(target->source, hashed);
-        status =
-            wal__import_try_ids(try_create, target, &options, hashed, error);
+        status = wal__import_try_ids(try_create, target, &options, hashed, error);
     }
     return status;
 }
 
 /* Opens the session, or creates it. The caller closes it. */
-static enum wal_status open_target(struct session_dir_target *target,
-                                   struct wal_error *error)
+static enum wal_status open_target(struct session_dir_target *target, struct wal_error *error)
 {
     enum wal_status status = find_session(target, error);
 
-    if (status == WAL_OK && target->session == NULL &&
-        target->dir->import->matches_ids && target->group->has_id) {
+    if (status == WAL_OK && target->session == NULL && target->dir->import->matches_ids &&
+        target->group->has_id) {
         status = find_by_id(target, error);
     }
-    return status == WAL_OK && target->session == NULL
-               ? create_session(target, error)
-               : status;
+    return status == WAL_OK && target->session == NULL ? create_session(target, error) : status;
 }
 
 /* --- the import ---------------------------------------------------------- */
@@ -479,8 +450,8 @@ struct dir_import {
 };
 
 /* Reports a failure; the import of other files goes on. */
-static enum wal_status fail(struct dir_import *dir_import, const char *name,
-                            enum wal_status status, struct wal_error *error)
+static enum wal_status fail(struct dir_import *dir_import, const char *name, enum wal_status status,
+                            struct wal_error *error)
 {
     dir_import->has_failed = true;
     return wal__import_fail(dir_import->import, name, status, error);
@@ -488,8 +459,7 @@ static enum wal_status fail(struct dir_import *dir_import, const char *name,
 
 /* --- files --------------------------------------------------------------- */
 
-static enum wal_status commit_docs(struct dir_import *dir_import,
-                                   struct wal_error *error)
+static enum wal_status commit_docs(struct dir_import *dir_import, struct wal_error *error)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = WAL_WRITTEN};
@@ -502,12 +472,10 @@ static enum wal_status commit_docs(struct dir_import *dir_import,
     enum wal_status status = WAL_OK;
 
     if (dir_import->doc_count > 0) {
-        status = wal_batch_commit(dir_import->target.session, &batch, &options,
-                                  &result, error);
+        status = wal_batch_commit(dir_import->target.session, &batch, &options, &result, error);
     }
     for (size_t i = 0; i < dir_import->doc_count; i++) {
-        wal__heap_free(dir_import->import->heap,
-                       (void *)(uintptr_t)dir_import->docs[i].value.data);
+        wal__heap_free(dir_import->import->heap, (void *)(uintptr_t)dir_import->docs[i].value.data);
     }
     dir_import->doc_count = 0;
     dir_import->doc_bytes = 0;
@@ -519,8 +487,7 @@ static enum wal_status put_doc(struct dir_import *dir_import, const char *key,
                                struct wal_slice bytes, struct wal_error *error)
 {
     size_t size = (size_t)bytes.size;
-    char *value =
-        wal__heap_copy_text(dir_import->import->heap, bytes.data, size);
+    char *value = wal__heap_copy_text(dir_import->import->heap, bytes.data, size);
 
     if (value == NULL) {
         return wal__no_memory(error);
@@ -531,29 +498,25 @@ static enum wal_status put_doc(struct dir_import *dir_import, const char *key,
                          .key = wal__slice_from_text(key),
                          .value = {value, size}};
     dir_import->doc_bytes += size;
-    return dir_import->doc_count == BATCH_DOCS ||
-                   dir_import->doc_bytes >= BATCH_SIZE
+    return dir_import->doc_count == BATCH_DOCS || dir_import->doc_bytes >= BATCH_SIZE
                ? commit_docs(dir_import, error)
                : WAL_OK;
 }
 
 /* Reads the session's document of the key; returns false if there is none. */
-static bool has_doc(struct dir_import *dir_import, const char *key,
-                    struct wal_doc *stored)
+static bool has_doc(struct dir_import *dir_import, const char *key, struct wal_doc *stored)
 {
     *stored = (struct wal_doc){.struct_size = sizeof(*stored)};
-    return wal_doc_cursor_get(dir_import->files.docs, wal__slice_from_text(key),
-                              0, stored, NULL) == WAL_OK;
+    return wal_doc_cursor_get(dir_import->files.docs, wal__slice_from_text(key), 0, stored, NULL) ==
+           WAL_OK;
 }
 
 /* Returns true if the last version of the file in the session has these
  * bytes. */
-static bool has_version(struct dir_import *dir_import, const char *key,
-                        struct wal_slice bytes)
+static bool has_version(struct dir_import *dir_import, const char *key, struct wal_slice bytes)
 {
     const struct wal__session_dir_version *version =
-        wal__session_dir_files_last(&dir_import->files,
-                                    wal__slice_from_text(key));
+        wal__session_dir_files_last(&dir_import->files, wal__slice_from_text(key));
     struct wal_slice existing = {NULL, 0};
     char *memory = NULL;
     bool is_same = false;
@@ -562,8 +525,7 @@ static bool has_version(struct dir_import *dir_import, const char *key,
     if (version == NULL) {
         return false;
     }
-    status = wal__session_dir_files_get(&dir_import->files, version, &existing,
-                                        &memory, NULL);
+    status = wal__session_dir_files_get(&dir_import->files, version, &existing, &memory, NULL);
     dir_import->import->arena.has_failed |= status == WAL_ENOMEM;
     is_same = status == WAL_OK && wal__slice_equal(existing, bytes);
     wal__heap_free(dir_import->import->heap, memory);
@@ -582,25 +544,22 @@ static void make_id(struct dir_import *dir_import, const char *key, char *id)
         snprintf(base, sizeof(base), "file-%016" PRIx64, wal__source_hash(key));
     }
     sprintf(id, "%s", base);
-    for (unsigned n = 2;
-         !wal__session_dir_files_add_id(files, wal__slice_from_text(id)) &&
-         !files->arena.has_failed;
+    for (unsigned n = 2; !wal__session_dir_files_add_id(files, wal__slice_from_text(id)) &&
+                         !files->arena.has_failed;
          n++) {
         sprintf(id, "%s~%u", base, n);
     }
 }
 
-static enum wal_status put_version(struct dir_import *dir_import,
-                                   const char *key, struct wal_slice bytes,
-                                   struct wal_error *error)
+static enum wal_status put_version(struct dir_import *dir_import, const char *key,
+                                   struct wal_slice bytes, struct wal_error *error)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = WAL_WRITTEN};
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_session *session = dir_import->target.session;
-    char *meta =
-        wal__string_object(&dir_import->import->arena.arena, "file",
-                           wal__slice_from_text(key), ",\"eol\":false");
+    char *meta = wal__string_object(&dir_import->import->arena.arena, "file",
+                                    wal__slice_from_text(key), ",\"eol\":false");
     struct wal_entry entry = {
         .struct_size = sizeof(entry),
         .flags = WAL_ENTRY_LINE | WAL_ENTRY_ROOT | WAL_ENTRY_HEAD_KEEP,
@@ -620,19 +579,14 @@ static enum wal_status put_version(struct dir_import *dir_import,
     status = wal__import_check_memory(dir_import->import, error);
     entry.id = wal__slice_from_text(id);
     if (status == WAL_OK && has_doc(dir_import, key, &doc)) {
-        doc = (struct wal_doc){.struct_size = sizeof(doc),
-                               .key = wal__slice_from_text(key)};
-        status = wal_doc_delete(dir_import->import->store, session, &doc, NULL,
-                                error);
+        doc = (struct wal_doc){.struct_size = sizeof(doc), .key = wal__slice_from_text(key)};
+        status = wal_doc_delete(dir_import->import->store, session, &doc, NULL, error);
     }
-    return status == WAL_OK
-               ? wal_append(session, &entry, 1, &options, &result, error)
-               : status;
+    return status == WAL_OK ? wal_append(session, &entry, 1, &options, &result, error) : status;
 }
 
 /* Returns true if the file can be a document. Reports its issues. */
-static bool check_document(struct dir_import *dir_import,
-                           const struct wal__session_dir_file *file,
+static bool check_document(struct dir_import *dir_import, const struct wal__session_dir_file *file,
                            struct wal_slice bytes, const char *key)
 {
     const struct wal__session_dir *dir = dir_import->dir;
@@ -640,34 +594,29 @@ static bool check_document(struct dir_import *dir_import,
     size_t offset = 0;
 
     if (file->missing != NULL) {
-        add_issue(dir, &dir_import->issues, file->path, WAL_IMPORT_NO_OFFSET,
-                  file->missing);
+        add_issue(dir, &dir_import->issues, file->path, WAL_IMPORT_NO_OFFSET, file->missing);
     }
     if (bytes.size > WAL__SESSION_DIR_DOC_SIZE) {
         reason = "too large for a document; stored unchanged";
     } else if (strlen(key) > KEY_SIZE) {
         reason = "the path is too long for a document; stored unchanged";
-    } else if (wal__json_validate(bytes.data, (size_t)bytes.size, &offset) !=
-               WAL__JSON_OK) {
+    } else if (wal__json_validate(bytes.data, (size_t)bytes.size, &offset) != WAL__JSON_OK) {
         reason = "not JSON; stored unchanged";
     }
     if (reason == NULL) {
         check_file(dir, dir_import->dialect, file, bytes, &dir_import->issues);
     } else if (wal__is_json_name(file->path)) {
         add_issue(dir, &dir_import->issues, file->path,
-                  offset > 0 || bytes.size == 0 ? offset : WAL_IMPORT_NO_OFFSET,
-                  reason);
+                  offset > 0 || bytes.size == 0 ? offset : WAL_IMPORT_NO_OFFSET, reason);
     }
     return reason == NULL;
 }
 
 static enum wal_status import_bytes(struct dir_import *dir_import,
                                     const struct wal__session_dir_file *file,
-                                    struct wal_slice bytes,
-                                    struct wal_error *error)
+                                    struct wal_slice bytes, struct wal_error *error)
 {
-    char *key =
-        wal__source_escape(&dir_import->import->arena.arena, file->path);
+    char *key = wal__source_escape(&dir_import->import->arena.arena, file->path);
     struct wal_doc existing;
     enum wal_status status;
     bool is_known;
@@ -690,10 +639,9 @@ static enum wal_status import_bytes(struct dir_import *dir_import,
                    : put_version(dir_import, key, bytes, error);
 }
 
-static enum wal_status
-import_open_file(struct dir_import *dir_import,
-                 const struct wal__session_dir_file *file, const char *name,
-                 int fd, struct wal_error *error)
+static enum wal_status import_open_file(struct dir_import *dir_import,
+                                        const struct wal__session_dir_file *file, const char *name,
+                                        int fd, struct wal_error *error)
 {
     const struct wal__dialect *dialect = dir_import->dialect;
     struct wal_slice bytes = {"", 0};
@@ -709,11 +657,9 @@ import_open_file(struct dir_import *dir_import,
     if (stat.st_size == 0) {
         return import_bytes(dir_import, file, bytes, error);
     }
-    if (dialect->read_ops->stream != NULL &&
-        dialect->read_ops->stream(file->path, &stream)) {
-        return wal__import_stream(dir_import->import, fd, name,
-                                  dir_import->target.session, dialect, stream,
-                                  error);
+    if (dialect->read_ops->stream != NULL && dialect->read_ops->stream(file->path, &stream)) {
+        return wal__import_stream(dir_import->import, fd, name, dir_import->target.session, dialect,
+                                  stream, error);
     }
     losses = wal__guarded_map_losses();
     map = wal__guarded_map(fd, 0, (size_t)stat.st_size, PROT_READ, MAP_PRIVATE);
@@ -734,8 +680,8 @@ static enum wal_status import_file(struct dir_import *dir_import,
                                    const struct wal__session_dir_file *file,
                                    struct wal_error *error)
 {
-    char *name = wal__import_path(&dir_import->import->arena.arena,
-                                  dir_import->dir->root, file->path);
+    char *name =
+        wal__import_path(&dir_import->import->arena.arena, dir_import->dir->root, file->path);
     enum wal_status status;
     int fd;
 
@@ -754,16 +700,14 @@ static enum wal_status import_file(struct dir_import *dir_import,
 
 /* --- checkpoints --------------------------------------------------------- */
 
-static void on_imported(void *ctx,
-                        const struct wal__checkpoint_imported *imported)
+static void on_imported(void *ctx, const struct wal__checkpoint_imported *imported)
 {
     struct dir_import *dir_import = ctx;
 
     dir_import->checkpoints += imported->is_new || imported->added > 0 ? 1 : 0;
 }
 
-static enum wal_status on_skipped(void *ctx, const char *path,
-                                  enum wal_status status,
+static enum wal_status on_skipped(void *ctx, const char *path, enum wal_status status,
                                   struct wal_error *error)
 {
     struct dir_import *dir_import = ctx;
@@ -777,9 +721,8 @@ static enum wal_status on_skipped(void *ctx, const char *path,
     return wal__import_check_memory(dir_import->import, error);
 }
 
-static enum wal_status on_progress(void *ctx, const char *path, uint64_t files,
-                                   uint64_t count, uint64_t bytes,
-                                   struct wal_error *error)
+static enum wal_status on_progress(void *ctx, const char *path, uint64_t files, uint64_t count,
+                                   uint64_t bytes, struct wal_error *error)
 {
     struct dir_import *dir_import = ctx;
 
@@ -788,10 +731,9 @@ static enum wal_status on_progress(void *ctx, const char *path, uint64_t files,
     return wal__import_progress(dir_import->import, path, bytes, 0, error);
 }
 
-/* Imports the directory's checkpoints, with paths relative to the session's
- * cwd. A refused checkpoint is an issue. */
-static enum wal_status import_checkpoints(struct dir_import *dir_import,
-                                          struct wal_error *error)
+/* Imports the directory's checkpoints, with paths relative to the session's cwd. A refused
+ * checkpoint is an issue. */
+static enum wal_status import_checkpoints(struct dir_import *dir_import, struct wal_error *error)
 {
     const struct wal__checkpoint_import in = {
         .heap = dir_import->import->heap,
@@ -802,9 +744,8 @@ static enum wal_status import_checkpoints(struct dir_import *dir_import,
         .progress = on_progress,
         .ctx = dir_import,
     };
-    char *directory =
-        wal__import_path(&dir_import->import->arena.arena,
-                         dir_import->dir->root, WAL__CHECKPOINT_DIR);
+    char *directory = wal__import_path(&dir_import->import->arena.arena, dir_import->dir->root,
+                                       WAL__CHECKPOINT_DIR);
     bool is_empty = false;
     struct stat stat;
 
@@ -818,8 +759,7 @@ static enum wal_status import_checkpoints(struct dir_import *dir_import,
 
 /* --- session ------------------------------------------------------------- */
 
-static enum wal_status report(struct dir_import *dir_import,
-                              struct wal_error *error)
+static enum wal_status report(struct dir_import *dir_import, struct wal_error *error)
 {
     struct wal_import_report report = {
         .kind = WAL_IMPORT_DIRECTORY,
@@ -833,12 +773,10 @@ static enum wal_status report(struct dir_import *dir_import,
         .issue_count = dir_import->issues.count,
     };
 
-    return wal__import_report(dir_import->import, &report,
-                              dir_import->target.session, error);
+    return wal__import_report(dir_import->import, &report, dir_import->target.session, error);
 }
 
-static enum wal_status import_files(struct dir_import *dir_import,
-                                    struct wal_error *error)
+static enum wal_status import_files(struct dir_import *dir_import, struct wal_error *error)
 {
     const struct wal__session_dir *dir = dir_import->dir;
     size_t group = (size_t)(dir_import->group - dir->groups);
@@ -861,9 +799,7 @@ static enum wal_status import_files(struct dir_import *dir_import,
         dir_import->dialect->read_ops->stream != NULL) {
         status = import_checkpoints(dir_import, error);
     }
-    return status == WAL_OK
-               ? wal__import_check_memory(dir_import->import, error)
-               : status;
+    return status == WAL_OK ? wal__import_check_memory(dir_import->import, error) : status;
 }
 
 /* Imports a session of a storage that is a view of a session of the store.
@@ -880,8 +816,7 @@ static enum wal_status import_view(struct dir_import *dir_import, bool *is_view,
     if (info == NULL) {
         return WAL_OK;
     }
-    path = wal__import_path(&dir_import->import->arena.arena,
-                            dir_import->dir->root, info);
+    path = wal__import_path(&dir_import->import->arena.arena, dir_import->dir->root, info);
     if (path == NULL) {
         return wal__no_memory(error);
     }
@@ -893,8 +828,7 @@ static enum wal_status import_view(struct dir_import *dir_import, bool *is_view,
     return status;
 }
 
-static enum wal_status import_group(struct dir_import *dir_import,
-                                    struct wal_error *error)
+static enum wal_status import_group(struct dir_import *dir_import, struct wal_error *error)
 {
     bool is_view = false;
     enum wal_status status = import_view(dir_import, &is_view, error);
@@ -934,17 +868,15 @@ static void destroy(struct dir_import *dir_import)
     wal__heap_free(heap, dir_import);
 }
 
-static enum wal_status import_groups(struct wal__session_dir *dir,
-                                     const char *name, const char *path,
-                                     const struct wal__dialect *dialect,
+static enum wal_status import_groups(struct wal__session_dir *dir, const char *name,
+                                     const char *path, const struct wal__dialect *dialect,
                                      struct wal_error *error)
 {
     struct wal__import *import = dir->import;
     enum wal_status status = wal__import_check_memory(import, error);
 
     for (uint32_t i = 0; status == WAL_OK && i < dir->group_count; i++) {
-        struct dir_import *dir_import =
-            wal__heap_zalloc(import->heap, sizeof(*dir_import));
+        struct dir_import *dir_import = wal__heap_zalloc(import->heap, sizeof(*dir_import));
 
         if (dir_import == NULL) {
             return wal__no_memory(error);
@@ -967,14 +899,11 @@ static enum wal_status import_groups(struct wal__session_dir *dir,
     return status;
 }
 
-enum wal_status wal__import_dir(struct wal__import *import, const char *name,
-                                const char *path,
-                                const struct wal__dialect *dialect,
-                                const char *const *patterns,
+enum wal_status wal__import_dir(struct wal__import *import, const char *name, const char *path,
+                                const struct wal__dialect *dialect, const char *const *patterns,
                                 struct wal_error *error)
 {
-    struct wal__session_dir dir = {
-        .import = import, .root = name, .patterns = patterns};
+    struct wal__session_dir dir = {.import = import, .root = name, .patterns = patterns};
     enum wal_status status = wal__session_dir_list_files(&dir, error);
 
     if (status == WAL_OK) {
@@ -1003,8 +932,7 @@ static char *directory_of(struct wal__import *import, const char *path)
     return text;
 }
 
-enum wal_status wal__import_exported(struct wal__import *import,
-                                     const char *name, const char *path,
+enum wal_status wal__import_exported(struct wal__import *import, const char *name, const char *path,
                                      bool *is_exported, struct wal_error *error)
 {
     const char *slash = strrchr(name, '/');
@@ -1020,11 +948,9 @@ enum wal_status wal__import_exported(struct wal__import *import,
     if (root == NULL || directory == NULL) {
         return wal__no_memory(error);
     }
-    *is_exported =
-        wal__session_dir_read_exported(&dir, slash != NULL ? slash + 1 : name);
+    *is_exported = wal__session_dir_read_exported(&dir, slash != NULL ? slash + 1 : name);
     if (*is_exported) {
-        status =
-            import_groups(&dir, name, directory, &wal__dialect_opencode, error);
+        status = import_groups(&dir, name, directory, &wal__dialect_opencode, error);
     }
     wal__session_dir_deinit(&dir);
     return status == WAL_OK ? wal__import_check_memory(import, error) : status;

@@ -1,16 +1,14 @@
 /*
- * dialect.h - the interface of dialects: recognising, reading and writing the
- * session files of one client.
+ * dialect.h - the interface of dialects: recognising, reading and writing the session files of one
+ * client.
  *
- * A dialect is recognised by the content of a line, never by a file's name or
- * place. Reading a line extracts what the log needs (id, parent, type, time)
- * and what identifies a session (id, directory, title); everything else stays
- * in the line's bytes.
+ * A dialect is recognised by the content of a line, never by a file's name or place. Reading a line
+ * extracts what the log needs (id, parent, type, time) and what identifies a session (id,
+ * directory, title); everything else stays in the line's bytes.
  *
- * Invariant: spans of struct wal__line_info are inside the line. They are JSON
- * strings with their quotes, or empty if the line has no such string. Reading a
- * line does no I/O, allocates nothing and keeps no state. Outputs are untouched
- * on failure.
+ * Invariant: spans of struct wal__line_info are inside the line. They are JSON strings with their
+ * quotes, or empty if the line has no such string. Reading a line does no I/O, allocates nothing
+ * and keeps no state. Outputs are untouched on failure.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -73,8 +71,8 @@ struct wal__dialect {
 
     enum wal__headers headers;
 
-    /* Whether this valid line can only be of this dialect. `is_first`: only
-     * blank lines precede it in its file. */
+    /* Whether this valid line can only be of this dialect. `is_first`: only blank lines precede it
+     * in its file. */
     bool (*recognise)(const void *data, size_t size, bool is_first);
 
     /*
@@ -82,8 +80,7 @@ struct wal__dialect {
      * an object yields empty fields. Fails if the line is not JSON; then sets
      * *error_offset, unless it is NULL, to the offset of the first error.
      */
-    enum wal__json_status (*read)(const void *data, size_t size,
-                                  struct wal__line_info *line,
+    enum wal__json_status (*read)(const void *data, size_t size, struct wal__line_info *line,
                                   size_t *error_offset);
 
     /* NULL if the dialect's sessions cannot be converted. */
@@ -91,68 +88,65 @@ struct wal__dialect {
     const struct wal__dialect_write_ops *write_ops;
 };
 
-/* Conversion from a dialect to the model. Functions return OK, the error of a
- * text that is not JSON, or NO_SPACE: no memory, or the sink returned false. */
+/* Conversion from a dialect to the model. Functions return OK, the error of a text that is not
+ * JSON, or NO_SPACE: no memory, or the sink returned false. */
 struct wal__dialect_read_ops {
-    /* Emits the items of a session's documents, before its lines. NULL: the
-     * dialect has no documents. */
-    enum wal__json_status (*documents)(
-        struct wal__model_reader *reader,
-        const struct wal__model_documents *documents);
+    /* Emits the items of a session's documents, before its lines. NULL: the dialect has no
+     * documents. */
+    enum wal__json_status (*documents)(struct wal__model_reader *reader,
+                                       const struct wal__model_documents *documents);
 
-    /* Emits the items of a line. A line that the model cannot represent is an
-     * item of kind LINE. NULL: the dialect has no lines. */
+    /* Emits the items of a line. A line that the model cannot represent is an item of kind LINE.
+     * NULL: the dialect has no lines. */
     enum wal__json_status (*line)(struct wal__model_reader *reader,
                                   const struct wal__model_line *line);
 
-    /* Determines the stream of a file of lines by its path below the session's
-     * directory; false for a document. NULL: a session is one file. */
+    /* Determines the stream of a file of lines by its path below the session's directory; false for
+     * a document. NULL: a session is one file. */
     bool (*stream)(const char *path, uint32_t *stream);
 
     /* Emits items that wait for a further line. May be NULL. */
     enum wal__json_status (*finish)(struct wal__model_reader *reader);
 
-    /* Emits the items of lines that are held back only to see the next line:
-     * an item that does not come from this reader follows. May be NULL. */
+    /* Emits the items of lines that are held back only to see the next line: an item that does not
+     * come from this reader follows. May be NULL. */
     enum wal__json_status (*release)(struct wal__model_reader *reader);
 
-    /* A header without which current lines would be read as an older version.
-     * NULL: the version does not matter. */
+    /* A header without which current lines would be read as an older version. NULL: the version
+     * does not matter. */
     const char *header;
 };
 
-/* Conversion from the model to a dialect. Functions return false if there is no
- * memory or the output failed. */
+/* Conversion from the model to a dialect. Functions return false if there is no memory or the
+ * output failed. */
 struct wal__dialect_write_ops {
-    /* A set of WAL__CARRIES(...): the features that survive writing and reading
-     * again. Items are passed without the others. */
+    /* A set of WAL__CARRIES(...): the features that survive writing and reading again. Items are
+     * passed without the others. */
     uint64_t carries;
 
-    /* The client expects a model's answer in one message: consecutive items of
-     * one answer are passed merged. */
+    /* The client expects a model's answer in one message: consecutive items of one answer are
+     * passed merged. */
     bool merges_parts;
 
-    /* The session that started this one is linked: the files name it, or are
-     * next to its files. Otherwise the link is a loss. */
+    /* The session that started this one is linked: the files name it, or are next to its files.
+     * Otherwise the link is a loss. */
     bool links_starter;
 
-    /* The header is an entry that can be a parent, and keeps the id that it had
-     * in the same dialect. */
+    /* The header is an entry that can be a parent, and keeps the id that it had in the same
+     * dialect. */
     bool header_is_entry;
 
-    /* Returns the path at which the client expects the session's file of this
-     * stream, in the arena. NULL: no memory. */
-    const char *(*path)(const struct wal__model_session *session,
-                        uint32_t stream, struct wal__arena *arena);
+    /* Returns the path at which the client expects the session's file of this stream, in the arena.
+     * NULL: no memory. */
+    const char *(*path)(const struct wal__model_session *session, uint32_t stream,
+                        struct wal__arena *arena);
 
     /* Whether an id can be written unchanged. NULL: every id can. */
     bool (*is_id)(struct wal__json_span id);
 
-    /* Generates an id, with quotes, from a hash of session and id; returns its
-     * size. `item` is NULL for a reference to an id that was not written. NULL
-     * exactly if is_id is NULL. */
-    size_t (*make_id)(const struct wal__model_writer *writer,
-                      const struct wal__model_item *item,
+    /* Generates an id, with quotes, from a hash of session and id; returns its size. `item` is NULL
+     * for a reference to an id that was not written. NULL exactly if is_id is NULL. */
+    size_t (*make_id)(const struct wal__model_writer *writer, const struct wal__model_item *item,
                       const uint64_t hash[2], char id[WAL__MODEL_ID_SIZE]);
 
     /* Generated ids are too short to be unique. */
@@ -160,52 +154,44 @@ struct wal__dialect_write_ops {
     /* Generated ids depend on more than the hash. */
     bool ids_are_stored;
 
-    /* A set of 1 << kind: kinds of items that are on no branch in this dialect;
-     * of kind LINE, only lines of other dialects. Their children become
-     * children of their parents. */
+    /* A set of 1 << kind: kinds of items that are on no branch in this dialect; of kind LINE, only
+     * lines of other dialects. Their children become children of their parents. */
     uint32_t off_branch_kinds;
 
-    /* Write the beginning of the session, an item, and the end; `end` may be
-     * NULL. The item's ids are those to be written. */
+    /* Write the beginning of the session, an item, and the end; `end` may be NULL. The item's ids
+     * are those to be written. */
     bool (*begin)(struct wal__model_writer *writer);
-    bool (*item)(struct wal__model_writer *writer,
-                 const struct wal__model_item *item);
+    bool (*item)(struct wal__model_writer *writer, const struct wal__model_item *item);
     bool (*end)(struct wal__model_writer *writer);
 
-    /* Writes a document of a session of this dialect that no item has, and that
-     * the client changes whenever it works. It is called for the documents
-     * whose keys begin with one of kept_documents, which ends with NULL. NULL,
-     * as kept_documents: there are none. */
+    /* Writes a document of a session of this dialect that no item has, and that the client changes
+     * whenever it works. It is called for the documents whose keys begin with one of
+     * kept_documents, which ends with NULL. NULL, as kept_documents: there are none. */
     bool (*document)(struct wal__model_writer *writer, const char *key,
                      struct wal__json_span value);
     const char *const *kept_documents;
 
-    /* Bytes of the writer's state, which is zeroed before `begin`. A cloned
-     * writer has a copy. */
+    /* Bytes of the writer's state, which is zeroed before `begin`. A cloned writer has a copy. */
     size_t state_size;
 
-    /* Completes the copy of a cloned writer's state. False: no memory. NULL: it
-     * points to nothing that ending a session changes. */
+    /* Completes the copy of a cloned writer's state. False: no memory. NULL: it points to nothing
+     * that ending a session changes. */
     bool (*clone)(struct wal__model_writer *writer, const void *original);
 
-    /* Whether a session that was read from this dialect can be written by
-     * copying its lines, provided that their ids are those of the log and that
-     * they lead to the same head. NULL: never. */
-    bool (*can_copy_verbatim)(const struct wal__model_session *session,
-                              struct wal__arena *arena);
+    /* Whether a session that was read from this dialect can be written by copying its lines,
+     * provided that their ids are those of the log and that they lead to the same head. NULL:
+     * never. */
+    bool (*can_copy_verbatim)(const struct wal__model_session *session, struct wal__arena *arena);
 
-    /* Writes the documents of a session, of which there are no more, as the one
-     * file in which the client exports and imports a session. NULL: it has no
-     * such file. */
-    bool (*join)(const struct wal__model_documents *documents,
-                 struct wal__json_out *out);
+    /* Writes the documents of a session, of which there are no more, as the one file in which the
+     * client exports and imports a session. NULL: it has no such file. */
+    bool (*join)(const struct wal__model_documents *documents, struct wal__json_out *out);
 
-    /* The client's tip moves only to a child of the tip; otherwise it is the
-     * last item. */
+    /* The client's tip moves only to a child of the tip; otherwise it is the last item. */
     bool tip_advances_to_child;
 
-    /* Makes the client continue after the item `id` instead of the tip. NULL:
-     * the dialect has no branches. */
+    /* Makes the client continue after the item `id` instead of the tip. NULL: the dialect has no
+     * branches. */
     bool (*head)(struct wal__model_writer *writer, struct wal__json_span id);
 };
 
@@ -224,8 +210,8 @@ extern const struct wal__dialect_write_ops wal__codex_write_ops;
 extern const struct wal__dialect_write_ops wal__claude_write_ops;
 extern const struct wal__dialect_write_ops wal__opencode_write_ops;
 
-/* Returns the dialects in the order in which they are tried, then NULL. The
- * last one, `lines`, fits any file. */
+/* Returns the dialects in the order in which they are tried, then NULL. The last one, `lines`, fits
+ * any file. */
 const struct wal__dialect *wal__dialect_at(size_t index);
 
 /* Returns the dialect of that name, or NULL. */
@@ -237,19 +223,17 @@ const struct wal__dialect *const *wal__dialect_list(void);
 /* Whether it is the dialect of that name; dialect may be NULL. */
 bool wal__dialect_is(const struct wal__dialect *dialect, const char *name);
 
-/* Returns the only dialect that can have written the line, or NULL if the line
- * does not determine it. */
-const struct wal__dialect *wal__dialect_recognise(const void *data, size_t size,
-                                                  bool is_first);
+/* Returns the only dialect that can have written the line, or NULL if the line does not determine
+ * it. */
+const struct wal__dialect *wal__dialect_recognise(const void *data, size_t size, bool is_first);
 
 /* Returns the line without a byte order mark. */
 struct wal__json_span wal__line_text(const void *data, size_t size);
 
-/* For dialects whose sessions are directories: read a line of a file of
- * messages or of a transcript; recognise no line. */
+/* For dialects whose sessions are directories: read a line of a file of messages or of a
+ * transcript; recognise no line. */
 enum wal__json_status wal__line_read_generic(const void *data, size_t size,
-                                             struct wal__line_info *line,
-                                             size_t *error_offset);
+                                             struct wal__line_info *line, size_t *error_offset);
 bool wal__line_recognise_none(const void *data, size_t size, bool is_first);
 
 /* Whether the line has only white space. */
@@ -258,20 +242,18 @@ bool wal__line_is_blank(const void *data, size_t size);
 /* The functions below are for dialects. */
 
 /* Whether the member is that string. */
-bool wal__line_string_is(const struct wal__json_member *member,
-                         const char *text);
+bool wal__line_string_is(const struct wal__json_member *member, const char *text);
 
-/* Reads the wanted members of a line; all members of JSON that is not an object
- * are absent. Sets *line, unless it is NULL, to a line of the conversation that
- * moves the head, and whose parent is the previous line. */
+/* Reads the wanted members of a line; all members of JSON that is not an object are absent. Sets
+ * *line, unless it is NULL, to a line of the conversation that moves the head, and whose parent is
+ * the previous line. */
 enum wal__json_status wal__line_read(const void *data, size_t size,
                                      const struct wal__json_member *wanted,
-                                     struct wal__json_member *members,
-                                     size_t count, struct wal__line_info *line,
+                                     struct wal__json_member *members, size_t count,
+                                     struct wal__line_info *line,
                                      size_t *error_offset) WAL__JSON_CHECKED;
 
 /* Whether the member is a version number above `known`. */
-bool wal__line_version_above(const struct wal__json_member *member,
-                             int64_t known);
+bool wal__line_version_above(const struct wal__json_member *member, int64_t known);
 
 #endif

@@ -25,35 +25,31 @@ bool wal__model_has_block(const struct wal__model_block *blocks, size_t count,
     return false;
 }
 
-/* Only a model calls tools and thinks. So a message with a call is the model's,
- * whatever its role field, and thinking in other messages becomes a raw block.
- * A string in a list of blocks is a text. */
+/* Only a model calls tools and thinks. So a message with a call is the model's, whatever its role
+ * field, and thinking in other messages becomes a raw block. A string in a list of blocks is a
+ * text. */
 static void normalise_item(struct wal__model_item *item)
 {
     for (size_t i = 0; i < item->block_count; i++) {
-        if (item->blocks[i].kind == WAL__BLOCK_TOOL_CALL &&
-            item->role != WAL__ROLE_TOOL) {
+        if (item->blocks[i].kind == WAL__BLOCK_TOOL_CALL && item->role != WAL__ROLE_TOOL) {
             item->role = WAL__ROLE_ASSISTANT;
             item->is_meta = false;
         }
     }
     for (size_t i = 0; i < item->block_count; i++) {
         struct wal__model_block *block = &item->blocks[i];
-        if (block->kind == WAL__BLOCK_RAW && block->raw.size > 0 &&
-            block->raw.data[0] == '"') {
+        if (block->kind == WAL__BLOCK_RAW && block->raw.size > 0 && block->raw.data[0] == '"') {
             block->kind = WAL__BLOCK_TEXT;
             block->text = block->raw;
         }
         if (item->role != WAL__ROLE_ASSISTANT && block->raw.size > 0 &&
-            (block->kind == WAL__BLOCK_TOOL_CALL ||
-             block->kind == WAL__BLOCK_THINKING)) {
+            (block->kind == WAL__BLOCK_TOOL_CALL || block->kind == WAL__BLOCK_THINKING)) {
             block->kind = WAL__BLOCK_RAW;
         }
     }
 }
 
-bool wal__model_emit(struct wal__model_reader *reader,
-                     struct wal__model_item *item)
+bool wal__model_emit(struct wal__model_reader *reader, struct wal__model_item *item)
 {
     if (item->dialect == NULL) {
         item->dialect = reader->dialect;

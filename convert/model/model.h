@@ -1,21 +1,20 @@
 /*
  * model.h - the model: the neutral form of a session between two dialects.
  *
- * A session is a sequence of items in the order of the log. Each dialect
- * converts its lines or documents to items, and items to its files, so every
- * pair of dialects can be converted, and no dialect depends on another.
+ * A session is a sequence of items in the order of the log. Each dialect converts its lines or
+ * documents to items, and items to its files, so every pair of dialects can be converted, and no
+ * dialect depends on another.
  *
- * Texts are spans of JSON: strings with quotes and escapes as they were
- * written, so no text is decoded only to be encoded again. An empty span is an
- * absent field. Unless a field says otherwise, it is a JSON string.
+ * Texts are spans of JSON: strings with quotes and escapes as they were written, so no text is
+ * decoded only to be encoded again. An empty span is an absent field. Unless a field says
+ * otherwise, it is a JSON string.
  *
- * Normal form: a message of role TOOL is the result of one call, and its
- * blocks are the content of the result. A source with several results in one
- * message yields an item for each, the last of which has the line's id. Items
- * that are parts of one answer of a model have the same `answer_id`.
+ * Normal form: a message of role TOOL is the result of one call, and its blocks are the content of
+ * the result. A source with several results in one message yields an item for each, the last of
+ * which has the line's id. Items that are parts of one answer of a model have the same `answer_id`.
  *
- * Invariant: an item's parent precedes it. Memory that an item points to is
- * valid until the sink returns.
+ * Invariant: an item's parent precedes it. Memory that an item points to is valid until the sink
+ * returns.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -28,10 +27,9 @@
 struct wal__dialect;
 
 /*
- * Features of sessions that a dialect may lack. The texts name losses in
- * reports and in tests/golden/losses.txt. Text, roles, tool calls, tool results
- * and their order are not in the list: every dialect with write_ops carries
- * them.
+ * Features of sessions that a dialect may lack. The texts name losses in reports and in
+ * tests/golden/losses.txt. Text, roles, tool calls, tool results and their order are not in the
+ * list: every dialect with write_ops carries them.
  */
 #define WAL__FEATURE_LIST(X)                                \
     X(BRANCHES, "entries off the active branch")            \
@@ -162,8 +160,7 @@ struct wal__model_session {
     struct wal__json_span time; /* of creation; ISO 8601 */
     struct wal__json_span updated;
     struct wal__json_span parent; /* session or file it was forked from */
-    /* Id, time and directory of the session that started this one, a
-     * subagent's; or empty. */
+    /* Id, time and directory of the session that started this one, a subagent's; or empty. */
     struct wal__json_span starter;
     struct wal__json_span starter_time;
     struct wal__json_span starter_cwd;
@@ -176,8 +173,8 @@ struct wal__model_session {
     struct wal__json_span agent;
     struct wal__json_span exit_reason;
     struct wal__json_span metadata; /* JSON object of the log, or empty */
-    /* Path, without quotes and terminated by NUL, that the client of
-     * file_dialect gave the session's file; or empty. */
+    /* Path, without quotes and terminated by NUL, that the client of file_dialect gave the
+     * session's file; or empty. */
     struct wal__json_span file;
     const char *file_dialect; /* name */
     /* The header as read, to be written in the same dialect, or empty. */
@@ -238,12 +235,11 @@ struct wal__model_documents {
     void *ctx;
     /* Gets the document of a key; false: there is none. */
     bool (*get)(void *ctx, const char *key, struct wal__json_span *value);
-    /* Calls `each` for the documents whose keys begin with `prefix`, in byte
-     * order of the keys. Returns false if `each` did, which ends the scan, or
-     * if they cannot be read. `each` may call both functions. */
+    /* Calls `each` for the documents whose keys begin with `prefix`, in byte order of the keys.
+     * Returns false if `each` did, which ends the scan, or if they cannot be read. `each` may call
+     * both functions. */
     bool (*scan)(void *ctx, const char *prefix,
-                 bool (*each)(void *each_ctx, const char *key,
-                              struct wal__json_span value),
+                 bool (*each)(void *each_ctx, const char *key, struct wal__json_span value),
                  void *each_ctx);
 };
 
@@ -252,21 +248,19 @@ struct wal__model_reader {
     const struct wal__dialect *dialect;
     const struct wal__dialect *const *dialects; /* all, for the lines of other
                                                  * clients in this one's */
-    struct wal__arena *arena;   /* valid as long as the reader */
-    struct wal__arena *scratch; /* valid until the dialect's function returns */
+    struct wal__arena *arena;                   /* valid as long as the reader */
+    struct wal__arena *scratch;                 /* valid until the dialect's function returns */
     bool (*sink)(void *ctx, struct wal__model_item *item); /* false: stop */
     void *ctx;
     void *state; /* of the dialect, in `arena` */
 };
 
 /* Returns the dialect whose name is this JSON string, or NULL. */
-const struct wal__dialect *
-wal__model_find_dialect(const struct wal__model_reader *reader,
-                        struct wal__json_span name);
+const struct wal__dialect *wal__model_find_dialect(const struct wal__model_reader *reader,
+                                                   struct wal__json_span name);
 
 /* Passes an item to the sink. Its dialect defaults to the reader's. */
-bool wal__model_emit(struct wal__model_reader *reader,
-                     struct wal__model_item *item);
+bool wal__model_emit(struct wal__model_reader *reader, struct wal__model_item *item);
 
 /* --- writing ------------------------------------------------------------- */
 
@@ -274,9 +268,9 @@ bool wal__model_emit(struct wal__model_reader *reader,
 enum wal__output_kind {
     WAL__OUTPUT_LINES,    /* append to it; it may be selected repeatedly */
     WAL__OUTPUT_DOCUMENT, /* replace its content */
-    /* Of several sessions and of the client itself, so never replaced. The
-     * document is written where there is none. The line is appended unless the
-     * file has one that is equal up to the last comma of this one. */
+    /* Of several sessions and of the client itself, so never replaced. The document is written
+     * where there is none. The line is appended unless the file has one that is equal up to the
+     * last comma of this one. */
     WAL__OUTPUT_SHARED_DOCUMENT,
     WAL__OUTPUT_SHARED_LINE
 };

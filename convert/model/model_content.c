@@ -8,17 +8,16 @@
 #include "convert/model/model_write.h"
 #include "format/bytes/assert.h"
 
-/* The only member of arguments that were not an object when they were written.
- * Returns its value, or else the object. */
+/* The only member of arguments that were not an object when they were written. Returns its value,
+ * or else the object. */
 #define WAL__WRAPPED_ARGUMENTS "walconvArguments"
 
 /* A block, and members that are not fields of the model. */
 struct source {
     struct wal__model_block block; /* first: offsets in it are offsets here */
     struct wal__json_span type;
-    struct wal__json_span
-        image_url;              /* of an image that was written as a text */
-    struct wal__json_span data; /* of an image, or redacted thinking */
+    struct wal__json_span image_url; /* of an image that was written as a text */
+    struct wal__json_span data;      /* of an image, or redacted thinking */
     struct wal__json_span media;
     struct wal__json_span source_type;
     struct wal__json_span source_url;
@@ -60,15 +59,13 @@ static const struct wal__word block_words[] = {
      {{"id", .at = WAL__BLOCK_AT(id)},
       {"name", .at = WAL__BLOCK_AT(name)},
       {"input", .at = WAL__BLOCK_AT(arguments), .kind = WAL__FIELD_NON_NULL},
-      {"arguments", .at = WAL__BLOCK_AT(arguments),
-       .kind = WAL__FIELD_NON_NULL}}},
+      {"arguments", .at = WAL__BLOCK_AT(arguments), .kind = WAL__FIELD_NON_NULL}}},
     {"toolCall",
      WAL__BLOCK_TOOL_CALL,
      {{"id", .at = WAL__BLOCK_AT(id)},
       {"name", .at = WAL__BLOCK_AT(name)},
       {"input", .at = WAL__BLOCK_AT(arguments), .kind = WAL__FIELD_NON_NULL},
-      {"arguments", .at = WAL__BLOCK_AT(arguments),
-       .kind = WAL__FIELD_NON_NULL}}},
+      {"arguments", .at = WAL__BLOCK_AT(arguments), .kind = WAL__FIELD_NON_NULL}}},
     {"image",
      WAL__BLOCK_IMAGE,
      {{"url", .at = WAL__BLOCK_AT(url)},
@@ -89,25 +86,23 @@ static void finish_image(struct wal__arena *arena, struct source *source)
     if (wal__model_text_is(source->source_type, "url")) {
         block->url = source->source_url;
     }
-    block->media = wal__arena_unescape(arena, is_base64 ? source->source_media
-                                                        : source->media);
-    block->data = wal__arena_unescape(arena, is_base64 ? source->source_data
-                                                       : source->data);
+    block->media = wal__arena_unescape(arena, is_base64 ? source->source_media : source->media);
+    block->data = wal__arena_unescape(arena, is_base64 ? source->source_data : source->data);
     if (block->url.size == 0 && block->data.size == 0) {
         block->kind = WAL__BLOCK_RAW;
     }
 }
 
 /* Reads a value of an array of blocks. */
-static bool read_source(struct wal__arena *arena, struct wal__json_span raw,
-                        struct source *source, uint32_t *fields)
+static bool read_source(struct wal__arena *arena, struct wal__json_span raw, struct source *source,
+                        uint32_t *fields)
 {
     struct wal__model_block *block = &source->block;
     const struct wal__word *word;
 
     *source = (struct source){.block = {.kind = WAL__BLOCK_RAW, .raw = raw}};
-    if (wal__word_read(raw, block_fields, block_words, &source->type, source,
-                       fields, &word) != WAL__JSON_OK) {
+    if (wal__word_read(raw, block_fields, block_words, &source->type, source, fields, &word) !=
+        WAL__JSON_OK) {
         return false;
     }
     if (source->image_url.size > 0) {
@@ -129,11 +124,9 @@ static bool read_source(struct wal__arena *arena, struct wal__json_span raw,
     return true;
 }
 
-static bool add_block(struct wal__model_blocks *blocks,
-                      const struct wal__model_block *block)
+static bool add_block(struct wal__model_blocks *blocks, const struct wal__model_block *block)
 {
-    struct wal__model_block *added =
-        wal__model_blocks_add(blocks, block->kind, block->raw);
+    struct wal__model_block *added = wal__model_blocks_add(blocks, block->kind, block->raw);
 
     if (added != NULL) {
         *added = *block;
@@ -141,8 +134,7 @@ static bool add_block(struct wal__model_blocks *blocks,
     return added != NULL;
 }
 
-struct wal__json_span
-wal__content_unwrap_arguments(struct wal__json_span object)
+struct wal__json_span wal__content_unwrap_arguments(struct wal__json_span object)
 {
     static const char begin[] = "{\"" WAL__WRAPPED_ARGUMENTS "\":";
     const size_t size = sizeof(begin) - 1;
@@ -150,25 +142,22 @@ wal__content_unwrap_arguments(struct wal__json_span object)
     uint32_t unknown_count = 0;
 
     if (object.size > size && memcmp(object.data, begin, size) == 0 &&
-        wal__model_members(object, &wrapped, 1, &unknown_count) ==
-            WAL__JSON_OK &&
+        wal__model_members(object, &wrapped, 1, &unknown_count) == WAL__JSON_OK &&
         unknown_count == 0 && wrapped.value.kind != WAL__JSON_NONE) {
         return wrapped.value.span;
     }
     return object;
 }
 
-static bool add_text(struct wal__model_blocks *blocks,
-                     struct wal__json_span text)
+static bool add_text(struct wal__model_blocks *blocks, struct wal__json_span text)
 {
-    const struct wal__model_block block = {
-        .kind = WAL__BLOCK_TEXT, .text = text, .raw = text};
+    const struct wal__model_block block = {.kind = WAL__BLOCK_TEXT, .text = text, .raw = text};
 
     return add_block(blocks, &block);
 }
 
-bool wal__content_read(struct wal__json_token content,
-                       struct wal__model_blocks *blocks, uint32_t *fields)
+bool wal__content_read(struct wal__json_token content, struct wal__model_blocks *blocks,
+                       uint32_t *fields)
 {
     struct source source;
     struct wal__json_scan scan;
@@ -204,8 +193,7 @@ static const struct wal__field call_fields[] = {
     {.key = NULL},
 };
 
-bool wal__content_read_calls(struct wal__json_token calls,
-                             struct wal__model_blocks *blocks)
+bool wal__content_read_calls(struct wal__json_token calls, struct wal__model_blocks *blocks)
 {
     struct wal__json_scan scan;
     struct wal__json_token value;
@@ -215,19 +203,16 @@ bool wal__content_read_calls(struct wal__json_token calls,
     }
     wal__model_array_begin(&scan, calls.span);
     while (wal__model_array_next(&scan, &value)) {
-        struct source call = {
-            .block = {.kind = WAL__BLOCK_TOOL_CALL, .raw = value.span}};
+        struct source call = {.block = {.kind = WAL__BLOCK_TOOL_CALL, .raw = value.span}};
         struct wal__json_span *arguments = &call.block.arguments;
         struct wal__json_span text = {NULL, 0};
-        if (wal__fields_read(value.span, call_fields, &call, NULL) !=
-            WAL__JSON_OK) {
+        if (wal__fields_read(value.span, call_fields, &call, NULL) != WAL__JSON_OK) {
             return false;
         }
         if (arguments->size > 0 && arguments->data[0] == '"') {
             text = wal__arena_unescape(blocks->arena, *arguments);
         }
-        if (text.size > 0 &&
-            wal__json_validate(text.data, text.size, NULL) == WAL__JSON_OK) {
+        if (text.size > 0 && wal__json_validate(text.data, text.size, NULL) == WAL__JSON_OK) {
             *arguments = text;
         } else if (text.size == 0 && call.data.size > 0) {
             arguments->size = 0;
@@ -239,10 +224,8 @@ bool wal__content_read_calls(struct wal__json_token calls,
     return true;
 }
 
-bool wal__content_read_item(struct wal__json_token content,
-                            struct wal__json_token calls,
-                            struct wal__arena *arena,
-                            struct wal__model_item *item)
+bool wal__content_read_item(struct wal__json_token content, struct wal__json_token calls,
+                            struct wal__arena *arena, struct wal__model_item *item)
 {
     struct wal__model_blocks blocks = {.arena = arena};
 
@@ -255,13 +238,11 @@ bool wal__content_read_item(struct wal__json_token content,
     return true;
 }
 
-static bool add_piece(struct wal__content_pieces *pieces,
-                      const struct wal__model_item *item,
+static bool add_piece(struct wal__content_pieces *pieces, const struct wal__model_item *item,
                       struct wal__model_blocks *blocks)
 {
-    struct wal__model_item *items =
-        wal__arena_grow(pieces->arena, pieces->items, pieces->count,
-                        &pieces->capacity, sizeof(items[0]));
+    struct wal__model_item *items = wal__arena_grow(pieces->arena, pieces->items, pieces->count,
+                                                    &pieces->capacity, sizeof(items[0]));
 
     if (items == NULL) {
         return false;
@@ -276,8 +257,7 @@ static bool add_piece(struct wal__content_pieces *pieces,
     return true;
 }
 
-static bool add_result(struct wal__content_pieces *pieces,
-                       const struct wal__model_item *item,
+static bool add_result(struct wal__content_pieces *pieces, const struct wal__model_item *item,
                        const struct source *source, uint32_t *fields)
 {
     struct wal__model_blocks blocks = {.arena = pieces->arena};
@@ -295,8 +275,7 @@ static bool add_result(struct wal__content_pieces *pieces,
            add_piece(pieces, &result, &blocks);
 }
 
-static bool split_array(struct wal__content_pieces *pieces,
-                        const struct wal__model_item *item,
+static bool split_array(struct wal__content_pieces *pieces, const struct wal__model_item *item,
                         struct wal__json_span content, uint32_t *fields)
 {
     struct wal__model_blocks blocks = {.arena = pieces->arena};
@@ -325,8 +304,7 @@ static bool split_array(struct wal__content_pieces *pieces,
 }
 
 /* Derives the id of a piece that is not the last: the item's with a number. */
-static bool derive_id(struct wal__content_pieces *pieces,
-                      struct wal__json_span own, size_t number,
+static bool derive_id(struct wal__content_pieces *pieces, struct wal__json_span own, size_t number,
                       struct wal__json_span *id)
 {
     uint8_t *text = wal__arena_alloc(pieces->arena, own.size + 16);
@@ -347,16 +325,14 @@ static bool derive_id(struct wal__content_pieces *pieces,
     return true;
 }
 
-bool wal__content_split(struct wal__content_pieces *pieces,
-                        const struct wal__model_item *item,
+bool wal__content_split(struct wal__content_pieces *pieces, const struct wal__model_item *item,
                         struct wal__json_token content)
 {
     struct wal__model_blocks blocks = {.arena = pieces->arena};
     uint32_t fields = item->fields;
 
-    if (content.kind == WAL__JSON_ARRAY
-            ? !split_array(pieces, item, content.span, &fields)
-            : !wal__content_read(content, &blocks, &fields)) {
+    if (content.kind == WAL__JSON_ARRAY ? !split_array(pieces, item, content.span, &fields)
+                                        : !wal__content_read(content, &blocks, &fields)) {
         return false;
     }
     if (pieces->count == 0 && !add_piece(pieces, item, &blocks)) {
@@ -378,8 +354,7 @@ bool wal__content_split(struct wal__content_pieces *pieces,
     return true;
 }
 
-bool wal__content_emit(struct wal__content_pieces *pieces,
-                       struct wal__json_span parent,
+bool wal__content_emit(struct wal__content_pieces *pieces, struct wal__json_span parent,
                        struct wal__model_reader *reader)
 {
     for (size_t i = 0; i < pieces->count; i++) {
@@ -415,22 +390,19 @@ void wal__content_write_arguments(struct wal__json_out *out, const char *key,
     wal__json_out_close(out, '}');
 }
 
-static void write_text(struct wal__json_out *out,
-                       const struct wal__block_form *form,
+static void write_text(struct wal__json_out *out, const struct wal__block_form *form,
                        const struct wal__model_block *block)
 {
     wal__json_out_member_str(out, "type", form->text);
     wal__json_out_member(out, "text", wal__model_or(block->text, "\"\""));
 }
 
-static void write_thinking(struct wal__json_out *out,
-                           const struct wal__block_form *form,
+static void write_thinking(struct wal__json_out *out, const struct wal__block_form *form,
                            const struct wal__model_block *block)
 {
     if (block->is_redacted && form->redacted != NULL) {
         wal__json_out_member_str(out, "type", form->redacted);
-        wal__json_out_member(out, "data",
-                             wal__model_or(block->signature, "\"\""));
+        wal__json_out_member(out, "data", wal__model_or(block->signature, "\"\""));
         return;
     }
     wal__json_out_member_str(out, "type", "thinking");
@@ -441,8 +413,7 @@ static void write_thinking(struct wal__json_out *out,
     }
 }
 
-static void write_call(struct wal__json_out *out,
-                       const struct wal__block_form *form,
+static void write_call(struct wal__json_out *out, const struct wal__block_form *form,
                        const struct wal__model_block *block)
 {
     const char *missing = form->omits_empty ? "" : "\"\"";
@@ -457,8 +428,7 @@ static void write_call(struct wal__json_out *out,
     }
 }
 
-void wal__content_write_block(struct wal__json_out *out,
-                              const struct wal__block_form *form,
+void wal__content_write_block(struct wal__json_out *out, const struct wal__block_form *form,
                               const struct wal__model_block *block)
 {
     if (block->kind == WAL__BLOCK_RAW) {
@@ -492,8 +462,7 @@ void wal__content_write_block(struct wal__json_out *out,
 
 void wal__content_write_blocks(struct wal__json_out *out, const char *key,
                                const struct wal__block_form *form,
-                               const struct wal__model_block *blocks,
-                               size_t count)
+                               const struct wal__model_block *blocks, size_t count)
 {
     wal__json_out_member_open(out, key, '[');
     for (size_t i = 0; i < count; i++) {
@@ -508,17 +477,15 @@ static void put_text(struct wal__json_out *out, const char *text)
 }
 
 void wal__content_write_texts(struct wal__json_out *out, const char *key,
-                              const struct wal__model_block *blocks,
-                              size_t count, const char *separator,
-                              bool omits_empty)
+                              const struct wal__model_block *blocks, size_t count,
+                              const char *separator, bool omits_empty)
 {
     bool is_first = true;
 
     wal__json_out_key(out, key);
     wal__json_out_string_begin(out);
     for (size_t i = 0; i < count; i++) {
-        if (blocks[i].kind != WAL__BLOCK_TEXT ||
-            (omits_empty && blocks[i].text.size <= 2)) {
+        if (blocks[i].kind != WAL__BLOCK_TEXT || (omits_empty && blocks[i].text.size <= 2)) {
             continue;
         }
         if (!is_first) {

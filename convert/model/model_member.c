@@ -15,8 +15,7 @@ static bool is_wanted(const struct wal__json_member *wanted, size_t count,
                       struct wal__json_span key)
 {
     for (size_t i = 0; i < count; i++) {
-        const char *name =
-            wanted[i].parent != NULL ? wanted[i].parent : wanted[i].key;
+        const char *name = wanted[i].parent != NULL ? wanted[i].parent : wanted[i].key;
         if (wal__json_string_is(key, name)) {
             return true;
         }
@@ -24,9 +23,8 @@ static bool is_wanted(const struct wal__json_member *wanted, size_t count,
     return false;
 }
 
-static void count_others(struct wal__json_span object,
-                         const struct wal__json_member *wanted, size_t count,
-                         uint32_t *unknown_count)
+static void count_others(struct wal__json_span object, const struct wal__json_member *wanted,
+                         size_t count, uint32_t *unknown_count)
 {
     struct wal__json_scan scan;
     struct wal__json_token token;
@@ -35,8 +33,7 @@ static void count_others(struct wal__json_span object,
     if (wal__json_scan_next(&scan, &token) != WAL__JSON_OK) {
         return;
     }
-    while (wal__json_scan_next(&scan, &token) == WAL__JSON_OK &&
-           token.kind == WAL__JSON_KEY) {
+    while (wal__json_scan_next(&scan, &token) == WAL__JSON_OK && token.kind == WAL__JSON_KEY) {
         *unknown_count += is_wanted(wanted, count, token.span) ? 0 : 1;
         if (wal__json_scan_skip(&scan, &token) != WAL__JSON_OK) {
             return;
@@ -45,14 +42,13 @@ static void count_others(struct wal__json_span object,
 }
 
 enum wal__json_status wal__model_members(struct wal__json_span object,
-                                         struct wal__json_member *wanted,
-                                         size_t count, uint32_t *unknown_count)
+                                         struct wal__json_member *wanted, size_t count,
+                                         uint32_t *unknown_count)
 {
     enum wal__json_status status = WAL__JSON_NOT_OBJECT;
 
     if (object.size > 0) {
-        status =
-            wal__json_members(object.data, object.size, wanted, count, NULL);
+        status = wal__json_members(object.data, object.size, wanted, count, NULL);
     }
     if (status == WAL__JSON_NOT_OBJECT) {
         for (size_t i = 0; i < count; i++) {
@@ -66,8 +62,7 @@ enum wal__json_status wal__model_members(struct wal__json_span object,
     return status;
 }
 
-struct wal__json_span wal__model_string(struct wal__json_span object,
-                                        const char *key)
+struct wal__json_span wal__model_string(struct wal__json_span object, const char *key)
 {
     struct wal__json_member member = {.key = key};
 
@@ -92,19 +87,15 @@ struct wal__json_span wal__member_number(const struct wal__json_member *member)
     return span_if_kind(member, WAL__JSON_NUMBER);
 }
 
-struct wal__json_span
-wal__member_container(const struct wal__json_member *member)
+struct wal__json_span wal__member_container(const struct wal__json_member *member)
 {
-    return member->value.kind == WAL__JSON_ARRAY
-               ? member->value.span
-               : span_if_kind(member, WAL__JSON_OBJECT);
+    return member->value.kind == WAL__JSON_ARRAY ? member->value.span
+                                                 : span_if_kind(member, WAL__JSON_OBJECT);
 }
 
-struct wal__json_span
-wal__member_non_null(const struct wal__json_member *member)
+struct wal__json_span wal__member_non_null(const struct wal__json_member *member)
 {
-    return member->value.kind == WAL__JSON_NONE ||
-                   member->value.kind == WAL__JSON_NULL
+    return member->value.kind == WAL__JSON_NONE || member->value.kind == WAL__JSON_NULL
                ? none
                : member->value.span;
 }
@@ -129,45 +120,39 @@ struct wal__json_span wal__model_literal(const char *quoted)
     return (struct wal__json_span){(const uint8_t *)quoted, strlen(quoted)};
 }
 
-void wal__model_array_begin(struct wal__json_scan *scan,
-                            struct wal__json_span array)
+void wal__model_array_begin(struct wal__json_scan *scan, struct wal__json_span array)
 {
     struct wal__json_token token = {.kind = WAL__JSON_NONE};
 
     wal__json_scan_init(scan, array.data, array.size);
-    if (wal__json_scan_next(scan, &token) != WAL__JSON_OK ||
-        token.kind != WAL__JSON_ARRAY) {
+    if (wal__json_scan_next(scan, &token) != WAL__JSON_OK || token.kind != WAL__JSON_ARRAY) {
         wal__json_scan_init(scan, NULL, 0);
     }
 }
 
-bool wal__model_array_next(struct wal__json_scan *scan,
-                           struct wal__json_token *value)
+bool wal__model_array_next(struct wal__json_scan *scan, struct wal__json_token *value)
 {
-    return wal__json_scan_skip(scan, value) == WAL__JSON_OK &&
-           value->kind != WAL__JSON_ARRAY_END && value->kind != WAL__JSON_END;
+    return wal__json_scan_skip(scan, value) == WAL__JSON_OK && value->kind != WAL__JSON_ARRAY_END &&
+           value->kind != WAL__JSON_END;
 }
 
 struct wal__model_block *wal__model_blocks_add(struct wal__model_blocks *blocks,
                                                enum wal__model_block_kind kind,
                                                struct wal__json_span raw)
 {
-    struct wal__model_block *items =
-        wal__arena_grow(blocks->arena, blocks->items, blocks->count,
-                        &blocks->capacity, sizeof(items[0]));
+    struct wal__model_block *items = wal__arena_grow(blocks->arena, blocks->items, blocks->count,
+                                                     &blocks->capacity, sizeof(items[0]));
 
     if (items == NULL) {
         return NULL;
     }
     blocks->items = items;
     WAL__ASSERT(blocks->count < blocks->capacity);
-    blocks->items[blocks->count] =
-        (struct wal__model_block){.kind = kind, .raw = raw};
+    blocks->items[blocks->count] = (struct wal__model_block){.kind = kind, .raw = raw};
     return &blocks->items[blocks->count++];
 }
 
-bool wal__model_set_image_url(struct wal__arena *arena,
-                              struct wal__model_block *block,
+bool wal__model_set_image_url(struct wal__arena *arena, struct wal__model_block *block,
                               struct wal__json_span url)
 {
     static const char scheme[] = "data:";
@@ -178,8 +163,7 @@ bool wal__model_set_image_url(struct wal__arena *arena,
     const uint8_t *separator;
 
     block->url = url;
-    if (url.size < scheme_size + 2 ||
-        memcmp(url.data + 1, scheme, scheme_size) != 0) {
+    if (url.size < scheme_size + 2 || memcmp(url.data + 1, scheme, scheme_size) != 0) {
         return true;
     }
     text = wal__arena_unescape(arena, url);
@@ -187,8 +171,7 @@ bool wal__model_set_image_url(struct wal__arena *arena,
         return false;
     }
     separator = memchr(text.data, ';', text.size);
-    if (separator == NULL ||
-        (size_t)(text.data + text.size - separator) < encoding_size ||
+    if (separator == NULL || (size_t)(text.data + text.size - separator) < encoding_size ||
         memcmp(separator, encoding, encoding_size) != 0) {
         return true;
     }
@@ -227,18 +210,15 @@ bool wal__line_is_blank(const void *data, size_t size)
     return true;
 }
 
-bool wal__line_string_is(const struct wal__json_member *member,
-                         const char *text)
+bool wal__line_string_is(const struct wal__json_member *member, const char *text)
 {
-    return member->value.kind == WAL__JSON_STRING &&
-           wal__json_string_is(member->value.span, text);
+    return member->value.kind == WAL__JSON_STRING && wal__json_string_is(member->value.span, text);
 }
 
 enum wal__json_status wal__line_read(const void *data, size_t size,
                                      const struct wal__json_member *wanted,
-                                     struct wal__json_member *members,
-                                     size_t count, struct wal__line_info *line,
-                                     size_t *error_offset)
+                                     struct wal__json_member *members, size_t count,
+                                     struct wal__line_info *line, size_t *error_offset)
 {
     enum wal__json_status status;
     bool has_duplicate_key = false;
@@ -271,14 +251,12 @@ bool wal__line_recognise_none(const void *data, size_t size, bool is_first)
     return false;
 }
 
-bool wal__line_version_above(const struct wal__json_member *member,
-                             int64_t known)
+bool wal__line_version_above(const struct wal__json_member *member, int64_t known)
 {
     int64_t version;
 
     return member->value.kind == WAL__JSON_NUMBER &&
-           (wal__json_integer(member->value.span, &version) != WAL__JSON_OK ||
-            version > known);
+           (wal__json_integer(member->value.span, &version) != WAL__JSON_OK || version > known);
 }
 
 bool wal__dialect_is(const struct wal__dialect *dialect, const char *name)
@@ -301,8 +279,7 @@ const char *const wal__role_names[] = {
     [WAL__ROLE_TOOL] = "tool",
 };
 
-const struct wal__word *wal__word_find(const struct wal__word *words,
-                                       struct wal__json_span name)
+const struct wal__word *wal__word_find(const struct wal__word *words, struct wal__json_span name)
 {
     for (; words->name != NULL; words++) {
         if (wal__model_text_is(name, words->name)) {
@@ -312,8 +289,7 @@ const struct wal__word *wal__word_find(const struct wal__word *words,
     return NULL;
 }
 
-const struct wal__word *wal__word_of(const struct wal__word *words,
-                                     unsigned value)
+const struct wal__word *wal__word_of(const struct wal__word *words, unsigned value)
 {
     for (; words->name != NULL; words++) {
         if (words->value == value) {
@@ -323,8 +299,7 @@ const struct wal__word *wal__word_of(const struct wal__word *words,
     return NULL;
 }
 
-enum wal__stop_reason wal__word_stop(const struct wal__word *words,
-                                     struct wal__json_span name)
+enum wal__stop_reason wal__word_stop(const struct wal__word *words, struct wal__json_span name)
 {
     const struct wal__word *word = wal__word_find(words, name);
 
@@ -338,8 +313,8 @@ static void want(struct wanted *wanted, const struct wal__field *fields)
 {
     for (; fields->key != NULL; fields++) {
         WAL__ASSERT(wanted->count < WAL__JSON_MEMBERS_MAX);
-        wanted->members[wanted->count++] = (struct wal__json_member){
-            .parent = fields->parent, .key = fields->key};
+        wanted->members[wanted->count++] =
+            (struct wal__json_member){.parent = fields->parent, .key = fields->key};
     }
 }
 
@@ -366,8 +341,8 @@ static struct wal__json_span value_of(const struct wal__json_member *member,
 }
 
 /* Sets the field unless it has a value. */
-static void set_field(const struct wal__field *field,
-                      const struct wal__json_member *member, void *base)
+static void set_field(const struct wal__field *field, const struct wal__json_member *member,
+                      void *base)
 {
     void *at = (uint8_t *)base + field->at;
 
@@ -382,8 +357,8 @@ static void set_field(const struct wal__field *field,
     }
 }
 
-static size_t set_fields(const struct wal__field *fields,
-                         const struct wal__json_member *members, void *base)
+static size_t set_fields(const struct wal__field *fields, const struct wal__json_member *members,
+                         void *base)
 {
     size_t count = 0;
 
@@ -394,23 +369,20 @@ static size_t set_fields(const struct wal__field *fields,
 }
 
 enum wal__json_status wal__fields_read(struct wal__json_span object,
-                                       const struct wal__field *fields,
-                                       void *base, uint32_t *unknown_count)
+                                       const struct wal__field *fields, void *base,
+                                       uint32_t *unknown_count)
 {
     static const struct wal__word no_words[] = {{.name = NULL}};
     const struct wal__json_span no_name = {NULL, 0};
     const struct wal__word *word;
 
-    return wal__word_read(object, fields, no_words, &no_name, base,
-                          unknown_count, &word);
+    return wal__word_read(object, fields, no_words, &no_name, base, unknown_count, &word);
 }
 
-enum wal__json_status wal__word_read(struct wal__json_span object,
-                                     const struct wal__field *fields,
+enum wal__json_status wal__word_read(struct wal__json_span object, const struct wal__field *fields,
                                      const struct wal__word *words,
-                                     const struct wal__json_span *name,
-                                     void *base, uint32_t *unknown_count,
-                                     const struct wal__word **word)
+                                     const struct wal__json_span *name, void *base,
+                                     uint32_t *unknown_count, const struct wal__word **word)
 {
     struct wanted wanted;
     enum wal__json_status status;
@@ -421,8 +393,7 @@ enum wal__json_status wal__word_read(struct wal__json_span object,
     for (size_t i = 0; words[i].name != NULL; i++) {
         want(&wanted, words[i].fields);
     }
-    status =
-        wal__model_members(object, wanted.members, wanted.count, unknown_count);
+    status = wal__model_members(object, wanted.members, wanted.count, unknown_count);
     if (status != WAL__JSON_OK) {
         return status;
     }
@@ -439,9 +410,8 @@ enum wal__json_status wal__word_read(struct wal__json_span object,
     return WAL__JSON_OK;
 }
 
-const struct wal__dialect *
-wal__model_find_dialect(const struct wal__model_reader *reader,
-                        struct wal__json_span name)
+const struct wal__dialect *wal__model_find_dialect(const struct wal__model_reader *reader,
+                                                   struct wal__json_span name)
 {
     for (size_t i = 0; name.size > 0 && reader->dialects[i] != NULL; i++) {
         if (wal__json_string_is(name, reader->dialects[i]->name)) {
@@ -451,11 +421,9 @@ wal__model_find_dialect(const struct wal__model_reader *reader,
     return NULL;
 }
 
-bool wal__entry_set_foreign(const struct wal__model_reader *reader,
-                            struct wal__entry *entry)
+bool wal__entry_set_foreign(const struct wal__model_reader *reader, struct wal__entry *entry)
 {
-    const struct wal__dialect *dialect =
-        wal__model_find_dialect(reader, entry->dialect);
+    const struct wal__dialect *dialect = wal__model_find_dialect(reader, entry->dialect);
     struct wal__model_item *item = &entry->item;
 
     if (dialect == NULL || entry->line.size == 0) {
@@ -470,13 +438,11 @@ bool wal__entry_set_foreign(const struct wal__model_reader *reader,
     return true;
 }
 
-void wal__fields_write(struct wal__json_out *out,
-                       const struct wal__field *fields, const void *base)
+void wal__fields_write(struct wal__json_out *out, const struct wal__field *fields, const void *base)
 {
     for (size_t i = 0; fields[i].key != NULL; i++) {
         const struct wal__field *field = &fields[i];
-        const struct wal__json_span *value =
-            (const void *)((const uint8_t *)base + field->at);
+        const struct wal__json_span *value = (const void *)((const uint8_t *)base + field->at);
         if (field->kind > WAL__FIELD_RAW || field->parent != NULL ||
             (i > 0 && field->at == field[-1].at)) {
             continue;
@@ -484,8 +450,7 @@ void wal__fields_write(struct wal__json_out *out,
         if (value->size > 0) {
             wal__json_out_member(out, field->key, *value);
         } else if (field->missing != NULL) {
-            wal__json_out_member(out, field->key,
-                                 wal__model_literal(field->missing));
+            wal__json_out_member(out, field->key, wal__model_literal(field->missing));
         }
     }
 }

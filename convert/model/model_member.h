@@ -1,19 +1,17 @@
 /*
- * model_member.h - members of JSON objects that are fields of the model, and
- * vocabularies: the names that a client gives to values.
+ * model_member.h - members of JSON objects that are fields of the model, and vocabularies: the
+ * names that a client gives to values.
  *
- * A word is the name of a value: of a stop reason, a role, a kind of item or of
- * block. If an object has that name as its type or role, the word's fields are
- * members of the object. A dialect has one table for both directions.
+ * A word is the name of a value: of a stop reason, a role, a kind of item or of block. If an object
+ * has that name as its type or role, the word's fields are members of the object. A dialect has one
+ * table for both directions.
  *
- * Tables end with an element without a name or key. Of words with equal names
- * the first one is read, and of words with equal values the first one is
- * written. Of consecutive fields at the same offset the first one that has a
- * value is read, and the first one is written.
+ * Tables end with an element without a name or key. Of words with equal names the first one is
+ * read, and of words with equal values the first one is written. Of consecutive fields at the same
+ * offset the first one that has a value is read, and the first one is written.
  *
- * Invariant: reading is total over valid JSON. Returned spans are inside the
- * text or the arena. A field that has a value already is kept; so is one whose
- * member is absent or of another kind.
+ * Invariant: reading is total over valid JSON. Returned spans are inside the text or the arena. A
+ * field that has a value already is kept; so is one whose member is absent or of another kind.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -28,23 +26,20 @@
 #include "format/json/json_scan.h"
 
 /*
- * Like wal__json_members for any value: if it is not an object, or is empty,
- * all members are absent. Increases *unknown_count, unless it is NULL, by the
- * members of the top-level object that are not wanted.
+ * Like wal__json_members for any value: if it is not an object, or is empty, all members are
+ * absent. Increases *unknown_count, unless it is NULL, by the members of the top-level object that
+ * are not wanted.
  */
-enum wal__json_status
-wal__model_members(struct wal__json_span object,
-                   struct wal__json_member *wanted, size_t count,
-                   uint32_t *unknown_count) WAL__JSON_CHECKED;
+enum wal__json_status wal__model_members(struct wal__json_span object,
+                                         struct wal__json_member *wanted, size_t count,
+                                         uint32_t *unknown_count) WAL__JSON_CHECKED;
 
-/* Return the member's value if it is a string, a number, an object or array,
- * anything but null, or anything; else an empty span. */
+/* Return the member's value if it is a string, a number, an object or array, anything but null, or
+ * anything; else an empty span. */
 struct wal__json_span wal__member_string(const struct wal__json_member *member);
 struct wal__json_span wal__member_number(const struct wal__json_member *member);
-struct wal__json_span
-wal__member_container(const struct wal__json_member *member);
-struct wal__json_span
-wal__member_non_null(const struct wal__json_member *member);
+struct wal__json_span wal__member_container(const struct wal__json_member *member);
+struct wal__json_span wal__member_non_null(const struct wal__json_member *member);
 struct wal__json_span wal__member_raw(const struct wal__json_member *member);
 bool wal__member_is_true(const struct wal__json_member *member);
 
@@ -52,19 +47,16 @@ bool wal__member_is_true(const struct wal__json_member *member);
 bool wal__model_text_is(struct wal__json_span string, const char *text);
 
 /* Returns the member of an object if it is a string, else an empty span. */
-struct wal__json_span wal__model_string(struct wal__json_span object,
-                                        const char *key);
+struct wal__json_span wal__model_string(struct wal__json_span object, const char *key);
 
 /* Returns a C string as a span; a string has its quotes: "\"text\"". */
 struct wal__json_span wal__model_literal(const char *quoted);
 
 /* Begins iterating over an array; any other value is empty. */
-void wal__model_array_begin(struct wal__json_scan *scan,
-                            struct wal__json_span array);
+void wal__model_array_begin(struct wal__json_scan *scan, struct wal__json_span array);
 
 /* Returns the next value; false: there is none. */
-bool wal__model_array_next(struct wal__json_scan *scan,
-                           struct wal__json_token *value);
+bool wal__model_array_next(struct wal__json_scan *scan, struct wal__json_token *value);
 
 /* A growing array of blocks. Zeroed but for the arena: empty. */
 struct wal__model_blocks {
@@ -79,10 +71,9 @@ struct wal__model_block *wal__model_blocks_add(struct wal__model_blocks *blocks,
                                                enum wal__model_block_kind kind,
                                                struct wal__json_span raw);
 
-/* Sets an image's media and data from a data: URL, or its url from another
- * one. False: no memory. */
-bool wal__model_set_image_url(struct wal__arena *arena,
-                              struct wal__model_block *block,
+/* Sets an image's media and data from a data: URL, or its url from another one. False: no
+ * memory. */
+bool wal__model_set_image_url(struct wal__arena *arena, struct wal__model_block *block,
                               struct wal__json_span url);
 
 enum {
@@ -115,8 +106,8 @@ struct wal__word {
     struct wal__field fields[WAL__WORD_FIELDS];
 };
 
-/* An entry that is being read, and what chooses its words. A field of its item
- * is at the same offset in the item, which is written. */
+/* An entry that is being read, and what chooses its words. A field of its item is at the same
+ * offset in the item, which is written. */
 struct wal__entry {
     struct wal__model_item item;
     struct wal__model_session session; /* of a HEADER */
@@ -140,44 +131,39 @@ static_assert(offsetof(struct wal__entry, item) == 0, "offsets are shared");
 #define WAL__BLOCK_AT(field)   offsetof(struct wal__model_block, field)
 
 /* Returns the word of that name, a JSON string, or NULL. */
-const struct wal__word *wal__word_find(const struct wal__word *words,
-                                       struct wal__json_span name);
+const struct wal__word *wal__word_find(const struct wal__word *words, struct wal__json_span name);
 
 /* Returns the word of that value, or NULL. */
-const struct wal__word *wal__word_of(const struct wal__word *words,
-                                     unsigned value);
+const struct wal__word *wal__word_of(const struct wal__word *words, unsigned value);
 
 /* Names of enum wal__model_role. */
 extern const char *const wal__role_names[];
 
-/* Returns the stop reason of that name: NONE without a name, OTHER if the name
- * is not in the table. */
-enum wal__stop_reason wal__word_stop(const struct wal__word *words,
-                                     struct wal__json_span name);
+/* Returns the stop reason of that name: NONE without a name, OTHER if the name is not in the
+ * table. */
+enum wal__stop_reason wal__word_stop(const struct wal__word *words, struct wal__json_span name);
 
-/* Reads members of an object to fields of the struct `base`; a value that is
- * not an object has none. Increases *unknown_count, unless it is NULL, by the
- * members that are in no table. */
-enum wal__json_status
-wal__fields_read(struct wal__json_span object, const struct wal__field *fields,
-                 void *base, uint32_t *unknown_count) WAL__JSON_CHECKED;
+/* Reads members of an object to fields of the struct `base`; a value that is not an object has
+ * none. Increases *unknown_count, unless it is NULL, by the members that are in no table. */
+enum wal__json_status wal__fields_read(struct wal__json_span object,
+                                       const struct wal__field *fields, void *base,
+                                       uint32_t *unknown_count) WAL__JSON_CHECKED;
 
-/* Reads `fields` like wal__fields_read, and then the fields of the word whose
- * name is *name, which may be one of `fields`. Sets *word to it, or to NULL. */
-enum wal__json_status
-wal__word_read(struct wal__json_span object, const struct wal__field *fields,
-               const struct wal__word *words, const struct wal__json_span *name,
-               void *base, uint32_t *unknown_count,
-               const struct wal__word **word) WAL__JSON_CHECKED;
+/* Reads `fields` like wal__fields_read, and then the fields of the word whose name is *name, which
+ * may be one of `fields`. Sets *word to it, or to NULL. */
+enum wal__json_status wal__word_read(struct wal__json_span object, const struct wal__field *fields,
+                                     const struct wal__word *words,
+                                     const struct wal__json_span *name, void *base,
+                                     uint32_t *unknown_count,
+                                     const struct wal__word **word) WAL__JSON_CHECKED;
 
-/* Makes the item the line of another client. False: it is none that is known,
- * and the item is untouched. */
-bool wal__entry_set_foreign(const struct wal__model_reader *reader,
-                            struct wal__entry *entry);
+/* Makes the item the line of another client. False: it is none that is known, and the item is
+ * untouched. */
+bool wal__entry_set_foreign(const struct wal__model_reader *reader, struct wal__entry *entry);
 
-/* Writes fields of the struct `base` as members of the open object: those that
- * are spans and have no parent. */
-void wal__fields_write(struct wal__json_out *out,
-                       const struct wal__field *fields, const void *base);
+/* Writes fields of the struct `base` as members of the open object: those that are spans and have
+ * no parent. */
+void wal__fields_write(struct wal__json_out *out, const struct wal__field *fields,
+                       const void *base);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * model_table.c - a hash table of spans, and a hash set (model_table.h). Both
- * use open addressing with linear probing.
+ * model_table.c - a hash table of spans, and a hash set (model_table.h). Both use open addressing
+ * with linear probing.
  *
  * Invariant: at most three quarters of the slots are in use.
  */
@@ -13,8 +13,7 @@
 
 #define FIRST_CAPACITY 256
 
-static struct wal__model_table_slot *
-find_slot(const struct wal__model_table *table, uint64_t key)
+static struct wal__model_table_slot *find_slot(const struct wal__model_table *table, uint64_t key)
 {
     size_t at = (size_t)key & (table->capacity - 1);
 
@@ -27,13 +26,10 @@ find_slot(const struct wal__model_table *table, uint64_t key)
 
 static bool grow(struct wal__model_table *table)
 {
-    struct wal__model_table larger = {.arena = table->arena,
-                                      .base = table->base};
+    struct wal__model_table larger = {.arena = table->arena, .base = table->base};
 
-    larger.capacity =
-        table->capacity > 0 ? 2 * table->capacity : FIRST_CAPACITY;
-    larger.entries = wal__arena_calloc(
-        table->arena, larger.capacity * sizeof(larger.entries[0]));
+    larger.capacity = table->capacity > 0 ? 2 * table->capacity : FIRST_CAPACITY;
+    larger.entries = wal__arena_calloc(table->arena, larger.capacity * sizeof(larger.entries[0]));
     if (larger.entries == NULL) {
         return false;
     }
@@ -47,8 +43,7 @@ static bool grow(struct wal__model_table *table)
     return true;
 }
 
-bool wal__model_table_put(struct wal__model_table *table, uint64_t key,
-                          struct wal__json_span value)
+bool wal__model_table_put(struct wal__model_table *table, uint64_t key, struct wal__json_span value)
 {
     struct wal__model_table_slot *entry;
 
@@ -89,12 +84,10 @@ static uint32_t *find_hash(const struct wal__model_set *set, uint32_t hash)
 
 static bool grow_set(struct wal__model_set *set)
 {
-    struct wal__model_set larger = {
-        .arena = set->arena, .count = set->count, .base = set->base};
+    struct wal__model_set larger = {.arena = set->arena, .count = set->count, .base = set->base};
 
     larger.capacity = set->capacity > 0 ? 2 * set->capacity : FIRST_CAPACITY;
-    larger.hashes = wal__arena_calloc(set->arena, larger.capacity *
-                                                      sizeof(larger.hashes[0]));
+    larger.hashes = wal__arena_calloc(set->arena, larger.capacity * sizeof(larger.hashes[0]));
     if (larger.hashes == NULL) {
         return false;
     }
@@ -107,14 +100,12 @@ static bool grow_set(struct wal__model_set *set)
     return true;
 }
 
-bool wal__model_set_put(struct wal__model_set *set, uint32_t hash,
-                        bool *was_present)
+bool wal__model_set_put(struct wal__model_set *set, uint32_t hash, bool *was_present)
 {
     uint32_t *at;
 
     WAL__ASSERT(hash != 0);
-    for (const struct wal__model_set *base = set->base; base != NULL;
-         base = base->base) {
+    for (const struct wal__model_set *base = set->base; base != NULL; base = base->base) {
         if (base->capacity > 0 && *find_hash(base, hash) != 0) {
             *was_present = true;
             return true;
@@ -162,8 +153,7 @@ uint64_t wal__model_hash(uint64_t seed, struct wal__json_span bytes)
 
 uint64_t wal__model_text_hash(const char *text)
 {
-    return wal__model_hash(
-        0, (struct wal__json_span){(const uint8_t *)text, strlen(text)});
+    return wal__model_hash(0, (struct wal__json_span){(const uint8_t *)text, strlen(text)});
 }
 
 uint64_t wal__model_string_hash(uint64_t seed, struct wal__json_span string)

@@ -25,8 +25,7 @@ struct wal__model_table {
     const struct wal__model_table *base;
 };
 
-/* Sets the span of a key, which is not 0. The span is borrowed. False: no
- * memory. */
+/* Sets the span of a key, which is not 0. The span is borrowed. False: no memory. */
 bool wal__model_table_put(struct wal__model_table *table, uint64_t key,
                           struct wal__json_span value);
 /* Gets the span of a key; false: there is none. */
@@ -42,10 +41,8 @@ struct wal__model_set {
     const struct wal__model_set *base; /* like that of a table */
 };
 
-/* Adds a hash, which is not 0, and reports whether it was present. False: no
- * memory. */
-bool wal__model_set_put(struct wal__model_set *set, uint32_t hash,
-                        bool *was_present);
+/* Adds a hash, which is not 0, and reports whether it was present. False: no memory. */
+bool wal__model_set_put(struct wal__model_set *set, uint32_t hash, bool *was_present);
 
 /* Returns the hash of bytes, never 0. */
 uint64_t wal__model_hash(uint64_t seed, struct wal__json_span bytes);

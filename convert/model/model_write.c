@@ -59,8 +59,7 @@ static bool fit_block(const struct fit *fit, struct wal__model_block *block)
         drop_field(fit, WAL__FEATURE_SIGNATURES, &block->signature);
         return !block->is_redacted || block->signature.size > 0;
     case WAL__BLOCK_IMAGE:
-        return !count_loss(fit, is_result ? WAL__FEATURE_RESULT_IMAGES
-                                          : WAL__FEATURE_IMAGES);
+        return !count_loss(fit, is_result ? WAL__FEATURE_RESULT_IMAGES : WAL__FEATURE_IMAGES);
     case WAL__BLOCK_RAW:
         if (!is_native(fit) && block->raw.data[0] != '{') {
             fit->losses[WAL__FEATURE_BLOCKS]++; /* not a block anywhere */
@@ -90,8 +89,8 @@ static void fit_usage(const struct fit *fit, struct wal__model_usage *usage)
     const struct wal__json_span cost = usage->cost;
 
     drop_field(fit, WAL__FEATURE_REASONING, &usage->reasoning);
-    if (usage->input.size + usage->output.size + usage->cache_read.size +
-                usage->cache_write.size + usage->reasoning.size >
+    if (usage->input.size + usage->output.size + usage->cache_read.size + usage->cache_write.size +
+                usage->reasoning.size >
             0 &&
         count_loss(fit, WAL__FEATURE_USAGE)) {
         *usage = (struct wal__model_usage){.cost = cost};
@@ -108,8 +107,7 @@ static bool fit_message(const struct fit *fit, struct wal__model_item *item)
     if (item->stop == WAL__STOP_OTHER) {
         fit->losses[WAL__FEATURE_STOP_REASONS]++; /* client-specific */
         item->stop = WAL__STOP_NONE;
-    } else if (item->stop != WAL__STOP_NONE &&
-               count_loss(fit, WAL__FEATURE_STOP_REASONS)) {
+    } else if (item->stop != WAL__STOP_NONE && count_loss(fit, WAL__FEATURE_STOP_REASONS)) {
         item->stop = WAL__STOP_NONE;
     }
     if (item->role == WAL__ROLE_TOOL) {
@@ -130,11 +128,9 @@ static bool fit_message(const struct fit *fit, struct wal__model_item *item)
 }
 
 /* Converts the item to a message with its text. */
-static bool convert_to_message(const struct fit *fit,
-                               struct wal__model_item *item)
+static bool convert_to_message(const struct fit *fit, struct wal__model_item *item)
 {
-    *fit->summary_block =
-        (struct wal__model_block){.kind = WAL__BLOCK_TEXT, .text = item->text};
+    *fit->summary_block = (struct wal__model_block){.kind = WAL__BLOCK_TEXT, .text = item->text};
     item->kind = WAL__ITEM_MESSAGE;
     item->role = WAL__ROLE_USER;
     item->is_meta = (fit->carries & WAL__CARRIES(META)) != 0;
@@ -192,8 +188,7 @@ static bool fit_kind(const struct fit *fit, struct wal__model_item *item)
 }
 
 bool wal__model_fit(struct wal__model_item *item, uint64_t carries,
-                    const struct wal__dialect *target,
-                    struct wal__model_block *summary_block,
+                    const struct wal__dialect *target, struct wal__model_block *summary_block,
                     uint64_t losses[WAL__FEATURE_COUNT])
 {
     const struct fit fit = {carries, target, item, summary_block, losses};
@@ -218,20 +213,18 @@ bool wal__model_fit(struct wal__model_item *item, uint64_t carries,
 
 static bool is_answer_part(const struct wal__model_item *item)
 {
-    return item->kind == WAL__ITEM_MESSAGE &&
-           item->role == WAL__ROLE_ASSISTANT && item->answer_id.size > 0;
+    return item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_ASSISTANT &&
+           item->answer_id.size > 0;
 }
 
-static void overwrite_if_set(struct wal__json_span *field,
-                             struct wal__json_span other)
+static void overwrite_if_set(struct wal__json_span *field, struct wal__json_span other)
 {
     if (other.size > 0) {
         *field = other;
     }
 }
 
-static void merge_fields(struct wal__model_item *item,
-                         const struct wal__model_item *other)
+static void merge_fields(struct wal__model_item *item, const struct wal__model_item *other)
 {
     item->raw.size = 0;
     item->raw_items_left = 0;
@@ -249,8 +242,7 @@ static void merge_fields(struct wal__model_item *item,
     }
 }
 
-static bool append_blocks(struct wal__model_merge *merge,
-                          const struct wal__model_item *other)
+static bool append_blocks(struct wal__model_merge *merge, const struct wal__model_item *other)
 {
     struct wal__model_item *item = &merge->item;
     size_t count = item->block_count + other->block_count;
@@ -258,8 +250,7 @@ static bool append_blocks(struct wal__model_merge *merge,
 
     if (count > merge->capacity) {
         merge->capacity = 2 * count;
-        blocks = wal__arena_alloc(merge->scratch,
-                                  merge->capacity * sizeof(blocks[0]));
+        blocks = wal__arena_alloc(merge->scratch, merge->capacity * sizeof(blocks[0]));
         if (blocks == NULL) {
             return false;
         }
@@ -277,18 +268,15 @@ static bool append_blocks(struct wal__model_merge *merge,
     return true;
 }
 
-bool wal__model_merge_add(struct wal__model_merge *merge,
-                          struct wal__model_item *item)
+bool wal__model_merge_add(struct wal__model_merge *merge, struct wal__model_item *item)
 {
     if (merge->has_item && is_answer_part(item) &&
         wal__json_characters_equal(merge->item.answer_id, item->answer_id) &&
         wal__json_characters_equal(merge->last_id, item->parent) &&
-        merge->item.is_sidechain == item->is_sidechain &&
-        merge->item.stream == item->stream) {
+        merge->item.is_sidechain == item->is_sidechain && merge->item.stream == item->stream) {
         merge_fields(&merge->item, item);
         merge->last_id = item->id;
-        return append_blocks(merge, item) &&
-               merge->on_merged(merge->ctx, item->id, merge->item.id);
+        return append_blocks(merge, item) && merge->on_merged(merge->ctx, item->id, merge->item.id);
     }
     if (!wal__model_merge_flush(merge)) {
         return false;
@@ -317,8 +305,8 @@ bool wal__model_merge_flush(struct wal__model_merge *merge)
 
 static const struct wal__json_span none = {NULL, 0};
 
-static void hash_id(const struct wal__model_writer *writer,
-                    struct wal__json_span id, uint64_t more, uint64_t hash[2])
+static void hash_id(const struct wal__model_writer *writer, struct wal__json_span id, uint64_t more,
+                    uint64_t hash[2])
 {
     uint64_t seed = wal__model_string_hash(more, writer->session->id);
 
@@ -326,10 +314,8 @@ static void hash_id(const struct wal__model_writer *writer,
     hash[1] = wal__model_string_hash(~seed, id);
 }
 
-static bool make_written_id(struct wal__model_writer *writer,
-                            const struct wal__model_item *item,
-                            struct wal__json_span id, uint64_t more,
-                            struct wal__json_span *id_out)
+static bool make_written_id(struct wal__model_writer *writer, const struct wal__model_item *item,
+                            struct wal__json_span id, uint64_t more, struct wal__json_span *id_out)
 {
     const struct wal__dialect_write_ops *to = writer->dialect->write_ops;
     char text[WAL__MODEL_ID_SIZE];
@@ -339,13 +325,12 @@ static bool make_written_id(struct wal__model_writer *writer,
     hash_id(writer, id, more, hash);
     span.size = to->make_id(writer, item, hash, text);
     WAL__ASSERT(span.size <= sizeof(text));
-    *id_out = wal__arena_copy(
-        to->ids_are_stored || more > 0 ? writer->arena : writer->scratch, span);
+    *id_out =
+        wal__arena_copy(to->ids_are_stored || more > 0 ? writer->arena : writer->scratch, span);
     return id_out->data != NULL;
 }
 
-static bool notify_written(const struct wal__model_writer *writer,
-                           struct wal__json_span item,
+static bool notify_written(const struct wal__model_writer *writer, struct wal__json_span item,
                            struct wal__json_span written, bool is_part)
 {
     const struct wal__model_id_listener *listener = writer->listener;
@@ -355,14 +340,12 @@ static bool notify_written(const struct wal__model_writer *writer,
 }
 
 /* Reserves an id; *is_free: no other item has it. False: no memory. */
-static bool claim_id(struct wal__model_writer *writer, struct wal__json_span id,
-                     bool *is_free)
+static bool claim_id(struct wal__model_writer *writer, struct wal__json_span id, bool *is_free)
 {
     uint32_t hash = (uint32_t)wal__model_string_hash(0, id);
     bool was_present = false;
 
-    if (!wal__model_set_put(&writer->used_ids, hash != 0 ? hash : 1,
-                            &was_present)) {
+    if (!wal__model_set_put(&writer->used_ids, hash != 0 ? hash : 1, &was_present)) {
         return false;
     }
     *is_free = !was_present;
@@ -372,14 +355,11 @@ static bool claim_id(struct wal__model_writer *writer, struct wal__json_span id,
 static bool map_id(struct wal__model_writer *writer, struct wal__json_span id,
                    struct wal__json_span written)
 {
-    return wal__model_table_put(&writer->written_ids,
-                                wal__model_string_hash(0, id), written);
+    return wal__model_table_put(&writer->written_ids, wal__model_string_hash(0, id), written);
 }
 
-/* Maps an id to the written id; empty if no ancestor was written. False: no
- * memory. */
-static bool model_written_id(struct wal__model_writer *writer,
-                             struct wal__json_span id,
+/* Maps an id to the written id; empty if no ancestor was written. False: no memory. */
+static bool model_written_id(struct wal__model_writer *writer, struct wal__json_span id,
                              struct wal__json_span *written)
 {
     const struct wal__dialect_write_ops *to = writer->dialect->write_ops;
@@ -388,10 +368,8 @@ static bool model_written_id(struct wal__model_writer *writer,
         *written = none;
         return true;
     }
-    (void)wal__model_table_get(&writer->parts, wal__model_string_hash(0, id),
-                               &id);
-    if (wal__model_table_get(&writer->written_ids,
-                             wal__model_string_hash(0, id), written)) {
+    (void)wal__model_table_get(&writer->parts, wal__model_string_hash(0, id), &id);
+    if (wal__model_table_get(&writer->written_ids, wal__model_string_hash(0, id), written)) {
         return true;
     }
     if (to->is_id == NULL || to->is_id(id)) {
@@ -402,8 +380,7 @@ static bool model_written_id(struct wal__model_writer *writer,
 }
 
 /* Determines the id of an item that will be written. */
-static bool assign_id(struct wal__model_writer *writer,
-                      const struct wal__model_item *item,
+static bool assign_id(struct wal__model_writer *writer, const struct wal__model_item *item,
                       struct wal__json_span *written)
 {
     const struct wal__dialect_write_ops *to = writer->dialect->write_ops;
@@ -419,16 +396,14 @@ static bool assign_id(struct wal__model_writer *writer,
             return false;
         }
         if (is_free) {
-            return (n == 0 && !to->ids_are_stored) ||
-                   map_id(writer, item->id, *written);
+            return (n == 0 && !to->ids_are_stored) || map_id(writer, item->id, *written);
         }
     }
     return false;
 }
 
-bool wal__model_derive_id(struct wal__model_writer *writer,
-                          const struct wal__model_item *item, uint64_t piece,
-                          struct wal__json_span *id)
+bool wal__model_derive_id(struct wal__model_writer *writer, const struct wal__model_item *item,
+                          uint64_t piece, struct wal__json_span *id)
 {
     const struct wal__dialect_write_ops *to = writer->dialect->write_ops;
     char text[WAL__MODEL_ID_SIZE];
@@ -446,9 +421,8 @@ bool wal__model_derive_id(struct wal__model_writer *writer,
         if (is_free) {
             *id = wal__arena_copy(writer->scratch, span);
             return id->data != NULL &&
-                   notify_written(
-                       writer, writer->head.size > 0 ? writer->head : item->id,
-                       *id, false);
+                   notify_written(writer, writer->head.size > 0 ? writer->head : item->id, *id,
+                                  false);
         }
     }
     return false;
@@ -479,8 +453,7 @@ size_t wal__model_uuid(const uint64_t hash[2], char id[WAL__MODEL_ID_SIZE])
 
 /* Maps the id of an item that is on no branch to its parent, for its children.
  */
-static bool map_to_parent(struct wal__model_writer *writer,
-                          const struct wal__model_item *item)
+static bool map_to_parent(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     struct wal__json_span above = none;
 
@@ -493,14 +466,12 @@ static bool map_to_parent(struct wal__model_writer *writer,
     if (above.size > 0) {
         above = wal__arena_copy(writer->arena, above);
     }
-    return (above.size == 0 || above.data != NULL) &&
-           map_id(writer, item->id, above);
+    return (above.size == 0 || above.data != NULL) && map_id(writer, item->id, above);
 }
 
 /* Whether the item can be written as the line of its source. */
 static bool can_write_raw(const struct wal__model_writer *writer,
-                          const struct wal__model_item *item,
-                          struct wal__json_span parent)
+                          const struct wal__model_item *item, struct wal__json_span parent)
 {
     const uint64_t carries = writer->dialect->write_ops->carries;
 
@@ -513,8 +484,7 @@ static bool can_write_raw(const struct wal__model_writer *writer,
 }
 
 /* Reserves the id of an item that is written as its source line: unchanged. */
-static bool reserve_raw_id(struct wal__model_writer *writer,
-                           const struct wal__model_item *item)
+static bool reserve_raw_id(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     const struct wal__dialect_write_ops *to = writer->dialect->write_ops;
     struct wal__json_span kept;
@@ -534,13 +504,11 @@ static bool reserve_raw_id(struct wal__model_writer *writer,
 static bool is_kind_off_branch(const struct wal__model_writer *writer,
                                const struct wal__model_item *item)
 {
-    return (writer->dialect->write_ops->off_branch_kinds & 1U << item->kind) !=
-               0 &&
+    return (writer->dialect->write_ops->off_branch_kinds & 1U << item->kind) != 0 &&
            (item->kind != WAL__ITEM_LINE || item->dialect != writer->dialect);
 }
 
-static bool map_item_ids(struct wal__model_writer *writer,
-                         const struct wal__model_item *item,
+static bool map_item_ids(struct wal__model_writer *writer, const struct wal__model_item *item,
                          struct wal__model_item *out)
 {
     if (!model_written_id(writer, item->parent, &out->parent) ||
@@ -557,8 +525,7 @@ static bool map_item_ids(struct wal__model_writer *writer,
         return map_to_parent(writer, item);
     }
     if (item->id.size > 0 &&
-        !(out->raw.size > 0 ? reserve_raw_id(writer, item)
-                            : assign_id(writer, item, &out->id))) {
+        !(out->raw.size > 0 ? reserve_raw_id(writer, item) : assign_id(writer, item, &out->id))) {
         return false;
     }
     if (item->is_off_branch) {
@@ -570,8 +537,7 @@ static bool map_item_ids(struct wal__model_writer *writer,
 }
 
 /* Sets the tool's name of a result from its call if it is missing. */
-static bool fill_tool_name(struct wal__model_writer *writer,
-                           struct wal__model_item *item)
+static bool fill_tool_name(struct wal__model_writer *writer, struct wal__model_item *item)
 {
     for (size_t i = 0; i < item->block_count; i++) {
         const struct wal__model_block *block = &item->blocks[i];
@@ -581,35 +547,31 @@ static bool fill_tool_name(struct wal__model_writer *writer,
         }
         name = wal__arena_copy(writer->arena, block->name);
         if (name.data == NULL ||
-            !wal__model_table_put(&writer->tool_names,
-                                  wal__model_string_hash(0, block->id), name)) {
+            !wal__model_table_put(&writer->tool_names, wal__model_string_hash(0, block->id),
+                                  name)) {
             return false;
         }
     }
-    if (item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_TOOL &&
-        item->name.size == 0 && item->call.size > 2) {
-        (void)wal__model_table_get(&writer->tool_names,
-                                   wal__model_string_hash(0, item->call),
+    if (item->kind == WAL__ITEM_MESSAGE && item->role == WAL__ROLE_TOOL && item->name.size == 0 &&
+        item->call.size > 2) {
+        (void)wal__model_table_get(&writer->tool_names, wal__model_string_hash(0, item->call),
                                    &item->name);
     }
     return true;
 }
 
 /* Moves the tip after the item was written. */
-static void advance_tip(struct wal__model_writer *writer,
-                        const struct wal__model_item *item,
+static void advance_tip(struct wal__model_writer *writer, const struct wal__model_item *item,
                         struct wal__json_span id, struct wal__json_span parent)
 {
     bool is_child = parent.size == writer->tip_size &&
-                    (parent.size == 0 ||
-                     memcmp(parent.data, writer->tip, parent.size) == 0);
+                    (parent.size == 0 || memcmp(parent.data, writer->tip, parent.size) == 0);
 
     bool extends = writer->dialect->write_ops->tip_advances_to_child;
     bool is_side = item->is_sidechain && writer->has_main_branch;
 
-    if (id.size == 0 || is_side || item->stream != 0 ||
-        is_kind_off_branch(writer, item) || id.size > sizeof(writer->tip) ||
-        (extends ? !is_child : item->is_off_branch)) {
+    if (id.size == 0 || is_side || item->stream != 0 || is_kind_off_branch(writer, item) ||
+        id.size > sizeof(writer->tip) || (extends ? !is_child : item->is_off_branch)) {
         return;
     }
     writer->has_main_branch |= !item->is_sidechain;
@@ -619,8 +581,7 @@ static void advance_tip(struct wal__model_writer *writer,
 }
 
 /* Sets an invalid time to that of the previous message. */
-static bool fill_time(struct wal__model_writer *writer,
-                      struct wal__model_item *item)
+static bool fill_time(struct wal__model_writer *writer, struct wal__model_item *item)
 {
     uint8_t text[WAL__MODEL_TIME_SIZE];
     int64_t ms;
@@ -629,8 +590,7 @@ static bool fill_time(struct wal__model_writer *writer,
         writer->time = item->kind == WAL__ITEM_MESSAGE ? ms : writer->time;
         return true;
     }
-    item->time = wal__arena_copy(writer->scratch,
-                                 wal__model_time_write(writer->time, text));
+    item->time = wal__arena_copy(writer->scratch, wal__model_time_write(writer->time, text));
     return item->time.data != NULL;
 }
 
@@ -647,29 +607,26 @@ static bool emit(void *ctx, struct wal__model_item *item)
         !is_kind_off_branch(writer, item)) {
         writer->first_id = wal__arena_copy(writer->arena, out.id);
     }
-    if ((to->carries & WAL__CARRIES(TOOL_NAMES)) != 0 &&
-        !fill_tool_name(writer, &out)) {
+    if ((to->carries & WAL__CARRIES(TOOL_NAMES)) != 0 && !fill_tool_name(writer, &out)) {
         return false;
     }
     writer->raw_items_left = out.raw.size > 0 ? item->raw_items_left : 0;
     writer->items++;
-    if (!notify_written(writer, item->id, out.id, false) ||
-        !to->item(writer, &out) || writer->out.has_failed) {
+    if (!notify_written(writer, item->id, out.id, false) || !to->item(writer, &out) ||
+        writer->out.has_failed) {
         return false;
     }
     advance_tip(writer, item, out.id, out.parent);
     return true;
 }
 
-static bool on_merged(void *ctx, struct wal__json_span id,
-                      struct wal__json_span to)
+static bool on_merged(void *ctx, struct wal__json_span id, struct wal__json_span to)
 {
     struct wal__model_writer *writer = ctx;
     struct wal__json_span kept = wal__arena_copy(writer->arena, to);
 
     return kept.data != NULL &&
-           wal__model_table_put(&writer->parts, wal__model_string_hash(0, id),
-                                kept) &&
+           wal__model_table_put(&writer->parts, wal__model_string_hash(0, id), kept) &&
            notify_written(writer, id, to, true);
 }
 
@@ -704,8 +661,7 @@ bool wal__model_write_begin(struct wal__model_writer *writer)
     return to->begin(writer) && !writer->out.has_failed;
 }
 
-bool wal__model_write_item(struct wal__model_writer *writer,
-                           const struct wal__model_item *item)
+bool wal__model_write_item(struct wal__model_writer *writer, const struct wal__model_item *item)
 {
     const struct wal__dialect_write_ops *to = writer->dialect->write_ops;
     struct wal__model_item fitted = *item;
@@ -718,28 +674,23 @@ bool wal__model_write_item(struct wal__model_writer *writer,
     if (writer->raw_items_left > 0) {
         writer->raw_items_left--;
         advance_tip(writer, item, item->id, item->parent);
-        return reserve_raw_id(writer, item) &&
-               notify_written(writer, item->id, item->id, false);
+        return reserve_raw_id(writer, item) && notify_written(writer, item->id, item->id, false);
     }
-    if (!wal__model_fit(&fitted, to->carries, writer->dialect, summary_block,
-                        writer->losses)) {
+    if (!wal__model_fit(&fitted, to->carries, writer->dialect, summary_block, writer->losses)) {
         bool ends_answer = !item->is_echo || !item->is_off_branch;
         return (!ends_answer || wal__model_merge_flush(&writer->merge)) &&
                map_to_parent(writer, item);
     }
     if (fitted.kind == WAL__ITEM_HEADER) {
         /* Later headers are not written. */
-        return (to->header_is_entry && item->dialect == writer->dialect &&
-                writer->items == 0) ||
+        return (to->header_is_entry && item->dialect == writer->dialect && writer->items == 0) ||
                map_to_parent(writer, item);
     }
-    return to->merges_parts ? wal__model_merge_add(&writer->merge, &fitted)
-                            : emit(writer, &fitted);
+    return to->merges_parts ? wal__model_merge_add(&writer->merge, &fitted) : emit(writer, &fitted);
 }
 
 bool wal__model_write_clone(const struct wal__model_writer *writer,
-                            struct wal__model_writer *branch,
-                            struct wal__arena *arena)
+                            struct wal__model_writer *branch, struct wal__arena *arena)
 {
     const struct wal__dialect_write_ops *to = writer->dialect->write_ops;
 
@@ -747,14 +698,10 @@ bool wal__model_write_clone(const struct wal__model_writer *writer,
     *branch = *writer;
     branch->arena = arena;
     branch->scratch = arena;
-    branch->written_ids =
-        (struct wal__model_table){.arena = arena, .base = &writer->written_ids};
-    branch->parts =
-        (struct wal__model_table){.arena = arena, .base = &writer->parts};
-    branch->tool_names =
-        (struct wal__model_table){.arena = arena, .base = &writer->tool_names};
-    branch->used_ids =
-        (struct wal__model_set){.arena = arena, .base = &writer->used_ids};
+    branch->written_ids = (struct wal__model_table){.arena = arena, .base = &writer->written_ids};
+    branch->parts = (struct wal__model_table){.arena = arena, .base = &writer->parts};
+    branch->tool_names = (struct wal__model_table){.arena = arena, .base = &writer->tool_names};
+    branch->used_ids = (struct wal__model_set){.arena = arena, .base = &writer->used_ids};
     branch->merge.scratch = arena;
     branch->merge.ctx = branch;
     if (to->state_size > 0) {
@@ -772,14 +719,12 @@ bool wal__model_write_is_idle(const struct wal__model_writer *writer)
     return !writer->merge.has_item;
 }
 
-bool wal__model_write_end(struct wal__model_writer *writer,
-                          struct wal__json_span head)
+bool wal__model_write_end(struct wal__model_writer *writer, struct wal__json_span head)
 {
     const struct wal__dialect_write_ops *to = writer->dialect->write_ops;
     struct wal__json_span written = none;
 
-    if (!wal__model_merge_flush(&writer->merge) ||
-        !model_written_id(writer, head, &written)) {
+    if (!wal__model_merge_flush(&writer->merge) || !model_written_id(writer, head, &written)) {
         return false;
     }
     writer->head = head;
@@ -804,27 +749,23 @@ bool wal__model_write_file(struct wal__model_writer *writer, const char *path,
 
 bool wal__model_write_stream(struct wal__model_writer *writer, uint32_t stream)
 {
-    const char *path = writer->dialect->write_ops->path(writer->session, stream,
-                                                        writer->scratch);
+    const char *path = writer->dialect->write_ops->path(writer->session, stream, writer->scratch);
 
-    return path != NULL &&
-           wal__model_write_file(writer, path, WAL__OUTPUT_LINES);
+    return path != NULL && wal__model_write_file(writer, path, WAL__OUTPUT_LINES);
 }
 
-/* Whether the object can be an entry with a parent: its id is a string, and its
- * parentId a string or null. */
+/* Whether the object can be an entry with a parent: its id is a string, and its parentId a string
+ * or null. */
 static bool has_entry_ids(struct wal__json_span object)
 {
     struct wal__json_member ids[2] = {{.key = "id"}, {.key = "parentId"}};
 
     return wal__model_members(object, ids, 2, NULL) == WAL__JSON_OK &&
            ids[0].value.kind == WAL__JSON_STRING && !ids[0].is_duplicate &&
-           (ids[1].value.kind == WAL__JSON_STRING ||
-            ids[1].value.kind == WAL__JSON_NULL);
+           (ids[1].value.kind == WAL__JSON_STRING || ids[1].value.kind == WAL__JSON_NULL);
 }
 
-bool wal__model_write_line(struct wal__model_writer *writer,
-                           const struct wal__model_item *item,
+bool wal__model_write_line(struct wal__model_writer *writer, const struct wal__model_item *item,
                            struct wal__json_span parent)
 {
     const struct wal__json_override ids[] = {
@@ -840,14 +781,12 @@ bool wal__model_write_line(struct wal__model_writer *writer,
     return true;
 }
 
-struct wal__json_span wal__model_or(struct wal__json_span json,
-                                    const char *literal)
+struct wal__json_span wal__model_or(struct wal__json_span json, const char *literal)
 {
     return json.size > 0 ? json : wal__model_literal(literal);
 }
 
-void wal__model_write_time(struct wal__json_out *out, const char *key,
-                           struct wal__json_span time)
+void wal__model_write_time(struct wal__json_out *out, const char *key, struct wal__json_span time)
 {
     uint8_t text[WAL__MODEL_TIME_SIZE];
     int64_t ms = 0;
@@ -884,8 +823,7 @@ static void append(struct wal__model_path *path, const void *data, size_t size)
     path->text[path->size] = '\0';
 }
 
-void wal__model_path_init(struct wal__model_path *path,
-                          struct wal__arena *arena)
+void wal__model_path_init(struct wal__model_path *path, struct wal__arena *arena)
 {
     *path = (struct wal__model_path){.arena = arena, .capacity = 256};
     path->text = wal__arena_calloc(arena, path->capacity);
@@ -896,31 +834,27 @@ void wal__model_path_add(struct wal__model_path *path, const char *text)
     append(path, text, strlen(text));
 }
 
-/* Appends the text of a JSON string; bytes for which `is_plain` returns false
- * become `other`. */
-static void model_path_add_string(struct wal__model_path *path,
-                                  struct wal__json_span string,
+/* Appends the text of a JSON string; bytes for which `is_plain` returns false become `other`. */
+static void model_path_add_string(struct wal__model_path *path, struct wal__json_span string,
                                   bool (*is_plain)(uint8_t byte), char other)
 {
     struct wal__json_span text = wal__arena_unescape(path->arena, string);
 
     for (size_t i = 0; i < text.size; i++) {
-        append(path,
-               is_plain(text.data[i]) ? (const char *)&text.data[i] : &other,
-               1);
+        append(path, is_plain(text.data[i]) ? (const char *)&text.data[i] : &other, 1);
     }
 }
 
-/* The maximum size of a folder's name between its dashes, from the limit of
- * file systems, and the size to which a longer name is truncated. */
+/* The maximum size of a folder's name between its dashes, from the limit of file systems, and the
+ * size to which a longer name is truncated. */
 #define FOLDER_MAX       251
 #define FOLDER_TRUNCATED 200
 
 static bool is_name_byte(uint8_t byte)
 {
     return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
-           (byte >= 'a' && byte <= 'z') || byte == '-' || byte == '_' ||
-           byte == '.' || byte == '~' || byte >= 0x80;
+           (byte >= 'a' && byte <= 'z') || byte == '-' || byte == '_' || byte == '.' ||
+           byte == '~' || byte >= 0x80;
 }
 
 /* Appends a hash that distinguishes names whose text was changed. */
@@ -935,12 +869,10 @@ static void add_hash(struct wal__model_path *path, struct wal__json_span text)
     append(path, hash, sizeof(hash));
 }
 
-void wal__model_path_add_id(struct wal__model_path *path,
-                            struct wal__json_span id)
+void wal__model_path_add_id(struct wal__model_path *path, struct wal__json_span id)
 {
     struct wal__json_span text = wal__arena_unescape(path->arena, id);
-    const struct wal__json_span head = {text.data,
-                                        text.size < 160 ? text.size : 160};
+    const struct wal__json_span head = {text.data, text.size < 160 ? text.size : 160};
     bool is_plain = text.size > 0 && text.size <= 160 && text.data[0] != '.';
 
     for (size_t i = 0; i < text.size; i++) {
@@ -951,15 +883,14 @@ void wal__model_path_add_id(struct wal__model_path *path,
         return;
     }
     for (size_t i = 0; i < head.size; i++) {
-        bool is_safe = is_name_byte(head.data[i]) && head.data[i] < 0x80 &&
-                       (i > 0 || head.data[i] != '.');
+        bool is_safe =
+            is_name_byte(head.data[i]) && head.data[i] < 0x80 && (i > 0 || head.data[i] != '.');
         append(path, is_safe ? (const char *)&head.data[i] : "_", 1);
     }
     add_hash(path, text);
 }
 
-void wal__model_path_add_time(struct wal__model_path *path,
-                              struct wal__json_span time, bool has_ms)
+void wal__model_path_add_time(struct wal__model_path *path, struct wal__json_span time, bool has_ms)
 {
     uint8_t text[WAL__MODEL_TIME_SIZE];
     int64_t ms = 0;
@@ -974,11 +905,10 @@ void wal__model_path_add_time(struct wal__model_path *path,
     append(path, text + 1, has_ms ? 24 : 19);
 }
 
-const char *wal__model_client_path(const struct wal__model_session *session,
-                                   uint32_t stream, const char *dialect)
+const char *wal__model_client_path(const struct wal__model_session *session, uint32_t stream,
+                                   const char *dialect)
 {
-    return stream == 0 && session->file.size > 0 &&
-                   strcmp(session->file_dialect, dialect) == 0
+    return stream == 0 && session->file.size > 0 && strcmp(session->file_dialect, dialect) == 0
                ? (const char *)session->file.data
                : NULL;
 }
@@ -995,8 +925,7 @@ const char *wal__model_dashed_path(const struct wal__model_session *session,
     wal__model_path_init(&path, arena);
     wal__model_path_add(&path, "sessions/--");
     if (cwd.size > 2 && cwd.data[1] == '/') {
-        cwd = wal__arena_escape(
-            arena, (struct wal__json_span){cwd.data + 2, cwd.size - 3});
+        cwd = wal__arena_escape(arena, (struct wal__json_span){cwd.data + 2, cwd.size - 3});
     }
     begin = path.size;
     model_path_add_string(&path, cwd, is_plain, '-');
@@ -1024,8 +953,7 @@ bool wal__model_is_uuid(struct wal__json_span id)
     for (size_t i = 1; i < 37; i++) {
         bool is_dash = i == 9 || i == 14 || i == 19 || i == 24;
         uint8_t low = id.data[i] | 0x20;
-        bool is_digit = (id.data[i] >= '0' && id.data[i] <= '9') ||
-                        (low >= 'a' && low <= 'f');
+        bool is_digit = (id.data[i] >= '0' && id.data[i] <= '9') || (low >= 'a' && low <= 'f');
         if (is_dash ? id.data[i] != '-' : !is_digit) {
             return false;
         }
@@ -1033,8 +961,7 @@ bool wal__model_is_uuid(struct wal__json_span id)
     return true;
 }
 
-struct wal__json_span wal__model_session_uuid(struct wal__json_span id,
-                                              struct wal__arena *arena)
+struct wal__json_span wal__model_session_uuid(struct wal__json_span id, struct wal__arena *arena)
 {
     char text[WAL__MODEL_ID_SIZE];
     uint64_t hash[2];
@@ -1045,6 +972,5 @@ struct wal__json_span wal__model_session_uuid(struct wal__json_span id,
     hash[0] = wal__model_string_hash(1, id);
     hash[1] = wal__model_string_hash(2, id);
     return wal__arena_copy(
-        arena, (struct wal__json_span){(const uint8_t *)text,
-                                       wal__model_uuid(hash, text)});
+        arena, (struct wal__json_span){(const uint8_t *)text, wal__model_uuid(hash, text)});
 }

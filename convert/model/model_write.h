@@ -1,18 +1,17 @@
 /*
  * model_write.h - writes items in a dialect.
  *
- * The writer does what all dialects need: it removes features that the dialect
- * cannot carry, merges the parts of an answer if the dialect requires it, maps
- * ids deterministically, and builds paths of session files in the way of their
- * clients. The dialect formats the resulting items.
+ * The writer does what all dialects need: it removes features that the dialect cannot carry, merges
+ * the parts of an answer if the dialect requires it, maps ids deterministically, and builds paths
+ * of session files in the way of their clients. The dialect formats the resulting items.
  *
- * Each loss is counted under its feature: the report of a conversion and the
- * table of permitted losses use these counts. A compaction or a summary that
- * the dialect cannot carry becomes a message with its text.
+ * Each loss is counted under its feature: the report of a conversion and the table of permitted
+ * losses use these counts. A compaction or a summary that the dialect cannot carry becomes a
+ * message with its text.
  *
- * Invariants: text, roles, tool calls, tool results and their order are kept.
- * The written parent of an item is its nearest written ancestor. A generated
- * name of a file has no '/' and is none of "", "." and "..".
+ * Invariants: text, roles, tool calls, tool results and their order are kept. The written parent of
+ * an item is its nearest written ancestor. A generated name of a file has no '/' and is none of "",
+ * "." and "..".
  *
  * Threads: one thread at a time per writer.
  */
@@ -32,8 +31,7 @@
  * message. False: nothing is left to write.
  */
 bool wal__model_fit(struct wal__model_item *item, uint64_t carries,
-                    const struct wal__dialect *target,
-                    struct wal__model_block *summary_block,
+                    const struct wal__dialect *target, struct wal__model_block *summary_block,
                     uint64_t losses[WAL__FEATURE_COUNT]);
 
 /* The owner sets the first four fields and zeroes the others. */
@@ -43,8 +41,7 @@ struct wal__model_merge {
     struct wal__arena *scratch;
     bool (*emit)(void *ctx, struct wal__model_item *item);
     /* Called when the item `id` became a part of the item `to`. */
-    bool (*on_merged)(void *ctx, struct wal__json_span id,
-                      struct wal__json_span to);
+    bool (*on_merged)(void *ctx, struct wal__json_span id, struct wal__json_span to);
     void *ctx;
     bool has_item;
     struct wal__model_item item;
@@ -52,93 +49,83 @@ struct wal__model_merge {
     size_t capacity;               /* of item.blocks; 0: not in scratch */
 };
 
-/* Adds an item and emits those that are complete. False: a function of the
- * owner returned false, or there is no memory. */
-bool wal__model_merge_add(struct wal__model_merge *merge,
-                          struct wal__model_item *item);
+/* Adds an item and emits those that are complete. False: a function of the owner returned false, or
+ * there is no memory. */
+bool wal__model_merge_add(struct wal__model_merge *merge, struct wal__model_item *item);
 
 /* Emits the item that waits for further parts. */
 bool wal__model_merge_flush(struct wal__model_merge *merge);
 
-/* Receives the written id of each item; a later call for the same item replaces
- * an earlier one. For an item that was merged into another, `written` is the
- * id of that item and `is_part` is set. */
+/* Receives the written id of each item; a later call for the same item replaces an earlier one. For
+ * an item that was merged into another, `written` is the id of that item and `is_part` is set. */
 struct wal__model_id_listener {
     void *ctx;
-    bool (*on_written)(void *ctx, struct wal__json_span item,
-                       struct wal__json_span written, bool is_part);
+    bool (*on_written)(void *ctx, struct wal__json_span item, struct wal__json_span written,
+                       bool is_part);
 };
 
-/* The owner sets the first five fields, a listener if it wants one, and zeroes
- * the others. */
+/* The owner sets the first five fields, a listener if it wants one, and zeroes the others. */
 struct wal__model_writer {
     const struct wal__dialect *dialect;
     const struct wal__model_session *session;
     const struct wal__model_output *output;
-    struct wal__arena *arena;   /* valid as long as the writer */
-    struct wal__arena *scratch; /* may be freed while the writer is idle */
+    struct wal__arena *arena;                      /* valid as long as the writer */
+    struct wal__arena *scratch;                    /* may be freed while the writer is idle */
     const struct wal__model_id_listener *listener; /* or NULL */
-    struct wal__json_span head; /* the head passed to wal__model_write_end */
-    struct wal__json_out out;   /* to the output; for the dialect */
-    void *state;                /* of the dialect, in `arena` */
+    struct wal__json_span head;                    /* the head passed to wal__model_write_end */
+    struct wal__json_out out;                      /* to the output; for the dialect */
+    void *state;                                   /* of the dialect, in `arena` */
     uint64_t losses[WAL__FEATURE_COUNT];
     uint64_t items; /* count passed to the dialect */
     /* number of coming items that a written line already contains */
     uint32_t raw_items_left;
     struct wal__json_span first_id; /* the first written id */
-    bool has_main_branch; /* an item outside side chains was written */
-    int64_t time; /* of the last message that has one, or the session's */
+    bool has_main_branch;           /* an item outside side chains was written */
+    int64_t time;                   /* of the last message that has one, or the session's */
     size_t tip_size;
     uint8_t tip[1600]; /* written id after which the client would continue */
     struct wal__model_merge merge;
     struct wal__model_table written_ids; /* written id by hash of id */
-    struct wal__model_table parts; /* id of the merged item by hash of id */
-    struct wal__model_table tool_names; /* name by hash of the call's id */
-    struct wal__model_set used_ids;     /* hashes of written ids */
+    struct wal__model_table parts;       /* id of the merged item by hash of id */
+    struct wal__model_table tool_names;  /* name by hash of the call's id */
+    struct wal__model_set used_ids;      /* hashes of written ids */
 };
 
 /* Begins the session. False: no memory, or the output failed. */
 bool wal__model_write_begin(struct wal__model_writer *writer);
 
-/* Adds the next item. Memory that it points to must stay valid until the writer
- * is idle. False: no memory, or the output failed. */
-bool wal__model_write_item(struct wal__model_writer *writer,
-                           const struct wal__model_item *item);
+/* Adds the next item. Memory that it points to must stay valid until the writer is idle. False: no
+ * memory, or the output failed. */
+bool wal__model_write_item(struct wal__model_writer *writer, const struct wal__model_item *item);
 
 /* Whether no item waits for further parts. */
 bool wal__model_write_is_idle(const struct wal__model_writer *writer);
 
 /*
- * Clones a writer, so that the clone can be ended while the original continues.
- * The clone shares the original's tables read-only and allocates everything
- * else in `arena`. False: no memory.
+ * Clones a writer, so that the clone can be ended while the original continues. The clone shares
+ * the original's tables read-only and allocates everything else in `arena`. False: no memory.
  */
 bool wal__model_write_clone(const struct wal__model_writer *writer,
-                            struct wal__model_writer *branch,
-                            struct wal__arena *arena);
+                            struct wal__model_writer *branch, struct wal__arena *arena);
 
-/* Ends the session. `head` is the item after which the client should continue;
- * empty: the client's default. */
-bool wal__model_write_end(struct wal__model_writer *writer,
-                          struct wal__json_span head);
+/* Ends the session. `head` is the item after which the client should continue; empty: the client's
+ * default. */
+bool wal__model_write_end(struct wal__model_writer *writer, struct wal__json_span head);
 
 /* The functions below are for dialects. */
 
 /* Generates another id, in `scratch`, for the nth piece of an item. */
-bool wal__model_derive_id(struct wal__model_writer *writer,
-                          const struct wal__model_item *item, uint64_t piece,
-                          struct wal__json_span *id);
+bool wal__model_derive_id(struct wal__model_writer *writer, const struct wal__model_item *item,
+                          uint64_t piece, struct wal__json_span *id);
 
 /* Writes a hash as a UUID of version 8, with quotes; returns its size. */
 size_t wal__model_uuid(const uint64_t hash[2], char id[WAL__MODEL_ID_SIZE]);
 
 /* Returns the value, or `literal`, which is JSON, if the value is empty. */
-struct wal__json_span wal__model_or(struct wal__json_span json,
-                                    const char *literal);
+struct wal__json_span wal__model_or(struct wal__json_span json, const char *literal);
 
 /* Writes a member with a time as ISO 8601; the epoch if it is not a time. */
-void wal__model_write_time(struct wal__json_out *out, const char *key,
-                           struct wal__json_span time);
+void wal__model_write_time(struct wal__json_out *out, const char *key, struct wal__json_span time);
 
 /* Selects the file of the following output. */
 bool wal__model_write_file(struct wal__model_writer *writer, const char *path,
@@ -147,10 +134,9 @@ bool wal__model_write_file(struct wal__model_writer *writer, const char *path,
 /* Selects the file of lines of a stream. False also without memory. */
 bool wal__model_write_stream(struct wal__model_writer *writer, uint32_t stream);
 
-/* Writes an item of kind LINE as it was, but for its id and parentId. False: it
- * is another client's, or cannot have them. */
-bool wal__model_write_line(struct wal__model_writer *writer,
-                           const struct wal__model_item *item,
+/* Writes an item of kind LINE as it was, but for its id and parentId. False: it is another
+ * client's, or cannot have them. */
+bool wal__model_write_line(struct wal__model_writer *writer, const struct wal__model_item *item,
                            struct wal__json_span parent);
 
 /* A path under construction, NUL-terminated. */
@@ -162,30 +148,28 @@ struct wal__model_path {
 };
 
 /* Begins an empty path. */
-void wal__model_path_init(struct wal__model_path *path,
-                          struct wal__arena *arena);
+void wal__model_path_init(struct wal__model_path *path, struct wal__arena *arena);
 
 /* Appends text unchanged. */
 void wal__model_path_add(struct wal__model_path *path, const char *text);
 
-/* Appends an id as a file name. Unsafe bytes become '_'; a hash is appended
- * then, so that different ids have different names. */
-void wal__model_path_add_id(struct wal__model_path *path,
-                            struct wal__json_span id);
+/* Appends an id as a file name. Unsafe bytes become '_'; a hash is appended then, so that different
+ * ids have different names. */
+void wal__model_path_add_id(struct wal__model_path *path, struct wal__json_span id);
 
-/* Appends a time as YYYY-MM-DDThh-mm-ss, and -mmmZ if `has_ms` is set; the
- * epoch if `time` is not a time. */
-void wal__model_path_add_time(struct wal__model_path *path,
-                              struct wal__json_span time, bool has_ms);
+/* Appends a time as YYYY-MM-DDThh-mm-ss, and -mmmZ if `has_ms` is set; the epoch if `time` is not a
+ * time. */
+void wal__model_path_add_time(struct wal__model_path *path, struct wal__json_span time,
+                              bool has_ms);
 
-/* Returns the path that the client gave the session's file, or NULL if the
- * session did not come from this client. */
-const char *wal__model_client_path(const struct wal__model_session *session,
-                                   uint32_t stream, const char *dialect);
+/* Returns the path that the client gave the session's file, or NULL if the session did not come
+ * from this client. */
+const char *wal__model_client_path(const struct wal__model_session *session, uint32_t stream,
+                                   const char *dialect);
 
-/* Returns the path of a session file of pi and rollouts:
- * sessions/--DIRECTORY--/TIME_ID.jsonl. DIRECTORY has no leading '/', and
- * dashes for bytes for which `is_plain` returns false. NULL: no memory. */
+/* Returns the path of a session file of pi and rollouts: sessions/--DIRECTORY--/TIME_ID.jsonl.
+ * DIRECTORY has no leading '/', and dashes for bytes for which `is_plain` returns false. NULL: no
+ * memory. */
 const char *wal__model_dashed_path(const struct wal__model_session *session,
                                    bool (*is_plain)(uint8_t byte), bool has_ms,
                                    struct wal__arena *arena);
@@ -193,9 +177,7 @@ const char *wal__model_dashed_path(const struct wal__model_session *session,
 /* Whether the id, with its quotes, is a UUID. */
 bool wal__model_is_uuid(struct wal__json_span id);
 
-/* Returns a session's id as a UUID, in the arena; data is NULL if there is no
- * memory. */
-struct wal__json_span wal__model_session_uuid(struct wal__json_span id,
-                                              struct wal__arena *arena);
+/* Returns a session's id as a UUID, in the arena; data is NULL if there is no memory. */
+struct wal__json_span wal__model_session_uuid(struct wal__json_span id, struct wal__arena *arena);
 
 #endif

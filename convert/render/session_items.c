@@ -1,8 +1,7 @@
 /*
- * session_items.c - reads the meta of imported lines, the fields of a session
- * with the path that a client gave its file, and a session as items of the
- * neutral model: its entries, or a copy's lines with their ids, or its
- * documents (session_items.h, SPEC.md 10.2).
+ * session_items.c - reads the meta of imported lines, the fields of a session with the path that a
+ * client gave its file, and a session as items of the neutral model: its entries, or a copy's lines
+ * with their ids, or its documents (session_items.h, SPEC.md 10.2).
  */
 #include "convert/render/session_items.h"
 
@@ -27,39 +26,37 @@ static bool is_true(const struct wal_entry *entry, const char *key)
 {
     struct wal__json_token value;
 
-    return wal__json_find(entry->meta.data, (size_t)entry->meta.size, key,
-                          &value) == WAL__JSON_OK &&
+    return wal__json_find(entry->meta.data, (size_t)entry->meta.size, key, &value) ==
+               WAL__JSON_OK &&
            value.kind == WAL__JSON_TRUE;
 }
 
 /* Sets the dialect of the view from which the line was imported. */
-static void set_view_dialect(const struct wal_entry *entry,
-                             struct wal__line_meta *meta)
+static void set_view_dialect(const struct wal_entry *entry, struct wal__line_meta *meta)
 {
     struct wal__json_token value;
     char name[32];
     size_t size = 0;
 
-    if (wal__json_find(entry->meta.data, (size_t)entry->meta.size, "view",
-                       &value) != WAL__JSON_OK ||
+    if (wal__json_find(entry->meta.data, (size_t)entry->meta.size, "view", &value) !=
+            WAL__JSON_OK ||
         value.kind != WAL__JSON_STRING) {
         return;
     }
     meta->is_from_view = true;
-    if (wal__json_unescape(value.span, (uint8_t *)name, sizeof(name) - 1, &size,
-                           NULL) == WAL__JSON_OK) {
+    if (wal__json_unescape(value.span, (uint8_t *)name, sizeof(name) - 1, &size, NULL) ==
+        WAL__JSON_OK) {
         name[size] = '\0';
         meta->view = wal__dialect_find(name);
     }
 }
 
-static void set_after(const struct wal_entry *entry,
-                      struct wal__line_meta *meta)
+static void set_after(const struct wal_entry *entry, struct wal__line_meta *meta)
 {
     struct wal__json_token value;
 
-    if (wal__json_find(entry->meta.data, (size_t)entry->meta.size, "after",
-                       &value) == WAL__JSON_OK &&
+    if (wal__json_find(entry->meta.data, (size_t)entry->meta.size, "after", &value) ==
+            WAL__JSON_OK &&
         value.kind == WAL__JSON_STRING && value.span.size > 2) {
         meta->after = value.span;
     }
@@ -85,15 +82,12 @@ static struct wal__json_span span_of(struct wal_slice slice)
 
 /* Encodes an appended entry, whose payload is in line, as a line of the dialect
  * `entries`; data is NULL without memory. */
-static struct wal__json_span entry_line(const struct wal_entry *entry,
-                                        struct wal__arena *arena)
+static struct wal__json_span entry_line(const struct wal_entry *entry, struct wal__arena *arena)
 {
-    /* Escaping makes at most six bytes of one; keys and brackets need fewer
-     * than 100. */
-    size_t capacity =
-        100 + (size_t)(entry->payload.size + entry->meta.size) +
-        6 * (size_t)(entry->id.size + entry->parent_id.size + entry->type.size +
-                     entry->timestamp.size + entry->run_id.size);
+    /* Escaping makes at most six bytes of one; keys and brackets need fewer than 100. */
+    size_t capacity = 100 + (size_t)(entry->payload.size + entry->meta.size) +
+                      6 * (size_t)(entry->id.size + entry->parent_id.size + entry->type.size +
+                                   entry->timestamp.size + entry->run_id.size);
     struct wal__json_memory text = {.data = wal__arena_alloc(arena, capacity),
                                     .capacity = capacity};
     struct wal__json_out out = {.put = wal__json_memory_put, .ctx = &text};
@@ -130,24 +124,22 @@ static bool contains(const char *text, const char *bytes, size_t size)
     return size > 0 && memmem(text, strlen(text), bytes, size) != NULL;
 }
 
-/* Whether the file is named after the session. The id of a side chain is that
- * of the session, '~' and the file's name; other suffixes are of copies. */
+/* Whether the file is named after the session. The id of a side chain is that of the session, '~'
+ * and the file's name; other suffixes are of copies. */
 static bool is_named_after(const char *path, const char *id, size_t size)
 {
     const char *suffix = memchr(id, '~', size);
     size_t main_size = suffix != NULL ? (size_t)(suffix - id) : size;
 
-    if (suffix != NULL &&
-        (size - main_size <= 7 || memcmp(suffix + 1, "agent-", 6) != 0 ||
-         !contains(path, suffix + 1, size - main_size - 1))) {
+    if (suffix != NULL && (size - main_size <= 7 || memcmp(suffix + 1, "agent-", 6) != 0 ||
+                           !contains(path, suffix + 1, size - main_size - 1))) {
         return false;
     }
     return contains(path, id, main_size);
 }
 
 /* The path after "DIALECT 0 " if it has no escapes, in the arena, or NULL. */
-static char *path_of_source(struct wal_slice source, const char *dialect,
-                            struct wal__arena *arena)
+static char *path_of_source(struct wal_slice source, const char *dialect, struct wal__arena *arena)
 {
     size_t size = strlen(dialect);
     const char *text = source.data;
@@ -173,8 +165,7 @@ static bool is_path_of_client(const char *path, const char *dialect)
     const struct wal__client *client;
 
     for (size_t i = 0; (client = wal__client_at(i)) != NULL; i++) {
-        if (strcmp(client->dialect, dialect) == 0 &&
-            wal__client_matches(client->files, path)) {
+        if (strcmp(client->dialect, dialect) == 0 && wal__client_matches(client->files, path)) {
             return true;
         }
     }
@@ -182,15 +173,12 @@ static bool is_path_of_client(const char *path, const char *dialect)
 }
 
 /*
- * Returns the path below the client's folder, terminated by NUL, in the arena:
- * of a session with this id and source, whose lines have the given dialect.
- * Returns an empty span when the source does not have it, or is the second one
- * of its path.
+ * Returns the path below the client's folder, terminated by NUL, in the arena: of a session with
+ * this id and source, whose lines have the given dialect. Returns an empty span when the source
+ * does not have it, or is the second one of its path.
  */
-static struct wal__json_span client_file(const struct wal__dialect *dialect,
-                                         struct wal_slice id,
-                                         struct wal_slice source,
-                                         struct wal__arena *arena)
+static struct wal__json_span client_file(const struct wal__dialect *dialect, struct wal_slice id,
+                                         struct wal_slice source, struct wal__arena *arena)
 {
     const struct wal__json_span none = {NULL, 0};
     char *path = path_of_source(source, dialect->name, arena);
@@ -198,19 +186,18 @@ static struct wal__json_span client_file(const struct wal__dialect *dialect,
     if (path == NULL || !is_named_after(path, id.data, (size_t)id.size)) {
         return none;
     }
-    /* The folder of a project, imported from the folder of all projects: the
-     * name of a directory without its slashes. */
+    /* The folder of a project, imported from the folder of all projects: the name of a directory
+     * without its slashes. */
     if (path[0] == '-' && strcmp(dialect->name, "claude") == 0) {
         memmove(path + sizeof("projects/") - 1, path, strlen(path) + 1);
         memcpy(path, "projects/", sizeof("projects/") - 1);
     }
-    return is_path_of_client(path, dialect->name) ? wal__model_literal(path)
-                                                  : none;
+    return is_path_of_client(path, dialect->name) ? wal__model_literal(path) : none;
 }
 
 /* --- the fields ---------------------------------------------------------- */
 
-#define SCAN_ENTRIES_MAX 64 /* entries that are scanned for fields */
+#define SCAN_ENTRIES_MAX 64                  /* entries that are scanned for fields */
 #define SCAN_PAYLOAD_MAX (UINT64_C(4) << 20) /* larger payloads are skipped */
 
 /* The years 0 to 9999, in milliseconds of Unix time. */
@@ -223,8 +210,7 @@ struct field_scan {
     unsigned count;
 };
 
-static void set_field_once(struct field_scan *field_scan,
-                           struct wal__json_span *field,
+static void set_field_once(struct field_scan *field_scan, struct wal__json_span *field,
                            struct wal__json_span found)
 {
     if (field->size == 0 && found.size > 0) {
@@ -245,8 +231,7 @@ static bool collect_fields(void *ctx, struct wal__model_item *item)
         set_field_once(field_scan, &snapshot->time, found->time);
         set_field_once(field_scan, &snapshot->title, found->title);
         set_field_once(field_scan, &snapshot->parent, found->parent);
-        set_field_once(field_scan, &snapshot->thinking_level,
-                       found->thinking_level);
+        set_field_once(field_scan, &snapshot->thinking_level, found->thinking_level);
         set_field_once(field_scan, &snapshot->agent, found->agent);
         set_field_once(field_scan, &snapshot->exit_reason, found->exit_reason);
         set_field_once(field_scan, &snapshot->raw, found->raw);
@@ -255,8 +240,7 @@ static bool collect_fields(void *ctx, struct wal__model_item *item)
     set_field_once(field_scan, &snapshot->provider, item->provider);
     set_field_once(field_scan, &snapshot->model, item->model);
     return ++field_scan->count < SCAN_ENTRIES_MAX &&
-           (snapshot->model.size == 0 || snapshot->cwd.size == 0 ||
-            field_scan->count < 2);
+           (snapshot->model.size == 0 || snapshot->cwd.size == 0 || field_scan->count < 2);
 }
 
 static struct wal__json_span time_text(struct wal__arena *arena, int64_t ms)
@@ -264,8 +248,7 @@ static struct wal__json_span time_text(struct wal__arena *arena, int64_t ms)
     uint8_t text[WAL__MODEL_TIME_SIZE];
 
     return wal__arena_copy(
-        arena, wal__model_time_write(
-                   ms >= TIME_FIRST && ms <= TIME_LAST ? ms : 0, text));
+        arena, wal__model_time_write(ms >= TIME_FIRST && ms <= TIME_LAST ? ms : 0, text));
 }
 
 static struct wal__json_span created_of(const struct wal_session_info *info,
@@ -274,25 +257,23 @@ static struct wal__json_span created_of(const struct wal_session_info *info,
     struct wal__json_token created;
 
     if (info->metadata.size > 0 &&
-        wal__json_find(info->metadata.data, (size_t)info->metadata.size,
-                       "created", &created) == WAL__JSON_OK &&
+        wal__json_find(info->metadata.data, (size_t)info->metadata.size, "created", &created) ==
+            WAL__JSON_OK &&
         created.kind == WAL__JSON_STRING) {
         return wal__arena_copy(keep, created.span);
     }
     return time_text(keep, info->created_ms);
 }
 
-/* Sets the session that started a subagent's, whose id is in that of the
- * transcript, if the store has it. */
-static void set_starter(struct wal_store *store, struct wal_slice id,
-                        struct wal__arena *keep,
+/* Sets the session that started a subagent's, whose id is in that of the transcript, if the store
+ * has it. */
+static void set_starter(struct wal_store *store, struct wal_slice id, struct wal__arena *keep,
                         struct wal__model_session *snapshot)
 {
     static const char separator[] = "~agent-";
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session *starter = NULL;
-    const char *end =
-        memmem(id.data, (size_t)id.size, separator, sizeof(separator) - 1);
+    const char *end = memmem(id.data, (size_t)id.size, separator, sizeof(separator) - 1);
 
     if (end == NULL || end == id.data) {
         return;
@@ -315,9 +296,8 @@ static const struct wal__dialect *dialect_of_source(struct wal_slice source)
     for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
         size_t size = strlen(dialect->name);
         const char *text = source.data;
-        if (source.size > size + 1 && memcmp(text, dialect->name, size) == 0 &&
-            text[size] == ' ' && text[size + 1] >= '0' &&
-            text[size + 1] <= '9') {
+        if (source.size > size + 1 && memcmp(text, dialect->name, size) == 0 && text[size] == ' ' &&
+            text[size + 1] >= '0' && text[size + 1] <= '9') {
             return dialect->read_ops != NULL ? dialect : NULL;
         }
     }
@@ -325,20 +305,16 @@ static const struct wal__dialect *dialect_of_source(struct wal_slice source)
 }
 
 /* The lines of a fork have the dialect of the imported session. */
-static const struct wal__dialect *dialect_of_lineage(struct wal_store *store,
-                                                     struct wal_slice id)
+static const struct wal__dialect *dialect_of_lineage(struct wal_store *store, struct wal_slice id)
 {
     const struct wal_session_cursor_options options = {
-        .struct_size = sizeof(options),
-        .flags = WAL_SESSION_CURSOR_LINEAGE,
-        .lineage_of = id};
+        .struct_size = sizeof(options), .flags = WAL_SESSION_CURSOR_LINEAGE, .lineage_of = id};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     const struct wal__dialect *dialect = NULL;
     struct wal_session_cursor *list = NULL;
 
     if (wal_session_cursor_open(store, &options, &list, NULL) == WAL_OK) {
-        while (dialect == NULL &&
-               wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
+        while (dialect == NULL && wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
             dialect = dialect_of_source(info.source);
         }
     }
@@ -347,16 +323,12 @@ static const struct wal__dialect *dialect_of_lineage(struct wal_store *store,
 }
 
 static enum wal_status scan_fields(struct wal__session_snapshot *snapshot,
-                                   const struct wal__heap *heap,
-                                   struct wal_store *store,
-                                   struct wal_session *session,
-                                   struct wal_error *error)
+                                   const struct wal__heap *heap, struct wal_store *store,
+                                   struct wal_session *session, struct wal_error *error)
 {
     const struct wal__entry_limits limits = {
-        {SCAN_ENTRIES_MAX,
-         snapshot->dialect->read_ops->stream != NULL ? SCAN_ENTRIES_MAX : 0}};
-    struct field_scan scan = {.keep = &snapshot->memory.arena,
-                              .snapshot = &snapshot->session};
+        {SCAN_ENTRIES_MAX, snapshot->dialect->read_ops->stream != NULL ? SCAN_ENTRIES_MAX : 0}};
+    struct field_scan scan = {.keep = &snapshot->memory.arena, .snapshot = &snapshot->session};
     struct wal__session_items items = {.heap = heap,
                                        .store = store,
                                        .session = session,
@@ -382,11 +354,9 @@ static enum wal_status scan_fields(struct wal__session_snapshot *snapshot,
     return status;
 }
 
-enum wal_status
-wal__session_snapshot_read(struct wal__session_snapshot *snapshot,
-                           const struct wal__heap *heap,
-                           struct wal_store *store, struct wal_session *session,
-                           struct wal_error *error)
+enum wal_status wal__session_snapshot_read(struct wal__session_snapshot *snapshot,
+                                           const struct wal__heap *heap, struct wal_store *store,
+                                           struct wal_session *session, struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal__arena *keep = &snapshot->memory.arena;
@@ -406,8 +376,7 @@ wal__session_snapshot_read(struct wal__session_snapshot *snapshot,
         .updated = time_text(keep, info.updated_ms),
     };
     snapshot->session.metadata = wal__arena_copy(
-        keep, (struct wal__json_span){info.metadata.data,
-                                      (size_t)info.metadata.size});
+        keep, (struct wal__json_span){info.metadata.data, (size_t)info.metadata.size});
     snapshot->head = wal__json_quote(keep, info.head);
     snapshot->last_sequence = info.last_sequence;
     snapshot->metadata_version = info.metadata_version;
@@ -417,8 +386,7 @@ wal__session_snapshot_read(struct wal__session_snapshot *snapshot,
     snapshot->dialect = dialect_of_source(info.source);
     if (snapshot->dialect != NULL) {
         snapshot->session.file_dialect = snapshot->dialect->name;
-        snapshot->session.file =
-            client_file(snapshot->dialect, info.id, info.source, keep);
+        snapshot->session.file = client_file(snapshot->dialect, info.id, info.source, keep);
     }
     if (wal__dialect_is(snapshot->dialect, "claude")) {
         set_starter(store, info.id, keep, &snapshot->session);
@@ -445,8 +413,7 @@ static uint64_t hash_span(uint64_t hash, struct wal__json_span span)
     return wal__model_hash(hash + span.size, span);
 }
 
-uint64_t
-wal__session_snapshot_hash(const struct wal__session_snapshot *snapshot)
+uint64_t wal__session_snapshot_hash(const struct wal__session_snapshot *snapshot)
 {
     const struct wal__model_session *session = &snapshot->session;
     const struct wal__json_span spans[] = {
@@ -462,8 +429,7 @@ wal__session_snapshot_hash(const struct wal__session_snapshot *snapshot)
         hash = hash_span(hash, spans[i]);
     }
     for (size_t i = 0; i < 2; i++) {
-        const struct wal__dialect *dialect =
-            i == 0 ? session->dialect : snapshot->dialect;
+        const struct wal__dialect *dialect = i == 0 ? session->dialect : snapshot->dialect;
         struct wal__json_span name = {NULL, 0};
         if (dialect != NULL) {
             name.data = (const uint8_t *)dialect->name;
@@ -485,17 +451,13 @@ bool wal__session_snapshot_equal(const struct wal__session_snapshot *one,
 #define ID_MAX 255
 
 /* Parses the entry's line; false if it has no ids. */
-static bool read_line(const struct wal__dialect *dialect,
-                      const struct wal_entry *entry,
+static bool read_line(const struct wal__dialect *dialect, const struct wal_entry *entry,
                       struct wal__line_info *line)
 {
-    struct wal__json_span text =
-        wal__line_text(entry->payload.data, (size_t)entry->payload.size);
+    struct wal__json_span text = wal__line_text(entry->payload.data, (size_t)entry->payload.size);
 
-    return (entry->flags & WAL_ENTRY_LINE) != 0 &&
-           (entry->flags & WAL_ENTRY_REDACTED) == 0 &&
-           !wal__line_is_blank(text.data, text.size) &&
-           !wal__entry_meta(entry).is_opaque &&
+    return (entry->flags & WAL_ENTRY_LINE) != 0 && (entry->flags & WAL_ENTRY_REDACTED) == 0 &&
+           !wal__line_is_blank(text.data, text.size) && !wal__entry_meta(entry).is_opaque &&
            dialect->read(text.data, text.size, line, NULL) == WAL__JSON_OK;
 }
 
@@ -503,18 +465,16 @@ static bool is_used(const struct wal__copy_ids *ids, struct wal__json_span text)
 {
     struct wal__json_span found;
 
-    return wal__model_table_get(&ids->used_ids, wal__model_hash(0, text),
-                                &found);
+    return wal__model_table_get(&ids->used_ids, wal__model_hash(0, text), &found);
 }
 
 /* Decodes a string that is valid as an id or a time of the log. */
-static bool decode_string(struct wal__json_span string, uint8_t *text,
-                          size_t most, struct wal__json_span *plain)
+static bool decode_string(struct wal__json_span string, uint8_t *text, size_t most,
+                          struct wal__json_span *plain)
 {
     size_t size = 0;
 
-    if (string.size < 3 ||
-        wal__json_unescape(string, text, most, &size, NULL) != WAL__JSON_OK) {
+    if (string.size < 3 || wal__json_unescape(string, text, most, &size, NULL) != WAL__JSON_OK) {
         return false;
     }
     for (size_t i = 0; i < size; i++) {
@@ -529,20 +489,18 @@ static bool decode_string(struct wal__json_span string, uint8_t *text,
 /* An id that no earlier entry has, generated in `text` if necessary. */
 static struct wal__json_span choose_id(const struct wal__copy_ids *ids,
                                        const struct wal__line_info *line,
-                                       const struct wal_entry *entry,
-                                       uint8_t text[ID_MAX + 1])
+                                       const struct wal_entry *entry, uint8_t text[ID_MAX + 1])
 {
     struct wal__json_span id = {NULL, 0};
 
-    if (line != NULL && decode_string(line->id, text, ID_MAX, &id) &&
-        !is_used(ids, id)) {
+    if (line != NULL && decode_string(line->id, text, ID_MAX, &id) && !is_used(ids, id)) {
         return id;
     }
     id = span_of(entry->id);
     for (unsigned n = 2; is_used(ids, id); n++) {
         int most = entry->id.size < 230 ? (int)entry->id.size : 230;
-        int size = snprintf((char *)text, ID_MAX + 1, "%.*s~%u", most,
-                            (const char *)entry->id.data, n);
+        int size =
+            snprintf((char *)text, ID_MAX + 1, "%.*s~%u", most, (const char *)entry->id.data, n);
         id = (struct wal__json_span){text, (size_t)size};
     }
     return id;
@@ -556,8 +514,7 @@ static struct wal__json_span map_parent(const struct wal__copy_ids *ids,
     struct wal__json_span parent = {NULL, 0};
 
     if (entry->parent_id.size > 0 &&
-        !wal__model_table_get(&ids->by_log_id,
-                              wal__model_hash(0, span_of(entry->parent_id)),
+        !wal__model_table_get(&ids->by_log_id, wal__model_hash(0, span_of(entry->parent_id)),
                               &parent)) {
         return ids->last_id;
     }
@@ -571,14 +528,12 @@ static struct wal__json_span find_parent(const struct wal__copy_ids *ids,
     struct wal__json_span parent = {NULL, 0};
 
     if (line == NULL) {
-        return (entry->flags & WAL_ENTRY_LINE) != 0 &&
-                       (entry->flags & WAL_ENTRY_REDACTED) == 0
+        return (entry->flags & WAL_ENTRY_LINE) != 0 && (entry->flags & WAL_ENTRY_REDACTED) == 0
                    ? ids->last_id
                    : map_parent(ids, entry);
     }
     if (line->link == WAL__LINK_EXPLICIT &&
-        wal__model_table_get(
-            &ids->used_ids, wal__model_string_hash(0, line->parent), &parent)) {
+        wal__model_table_get(&ids->used_ids, wal__model_string_hash(0, line->parent), &parent)) {
         return parent;
     }
     if (line->link == WAL__LINK_PREVIOUS) {
@@ -592,8 +547,8 @@ static struct wal_slice slice_from(struct wal__json_span text)
     return (struct wal_slice){text.data, text.size};
 }
 
-static void set_time(struct wal__copy_ids *ids,
-                     const struct wal__line_info *line, struct wal_entry *entry)
+static void set_time(struct wal__copy_ids *ids, const struct wal__line_info *line,
+                     struct wal_entry *entry)
 {
     uint8_t text[sizeof(ids->time)];
     struct wal__json_span time;
@@ -608,19 +563,16 @@ static void set_time(struct wal__copy_ids *ids,
     }
 }
 
-/* Replaces id, parent and time of the next entry by those of the copy's file.
- * Ids are stored in the arena, which must be the same for all calls; the time
- * is valid until the next call. False: no memory. */
-static bool copy_ids_map_entry(struct wal__copy_ids *ids,
-                               struct wal__arena *keep,
-                               const struct wal__dialect *dialect,
-                               struct wal_entry *entry)
+/* Replaces id, parent and time of the next entry by those of the copy's file. Ids are stored in the
+ * arena, which must be the same for all calls; the time is valid until the next call. False: no
+ * memory. */
+static bool copy_ids_map_entry(struct wal__copy_ids *ids, struct wal__arena *keep,
+                               const struct wal__dialect *dialect, struct wal_entry *entry)
 {
     uint64_t key = wal__model_hash(0, span_of(entry->id));
     uint8_t text[ID_MAX + 1];
     struct wal__line_info line;
-    const struct wal__line_info *parsed =
-        read_line(dialect, entry, &line) ? &line : NULL;
+    const struct wal__line_info *parsed = read_line(dialect, entry, &line) ? &line : NULL;
     struct wal__json_span parent = find_parent(ids, parsed, entry);
     struct wal__json_span id = choose_id(ids, parsed, entry, text);
 
@@ -638,24 +590,22 @@ static bool copy_ids_map_entry(struct wal__copy_ids *ids,
     return true;
 }
 
-/* The id in the copy's file, as text, for an id of the log, given as a JSON
- * string; empty if no entry has it. */
+/* The id in the copy's file, as text, for an id of the log, given as a JSON string; empty if no
+ * entry has it. */
 static struct wal__json_span copy_ids_find(const struct wal__copy_ids *ids,
                                            struct wal__json_span id)
 {
     struct wal__json_span own = {NULL, 0};
 
     if (id.size > 0) {
-        (void)wal__model_table_get(&ids->by_log_id,
-                                   wal__model_string_hash(0, id), &own);
+        (void)wal__model_table_get(&ids->by_log_id, wal__model_string_hash(0, id), &own);
     }
     return own;
 }
 
 /* --- entries ------------------------------------------------------------- */
 
-/* The owner sets the first six fields, zeroes the others, and closes it in any
- * case. */
+/* The owner sets the first six fields, zeroes the others, and closes it in any case. */
 struct entry_source {
     const struct wal__heap *heap;
     struct wal_store *store;
@@ -672,26 +622,23 @@ struct entry_source {
     bool has_failed; /* no memory for a payload */
 };
 
-/* Opens the source with the options; a copy's conversation always from its
- * beginning. Sessions that are no forks are no copies. */
-static enum wal_status
-entry_source_open(struct entry_source *source, struct wal_session *session,
-                  const struct wal_entry_cursor_options *options, bool is_fork,
-                  struct wal_error *error)
+/* Opens the source with the options; a copy's conversation always from its beginning. Sessions that
+ * are no forks are no copies. */
+static enum wal_status entry_source_open(struct entry_source *source, struct wal_session *session,
+                                         const struct wal_entry_cursor_options *options,
+                                         bool is_fork, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     /* Ids are in the payload: load all payloads. */
     if (is_fork && options->stream == 0) {
         status = wal__copy_open(&source->copy, session, source->heap,
-                                options->flags &
-                                    ~(uint32_t)WAL_ENTRY_CURSOR_OUT_OF_LINE,
+                                options->flags & ~(uint32_t)WAL_ENTRY_CURSOR_OUT_OF_LINE,
                                 &source->is_copy, error);
     }
     return status != WAL_OK || source->is_copy
                ? status
-               : wal_entry_cursor_open(session, options, &source->cursor,
-                                       error);
+               : wal_entry_cursor_open(session, options, &source->cursor, error);
 }
 
 static void entry_source_close(struct entry_source *source)
@@ -712,8 +659,7 @@ static bool append_payload(void *ctx, const void *data, size_t size)
 
     if (source->capacity - source->size < size) {
         size_t more = 2 * (source->size + size);
-        uint8_t *payload =
-            wal__heap_resize(source->heap, source->payload, more, 1);
+        uint8_t *payload = wal__heap_resize(source->heap, source->payload, more, 1);
         if (payload == NULL) {
             source->has_failed = true;
             return false;
@@ -728,15 +674,14 @@ static bool append_payload(void *ctx, const void *data, size_t size)
 }
 
 /* Loads the out-of-line payload of a line. */
-static enum wal_status load_payload(struct entry_source *source,
-                                    struct wal_entry *entry,
+static enum wal_status load_payload(struct entry_source *source, struct wal_entry *entry,
                                     struct wal_error *error)
 {
     enum wal_status status;
 
     source->size = 0;
-    status = wal__copy_read_payload(&source->copy, source->store, entry,
-                                    append_payload, source, error);
+    status =
+        wal__copy_read_payload(&source->copy, source->store, entry, append_payload, source, error);
     if (status == WAL_OK && source->has_failed) {
         status = WAL_ENOMEM;
     }
@@ -748,10 +693,9 @@ static enum wal_status load_payload(struct entry_source *source,
     return status;
 }
 
-/* Returns the next entry, or WAL_END; WAL_ECORRUPT and WAL_EIO concern one
- * entry. Entries of a copy have the ids of its file. */
-static enum wal_status entry_source_next(struct entry_source *source,
-                                         struct wal_entry *entry,
+/* Returns the next entry, or WAL_END; WAL_ECORRUPT and WAL_EIO concern one entry. Entries of a copy
+ * have the ids of its file. */
+static enum wal_status entry_source_next(struct entry_source *source, struct wal_entry *entry,
                                          struct wal_error *error)
 {
     enum wal_status status;
@@ -765,8 +709,8 @@ static enum wal_status entry_source_next(struct entry_source *source,
         (source->size_max == 0 || entry->payload_size <= source->size_max)) {
         status = load_payload(source, entry, error);
     }
-    if (status == WAL_OK && !copy_ids_map_entry(source->ids, source->keep,
-                                                source->dialect, entry)) {
+    if (status == WAL_OK &&
+        !copy_ids_map_entry(source->ids, source->keep, source->dialect, entry)) {
         status = wal__no_memory(error);
     }
     return status;
@@ -783,17 +727,15 @@ struct documents {
 static bool copy_value(struct documents *documents, const struct wal_doc *doc,
                        struct wal__json_span *value)
 {
-    *value = wal__arena_copy(
-        &documents->items->scratch.arena,
-        (struct wal__json_span){doc->value.data, (size_t)doc->value.size});
+    *value = wal__arena_copy(&documents->items->scratch.arena,
+                             (struct wal__json_span){doc->value.data, (size_t)doc->value.size});
     if (value->data == NULL) {
         documents->status = wal__no_memory(documents->error);
     }
     return value->data != NULL;
 }
 
-static bool get_document(void *ctx, const char *key,
-                         struct wal__json_span *value)
+static bool get_document(void *ctx, const char *key, struct wal__json_span *value)
 {
     struct documents *documents = ctx;
     struct wal_doc doc = {.struct_size = sizeof(doc)};
@@ -801,12 +743,10 @@ static bool get_document(void *ctx, const char *key,
     enum wal_status status;
     bool is_there = false;
 
-    status =
-        wal_doc_cursor_open(documents->items->store, documents->items->session,
-                            NULL, &docs, documents->error);
+    status = wal_doc_cursor_open(documents->items->store, documents->items->session, NULL, &docs,
+                                 documents->error);
     if (status == WAL_OK) {
-        status = wal_doc_cursor_get(docs, wal__slice_from_text(key), 0, &doc,
-                                    documents->error);
+        status = wal_doc_cursor_get(docs, wal__slice_from_text(key), 0, &doc, documents->error);
         is_there = status == WAL_OK && copy_value(documents, &doc, value);
     }
     wal_doc_cursor_close(docs);
@@ -819,8 +759,7 @@ static bool get_document(void *ctx, const char *key,
 }
 
 /* Passes one document to `each`; false to stop. */
-static bool emit_document(struct documents *documents,
-                          const struct wal_doc *doc,
+static bool emit_document(struct documents *documents, const struct wal_doc *doc,
                           bool (*each)(void *each_ctx, const char *key,
                                        struct wal__json_span value),
                           void *each_ctx)
@@ -844,15 +783,14 @@ static bool scan_documents(void *ctx, const char *prefix,
                            void *each_ctx)
 {
     struct documents *documents = ctx;
-    struct wal_doc_cursor_options options = {
-        .struct_size = sizeof(options), .prefix = wal__slice_from_text(prefix)};
+    struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
+                                             .prefix = wal__slice_from_text(prefix)};
     struct wal_doc_cursor *docs = NULL;
     bool wants_more = true;
     enum wal_status status;
 
-    status =
-        wal_doc_cursor_open(documents->items->store, documents->items->session,
-                            &options, &docs, documents->error);
+    status = wal_doc_cursor_open(documents->items->store, documents->items->session, &options,
+                                 &docs, documents->error);
     while (wants_more && status == WAL_OK) {
         struct wal_doc doc = {.struct_size = sizeof(doc)};
         status = wal_doc_cursor_next(docs, &doc, documents->error);
@@ -870,13 +808,12 @@ static bool scan_documents(void *ctx, const char *prefix,
     return wants_more && status == WAL_END;
 }
 
-enum wal_status wal__document_items_scan(
-    struct wal__session_items *items, const char *prefix,
-    bool (*each)(void *ctx, const char *key, struct wal__json_span value),
-    void *ctx, struct wal_error *error)
+enum wal_status wal__document_items_scan(struct wal__session_items *items, const char *prefix,
+                                         bool (*each)(void *ctx, const char *key,
+                                                      struct wal__json_span value),
+                                         void *ctx, struct wal_error *error)
 {
-    struct documents documents = {
-        .items = items, .error = error, .status = WAL_OK};
+    struct documents documents = {.items = items, .error = error, .status = WAL_OK};
 
     (void)scan_documents(&documents, prefix, each, ctx);
     return documents.status;
@@ -885,13 +822,11 @@ enum wal_status wal__document_items_scan(
 static enum wal_status document_items_read(struct wal__session_items *items,
                                            struct wal_error *error)
 {
-    struct documents documents = {
-        .items = items, .error = error, .status = WAL_OK};
+    struct documents documents = {.items = items, .error = error, .status = WAL_OK};
     const struct wal__model_documents tree = {
         .ctx = &documents, .get = get_document, .scan = scan_documents};
 
-    if (items->dialect->read_ops->documents(&items->lines, &tree) !=
-            WAL__JSON_OK &&
+    if (items->dialect->read_ops->documents(&items->lines, &tree) != WAL__JSON_OK &&
         !items->has_stopped && documents.status == WAL_OK) {
         return wal__no_memory(error);
     }
@@ -912,8 +847,7 @@ static bool emit_item(void *ctx, struct wal__model_item *item)
     return !items->has_stopped;
 }
 
-static void init_reader(struct wal__session_items *items,
-                        struct wal__model_reader *reader,
+static void init_reader(struct wal__session_items *items, struct wal__model_reader *reader,
                         const struct wal__dialect *dialect)
 {
     *reader = (struct wal__model_reader){
@@ -942,19 +876,17 @@ void wal__session_items_deinit(struct wal__session_items *items)
 
 static bool is_text(struct wal__json_span string, struct wal_slice text)
 {
-    return string.size > 2 &&
-           wal__json_string_equals(string, text.data, (size_t)text.size);
+    return string.size > 2 && wal__json_string_equals(string, text.data, (size_t)text.size);
 }
 
-/* The parent of an entry's item. Entries of a session that was imported as
- * documents go on after these, or after the item that they name. */
+/* The parent of an entry's item. Entries of a session that was imported as documents go on after
+ * these, or after the item that they name. */
 static struct wal__json_span parent_of(struct wal__session_items *items,
                                        const struct wal_entry *entry)
 {
     struct wal__json_span after;
 
-    if (entry->parent_id.size > 0 || items->last_document.size == 0 ||
-        entry->stream != 0) {
+    if (entry->parent_id.size > 0 || items->last_document.size == 0 || entry->stream != 0) {
         return wal__json_quote(&items->scratch.arena, entry->parent_id);
     }
     after = wal__entry_meta(entry).after;
@@ -962,34 +894,27 @@ static struct wal__json_span parent_of(struct wal__session_items *items,
 }
 
 /* Whether the line has the same id and parent as the entry in the log. */
-static bool is_exact(const struct wal__line_info *line,
-                     const struct wal_entry *entry)
+static bool is_exact(const struct wal__line_info *line, const struct wal_entry *entry)
 {
     return is_text(line->id, entry->id) &&
-           (line->link != WAL__LINK_EXPLICIT ||
-            is_text(line->parent, entry->parent_id));
+           (line->link != WAL__LINK_EXPLICIT || is_text(line->parent, entry->parent_id));
 }
 
-/* Makes the reader active, or none; items that the last one holds back come
- * first. */
-static void activate(struct wal__session_items *items,
-                     struct wal__model_reader *reader)
+/* Makes the reader active, or none; items that the last one holds back come first. */
+static void activate(struct wal__session_items *items, struct wal__model_reader *reader)
 {
     const struct wal__dialect_read_ops *ops =
         items->active != NULL ? items->active->dialect->read_ops : NULL;
 
-    if (items->active != reader && ops != NULL && ops->release != NULL &&
-        !items->has_stopped && ops->release(items->active) != WAL__JSON_OK &&
-        !items->has_stopped) {
+    if (items->active != reader && ops != NULL && ops->release != NULL && !items->has_stopped &&
+        ops->release(items->active) != WAL__JSON_OK && !items->has_stopped) {
         items->damaged++;
     }
     items->active = reader;
 }
 
-static void emit_line(struct wal__session_items *items,
-                      struct wal__model_reader *to,
-                      struct wal__model_line *line,
-                      const struct wal_entry *entry)
+static void emit_line(struct wal__session_items *items, struct wal__model_reader *to,
+                      struct wal__model_line *line, const struct wal_entry *entry)
 {
     enum wal__json_status status;
 
@@ -1008,11 +933,9 @@ static void emit_line(struct wal__session_items *items,
 
 /* Emits an item without content, so that children of the entry get its
  * parent. */
-static void emit_placeholder(struct wal__session_items *items,
-                             const struct wal_entry *entry)
+static void emit_placeholder(struct wal__session_items *items, const struct wal_entry *entry)
 {
-    struct wal__model_item placeholder = {.kind = WAL__ITEM_HEAD,
-                                          .stream = entry->stream};
+    struct wal__model_item placeholder = {.kind = WAL__ITEM_HEAD, .stream = entry->stream};
 
     activate(items, NULL);
     placeholder.id = wal__json_quote(&items->scratch.arena, entry->id);
@@ -1028,8 +951,7 @@ static bool discard_item(void *ctx, struct wal__model_item *item)
 }
 
 /* Initialises a reader as if it had read the header of a file. */
-static void init_view_reader(struct wal__session_items *items,
-                             struct wal__model_reader *reader,
+static void init_view_reader(struct wal__session_items *items, struct wal__model_reader *reader,
                              const struct wal__dialect *dialect)
 {
     const char *header = dialect->read_ops->header;
@@ -1051,8 +973,7 @@ static struct wal__model_reader *find_reader(struct wal__session_items *items,
     if (!meta->is_from_view || meta->view == items->dialect) {
         return &items->lines;
     }
-    if (meta->view == NULL || meta->view->read_ops == NULL ||
-        meta->view->read_ops->line == NULL) {
+    if (meta->view == NULL || meta->view->read_ops == NULL || meta->view->read_ops->line == NULL) {
         return NULL;
     }
     for (size_t i = 0; i < WAL__ITEMS_VIEW_DIALECTS; i++) {
@@ -1066,24 +987,20 @@ static struct wal__model_reader *find_reader(struct wal__session_items *items,
     return NULL;
 }
 
-static void read_stored_line(struct wal__session_items *items,
-                             const struct wal_entry *entry)
+static void read_stored_line(struct wal__session_items *items, const struct wal_entry *entry)
 {
     const struct wal__line_meta meta = wal__entry_meta(entry);
     struct wal__model_reader *reader = find_reader(items, &meta);
     struct wal__model_line line = {.stream = entry->stream};
     struct wal__line_info read;
 
-    line.text =
-        wal__line_text(entry->payload.data, (size_t)entry->payload.size);
+    line.text = wal__line_text(entry->payload.data, (size_t)entry->payload.size);
     if (wal__line_is_blank(line.text.data, line.text.size)) {
         emit_placeholder(items, entry);
         return;
     }
-    if (reader == NULL || reader->dialect->read_ops->line == NULL ||
-        meta.is_opaque ||
-        reader->dialect->read(line.text.data, line.text.size, &read, NULL) !=
-            WAL__JSON_OK) {
+    if (reader == NULL || reader->dialect->read_ops->line == NULL || meta.is_opaque ||
+        reader->dialect->read(line.text.data, line.text.size, &read, NULL) != WAL__JSON_OK) {
         items->damaged++;
         emit_placeholder(items, entry);
         return;
@@ -1093,8 +1010,7 @@ static void read_stored_line(struct wal__session_items *items,
     emit_line(items, reader, &line, entry);
 }
 
-static void read_entry(struct wal__session_items *items,
-                       const struct wal_entry *entry)
+static void read_entry(struct wal__session_items *items, const struct wal_entry *entry)
 {
     struct wal__model_line line = {.is_exact = true};
 
@@ -1116,20 +1032,16 @@ static bool copy_to_arena(struct wal__arena *arena, struct wal_slice *slice)
 }
 
 /* Loads the blob of an out-of-line payload. */
-static enum wal_status load_blob_payload(struct wal__session_items *items,
-                                         struct wal_entry *entry)
+static enum wal_status load_blob_payload(struct wal__session_items *items, struct wal_entry *entry)
 {
     struct wal_blob *blob = NULL;
     void *data = NULL;
     uint64_t got = 0;
-    enum wal_status status =
-        wal_blob_open(items->store, entry->payload_digest, &blob, NULL);
+    enum wal_status status = wal_blob_open(items->store, entry->payload_digest, &blob, NULL);
 
     if (status == WAL_OK) {
-        data = wal__arena_alloc(&items->scratch.arena,
-                                (size_t)entry->payload_size);
-        status = data != NULL ? wal_blob_read(blob, 0, data,
-                                              entry->payload_size, &got, NULL)
+        data = wal__arena_alloc(&items->scratch.arena, (size_t)entry->payload_size);
+        status = data != NULL ? wal_blob_read(blob, 0, data, entry->payload_size, &got, NULL)
                               : WAL_ENOMEM;
     }
     wal_blob_close(blob);
@@ -1138,15 +1050,13 @@ static enum wal_status load_blob_payload(struct wal__session_items *items,
 }
 
 /* Loads the payload if necessary; false: it cannot be used. */
-static bool has_payload(struct wal__session_items *items,
-                        struct wal_entry *entry)
+static bool has_payload(struct wal__session_items *items, struct wal_entry *entry)
 {
     enum wal_status status;
 
     if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) == 0) {
         /* The cursor reuses the memory of the payload for its next entry. */
-        return !items->retains_items ||
-               copy_to_arena(&items->scratch.arena, &entry->payload);
+        return !items->retains_items || copy_to_arena(&items->scratch.arena, &entry->payload);
     }
     if (items->size_max > 0 && entry->payload_size > items->size_max) {
         return false;
@@ -1160,8 +1070,7 @@ static bool has_payload(struct wal__session_items *items,
     return status == WAL_OK;
 }
 
-static void emit_entry(struct wal__session_items *items,
-                       struct wal_entry *entry)
+static void emit_entry(struct wal__session_items *items, struct wal_entry *entry)
 {
     if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
         items->redacted++;
@@ -1181,8 +1090,7 @@ static void emit_entry(struct wal__session_items *items,
     }
 }
 
-struct wal_entry_cursor_options wal__session_items_options(uint32_t stream,
-                                                           uint64_t skip)
+struct wal_entry_cursor_options wal__session_items_options(uint32_t stream, uint64_t skip)
 {
     return (struct wal_entry_cursor_options){
         .struct_size = sizeof(struct wal_entry_cursor_options),
@@ -1193,13 +1101,11 @@ struct wal_entry_cursor_options wal__session_items_options(uint32_t stream,
     };
 }
 
-enum wal_status wal__session_items_count(struct wal_session *session,
-                                         uint32_t stream, uint32_t without,
-                                         uint64_t *entries,
+enum wal_status wal__session_items_count(struct wal_session *session, uint32_t stream,
+                                         uint32_t without, uint64_t *entries,
                                          struct wal_error *error)
 {
-    struct wal_entry_cursor_options options =
-        wal__session_items_options(stream, 0);
+    struct wal_entry_cursor_options options = wal__session_items_options(stream, 0);
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
 
@@ -1212,9 +1118,8 @@ enum wal_status wal__session_items_count(struct wal_session *session,
     return status;
 }
 
-static enum wal_status read_stream(struct wal__session_items *items,
-                                   uint32_t stream, uint64_t limits,
-                                   struct wal_error *error)
+static enum wal_status read_stream(struct wal__session_items *items, uint32_t stream,
+                                   uint64_t limits, struct wal_error *error)
 {
     struct wal_entry_cursor_options options =
         wal__session_items_options(stream, items->read_counts[stream]);
@@ -1226,12 +1131,10 @@ static enum wal_status read_stream(struct wal__session_items *items,
                                   .keep = &items->keep.arena};
     enum wal_status status = WAL_OK;
 
-    WAL__ASSERT(stream <
-                sizeof(items->read_counts) / sizeof(items->read_counts[0]));
+    WAL__ASSERT(stream < sizeof(items->read_counts) / sizeof(items->read_counts[0]));
     options.flags |= WAL_ENTRY_CURSOR_OUT_OF_LINE;
     if (items->read_counts[stream] < limits) {
-        status = entry_source_open(&source, items->session, &options,
-                                   items->is_fork, error);
+        status = entry_source_open(&source, items->session, &options, items->is_fork, error);
         items->is_copy |= source.is_copy;
     }
     /* A copy may have lines on no branch, which are not counted. */
@@ -1253,8 +1156,7 @@ static enum wal_status read_stream(struct wal__session_items *items,
     return status == WAL_END ? WAL_OK : status;
 }
 
-bool wal__session_items_map_head(struct wal__session_items *items,
-                                 struct wal__json_span *head)
+bool wal__session_items_map_head(struct wal__session_items *items, struct wal__json_span *head)
 {
     struct wal__json_span own;
 
@@ -1262,13 +1164,11 @@ bool wal__session_items_map_head(struct wal__session_items *items,
         return true;
     }
     own = copy_ids_find(&items->ids, *head);
-    *head = wal__json_quote(&items->keep.arena,
-                            (struct wal_slice){own.data, own.size});
+    *head = wal__json_quote(&items->keep.arena, (struct wal_slice){own.data, own.size});
     return own.size == 0 || head->data != NULL;
 }
 
-enum wal_status wal__session_items_begin(struct wal__session_items *items,
-                                         struct wal_error *error)
+enum wal_status wal__session_items_begin(struct wal__session_items *items, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -1286,29 +1186,24 @@ enum wal_status wal__session_items_read(struct wal__session_items *items,
 {
     enum wal_status status = WAL_OK;
 
-    for (uint32_t i = 0; i < 2 && status == WAL_OK && !items->has_stopped;
-         i++) {
+    for (uint32_t i = 0; i < 2 && status == WAL_OK && !items->has_stopped; i++) {
         status = read_stream(items, i, limits->entries[i], error);
     }
     return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }
 
 /* Emits the items that wait in a reader. */
-static void finish_reader(struct wal__session_items *items,
-                          struct wal__model_reader *reader)
+static void finish_reader(struct wal__session_items *items, struct wal__model_reader *reader)
 {
     const struct wal__dialect *dialect = reader->dialect;
 
-    if (dialect != NULL && dialect->read_ops->finish != NULL &&
-        !items->has_stopped &&
-        dialect->read_ops->finish(reader) != WAL__JSON_OK &&
-        !items->has_stopped) {
+    if (dialect != NULL && dialect->read_ops->finish != NULL && !items->has_stopped &&
+        dialect->read_ops->finish(reader) != WAL__JSON_OK && !items->has_stopped) {
         items->damaged++;
     }
 }
 
-enum wal_status wal__session_items_finish(struct wal__session_items *items,
-                                          struct wal_error *error)
+enum wal_status wal__session_items_finish(struct wal__session_items *items, struct wal_error *error)
 {
     finish_reader(items, &items->lines);
     finish_reader(items, &items->entries);
@@ -1318,7 +1213,5 @@ enum wal_status wal__session_items_finish(struct wal__session_items *items,
     if (items->keep.has_failed || items->scratch.has_failed) {
         items->status = WAL_ENOMEM;
     }
-    return items->status == WAL_OK
-               ? WAL_OK
-               : wal__fail(error, items->status, "no memory");
+    return items->status == WAL_OK ? WAL_OK : wal__fail(error, items->status, "no memory");
 }

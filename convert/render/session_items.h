@@ -1,21 +1,20 @@
 /*
- * session_items.h - reads a session of a store as items of the neutral model,
- * and its fields at one moment, as a conversion uses them (SPEC.md 10.2).
+ * session_items.h - reads a session of a store as items of the neutral model, and its fields at one
+ * moment, as a conversion uses them (SPEC.md 10.2).
  *
  * Imported lines are read by the dialect that the session's source names; lines
  * imported from a view by the view's dialect; appended entries by the dialect
  * `entries`. Reading continues where it ended as the session grows, except in a
  * copy. A session whose dialect stores documents is read document by document.
  *
- * Ids and parents are those of the log. A line that a copy shares with its
- * original has the original's id in the log, and its own id in the copy's file
- * (SPEC.md 5.17), which is used instead; the same applies to its parent. Where
- * a line has neither, or repeats an earlier id, the ids of the log are used. A
- * line without a time gets the time of an earlier line. No two entries of a
- * copy get the same id, and a parent comes before its entry.
+ * Ids and parents are those of the log. A line that a copy shares with its original has the
+ * original's id in the log, and its own id in the copy's file (SPEC.md 5.17), which is used
+ * instead; the same applies to its parent. Where a line has neither, or repeats an earlier id, the
+ * ids of the log are used. A line without a time gets the time of an earlier line. No two entries
+ * of a copy get the same id, and a parent comes before its entry.
  *
- * Invariant: memory does not grow with the session, except for the state of the
- * dialects and the ids of a copy.
+ * Invariant: memory does not grow with the session, except for the state of the dialects and the
+ * ids of a copy.
  *
  * Threads: one thread at a time.
  */
@@ -29,12 +28,12 @@
 
 /* The meta of an imported line (SPEC.md 10.2). */
 struct wal__line_meta {
-    bool is_opaque;  /* part of a file without lines */
-    bool is_inexact; /* not JSON, blank, or its ids are not those of the log */
+    bool is_opaque;                  /* part of a file without lines */
+    bool is_inexact;                 /* not JSON, blank, or its ids are not those of the log */
     bool is_from_view;               /* the line was imported from a view */
     const struct wal__dialect *view; /* dialect of that view; NULL: unknown */
-    /* In a root entry of a session that was imported as documents: id of the
-     * item of these that it goes on after; or empty. */
+    /* In a root entry of a session that was imported as documents: id of the item of these that it
+     * goes on after; or empty. */
     struct wal__json_span after;
 };
 
@@ -57,13 +56,12 @@ enum {
     WAL__ITEMS_VIEW_DIALECTS = 8 /* dialects of views with imported lines */
 };
 
-/* The caller sets the first nine fields and zeroes the others. Must not move in
- * memory. */
+/* The caller sets the first nine fields and zeroes the others. Must not move in memory. */
 struct wal__session_items {
     const struct wal__heap *heap;
     struct wal_store *store;
     struct wal_session *session;
-    const struct wal__dialect *dialect; /* of imported lines */
+    const struct wal__dialect *dialect;                    /* of imported lines */
     bool (*sink)(void *ctx, struct wal__model_item *item); /* false: stop */
     bool (*is_idle)(void *ctx); /* no emitted item is in use; may be NULL */
     void *ctx;
@@ -105,40 +103,37 @@ void wal__session_items_deinit(struct wal__session_items *items);
 enum wal_status wal__session_items_begin(struct wal__session_items *items,
                                          struct wal_error *error) WAL_MUST_USE;
 
-/* Emits the items of entries that were not read yet. WAL_OK also when the sink
- * stops. */
+/* Emits the items of entries that were not read yet. WAL_OK also when the sink stops. */
 enum wal_status wal__session_items_read(struct wal__session_items *items,
                                         const struct wal__entry_limits *limits,
                                         struct wal_error *error) WAL_MUST_USE;
 
-/* Emits items that wait for further entries. If there are any, reading cannot
- * continue, since they would differ with those entries. */
+/* Emits items that wait for further entries. If there are any, reading cannot continue, since they
+ * would differ with those entries. */
 enum wal_status wal__session_items_finish(struct wal__session_items *items,
                                           struct wal_error *error) WAL_MUST_USE;
 
-/* Maps the head, an id of the log, to the id of its item; in a copy without
- * that id, to an empty one. False: no memory. */
+/* Maps the head, an id of the log, to the id of its item; in a copy without that id, to an empty
+ * one. False: no memory. */
 bool wal__session_items_map_head(struct wal__session_items *items,
                                  struct wal__json_span *head) WAL_MUST_USE;
 
 /* The options of a cursor over the entries of a stream that views read. */
-struct wal_entry_cursor_options wal__session_items_options(uint32_t stream,
-                                                           uint64_t skip);
+struct wal_entry_cursor_options wal__session_items_options(uint32_t stream, uint64_t skip);
 
 /* Counts entries with such a cursor that lacks the flags `without`. */
-enum wal_status wal__session_items_count(struct wal_session *session,
-                                         uint32_t stream, uint32_t without,
-                                         uint64_t *entries,
+enum wal_status wal__session_items_count(struct wal_session *session, uint32_t stream,
+                                         uint32_t without, uint64_t *entries,
                                          struct wal_error *error) WAL_MUST_USE;
 
 /* --- documents ----------------------------------------------------------- */
 
-/* Calls `each` for the documents whose keys begin with `prefix`, until it
- * returns false. Values are valid until the scratch memory is reset. */
-enum wal_status wal__document_items_scan(
-    struct wal__session_items *items, const char *prefix,
-    bool (*each)(void *ctx, const char *key, struct wal__json_span value),
-    void *ctx, struct wal_error *error) WAL_MUST_USE;
+/* Calls `each` for the documents whose keys begin with `prefix`, until it returns false. Values are
+ * valid until the scratch memory is reset. */
+enum wal_status wal__document_items_scan(struct wal__session_items *items, const char *prefix,
+                                         bool (*each)(void *ctx, const char *key,
+                                                      struct wal__json_span value),
+                                         void *ctx, struct wal_error *error) WAL_MUST_USE;
 
 struct wal__session_snapshot {
     struct wal__heap_arena memory;
@@ -151,13 +146,12 @@ struct wal__session_snapshot {
     bool is_fork;
 };
 
-/* Reads the session's info and the fields in its first lines. The owner zeroes
- * the snapshot and calls deinit in any case. */
-enum wal_status
-wal__session_snapshot_read(struct wal__session_snapshot *snapshot,
-                           const struct wal__heap *heap,
-                           struct wal_store *store, struct wal_session *session,
-                           struct wal_error *error) WAL_MUST_USE;
+/* Reads the session's info and the fields in its first lines. The owner zeroes the snapshot and
+ * calls deinit in any case. */
+enum wal_status wal__session_snapshot_read(struct wal__session_snapshot *snapshot,
+                                           const struct wal__heap *heap, struct wal_store *store,
+                                           struct wal_session *session,
+                                           struct wal_error *error) WAL_MUST_USE;
 void wal__session_snapshot_deinit(struct wal__session_snapshot *snapshot);
 
 /* Whether the fields are equal, except the time of the last change. */
@@ -165,7 +159,6 @@ bool wal__session_snapshot_equal(const struct wal__session_snapshot *one,
                                  const struct wal__session_snapshot *two);
 
 /* A hash of the fields that equality compares. */
-uint64_t
-wal__session_snapshot_hash(const struct wal__session_snapshot *snapshot);
+uint64_t wal__session_snapshot_hash(const struct wal__session_snapshot *snapshot);
 
 #endif

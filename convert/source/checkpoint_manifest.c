@@ -1,9 +1,8 @@
 /*
  * checkpoint_manifest.c - manifests of checkpoints of other session stores.
  *
- * Invariant: values of a manifest are checked here as far as the manifest alone
- * allows: a hash consists of hexadecimal digits only, so that it is a safe file
- * name. The engine checks the paths.
+ * Invariant: values of a manifest are checked here as far as the manifest alone allows: a hash
+ * consists of hexadecimal digits only, so that it is a safe file name. The engine checks the paths.
  */
 #include "convert/source/checkpoint_manifest.h"
 
@@ -41,8 +40,7 @@ static const struct wal__checkpoint_layout layouts[] = {
     },
 };
 
-const struct wal__checkpoint_layout *
-wal__checkpoint_layout_find(const char *name)
+const struct wal__checkpoint_layout *wal__checkpoint_layout_find(const char *name)
 {
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
         if (strcmp(layouts[i].name, name) == 0) {
@@ -54,38 +52,34 @@ wal__checkpoint_layout_find(const char *name)
 
 /* --- members ------------------------------------------------------------- */
 
-/* A member to find. Names are compared in lower case without underscores; of
- * members with equal names the last one counts. */
+/* A member to find. Names are compared in lower case without underscores; of members with equal
+ * names the last one counts. */
 struct member {
     const char *name;
     const char *alternative; /* alternative name, or NULL */
     struct wal__json_token value;
 };
 
-static struct member *find_member(struct member *members, size_t count,
-                                  struct wal__json_span key)
+static struct member *find_member(struct member *members, size_t count, struct wal__json_span key)
 {
     char name[KEY_MAX + 1];
     size_t size = 0;
     size_t name_size = 0;
 
-    if (wal__json_unescape(key, (uint8_t *)name, KEY_MAX, &size, NULL) !=
-        WAL__JSON_OK) {
+    if (wal__json_unescape(key, (uint8_t *)name, KEY_MAX, &size, NULL) != WAL__JSON_OK) {
         return NULL;
     }
     for (size_t i = 0; i < size; i++) {
         if (name[i] != '_') {
             bool is_capital = name[i] >= 'A' && name[i] <= 'Z';
 
-            name[name_size++] =
-                (char)(is_capital ? name[i] - 'A' + 'a' : name[i]);
+            name[name_size++] = (char)(is_capital ? name[i] - 'A' + 'a' : name[i]);
         }
     }
     name[name_size] = '\0';
     for (size_t i = 0; i < count; i++) {
         if (strcmp(members[i].name, name) == 0 ||
-            (members[i].alternative != NULL &&
-             strcmp(members[i].alternative, name) == 0)) {
+            (members[i].alternative != NULL && strcmp(members[i].alternative, name) == 0)) {
             return &members[i];
         }
     }
@@ -93,8 +87,7 @@ static struct member *find_member(struct member *members, size_t count,
 }
 
 /* Finds members of an object. Returns NULL, or a description of the fault. */
-static const char *read_members(struct wal__json_span object,
-                                struct member *members, size_t count)
+static const char *read_members(struct wal__json_span object, struct member *members, size_t count)
 {
     struct wal__json_scan scan;
     struct wal__json_token token = {.kind = WAL__JSON_NONE};
@@ -123,13 +116,12 @@ static const char *read_members(struct wal__json_span object,
 
 static bool is_present(const struct member *member)
 {
-    return member->value.kind != WAL__JSON_NONE &&
-           member->value.kind != WAL__JSON_NULL;
+    return member->value.kind != WAL__JSON_NONE && member->value.kind != WAL__JSON_NULL;
 }
 
 /* Reads a string. Returns false for other values. */
-static bool read_text(struct wal__heap_arena *arena,
-                      const struct member *member, struct wal_slice *text)
+static bool read_text(struct wal__heap_arena *arena, const struct member *member,
+                      struct wal_slice *text)
 {
     struct wal__json_span span = member->value.span;
     bool has_nul = false;
@@ -140,8 +132,8 @@ static bool read_text(struct wal__heap_arena *arena,
         return false;
     }
     copy = wal__arena_alloc(&arena->arena, span.size + 1);
-    if (copy == NULL || wal__json_unescape(span, (uint8_t *)copy, span.size,
-                                           &size, &has_nul) != WAL__JSON_OK) {
+    if (copy == NULL ||
+        wal__json_unescape(span, (uint8_t *)copy, span.size, &size, &has_nul) != WAL__JSON_OK) {
         return false;
     }
     copy[size] = '\0';
@@ -149,14 +141,13 @@ static bool read_text(struct wal__heap_arena *arena,
     return true;
 }
 
-static bool read_number(const struct member *member, uint64_t max,
-                        uint64_t *number)
+static bool read_number(const struct member *member, uint64_t max, uint64_t *number)
 {
     int64_t value;
 
     if (member->value.kind != WAL__JSON_NUMBER ||
-        wal__json_integer(member->value.span, &value) != WAL__JSON_OK ||
-        value < 0 || (uint64_t)value > max) {
+        wal__json_integer(member->value.span, &value) != WAL__JSON_OK || value < 0 ||
+        (uint64_t)value > max) {
         return false;
     }
     *number = (uint64_t)value;
@@ -175,8 +166,7 @@ enum {
 };
 
 /* Reads a SHA-256 in hexadecimal; a missing or empty hash is valid. */
-static bool read_hash(const struct member *member,
-                      char hash[WAL__CHECKPOINT_HASH_SIZE + 1])
+static bool read_hash(const struct member *member, char hash[WAL__CHECKPOINT_HASH_SIZE + 1])
 {
     size_t size = 0;
 
@@ -184,20 +174,17 @@ static bool read_hash(const struct member *member,
         return true;
     }
     if (member->value.kind != WAL__JSON_STRING ||
-        wal__json_unescape(member->value.span, (uint8_t *)hash,
-                           WAL__CHECKPOINT_HASH_SIZE, &size,
+        wal__json_unescape(member->value.span, (uint8_t *)hash, WAL__CHECKPOINT_HASH_SIZE, &size,
                            NULL) != WAL__JSON_OK) {
         return false;
     }
     hash[size] = '\0';
     return size == 0 || (size == WAL__CHECKPOINT_HASH_SIZE &&
-                         strspn(hash, "0123456789abcdefABCDEF") ==
-                             WAL__CHECKPOINT_HASH_SIZE);
+                         strspn(hash, "0123456789abcdefABCDEF") == WAL__CHECKPOINT_HASH_SIZE);
 }
 
 /* Sets is_absent. Returns false when the file exists but has no hash. */
-static bool read_exists(const struct member *member,
-                        struct wal__checkpoint_manifest_file *listed)
+static bool read_exists(const struct member *member, struct wal__checkpoint_manifest_file *listed)
 {
     bool has_hash = listed->hash[0] != '\0';
 
@@ -212,8 +199,7 @@ static bool read_exists(const struct member *member,
     return member->value.kind == WAL__JSON_TRUE && has_hash;
 }
 
-static const char *read_file(struct wal__heap_arena *arena,
-                             struct wal__json_span object,
+static const char *read_file(struct wal__heap_arena *arena, struct wal__json_span object,
                              struct wal__checkpoint_manifest_file *listed)
 {
     struct member members[FILE_MEMBERS] = {
@@ -236,26 +222,22 @@ static const char *read_file(struct wal__heap_arena *arena,
         return "a file exists without a hash";
     }
     listed->has_size = is_present(&members[SIZE]);
-    if (listed->has_size &&
-        !read_number(&members[SIZE], INT64_MAX, &listed->size)) {
+    if (listed->has_size && !read_number(&members[SIZE], INT64_MAX, &listed->size)) {
         return "the size of a file is not a number";
     }
-    if (is_present(&members[MODE]) &&
-        !read_number(&members[MODE], 07777, &mode)) {
+    if (is_present(&members[MODE]) && !read_number(&members[MODE], 07777, &mode)) {
         return "the mode of a file has more than permission bits";
     }
     listed->mode = (uint32_t)mode;
-    return read_text(arena, &members[PATH], &listed->path)
-               ? NULL
-               : "a file has no path";
+    return read_text(arena, &members[PATH], &listed->path) ? NULL : "a file has no path";
 }
 
 static const char *add_file(struct wal__checkpoint_manifest *manifest,
                             const struct wal__checkpoint_manifest_file *listed)
 {
-    struct wal__checkpoint_manifest_file *files = wal__heap_grow_array(
-        manifest->arena->heap, manifest->files, manifest->count,
-        &manifest->capacity, sizeof(files[0]));
+    struct wal__checkpoint_manifest_file *files =
+        wal__heap_grow_array(manifest->arena->heap, manifest->files, manifest->count,
+                             &manifest->capacity, sizeof(files[0]));
 
     if (files == NULL) {
         manifest->arena->has_failed = true;
@@ -274,12 +256,10 @@ static const char *read_files(struct wal__json_span array,
     const char *problem = NULL;
 
     wal__json_scan_init(&scan, array.data, array.size);
-    if (wal__json_scan_next(&scan, &token) != WAL__JSON_OK ||
-        token.kind != WAL__JSON_ARRAY) {
+    if (wal__json_scan_next(&scan, &token) != WAL__JSON_OK || token.kind != WAL__JSON_ARRAY) {
         return "the files are not an array";
     }
-    while (problem == NULL &&
-           wal__json_scan_skip(&scan, &token) == WAL__JSON_OK &&
+    while (problem == NULL && wal__json_scan_skip(&scan, &token) == WAL__JSON_OK &&
            token.kind != WAL__JSON_ARRAY_END) {
         struct wal__checkpoint_manifest_file listed = {.size = 0};
 
@@ -300,9 +280,8 @@ enum {
     MEMBERS
 };
 
-const char *
-wal__checkpoint_manifest_read(struct wal__checkpoint_manifest *manifest,
-                              const void *data, size_t size)
+const char *wal__checkpoint_manifest_read(struct wal__checkpoint_manifest *manifest,
+                                          const void *data, size_t size)
 {
     struct member members[MEMBERS] = {
         [ID] = {.name = "checkpointid", .alternative = "usermessageuuid"},
@@ -316,8 +295,7 @@ wal__checkpoint_manifest_read(struct wal__checkpoint_manifest *manifest,
     if (problem != NULL) {
         return problem;
     }
-    if (is_present(&members[ID]) &&
-        !read_text(manifest->arena, &members[ID], &id)) {
+    if (is_present(&members[ID]) && !read_text(manifest->arena, &members[ID], &id)) {
         return "the id is not a string";
     }
     manifest->id = (char *)id.data;
@@ -325,17 +303,14 @@ wal__checkpoint_manifest_read(struct wal__checkpoint_manifest *manifest,
         return "the id holds a zero byte";
     }
     if (is_present(&members[CREATED]) &&
-        !wal__model_time_read(members[CREATED].value.span,
-                              &manifest->created_ms)) {
+        !wal__model_time_read(members[CREATED].value.span, &manifest->created_ms)) {
         return "the creation time is not valid";
     }
     if (members[FILES].value.kind == WAL__JSON_NONE) {
         return "the list of files is missing";
     }
     /* Some writers encode an empty list as null. */
-    return is_present(&members[FILES])
-               ? read_files(members[FILES].value.span, manifest)
-               : NULL;
+    return is_present(&members[FILES]) ? read_files(members[FILES].value.span, manifest) : NULL;
 }
 
 void wal__checkpoint_manifest_deinit(struct wal__checkpoint_manifest *manifest)

@@ -1,6 +1,5 @@
 /*
- * checkpoint_manifest.h - checkpoints as directories, in the layouts of two
- * other session stores:
+ * checkpoint_manifest.h - checkpoints as directories, in the layouts of two other session stores:
  *
  *     checkpoints/ID/manifest.json     files with the SHA-256 of their contents
  *     checkpoints/ID/blobs/SHA256      contents (layout sdk)
@@ -41,8 +40,7 @@ struct wal__checkpoint_layout {
 };
 
 /* Returns NULL when no layout has this name. */
-const struct wal__checkpoint_layout *
-wal__checkpoint_layout_find(const char *name);
+const struct wal__checkpoint_layout *wal__checkpoint_layout_find(const char *name);
 
 /* A file that a manifest lists. */
 struct wal__checkpoint_manifest_file {
@@ -64,13 +62,11 @@ struct wal__checkpoint_manifest {
     uint32_t capacity;
 };
 
-/* Reads a manifest of either layout. Keys may be upper or lower case, with or
- * without underscores. Returns NULL, or a description of the fault that holds
- * until the next call. Without memory arena->has_failed is set. The caller
- * deinitialises *manifest in any case. */
-const char *
-wal__checkpoint_manifest_read(struct wal__checkpoint_manifest *manifest,
-                              const void *data, size_t size);
+/* Reads a manifest of either layout. Keys may be upper or lower case, with or without underscores.
+ * Returns NULL, or a description of the fault that holds until the next call. Without memory
+ * arena->has_failed is set. The caller deinitialises *manifest in any case. */
+const char *wal__checkpoint_manifest_read(struct wal__checkpoint_manifest *manifest,
+                                          const void *data, size_t size);
 void wal__checkpoint_manifest_deinit(struct wal__checkpoint_manifest *manifest);
 
 #endif

@@ -10,17 +10,14 @@
 #include "engine/base/error.h"
 #include "format/json/json_scan.h"
 
-const uint32_t wal__session_dir_streams[WAL__SESSION_DIR_STREAMS] = {
-    0, 1, WAL__FILES_STREAM};
+const uint32_t wal__session_dir_streams[WAL__SESSION_DIR_STREAMS] = {0, 1, WAL__FILES_STREAM};
 
 static uint64_t hash_of(struct wal_slice text)
 {
-    return wal__model_hash(
-        0, (struct wal__json_span){text.data, (size_t)text.size});
+    return wal__model_hash(0, (struct wal__json_span){text.data, (size_t)text.size});
 }
 
-bool wal__session_dir_files_add_id(struct wal__session_dir_files *files,
-                                   struct wal_slice id)
+bool wal__session_dir_files_add_id(struct wal__session_dir_files *files, struct wal_slice id)
 {
     const struct wal__json_span present = {.size = 1};
     struct wal__json_span found;
@@ -32,8 +29,7 @@ bool wal__session_dir_files_add_id(struct wal__session_dir_files *files,
 
 /* Adds the entry if it is a version of a file. */
 static enum wal_status add_version(struct wal__session_dir_files *files,
-                                   const struct wal_entry *entry,
-                                   struct wal_error *error)
+                                   const struct wal_entry *entry, struct wal_error *error)
 {
     struct wal__session_dir_version *versions;
     struct wal__json_span id = {entry->id.data, (size_t)entry->id.size};
@@ -43,14 +39,13 @@ static enum wal_status add_version(struct wal__session_dir_files *files,
     char *path;
 
     if (entry->meta.size == 0 ||
-        wal__json_find(entry->meta.data, (size_t)entry->meta.size, "file",
-                       &value) != WAL__JSON_OK ||
-        (path = wal__string_copy(&files->arena.arena, value.span,
-                                 WAL__SOURCE_SIZE_MAX)) == NULL) {
+        wal__json_find(entry->meta.data, (size_t)entry->meta.size, "file", &value) !=
+            WAL__JSON_OK ||
+        (path = wal__string_copy(&files->arena.arena, value.span, WAL__SOURCE_SIZE_MAX)) == NULL) {
         return WAL_OK;
     }
-    versions = wal__heap_grow_array(files->heap, files->versions, files->count,
-                                    &files->capacity, sizeof(versions[0]));
+    versions = wal__heap_grow_array(files->heap, files->versions, files->count, &files->capacity,
+                                    sizeof(versions[0]));
     if (versions == NULL) {
         return wal__no_memory(error);
     }
@@ -71,10 +66,8 @@ static enum wal_status add_version(struct wal__session_dir_files *files,
 }
 
 /* Reads the entries of a stream; *cursor stays open. */
-static enum wal_status read_stream(struct wal__session_dir_files *files,
-                                   uint32_t stream,
-                                   struct wal_entry_cursor **cursor,
-                                   struct wal_error *error)
+static enum wal_status read_stream(struct wal__session_dir_files *files, uint32_t stream,
+                                   struct wal_entry_cursor **cursor, struct wal_error *error)
 {
     struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options),
@@ -91,9 +84,7 @@ static enum wal_status read_stream(struct wal__session_dir_files *files,
         status = wal_entry_cursor_next(*cursor, &entry, error);
         if (status == WAL_OK) {
             (void)wal__session_dir_files_add_id(files, entry.id);
-            status = stream == WAL__FILES_STREAM
-                         ? add_version(files, &entry, error)
-                         : WAL_OK;
+            status = stream == WAL__FILES_STREAM ? add_version(files, &entry, error) : WAL_OK;
         } else if (status == WAL_ECORRUPT || status == WAL_EIO) {
             status = WAL_OK; /* concerns this entry only */
         }
@@ -101,25 +92,21 @@ static enum wal_status read_stream(struct wal__session_dir_files *files,
     return status == WAL_END ? WAL_OK : status;
 }
 
-enum wal_status
-wal__session_dir_files_open(struct wal__session_dir_files *files,
-                            struct wal_error *error)
+enum wal_status wal__session_dir_files_open(struct wal__session_dir_files *files,
+                                            struct wal_error *error)
 {
     enum wal_status status;
 
     wal__heap_arena_init(&files->arena, files->heap);
     files->ids.arena = &files->arena.arena;
     files->last.arena = &files->arena.arena;
-    status = wal_doc_cursor_open(files->store, files->session, NULL,
-                                 &files->docs, error);
+    status = wal_doc_cursor_open(files->store, files->session, NULL, &files->docs, error);
     for (size_t i = 0; i < WAL__SESSION_DIR_STREAMS && status == WAL_OK; i++) {
         wal_entry_cursor_close(files->cursor);
         files->cursor = NULL;
-        status = read_stream(files, wal__session_dir_streams[i], &files->cursor,
-                             error);
+        status = read_stream(files, wal__session_dir_streams[i], &files->cursor, error);
     }
-    return status == WAL_OK && files->arena.has_failed ? wal__no_memory(error)
-                                                       : status;
+    return status == WAL_OK && files->arena.has_failed ? wal__no_memory(error) : status;
 }
 
 void wal__session_dir_files_deinit(struct wal__session_dir_files *files)
@@ -132,22 +119,19 @@ void wal__session_dir_files_deinit(struct wal__session_dir_files *files)
     wal_entry_cursor_close(files->cursor);
 }
 
-enum wal_status
-wal__session_dir_files_get(struct wal__session_dir_files *files,
-                           const struct wal__session_dir_version *version,
-                           struct wal_slice *bytes, char **memory,
-                           struct wal_error *error)
+enum wal_status wal__session_dir_files_get(struct wal__session_dir_files *files,
+                                           const struct wal__session_dir_version *version,
+                                           struct wal_slice *bytes, char **memory,
+                                           struct wal_error *error)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    enum wal_status status =
-        wal_entry_cursor_get(files->cursor, version->entry_id, &entry, error);
+    enum wal_status status = wal_entry_cursor_get(files->cursor, version->entry_id, &entry, error);
 
     *memory = NULL;
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__entry_payload_load(files->heap, files->store, &entry, memory,
-                                     error);
+    status = wal__entry_payload_load(files->heap, files->store, &entry, memory, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -156,14 +140,12 @@ wal__session_dir_files_get(struct wal__session_dir_files *files,
 }
 
 const struct wal__session_dir_version *
-wal__session_dir_files_last(const struct wal__session_dir_files *files,
-                            struct wal_slice path)
+wal__session_dir_files_last(const struct wal__session_dir_files *files, struct wal_slice path)
 {
     struct wal__json_span last;
 
-    return wal__model_table_get(&files->last, hash_of(path), &last)
-               ? &files->versions[last.size]
-               : NULL;
+    return wal__model_table_get(&files->last, hash_of(path), &last) ? &files->versions[last.size]
+                                                                    : NULL;
 }
 
 const char *wal__session_dir_root_end(const char *path)
@@ -171,8 +153,7 @@ const char *wal__session_dir_root_end(const char *path)
     return strstr(path, "//");
 }
 
-const char *wal__session_dir_stream_path(const struct wal__dialect *dialect,
-                                         uint32_t stream)
+const char *wal__session_dir_stream_path(const struct wal__dialect *dialect, uint32_t stream)
 {
     static const char *const names[] = {"messages.jsonl", "transcript.jsonl"};
     uint32_t found = 0;

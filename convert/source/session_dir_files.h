@@ -1,9 +1,7 @@
 /*
- * session_dir_files.h - the files of a session directory, as stored in its
- * session.
+ * session_dir_files.h - the files of a session directory, as stored in its session.
  *
- * Invariant: a file is a document or the last entry of its path; if both exist,
- * the document.
+ * Invariant: a file is a document or the last entry of its path; if both exist, the document.
  *
  * Threads: one thread at a time per struct.
  */
@@ -29,8 +27,8 @@ struct wal__session_dir_version {
     bool is_last;
 };
 
-/* The owner sets the first three fields and zeroes the others. Must not move in
- * memory after wal__session_dir_files_open. */
+/* The owner sets the first three fields and zeroes the others. Must not move in memory after
+ * wal__session_dir_files_open. */
 struct wal__session_dir_files {
     const struct wal__heap *heap;
     struct wal_store *store;
@@ -46,35 +44,30 @@ struct wal__session_dir_files {
 };
 
 /* The caller deinitialises *files in any case. */
-enum wal_status
-wal__session_dir_files_open(struct wal__session_dir_files *files,
-                            struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__session_dir_files_open(struct wal__session_dir_files *files,
+                                            struct wal_error *error) WAL_MUST_USE;
 void wal__session_dir_files_deinit(struct wal__session_dir_files *files);
 
-/* Adds the id of an entry, and returns whether it was missing. False also
- * without memory, when arena.has_failed is set. */
-bool wal__session_dir_files_add_id(struct wal__session_dir_files *files,
-                                   struct wal_slice id);
+/* Adds the id of an entry, and returns whether it was missing. False also without memory, when
+ * arena.has_failed is set. */
+bool wal__session_dir_files_add_id(struct wal__session_dir_files *files, struct wal_slice id);
 
-/* Returns the bytes of a version; *memory, which holds them unless it is NULL,
- * is on the heap, and the caller frees it. */
-enum wal_status
-wal__session_dir_files_get(struct wal__session_dir_files *files,
-                           const struct wal__session_dir_version *version,
-                           struct wal_slice *bytes, char **memory,
-                           struct wal_error *error) WAL_MUST_USE;
+/* Returns the bytes of a version; *memory, which holds them unless it is NULL, is on the heap, and
+ * the caller frees it. */
+enum wal_status wal__session_dir_files_get(struct wal__session_dir_files *files,
+                                           const struct wal__session_dir_version *version,
+                                           struct wal_slice *bytes, char **memory,
+                                           struct wal_error *error) WAL_MUST_USE;
 
 /* Returns the last version of a path, or NULL. */
 const struct wal__session_dir_version *
-wal__session_dir_files_last(const struct wal__session_dir_files *files,
-                            struct wal_slice path);
+wal__session_dir_files_last(const struct wal__session_dir_files *files, struct wal_slice path);
 
-/* Returns the end of the root in the path of a source; NULL: the source is not
- * a session directory. */
+/* Returns the end of the root in the path of a source; NULL: the source is not a session
+ * directory. */
 const char *wal__session_dir_root_end(const char *path);
 
 /* Returns the path of the stream's file relative to the root, or NULL. */
-const char *wal__session_dir_stream_path(const struct wal__dialect *dialect,
-                                         uint32_t stream);
+const char *wal__session_dir_stream_path(const struct wal__dialect *dialect, uint32_t stream);
 
 #endif

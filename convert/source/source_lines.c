@@ -1,12 +1,11 @@
 /*
- * source_lines.c - payloads of entries, the lines of imported sessions, and a
- * file compared with them (source_lines.h).
+ * source_lines.c - payloads of entries, the lines of imported sessions, and a file compared with
+ * them (source_lines.h).
  *
- * A file is compared in windows: short comparisons at rising offsets share one
- * pread.
+ * A file is compared in windows: short comparisons at rising offsets share one pread.
  *
- * Invariant: a partial line is returned only when no line was imported after
- * the line that it follows.
+ * Invariant: a partial line is returned only when no line was imported after the line that it
+ * follows.
  */
 #include "convert/source/source_lines.h"
 
@@ -34,22 +33,18 @@ static bool is_out_of_line(const struct wal_entry *entry)
 }
 
 /* A missing blob is damage, since an entry refers to it. */
-static enum wal_status open_blob(struct wal_store *store,
-                                 const struct wal_entry *entry,
-                                 struct wal_blob **blob,
-                                 struct wal_error *error)
+static enum wal_status open_blob(struct wal_store *store, const struct wal_entry *entry,
+                                 struct wal_blob **blob, struct wal_error *error)
 {
-    enum wal_status status =
-        wal_blob_open(store, entry->payload_digest, blob, error);
+    enum wal_status status = wal_blob_open(store, entry->payload_digest, blob, error);
 
     return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
 }
 
-enum wal_status wal__entry_payload_visit(const struct wal__heap *heap,
-                                         struct wal_store *store,
+enum wal_status wal__entry_payload_visit(const struct wal__heap *heap, struct wal_store *store,
                                          const struct wal_entry *entry,
-                                         wal__entry_payload_fn *visit,
-                                         void *ctx, struct wal_error *error)
+                                         wal__entry_payload_fn *visit, void *ctx,
+                                         struct wal_error *error)
 {
     struct wal_blob *blob = NULL;
     enum wal_status status;
@@ -89,19 +84,15 @@ static bool discard_piece(void *ctx, const void *data, size_t size)
     return true;
 }
 
-enum wal_status wal__entry_payload_verify(const struct wal__heap *heap,
-                                          struct wal_store *store,
-                                          const struct wal_entry *entry,
-                                          struct wal_error *error)
+enum wal_status wal__entry_payload_verify(const struct wal__heap *heap, struct wal_store *store,
+                                          const struct wal_entry *entry, struct wal_error *error)
 {
     return is_out_of_line(entry)
-               ? wal__entry_payload_visit(heap, store, entry, discard_piece,
-                                          NULL, error)
+               ? wal__entry_payload_visit(heap, store, entry, discard_piece, NULL, error)
                : WAL_OK;
 }
 
-enum wal_status wal__entry_payload_load(const struct wal__heap *heap,
-                                        struct wal_store *store,
+enum wal_status wal__entry_payload_load(const struct wal__heap *heap, struct wal_store *store,
                                         struct wal_entry *entry, char **memory,
                                         struct wal_error *error)
 {
@@ -121,8 +112,7 @@ enum wal_status wal__entry_payload_load(const struct wal__heap *heap,
     heap = heap_or_libc(heap);
     bytes = wal__heap_alloc(heap, (size_t)entry->payload_size + 1);
     status = bytes == NULL ? wal__no_memory(error)
-                           : wal_blob_read(blob, 0, bytes, entry->payload_size,
-                                           &got, error);
+                           : wal_blob_read(blob, 0, bytes, entry->payload_size, &got, error);
     wal_blob_close(blob);
     if (status != WAL_OK) {
         wal__heap_free(heap, bytes);
@@ -138,8 +128,7 @@ enum wal_status wal__entry_payload_load(const struct wal__heap *heap,
 
 #define WINDOW_SIZE ((size_t)128 << 10)
 
-static const struct wal__heap *
-window_heap(const struct wal__file_compare *window)
+static const struct wal__heap *window_heap(const struct wal__file_compare *window)
 {
     return window->heap != NULL ? window->heap : &wal__heap_libc;
 }
@@ -150,8 +139,8 @@ void wal__file_compare_deinit(struct wal__file_compare *window)
     window->bytes = NULL;
 }
 
-/* Moves the window to the offset unless it contains it. Returns false at the
- * end of the file, when reading fails, and without memory. */
+/* Moves the window to the offset unless it contains it. Returns false at the end of the file, when
+ * reading fails, and without memory. */
 static bool move_window(struct wal__file_compare *window, uint64_t offset)
 {
     ssize_t got;
@@ -173,8 +162,8 @@ static bool move_window(struct wal__file_compare *window, uint64_t offset)
     return got > 0;
 }
 
-bool wal__file_compare_bytes(struct wal__file_compare *window, uint64_t offset,
-                             const void *data, size_t size)
+bool wal__file_compare_bytes(struct wal__file_compare *window, uint64_t offset, const void *data,
+                             size_t size)
 {
     const char *bytes = data;
 
@@ -199,21 +188,18 @@ bool wal__file_compare_bytes(struct wal__file_compare *window, uint64_t offset,
 
 /* --- lines --------------------------------------------------------------- */
 
-static bool meta_is(const struct wal_entry *entry, const char *key,
-                    enum wal__json_kind kind)
+static bool meta_is(const struct wal_entry *entry, const char *key, enum wal__json_kind kind)
 {
     struct wal__json_token value;
 
     return entry->meta.size > 0 &&
-           wal__json_find(entry->meta.data, entry->meta.size, key, &value) ==
-               WAL__JSON_OK &&
+           wal__json_find(entry->meta.data, entry->meta.size, key, &value) == WAL__JSON_OK &&
            value.kind == kind;
 }
 
 bool wal__source_line_has_newline(const struct wal_entry *entry)
 {
-    return entry->stream != WAL__PARTIAL_STREAM &&
-           !meta_is(entry, "eol", WAL__JSON_FALSE);
+    return entry->stream != WAL__PARTIAL_STREAM && !meta_is(entry, "eol", WAL__JSON_FALSE);
 }
 
 bool wal__source_line_is_opaque(const struct wal_entry *entry)
@@ -236,25 +222,22 @@ size_t wal__source_line_prefix(const struct wal_entry *entry, bool is_open,
         return 0;
     }
     if (entry->meta.size > 0 &&
-        wal__json_find(entry->meta.data, entry->meta.size, "before", &value) ==
-            WAL__JSON_OK &&
-        wal__json_unescape(value.span, (uint8_t *)bytes, WAL__LINE_PREFIX_SIZE,
-                           &size, NULL) == WAL__JSON_OK) {
+        wal__json_find(entry->meta.data, entry->meta.size, "before", &value) == WAL__JSON_OK &&
+        wal__json_unescape(value.span, (uint8_t *)bytes, WAL__LINE_PREFIX_SIZE, &size, NULL) ==
+            WAL__JSON_OK) {
         return size;
     }
     bytes[0] = '\n';
     return 1;
 }
 
-/* The cursor returns every line of the file. Redacted lines are returned too:
- * they keep their position and have no bytes. */
-#define LINE_FLAGS                                         \
-    (WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED | \
-     WAL_ENTRY_CURSOR_OUT_OF_LINE)
+/* The cursor returns every line of the file. Redacted lines are returned too: they keep their
+ * position and have no bytes. */
+#define LINE_FLAGS \
+    (WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE)
 
-static enum wal_status open_stream(const struct wal__source_lines *lines,
-                                   uint32_t stream, uint64_t skip,
-                                   struct wal_entry_cursor **cursor,
+static enum wal_status open_stream(const struct wal__source_lines *lines, uint32_t stream,
+                                   uint64_t skip, struct wal_entry_cursor **cursor,
                                    struct wal_error *error)
 {
     const struct wal_entry_cursor_options options = {
@@ -269,17 +252,14 @@ static enum wal_status open_stream(const struct wal__source_lines *lines,
 }
 
 enum wal_status wal__source_lines_open(struct wal__source_lines *lines,
-                                       const struct wal__heap *heap,
-                                       struct wal_session *session,
+                                       const struct wal__heap *heap, struct wal_session *session,
                                        uint32_t stream, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
-    *lines = (struct wal__source_lines){
-        .heap = heap, .session = session, .stream = stream};
+    *lines = (struct wal__source_lines){.heap = heap, .session = session, .stream = stream};
     if (stream == 0) {
-        status = wal__copy_open(&lines->copy, session, heap, LINE_FLAGS,
-                                &lines->is_copy, error);
+        status = wal__copy_open(&lines->copy, session, heap, LINE_FLAGS, &lines->is_copy, error);
     }
     if (status == WAL_OK && !lines->is_copy) {
         status = open_stream(lines, stream, 0, &lines->cursor, error);
@@ -291,8 +271,7 @@ enum wal_status wal__source_lines_open(struct wal__source_lines *lines,
 }
 
 /* Returns true if the entry is the partial line after the last line. */
-static bool is_partial_line(const struct wal__source_lines *lines,
-                            const struct wal_entry *entry)
+static bool is_partial_line(const struct wal__source_lines *lines, const struct wal_entry *entry)
 {
     struct wal__json_member members[] = {{.key = "of"}, {.key = "after"}};
     const struct wal__json_span *of = &members[0].value.span;
@@ -300,8 +279,7 @@ static bool is_partial_line(const struct wal__source_lines *lines,
     size_t size = (size_t)sprintf(stream, "%u", lines->stream);
 
     if (entry->meta.size == 0 ||
-        wal__json_members(entry->meta.data, entry->meta.size, members, 2,
-                          NULL) != WAL__JSON_OK ||
+        wal__json_members(entry->meta.data, entry->meta.size, members, 2, NULL) != WAL__JSON_OK ||
         of->size != size || memcmp(of->data, stream, size) != 0) {
         return false;
     }
@@ -312,8 +290,7 @@ static bool is_partial_line(const struct wal__source_lines *lines,
 }
 
 /* Returns the newest partial line, once. */
-static enum wal_status next_partial_line(struct wal__source_lines *lines,
-                                         struct wal_entry *entry,
+static enum wal_status next_partial_line(struct wal__source_lines *lines, struct wal_entry *entry,
                                          struct wal_error *error)
 {
     uint64_t count = 0;
@@ -323,8 +300,7 @@ static enum wal_status next_partial_line(struct wal__source_lines *lines,
     if (lines->partial_lines != NULL) {
         return WAL_END;
     }
-    status = open_stream(lines, WAL__PARTIAL_STREAM, 0, &lines->partial_lines,
-                         error);
+    status = open_stream(lines, WAL__PARTIAL_STREAM, 0, &lines->partial_lines, error);
     while (status == WAL_OK) {
         *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
         status = wal_entry_cursor_next(lines->partial_lines, entry, error);
@@ -340,35 +316,29 @@ static enum wal_status next_partial_line(struct wal__source_lines *lines,
     /* An entry holds until the next one is read: it is read again. */
     wal_entry_cursor_close(lines->partial_lines);
     lines->partial_lines = NULL;
-    status = open_stream(lines, WAL__PARTIAL_STREAM, found - 1,
-                         &lines->partial_lines, error);
-    return status == WAL_OK
-               ? wal_entry_cursor_next(lines->partial_lines, entry, error)
-               : status;
+    status = open_stream(lines, WAL__PARTIAL_STREAM, found - 1, &lines->partial_lines, error);
+    return status == WAL_OK ? wal_entry_cursor_next(lines->partial_lines, entry, error) : status;
 }
 
 /* Returns the next entry that is a line of the file. */
-static enum wal_status next_line(struct wal__source_lines *lines,
-                                 struct wal_entry *entry,
+static enum wal_status next_line(struct wal__source_lines *lines, struct wal_entry *entry,
                                  struct wal_error *error)
 {
     enum wal_status status;
 
     for (;;) {
         *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
-        status = lines->is_copy
-                     ? wal__copy_next(&lines->copy, entry, error)
-                     : wal_entry_cursor_next(lines->cursor, entry, error);
-        if (status != WAL_OK || ((entry->flags & WAL_ENTRY_LINE) != 0 &&
-                                 !wal__source_line_is_from_view(entry))) {
+        status = lines->is_copy ? wal__copy_next(&lines->copy, entry, error)
+                                : wal_entry_cursor_next(lines->cursor, entry, error);
+        if (status != WAL_OK ||
+            ((entry->flags & WAL_ENTRY_LINE) != 0 && !wal__source_line_is_from_view(entry))) {
             return status;
         }
         lines->native_count++;
     }
 }
 
-enum wal_status wal__source_lines_next(struct wal__source_lines *lines,
-                                       struct wal_entry *entry,
+enum wal_status wal__source_lines_next(struct wal__source_lines *lines, struct wal_entry *entry,
                                        struct wal_error *error)
 {
     enum wal_status status =
@@ -378,8 +348,8 @@ enum wal_status wal__source_lines_next(struct wal__source_lines *lines,
         return next_partial_line(lines, entry, error);
     }
     if (status == WAL_OK) {
-        snprintf(lines->last_id, sizeof(lines->last_id), "%.*s",
-                 (int)entry->id.size, (const char *)entry->id.data);
+        snprintf(lines->last_id, sizeof(lines->last_id), "%.*s", (int)entry->id.size,
+                 (const char *)entry->id.data);
     }
     return status;
 }
@@ -399,15 +369,12 @@ void wal__source_lines_close(struct wal__source_lines *lines)
 enum wal_status wal__source_lines_read_payload(struct wal__source_lines *lines,
                                                struct wal_store *store,
                                                const struct wal_entry *entry,
-                                               wal__entry_payload_fn *visit,
-                                               void *ctx,
+                                               wal__entry_payload_fn *visit, void *ctx,
                                                struct wal_error *error)
 {
     return lines->copy.is_shared && (entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0
-               ? wal__copy_read_payload(&lines->copy, store, entry, visit, ctx,
-                                        error)
-               : wal__entry_payload_visit(lines->heap, store, entry, visit, ctx,
-                                          error);
+               ? wal__copy_read_payload(&lines->copy, store, entry, visit, ctx, error)
+               : wal__entry_payload_visit(lines->heap, store, entry, visit, ctx, error);
 }
 
 static bool discard_bytes(void *ctx, const void *data, size_t size)
@@ -418,14 +385,11 @@ static bool discard_bytes(void *ctx, const void *data, size_t size)
     return true;
 }
 
-enum wal_status wal__source_lines_check(struct wal__source_lines *lines,
-                                        struct wal_store *store,
-                                        const struct wal_entry *entry,
-                                        struct wal_error *error)
+enum wal_status wal__source_lines_check(struct wal__source_lines *lines, struct wal_store *store,
+                                        const struct wal_entry *entry, struct wal_error *error)
 {
     return lines->copy.is_shared
-               ? wal__source_lines_read_payload(lines, store, entry,
-                                                discard_bytes, NULL, error)
+               ? wal__source_lines_read_payload(lines, store, entry, discard_bytes, NULL, error)
                : wal__entry_payload_verify(lines->heap, store, entry, error);
 }
 
@@ -442,8 +406,7 @@ static bool compare(void *ctx, const void *data, size_t size)
     struct position *position = ctx;
 
     if (position->differs ||
-        !wal__file_compare_bytes(position->window, position->offset, data,
-                                 size)) {
+        !wal__file_compare_bytes(position->window, position->offset, data, size)) {
         position->differs = true;
         return false;
     }
@@ -462,8 +425,7 @@ static void skip_line(int fd, uint64_t *offset)
         got = pread(fd, bytes, sizeof(bytes), (off_t)*offset);
         if (got > 0) {
             newline = memchr(bytes, '\n', (size_t)got);
-            *offset += newline != NULL ? (uint64_t)(newline - bytes) + 1
-                                       : (uint64_t)got;
+            *offset += newline != NULL ? (uint64_t)(newline - bytes) + 1 : (uint64_t)got;
         }
     } while (got > 0 && newline == NULL);
 }
@@ -473,24 +435,21 @@ static bool is_open(const struct wal__source_match *match)
     return match->entries > 0 && !match->has_newline && !match->is_opaque;
 }
 
-static void set_last(struct wal__source_match *match,
-                     const struct wal_entry *entry)
+static void set_last(struct wal__source_match *match, const struct wal_entry *entry)
 {
     const struct wal_slice *time = &entry->timestamp;
     bool is_long = time->size >= sizeof(match->timestamp);
 
     match->entries++;
-    snprintf(match->last_id, sizeof(match->last_id), "%.*s",
-             (int)entry->id.size, (const char *)entry->id.data);
-    snprintf(match->timestamp, sizeof(match->timestamp), "%.*s",
-             is_long ? 0 : (int)time->size,
+    snprintf(match->last_id, sizeof(match->last_id), "%.*s", (int)entry->id.size,
+             (const char *)entry->id.data);
+    snprintf(match->timestamp, sizeof(match->timestamp), "%.*s", is_long ? 0 : (int)time->size,
              time->size > 0 ? (const char *)time->data : "");
 }
 
-/* Any line of the file may be the redacted one. It counts as matched, so that
- * an import does not add it again. */
-static void match_redacted(struct wal__source_match *match, int fd,
-                           const struct wal_entry *entry)
+/* Any line of the file may be the redacted one. It counts as matched, so that an import does not
+ * add it again. */
+static void match_redacted(struct wal__source_match *match, int fd, const struct wal_entry *entry)
 {
     if (is_open(match)) {
         skip_line(fd, &match->bytes);
@@ -503,13 +462,11 @@ static void match_redacted(struct wal__source_match *match, int fd,
     set_last(match, entry);
 }
 
-static enum wal_status record_issue(struct wal__source_match *match,
-                                    uint64_t offset, uint64_t sequence,
-                                    struct wal_error *error)
+static enum wal_status record_issue(struct wal__source_match *match, uint64_t offset,
+                                    uint64_t sequence, struct wal_error *error)
 {
-    struct wal__source_issue *issues =
-        wal__heap_grow_array(match->heap, match->issues, match->issue_count,
-                             &match->issue_capacity, sizeof(issues[0]));
+    struct wal__source_issue *issues = wal__heap_grow_array(
+        match->heap, match->issues, match->issue_count, &match->issue_capacity, sizeof(issues[0]));
 
     if (issues == NULL) {
         return wal__no_memory(error);
@@ -523,8 +480,8 @@ static enum wal_status record_issue(struct wal__source_match *match,
     return WAL_OK;
 }
 
-static void match_line(struct wal__source_match *match,
-                       struct position *position, const struct wal_entry *entry)
+static void match_line(struct wal__source_match *match, struct position *position,
+                       const struct wal_entry *entry)
 {
     match->has_newline = wal__source_line_has_newline(entry);
     if (match->has_newline) {
@@ -536,10 +493,10 @@ static void match_line(struct wal__source_match *match,
     set_last(match, entry);
 }
 
-static enum wal_status
-match_entry(struct wal__source_lines *lines, struct wal_store *store,
-            struct wal__source_match *match, struct wal__file_compare *window,
-            const struct wal_entry *entry, struct wal_error *error)
+static enum wal_status match_entry(struct wal__source_lines *lines, struct wal_store *store,
+                                   struct wal__source_match *match,
+                                   struct wal__file_compare *window, const struct wal_entry *entry,
+                                   struct wal_error *error)
 {
     struct position position = {.window = window, .offset = match->bytes};
     bool is_partial_line = entry->stream == WAL__PARTIAL_STREAM;
@@ -557,8 +514,7 @@ match_entry(struct wal__source_lines *lines, struct wal_store *store,
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__source_lines_read_payload(lines, store, entry, compare,
-                                            &position, error);
+    status = wal__source_lines_read_payload(lines, store, entry, compare, &position, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -571,13 +527,12 @@ match_entry(struct wal__source_lines *lines, struct wal_store *store,
     return WAL_OK;
 }
 
-enum wal_status
-wal__source_compare(const struct wal__heap *heap, struct wal_store *store,
-                    struct wal_session *session, uint32_t stream, int fd,
-                    struct wal__source_match *match, struct wal_error *error)
+enum wal_status wal__source_compare(const struct wal__heap *heap, struct wal_store *store,
+                                    struct wal_session *session, uint32_t stream, int fd,
+                                    struct wal__source_match *match, struct wal_error *error)
 {
-    struct wal__source_match found = {
-        .heap = heap != NULL ? heap : &wal__heap_libc, .is_prefix = true};
+    struct wal__source_match found = {.heap = heap != NULL ? heap : &wal__heap_libc,
+                                      .is_prefix = true};
     struct wal__file_compare window = {.heap = heap, .fd = fd};
     struct wal__source_lines lines;
     struct wal_entry entry;
@@ -587,8 +542,7 @@ wal__source_compare(const struct wal__heap *heap, struct wal_store *store,
     if (status != WAL_OK) {
         return status;
     }
-    while (found.is_prefix &&
-           (status = wal__source_lines_next(&lines, &entry, error)) == WAL_OK) {
+    while (found.is_prefix && (status = wal__source_lines_next(&lines, &entry, error)) == WAL_OK) {
         if ((entry.flags & WAL_ENTRY_REDACTED) != 0) {
             match_redacted(&found, fd, &entry);
             continue;

@@ -13,18 +13,17 @@
  *   {"inexact":true}   the line is blank or not JSON, or its id or parent
  *                      differs from the one in the log
  *
- * A partial line, the last line while it has no newline yet, is provisional. It
- * is an entry of the stream WAL__PARTIAL_STREAM, which conversation readers
- * ignore. Its meta records where it belongs:
+ * A partial line, the last line while it has no newline yet, is provisional. It is an entry of the
+ * stream WAL__PARTIAL_STREAM, which conversation readers ignore. Its meta records where it belongs:
  *
  *   {"of":STREAM,"after":"ID"}  after the entry ID, if that is the last line;
  *                               without "after": at the start of the file
  *
- * Payloads of entries that were read with WAL_ENTRY_CURSOR_OUT_OF_LINE are in
- * line or not; at most 1 MiB of an out-of-line one is in memory.
+ * Payloads of entries that were read with WAL_ENTRY_CURSOR_OUT_OF_LINE are in line or not; at most
+ * 1 MiB of an out-of-line one is in memory.
  *
- * Invariant: the bytes returned are the bytes imported. Without memory the
- * functions return WAL_ENOMEM.
+ * Invariant: the bytes returned are the bytes imported. Without memory the functions return
+ * WAL_ENOMEM.
  *
  * Threads: one thread at a time per struct.
  */
@@ -41,32 +40,27 @@
 /* Receives a piece; returns false to stop. */
 typedef bool wal__entry_payload_fn(void *ctx, const void *data, size_t size);
 
-/* Passes the payload to `visit` from its beginning. Damage is detected on the
- * way, after earlier pieces were passed. heap NULL: the C library's. */
-enum wal_status wal__entry_payload_visit(const struct wal__heap *heap,
-                                         struct wal_store *store,
+/* Passes the payload to `visit` from its beginning. Damage is detected on the way, after earlier
+ * pieces were passed. heap NULL: the C library's. */
+enum wal_status wal__entry_payload_visit(const struct wal__heap *heap, struct wal_store *store,
                                          const struct wal_entry *entry,
-                                         wal__entry_payload_fn *visit,
-                                         void *ctx,
+                                         wal__entry_payload_fn *visit, void *ctx,
                                          struct wal_error *error) WAL_MUST_USE;
 
 /* Reads and verifies every byte. */
-enum wal_status wal__entry_payload_verify(const struct wal__heap *heap,
-                                          struct wal_store *store,
+enum wal_status wal__entry_payload_verify(const struct wal__heap *heap, struct wal_store *store,
                                           const struct wal_entry *entry,
                                           struct wal_error *error) WAL_MUST_USE;
 
-/* Reads the whole payload into memory from the heap, *memory, which the caller
- * frees; NULL for a payload that is in line already. *entry gets the bytes. */
-enum wal_status wal__entry_payload_load(const struct wal__heap *heap,
-                                        struct wal_store *store,
+/* Reads the whole payload into memory from the heap, *memory, which the caller frees; NULL for a
+ * payload that is in line already. *entry gets the bytes. */
+enum wal_status wal__entry_payload_load(const struct wal__heap *heap, struct wal_store *store,
                                         struct wal_entry *entry, char **memory,
                                         struct wal_error *error) WAL_MUST_USE;
 
 /* --- comparing a file ---------------------------------------------------- */
 
-/* The owner sets fd, and heap unless it is the C library's, and zeroes the
- * rest. */
+/* The owner sets fd, and heap unless it is the C library's, and zeroes the rest. */
 struct wal__file_compare {
     const struct wal__heap *heap;
     int fd;
@@ -80,15 +74,15 @@ struct wal__file_compare {
 void wal__file_compare_deinit(struct wal__file_compare *window);
 
 /* Returns true if the file has these bytes at the offset. */
-bool wal__file_compare_bytes(struct wal__file_compare *window, uint64_t offset,
-                             const void *data, size_t size);
+bool wal__file_compare_bytes(struct wal__file_compare *window, uint64_t offset, const void *data,
+                             size_t size);
 
 /* --- lines --------------------------------------------------------------- */
 #define WAL__PARTIAL_STREAM   254  /* stream number of partial lines */
 #define WAL__LINE_PREFIX_SIZE 1024 /* bytes before a line, at most */
 
-/* The lines of an imported session: stream 0 for a session of one file, a
- * stream for each file of a session directory. */
+/* The lines of an imported session: stream 0 for a session of one file, a stream for each file of a
+ * session directory. */
 struct wal__source_lines {
     const struct wal__heap *heap; /* NULL: the C library's */
     struct wal_session *session;
@@ -105,16 +99,12 @@ struct wal__source_lines {
 /* Opens the lines. Invalidates slices of an earlier wal_session_get_info.
  * heap NULL: the C library's. */
 enum wal_status wal__source_lines_open(struct wal__source_lines *lines,
-                                       const struct wal__heap *heap,
-                                       struct wal_session *session,
-                                       uint32_t stream,
-                                       struct wal_error *error);
+                                       const struct wal__heap *heap, struct wal_session *session,
+                                       uint32_t stream, struct wal_error *error);
 
-/* Returns the next line, its payload out of line when it is a blob, or WAL_END.
- * WAL_ECORRUPT and WAL_EIO concern one entry. The payload of a shared line is
- * valid until the next call. */
-enum wal_status wal__source_lines_next(struct wal__source_lines *lines,
-                                       struct wal_entry *entry,
+/* Returns the next line, its payload out of line when it is a blob, or WAL_END. WAL_ECORRUPT and
+ * WAL_EIO concern one entry. The payload of a shared line is valid until the next call. */
+enum wal_status wal__source_lines_next(struct wal__source_lines *lines, struct wal_entry *entry,
                                        struct wal_error *error);
 void wal__source_lines_close(struct wal__source_lines *lines);
 
@@ -123,24 +113,20 @@ void wal__source_lines_close(struct wal__source_lines *lines);
 enum wal_status wal__source_lines_read_payload(struct wal__source_lines *lines,
                                                struct wal_store *store,
                                                const struct wal_entry *entry,
-                                               wal__entry_payload_fn *visit,
-                                               void *ctx,
+                                               wal__entry_payload_fn *visit, void *ctx,
                                                struct wal_error *error);
-enum wal_status wal__source_lines_check(struct wal__source_lines *lines,
-                                        struct wal_store *store,
-                                        const struct wal_entry *entry,
-                                        struct wal_error *error);
+enum wal_status wal__source_lines_check(struct wal__source_lines *lines, struct wal_store *store,
+                                        const struct wal_entry *entry, struct wal_error *error);
 
-/* Returns true if the line was imported from a view, and is not in the source's
- * file. */
+/* Returns true if the line was imported from a view, and is not in the source's file. */
 bool wal__source_line_is_from_view(const struct wal_entry *entry);
 
 /* Return what the entry's meta records. */
 bool wal__source_line_has_newline(const struct wal_entry *entry);
 bool wal__source_line_is_opaque(const struct wal_entry *entry);
 
-/* Writes the bytes that precede a line and returns their count. `is_open`: the
- * line above has no newline and is not a piece of an opaque file. */
+/* Writes the bytes that precede a line and returns their count. `is_open`: the line above has no
+ * newline and is not a piece of an opaque file. */
 size_t wal__source_line_prefix(const struct wal_entry *entry, bool is_open,
                                char bytes[WAL__LINE_PREFIX_SIZE]);
 
@@ -154,30 +140,28 @@ struct wal__source_issue {
 /* The comparison of a session with the beginning of a file. */
 struct wal__source_match {
     const struct wal__heap *heap; /* of the issues; NULL: the C library's */
-    bool is_prefix;        /* the file begins with all of the session's bytes */
-    bool is_covered;       /* the session's bytes begin with all of the file */
-    bool is_opaque;        /* the file is stored in pieces, not lines */
-    bool is_copy;          /* lines are stored as those of a copy */
-    bool has_newline;      /* the last entry ends a line */
-    uint64_t bytes;        /* of the session's entries, if is_prefix */
-    uint64_t partial_size; /* of the partial line; 0: none */
-    uint64_t entries;      /* without the partial line */
-    uint64_t lines;        /* that end with a newline */
-    uint64_t native_count; /* entries that are not lines */
-    char last_id[256];     /* of the last entry; or empty */
-    char timestamp[65];    /* of the last entry; empty if longer */
+    bool is_prefix;               /* the file begins with all of the session's bytes */
+    bool is_covered;              /* the session's bytes begin with all of the file */
+    bool is_opaque;               /* the file is stored in pieces, not lines */
+    bool is_copy;                 /* lines are stored as those of a copy */
+    bool has_newline;             /* the last entry ends a line */
+    uint64_t bytes;               /* of the session's entries, if is_prefix */
+    uint64_t partial_size;        /* of the partial line; 0: none */
+    uint64_t entries;             /* without the partial line */
+    uint64_t lines;               /* that end with a newline */
+    uint64_t native_count;        /* entries that are not lines */
+    char last_id[256];            /* of the last entry; or empty */
+    char timestamp[65];           /* of the last entry; empty if longer */
     struct wal__source_issue *issues;
     uint32_t issue_count;
     uint32_t issue_capacity;
 };
 
-/* Compares by streaming both. *match is untouched on failure. The caller
- * deinitialises *match, which it zeroes before, in any case. heap NULL: the C
- * library's. */
-enum wal_status
-wal__source_compare(const struct wal__heap *heap, struct wal_store *store,
-                    struct wal_session *session, uint32_t stream, int fd,
-                    struct wal__source_match *match, struct wal_error *error);
+/* Compares by streaming both. *match is untouched on failure. The caller deinitialises *match,
+ * which it zeroes before, in any case. heap NULL: the C library's. */
+enum wal_status wal__source_compare(const struct wal__heap *heap, struct wal_store *store,
+                                    struct wal_session *session, uint32_t stream, int fd,
+                                    struct wal__source_match *match, struct wal_error *error);
 void wal__source_match_deinit(struct wal__source_match *match);
 
 #endif

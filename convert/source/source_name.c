@@ -1,6 +1,6 @@
 /*
- * source_name.c - writes and parses the names of sources, decodes and encodes
- * texts (source_name.h).
+ * source_name.c - writes and parses the names of sources, decodes and encodes texts
+ * (source_name.h).
  */
 #include "convert/source/source_name.h"
 
@@ -13,8 +13,7 @@
 #include "format/json/json_text.h"
 
 /* A string without escapes is copied without decoding. */
-static bool unescape(struct wal__json_span string, size_t max, char *text,
-                     size_t *size)
+static bool unescape(struct wal__json_span string, size_t max, char *text, size_t *size)
 {
     size_t inner = string.size - 2;
 
@@ -26,8 +25,7 @@ static bool unescape(struct wal__json_span string, size_t max, char *text,
         *size = inner;
         return true;
     }
-    return wal__json_unescape(string, (uint8_t *)text, max, size, NULL) ==
-           WAL__JSON_OK;
+    return wal__json_unescape(string, (uint8_t *)text, max, size, NULL) == WAL__JSON_OK;
 }
 
 bool wal__string_decode(struct wal__json_span string, size_t max, char *text)
@@ -46,8 +44,7 @@ bool wal__string_decode(struct wal__json_span string, size_t max, char *text)
     return is_valid;
 }
 
-char *wal__string_copy(struct wal__arena *arena, struct wal__json_span string,
-                       size_t max)
+char *wal__string_copy(struct wal__arena *arena, struct wal__json_span string, size_t max)
 {
     size_t capacity = string.size < max ? string.size : max;
     char *text;
@@ -56,15 +53,14 @@ char *wal__string_copy(struct wal__arena *arena, struct wal__json_span string,
         return NULL;
     }
     text = wal__arena_alloc(arena, capacity + 1);
-    return text != NULL && wal__string_decode(string, capacity, text) ? text
-                                                                      : NULL;
+    return text != NULL && wal__string_decode(string, capacity, text) ? text : NULL;
 }
 
-char *wal__string_object(struct wal__arena *arena, const char *key,
-                         struct wal_slice text, const char *members)
+char *wal__string_object(struct wal__arena *arena, const char *key, struct wal_slice text,
+                         const char *members)
 {
-    struct wal__json_span escaped = wal__arena_escape(
-        arena, (struct wal__json_span){text.data, (size_t)text.size});
+    struct wal__json_span escaped =
+        wal__arena_escape(arena, (struct wal__json_span){text.data, (size_t)text.size});
     size_t size;
     char *object;
 
@@ -80,8 +76,8 @@ char *wal__string_object(struct wal__arena *arena, const char *key,
     return object;
 }
 
-bool wal__string_member(const void *json, size_t size, const char *parent,
-                        const char *key, char text[WAL__STRING_MAX + 1])
+bool wal__string_member(const void *json, size_t size, const char *parent, const char *key,
+                        char text[WAL__STRING_MAX + 1])
 {
     struct wal__json_member member = {.parent = parent, .key = key};
 
@@ -108,8 +104,8 @@ static bool is_utf8(const char *text, size_t size)
     return true;
 }
 
-/* Escapes as much of the path as the room for `capacity` bytes and a NUL
- * holds; returns false if that is not all. */
+/* Escapes as much of the path as the room for `capacity` bytes and a NUL holds; returns false if
+ * that is not all. */
 static bool escape(const char *path, char *text, size_t capacity)
 {
     size_t size = strlen(path);
@@ -118,8 +114,7 @@ static bool escape(const char *path, char *text, size_t capacity)
 
     for (size_t i = 0; i < size; i++) {
         uint8_t byte = (uint8_t)path[i];
-        bool is_escaped = byte == '%' || byte < 0x20 || byte == 0x7F ||
-                          (byte >= 0x80 && !is_valid);
+        bool is_escaped = byte == '%' || byte < 0x20 || byte == 0x7F || (byte >= 0x80 && !is_valid);
 
         if (capacity - used < (is_escaped ? 3 : 1)) {
             return false;
@@ -142,11 +137,10 @@ char *wal__source_escape(struct wal__arena *arena, const char *path)
     return text != NULL && escape(path, text, capacity) ? text : NULL;
 }
 
-bool wal__source_text(char text[WAL__SOURCE_SIZE_MAX + 1], const char *dialect,
-                      uint64_t ordinal, const char *path)
+bool wal__source_text(char text[WAL__SOURCE_SIZE_MAX + 1], const char *dialect, uint64_t ordinal,
+                      const char *path)
 {
-    int used = snprintf(text, WAL__SOURCE_SIZE_MAX + 1, "%s %" PRIu64 " ",
-                        dialect, ordinal);
+    int used = snprintf(text, WAL__SOURCE_SIZE_MAX + 1, "%s %" PRIu64 " ", dialect, ordinal);
 
     return used > 0 && used <= WAL__SOURCE_SIZE_MAX &&
            escape(path, text + used, WAL__SOURCE_SIZE_MAX - (size_t)used);
@@ -183,8 +177,7 @@ static bool decode(char *path)
     return true;
 }
 
-bool wal__source_unescape(struct wal_slice text,
-                          char path[WAL__SOURCE_SIZE_MAX + 1])
+bool wal__source_unescape(struct wal_slice text, char path[WAL__SOURCE_SIZE_MAX + 1])
 {
     if (text.size > WAL__SOURCE_SIZE_MAX) {
         return false;
@@ -206,8 +199,8 @@ bool wal__source_parse(struct wal_slice text, struct wal__source *source)
     memcpy(copy, text.data, (size_t)text.size);
     copy[text.size] = '\0';
     space = strchr(copy, ' ');
-    if (space == NULL || (size_t)(space - copy) >= sizeof(source->dialect) ||
-        space[1] < '0' || space[1] > '9') {
+    if (space == NULL || (size_t)(space - copy) >= sizeof(source->dialect) || space[1] < '0' ||
+        space[1] > '9') {
         return false;
     }
     source->ordinal = strtoull(space + 1, &end, 10);

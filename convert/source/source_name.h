@@ -1,10 +1,9 @@
 /*
- * source_name.h - the names of sources: which file a session came from; and
- * texts in the JSON of sources and of their entries' meta.
+ * source_name.h - the names of sources: which file a session came from; and texts in the JSON of
+ * sources and of their entries' meta.
  *
- * A session's source is "DIALECT ORDINAL PATH". PATH is relative to the
- * argument of the import; '%', control bytes and bytes that are not UTF-8 are
- * written as %XX.
+ * A session's source is "DIALECT ORDINAL PATH". PATH is relative to the argument of the import;
+ * '%', control bytes and bytes that are not UTF-8 are written as %XX.
  *
  * Threads: any; one thread at a time per arena.
  */
@@ -21,23 +20,20 @@ enum {
     WAL__STRING_MAX = 4096 /* bytes of wal__string_member */
 };
 
-/* Decodes a JSON string of 1 to `max` bytes without control characters into
- * text, a buffer of max + 1 bytes. Returns false, and an empty text, for other
- * values. */
+/* Decodes a JSON string of 1 to `max` bytes without control characters into text, a buffer of max +
+ * 1 bytes. Returns false, and an empty text, for other values. */
 bool wal__string_decode(struct wal__json_span string, size_t max, char *text);
 
 /* As wal__string_decode, in the arena; NULL for other values. */
-char *wal__string_copy(struct wal__arena *arena, struct wal__json_span string,
-                       size_t max);
+char *wal__string_copy(struct wal__arena *arena, struct wal__json_span string, size_t max);
 
 /* Returns {"key":"text"MEMBERS} as JSON in the arena; NULL: no memory. */
-char *wal__string_object(struct wal__arena *arena, const char *key,
-                         struct wal_slice text, const char *members);
+char *wal__string_object(struct wal__arena *arena, const char *key, struct wal_slice text,
+                         const char *members);
 
-/* Decodes a string member of a JSON object like wal__string_decode; `parent`
- * may be NULL. */
-bool wal__string_member(const void *json, size_t size, const char *parent,
-                        const char *key, char text[WAL__STRING_MAX + 1]);
+/* Decodes a string member of a JSON object like wal__string_decode; `parent` may be NULL. */
+bool wal__string_member(const void *json, size_t size, const char *parent, const char *key,
+                        char text[WAL__STRING_MAX + 1]);
 
 enum {
     WAL__SOURCE_SIZE_MAX = 4096 /* bytes of a source, and of its path */
@@ -50,20 +46,17 @@ struct wal__source {
 };
 
 /* Writes the source as text; returns false when it is too long. */
-bool wal__source_text(char text[WAL__SOURCE_SIZE_MAX + 1], const char *dialect,
-                      uint64_t ordinal, const char *path);
+bool wal__source_text(char text[WAL__SOURCE_SIZE_MAX + 1], const char *dialect, uint64_t ordinal,
+                      const char *path);
 
 /* Parses a source. Returns false when no import wrote it. */
 bool wal__source_parse(struct wal_slice text, struct wal__source *source);
 
-/* Escapes '%', control bytes and bytes that are not UTF-8 as %XX. Returns NULL
- * without memory. */
+/* Escapes '%', control bytes and bytes that are not UTF-8 as %XX. Returns NULL without memory. */
 char *wal__source_escape(struct wal__arena *arena, const char *path);
 
-/* The reverse. Returns false for malformed escapes and for a text that is too
- * long. */
-bool wal__source_unescape(struct wal_slice text,
-                          char path[WAL__SOURCE_SIZE_MAX + 1]);
+/* The reverse. Returns false for malformed escapes and for a text that is too long. */
+bool wal__source_unescape(struct wal_slice text, char path[WAL__SOURCE_SIZE_MAX + 1]);
 
 /* Returns the 64-bit FNV-1a hash of a text, of which ids are made. */
 uint64_t wal__source_hash(const char *text);

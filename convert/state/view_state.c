@@ -32,10 +32,9 @@
 /* Bytes of the check: 16 digits, and "}\n. */
 #define WAL__VIEW_CHECK_SIZE (sizeof(WAL__VIEW_CHECK_KEY) - 1 + 16 + 3)
 
-/* Takes a file of a view, below its root; *place describes the view, except for
- * the root. False: no memory. */
-typedef bool wal__view_state_each(void *ctx, const char *path,
-                                  const struct wal_view_info *place);
+/* Takes a file of a view, below its root; *place describes the view, except for the root. False: no
+ * memory. */
+typedef bool wal__view_state_each(void *ctx, const char *path, const struct wal_view_info *place);
 
 /* --- reading ------------------------------------------------------------- */
 
@@ -64,32 +63,19 @@ enum {
 };
 
 static const char *const keys[S_COUNT] = {
-    [S_VERSION] = "version",
-    [S_STORE] = "store",
-    [S_SESSION] = "session",
-    [S_DIALECT] = "dialect",
-    [S_VERBATIM] = "verbatim",
-    [S_OPEN] = "open",
-    [S_ENTRIES] = "entries",
-    [S_ENTRIES1] = "entries1",
-    [S_TOTAL] = "total",
-    [S_REDACTED] = "redacted",
-    [S_SEEN] = "seen",
-    [S_NEWEST] = "newest",
-    [S_KNOWN] = "known",
-    [S_DOCUMENTS] = "documents",
-    [S_UNREADABLE] = "unreadable",
-    [S_LOSSES] = "losses",
-    [S_HEAD] = "head",
-    [S_FILES] = "files",
+    [S_VERSION] = "version",   [S_STORE] = "store",         [S_SESSION] = "session",
+    [S_DIALECT] = "dialect",   [S_VERBATIM] = "verbatim",   [S_OPEN] = "open",
+    [S_ENTRIES] = "entries",   [S_ENTRIES1] = "entries1",   [S_TOTAL] = "total",
+    [S_REDACTED] = "redacted", [S_SEEN] = "seen",           [S_NEWEST] = "newest",
+    [S_KNOWN] = "known",       [S_DOCUMENTS] = "documents", [S_UNREADABLE] = "unreadable",
+    [S_LOSSES] = "losses",     [S_HEAD] = "head",           [S_FILES] = "files",
 };
 
 static bool read_number(const struct wal__json_token *value, uint64_t *number)
 {
     int64_t read;
 
-    if (value->kind != WAL__JSON_NUMBER ||
-        wal__json_integer(value->span, &read) != WAL__JSON_OK) {
+    if (value->kind != WAL__JSON_NUMBER || wal__json_integer(value->span, &read) != WAL__JSON_OK) {
         return false;
     }
     *number = (uint64_t)read;
@@ -114,8 +100,7 @@ static bool read_hex(const struct wal__json_token *value, uint64_t *number)
     return true;
 }
 
-static bool next_number(struct wal__json_scan *scan, uint64_t *number,
-                        bool is_hex)
+static bool next_number(struct wal__json_scan *scan, uint64_t *number, bool is_hex)
 {
     struct wal__json_token value;
 
@@ -123,15 +108,13 @@ static bool next_number(struct wal__json_scan *scan, uint64_t *number,
            (is_hex ? read_hex(&value, number) : read_number(&value, number));
 }
 
-static bool read_stamp(const struct wal__json_token *value,
-                       struct wal__file_stamp *stamp)
+static bool read_stamp(const struct wal__json_token *value, struct wal__file_stamp *stamp)
 {
     struct wal__json_scan scan;
     uint64_t mtime = 0;
 
     wal__model_array_begin(&scan, value->span);
-    if (!next_number(&scan, &stamp->size, false) ||
-        !next_number(&scan, &mtime, false) ||
+    if (!next_number(&scan, &stamp->size, false) || !next_number(&scan, &mtime, false) ||
         !next_number(&scan, &stamp->inode, false)) {
         return false;
     }
@@ -139,33 +122,29 @@ static bool read_stamp(const struct wal__json_token *value,
     return true;
 }
 
-static bool read_fingerprint(const struct wal__json_token *value,
-                             struct wal__fingerprint *digest)
+static bool read_fingerprint(const struct wal__json_token *value, struct wal__fingerprint *digest)
 {
     struct wal__json_scan scan;
 
     wal__model_array_begin(&scan, value->span);
-    return next_number(&scan, &digest->value, true) &&
-           next_number(&scan, &digest->part, true) &&
+    return next_number(&scan, &digest->value, true) && next_number(&scan, &digest->part, true) &&
            next_number(&scan, &digest->size, false);
 }
 
-static bool copy_text(const struct wal__json_member *member, char *text,
-                      size_t room)
+static bool copy_text(const struct wal__json_member *member, char *text, size_t room)
 {
     size_t size = 0;
 
     if (member->value.kind != WAL__JSON_STRING ||
-        wal__json_unescape(member->value.span, (uint8_t *)text, room - 1, &size,
-                           NULL) != WAL__JSON_OK) {
+        wal__json_unescape(member->value.span, (uint8_t *)text, room - 1, &size, NULL) !=
+            WAL__JSON_OK) {
         return false;
     }
     text[size] = '\0';
     return true;
 }
 
-static enum wal_status read_file(struct wal__view_files *files,
-                                 struct wal__json_span object,
+static enum wal_status read_file(struct wal__view_files *files, struct wal__json_span object,
                                  bool append_pending)
 {
     enum {
@@ -178,12 +157,10 @@ static enum wal_status read_file(struct wal__view_files *files,
         COUNT
     };
     struct wal__json_member members[COUNT] = {
-        [PATH] = {.key = "path"},     [DOCUMENT] = {.key = "document"},
-        [STAMP] = {.key = "stamp"},   [OLD] = {.key = "old"},
-        [DIGEST] = {.key = "digest"}, [SETTLED] = {.key = "settled"},
+        [PATH] = {.key = "path"}, [DOCUMENT] = {.key = "document"}, [STAMP] = {.key = "stamp"},
+        [OLD] = {.key = "old"},   [DIGEST] = {.key = "digest"},     [SETTLED] = {.key = "settled"},
     };
-    struct wal__saved_file saved = {.is_known = true,
-                                    .append_pending = append_pending};
+    struct wal__saved_file saved = {.is_known = true, .append_pending = append_pending};
     struct wal__view_file *file;
     char path[4096];
 
@@ -195,8 +172,7 @@ static enum wal_status read_file(struct wal__view_files *files,
         return WAL_ECORRUPT;
     }
     saved.has_old_stamp = read_stamp(&members[OLD].value, &saved.old_stamp);
-    file = wal__view_files_add(files, path,
-                               members[DOCUMENT].value.kind == WAL__JSON_TRUE);
+    file = wal__view_files_add(files, path, members[DOCUMENT].value.kind == WAL__JSON_TRUE);
     if (file == NULL) {
         return WAL_ENOMEM;
     }
@@ -204,8 +180,7 @@ static enum wal_status read_file(struct wal__view_files *files,
     return WAL_OK;
 }
 
-static enum wal_status read_files(struct wal__view_files *files,
-                                  struct wal__json_span array,
+static enum wal_status read_files(struct wal__view_files *files, struct wal__json_span array,
                                   bool append_pending)
 {
     struct wal__json_scan scan;
@@ -224,11 +199,9 @@ static bool read_losses(struct wal__json_span object, uint64_t *losses)
     struct wal__json_member members[WAL__FEATURE_COUNT];
 
     for (unsigned i = 0; i < WAL__FEATURE_COUNT; i++) {
-        members[i] = (struct wal__json_member){
-            .key = wal__feature_text((enum wal__feature)i)};
+        members[i] = (struct wal__json_member){.key = wal__feature_text((enum wal__feature)i)};
     }
-    if (wal__model_members(object, members, WAL__FEATURE_COUNT, NULL) !=
-        WAL__JSON_OK) {
+    if (wal__model_members(object, members, WAL__FEATURE_COUNT, NULL) != WAL__JSON_OK) {
         return false;
     }
     for (unsigned i = 0; i < WAL__FEATURE_COUNT; i++) {
@@ -248,15 +221,13 @@ static bool is_checksum_valid(const uint8_t *data, size_t size)
     wal__fingerprint_update(&digest, data, size - WAL__VIEW_CHECK_SIZE);
     snprintf(check, sizeof(check), WAL__VIEW_CHECK_KEY "%016" PRIx64 "\"}\n",
              digest.value ^ digest.part);
-    return memcmp(data + size - WAL__VIEW_CHECK_SIZE, check,
-                  WAL__VIEW_CHECK_SIZE) == 0;
+    return memcmp(data + size - WAL__VIEW_CHECK_SIZE, check, WAL__VIEW_CHECK_SIZE) == 0;
 }
 
-/* Finds the members of a state; false: it is not a valid one of the store. The
- * members point into the text. */
+/* Finds the members of a state; false: it is not a valid one of the store. The members point into
+ * the text. */
 static bool find_members(struct wal__json_span text, const uint8_t store[16],
-                         struct wal__json_member members[S_COUNT],
-                         struct wal_view_info *info)
+                         struct wal__json_member members[S_COUNT], struct wal_view_info *info)
 {
     uint64_t version = 0;
     char uuid[33];
@@ -267,18 +238,15 @@ static bool find_members(struct wal__json_span text, const uint8_t store[16],
     }
     return is_checksum_valid(text.data, text.size) &&
            wal__model_members(text, members, S_COUNT, NULL) == WAL__JSON_OK &&
-           read_number(&members[S_VERSION].value, &version) &&
-           version == WAL__VIEW_STATE_VERSION &&
+           read_number(&members[S_VERSION].value, &version) && version == WAL__VIEW_STATE_VERSION &&
            wal__line_string_is(&members[S_STORE], uuid) &&
-           copy_text(&members[S_SESSION], info->session,
-                     sizeof(info->session)) &&
+           copy_text(&members[S_SESSION], info->session, sizeof(info->session)) &&
            copy_text(&members[S_DIALECT], info->dialect, sizeof(info->dialect));
 }
 
 static enum wal_status decode(const uint8_t *data, size_t size,
                               const struct wal__view_identity *identity,
-                              struct wal__view_files *files,
-                              struct wal__view_position *position)
+                              struct wal__view_files *files, struct wal__view_position *position)
 {
     struct wal__view_position read = {.is_known = true};
     struct wal__json_span text = {data, size};
@@ -287,8 +255,7 @@ static enum wal_status decode(const uint8_t *data, size_t size,
     enum wal_status status;
 
     if (!find_members(text, identity->store, members, &info) ||
-        !wal__slice_equal(wal__slice_from_text(info.session),
-                          identity->session) ||
+        !wal__slice_equal(wal__slice_from_text(info.session), identity->session) ||
         strcmp(info.dialect, identity->dialect) != 0 ||
         !read_number(&members[S_ENTRIES].value, &read.entries[0]) ||
         !read_number(&members[S_ENTRIES1].value, &read.entries[1]) ||
@@ -307,8 +274,7 @@ static enum wal_status decode(const uint8_t *data, size_t size,
     }
     read.is_verbatim = wal__member_is_true(&members[S_VERBATIM]);
     read.append_pending = wal__member_is_true(&members[S_OPEN]);
-    status =
-        read_files(files, members[S_FILES].value.span, read.append_pending);
+    status = read_files(files, members[S_FILES].value.span, read.append_pending);
     if (status == WAL_OK) {
         *position = read;
     }
@@ -327,10 +293,8 @@ static bool read_fully(int fd, uint8_t *data, size_t size)
     return at == size;
 }
 
-/* Reads a state file; the caller frees *data, which is NULL when there is
- * none. */
-static enum wal_status load_state(const struct wal__view_env *env,
-                                  int state_dir, const char *name,
+/* Reads a state file; the caller frees *data, which is NULL when there is none. */
+static enum wal_status load_state(const struct wal__view_env *env, int state_dir, const char *name,
                                   uint8_t **data, struct wal__file_stamp *stamp,
                                   struct wal_error *error)
 {
@@ -355,20 +319,17 @@ static enum wal_status load_state(const struct wal__view_env *env,
     return WAL_OK;
 }
 
-enum wal_status wal__view_state_read(const char *name,
-                                     const struct wal__view_identity *identity,
+enum wal_status wal__view_state_read(const char *name, const struct wal__view_identity *identity,
                                      struct wal__view_files *files,
                                      struct wal__view_position *position,
-                                     struct wal__file_stamp *stamp,
-                                     struct wal_error *error)
+                                     struct wal__file_stamp *stamp, struct wal_error *error)
 {
     enum wal_status status;
     uint8_t *data = NULL;
 
     *position = (struct wal__view_position){.is_known = false};
     *stamp = (struct wal__file_stamp){.size = 0};
-    status =
-        load_state(files->env, files->state_dir, name, &data, stamp, error);
+    status = load_state(files->env, files->state_dir, name, &data, stamp, error);
     if (status != WAL_OK || data == NULL) {
         return status;
     }
@@ -402,10 +363,8 @@ static bool leads_to_session(struct wal__json_span file, char path[4096])
            (!wal__member_is_true(&members[1]) || is_session(path));
 }
 
-static enum wal_status list_files(struct wal__json_span array,
-                                  const struct wal_view_info *place,
-                                  wal__view_state_each *each, void *ctx,
-                                  struct wal_error *error)
+static enum wal_status list_files(struct wal__json_span array, const struct wal_view_info *place,
+                                  wal__view_state_each *each, void *ctx, struct wal_error *error)
 {
     struct wal__json_scan scan;
     struct wal__json_token value;
@@ -420,11 +379,10 @@ static enum wal_status list_files(struct wal__json_span array,
     return WAL_OK;
 }
 
-/* Passes the files of a state that lead to its session: those of lines, and the
- * document of a session. Nothing, if it is not of the store. */
-static enum wal_status view_state_list(const struct wal__view_env *env,
-                                       int state_dir, const char *name,
-                                       const uint8_t store[16],
+/* Passes the files of a state that lead to its session: those of lines, and the document of a
+ * session. Nothing, if it is not of the store. */
+static enum wal_status view_state_list(const struct wal__view_env *env, int state_dir,
+                                       const char *name, const uint8_t store[16],
                                        wal__view_state_each *each, void *ctx,
                                        struct wal_error *error)
 {
@@ -432,40 +390,34 @@ static enum wal_status view_state_list(const struct wal__view_env *env,
     struct wal__json_member members[S_COUNT];
     struct wal__file_stamp stamp = {.size = 0};
     uint8_t *data = NULL;
-    enum wal_status status =
-        load_state(env, state_dir, name, &data, &stamp, error);
+    enum wal_status status = load_state(env, state_dir, name, &data, &stamp, error);
 
     if (status != WAL_OK || data == NULL) {
         return status;
     }
-    if (find_members((struct wal__json_span){data, (size_t)stamp.size}, store,
-                     members, &place)) {
-        status =
-            list_files(members[S_FILES].value.span, &place, each, ctx, error);
+    if (find_members((struct wal__json_span){data, (size_t)stamp.size}, store, members, &place)) {
+        status = list_files(members[S_FILES].value.span, &place, each, ctx, error);
     }
     wal__heap_free(env->heap, data);
     return status;
 }
 
-enum wal_status wal__view_state_identify(const struct wal__view_env *env,
-                                         int state_dir, const char *name,
-                                         const uint8_t store[16],
-                                         struct wal__view_summary *summary,
-                                         bool *is_found,
+enum wal_status wal__view_state_identify(const struct wal__view_env *env, int state_dir,
+                                         const char *name, const uint8_t store[16],
+                                         struct wal__view_summary *summary, bool *is_found,
                                          struct wal_error *error)
 {
     struct wal__json_member members[S_COUNT];
     struct wal__file_stamp stamp = {.size = 0};
     uint8_t *data = NULL;
-    enum wal_status status =
-        load_state(env, state_dir, name, &data, &stamp, error);
+    enum wal_status status = load_state(env, state_dir, name, &data, &stamp, error);
 
     *is_found = false;
     if (status != WAL_OK || data == NULL) {
         return status;
     }
-    *is_found = find_members((struct wal__json_span){data, (size_t)stamp.size},
-                             store, members, &summary->info) &&
+    *is_found = find_members((struct wal__json_span){data, (size_t)stamp.size}, store, members,
+                             &summary->info) &&
                 read_number(&members[S_REDACTED].value, &summary->redacted);
     wal__heap_free(env->heap, data);
     return WAL_OK;
@@ -508,8 +460,8 @@ static void put_fingerprint(struct wal__json_out *out, const char *key,
     wal__json_out_close(out, ']');
 }
 
-static void put_file(struct wal__json_out *out,
-                     const struct wal__view_file *file, bool append_pending)
+static void put_file(struct wal__json_out *out, const struct wal__view_file *file,
+                     bool append_pending)
 {
     struct wal__saved_file saved =
         append_pending ? file->lines.saved : wal__view_file_to_save(file);
@@ -537,18 +489,15 @@ static void put_losses(struct wal__json_out *out, const uint64_t *losses)
     wal__json_out_open(out, '{');
     for (unsigned i = 0; i < WAL__FEATURE_COUNT; i++) {
         if (losses[i] > 0) {
-            wal__json_out_member_count(
-                out, wal__feature_text((enum wal__feature)i), losses[i]);
+            wal__json_out_member_count(out, wal__feature_text((enum wal__feature)i), losses[i]);
         }
     }
     wal__json_out_close(out, '}');
 }
 
-static void put_identity(struct wal__json_out *out,
-                         const struct wal__view_identity *identity)
+static void put_identity(struct wal__json_out *out, const struct wal__view_identity *identity)
 {
-    struct wal__json_span session = {identity->session.data,
-                                     (size_t)identity->session.size};
+    struct wal__json_span session = {identity->session.data, (size_t)identity->session.size};
     char uuid[33];
 
     wal__hex_write(identity->store, 16, uuid);
@@ -558,10 +507,8 @@ static void put_identity(struct wal__json_out *out,
     wal__json_out_member_str(out, "dialect", identity->dialect);
 }
 
-static bool encode(const struct wal__view_identity *identity,
-                   const struct wal__view_files *files,
-                   const struct wal__view_position *position,
-                   struct wal__buf *buf)
+static bool encode(const struct wal__view_identity *identity, const struct wal__view_files *files,
+                   const struct wal__view_position *position, struct wal__buf *buf)
 {
     struct wal__json_out out = {.put = put, .ctx = buf};
     struct wal__fingerprint digest = {.size = 0};
@@ -583,8 +530,7 @@ static bool encode(const struct wal__view_identity *identity,
     wal__json_out_member_count(&out, "unreadable", position->unreadable);
     put_losses(&out, position->losses);
     if (position->head[0] != '\0') {
-        wal__json_out_member_text(&out, "head",
-                                  wal__model_literal(position->head));
+        wal__json_out_member_text(&out, "head", wal__model_literal(position->head));
     }
     wal__json_out_key(&out, "files");
     wal__json_out_open(&out, '[');
@@ -598,13 +544,10 @@ static bool encode(const struct wal__view_identity *identity,
     return !out.has_failed && put(buf, check, WAL__VIEW_CHECK_SIZE);
 }
 
-enum wal_status wal__view_state_write(const char *name,
-                                      const struct wal__view_identity *identity,
+enum wal_status wal__view_state_write(const char *name, const struct wal__view_identity *identity,
                                       const struct wal__view_files *files,
-                                      const struct wal__view_position *position,
-                                      bool is_durable,
-                                      struct wal__file_stamp *stamp,
-                                      struct wal_error *error)
+                                      const struct wal__view_position *position, bool is_durable,
+                                      struct wal__file_stamp *stamp, struct wal_error *error)
 {
     const struct wal__view_env *env = files->env;
     char temporary[WAL__VIEW_NAME_SIZE];
@@ -623,16 +566,15 @@ enum wal_status wal__view_state_write(const char *name,
     if (status == WAL_OK) {
         status = wal__view_fs_write(env, fd, buf.data, buf.size, error);
         if (status == WAL_OK) {
-            /* Else a power loss may leave the name of a file without bytes, and
-             * no state. */
+            /* Else a power loss may leave the name of a file without bytes, and no state. */
             status = wal__view_fs_sync(env, fd, stamp, error);
         }
         close(fd);
     }
     wal__buf_deinit(&buf);
     if (status == WAL_OK) {
-        status = wal__view_fs_rename(env, files->state_dir, temporary,
-                                     files->state_dir, name, is_durable, error);
+        status = wal__view_fs_rename(env, files->state_dir, temporary, files->state_dir, name,
+                                     is_durable, error);
     }
     return status;
 }
@@ -670,8 +612,7 @@ bool wal__view_place(const char *root, char path[PATH_MAX])
         !is_client_folder(resolved) || has_old_state(resolved)) {
         return false;
     }
-    used = snprintf(path, PATH_MAX, "%s/%s/%016" PRIx64, base, below,
-                    wal__source_hash(resolved));
+    used = snprintf(path, PATH_MAX, "%s/%s/%016" PRIx64, base, below, wal__source_hash(resolved));
     return used > 0 && used < PATH_MAX;
 }
 
@@ -717,8 +658,7 @@ static void view_states_destroy(struct wal__view_states *states)
 
 /* Creates the states of a directory that were not read yet; NULL: no memory. */
 static struct wal__view_states *view_states_create(const struct wal__heap *heap,
-                                                   const uint8_t store[16],
-                                                   const char *name)
+                                                   const uint8_t store[16], const char *name)
 {
     struct wal__view_states *states = wal__heap_zalloc(heap, sizeof(*states));
 
@@ -740,14 +680,12 @@ static struct wal__view_states *view_states_create(const struct wal__heap *heap,
 /* --- reading ------------------------------------------------------------- */
 
 /* Adds a file of the last state. */
-static bool add_path(void *ctx, const char *path,
-                     const struct wal_view_info *place)
+static bool add_path(void *ctx, const char *path, const struct wal_view_info *place)
 {
     struct wal__view_states *states = ctx;
     const struct wal__heap *heap = states->env.heap;
-    struct wal__view_path *paths =
-        wal__heap_grow_array(heap, states->paths, states->path_count,
-                             &states->path_capacity, sizeof(paths[0]));
+    struct wal__view_path *paths = wal__heap_grow_array(heap, states->paths, states->path_count,
+                                                        &states->path_capacity, sizeof(paths[0]));
     struct wal__view_path *added;
 
     if (paths == NULL) {
@@ -757,13 +695,12 @@ static bool add_path(void *ctx, const char *path,
     added = &paths[states->path_count];
     *added = (struct wal__view_path){
         .path = wal__heap_copy_text(heap, path, strlen(path)),
-        .session =
-            wal__heap_copy_text(heap, place->session, strlen(place->session)),
+        .session = wal__heap_copy_text(heap, place->session, strlen(place->session)),
         .dialect = wal__dialect_find(place->dialect),
         .state = states->state_count - 1};
     if (added->path == NULL || added->session == NULL ||
-        wal__hashmap_add(&states->by_path, wal__model_text_hash(path),
-                         states->path_count) != WAL_OK) {
+        wal__hashmap_add(&states->by_path, wal__model_text_hash(path), states->path_count) !=
+            WAL_OK) {
         wal__heap_free(heap, added->path);
         wal__heap_free(heap, added->session);
         return false;
@@ -772,16 +709,14 @@ static bool add_path(void *ctx, const char *path,
     return true;
 }
 
-static struct wal__view_state_file *
-find_state(const struct wal__view_states *states, const char *name)
+static struct wal__view_state_file *find_state(const struct wal__view_states *states,
+                                               const char *name)
 {
     uint32_t cursor = 0;
     uint32_t index;
 
-    while (wal__hashmap_find(&states->by_name, wal__model_text_hash(name),
-                             &cursor, &index)) {
-        if (!states->states[index].is_dead &&
-            strcmp(states->states[index].name, name) == 0) {
+    while (wal__hashmap_find(&states->by_name, wal__model_text_hash(name), &cursor, &index)) {
+        if (!states->states[index].is_dead && strcmp(states->states[index].name, name) == 0) {
             return &states->states[index];
         }
     }
@@ -789,15 +724,12 @@ find_state(const struct wal__view_states *states, const char *name)
 }
 
 /* Adds a state file and reads it. */
-static enum wal_status read_state(struct wal__view_states *states,
-                                  int directory, const char *name,
-                                  const struct wal__file_stamp *stamp,
-                                  struct wal_error *error)
+static enum wal_status read_state(struct wal__view_states *states, int directory, const char *name,
+                                  const struct wal__file_stamp *stamp, struct wal_error *error)
 {
     const struct wal__heap *heap = states->env.heap;
-    struct wal__view_state_file *files =
-        wal__heap_grow_array(heap, states->states, states->state_count,
-                             &states->state_capacity, sizeof(files[0]));
+    struct wal__view_state_file *files = wal__heap_grow_array(
+        heap, states->states, states->state_count, &states->state_capacity, sizeof(files[0]));
     struct wal__view_state_file *file;
 
     if (files == NULL) {
@@ -806,27 +738,22 @@ static enum wal_status read_state(struct wal__view_states *states,
     states->states = files;
     file = &files[states->state_count];
     *file = (struct wal__view_state_file){
-        .name = wal__heap_copy_text(heap, name, strlen(name)),
-        .stamp = *stamp,
-        .is_listed = true};
-    if (file->name == NULL ||
-        wal__hashmap_add(&states->by_name, wal__model_text_hash(name),
-                         states->state_count) != WAL_OK) {
+        .name = wal__heap_copy_text(heap, name, strlen(name)), .stamp = *stamp, .is_listed = true};
+    if (file->name == NULL || wal__hashmap_add(&states->by_name, wal__model_text_hash(name),
+                                               states->state_count) != WAL_OK) {
         wal__heap_free(heap, file->name);
         return wal__no_memory(error);
     }
     states->state_count++;
-    return view_state_list(&states->env, directory, name, states->store,
-                           add_path, states, error);
+    return view_state_list(&states->env, directory, name, states->store, add_path, states, error);
 }
 
 static struct wal__file_stamp stamp_of(const struct stat *stat)
 {
-    return (struct wal__file_stamp){
-        .size = (uint64_t)stat->st_size,
-        .mtime_ns =
-            (int64_t)stat->st_mtim.tv_sec * 1000000000 + stat->st_mtim.tv_nsec,
-        .inode = (uint64_t)stat->st_ino};
+    return (struct wal__file_stamp){.size = (uint64_t)stat->st_size,
+                                    .mtime_ns = (int64_t)stat->st_mtim.tv_sec * 1000000000 +
+                                                stat->st_mtim.tv_nsec,
+                                    .inode = (uint64_t)stat->st_ino};
 }
 
 /* Reads the states that are new or have changed. */
@@ -841,8 +768,7 @@ static enum wal_status read_changed(struct wal__view_states *states, DIR *dir,
         struct wal__file_stamp stamp;
         struct stat stat;
         if (!wal__is_json_name(entry->d_name) ||
-            fstatat(dirfd(dir), entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) !=
-                0) {
+            fstatat(dirfd(dir), entry->d_name, &stat, AT_SYMLINK_NOFOLLOW) != 0) {
             continue;
         }
         stamp = stamp_of(&stat);
@@ -857,8 +783,7 @@ static enum wal_status read_changed(struct wal__view_states *states, DIR *dir,
 }
 
 /* Brings what was read up to the directory. */
-static enum wal_status update(struct wal__view_states *states, DIR *dir,
-                              struct wal_error *error)
+static enum wal_status update(struct wal__view_states *states, DIR *dir, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -884,18 +809,16 @@ static enum wal_status update(struct wal__view_states *states, DIR *dir,
 
 /* --- finding ------------------------------------------------------------- */
 
-static const struct wal__view_path *
-find_path(const struct wal__view_states *states, const char *path)
+static const struct wal__view_path *find_path(const struct wal__view_states *states,
+                                              const char *path)
 {
     uint32_t cursor = 0;
     uint32_t index;
 
-    while (wal__hashmap_find(&states->by_path, wal__model_text_hash(path),
-                             &cursor, &index)) {
+    while (wal__hashmap_find(&states->by_path, wal__model_text_hash(path), &cursor, &index)) {
         const struct wal__view_path *found = &states->paths[index];
         WAL__ASSERT(found->state < states->state_count);
-        if (!states->states[found->state].is_dead &&
-            strcmp(found->path, path) == 0) {
+        if (!states->states[found->state].is_dead && strcmp(found->path, path) == 0) {
             return found;
         }
     }
@@ -903,8 +826,7 @@ find_path(const struct wal__view_states *states, const char *path)
 }
 
 /* Finds the view of a path below the root; *found is NULL if there is none. */
-static enum wal_status view_states_find(struct wal__view_states *states,
-                                        const char *path,
+static enum wal_status view_states_find(struct wal__view_states *states, const char *path,
                                         const struct wal__view_path **found,
                                         struct wal_error *error)
 {
@@ -949,8 +871,8 @@ struct view_search {
     bool is_found;
 };
 
-void wal__view_index_init(struct wal__view_index *index,
-                          struct wal_store *store, const struct wal__heap *heap)
+void wal__view_index_init(struct wal__view_index *index, struct wal_store *store,
+                          const struct wal__heap *heap)
 {
     *index = (struct wal__view_index){.heap = heap, .store = store};
 }
@@ -965,8 +887,7 @@ void wal__view_index_deinit(struct wal__view_index *index)
 }
 
 /* Returns the states of a directory; NULL: no memory. */
-static struct wal__view_states *states_of(struct view_search *search,
-                                          const char *name)
+static struct wal__view_states *states_of(struct view_search *search, const char *name)
 {
     struct wal__view_index *index = search->index;
     struct wal__view_states **items;
@@ -976,8 +897,8 @@ static struct wal__view_states *states_of(struct view_search *search,
             return index->items[i];
         }
     }
-    items = wal__heap_grow_array(index->heap, index->items, index->count,
-                                 &index->capacity, sizeof(items[0]));
+    items = wal__heap_grow_array(index->heap, index->items, index->count, &index->capacity,
+                                 sizeof(items[0]));
     if (items == NULL) {
         return NULL;
     }
@@ -986,9 +907,8 @@ static struct wal__view_states *states_of(struct view_search *search,
     return items[index->count] != NULL ? items[index->count++] : NULL;
 }
 
-static enum wal_status search_directory(struct view_search *search,
-                                        const char *name, const char *path,
-                                        struct wal_error *error)
+static enum wal_status search_directory(struct view_search *search, const char *name,
+                                        const char *path, struct wal_error *error)
 {
     const struct wal__view_path *found = NULL;
     struct wal__view_states *states;
@@ -1003,19 +923,16 @@ static enum wal_status search_directory(struct view_search *search,
     }
     status = view_states_find(states, path, &found, error);
     if (status == WAL_OK && found != NULL && found->dialect != NULL) {
-        snprintf(search->place.session, sizeof(search->place.session), "%s",
-                 found->session);
-        snprintf(search->place.dialect, sizeof(search->place.dialect), "%s",
-                 found->dialect->name);
+        snprintf(search->place.session, sizeof(search->place.session), "%s", found->session);
+        snprintf(search->place.dialect, sizeof(search->place.dialect), "%s", found->dialect->name);
         search->is_found = true;
     }
     return status;
 }
 
-/* Searches the states of the root, which is the first `size` bytes of the
- * path. */
-static enum wal_status search_root(struct view_search *search, const char *path,
-                                   size_t size, struct wal_error *error)
+/* Searches the states of the root, which is the first `size` bytes of the path. */
+static enum wal_status search_root(struct view_search *search, const char *path, size_t size,
+                                   struct wal_error *error)
 {
     char name[PATH_MAX + sizeof(WAL__VIEW_STATE_DIR) + 1];
     char place[PATH_MAX];
@@ -1027,19 +944,17 @@ static enum wal_status search_root(struct view_search *search, const char *path,
     if (status == WAL_OK && !search->is_found && wal__view_place(name, place)) {
         status = search_directory(search, place, path + size + 1, error);
     }
-    snprintf(search->place.root, sizeof(search->place.root), "%.*s",
-             size > 0 ? (int)size : 1, path);
+    snprintf(search->place.root, sizeof(search->place.root), "%.*s", size > 0 ? (int)size : 1,
+             path);
     return status;
 }
 
-static enum wal_status find(struct view_search *search, const char *path,
-                            struct wal_error *error)
+static enum wal_status find(struct view_search *search, const char *path, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     size_t size = strlen(path);
 
-    for (unsigned i = 0; i < PARENT_DIRS_MAX && size > 0 && status == WAL_OK &&
-                         !search->is_found;
+    for (unsigned i = 0; i < PARENT_DIRS_MAX && size > 0 && status == WAL_OK && !search->is_found;
          i++) {
         do {
             size--;
@@ -1049,10 +964,8 @@ static enum wal_status find(struct view_search *search, const char *path,
     return status;
 }
 
-enum wal_status wal__view_index_find(struct wal__view_index *index,
-                                     struct wal_slice path,
-                                     struct wal_view_info *place,
-                                     struct wal_error *error)
+enum wal_status wal__view_index_find(struct wal__view_index *index, struct wal_slice path,
+                                     struct wal_view_info *place, struct wal_error *error)
 {
     struct view_search search = {.index = index};
     struct wal_store_info info = {.struct_size = sizeof(info)};
@@ -1073,13 +986,11 @@ enum wal_status wal__view_index_find(struct wal__view_index *index,
     /* A store without an id has no views. */
     if (memcmp(info.uuid, search.store, 16) != 0) {
         memcpy(search.store, info.uuid, sizeof(search.store));
-        status = realpath(given, real) != NULL
-                     ? find(&search, real, error)
-                     : wal__view_fs_fail(error, given);
+        status = realpath(given, real) != NULL ? find(&search, real, error)
+                                               : wal__view_fs_fail(error, given);
     }
     if (status == WAL_OK && !search.is_found) {
-        status = wal__fail(error, WAL_ENOTFOUND,
-                           "the file belongs to no view of this store");
+        status = wal__fail(error, WAL_ENOTFOUND, "the file belongs to no view of this store");
     }
     if (status == WAL_OK) {
         *place = search.place;
@@ -1088,8 +999,7 @@ enum wal_status wal__view_index_find(struct wal__view_index *index,
 }
 
 enum wal_status wal_view_find(struct wal_store *store, struct wal_slice path,
-                              struct wal_view_info *place,
-                              struct wal_error *error)
+                              struct wal_view_info *place, struct wal_error *error)
 {
     const struct wal__struct *type = WAL__STRUCT(wal_view_info);
     struct wal_view_info found = {.struct_size = sizeof(found)};

@@ -1,15 +1,13 @@
 /*
- * view_state.h - the states of the views of one root, by the paths of their
- * files, and the files of all views below roots (SPEC.md 10.4, 10.6).
+ * view_state.h - the states of the views of one root, by the paths of their files, and the files of
+ * all views below roots (SPEC.md 10.4, 10.6).
  *
- * A state is a file below the root: the position up to which a view was
- * written, and the saved states of its files. The states of a root are read
- * once. When the directory of the states has changed and a path is not found,
- * those that changed are read again.
+ * A state is a file below the root: the position up to which a view was written, and the saved
+ * states of its files. The states of a root are read once. When the directory of the states has
+ * changed and a path is not found, those that changed are read again.
  *
- * Invariant: a state that is incomplete, or of another session, counts as
- * absent; that costs only time. Nothing but the views' files remains in a
- * client's folder.
+ * Invariant: a state that is incomplete, or of another session, counts as absent; that costs only
+ * time. Nothing but the views' files remains in a client's folder.
  *
  * Threads: one thread at a time per struct.
  */
@@ -40,8 +38,7 @@ struct wal__view_position {
     uint64_t documents;      /* records of documents */
     uint64_t unreadable;     /* entries */
     uint64_t losses[WAL__FEATURE_COUNT];
-    /* Id of the entry after which the client continues in the files; empty:
-     * unknown, or none. */
+    /* Id of the entry after which the client continues in the files; empty: unknown, or none. */
     char head[WAL_ID_SIZE];
 };
 
@@ -52,10 +49,8 @@ struct wal__view_identity {
     const char *dialect;
 };
 
-/* Reads a state and adds its files to `files`. position->is_known is false when
- * there is none. */
-enum wal_status wal__view_state_read(const char *name,
-                                     const struct wal__view_identity *identity,
+/* Reads a state and adds its files to `files`. position->is_known is false when there is none. */
+enum wal_status wal__view_state_read(const char *name, const struct wal__view_identity *identity,
                                      struct wal__view_files *files,
                                      struct wal__view_position *position,
                                      struct wal__file_stamp *stamp,
@@ -69,29 +64,23 @@ struct wal__view_summary {
 
 /* Reads whose state it is. *is_found is false when it is not one of the
  * store. */
-enum wal_status wal__view_state_identify(const struct wal__view_env *env,
-                                         int state_dir, const char *name,
-                                         const uint8_t store[16],
-                                         struct wal__view_summary *summary,
-                                         bool *is_found,
+enum wal_status wal__view_state_identify(const struct wal__view_env *env, int state_dir,
+                                         const char *name, const uint8_t store[16],
+                                         struct wal__view_summary *summary, bool *is_found,
                                          struct wal_error *error) WAL_MUST_USE;
 
-/* Writes the state: files as they are after their commit, or, when
- * append_pending, as they were saved before. After a power loss there is this
- * state or, unless is_durable, the one before. */
-enum wal_status wal__view_state_write(const char *name,
-                                      const struct wal__view_identity *identity,
+/* Writes the state: files as they are after their commit, or, when append_pending, as they were
+ * saved before. After a power loss there is this state or, unless is_durable, the one before. */
+enum wal_status wal__view_state_write(const char *name, const struct wal__view_identity *identity,
                                       const struct wal__view_files *files,
-                                      const struct wal__view_position *position,
-                                      bool is_durable,
+                                      const struct wal__view_position *position, bool is_durable,
                                       struct wal__file_stamp *stamp,
                                       struct wal_error *error) WAL_MUST_USE;
 
 /* --- the place ----------------------------------------------------------- */
 
-/* Writes the directory of the states of a root, which exists, and returns true
- * if that is not in the root: the root is a client's folder and has no state
- * from before. */
+/* Writes the directory of the states of a root, which exists, and returns true if that is not in
+ * the root: the root is a client's folder and has no state from before. */
 bool wal__view_place(const char *root, char path[PATH_MAX]);
 
 /* --- states of a root ---------------------------------------------------- */
@@ -139,14 +128,12 @@ struct wal__view_index {
     uint32_t capacity;
 };
 
-void wal__view_index_init(struct wal__view_index *index,
-                          struct wal_store *store,
+void wal__view_index_init(struct wal__view_index *index, struct wal_store *store,
                           const struct wal__heap *heap);
 void wal__view_index_deinit(struct wal__view_index *index);
 
 /* Finds the view that a file belongs to. WAL_ENOTFOUND: none. */
-enum wal_status wal__view_index_find(struct wal__view_index *index,
-                                     struct wal_slice path,
+enum wal_status wal__view_index_find(struct wal__view_index *index, struct wal_slice path,
                                      struct wal_view_info *place,
                                      struct wal_error *error) WAL_MUST_USE;
 

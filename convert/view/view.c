@@ -1,11 +1,10 @@
 /*
- * view.c - the public functions of one view (SPEC.md 10): opens it, updates its
- * files to the log, under the view's lock (SPEC.md 10.3, 10.4), and adds its
- * root to those that the store knows of (SPEC.md 10.7).
+ * view.c - the public functions of one view (SPEC.md 10): opens it, updates its files to the log,
+ * under the view's lock (SPEC.md 10.3, 10.4), and adds its root to those that the store knows of
+ * (SPEC.md 10.7).
  *
- * Depending on the state of the last flush there is nothing to do, the new
- * entries are appended, or everything is converted again and compared with the
- * files.
+ * Depending on the state of the last flush there is nothing to do, the new entries are appended, or
+ * everything is converted again and compared with the files.
  */
 #include "convert/view/view.h"
 
@@ -28,30 +27,27 @@
 
 /* --- the lock ------------------------------------------------------------ */
 
-/* Opens the directory of the state, and that of temporary files, which is on
- * the file system of the root. */
-static enum wal_status open_directories(struct wal_view *view,
-                                        struct wal_error *error)
+/* Opens the directory of the state, and that of temporary files, which is on the file system of the
+ * root. */
+static enum wal_status open_directories(struct wal_view *view, struct wal_error *error)
 {
     struct wal__view_files *files = &view->files;
     const char *name = NULL;
     char place[PATH_MAX];
-    enum wal_status status =
-        wal__view_fs_open_parent(&view->env, view->root, "lock", true,
-                                 &files->temporary_dir, &name, error);
+    enum wal_status status = wal__view_fs_open_parent(&view->env, view->root, "lock", true,
+                                                      &files->temporary_dir, &name, error);
 
     if (status != WAL_OK) {
         return status;
     }
     files->prefix = wal__view_place(view->root, place) ? ".agentwal-" : "";
     if (files->prefix[0] != '\0') {
-        return wal__view_fs_open_parent(&view->env, place, "lock", true,
-                                        &files->state_dir, &name, error);
+        return wal__view_fs_open_parent(&view->env, place, "lock", true, &files->state_dir, &name,
+                                        error);
     }
     close(files->temporary_dir);
     files->temporary_dir = -1;
-    status = wal__view_fs_open_parent(&view->env, view->root,
-                                      WAL__VIEW_STATE_DIR "/lock", true,
+    status = wal__view_fs_open_parent(&view->env, view->root, WAL__VIEW_STATE_DIR "/lock", true,
                                       &files->state_dir, &name, error);
     if (status == WAL_OK) {
         files->temporary_dir = fcntl(files->state_dir, F_DUPFD_CLOEXEC, 0);
@@ -61,8 +57,7 @@ static enum wal_status open_directories(struct wal_view *view,
                : wal__view_fs_fail(error, WAL__VIEW_STATE_DIR);
 }
 
-static enum wal_status lock_byte(struct wal__view_lock *view_lock,
-                                 struct wal_error *error)
+static enum wal_status lock_byte(struct wal__view_lock *view_lock, struct wal_error *error)
 {
     struct wal_view *view = view_lock->view;
     struct flock byte = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1};
@@ -74,15 +69,13 @@ static enum wal_status lock_byte(struct wal__view_lock *view_lock,
     }
     byte.l_start = (off_t)(wal__model_text_hash(view->key) >> 2);
     view_lock->lock_fd =
-        openat(view->files.state_dir, "lock",
-               O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+        openat(view->files.state_dir, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (view_lock->lock_fd >= 0) {
         do {
             answer = fcntl(view_lock->lock_fd, F_OFD_SETLKW, &byte);
         } while (answer != 0 && errno == EINTR);
     }
-    return answer == 0 ? WAL_OK
-                       : wal__view_fs_fail(error, WAL__VIEW_STATE_DIR "/lock");
+    return answer == 0 ? WAL_OK : wal__view_fs_fail(error, WAL__VIEW_STATE_DIR "/lock");
 }
 
 /* Removes the temporary files of interrupted flushes, that of the state too. */
@@ -91,8 +84,7 @@ static void remove_temporary_files(struct wal_view *view)
     char name[WAL__VIEW_NAME_SIZE];
 
     for (unsigned i = 0; i < 10; i++) {
-        snprintf(name, sizeof(name), "%s%s.%u.tmp", view->files.prefix,
-                 view->key, i);
+        snprintf(name, sizeof(name), "%s%s.%u.tmp", view->files.prefix, view->key, i);
         (void)wal__view_fs_remove(&view->env, view->files.temporary_dir, name);
     }
     snprintf(name, sizeof(name), "%s.8.tmp", view->key);
@@ -106,54 +98,47 @@ void wal__view_invalidate(struct wal_view *view)
     view->position = (struct wal__view_position){.is_known = false};
 }
 
-static enum wal_status load_state(struct wal__view_lock *view_lock,
-                                  struct wal_error *error)
+static enum wal_status load_state(struct wal__view_lock *view_lock, struct wal_error *error)
 {
     struct wal_view *view = view_lock->view;
     struct stat stat;
     struct wal__file_stamp stamp;
 
     if (view->position.is_known &&
-        fstatat(view->files.state_dir, view_lock->state, &stat,
-                AT_SYMLINK_NOFOLLOW) == 0) {
+        fstatat(view->files.state_dir, view_lock->state, &stat, AT_SYMLINK_NOFOLLOW) == 0) {
         stamp.size = (uint64_t)stat.st_size;
         stamp.inode = (uint64_t)stat.st_ino;
-        stamp.mtime_ns =
-            (int64_t)stat.st_mtim.tv_sec * 1000000000 + stat.st_mtim.tv_nsec;
+        stamp.mtime_ns = (int64_t)stat.st_mtim.tv_sec * 1000000000 + stat.st_mtim.tv_nsec;
         if (wal__file_stamp_equal(&stamp, &view->state)) {
             return WAL_OK;
         }
     }
     wal__view_invalidate(view);
     remove_temporary_files(view);
-    return wal__view_state_read(view_lock->state, &view->identity, &view->files,
-                                &view->position, &view->state, error);
+    return wal__view_state_read(view_lock->state, &view->identity, &view->files, &view->position,
+                                &view->state, error);
 }
 
-enum wal_status wal__view_lock_acquire(struct wal__view_lock *view_lock,
-                                       struct wal_error *error)
+enum wal_status wal__view_lock_acquire(struct wal__view_lock *view_lock, struct wal_error *error)
 {
     enum wal_status status;
 
     WAL__ASSERT(view_lock->lock_fd < 0);
     WAL__ASSERT(view_lock->view->files.state_dir < 0);
-    snprintf(view_lock->state, sizeof(view_lock->state), "%s.json",
-             view_lock->view->key);
+    snprintf(view_lock->state, sizeof(view_lock->state), "%s.json", view_lock->view->key);
     status = lock_byte(view_lock, error);
     return status == WAL_OK ? load_state(view_lock, error) : status;
 }
 
-enum wal_status
-wal__view_lock_save_state(struct wal__view_lock *view_lock,
-                          const struct wal__view_position *position,
-                          bool is_durable, struct wal_error *error)
+enum wal_status wal__view_lock_save_state(struct wal__view_lock *view_lock,
+                                          const struct wal__view_position *position,
+                                          bool is_durable, struct wal_error *error)
 {
     struct wal_view *view = view_lock->view;
 
     WAL__ASSERT(view_lock->lock_fd >= 0);
-    return wal__view_state_write(view_lock->state, &view->identity,
-                                 &view->files, position, is_durable,
-                                 &view->state, error);
+    return wal__view_state_write(view_lock->state, &view->identity, &view->files, position,
+                                 is_durable, &view->state, error);
 }
 
 void wal__view_lock_release(struct wal__view_lock *view_lock)
@@ -177,22 +162,18 @@ void wal__view_lock_release(struct wal__view_lock *view_lock)
 /* --- known roots --------------------------------------------------------- */
 
 /* Removes an entry whose root does not exist. */
-static int32_t remove_gone(void *ctx, struct wal_slice dialect,
-                           struct wal_slice root)
+static int32_t remove_gone(void *ctx, struct wal_slice dialect, struct wal_slice root)
 {
     struct stat stat_now;
 
-    if (stat(root.data, &stat_now) != 0 &&
-        (errno == ENOENT || errno == ENOTDIR)) {
+    if (stat(root.data, &stat_now) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
         (void)!wal_store_remove_view_root(ctx, dialect, root, NULL);
     }
     return 0;
 }
 
-enum wal_status wal__view_root_add(struct wal_store *store,
-                                   const struct wal__dialect *dialect,
-                                   const char *root, uint32_t flags,
-                                   struct wal_error *error)
+enum wal_status wal__view_root_add(struct wal_store *store, const struct wal__dialect *dialect,
+                                   const char *root, uint32_t flags, struct wal_error *error)
 {
     const struct wal_slice name = wal__slice_from_text(dialect->name);
     struct wal_slice place;
@@ -209,8 +190,7 @@ enum wal_status wal__view_root_add(struct wal_store *store,
         (void)!wal_store_list_view_roots(store, remove_gone, store, NULL);
     }
     if (status == WAL_ELIMIT) {
-        status =
-            wal_store_add_view_root(store, name, place, flags, NULL, error);
+        status = wal_store_add_view_root(store, name, place, flags, NULL, error);
     }
     return status;
 }
@@ -231,11 +211,9 @@ struct flush_run {
 /* --- log ----------------------------------------------------------------- */
 
 /* The sequence number of the stream's nth entry; 0: unreadable. */
-static uint64_t sequence_at(struct wal_session *session, uint32_t stream,
-                            uint64_t n)
+static uint64_t sequence_at(struct wal_session *session, uint32_t stream, uint64_t n)
 {
-    struct wal_entry_cursor_options options =
-        wal__session_items_options(stream, n);
+    struct wal_entry_cursor_options options = wal__session_items_options(stream, n);
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
     uint64_t sequence = 0;
@@ -249,8 +227,7 @@ static uint64_t sequence_at(struct wal_session *session, uint32_t stream,
     return sequence;
 }
 
-/* Whether the head's entry is among the entries of this flush; then saves its
- * id. */
+/* Whether the head's entry is among the entries of this flush; then saves its id. */
 static bool is_head_included(struct flush_run *run)
 {
     struct wal_entry_cursor_options options = wal__session_items_options(0, 0);
@@ -265,9 +242,8 @@ static bool is_head_included(struct flush_run *run)
     if (wal_head_get(session, 0, none, id, NULL) == WAL_OK &&
         wal_entry_cursor_open(session, &options, &cursor, NULL) == WAL_OK) {
         struct wal_slice slice = {id, strlen(id)};
-        is_included =
-            wal_entry_cursor_get(cursor, slice, &entry, NULL) == WAL_OK &&
-            entry.sequence <= run->next.entry_sequence;
+        is_included = wal_entry_cursor_get(cursor, slice, &entry, NULL) == WAL_OK &&
+                      entry.sequence <= run->next.entry_sequence;
         if (is_included) {
             memcpy(run->next.head, id, sizeof(id));
         }
@@ -277,8 +253,8 @@ static bool is_head_included(struct flush_run *run)
 }
 
 /* Counts the entries of a stream. Clears *is_durable unless all are durable. */
-static enum wal_status count_stream(struct flush_run *run, uint32_t stream,
-                                    bool *is_durable, struct wal_error *error)
+static enum wal_status count_stream(struct flush_run *run, uint32_t stream, bool *is_durable,
+                                    struct wal_error *error)
 {
     struct wal_session *session = run->view->session;
     struct wal__view_position *next = &run->next;
@@ -286,18 +262,15 @@ static enum wal_status count_stream(struct flush_run *run, uint32_t stream,
     uint64_t all = 0;
     uint64_t shown = 0;
     uint64_t sequence = 0;
-    enum wal_status status =
-        wal__session_items_count(session, stream, 0, entries, error);
+    enum wal_status status = wal__session_items_count(session, stream, 0, entries, error);
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__session_items_count(session, stream, WAL_ENTRY_CURSOR_DURABLE,
-                                      &all, error);
+    status = wal__session_items_count(session, stream, WAL_ENTRY_CURSOR_DURABLE, &all, error);
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__session_items_count(session, stream,
-                                      WAL_ENTRY_CURSOR_REDACTED, &shown, error);
+    status = wal__session_items_count(session, stream, WAL_ENTRY_CURSOR_REDACTED, &shown, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -307,15 +280,12 @@ static enum wal_status count_stream(struct flush_run *run, uint32_t stream,
     *is_durable &= all == *entries;
     next->redacted += *entries > shown ? *entries - shown : 0;
     next->total += *entries;
-    next->entry_sequence =
-        sequence > next->entry_sequence ? sequence : next->entry_sequence;
+    next->entry_sequence = sequence > next->entry_sequence ? sequence : next->entry_sequence;
     return WAL_OK;
 }
 
-/* Reads the session's fields and counts. *is_consistent: no record was appended
- * during the call. */
-static enum wal_status try_snapshot_log(struct flush_run *run,
-                                        bool *is_consistent,
+/* Reads the session's fields and counts. *is_consistent: no record was appended during the call. */
+static enum wal_status try_snapshot_log(struct flush_run *run, bool *is_consistent,
                                         struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -326,8 +296,8 @@ static enum wal_status try_snapshot_log(struct flush_run *run,
 
     run->next = (struct wal__view_position){.is_known = true};
     wal__session_snapshot_deinit(snapshot);
-    status = wal__session_snapshot_read(snapshot, view->env.heap, view->store,
-                                        view->session, error);
+    status =
+        wal__session_snapshot_read(snapshot, view->env.heap, view->store, view->session, error);
     if (status == WAL_OK) {
         status = count_stream(run, 0, &is_durable, error);
     }
@@ -339,16 +309,14 @@ static enum wal_status try_snapshot_log(struct flush_run *run,
     }
     *is_consistent = info.last_sequence == snapshot->last_sequence;
     run->next.session_sequence = is_durable ? snapshot->last_sequence : 0;
-    run->next.session_hash =
-        status == WAL_OK ? wal__session_snapshot_hash(snapshot) : 0;
+    run->next.session_hash = status == WAL_OK ? wal__session_snapshot_hash(snapshot) : 0;
     run->next.documents = snapshot->documents;
     return status;
 }
 
-/* Makes the log durable and takes a snapshot of it. Retries until entries and
- * head are consistent, at most ATTEMPTS_MAX times. */
-static enum wal_status snapshot_log(struct flush_run *run,
-                                    struct wal_error *error)
+/* Makes the log durable and takes a snapshot of it. Retries until entries and head are consistent,
+ * at most ATTEMPTS_MAX times. */
+static enum wal_status snapshot_log(struct flush_run *run, struct wal_error *error)
 {
     enum wal_status status = wal_sync(run->view->store, error);
     bool is_consistent = false;
@@ -356,8 +324,7 @@ static enum wal_status snapshot_log(struct flush_run *run,
     if (status == WAL_EREADONLY || status == WAL_EVERSION) {
         status = WAL_OK;
     }
-    for (unsigned i = 0; i < ATTEMPTS_MAX && status == WAL_OK && !is_consistent;
-         i++) {
+    for (unsigned i = 0; i < ATTEMPTS_MAX && status == WAL_OK && !is_consistent; i++) {
         status = try_snapshot_log(run, &is_consistent, error);
     }
     if (status == WAL_OK && is_head_included(run)) {
@@ -368,9 +335,8 @@ static enum wal_status snapshot_log(struct flush_run *run,
 
 /* --- state --------------------------------------------------------------- */
 
-/* Called before a file is appended to: saves that bytes after its fingerprint
- * are the view's, also if this flush is interrupted. Durable, for after a power
- * loss these bytes may be anything. */
+/* Called before a file is appended to: saves that bytes after its fingerprint are the view's, also
+ * if this flush is interrupted. Durable, for after a power loss these bytes may be anything. */
 static enum wal_status before_append(void *ctx, struct wal_error *error)
 {
     struct flush_run *run = ctx;
@@ -389,8 +355,7 @@ static bool is_unchanged(const struct flush_run *run)
     const struct wal__view_position *was = &run->view->position;
     const struct wal__view_position *next = &run->next;
 
-    return was->is_known && !was->append_pending &&
-           was->redacted == next->redacted;
+    return was->is_known && !was->append_pending && was->redacted == next->redacted;
 }
 
 static bool is_up_to_date(struct flush_run *run)
@@ -399,37 +364,31 @@ static bool is_up_to_date(struct flush_run *run)
     const struct wal__view_position *was = &view->position;
     const struct wal__view_position *next = &run->next;
 
-    return is_unchanged(run) &&
-           was->session_sequence == next->session_sequence &&
+    return is_unchanged(run) && was->session_sequence == next->session_sequence &&
            was->session_sequence != 0 && was->total == next->total &&
            was->session_hash == next->session_hash &&
-           wal__view_files_are_unchanged(&view->files,
-                                         !view->convert.has_begun);
+           wal__view_files_are_unchanged(&view->files, !view->convert.has_begun);
 }
 
 static bool can_append_items(struct flush_run *run)
 {
     struct wal_view *view = run->view;
 
-    return view->convert.has_begun && !view->convert.must_restart &&
-           is_unchanged(run) &&
+    return view->convert.has_begun && !view->convert.must_restart && is_unchanged(run) &&
            (run->snapshot.dialect->read_ops->documents == NULL ||
             view->position.documents == run->next.documents) &&
            run->limits.entries[1] == 0 &&
-           wal__session_snapshot_equal(&view->convert.snapshot,
-                                       &run->snapshot) &&
+           wal__session_snapshot_equal(&view->convert.snapshot, &run->snapshot) &&
            wal__view_files_are_unchanged(&view->files, false);
 }
 
-static enum wal_status finish_conversion(struct flush_run *run,
-                                         struct wal_error *error)
+static enum wal_status finish_conversion(struct flush_run *run, struct wal_error *error)
 {
     struct wal__converter *convert = &run->view->convert;
     enum wal_status status;
 
     wal__view_files_set_stable(&run->view->files);
-    status = wal__converter_write_trailer(convert, run->head,
-                                          run->snapshot.session.updated,
+    status = wal__converter_write_trailer(convert, run->head, run->snapshot.session.updated,
                                           run->next.losses, error);
     run->next.entries[0] = run->limits.entries[0];
     run->next.entries[1] = run->limits.entries[1];
@@ -438,19 +397,16 @@ static enum wal_status finish_conversion(struct flush_run *run,
     return status;
 }
 
-/* Appends the new items to the previous conversion. *is_done is false when
- * everything must be written again. */
-static enum wal_status append_items(struct flush_run *run, bool *is_done,
-                                    struct wal_error *error)
+/* Appends the new items to the previous conversion. *is_done is false when everything must be
+ * written again. */
+static enum wal_status append_items(struct flush_run *run, bool *is_done, struct wal_error *error)
 {
     struct wal_view *view = run->view;
     enum wal_status status;
 
     wal__view_files_begin(&view->files, true);
-    status = wal__converter_append(&view->convert, &run->limits, run->head,
-                                   is_done, error);
-    return status == WAL_OK && *is_done ? finish_conversion(run, error)
-                                        : status;
+    status = wal__converter_append(&view->convert, &run->limits, run->head, is_done, error);
+    return status == WAL_OK && *is_done ? finish_conversion(run, error) : status;
 }
 
 static struct wal__verbatim verbatim_of(struct flush_run *run, uint64_t from)
@@ -466,8 +422,8 @@ static struct wal__verbatim verbatim_of(struct flush_run *run, uint64_t from)
                                   .from = from};
 }
 
-static enum wal_status write_verbatim(struct flush_run *run, uint64_t from,
-                                      bool *is_done, struct wal_error *error)
+static enum wal_status write_verbatim(struct flush_run *run, uint64_t from, bool *is_done,
+                                      struct wal_error *error)
 {
     struct wal__verbatim verbatim = verbatim_of(run, from);
     enum wal_status status;
@@ -501,8 +457,7 @@ static bool can_append_verbatim(struct flush_run *run)
            strcmp(path, view->files.items[0]->lines.path) == 0;
 }
 
-static enum wal_status convert_all(struct flush_run *run,
-                                   struct wal_error *error)
+static enum wal_status convert_all(struct flush_run *run, struct wal_error *error)
 {
     struct wal_view *view = run->view;
     struct wal__converter *convert = &view->convert;
@@ -516,15 +471,13 @@ static enum wal_status convert_all(struct flush_run *run,
     convert->dialect = view->dialect;
     convert->files = &view->files;
     convert->snapshot = run->snapshot;
-    run->snapshot =
-        (struct wal__session_snapshot){.dialect = convert->snapshot.dialect};
+    run->snapshot = (struct wal__session_snapshot){.dialect = convert->snapshot.dialect};
     run->snapshot.session.updated = convert->snapshot.session.updated;
     status = wal__converter_begin(convert, error);
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__converter_append(convert, &run->limits, run->head, &extends,
-                                   error);
+    status = wal__converter_append(convert, &run->limits, run->head, &extends, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -538,8 +491,7 @@ static void restart_files(struct wal_view *view)
     wal__view_files_begin(&view->files, false);
 }
 
-static enum wal_status write_files(struct flush_run *run,
-                                   struct wal_error *error)
+static enum wal_status write_files(struct flush_run *run, struct wal_error *error)
 {
     struct wal_view *view = run->view;
     enum wal_status status = WAL_OK;
@@ -549,8 +501,7 @@ static enum wal_status write_files(struct flush_run *run,
         status = append_items(run, &is_done, error);
     } else if (view->root != NULL && can_append_verbatim(run)) {
         wal__view_files_begin(&view->files, true);
-        status =
-            write_verbatim(run, view->position.entries[0], &is_done, error);
+        status = write_verbatim(run, view->position.entries[0], &is_done, error);
     }
     if (status == WAL_OK && !is_done) {
         restart_files(view);
@@ -585,9 +536,9 @@ static bool has_replacements(const struct wal__view_files *files)
     return false;
 }
 
-/* Renames files into place. The state with their fingerprints is durable before
- * a file is replaced or removed. It is written afterwards when files were only
- * appended to, and again when files were removed. */
+/* Renames files into place. The state with their fingerprints is durable before a file is replaced
+ * or removed. It is written afterwards when files were only appended to, and again when files were
+ * removed. */
 static enum wal_status commit(struct flush_run *run, struct wal_error *error)
 {
     struct wal__view_files *files = &run->view->files;
@@ -602,12 +553,10 @@ static enum wal_status commit(struct flush_run *run, struct wal_error *error)
     if (saves_before) {
         struct wal__view_position before = run->next;
 
-        /* Else the next flush, if this one is interrupted, finds nothing new,
-         * and does not remove them. */
-        before.session_sequence =
-            has_unused(files) ? 0 : before.session_sequence;
-        status =
-            wal__view_lock_save_state(&run->view_lock, &before, true, error);
+        /* Else the next flush, if this one is interrupted, finds nothing new, and does not remove
+         * them. */
+        before.session_sequence = has_unused(files) ? 0 : before.session_sequence;
+        status = wal__view_lock_save_state(&run->view_lock, &before, true, error);
         if (status != WAL_OK) {
             return status;
         }
@@ -619,8 +568,7 @@ static enum wal_status commit(struct flush_run *run, struct wal_error *error)
     return wal__view_lock_save_state(&run->view_lock, &run->next, false, error);
 }
 
-static void fill_report(const struct flush_run *run,
-                        struct wal_view_flush_result *report)
+static void fill_report(const struct flush_run *run, struct wal_view_flush_result *report)
 {
     const struct wal_view *view = run->view;
 
@@ -635,10 +583,9 @@ static void fill_report(const struct flush_run *run,
     };
 }
 
-/* Adds the root to the store's list before a file is written, so that what is
- * erased is found there. Without a state the list may have lost it: a listing
- * removes a root that does not exist. The list is no part of the view: a flush
- * does not fail for it, and the next one tries again. */
+/* Adds the root to the store's list before a file is written, so that what is erased is found
+ * there. Without a state the list may have lost it: a listing removes a root that does not exist.
+ * The list is no part of the view: a flush does not fail for it, and the next one tries again. */
 static void add_root(struct wal_view *view)
 {
     uint32_t flags = WAL_STORE_VIEW_ROOT_WRITER;
@@ -648,14 +595,12 @@ static void add_root(struct wal_view *view)
     }
     if (!view->is_root_known || !view->position.is_known) {
         view->is_root_known =
-            wal__view_root_add(view->store, view->dialect, view->root, flags,
-                               NULL) == WAL_OK;
+            wal__view_root_add(view->store, view->dialect, view->root, flags, NULL) == WAL_OK;
     }
 }
 
 /* Flushes with the lock held and the state of the last flush loaded. */
-static enum wal_status flush_locked(struct flush_run *run,
-                                    struct wal_error *error)
+static enum wal_status flush_locked(struct flush_run *run, struct wal_error *error)
 {
     struct wal_view *view = run->view;
     enum wal_status status = snapshot_log(run, error);
@@ -668,8 +613,7 @@ static enum wal_status flush_locked(struct flush_run *run,
         return WAL_OK;
     }
     view->files.modified_ms = 0;
-    (void)wal__model_time_read(run->snapshot.session.updated,
-                               &view->files.modified_ms);
+    (void)wal__model_time_read(run->snapshot.session.updated, &view->files.modified_ms);
     status = write_files(run, error);
     if (status != WAL_OK) {
         return status;
@@ -697,12 +641,10 @@ static void finish_flush(struct flush_run *run, enum wal_status status)
     wal__view_lock_release(&run->view_lock);
 }
 
-static enum wal_status view_flush(struct wal_view *view,
-                                  struct wal_view_flush_result *report,
+static enum wal_status view_flush(struct wal_view *view, struct wal_view_flush_result *report,
                                   struct wal_error *error)
 {
-    struct flush_run run = {.view = view,
-                            .view_lock = {.view = view, .lock_fd = -1}};
+    struct flush_run run = {.view = view, .view_lock = {.view = view, .lock_fd = -1}};
     enum wal_status status = WAL_OK;
 
     if (view->is_disabled) {
@@ -759,29 +701,23 @@ const struct wal__dialect *wal__view_find_dialect(struct wal_slice name)
 static enum wal_status check_arguments(const struct wal_store *store,
                                        const struct wal_session *session,
                                        const struct wal_view_options *options,
-                                       struct wal_view *const *view,
-                                       struct wal_error *error)
+                                       struct wal_view *const *view, struct wal_error *error)
 {
-    if (store == NULL || session == NULL || view == NULL ||
-        options->dialect.size == 0 ||
+    if (store == NULL || session == NULL || view == NULL || options->dialect.size == 0 ||
         (options->root.size == 0) == (options->put == NULL)) {
-        return wal__invalid(
-            error,
-            "store, session and view must not be NULL, and the options need a "
-            "dialect and either a root or put");
+        return wal__invalid(error,
+                            "store, session and view must not be NULL, and the options need a "
+                            "dialect and either a root or put");
     }
     return WAL_OK;
 }
 
-void wal__view_key(char key[WAL__VIEW_KEY_SIZE], const char *dialect,
-                   const char *session)
+void wal__view_key(char key[WAL__VIEW_KEY_SIZE], const char *dialect, const char *session)
 {
-    snprintf(key, WAL__VIEW_KEY_SIZE, "%.16s-%016" PRIx64, dialect,
-             wal__model_text_hash(session));
+    snprintf(key, WAL__VIEW_KEY_SIZE, "%.16s-%016" PRIx64, dialect, wal__model_text_hash(session));
 }
 
-enum wal_status wal__view_set_identity(struct wal_view *view,
-                                       struct wal_slice id,
+enum wal_status wal__view_set_identity(struct wal_view *view, struct wal_slice id,
                                        struct wal_error *error)
 {
     struct wal_store_info store = {.struct_size = sizeof(store)};
@@ -804,10 +740,9 @@ enum wal_status wal__view_set_identity(struct wal_view *view,
     return WAL_OK;
 }
 
-/* Opens a separate handle: slices that the caller's handle returned must remain
- * valid while the view reads. */
-static enum wal_status open_session(struct wal_view *view,
-                                    struct wal_session *of,
+/* Opens a separate handle: slices that the caller's handle returned must remain valid while the
+ * view reads. */
+static enum wal_status open_session(struct wal_view *view, struct wal_session *of,
                                     struct wal_error *error)
 {
     struct wal_session_info session = {.struct_size = sizeof(session)};
@@ -817,19 +752,16 @@ static enum wal_status open_session(struct wal_view *view,
         status = wal__view_set_identity(view, session.id, error);
     }
     return status == WAL_OK
-               ? wal_session_open(view->store, view->identity.session,
-                                  &view->session, error)
+               ? wal_session_open(view->store, view->identity.session, &view->session, error)
                : status;
 }
 
-enum wal_status wal__view_open(struct wal_store *store,
-                               struct wal_session *session,
+enum wal_status wal__view_open(struct wal_store *store, struct wal_session *session,
                                const struct wal_view_options *options,
-                               const struct wal__view_env *env,
-                               struct wal_view **view, struct wal_error *error)
+                               const struct wal__view_env *env, struct wal_view **view,
+                               struct wal_error *error)
 {
-    enum wal_status status =
-        check_arguments(store, session, options, view, error);
+    enum wal_status status = check_arguments(store, session, options, view, error);
     const struct wal__dialect *dialect;
     struct wal_view *opened;
 
@@ -838,10 +770,8 @@ enum wal_status wal__view_open(struct wal_store *store,
     }
     dialect = wal__view_find_dialect(options->dialect);
     if (dialect == NULL) {
-        return wal__fail(error, WAL_ENOTFOUND,
-                         "views cannot be written in the dialect '%.*s'",
-                         (int)options->dialect.size,
-                         (const char *)options->dialect.data);
+        return wal__fail(error, WAL_ENOTFOUND, "views cannot be written in the dialect '%.*s'",
+                         (int)options->dialect.size, (const char *)options->dialect.data);
     }
     opened = wal__heap_zalloc(env->heap, sizeof(*opened));
     if (opened == NULL) {
@@ -857,8 +787,8 @@ enum wal_status wal__view_open(struct wal_store *store,
     opened->files.dialect = dialect;
     status = open_session(opened, session, error);
     if (status == WAL_OK && options->root.size > 0) {
-        opened->root = wal__heap_copy_text(env->heap, options->root.data,
-                                           (size_t)options->root.size);
+        opened->root =
+            wal__heap_copy_text(env->heap, options->root.data, (size_t)options->root.size);
         opened->files.root = opened->root;
         if (opened->root == NULL) {
             status = wal__no_memory(error);
@@ -872,38 +802,32 @@ enum wal_status wal__view_open(struct wal_store *store,
     return WAL_OK;
 }
 
-enum wal_status wal_view_open(struct wal_store *store,
-                              struct wal_session *session,
-                              const struct wal_view_options *options,
-                              struct wal_view **view, struct wal_error *error)
+enum wal_status wal_view_open(struct wal_store *store, struct wal_session *session,
+                              const struct wal_view_options *options, struct wal_view **view,
+                              struct wal_error *error)
 {
     const struct wal__view_env env = {.heap = &wal__heap_libc};
     struct wal_view_options own;
-    enum wal_status status =
-        wal__struct_load(WAL__STRUCT(wal_view_options), &own, options, error);
+    enum wal_status status = wal__struct_load(WAL__STRUCT(wal_view_options), &own, options, error);
 
-    return status == WAL_OK
-               ? wal__view_open(store, session, &own, &env, view, error)
-               : status;
+    return status == WAL_OK ? wal__view_open(store, session, &own, &env, view, error) : status;
 }
 
 /* Joins the root and a path below it. */
-static char *join_path(const struct wal__heap *heap, const char *root,
-                       const char *path)
+static char *join_path(const struct wal__heap *heap, const char *root, const char *path)
 {
     size_t size = strlen(root);
     size_t room = size + strlen(path) + 2;
     char *text = wal__heap_alloc(heap, room);
 
     if (text != NULL) {
-        snprintf(text, room, "%s%s%s", root,
-                 size > 0 && root[size - 1] != '/' ? "/" : "", path);
+        snprintf(text, room, "%s%s%s", root, size > 0 && root[size - 1] != '/' ? "/" : "", path);
     }
     return text;
 }
 
-enum wal_status wal_view_path(struct wal_view *view, uint32_t stream,
-                              const char **path, struct wal_error *error)
+enum wal_status wal_view_path(struct wal_view *view, uint32_t stream, const char **path,
+                              struct wal_error *error)
 {
     struct wal__session_snapshot snapshot = {.dialect = NULL};
     const char *below = NULL;
@@ -912,27 +836,24 @@ enum wal_status wal_view_path(struct wal_view *view, uint32_t stream,
     if (view == NULL || path == NULL) {
         return wal__invalid(error, "view and path must not be NULL");
     }
-    status = wal__session_snapshot_read(&snapshot, view->env.heap, view->store,
-                                        view->session, error);
+    status =
+        wal__session_snapshot_read(&snapshot, view->env.heap, view->store, view->session, error);
     if (status != WAL_OK) {
         goto done;
     }
-    below = view->dialect->write_ops->path(&snapshot.session, stream,
-                                           &snapshot.memory.arena);
+    below = view->dialect->write_ops->path(&snapshot.session, stream, &snapshot.memory.arena);
     if (snapshot.memory.has_failed) {
         status = wal__no_memory(error);
         goto done;
     }
     if (below == NULL) {
-        status = wal__fail(
-            error, WAL_ENOTFOUND,
-            "the session has no file of this stream in the dialect of the "
-            "view");
+        status = wal__fail(error, WAL_ENOTFOUND,
+                           "the session has no file of this stream in the dialect of the "
+                           "view");
         goto done;
     }
     wal__heap_free(view->env.heap, view->path);
-    view->path =
-        join_path(view->env.heap, view->root != NULL ? view->root : "", below);
+    view->path = join_path(view->env.heap, view->root != NULL ? view->root : "", below);
     if (view->path == NULL) {
         status = wal__no_memory(error);
         goto done;
@@ -943,10 +864,8 @@ done:
     return status;
 }
 
-enum wal_status wal__view_check_call(const struct wal_view *view,
-                                     const struct wal__struct *type,
-                                     const void *report,
-                                     struct wal_error *error)
+enum wal_status wal__view_check_call(const struct wal_view *view, const struct wal__struct *type,
+                                     const void *report, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -954,12 +873,10 @@ enum wal_status wal__view_check_call(const struct wal_view *view,
         return wal__invalid(error, "view must not be NULL");
     }
     status = wal_session_unclaim(view->session, error);
-    return status == WAL_OK ? wal__struct_check_optional(type, report, error)
-                            : status;
+    return status == WAL_OK ? wal__struct_check_optional(type, report, error) : status;
 }
 
-enum wal_status wal_view_flush(struct wal_view *view,
-                               struct wal_view_flush_result *report,
+enum wal_status wal_view_flush(struct wal_view *view, struct wal_view_flush_result *report,
                                struct wal_error *error)
 {
     const struct wal__struct *type = WAL__STRUCT(wal_view_flush_result);
@@ -975,9 +892,8 @@ enum wal_status wal_view_flush(struct wal_view *view,
     return status;
 }
 
-enum wal_status wal_view_loss(const struct wal_view *view, uint32_t index,
-                              const char **name, uint64_t *count,
-                              struct wal_error *error)
+enum wal_status wal_view_loss(const struct wal_view *view, uint32_t index, const char **name,
+                              uint64_t *count, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -998,9 +914,8 @@ enum wal_status wal_view_loss(const struct wal_view *view, uint32_t index,
     return WAL_END;
 }
 
-enum wal_status wal_view_issue(const struct wal_view *view, uint32_t index,
-                               uint64_t *offset, const char **reason,
-                               struct wal_error *error)
+enum wal_status wal_view_issue(const struct wal_view *view, uint32_t index, uint64_t *offset,
+                               const char **reason, struct wal_error *error)
 {
     enum wal_status status;
 

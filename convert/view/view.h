@@ -3,8 +3,8 @@
  * another program added to it: lines of its main file, or documents (SPEC.md
  * 10).
  *
- * Invariant: the knowledge about the files is from the last flush, and is used
- * only while their stamps are unchanged.
+ * Invariant: the knowledge about the files is from the last flush, and is used only while their
+ * stamps are unchanged.
  *
  * Threads: one thread at a time per view.
  */
@@ -40,69 +40,60 @@ struct wal_view {
     struct wal__view_issue *issues; /* of the last import */
     uint32_t issue_count;
     uint32_t issue_capacity;
-    bool is_disabled;   /* the store has no persistence; no file is written */
-    bool is_root_known; /* the store's list has the root */
+    bool is_disabled;       /* the store has no persistence; no file is written */
+    bool is_root_known;     /* the store's list has the root */
     bool is_never_verbatim; /* for tests: always convert */
 };
 
-/* Writes the prefix of the names of a view's state files: the dialect, and a
- * hash of the session's id. */
-void wal__view_key(char key[WAL__VIEW_KEY_SIZE], const char *dialect,
-                   const char *session);
+/* Writes the prefix of the names of a view's state files: the dialect, and a hash of the session's
+ * id. */
+void wal__view_key(char key[WAL__VIEW_KEY_SIZE], const char *dialect, const char *session);
 
-/* Sets the id of the session, the prefix of the names of state files, and the
- * identity; store, dialect and env are set. Sets is_disabled. */
-enum wal_status wal__view_set_identity(struct wal_view *view,
-                                       struct wal_slice id,
+/* Sets the id of the session, the prefix of the names of state files, and the identity; store,
+ * dialect and env are set. Sets is_disabled. */
+enum wal_status wal__view_set_identity(struct wal_view *view, struct wal_slice id,
                                        struct wal_error *error) WAL_MUST_USE;
 
 /* Returns the dialect that views can be written in, or NULL. */
 const struct wal__dialect *wal__view_find_dialect(struct wal_slice name);
 
 /* Opens a view with a given environment. */
-enum wal_status wal__view_open(struct wal_store *store,
-                               struct wal_session *session,
+enum wal_status wal__view_open(struct wal_store *store, struct wal_session *session,
                                const struct wal_view_options *options,
-                               const struct wal__view_env *env,
-                               struct wal_view **view,
+                               const struct wal__view_env *env, struct wal_view **view,
                                struct wal_error *error) WAL_MUST_USE;
 
-/* Checks that the store is open, that this process opened it, and an optional
- * output. A view claims nothing, so that unclaiming only checks the handle. */
-enum wal_status wal__view_check_call(const struct wal_view *view,
-                                     const struct wal__struct *type,
-                                     const void *report,
-                                     struct wal_error *error) WAL_MUST_USE;
+/* Checks that the store is open, that this process opened it, and an optional output. A view claims
+ * nothing, so that unclaiming only checks the handle. */
+enum wal_status wal__view_check_call(const struct wal_view *view, const struct wal__struct *type,
+                                     const void *report, struct wal_error *error) WAL_MUST_USE;
 
 /* --- the lock ------------------------------------------------------------ */
 
-/* The owner sets view, which has a root, and lock_fd = -1, and zeroes the
- * rest. */
+/* The owner sets view, which has a root, and lock_fd = -1, and zeroes the rest. */
 struct wal__view_lock {
     struct wal_view *view;
     char state[WAL__VIEW_NAME_SIZE]; /* name of the state file */
     int lock_fd;
 };
 
-/* Waits until no call in any process holds the lock, and loads the state unless
- * it is unchanged since this view wrote it. Release it in any case. */
+/* Waits until no call in any process holds the lock, and loads the state unless it is unchanged
+ * since this view wrote it. Release it in any case. */
 enum wal_status wal__view_lock_acquire(struct wal__view_lock *view_lock,
                                        struct wal_error *error) WAL_MUST_USE;
 void wal__view_lock_release(struct wal__view_lock *view_lock);
-enum wal_status wal__view_lock_save_state(
-    struct wal__view_lock *view_lock, const struct wal__view_position *position,
-    bool is_durable, struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__view_lock_save_state(struct wal__view_lock *view_lock,
+                                          const struct wal__view_position *position,
+                                          bool is_durable, struct wal_error *error) WAL_MUST_USE;
 
 /* Discards all knowledge about the files. */
 void wal__view_invalidate(struct wal_view *view);
 
 /* --- known roots --------------------------------------------------------- */
 
-/* Adds a root, which exists, to the list of the store, durably; flags are of
- * enum wal_store_view_root_flag. When it is new there, those that do not exist
- * any more are removed. */
-enum wal_status wal__view_root_add(struct wal_store *store,
-                                   const struct wal__dialect *dialect,
+/* Adds a root, which exists, to the list of the store, durably; flags are of enum
+ * wal_store_view_root_flag. When it is new there, those that do not exist any more are removed. */
+enum wal_status wal__view_root_add(struct wal_store *store, const struct wal__dialect *dialect,
                                    const char *root, uint32_t flags,
                                    struct wal_error *error) WAL_MUST_USE;
 
@@ -111,7 +102,7 @@ enum wal_status wal__view_root_add(struct wal_store *store,
 /* Zeroed: no id is known. */
 struct wal__written_ids {
     struct wal__heap_arena memory;
-    struct wal__model_table items; /* item, by hash of its id in the file */
+    struct wal__model_table items;       /* item, by hash of its id in the file */
     struct wal__model_table provisional; /* the same after the stable part */
     struct wal__model_table parts;       /* last part, by hash of the item */
     struct wal__json_span last;          /* the last item in the file */
@@ -141,10 +132,10 @@ struct wal__view_importer {
     struct wal__heap_arena scratch;       /* lives as long as a batch */
     struct wal__model_table imported_ids; /* by hash of the line's id */
     struct wal_slice last_written;        /* id of the last entry in the view */
-    struct wal_slice previous_id; /* id of the previous line; empty: none yet */
+    struct wal_slice previous_id;         /* id of the previous line; empty: none yet */
     struct wal_slice time;
-    /* The log's head is where the file showed it, or moved with the file's
-     * lines: it follows them as the client's does. */
+    /* The log's head is where the file showed it, or moved with the file's lines: it follows them
+     * as the client's does. */
     bool is_following;
     char head[WAL_ID_SIZE]; /* then: the head after the lines so far */
     struct wal_entry entries[WAL__IMPORT_BATCH_MAX];
@@ -167,13 +158,12 @@ struct wal__imported_line {
 
 /* --- the import ---------------------------------------------------------- */
 
-/* importer->file is the session's document. `append` imports a line and appends
- * what was collected. Sets *is_changed if the state must be saved. */
+/* importer->file is the session's document. `append` imports a line and appends what was collected.
+ * Sets *is_changed if the state must be saved. */
 enum wal_status wal__view_import_documents(
     struct wal__view_importer *importer,
-    enum wal_status (*append)(struct wal__view_importer *importer,
-                              struct wal__json_span line, uint64_t offset,
-                              struct wal_error *error),
+    enum wal_status (*append)(struct wal__view_importer *importer, struct wal__json_span line,
+                              uint64_t offset, struct wal_error *error),
     bool *is_changed, struct wal_error *error) WAL_MUST_USE;
 
 #endif

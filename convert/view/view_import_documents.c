@@ -1,14 +1,13 @@
 /*
- * view_import_documents.c - imports what another program changed in a view that
- * is made of documents (SPEC.md 10.6).
+ * view_import_documents.c - imports what another program changed in a view that is made of
+ * documents (SPEC.md 10.6).
  *
- * A message is a document storage/message/SESSION/ID.json, and its parts are
- * the documents in storage/part/ID. It is read as one line, {info, parts}: each
- * message that the view did not write becomes an entry. A new title becomes the
- * session's.
+ * A message is a document storage/message/SESSION/ID.json, and its parts are the documents in
+ * storage/part/ID. It is read as one line, {info, parts}: each message that the view did not write
+ * becomes an entry. A new title becomes the session's.
  *
- * Invariant: a message is imported only when the client is done with it, and
- * after all messages before it. No document is changed; links are not followed.
+ * Invariant: a message is imported only when the client is done with it, and after all messages
+ * before it. No document is changed; links are not followed.
  *
  * Threads: one thread at a time per view.
  */
@@ -67,8 +66,7 @@ struct view_documents {
 /* --- files --------------------------------------------------------------- */
 
 static enum wal_status read_fd(struct view_documents *documents, int fd,
-                               struct view_document *document,
-                               struct wal_error *error)
+                               struct view_document *document, struct wal_error *error)
 {
     size_t size = (size_t)document->stamp.size;
     uint8_t *data = wal__arena_alloc(&documents->memory->arena, size + 1);
@@ -83,23 +81,21 @@ static enum wal_status read_fd(struct view_documents *documents, int fd,
         have += got > 0 ? (size_t)got : 0;
     }
     document->value = (struct wal__json_span){data, have};
-    return have == size ? WAL_OK
-                        : wal__fail_at(error, WAL_ECHANGED, 0, document->path,
-                                       have, "became shorter");
+    return have == size
+               ? WAL_OK
+               : wal__fail_at(error, WAL_ECHANGED, 0, document->path, have, "became shorter");
 }
 
 /* Reads a document below the root. WAL_ENOTFOUND: there is none. */
-static enum wal_status view_document_read(struct view_documents *documents,
-                                          const char *path,
-                                          struct view_document *document,
-                                          struct wal_error *error)
+static enum wal_status view_document_read(struct view_documents *documents, const char *path,
+                                          struct view_document *document, struct wal_error *error)
 {
     const struct wal__view_files *files = documents->files;
     const char *name = NULL;
     int directory = -1;
     int fd = -1;
-    enum wal_status status = wal__view_fs_open_parent(
-        files->env, files->root, path, false, &directory, &name, error);
+    enum wal_status status =
+        wal__view_fs_open_parent(files->env, files->root, path, false, &directory, &name, error);
 
     if (status != WAL_OK) {
         return status;
@@ -108,15 +104,13 @@ static enum wal_status view_document_read(struct view_documents *documents,
     if (document->path == NULL) {
         status = wal__no_memory(error);
     } else {
-        status =
-            wal__view_fs_open(directory, name, &fd, &document->stamp, error);
+        status = wal__view_fs_open(directory, name, &fd, &document->stamp, error);
     }
     close(directory);
     if (status == WAL_OK) {
         status = document->stamp.size <= DOCUMENT_MAX
                      ? read_fd(documents, fd, document, error)
-                     : wal__fail_at(error, WAL_ETOOBIG, 0, path, 0,
-                                    "is larger than 16 MiB");
+                     : wal__fail_at(error, WAL_ETOOBIG, 0, path, 0, "is larger than 16 MiB");
         close(fd);
     }
     return status;
@@ -141,11 +135,10 @@ struct names {
     size_t capacity;
 };
 
-/* Lists the documents of a folder below the root; `is_new`: only those that the
- * view's state does not have. A missing folder has none. */
-static enum wal_status list_folder(struct view_documents *documents,
-                                   const char *folder, bool is_new,
-                                   struct names *names, struct wal_error *error)
+/* Lists the documents of a folder below the root; `is_new`: only those that the view's state does
+ * not have. A missing folder has none. */
+static enum wal_status list_folder(struct view_documents *documents, const char *folder,
+                                   bool is_new, struct names *names, struct wal_error *error)
 {
     const struct wal__view_files *files = documents->files;
     char path[PATH_SIZE];
@@ -163,12 +156,10 @@ static enum wal_status list_folder(struct view_documents *documents,
             (is_new && file != NULL && file->lines.saved.is_known)) {
             continue;
         }
-        items =
-            wal__arena_grow(&documents->memory->arena, names->items,
-                            names->count, &names->capacity, sizeof(items[0]));
-        if (items == NULL ||
-            (items[names->count] = wal__arena_copy_text(
-                 &documents->memory->arena, entry->d_name)) == NULL) {
+        items = wal__arena_grow(&documents->memory->arena, names->items, names->count,
+                                &names->capacity, sizeof(items[0]));
+        if (items == NULL || (items[names->count] = wal__arena_copy_text(&documents->memory->arena,
+                                                                         entry->d_name)) == NULL) {
             closedir(dir);
             return wal__no_memory(error);
         }
@@ -179,8 +170,7 @@ static enum wal_status list_folder(struct view_documents *documents,
         closedir(dir);
     }
     if (names->count > 0) {
-        qsort(names->items, names->count, sizeof(names->items[0]),
-              compare_names);
+        qsort(names->items, names->count, sizeof(names->items[0]), compare_names);
     }
     return WAL_OK;
 }
@@ -189,8 +179,7 @@ static enum wal_status list_folder(struct view_documents *documents,
 static const char *stem_of(struct view_documents *documents, const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *stem = wal__arena_copy_text(&documents->memory->arena,
-                                      slash != NULL ? slash + 1 : path);
+    char *stem = wal__arena_copy_text(&documents->memory->arena, slash != NULL ? slash + 1 : path);
 
     if (stem != NULL && is_document_name(stem)) {
         stem[strlen(stem) - 5] = '\0';
@@ -230,22 +219,19 @@ static bool read_info(struct wal__json_span info, struct view_message *message)
         ERROR,
         COUNT
     };
-    struct wal__json_member members[COUNT] = {
-        [ROLE] = {.key = "role"},
-        [CREATED] = {.parent = "time", .key = "created"},
-        [COMPLETED] = {.parent = "time", .key = "completed"},
-        [ERROR] = {.key = "error"}};
+    struct wal__json_member members[COUNT] = {[ROLE] = {.key = "role"},
+                                              [CREATED] = {.parent = "time", .key = "created"},
+                                              [COMPLETED] = {.parent = "time", .key = "completed"},
+                                              [ERROR] = {.key = "error"}};
 
     if (info.size == 0 || info.data[0] != '{' ||
         wal__model_members(info, members, COUNT, NULL) != WAL__JSON_OK) {
         return false;
     }
-    message->is_complete =
-        !wal__model_text_is(wal__member_string(&members[ROLE]), "assistant") ||
-        members[COMPLETED].value.kind == WAL__JSON_NUMBER ||
-        members[ERROR].value.kind == WAL__JSON_OBJECT;
-    (void)wal__model_time_read(members[CREATED].value.span,
-                               &message->created_ms);
+    message->is_complete = !wal__model_text_is(wal__member_string(&members[ROLE]), "assistant") ||
+                           members[COMPLETED].value.kind == WAL__JSON_NUMBER ||
+                           members[ERROR].value.kind == WAL__JSON_OBJECT;
+    (void)wal__model_time_read(members[CREATED].value.span, &message->created_ms);
     return true;
 }
 
@@ -286,19 +272,16 @@ static bool join(struct view_documents *documents, struct view_message *message)
 }
 
 /* Reads the parts of a message. A part that is no object is being written. */
-static enum wal_status read_parts(struct view_documents *documents,
-                                  const char *folder, const struct names *names,
-                                  struct view_document *items,
-                                  struct view_message *message,
-                                  struct wal_error *error)
+static enum wal_status read_parts(struct view_documents *documents, const char *folder,
+                                  const struct names *names, struct view_document *items,
+                                  struct view_message *message, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     char path[PATH_SIZE];
 
     for (size_t i = 0; i < names->count && status == WAL_OK; i++) {
         snprintf(path, sizeof(path), "%s/%s", folder, names->items[i]);
-        status =
-            view_document_read(documents, path, &items[message->count], error);
+        status = view_document_read(documents, path, &items[message->count], error);
         if (status == WAL_OK) {
             message->is_complete &= is_object(items[message->count].value);
             message->count++;
@@ -309,8 +292,7 @@ static enum wal_status read_parts(struct view_documents *documents,
 
 /* Reads the next message. WAL_END: there is none. */
 static enum wal_status view_documents_next(struct view_documents *documents,
-                                           struct view_message *message,
-                                           struct wal_error *error)
+                                           struct view_message *message, struct wal_error *error)
 {
     const char *session = stem_of(documents, documents->session);
     struct view_document *items;
@@ -332,8 +314,7 @@ static enum wal_status view_documents_next(struct view_documents *documents,
     if (status != WAL_OK) {
         return status;
     }
-    items = wal__arena_calloc(&documents->memory->arena,
-                              (parts.count + 1) * sizeof(items[0]));
+    items = wal__arena_calloc(&documents->memory->arena, (parts.count + 1) * sizeof(items[0]));
     if (items == NULL) {
         return wal__no_memory(error);
     }
@@ -361,8 +342,7 @@ static enum wal_status view_documents_next(struct view_documents *documents,
 
 /* Makes a document the view's own, as it was read. */
 static enum wal_status adopt(struct wal__view_importer *importer,
-                             const struct view_document *document,
-                             struct wal_error *error)
+                             const struct view_document *document, struct wal_error *error)
 {
     struct wal__view_files *files = &importer->view->files;
     struct wal__view_file *file = wal__view_files_find(files, document->path);
@@ -374,8 +354,7 @@ static enum wal_status adopt(struct wal__view_importer *importer,
     if (file == NULL) {
         return wal__no_memory(error);
     }
-    wal__fingerprint_update(&saved.fingerprint, document->value.data,
-                            document->value.size);
+    wal__fingerprint_update(&saved.fingerprint, document->value.data, document->value.size);
     saved.stable = saved.fingerprint;
     file->lines.saved = saved;
     file->is_current = false;
@@ -402,8 +381,7 @@ static int32_t set_title(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-static struct wal_slice text_of(struct wal__arena *arena,
-                                struct wal__json_span string)
+static struct wal_slice text_of(struct wal__arena *arena, struct wal__json_span string)
 {
     struct wal__json_span text = {NULL, 0};
 
@@ -416,8 +394,7 @@ static struct wal_slice text_of(struct wal__arena *arena,
 /* Takes a title over that the client gave, if the log has not changed its
  * own. */
 static enum wal_status import_title(struct wal__view_importer *importer,
-                                    const struct view_document *document,
-                                    struct wal_error *error)
+                                    const struct view_document *document, struct wal_error *error)
 {
     const struct wal__session_snapshot *snapshot = &importer->snapshot;
     struct wal__arena *arena = &importer->import_arena.arena;
@@ -427,8 +404,7 @@ static enum wal_status import_title(struct wal__view_importer *importer,
     enum wal_status status;
 
     if (title.size == 0 ||
-        importer->view->position.session_hash !=
-            wal__session_snapshot_hash(snapshot) ||
+        importer->view->position.session_hash != wal__session_snapshot_hash(snapshot) ||
         (old.size > 0 ? wal__json_characters_equal(title, old)
                       : wal__model_text_is(title, "New session"))) {
         return WAL_OK;
@@ -438,32 +414,27 @@ static enum wal_status import_title(struct wal__view_importer *importer,
     if (importer->import_arena.has_failed) {
         return wal__no_memory(error);
     }
-    status =
-        wal_session_update(importer->view->session, set_title, &rename, error);
+    status = wal_session_update(importer->view->session, set_title, &rename, error);
     return status == WAL_ECALLBACK ? WAL_OK : status;
 }
 
-static bool has_content(const struct wal__saved_file *saved,
-                        const struct view_document *document)
+static bool has_content(const struct wal__saved_file *saved, const struct view_document *document)
 {
     struct wal__fingerprint fingerprint = {.size = 0};
 
-    wal__fingerprint_update(&fingerprint, document->value.data,
-                            document->value.size);
+    wal__fingerprint_update(&fingerprint, document->value.data, document->value.size);
     return wal__fingerprint_equal(&fingerprint, &saved->fingerprint);
 }
 
 /* Imports the session's document. */
 static enum wal_status import_session(struct wal__view_importer *importer,
-                                      struct view_documents *documents,
-                                      bool *is_changed, struct wal_error *error)
+                                      struct view_documents *documents, bool *is_changed,
+                                      struct wal_error *error)
 {
     struct view_document document;
-    enum wal_status status =
-        view_document_read(documents, documents->session, &document, error);
+    enum wal_status status = view_document_read(documents, documents->session, &document, error);
 
-    if (status != WAL_OK ||
-        has_content(&importer->file->lines.saved, &document)) {
+    if (status != WAL_OK || has_content(&importer->file->lines.saved, &document)) {
         return status;
     }
     status = import_title(importer, &document, error);
@@ -491,9 +462,8 @@ static bool set_time(struct wal__view_importer *importer, int64_t ms)
 
 static enum wal_status import_message(
     struct wal__view_importer *importer, const struct view_message *message,
-    enum wal_status (*append)(struct wal__view_importer *importer,
-                              struct wal__json_span line, uint64_t offset,
-                              struct wal_error *error),
+    enum wal_status (*append)(struct wal__view_importer *importer, struct wal__json_span line,
+                              uint64_t offset, struct wal_error *error),
     struct wal_error *error)
 {
     enum wal_status status;
@@ -502,8 +472,8 @@ static enum wal_status import_message(
         return wal__no_memory(error);
     }
     /* The first path identifies the message in the marks of entries. */
-    status = append(importer, message->line,
-                    wal__model_text_hash(message->documents[0].path), error);
+    status =
+        append(importer, message->line, wal__model_text_hash(message->documents[0].path), error);
     for (size_t i = 0; i < message->count && status == WAL_OK; i++) {
         status = adopt(importer, &message->documents[i], error);
     }
@@ -512,9 +482,8 @@ static enum wal_status import_message(
 
 enum wal_status wal__view_import_documents(
     struct wal__view_importer *importer,
-    enum wal_status (*append)(struct wal__view_importer *importer,
-                              struct wal__json_span line, uint64_t offset,
-                              struct wal_error *error),
+    enum wal_status (*append)(struct wal__view_importer *importer, struct wal__json_span line,
+                              uint64_t offset, struct wal_error *error),
     bool *is_changed, struct wal_error *error)
 {
     struct view_documents documents = {.files = &importer->view->files,
@@ -525,8 +494,7 @@ enum wal_status wal__view_import_documents(
 
     /* Lines name no parents, and follow what the client showed. */
     importer->has_loaded_ids = true;
-    importer->last_written =
-        wal__slice_from_text(importer->view->position.head);
+    importer->last_written = wal__slice_from_text(importer->view->position.head);
     while (status == WAL_OK) {
         status = view_documents_next(&documents, &message, error);
         if (status == WAL_OK && !message.is_complete) {
@@ -538,7 +506,5 @@ enum wal_status wal__view_import_documents(
         }
     }
     status = status == WAL_END ? WAL_OK : status;
-    return status == WAL_OK
-               ? import_session(importer, &documents, is_changed, error)
-               : status;
+    return status == WAL_OK ? import_session(importer, &documents, is_changed, error) : status;
 }

@@ -1,14 +1,11 @@
 /*
- * view_list.c - lists the views below the roots that a store knows of; brings a
- * view that was listed up to its session, or removes it with the session
- * (SPEC.md 10.7).
+ * view_list.c - lists the views below the roots that a store knows of; brings a view that was
+ * listed up to its session, or removes it with the session (SPEC.md 10.7).
  *
- * An entry of the store's list leads to a root; the states there name the
- * views. Only a root that does not exist is removed from the list: one without
- * a state may be about to get it.
+ * An entry of the store's list leads to a root; the states there name the views. Only a root that
+ * does not exist is removed from the list: one without a state may be about to get it.
  *
- * Threads: any; a cursor is used by one at a time. The view's lock excludes
- * other flushes.
+ * Threads: any; a cursor is used by one at a time. The view's lock excludes other flushes.
  */
 #include "convert/view/view.h"
 
@@ -34,24 +31,20 @@
 
 /* --- the list ------------------------------------------------------------ */
 
-enum wal_status wal_view_root_add(struct wal_store *store,
-                                  struct wal_slice dialect,
-                                  struct wal_slice root,
-                                  struct wal_error *error)
+enum wal_status wal_view_root_add(struct wal_store *store, struct wal_slice dialect,
+                                  struct wal_slice root, struct wal_error *error)
 {
     const struct wal__dialect *found;
     char path[PATH_MAX];
 
-    if (store == NULL || dialect.data == NULL || root.data == NULL ||
-        root.size == 0 || root.size >= sizeof(path) ||
-        memchr(root.data, '\0', (size_t)root.size) != NULL) {
+    if (store == NULL || dialect.data == NULL || root.data == NULL || root.size == 0 ||
+        root.size >= sizeof(path) || memchr(root.data, '\0', (size_t)root.size) != NULL) {
         return wal__invalid(error, "store must not be NULL, and dialect and "
                                    "root must be a name and a path");
     }
     found = wal__view_find_dialect(dialect);
     if (found == NULL) {
-        return wal__fail(error, WAL_ENOTFOUND,
-                         "views cannot be written in the dialect '%.*s'",
+        return wal__fail(error, WAL_ENOTFOUND, "views cannot be written in the dialect '%.*s'",
                          (int)dialect.size, (const char *)dialect.data);
     }
     memcpy(path, root.data, (size_t)root.size);
@@ -95,9 +88,8 @@ static enum wal_status add_root_text(struct listing *listing, const char *path)
 {
     struct wal_view_cursor *cursor = listing->cursor;
     const struct wal__heap *heap = listing->env.heap;
-    char **roots =
-        wal__heap_grow_array(heap, cursor->roots, cursor->root_count,
-                             &cursor->root_capacity, sizeof(cursor->roots[0]));
+    char **roots = wal__heap_grow_array(heap, cursor->roots, cursor->root_count,
+                                        &cursor->root_capacity, sizeof(cursor->roots[0]));
 
     if (roots == NULL) {
         return wal__no_memory(listing->error);
@@ -112,8 +104,7 @@ static enum wal_status add_root_text(struct listing *listing, const char *path)
 }
 
 /* Adds a view of the last root. */
-static enum wal_status add_item(struct listing *listing, const char *session,
-                                uint32_t flags)
+static enum wal_status add_item(struct listing *listing, const char *session, uint32_t flags)
 {
     struct wal_view_cursor *cursor = listing->cursor;
     const struct wal__heap *heap = listing->env.heap;
@@ -123,8 +114,8 @@ static enum wal_status add_item(struct listing *listing, const char *session,
     if ((listing->flags & WAL_VIEW_CURSOR_STALE) != 0 && flags == 0) {
         return WAL_OK;
     }
-    items = wal__heap_grow_array(heap, cursor->items, cursor->count,
-                                 &cursor->capacity, sizeof(items[0]));
+    items = wal__heap_grow_array(heap, cursor->items, cursor->count, &cursor->capacity,
+                                 sizeof(items[0]));
     if (items == NULL) {
         return wal__no_memory(listing->error);
     }
@@ -133,33 +124,29 @@ static enum wal_status add_item(struct listing *listing, const char *session,
     if (copy == NULL) {
         return wal__no_memory(listing->error);
     }
-    items[cursor->count++] =
-        (struct item){.session = copy,
-                      .dialect = listing->dialect,
-                      .root = cursor->roots[cursor->root_count - 1],
-                      .flags = flags};
+    items[cursor->count++] = (struct item){.session = copy,
+                                           .dialect = listing->dialect,
+                                           .root = cursor->roots[cursor->root_count - 1],
+                                           .flags = flags};
     return WAL_OK;
 }
 
 /* Counts redacted entries of the session that views show. */
-static enum wal_status count_redacted(struct listing *listing,
-                                      struct wal_session *session,
+static enum wal_status count_redacted(struct listing *listing, struct wal_session *session,
                                       uint64_t *redacted)
 {
     struct wal__session_snapshot snapshot = {.dialect = NULL};
     uint64_t shown = 0;
     uint64_t all = 0;
-    enum wal_status status = wal__session_snapshot_read(
-        &snapshot, listing->env.heap, listing->store, session, NULL);
-    uint32_t streams =
-        status == WAL_OK && snapshot.dialect->read_ops->stream != NULL ? 2 : 1;
+    enum wal_status status =
+        wal__session_snapshot_read(&snapshot, listing->env.heap, listing->store, session, NULL);
+    uint32_t streams = status == WAL_OK && snapshot.dialect->read_ops->stream != NULL ? 2 : 1;
 
     *redacted = 0;
     for (uint32_t i = 0; i < streams && status == WAL_OK; i++) {
         status = wal__session_items_count(session, i, 0, &all, NULL);
         if (status == WAL_OK) {
-            status = wal__session_items_count(
-                session, i, WAL_ENTRY_CURSOR_REDACTED, &shown, NULL);
+            status = wal__session_items_count(session, i, WAL_ENTRY_CURSOR_REDACTED, &shown, NULL);
         }
         *redacted += all > shown ? all - shown : 0;
     }
@@ -167,16 +154,15 @@ static enum wal_status count_redacted(struct listing *listing,
     return status;
 }
 
-/* Compares a view with its session. What cannot be read may be redacted; what
- * is in the trash can be taken out of it, so its view may stay. */
-static uint32_t compare(struct listing *listing,
-                        const struct wal__view_summary *summary)
+/* Compares a view with its session. What cannot be read may be redacted; what is in the trash can
+ * be taken out of it, so its view may stay. */
+static uint32_t compare(struct listing *listing, const struct wal__view_summary *summary)
 {
     const char *id = summary->info.session;
     struct wal_session *session = NULL;
     uint64_t redacted = 0;
-    enum wal_status status = wal_session_open(
-        listing->store, (struct wal_slice){id, strlen(id)}, &session, NULL);
+    enum wal_status status =
+        wal_session_open(listing->store, (struct wal_slice){id, strlen(id)}, &session, NULL);
 
     if (status == WAL_ENOTFOUND) {
         return WAL_VIEW_INFO_DELETED;
@@ -188,31 +174,25 @@ static uint32_t compare(struct listing *listing,
         status = count_redacted(listing, session, &redacted);
         wal_session_close(session);
     }
-    return status == WAL_OK && redacted == summary->redacted
-               ? 0
-               : WAL_VIEW_INFO_REDACTED;
+    return status == WAL_OK && redacted == summary->redacted ? 0 : WAL_VIEW_INFO_REDACTED;
 }
 
-static enum wal_status add_state(struct listing *listing, int directory,
-                                 const char *name)
+static enum wal_status add_state(struct listing *listing, int directory, const char *name)
 {
     struct wal__view_summary summary = {.redacted = 0};
     bool is_found = false;
-    enum wal_status status =
-        wal__view_state_identify(&listing->env, directory, name, listing->uuid,
-                                 &summary, &is_found, listing->error);
+    enum wal_status status = wal__view_state_identify(&listing->env, directory, name, listing->uuid,
+                                                      &summary, &is_found, listing->error);
 
-    if (status != WAL_OK || !is_found ||
-        strcmp(summary.info.dialect, listing->dialect) != 0 ||
-        (listing->session != NULL &&
-         strcmp(summary.info.session, listing->session) != 0)) {
+    if (status != WAL_OK || !is_found || strcmp(summary.info.dialect, listing->dialect) != 0 ||
+        (listing->session != NULL && strcmp(summary.info.session, listing->session) != 0)) {
         return status;
     }
     return add_item(listing, summary.info.session, compare(listing, &summary));
 }
 
-/* Whether a file has the name of a state in the present dialect, and of the
- * session that is looked for. */
+/* Whether a file has the name of a state in the present dialect, and of the session that is looked
+ * for. */
 static bool is_state(const struct listing *listing, const char *name)
 {
     char key[WAL__VIEW_KEY_SIZE];
@@ -220,25 +200,24 @@ static bool is_state(const struct listing *listing, const char *name)
 
     if (listing->session != NULL) {
         wal__view_key(key, listing->dialect, listing->session);
-        return size > 5 && strncmp(name, key, size - 5) == 0 &&
-               key[size - 5] == '\0' && wal__is_json_name(name);
+        return size > 5 && strncmp(name, key, size - 5) == 0 && key[size - 5] == '\0' &&
+               wal__is_json_name(name);
     }
     return wal__is_json_name(name) &&
            strncmp(name, listing->dialect, strnlen(listing->dialect, 16)) == 0;
 }
 
 /* Opens the directory of the states of a root. */
-static enum wal_status open_states(const struct wal__view_env *env,
-                                   const char *root, DIR **directory)
+static enum wal_status open_states(const struct wal__view_env *env, const char *root,
+                                   DIR **directory)
 {
     char place[PATH_MAX];
     const char *name;
     int fd = -1;
     bool is_elsewhere = wal__view_place(root, place);
     enum wal_status status = wal__view_fs_open_parent(
-        env, is_elsewhere ? place : root,
-        is_elsewhere ? "lock" : WAL__VIEW_STATE_DIR "/lock", false, &fd, &name,
-        NULL);
+        env, is_elsewhere ? place : root, is_elsewhere ? "lock" : WAL__VIEW_STATE_DIR "/lock",
+        false, &fd, &name, NULL);
 
     if (status != WAL_OK) {
         return status;
@@ -251,8 +230,7 @@ static enum wal_status open_states(const struct wal__view_env *env,
     return WAL_OK;
 }
 
-static enum wal_status add_root(struct listing *listing, const char *dialect,
-                                const char *path)
+static enum wal_status add_root(struct listing *listing, const char *dialect, const char *path)
 {
     const struct wal__dialect *found =
         wal__view_find_dialect((struct wal_slice){dialect, strlen(dialect)});
@@ -267,9 +245,8 @@ static enum wal_status add_root(struct listing *listing, const char *dialect,
     }
     listing->dialect = found->name;
     if (stat(path, &stat_now) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
-        return wal_store_remove_view_root(
-            listing->store, wal__slice_from_text(dialect),
-            wal__slice_from_text(path), listing->error);
+        return wal_store_remove_view_root(listing->store, wal__slice_from_text(dialect),
+                                          wal__slice_from_text(path), listing->error);
     }
     status = add_root_text(listing, path);
     if (status != WAL_OK) {
@@ -291,8 +268,7 @@ static enum wal_status add_root(struct listing *listing, const char *dialect,
     return status;
 }
 
-static int32_t add_listed(void *ctx, struct wal_slice dialect,
-                          struct wal_slice root)
+static int32_t add_listed(void *ctx, struct wal_slice dialect, struct wal_slice root)
 {
     struct listing *listing = ctx;
 
@@ -301,12 +277,10 @@ static int32_t add_listed(void *ctx, struct wal_slice dialect,
 }
 
 /* A failure of add_root has filled *error. */
-static enum wal_status list_roots(struct listing *listing,
-                                  struct wal_error *error)
+static enum wal_status list_roots(struct listing *listing, struct wal_error *error)
 {
     struct wal_error own = WAL_INIT(wal_error);
-    enum wal_status status =
-        wal_store_list_view_roots(listing->store, add_listed, listing, &own);
+    enum wal_status status = wal_store_list_view_roots(listing->store, add_listed, listing, &own);
 
     if (status == WAL_ECALLBACK) {
         return listing->status;
@@ -329,10 +303,8 @@ static int compare_items(const void *left, const void *right)
     return order != 0 ? order : strcmp(one->session, two->session);
 }
 
-static enum wal_status fill(struct wal_store *store,
-                            const struct wal_view_cursor_options *options,
-                            struct wal_view_cursor *cursor,
-                            struct wal_error *error)
+static enum wal_status fill(struct wal_store *store, const struct wal_view_cursor_options *options,
+                            struct wal_view_cursor *cursor, struct wal_error *error)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
     struct listing listing = {.env = {.heap = &wal__heap_libc},
@@ -353,29 +325,25 @@ static enum wal_status fill(struct wal_store *store,
         status = list_roots(&listing, error);
     }
     if (status == WAL_OK && cursor->count > 0) {
-        qsort(cursor->items, cursor->count, sizeof(cursor->items[0]),
-              compare_items);
+        qsort(cursor->items, cursor->count, sizeof(cursor->items[0]), compare_items);
     }
     return status;
 }
 
-enum wal_status
-wal_view_cursor_open(struct wal_store *store,
-                     const struct wal_view_cursor_options *options,
-                     struct wal_view_cursor **cursor, struct wal_error *error)
+enum wal_status wal_view_cursor_open(struct wal_store *store,
+                                     const struct wal_view_cursor_options *options,
+                                     struct wal_view_cursor **cursor, struct wal_error *error)
 {
     struct wal_view_cursor_options own;
     struct wal_view_cursor *opened;
-    enum wal_status status = wal__struct_load(
-        WAL__STRUCT(wal_view_cursor_options), &own, options, error);
+    enum wal_status status =
+        wal__struct_load(WAL__STRUCT(wal_view_cursor_options), &own, options, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    if (store == NULL || cursor == NULL ||
-        (own.flags & ~(uint32_t)WAL_VIEW_CURSOR_STALE) != 0 ||
-        own.session.size >= WAL_ID_SIZE ||
-        (own.session.size > 0 && own.session.data == NULL)) {
+    if (store == NULL || cursor == NULL || (own.flags & ~(uint32_t)WAL_VIEW_CURSOR_STALE) != 0 ||
+        own.session.size >= WAL_ID_SIZE || (own.session.size > 0 && own.session.data == NULL)) {
         return wal__invalid(error, "store and cursor must not be NULL, and the "
                                    "options need known flags and an id");
     }
@@ -392,8 +360,7 @@ wal_view_cursor_open(struct wal_store *store,
     return WAL_OK;
 }
 
-enum wal_status wal_view_cursor_next(struct wal_view_cursor *cursor,
-                                     struct wal_view_info *info,
+enum wal_status wal_view_cursor_next(struct wal_view_cursor *cursor, struct wal_view_info *info,
                                      struct wal_error *error)
 {
     struct wal_view_info own = WAL_INIT(wal_view_info);
@@ -448,19 +415,19 @@ static bool is_terminated(const char *text, size_t room)
 
 /* --- removal ------------------------------------------------------------- */
 
-/* Paths of a view's files, to be looked at again when they were removed: a file
- * that another program changed is left, without a failure. */
+/* Paths of a view's files, to be looked at again when they were removed: a file that another
+ * program changed is left, without a failure. */
 struct paths {
     const struct wal__heap *heap;
     char **items;
     uint32_t count;
 };
 
-static enum wal_status copy_paths(const struct wal__view_files *files,
-                                  struct paths *paths, struct wal_error *error)
+static enum wal_status copy_paths(const struct wal__view_files *files, struct paths *paths,
+                                  struct wal_error *error)
 {
-    paths->items = wal__heap_resize(paths->heap, NULL, files->count + (size_t)1,
-                                    sizeof(paths->items[0]));
+    paths->items =
+        wal__heap_resize(paths->heap, NULL, files->count + (size_t)1, sizeof(paths->items[0]));
     if (paths->items == NULL) {
         return wal__no_memory(error);
     }
@@ -477,8 +444,7 @@ static enum wal_status copy_paths(const struct wal__view_files *files,
 }
 
 /* Fails for the first file that is still there. */
-static enum wal_status check_removed(const struct wal_view *view,
-                                     const struct paths *paths,
+static enum wal_status check_removed(const struct wal_view *view, const struct paths *paths,
                                      struct wal_error *error)
 {
     for (uint32_t i = 0; i < paths->count; i++) {
@@ -486,8 +452,8 @@ static enum wal_status check_removed(const struct wal_view *view,
         struct stat stat;
         int fd = -1;
         bool exists = false;
-        enum wal_status status = wal__view_fs_open_parent(
-            &view->env, view->root, paths->items[i], false, &fd, &name, error);
+        enum wal_status status = wal__view_fs_open_parent(&view->env, view->root, paths->items[i],
+                                                          false, &fd, &name, error);
 
         if (status == WAL_OK) {
             exists = fstatat(fd, name, &stat, AT_SYMLINK_NOFOLLOW) == 0;
@@ -503,10 +469,9 @@ static enum wal_status check_removed(const struct wal_view *view,
     return WAL_OK;
 }
 
-/* Removes the directories of the files that are empty now: they may have the
- * name of the session's directory. Best effort. */
-static void remove_directories(const struct wal_view *view,
-                               const struct paths *paths)
+/* Removes the directories of the files that are empty now: they may have the name of the session's
+ * directory. Best effort. */
+static void remove_directories(const struct wal_view *view, const struct paths *paths)
 {
     for (uint32_t i = 0; i < paths->count; i++) {
         char *slash;
@@ -517,14 +482,12 @@ static void remove_directories(const struct wal_view *view,
             int fd = -1;
 
             *slash = '\0';
-            if (wal__view_fs_open_parent(&view->env, view->root,
-                                         paths->items[i], false, &fd, &name,
+            if (wal__view_fs_open_parent(&view->env, view->root, paths->items[i], false, &fd, &name,
                                          NULL) != WAL_OK) {
                 continue; /* another file's */
             }
             (void)wal__view_fault_point(&view->env, 0);
-            is_removed =
-                unlinkat(fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
+            is_removed = unlinkat(fd, name, AT_REMOVEDIR) == 0 || errno == ENOENT;
             if (is_removed) {
                 (void)!wal__view_fs_sync_names(&view->env, fd, name, NULL);
             }
@@ -533,10 +496,9 @@ static void remove_directories(const struct wal_view *view,
     }
 }
 
-/* Removes all files, with the lock held and the state loaded. The state goes
- * last, so that an interrupted removal is repeated. */
-static enum wal_status remove_files(struct wal__view_lock *view_lock,
-                                    struct paths *paths,
+/* Removes all files, with the lock held and the state loaded. The state goes last, so that an
+ * interrupted removal is repeated. */
+static enum wal_status remove_files(struct wal__view_lock *view_lock, struct paths *paths,
                                     struct wal_error *error)
 {
     struct wal_view *view = view_lock->view;
@@ -556,13 +518,11 @@ static enum wal_status remove_files(struct wal__view_lock *view_lock,
     }
     remove_directories(view, paths);
     return wal__view_fs_remove(&view->env, files->state_dir, view_lock->state)
-               ? wal__view_fs_sync_names(&view->env, files->state_dir,
-                                         view_lock->state, error)
+               ? wal__view_fs_sync_names(&view->env, files->state_dir, view_lock->state, error)
                : wal__view_fs_fail(error, view_lock->state);
 }
 
-static enum wal_status remove_view(struct wal_view *view,
-                                   struct wal_error *error)
+static enum wal_status remove_view(struct wal_view *view, struct wal_error *error)
 {
     struct wal__view_lock view_lock = {.view = view, .lock_fd = -1};
     struct paths paths = {.heap = view->env.heap};
@@ -582,10 +542,8 @@ static enum wal_status remove_view(struct wal_view *view,
 }
 
 /* A view without its session. */
-static enum wal_status open_orphan(struct wal_store *store,
-                                   const struct wal_view_info *info,
-                                   const struct wal__dialect *dialect,
-                                   struct wal_view **view,
+static enum wal_status open_orphan(struct wal_store *store, const struct wal_view_info *info,
+                                   const struct wal__dialect *dialect, struct wal_view **view,
                                    struct wal_error *error)
 {
     const struct wal__heap *heap = &wal__heap_libc;
@@ -603,10 +561,8 @@ static enum wal_status open_orphan(struct wal_store *store,
     opened->files.dialect = dialect;
     opened->root = wal__heap_copy_text(heap, info->root, strlen(info->root));
     opened->files.root = opened->root;
-    status =
-        opened->root != NULL
-            ? wal__view_set_identity(opened, slice_of(info->session), error)
-            : wal__no_memory(error);
+    status = opened->root != NULL ? wal__view_set_identity(opened, slice_of(info->session), error)
+                                  : wal__no_memory(error);
     if (status != WAL_OK) {
         wal_view_close(opened);
         return status;
@@ -615,10 +571,8 @@ static enum wal_status open_orphan(struct wal_store *store,
     return WAL_OK;
 }
 
-static enum wal_status remove_orphan(struct wal_store *store,
-                                     const struct wal_view_info *info,
-                                     const struct wal__dialect *dialect,
-                                     struct wal_error *error)
+static enum wal_status remove_orphan(struct wal_store *store, const struct wal_view_info *info,
+                                     const struct wal__dialect *dialect, struct wal_error *error)
 {
     struct wal_view *view = NULL;
     enum wal_status status = open_orphan(store, info, dialect, &view, error);
@@ -632,10 +586,8 @@ static enum wal_status remove_orphan(struct wal_store *store,
 
 /* --- update -------------------------------------------------------------- */
 
-static enum wal_status flush(struct wal_store *store,
-                             struct wal_session *session,
-                             const struct wal_view_info *info,
-                             struct wal_view_flush_result *result,
+static enum wal_status flush(struct wal_store *store, struct wal_session *session,
+                             const struct wal_view_info *info, struct wal_view_flush_result *result,
                              struct wal_error *error)
 {
     const struct wal_view_options options = {
@@ -644,8 +596,7 @@ static enum wal_status flush(struct wal_store *store,
         .root = slice_of(info->root),
     };
     struct wal_view *view = NULL;
-    enum wal_status status =
-        wal_view_open(store, session, &options, &view, error);
+    enum wal_status status = wal_view_open(store, session, &options, &view, error);
 
     if (status == WAL_OK) {
         status = wal_view_flush(view, result, error);
@@ -655,8 +606,7 @@ static enum wal_status flush(struct wal_store *store,
 }
 
 /* Fails unless the root exists: a flush would make it. */
-static enum wal_status check_root(const struct wal_view_info *info,
-                                  struct wal_error *error)
+static enum wal_status check_root(const struct wal_view_info *info, struct wal_error *error)
 {
     struct stat stat_now;
 
@@ -665,23 +615,18 @@ static enum wal_status check_root(const struct wal_view_info *info,
     }
     return S_ISDIR(stat_now.st_mode)
                ? WAL_OK
-               : wal__fail_at(error, WAL_ENOTFOUND, 0, info->root, 0,
-                              "the root is no directory");
+               : wal__fail_at(error, WAL_ENOTFOUND, 0, info->root, 0, "the root is no directory");
 }
 
-static enum wal_status update(struct wal_store *store,
-                              const struct wal_view_info *info,
-                              struct wal_view_flush_result *result,
-                              struct wal_error *error)
+static enum wal_status update(struct wal_store *store, const struct wal_view_info *info,
+                              struct wal_view_flush_result *result, struct wal_error *error)
 {
-    const struct wal__dialect *dialect =
-        wal__view_find_dialect(slice_of(info->dialect));
+    const struct wal__dialect *dialect = wal__view_find_dialect(slice_of(info->dialect));
     struct wal_session *session = NULL;
     enum wal_status status;
 
     if (dialect == NULL) {
-        return wal__fail(error, WAL_ENOTFOUND,
-                         "views cannot be written in the dialect '%s'",
+        return wal__fail(error, WAL_ENOTFOUND, "views cannot be written in the dialect '%s'",
                          info->dialect);
     }
     status = check_root(info, error);
@@ -703,10 +648,8 @@ static enum wal_status update(struct wal_store *store,
     return status;
 }
 
-enum wal_status wal_view_update(struct wal_store *store,
-                                const struct wal_view_info *info,
-                                struct wal_view_flush_result *result,
-                                struct wal_error *error)
+enum wal_status wal_view_update(struct wal_store *store, const struct wal_view_info *info,
+                                struct wal_view_flush_result *result, struct wal_error *error)
 {
     const struct wal__struct *type = WAL__STRUCT(wal_view_flush_result);
     struct wal_view_flush_result own = WAL_INIT(wal_view_flush_result);

@@ -1,12 +1,11 @@
 /*
- * containers.c - a set of numbers, a multimap and a table of ids, both with
- * linear probing, and heapsort with its binary heap (containers.h).
+ * containers.c - a set of numbers, a multimap and a table of ids, both with linear probing, and
+ * heapsort with its binary heap (containers.h).
  *
- * Invariants: members of a set are never removed, and its pages never move. At
- * most three quarters of the slots of a map are used, so that every probe ends
- * at a free slot; nothing is ever removed, so that a probe from a hash's home
- * slot passes all its values before a free slot. An item of a heap is not
- * greater than its parent, items[(i - 1) / 2].
+ * Invariants: members of a set are never removed, and its pages never move. At most three quarters
+ * of the slots of a map are used, so that every probe ends at a free slot; nothing is ever removed,
+ * so that a probe from a hash's home slot passes all its values before a free slot. An item of a
+ * heap is not greater than its parent, items[(i - 1) / 2].
  */
 #include "engine/base/containers.h"
 
@@ -45,13 +44,11 @@ static enum wal_status reserve_pages(struct wal__bitset *bits, uint32_t page)
     if (page < bits->page_count) {
         return WAL_OK;
     }
-    pages = wal__heap_resize(bits->heap, bits->pages, (size_t)page + 1,
-                             sizeof(*pages));
+    pages = wal__heap_resize(bits->heap, bits->pages, (size_t)page + 1, sizeof(*pages));
     if (pages == NULL) {
         return WAL_ENOMEM;
     }
-    memset(pages + bits->page_count, 0,
-           (page + 1 - bits->page_count) * sizeof(*pages));
+    memset(pages + bits->page_count, 0, (page + 1 - bits->page_count) * sizeof(*pages));
     bits->pages = pages;
     bits->page_count = page + 1;
     WAL__ASSERT(page < bits->page_count);
@@ -66,16 +63,14 @@ enum wal_status wal__bitset_reserve(struct wal__bitset *bits, uint32_t number)
     if (status != WAL_OK || bits->pages[page] != NULL) {
         return status;
     }
-    bits->pages[page] =
-        wal__heap_zalloc(bits->heap, PAGE_WORDS * sizeof(*bits->pages[page]));
+    bits->pages[page] = wal__heap_zalloc(bits->heap, PAGE_WORDS * sizeof(*bits->pages[page]));
     return bits->pages[page] == NULL ? WAL_ENOMEM : WAL_OK;
 }
 
 /* The word of a number whose page is allocated. */
 static uint64_t *find_word(const struct wal__bitset *bits, uint32_t number)
 {
-    return &bits->pages[number >> PAGE_SHIFT]
-                       [(number >> WORD_SHIFT) % PAGE_WORDS];
+    return &bits->pages[number >> PAGE_SHIFT][(number >> WORD_SHIFT) % PAGE_WORDS];
 }
 
 static uint64_t bit_mask(uint32_t number)
@@ -121,16 +116,15 @@ static bool fits_load_factor(uint32_t capacity, uint64_t count)
     return count <= capacity / 4 * UINT64_C(3);
 }
 
-/* Where a probe begins. Sequential numbers are used as hashes too; unmixed they
- * would form one cluster, which every miss would scan. */
+/* Where a probe begins. Sequential numbers are used as hashes too; unmixed they would form one
+ * cluster, which every miss would scan. */
 static uint32_t home_slot(uint64_t hash, uint32_t mask)
 {
     return (uint32_t)(hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
 }
 
 /* `stored` is a value + 1. There is a free slot. */
-static void insert_slot(struct wal__hashmap *map, uint64_t hash,
-                        uint32_t stored)
+static void insert_slot(struct wal__hashmap *map, uint64_t hash, uint32_t stored)
 {
     uint32_t mask = map->capacity - 1;
     uint32_t slot = home_slot(hash, mask);
@@ -148,10 +142,8 @@ static enum wal_status rehash(struct wal__hashmap *map, uint32_t capacity)
 {
     struct wal__hashmap bigger = {.heap = map->heap, .capacity = capacity};
 
-    bigger.hashes =
-        wal__heap_resize(map->heap, NULL, capacity, sizeof(*bigger.hashes));
-    bigger.values =
-        wal__heap_resize(map->heap, NULL, capacity, sizeof(*bigger.values));
+    bigger.hashes = wal__heap_resize(map->heap, NULL, capacity, sizeof(*bigger.hashes));
+    bigger.values = wal__heap_resize(map->heap, NULL, capacity, sizeof(*bigger.values));
     if (bigger.hashes == NULL || bigger.values == NULL) {
         wal__hashmap_deinit(&bigger);
         return WAL_ENOMEM;
@@ -188,8 +180,7 @@ enum wal_status wal__hashmap_reserve(struct wal__hashmap *map, uint32_t more)
     return rehash(map, capacity);
 }
 
-enum wal_status wal__hashmap_add(struct wal__hashmap *map, uint64_t hash,
-                                 uint32_t value)
+enum wal_status wal__hashmap_add(struct wal__hashmap *map, uint64_t hash, uint32_t value)
 {
     WAL__ASSERT(value < UINT32_MAX);
 
@@ -202,8 +193,8 @@ enum wal_status wal__hashmap_add(struct wal__hashmap *map, uint64_t hash,
     return WAL_OK;
 }
 
-bool wal__hashmap_find(const struct wal__hashmap *map, uint64_t hash,
-                       uint32_t *cursor, uint32_t *value)
+bool wal__hashmap_find(const struct wal__hashmap *map, uint64_t hash, uint32_t *cursor,
+                       uint32_t *value)
 {
     if (map->capacity == 0) {
         return false;
@@ -226,8 +217,7 @@ bool wal__hashmap_find(const struct wal__hashmap *map, uint64_t hash,
 
 /* --- heapsort ----------------------------------------------------------- */
 
-static bool is_less(const struct wal__heapsort_item *a,
-                    const struct wal__heapsort_item *b)
+static bool is_less(const struct wal__heapsort_item *a, const struct wal__heapsort_item *b)
 {
     if (a->key != b->key) {
         return a->key < b->key;
@@ -236,8 +226,8 @@ static bool is_less(const struct wal__heapsort_item *a,
 }
 
 /* Places `item` in the subtree of the free slot `hole`. */
-static void sift_down(struct wal__heapsort_item *items, uint32_t count,
-                      uint32_t hole, struct wal__heapsort_item item)
+static void sift_down(struct wal__heapsort_item *items, uint32_t count, uint32_t hole,
+                      struct wal__heapsort_item item)
 {
     uint64_t child = 2 * (uint64_t)hole + 1;
 
@@ -264,8 +254,7 @@ void wal__heapsort_make_heap(struct wal__heapsort_item *items, uint32_t count)
     }
 }
 
-struct wal__heapsort_item wal__heapsort_pop(struct wal__heapsort_item *items,
-                                            uint32_t *count)
+struct wal__heapsort_item wal__heapsort_pop(struct wal__heapsort_item *items, uint32_t *count)
 {
     WAL__ASSERT(*count > 0);
 
@@ -303,15 +292,13 @@ static bool fits(uint32_t capacity, uint64_t count)
     return count <= capacity / 4 * UINT64_C(3);
 }
 
-void wal__id_table_clear(struct wal__id_table *table,
-                         const struct wal__heap *heap)
+void wal__id_table_clear(struct wal__id_table *table, const struct wal__heap *heap)
 {
     wal__heap_free(heap, table->slots);
     *table = (struct wal__id_table){NULL, 0, 0};
 }
 
-static void insert(struct wal__id_slot *slots, uint32_t capacity,
-                   const struct wal__id_slot *id)
+static void insert(struct wal__id_slot *slots, uint32_t capacity, const struct wal__id_slot *id)
 {
     uint32_t mask = capacity - 1;
     uint32_t slot = id->hash & mask;
@@ -324,11 +311,10 @@ static void insert(struct wal__id_slot *slots, uint32_t capacity,
 }
 
 /* Moves the ids to a table of another capacity. */
-static enum wal_status resize(struct wal__id_table *table,
-                              const struct wal__heap *heap, uint32_t capacity)
+static enum wal_status resize(struct wal__id_table *table, const struct wal__heap *heap,
+                              uint32_t capacity)
 {
-    struct wal__id_slot *slots =
-        wal__heap_zalloc(heap, capacity * sizeof(*slots));
+    struct wal__id_slot *slots = wal__heap_zalloc(heap, capacity * sizeof(*slots));
 
     if (slots == NULL) {
         return WAL_ENOMEM;
@@ -344,8 +330,7 @@ static enum wal_status resize(struct wal__id_table *table,
     return WAL_OK;
 }
 
-enum wal_status wal__id_table_reserve(struct wal__id_table *table,
-                                      const struct wal__heap *heap,
+enum wal_status wal__id_table_reserve(struct wal__id_table *table, const struct wal__heap *heap,
                                       uint64_t count)
 {
     uint32_t capacity = table->capacity == 0 ? CAPACITY_MIN : table->capacity;
@@ -362,8 +347,8 @@ enum wal_status wal__id_table_reserve(struct wal__id_table *table,
     return resize(table, heap, capacity);
 }
 
-void wal__id_table_add(struct wal__id_table *table, uint64_t id_hash,
-                       uint64_t position, uint32_t number)
+void wal__id_table_add(struct wal__id_table *table, uint64_t id_hash, uint64_t position,
+                       uint32_t number)
 {
     WAL__ASSERT(fits(table->capacity, (uint64_t)table->count + 1));
     insert(table->slots, table->capacity,
@@ -371,13 +356,11 @@ void wal__id_table_add(struct wal__id_table *table, uint64_t id_hash,
     table->count++;
 }
 
-enum wal_status wal__id_table_merge(struct wal__id_table *table,
-                                    const struct wal__heap *heap,
-                                    const struct wal__id_table *from,
-                                    uint32_t last)
+enum wal_status wal__id_table_merge(struct wal__id_table *table, const struct wal__heap *heap,
+                                    const struct wal__id_table *from, uint32_t last)
 {
-    enum wal_status status = wal__id_table_reserve(
-        table, heap, (uint64_t)table->count + from->count);
+    enum wal_status status =
+        wal__id_table_reserve(table, heap, (uint64_t)table->count + from->count);
 
     for (uint32_t i = 0; i < from->capacity && status == WAL_OK; i++) {
         if (from->slots[i].number != 0 && from->slots[i].number <= last) {
@@ -388,9 +371,8 @@ enum wal_status wal__id_table_merge(struct wal__id_table *table,
     return status;
 }
 
-const struct wal__id_slot *wal__id_table_find(const struct wal__id_table *table,
-                                              uint64_t id_hash, uint32_t last,
-                                              uint32_t *skip)
+const struct wal__id_slot *wal__id_table_find(const struct wal__id_table *table, uint64_t id_hash,
+                                              uint32_t last, uint32_t *skip)
 {
     if (table->capacity == 0) {
         return NULL;
@@ -401,8 +383,7 @@ const struct wal__id_slot *wal__id_table_find(const struct wal__id_table *table,
     uint32_t slot = hash & mask;
 
     for (; table->slots[slot].number != 0; slot = (slot + 1) & mask) {
-        if (table->slots[slot].hash != hash ||
-            table->slots[slot].number > last) {
+        if (table->slots[slot].hash != hash || table->slots[slot].number > last) {
             continue;
         }
         if (*skip == 0) {

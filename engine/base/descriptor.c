@@ -1,10 +1,9 @@
 /*
- * descriptor.c - descriptors above the standard streams, those that children of
- * fork() close (SPEC.md 4.1), and those of event loops (descriptor.h).
+ * descriptor.c - descriptors above the standard streams, those that children of fork() close
+ * (SPEC.md 4.1), and those of event loops (descriptor.h).
  *
- * Invariants: a descriptor below 3 is closed, whether or not it could be
- * duplicated. The list of descriptors is consistent in the child, since its
- * mutex is held across fork(). Any thread.
+ * Invariants: a descriptor below 3 is closed, whether or not it could be duplicated. The list of
+ * descriptors is consistent in the child, since its mutex is held across fork(). Any thread.
  */
 #include "engine/base/descriptor.h"
 
@@ -52,8 +51,7 @@ static void atfork_parent(void)
 
 static void atfork_child(void)
 {
-    for (struct wal__close_on_fork *node = first; node != NULL;
-         node = node->next) {
+    for (struct wal__close_on_fork *node = first; node != NULL; node = node->next) {
         (void)close(*node->fd);
         *node->fd = -1;
     }
@@ -62,8 +60,7 @@ static void atfork_child(void)
 
 static void register_atfork(void)
 {
-    is_registered =
-        pthread_atfork(atfork_prepare, atfork_parent, atfork_child) == 0;
+    is_registered = pthread_atfork(atfork_prepare, atfork_parent, atfork_child) == 0;
 }
 
 bool wal__close_on_fork_add(struct wal__close_on_fork *node, int *fd)
@@ -112,24 +109,21 @@ void wal__completion_fd_init(struct wal__completion_fd *completion)
 }
 
 /* Fills ends[]: the caller's end, then the one to write to. */
-static int open_ends(enum wal_completion_kind kind, bool is_signalled,
-                     int ends[2])
+static int open_ends(enum wal_completion_kind kind, bool is_signalled, int ends[2])
 {
     if (kind == WAL_COMPLETION_PIPE) {
         return pipe2(ends, O_NONBLOCK | O_CLOEXEC);
     }
     if (kind == WAL_COMPLETION_SOCKET) {
-        return socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC,
-                          0, ends);
+        return socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends);
     }
     ends[0] = eventfd(is_signalled, EFD_NONBLOCK | EFD_CLOEXEC);
     ends[1] = -1;
     return ends[0] < 0 ? -1 : 0;
 }
 
-bool wal__completion_fd_open(struct wal__completion_fd *completion,
-                             enum wal_completion_kind kind, bool is_signalled,
-                             int *sys_errno)
+bool wal__completion_fd_open(struct wal__completion_fd *completion, enum wal_completion_kind kind,
+                             bool is_signalled, int *sys_errno)
 {
     int ends[2];
 
@@ -141,10 +135,9 @@ bool wal__completion_fd_open(struct wal__completion_fd *completion,
     completion->kind = kind;
     completion->read_fd = ends[0];
     completion->write_fd = ends[1];
-    if (!wal__close_on_fork_add(&completion->close_read,
-                                &completion->read_fd) ||
-        (ends[1] >= 0 && !wal__close_on_fork_add(&completion->close_write,
-                                                 &completion->write_fd))) {
+    if (!wal__close_on_fork_add(&completion->close_read, &completion->read_fd) ||
+        (ends[1] >= 0 &&
+         !wal__close_on_fork_add(&completion->close_write, &completion->write_fd))) {
         wal__completion_fd_close(completion);
         *sys_errno = ENOMEM;
         return false;
@@ -155,17 +148,16 @@ bool wal__completion_fd_open(struct wal__completion_fd *completion,
     return true;
 }
 
-/* A write fails when the count is at its limit, or there is no room for another
- * byte, and then the descriptor is readable already. A socket whose other end
- * the caller has closed raises no SIGPIPE. */
+/* A write fails when the count is at its limit, or there is no room for another byte, and then the
+ * descriptor is readable already. A socket whose other end the caller has closed raises no
+ * SIGPIPE. */
 void wal__completion_fd_signal(const struct wal__completion_fd *completion)
 {
     const uint64_t one = 1;
     ssize_t result;
 
     if (completion->kind == WAL_COMPLETION_SOCKET) {
-        WAL__RETRY_EINTR(result,
-                         send(completion->write_fd, &one, 1, MSG_NOSIGNAL));
+        WAL__RETRY_EINTR(result, send(completion->write_fd, &one, 1, MSG_NOSIGNAL));
     } else if (completion->kind == WAL_COMPLETION_PIPE) {
         WAL__RETRY_EINTR(result, write(completion->write_fd, &one, 1));
     } else {

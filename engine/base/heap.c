@@ -1,9 +1,8 @@
 /*
- * heap.c - the allocator of the engine, and arenas, buffers and large blocks in
- * unnamed files on it (heap.h). Invariants: NULL always means that memory is
- * exhausted, for any size; an arena that is reset repeatedly keeps one block; a
- * failure leaves a buffer unchanged; a block of a spill heap is either in its
- * table or from the inner heap.
+ * heap.c - the allocator of the engine, and arenas, buffers and large blocks in unnamed files on it
+ * (heap.h). Invariants: NULL always means that memory is exhausted, for any size; an arena that is
+ * reset repeatedly keeps one block; a failure leaves a buffer unchanged; a block of a spill heap is
+ * either in its table or from the inner heap.
  */
 #include "engine/base/heap.h"
 
@@ -43,8 +42,7 @@ void *wal__heap_zalloc(const struct wal__heap *heap, size_t size)
     return block;
 }
 
-void *wal__heap_resize(const struct wal__heap *heap, void *block, size_t count,
-                       size_t size)
+void *wal__heap_resize(const struct wal__heap *heap, void *block, size_t count, size_t size)
 {
     if (size != 0 && count > SIZE_MAX / size) {
         return NULL;
@@ -56,8 +54,8 @@ void *wal__heap_resize(const struct wal__heap *heap, void *block, size_t count,
     return heap->resize(heap->ctx, block, bytes == 0 ? 1 : bytes);
 }
 
-void *wal__heap_grow_array(const struct wal__heap *heap, void *items,
-                           uint32_t count, uint32_t *capacity, size_t size)
+void *wal__heap_grow_array(const struct wal__heap *heap, void *items, uint32_t count,
+                           uint32_t *capacity, size_t size)
 {
     uint32_t bigger = *capacity == 0 ? 8 : *capacity * 2;
 
@@ -90,9 +88,8 @@ void wal__heap_free(const struct wal__heap *heap, void *block)
 static void *alloc_block(void *ctx, size_t size, size_t *got)
 {
     struct wal__heap_arena *arena = ctx;
-    void **blocks =
-        wal__heap_grow_array(arena->heap, arena->blocks, arena->count,
-                             &arena->capacity, sizeof(blocks[0]));
+    void **blocks = wal__heap_grow_array(arena->heap, arena->blocks, arena->count, &arena->capacity,
+                                         sizeof(blocks[0]));
     void *block;
 
     if (blocks == NULL) {
@@ -115,11 +112,10 @@ static void *alloc_block(void *ctx, size_t size, size_t *got)
     return block;
 }
 
-void wal__heap_arena_init(struct wal__heap_arena *arena,
-                          const struct wal__heap *heap)
+void wal__heap_arena_init(struct wal__heap_arena *arena, const struct wal__heap *heap)
 {
-    *arena = (struct wal__heap_arena){
-        .arena = {.alloc_block = alloc_block, .ctx = arena}, .heap = heap};
+    *arena =
+        (struct wal__heap_arena){.arena = {.alloc_block = alloc_block, .ctx = arena}, .heap = heap};
 }
 
 void wal__heap_arena_reset(struct wal__heap_arena *arena)
@@ -148,8 +144,7 @@ void wal__heap_arena_deinit(struct wal__heap_arena *arena)
     wal__heap_arena_init(arena, arena->heap);
 }
 
-struct wal__json_span wal__json_quote(struct wal__arena *arena,
-                                      struct wal_slice text)
+struct wal__json_span wal__json_quote(struct wal__arena *arena, struct wal_slice text)
 {
     struct wal__json_span span = {text.data, (size_t)text.size};
 
@@ -163,12 +158,10 @@ struct wal_slice wal__slice_from_text(const char *text)
 
 bool wal__slice_equal(struct wal_slice a, struct wal_slice b)
 {
-    return a.size == b.size &&
-           (a.size == 0 || memcmp(a.data, b.data, (size_t)a.size) == 0);
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, (size_t)a.size) == 0);
 }
 
-char *wal__heap_copy_text(const struct wal__heap *heap, const void *data,
-                          size_t size)
+char *wal__heap_copy_text(const struct wal__heap *heap, const void *data, size_t size)
 {
     char *text = wal__heap_alloc(heap, size + 1);
 
@@ -220,8 +213,7 @@ static enum wal_status grow(struct wal__buf *buf, size_t needed)
     return WAL_OK;
 }
 
-enum wal_status wal__buf_reserve(struct wal__buf *buf, size_t more,
-                                 uint8_t **end)
+enum wal_status wal__buf_reserve(struct wal__buf *buf, size_t more, uint8_t **end)
 {
     WAL__ASSERT(buf->size <= buf->capacity);
     if (more > SIZE_MAX - buf->size) {
@@ -239,8 +231,7 @@ enum wal_status wal__buf_reserve(struct wal__buf *buf, size_t more,
     return WAL_OK;
 }
 
-enum wal_status wal__buf_append(struct wal__buf *buf, const void *data,
-                                size_t size)
+enum wal_status wal__buf_append(struct wal__buf *buf, const void *data, size_t size)
 {
     uint8_t *end;
     enum wal_status status = wal__buf_reserve(buf, size, &end);
@@ -258,8 +249,7 @@ enum wal_status wal__buf_append(struct wal__buf *buf, const void *data,
 
 /* --- large blocks in files ----------------------------------------------- */
 
-static struct wal__spill_block *find_block(const struct wal__spill *spill,
-                                           const void *at)
+static struct wal__spill_block *find_block(const struct wal__spill *spill, const void *at)
 {
     for (uint32_t i = 0; at != NULL && i < spill->count; i++) {
         if (spill->blocks[i].at == at) {
@@ -285,9 +275,8 @@ static void free_block(struct wal__spill *spill, struct wal__spill_block *block)
 /* A block of zeros in an unnamed file; NULL if that is not possible. */
 static void *create_block(struct wal__spill *spill, size_t size)
 {
-    struct wal__spill_block *blocks =
-        wal__heap_grow_array(spill->inner, spill->blocks, spill->count,
-                             &spill->capacity, sizeof(*blocks));
+    struct wal__spill_block *blocks = wal__heap_grow_array(
+        spill->inner, spill->blocks, spill->count, &spill->capacity, sizeof(*blocks));
     void *at = MAP_FAILED;
     int fd;
 
@@ -310,8 +299,7 @@ static void *create_block(struct wal__spill *spill, size_t size)
 }
 
 /* Grows the block's file; if that fails, moves the block to the inner heap. */
-static void *grow_block(struct wal__spill *spill,
-                        struct wal__spill_block *block, size_t size)
+static void *grow_block(struct wal__spill *spill, struct wal__spill_block *block, size_t size)
 {
     void *at = MAP_FAILED;
 
@@ -349,8 +337,8 @@ static void *spill_resize(void *ctx, void *at, size_t size)
         at = create_block(spill, size);
         return at != NULL ? at : inner_resize(spill, NULL, size);
     }
-    /* Only the inner heap knows the block's size, so it resizes the block
-     * before it may move to a file. */
+    /* Only the inner heap knows the block's size, so it resizes the block before it may move to a
+     * file. */
     at = inner_resize(spill, at, size);
     if (at == NULL || size < WAL__SPILL_SIZE) {
         return at;
@@ -364,8 +352,7 @@ static void *spill_resize(void *ctx, void *at, size_t size)
     return moved;
 }
 
-void wal__spill_init(struct wal__spill *spill, const struct wal__heap *inner,
-                     const char *directory)
+void wal__spill_init(struct wal__spill *spill, const struct wal__heap *inner, const char *directory)
 {
     *spill = (struct wal__spill){
         .heap = {.resize = spill_resize, .ctx = spill},

@@ -1,8 +1,7 @@
 /*
- * io.c - the status of an errno, complete reads and writes over any table, and
- * a pool of random bytes (io.h; SPEC.md 5.1). Invariant: bytes are transferred
- * in order and without a gap; a call that makes no progress is repeated a
- * bounded number of times. Threads as the table.
+ * io.c - the status of an errno, complete reads and writes over any table, and a pool of random
+ * bytes (io.h; SPEC.md 5.1). Invariant: bytes are transferred in order and without a gap; a call
+ * that makes no progress is repeated a bounded number of times. Threads as the table.
  */
 #include "engine/base/io.h"
 
@@ -41,19 +40,16 @@ enum wal_status wal__io_status(int sys_errno)
     }
 }
 
-enum wal_status wal__io_read_full(const struct wal__io *io,
-                                  struct wal__file *file, void *data,
-                                  size_t size, uint64_t offset,
-                                  size_t *bytes_read, int *sys_errno)
+enum wal_status wal__io_read_full(const struct wal__io *io, struct wal__file *file, void *data,
+                                  size_t size, uint64_t offset, size_t *bytes_read, int *sys_errno)
 {
     size_t done = 0;
     int stall_count = 0;
 
     while (done < size) {
         size_t part = 0;
-        enum wal_status status =
-            io->pread(io->ctx, file, (uint8_t *)data + done, size - done,
-                      offset + done, &part, sys_errno);
+        enum wal_status status = io->pread(io->ctx, file, (uint8_t *)data + done, size - done,
+                                           offset + done, &part, sys_errno);
 
         WAL__ASSERT(part <= size - done);
         if (status == WAL_OK && part > 0) {
@@ -79,8 +75,7 @@ struct remaining {
     size_t skip; /* bytes of the first piece that are written */
 };
 
-/* Also skips empty pieces at the front, so that a write of zero bytes always
- * means no progress. */
+/* Also skips empty pieces at the front, so that a write of zero bytes always means no progress. */
 static void advance_iov(struct remaining *remaining, size_t bytes_written)
 {
     while (remaining->count > 0) {
@@ -99,17 +94,14 @@ static void advance_iov(struct remaining *remaining, size_t bytes_written)
     WAL__ASSERT(bytes_written == 0);
 }
 
-/* One write: of all remaining pieces, or of the rest of a piece that the last
- * write cut. */
-static enum wal_status write_once(const struct wal__io *io,
-                                  struct wal__file *file,
-                                  const struct remaining *remaining,
-                                  uint64_t offset, size_t *bytes_written,
-                                  int *sys_errno)
+/* One write: of all remaining pieces, or of the rest of a piece that the last write cut. */
+static enum wal_status write_once(const struct wal__io *io, struct wal__file *file,
+                                  const struct remaining *remaining, uint64_t offset,
+                                  size_t *bytes_written, int *sys_errno)
 {
     if (remaining->skip == 0) {
-        return io->pwritev(io->ctx, file, remaining->iov, remaining->count,
-                           offset, bytes_written, sys_errno);
+        return io->pwritev(io->ctx, file, remaining->iov, remaining->count, offset, bytes_written,
+                           sys_errno);
     }
 
     struct iovec cut = {
@@ -117,14 +109,12 @@ static enum wal_status write_once(const struct wal__io *io,
         .iov_len = remaining->iov->iov_len - remaining->skip,
     };
 
-    return io->pwritev(io->ctx, file, &cut, 1, offset, bytes_written,
-                       sys_errno);
+    return io->pwritev(io->ctx, file, &cut, 1, offset, bytes_written, sys_errno);
 }
 
-enum wal_status wal__io_write_full(const struct wal__io *io,
-                                   struct wal__file *file,
-                                   const struct iovec *iov, int count,
-                                   uint64_t offset, int *sys_errno)
+enum wal_status wal__io_write_full(const struct wal__io *io, struct wal__file *file,
+                                   const struct iovec *iov, int count, uint64_t offset,
+                                   int *sys_errno)
 {
     struct remaining remaining = {.iov = iov, .count = count};
     int stall_count = 0;
@@ -165,8 +155,7 @@ void wal__random_deinit(struct wal__random *random)
     pthread_mutex_destroy(&random->mutex);
 }
 
-void wal__random_bytes(struct wal__random *random, const struct wal__io *io,
-                       void *out, size_t size)
+void wal__random_bytes(struct wal__random *random, const struct wal__io *io, void *out, size_t size)
 {
     WAL__ASSERT(size <= WAL__RANDOM_POOL_SIZE);
     if (random == NULL) {

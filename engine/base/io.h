@@ -1,13 +1,12 @@
 /*
- * io.h - the operating system interface of the engine: a table of calls, so
- * that a test can replace it by a simulated disk. io_posix.c is the real one,
- * io_memory.c that of files in memory; they and the table for work trees
- * (worktree.h) are the only places of the engine that make system calls on
+ * io.h - the operating system interface of the engine: a table of calls, so that a test can replace
+ * it by a simulated disk. io_posix.c is the real one, io_memory.c that of files in memory; they and
+ * the table for work trees (worktree.h) are the only places of the engine that make system calls on
  * files.
  *
- * Every call returns WAL_OK, or a failure with the errno in *sys_errno (never
- * NULL). A call does what one system call does: reads and writes may be short;
- * EINTR is retried. Several threads may use one handle.
+ * Every call returns WAL_OK, or a failure with the errno in *sys_errno (never NULL). A call does
+ * what one system call does: reads and writes may be short; EINTR is retried. Several threads may
+ * use one handle.
  */
 #ifndef AGENTWAL_ENGINE_BASE_IO_H
 #define AGENTWAL_ENGINE_BASE_IO_H
@@ -52,107 +51,89 @@ enum wal__io_lock {
     WAL__IO_LOCK_NONE,
     WAL__IO_LOCK_SHARED,
     WAL__IO_LOCK_EXCLUSIVE,
-    /* Changes nothing: tests whether EXCLUSIVE would conflict. The file may be
-     * open for reading only. */
+    /* Changes nothing: tests whether EXCLUSIVE would conflict. The file may be open for reading
+     * only. */
     WAL__IO_LOCK_TEST
 };
 
 struct wal__io {
     void *ctx;
 
-    /* Files. WAL_ENOTFOUND (ENOENT, ENOTDIR), WAL_EEXISTS, WAL_EREADONLY
-     * (EACCES, EPERM, EROFS), WAL_ENOSPACE (ENOSPC, EDQUOT, EFBIG),
-     * WAL_ENOMEM, else WAL_EIO. Opening anything but a regular file is
-     * WAL_EIO, at once: ELOOP for a symbolic link, EISDIR for a directory,
-     * ENXIO for any other (wal__fail_open). */
-    enum wal_status (*open)(void *ctx, const char *path, int flags,
-                            struct wal__file **file, int *sys_errno);
+    /* Files. WAL_ENOTFOUND (ENOENT, ENOTDIR), WAL_EEXISTS, WAL_EREADONLY (EACCES, EPERM, EROFS),
+     * WAL_ENOSPACE (ENOSPC, EDQUOT, EFBIG), WAL_ENOMEM, else WAL_EIO. Opening anything but a
+     * regular file is WAL_EIO, at once: ELOOP for a symbolic link, EISDIR for a directory, ENXIO
+     * for any other (wal__fail_open). */
+    enum wal_status (*open)(void *ctx, const char *path, int flags, struct wal__file **file,
+                            int *sys_errno);
     void (*close)(void *ctx, struct wal__file *file);
-    enum wal_status (*pread)(void *ctx, struct wal__file *file, void *data,
-                             size_t size, uint64_t offset, size_t *bytes_read,
+    enum wal_status (*pread)(void *ctx, struct wal__file *file, void *data, size_t size,
+                             uint64_t offset, size_t *bytes_read,
                              int *sys_errno); /* *bytes_read 0: end of file */
-    enum wal_status (*pwritev)(void *ctx, struct wal__file *file,
-                               const struct iovec *iov, int count,
-                               uint64_t offset, size_t *bytes_written,
-                               int *sys_errno);
+    enum wal_status (*pwritev)(void *ctx, struct wal__file *file, const struct iovec *iov,
+                               int count, uint64_t offset, size_t *bytes_written, int *sys_errno);
     /* Writes data and size to stable storage (fdatasync). */
     enum wal_status (*sync)(void *ctx, struct wal__file *file, int *sys_errno);
-    /* Starts writeback of a range and does not wait: a hint that makes the next
-     * sync shorter. Not durable. NULL: not supported. */
-    void (*write_back)(void *ctx, struct wal__file *file, uint64_t offset,
-                       uint64_t size);
-    /* Allocates disk space for [0,size) and extends the file to `size` if it is
-     * shorter; new bytes read as zeros (fallocate). In memory it only extends
-     * the file. */
-    enum wal_status (*allocate)(void *ctx, struct wal__file *file,
-                                uint64_t size, int *sys_errno);
-    /* Gives the disk space of a range back; its bytes then read as zeros, and
-     * the size remains (a hole). Not durable. Fails where the file system has
-     * no holes. */
-    enum wal_status (*punch)(void *ctx, struct wal__file *file, uint64_t offset,
-                             uint64_t size, int *sys_errno);
-    enum wal_status (*stat)(void *ctx, struct wal__file *file,
-                            struct wal__io_stat *out, int *sys_errno);
-    /* Makes `to`, which is empty, a copy of `from` that shares its blocks until
-     * one of them is written (FICLONE). Fails, and changes nothing, where the
-     * file system cannot. Not durable. NULL: not supported. */
-    enum wal_status (*clone)(void *ctx, struct wal__file *from,
-                             struct wal__file *to, int *sys_errno);
-    /* Maps the file's first `size` bytes, shared; read-only unless writable.
-     * Valid until unmap, also after close, rename and unlink. */
-    enum wal_status (*map)(void *ctx, struct wal__file *file, uint64_t size,
-                           bool writable, void **at, int *sys_errno);
+    /* Starts writeback of a range and does not wait: a hint that makes the next sync shorter. Not
+     * durable. NULL: not supported. */
+    void (*write_back)(void *ctx, struct wal__file *file, uint64_t offset, uint64_t size);
+    /* Allocates disk space for [0,size) and extends the file to `size` if it is shorter; new bytes
+     * read as zeros (fallocate). In memory it only extends the file. */
+    enum wal_status (*allocate)(void *ctx, struct wal__file *file, uint64_t size, int *sys_errno);
+    /* Gives the disk space of a range back; its bytes then read as zeros, and the size remains (a
+     * hole). Not durable. Fails where the file system has no holes. */
+    enum wal_status (*punch)(void *ctx, struct wal__file *file, uint64_t offset, uint64_t size,
+                             int *sys_errno);
+    enum wal_status (*stat)(void *ctx, struct wal__file *file, struct wal__io_stat *out,
+                            int *sys_errno);
+    /* Makes `to`, which is empty, a copy of `from` that shares its blocks until one of them is
+     * written (FICLONE). Fails, and changes nothing, where the file system cannot. Not durable.
+     * NULL: not supported. */
+    enum wal_status (*clone)(void *ctx, struct wal__file *from, struct wal__file *to,
+                             int *sys_errno);
+    /* Maps the file's first `size` bytes, shared; read-only unless writable. Valid until unmap,
+     * also after close, rename and unlink. */
+    enum wal_status (*map)(void *ctx, struct wal__file *file, uint64_t size, bool writable,
+                           void **at, int *sys_errno);
     void (*unmap)(void *ctx, void *at, uint64_t size);
-    /* Faults in a part of a map, so that an unreadable page is WAL_EIO now and
-     * not SIGBUS later. WAL_EINVAL if the system lacks the call: use pread. */
-    enum wal_status (*populate)(void *ctx, const void *at, uint64_t size,
-                                int *sys_errno);
-    /* Faults in a part of a writable map, whole pages, so that stores to it do
-     * not fault. Fails where they would raise SIGBUS. NULL: not supported. */
-    enum wal_status (*populate_writable)(void *ctx, void *at, uint64_t size,
-                                         int *sys_errno);
-    /* Returns whether what is written in the file can be written again without
-     * space. NULL where populate_writable is. */
-    bool (*writes_in_place)(void *ctx, struct wal__file *file);
-    /* Asks for that, of a file that is empty yet; best effort. NULL: not
-     * supported. */
-    void (*set_in_place)(void *ctx, struct wal__file *file);
-    /* Unmaps whole pages of a map until they are touched again. NULL where
+    /* Faults in a part of a map, so that an unreadable page is WAL_EIO now and not SIGBUS later.
+     * WAL_EINVAL if the system lacks the call: use pread. */
+    enum wal_status (*populate)(void *ctx, const void *at, uint64_t size, int *sys_errno);
+    /* Faults in a part of a writable map, whole pages, so that stores to it do not fault. Fails
+     * where they would raise SIGBUS. NULL: not supported. */
+    enum wal_status (*populate_writable)(void *ctx, void *at, uint64_t size, int *sys_errno);
+    /* Returns whether what is written in the file can be written again without space. NULL where
      * populate_writable is. */
+    bool (*writes_in_place)(void *ctx, struct wal__file *file);
+    /* Asks for that, of a file that is empty yet; best effort. NULL: not supported. */
+    void (*set_in_place)(void *ctx, struct wal__file *file);
+    /* Unmaps whole pages of a map until they are touched again. NULL where populate_writable is. */
     void (*evict)(void *ctx, void *at, uint64_t size);
-    /* Sets the lock of one byte, owned by the open file description, not by the
-     * process. Never waits: WAL_ELOCKED when another one conflicts. */
+    /* Sets the lock of one byte, owned by the open file description, not by the process. Never
+     * waits: WAL_ELOCKED when another one conflicts. */
     enum wal_status (*lock)(void *ctx, struct wal__file *file, uint64_t offset,
                             enum wal__io_lock mode, int *sys_errno);
 
     /* Names. */
-    enum wal_status (*path_stat)(void *ctx, const char *path,
-                                 struct wal__io_stat *out, int *sys_errno);
-    enum wal_status (*make_directory)(void *ctx, const char *path,
-                                      int *sys_errno); /* mode 0700 */
-    /* Calls `each` for every name but . and .., in no order; stops at the first
-     * status that is not WAL_OK, and returns it. */
+    enum wal_status (*path_stat)(void *ctx, const char *path, struct wal__io_stat *out,
+                                 int *sys_errno);
+    enum wal_status (*make_directory)(void *ctx, const char *path, int *sys_errno); /* mode 0700 */
+    /* Calls `each` for every name but . and .., in no order; stops at the first status that is not
+     * WAL_OK, and returns it. */
     enum wal_status (*list)(void *ctx, const char *path,
-                            enum wal_status (*each)(void *arg,
-                                                    const char *name),
-                            void *arg, int *sys_errno);
-    enum wal_status (*rename)(void *ctx, const char *from, const char *to,
-                              int *sys_errno);
+                            enum wal_status (*each)(void *arg, const char *name), void *arg,
+                            int *sys_errno);
+    enum wal_status (*rename)(void *ctx, const char *from, const char *to, int *sys_errno);
     enum wal_status (*unlink)(void *ctx, const char *path, int *sys_errno);
     /* Removes an empty directory. */
-    enum wal_status (*remove_directory)(void *ctx, const char *path,
-                                        int *sys_errno);
+    enum wal_status (*remove_directory)(void *ctx, const char *path, int *sys_errno);
     /* Writes the directory's names to stable storage. */
-    enum wal_status (*sync_directory)(void *ctx, const char *path,
-                                      int *sys_errno);
-    /* Finds out on what storage the path is; the name of the file system is
-     * written to name[32]. */
-    enum wal_status (*storage)(void *ctx, const char *path,
-                               enum wal__storage *storage, char *name,
+    enum wal_status (*sync_directory)(void *ctx, const char *path, int *sys_errno);
+    /* Finds out on what storage the path is; the name of the file system is written to name[32]. */
+    enum wal_status (*storage)(void *ctx, const char *path, enum wal__storage *storage, char *name,
                                int *sys_errno);
 
-    /* Returns the bytes that may still be allocated in a directory, or
-     * UINT64_MAX when that is unknown. */
+    /* Returns the bytes that may still be allocated in a directory, or UINT64_MAX when that is
+     * unknown. */
     uint64_t (*free_space)(void *ctx, const char *path);
 
     /* Clocks, identity, random bytes. These do not fail. */
@@ -161,36 +142,33 @@ struct wal__io {
     void (*random)(void *ctx, void *data, size_t size);
     void (*boot_id)(void *ctx, uint8_t out[16]); /* zeros: unknown */
     uint32_t (*process_id)(void *ctx);
-    /* A number that distinguishes a process from a later one with the same id.
-     * 0: the process does not exist, or is a zombie. UINT64_MAX: unknown; treat
-     * it as alive. */
+    /* A number that distinguishes a process from a later one with the same id. 0: the process does
+     * not exist, or is a zombie. UINT64_MAX: unknown; treat it as alive. */
     uint64_t (*process_start_time)(void *ctx, uint32_t pid);
-    /* Returns whether a signal or a debugger has stopped the process. False
-     * when that is unknown. */
+    /* Returns whether a signal or a debugger has stopped the process. False when that is
+     * unknown. */
     bool (*process_is_stopped)(void *ctx, uint32_t pid);
     /* Calls `each` for every process, this one too, that has files below the
      * directory mapped or open which have no name any more, with their bytes.
      * Leaves out those that this process may not look at. NULL: not
      * supported. */
     void (*list_mappers)(void *ctx, const char *directory,
-                         void (*each)(void *arg, uint32_t pid, uint64_t bytes),
-                         void *arg);
+                         void (*each)(void *arg, uint32_t pid, uint64_t bytes), void *arg);
 
-    /* Waits until *word != expected, a wake, or the timeout; may return early.
-     * The word may be in a shared map. */
-    void (*futex_wait)(void *ctx, const uint32_t *word, uint32_t expected,
-                       uint64_t timeout_ns);
+    /* Waits until *word != expected, a wake, or the timeout; may return early. The word may be in a
+     * shared map. */
+    void (*futex_wait)(void *ctx, const uint32_t *word, uint32_t expected, uint64_t timeout_ns);
     /* Wakes at most `count` waiters. */
     void (*futex_wake)(void *ctx, const uint32_t *word, uint32_t count);
-    /* Returns whether the library may start threads that use this table. False
-     * for the simulated disk: everything runs in the caller's thread. */
+    /* Returns whether the library may start threads that use this table. False for the simulated
+     * disk: everything runs in the caller's thread. */
     bool threads;
-    /* Returns whether files are in memory and of this process only. The engine
-     * then sets no lock bytes, and writes no zeros to new segments: they would
-     * take memory, and make no later write faster. */
+    /* Returns whether files are in memory and of this process only. The engine then sets no lock
+     * bytes, and writes no zeros to new segments: they would take memory, and make no later write
+     * faster. */
     bool in_memory;
-    /* Returns whether the store keeps its sessions only: WAL_OPEN_NOOP. What a
-     * batch adds to them and content are accepted, and written nowhere. */
+    /* Returns whether the store keeps its sessions only: WAL_OPEN_NOOP. What a batch adds to them
+     * and content are accepted, and written nowhere. */
     bool forgets;
     /* Users' work trees (worktree.h), with a separate ctx. NULL: none. */
     const struct wal__worktree_io *worktree;
@@ -204,22 +182,19 @@ int wal__io_posix_descriptor(const struct wal__file *file);
 /* The status of an errno, as listed at `open` above. In io.c. */
 enum wal_status wal__io_status(int sys_errno);
 
-/* Complete reads and writes: short ones are continued, EAGAIN is retried.
- * read_full reads fewer bytes only at the end of the file. A write that makes
- * no progress in 64 attempts is WAL_EIO. In io.c. */
-enum wal_status wal__io_read_full(const struct wal__io *io,
-                                  struct wal__file *file, void *data,
-                                  size_t size, uint64_t offset,
-                                  size_t *bytes_read, int *sys_errno);
-enum wal_status wal__io_write_full(const struct wal__io *io,
-                                   struct wal__file *file,
-                                   const struct iovec *iov, int count,
-                                   uint64_t offset, int *sys_errno);
+/* Complete reads and writes: short ones are continued, EAGAIN is retried. read_full reads fewer
+ * bytes only at the end of the file. A write that makes no progress in 64 attempts is WAL_EIO. In
+ * io.c. */
+enum wal_status wal__io_read_full(const struct wal__io *io, struct wal__file *file, void *data,
+                                  size_t size, uint64_t offset, size_t *bytes_read, int *sys_errno);
+enum wal_status wal__io_write_full(const struct wal__io *io, struct wal__file *file,
+                                   const struct iovec *iov, int count, uint64_t offset,
+                                   int *sys_errno);
 
 /* --- file systems ------------------------------------------------------- */
 
-/* By their magic number in statfs(2), and by the table of mounts where that
- * number is not theirs. io_posix.c */
+/* By their magic number in statfs(2), and by the table of mounts where that number is not theirs.
+ * io_posix.c */
 
 /* Returns the name; NULL for an unknown number, which counts as local. Sets
  * *network to whether several machines may mount it at once, or may be able
@@ -227,45 +202,40 @@ enum wal_status wal__io_write_full(const struct wal__io *io,
 const char *wal__file_system_name(uint32_t magic, bool *network);
 
 /*
- * Returns what a store may rely on, on the file system with this magic number,
- * and writes the name of the file system to name[32].
+ * Returns what a store may rely on, on the file system with this magic number, and writes the name
+ * of the file system to name[32].
  *
- * A device without a disk is looked up in the table of mounts, a file of
- * mountinfo(5); NULL is that of this process. 9p reports the number of the file
- * system that its server uses, and an overlay does not report that it ignores
- * syncs. Without the table, the number decides.
+ * A device without a disk is looked up in the table of mounts, a file of mountinfo(5); NULL is that
+ * of this process. 9p reports the number of the file system that its server uses, and an overlay
+ * does not report that it ignores syncs. Without the table, the number decides.
  */
-enum wal__storage wal__file_system_storage(uint32_t magic, dev_t device,
-                                           const char *mounts, char *name);
+enum wal__storage wal__file_system_storage(uint32_t magic, dev_t device, const char *mounts,
+                                           char *name);
 
-/* Returns whether bytes of a file that are written need no space when they are
- * written again: a store to a map of the file does not raise SIGBUS on a full
- * disk. Unknown file systems may need some. */
+/* Returns whether bytes of a file that are written need no space when they are written again: a
+ * store to a map of the file does not raise SIGBUS on a full disk. Unknown file systems may need
+ * some. */
 bool wal__file_system_writes_in_place(uint32_t magic);
 
 /* --- files in memory ------------------------------------------------------ */
 
-/* Creates an empty table (io_memory.c); forgets: as its field. Names are
- * allocated from the heap, which must outlive it. WAL_ENOMEM; WAL_EIO when
- * /proc is not mounted. */
-enum wal_status wal__io_memory_create(const struct wal__heap *heap,
-                                      bool forgets, struct wal__io **io,
-                                      struct wal_error *error) WAL_MUST_USE;
+/* Creates an empty table (io_memory.c); forgets: as its field. Names are allocated from the heap,
+ * which must outlive it. WAL_ENOMEM; WAL_EIO when /proc is not mounted. */
+enum wal_status wal__io_memory_create(const struct wal__heap *heap, bool forgets,
+                                      struct wal__io **io, struct wal_error *error) WAL_MUST_USE;
 
-/* Destroys the table and every name. Handles must be closed; a map stays valid
- * until it is unmapped. NULL does nothing. */
+/* Destroys the table and every name. Handles must be closed; a map stays valid until it is
+ * unmapped. NULL does nothing. */
 void wal__io_memory_destroy(struct wal__io *io);
 
 /* --- random bytes ------------------------------------------------------- */
 
 /*
- * Random bytes of the system's generator, and a pool of them, so that a
- * generated id costs no system call (SPEC.md 5.1). Any thread; init and deinit
- * one.
+ * Random bytes of the system's generator, and a pool of them, so that a generated id costs no
+ * system call (SPEC.md 5.1). Any thread; init and deinit one.
  *
- * Invariant: the pool hands out each byte once. A child of fork() inherits a
- * copy of the pool and must not use it: its handles are refused before they
- * do.
+ * Invariant: the pool hands out each byte once. A child of fork() inherits a copy of the pool and
+ * must not use it: its handles are refused before they do.
  */
 enum {
     WAL__RANDOM_POOL_SIZE = 1024
@@ -280,15 +250,15 @@ struct wal__random {
 void wal__random_init(struct wal__random *random);
 void wal__random_deinit(struct wal__random *random);
 
-/* Copies at most WAL__RANDOM_POOL_SIZE bytes from the pool, or directly from io
- * when random is NULL. */
-void wal__random_bytes(struct wal__random *random, const struct wal__io *io,
-                       void *out, size_t size);
+/* Copies at most WAL__RANDOM_POOL_SIZE bytes from the pool, or directly from io when random is
+ * NULL. */
+void wal__random_bytes(struct wal__random *random, const struct wal__io *io, void *out,
+                       size_t size);
 
 /* --- the environment ------------------------------------------------------ */
 
-/* The environment of every part of a store: its heap, its operating system
- * interface and its directory. Constant once the store is open. Any thread. */
+/* The environment of every part of a store: its heap, its operating system interface and its
+ * directory. Constant once the store is open. Any thread. */
 enum {
     WAL__PATH_MAX = 4096
 };
@@ -297,8 +267,7 @@ struct wal__time_cache;
 
 struct wal__env {
     const struct wal__heap *heap;
-    const struct wal__heap
-        *large_heap; /* for arrays that grow with a session */
+    const struct wal__heap *large_heap; /* for arrays that grow with a session */
     const struct wal__io *io;
     struct wal__random *random;    /* for generated ids; null: io each time */
     struct wal__time_cache *times; /* null: each time is formatted */

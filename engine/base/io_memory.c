@@ -1,8 +1,7 @@
 /*
- * io_memory.c - the table of io.h for WAL_OPEN_MEMORY: names in this process
- * over files of memfd_create(2). What has a handle or a map goes to
- * wal__io_posix: reads, writes, maps, locks and syncs are system calls on
- * anonymous memory. The differences:
+ * io_memory.c - the table of io.h for WAL_OPEN_MEMORY: names in this process over files of
+ * memfd_create(2). What has a handle or a map goes to wal__io_posix: reads, writes, maps, locks and
+ * syncs are system calls on anonymous memory. The differences:
  *
  * - Paths are relative and at most NAME_MAX bytes, without the components . and
  *   ..; "." is the root. Directories are neither renamed nor removed.
@@ -15,9 +14,8 @@
  *
  * In a child of fork() only a table that it creates itself may be used.
  *
- * Invariant: a node is in the list of its table as long as it has a name, and
- * its descriptor is open as long; the kernel keeps the content for handles and
- * maps. Any thread.
+ * Invariant: a node is in the list of its table as long as it has a name, and its descriptor is
+ * open as long; the kernel keeps the content for handles and maps. Any thread.
  */
 #include "engine/base/io.h"
 
@@ -34,8 +32,7 @@
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
 
-/* The links of /proc/self are those of the process's first thread, which may
- * have ended. */
+/* The links of /proc/self are those of the process's first thread, which may have ended. */
 #define DESCRIPTOR_DIRECTORY "/proc/thread-self/fd"
 
 enum {
@@ -69,8 +66,7 @@ static void unlock(struct memory *memory)
 }
 
 /* Unlocks the mutex, and returns the status of an errno or 0. */
-static enum wal_status unlock_status(struct memory *memory, int error,
-                                     int *sys_errno)
+static enum wal_status unlock_status(struct memory *memory, int error, int *sys_errno)
 {
     unlock(memory);
     if (error != 0) {
@@ -87,20 +83,17 @@ static bool is_directory(const struct node *node)
 }
 
 /* The node whose path is the first `size` bytes; NULL: there is none. */
-static struct node *find_node(struct memory *memory, const char *path,
-                              size_t size)
+static struct node *find_node(struct memory *memory, const char *path, size_t size)
 {
     struct node *node = memory->first;
 
-    while (node != NULL &&
-           (strncmp(node->path, path, size) != 0 || node->path[size] != '\0')) {
+    while (node != NULL && (strncmp(node->path, path, size) != 0 || node->path[size] != '\0')) {
         node = node->next;
     }
     return node;
 }
 
-/* Returns the last component of a path; *directory and *size are the path of
- * its directory. */
+/* Returns the last component of a path; *directory and *size are the path of its directory. */
 static const char *split(const char *path, const char **directory, size_t *size)
 {
     const char *slash = strrchr(path, '/');
@@ -110,8 +103,8 @@ static const char *split(const char *path, const char **directory, size_t *size)
     return slash == NULL ? path : slash + 1;
 }
 
-/* Sets *node to the path's node, or to NULL when only the last component does
- * not exist. 0 or an errno. */
+/* Sets *node to the path's node, or to NULL when only the last component does not exist. 0 or an
+ * errno. */
 static int look_up(struct memory *memory, const char *path, struct node **node)
 {
     const struct node *parent;
@@ -134,16 +127,14 @@ static int look_up(struct memory *memory, const char *path, struct node **node)
     return 0;
 }
 
-static int find_existing(struct memory *memory, const char *path,
-                         struct node **node)
+static int find_existing(struct memory *memory, const char *path, struct node **node)
 {
     int error = look_up(memory, path, node);
 
     return error == 0 && *node == NULL ? ENOENT : error;
 }
 
-static int find_directory(struct memory *memory, const char *path,
-                          struct node **node)
+static int find_directory(struct memory *memory, const char *path, struct node **node)
 {
     int error = find_existing(memory, path, node);
 
@@ -151,8 +142,7 @@ static int find_directory(struct memory *memory, const char *path,
 }
 
 /* Adds a node for a path that does not exist. 0 or an errno. */
-static int add_node(struct memory *memory, const char *path, bool directory,
-                    struct node **added)
+static int add_node(struct memory *memory, const char *path, bool directory, struct node **added)
 {
     struct node *node = wal__heap_zalloc(memory->heap, sizeof(*node));
     int error;
@@ -161,9 +151,7 @@ static int add_node(struct memory *memory, const char *path, bool directory,
     if (node == NULL) {
         return ENOMEM;
     }
-    node->fd = directory ? -1
-                         : wal__descriptor_above_stdio(
-                               memfd_create("agentwal", MFD_CLOEXEC));
+    node->fd = directory ? -1 : wal__descriptor_above_stdio(memfd_create("agentwal", MFD_CLOEXEC));
     if (!directory && node->fd < 0) {
         error = errno;
         wal__heap_free(memory->heap, node);
@@ -194,18 +182,16 @@ static void remove_node(struct memory *memory, struct node *node)
 }
 
 /* A path that opens the node's file anew. */
-static void descriptor_path(const struct node *node,
-                            char path[DESCRIPTOR_PATH_SIZE])
+static void descriptor_path(const struct node *node, char path[DESCRIPTOR_PATH_SIZE])
 {
     WAL__ASSERT(!is_directory(node));
-    (void)snprintf(path, DESCRIPTOR_PATH_SIZE, DESCRIPTOR_DIRECTORY "/%d",
-                   node->fd);
+    (void)snprintf(path, DESCRIPTOR_PATH_SIZE, DESCRIPTOR_DIRECTORY "/%d", node->fd);
 }
 
 /* ------------------------------------------------------------- files --- */
 
-static enum wal_status open_node(const struct node *node, int flags,
-                                 struct wal__file **file, int *sys_errno)
+static enum wal_status open_node(const struct node *node, int flags, struct wal__file **file,
+                                 int *sys_errno)
 {
     char path[DESCRIPTOR_PATH_SIZE];
     enum wal_status status;
@@ -217,8 +203,8 @@ static enum wal_status open_node(const struct node *node, int flags,
     return status == WAL_ENOTFOUND ? WAL_EIO : status;
 }
 
-static enum wal_status file_open(void *ctx, const char *path, int flags,
-                                 struct wal__file **file, int *sys_errno)
+static enum wal_status file_open(void *ctx, const char *path, int flags, struct wal__file **file,
+                                 int *sys_errno)
 {
     const int create_new = WAL__IO_CREATE | WAL__IO_EXCLUSIVE;
     struct memory *memory = ctx;
@@ -230,9 +216,7 @@ static enum wal_status file_open(void *ctx, const char *path, int flags,
     lock(memory);
     error = look_up(memory, path, &node);
     if (error == 0 && node == NULL) {
-        error = (flags & WAL__IO_CREATE) == 0
-                    ? ENOENT
-                    : add_node(memory, path, false, &created);
+        error = (flags & WAL__IO_CREATE) == 0 ? ENOENT : add_node(memory, path, false, &created);
         node = created;
     } else if (error == 0 && (flags & create_new) == create_new) {
         error = EEXIST;
@@ -251,8 +235,8 @@ static enum wal_status file_open(void *ctx, const char *path, int flags,
 }
 
 /* Extends the file by a hole: its pages are allocated when they are used. */
-static enum wal_status file_allocate(void *ctx, struct wal__file *file,
-                                     uint64_t size, int *sys_errno)
+static enum wal_status file_allocate(void *ctx, struct wal__file *file, uint64_t size,
+                                     int *sys_errno)
 {
     int result;
 
@@ -260,8 +244,7 @@ static enum wal_status file_allocate(void *ctx, struct wal__file *file,
     if (size == 0) {
         return WAL_OK;
     }
-    WAL__RETRY_EINTR(result, fallocate(wal__io_posix_descriptor(file), 0,
-                                       (off_t)(size - 1), 1));
+    WAL__RETRY_EINTR(result, fallocate(wal__io_posix_descriptor(file), 0, (off_t)(size - 1), 1));
     if (result < 0) {
         *sys_errno = errno;
         return wal__io_status(errno);
@@ -271,8 +254,8 @@ static enum wal_status file_allocate(void *ctx, struct wal__file *file,
 
 /* ------------------------------------------------------------- names --- */
 
-static enum wal_status path_stat(void *ctx, const char *path,
-                                 struct wal__io_stat *out, int *sys_errno)
+static enum wal_status path_stat(void *ctx, const char *path, struct wal__io_stat *out,
+                                 int *sys_errno)
 {
     struct memory *memory = ctx;
     char link[DESCRIPTOR_PATH_SIZE];
@@ -295,8 +278,7 @@ static enum wal_status path_stat(void *ctx, const char *path,
     return status == WAL_ENOTFOUND ? WAL_EIO : status;
 }
 
-static enum wal_status path_make_directory(void *ctx, const char *path,
-                                           int *sys_errno)
+static enum wal_status path_make_directory(void *ctx, const char *path, int *sys_errno)
 {
     struct memory *memory = ctx;
     struct node *node;
@@ -310,10 +292,10 @@ static enum wal_status path_make_directory(void *ctx, const char *path,
     return unlock_status(memory, error, sys_errno);
 }
 
-/* Copies the name in the directory with the highest id below *id, and sets *id.
- * False: there is none. */
-static bool next_name(const struct memory *memory, const char *directory,
-                      uint64_t *id, char name[NAME_MAX + 1])
+/* Copies the name in the directory with the highest id below *id, and sets *id. False: there is
+ * none. */
+static bool next_name(const struct memory *memory, const char *directory, uint64_t *id,
+                      char name[NAME_MAX + 1])
 {
     const struct node *node = memory->first;
 
@@ -322,8 +304,7 @@ static bool next_name(const struct memory *memory, const char *directory,
         size_t size;
         const char *last = split(node->path, &parent, &size);
 
-        if (node->id < *id && strlen(directory) == size &&
-            memcmp(directory, parent, size) == 0) {
+        if (node->id < *id && strlen(directory) == size && memcmp(directory, parent, size) == 0) {
             *id = node->id;
             memcpy(name, last, strlen(last) + 1);
             return true;
@@ -332,12 +313,11 @@ static bool next_name(const struct memory *memory, const char *directory,
     return false;
 }
 
-/* The callback runs without the mutex, so that it may call the table; the id of
- * the last name is the cursor. It must not remove the directory. */
+/* The callback runs without the mutex, so that it may call the table; the id of the last name is
+ * the cursor. It must not remove the directory. */
 static enum wal_status path_list(void *ctx, const char *path,
-                                 enum wal_status (*each)(void *arg,
-                                                         const char *name),
-                                 void *arg, int *sys_errno)
+                                 enum wal_status (*each)(void *arg, const char *name), void *arg,
+                                 int *sys_errno)
 {
     struct memory *memory = ctx;
     struct node *directory;
@@ -383,8 +363,7 @@ static int rename_file(struct memory *memory, const char *from, const char *to)
     return 0;
 }
 
-static enum wal_status path_rename(void *ctx, const char *from, const char *to,
-                                   int *sys_errno)
+static enum wal_status path_rename(void *ctx, const char *from, const char *to, int *sys_errno)
 {
     struct memory *memory = ctx;
 
@@ -409,8 +388,7 @@ static enum wal_status path_unlink(void *ctx, const char *path, int *sys_errno)
     return unlock_status(memory, error, sys_errno);
 }
 
-static enum wal_status path_remove_directory(void *ctx, const char *path,
-                                             int *sys_errno)
+static enum wal_status path_remove_directory(void *ctx, const char *path, int *sys_errno)
 {
     struct memory *memory = ctx;
     uint64_t id = UINT64_MAX;
@@ -431,20 +409,17 @@ static enum wal_status path_remove_directory(void *ctx, const char *path,
     return unlock_status(memory, error, sys_errno);
 }
 
-static enum wal_status path_sync_directory(void *ctx, const char *path,
-                                           int *sys_errno)
+static enum wal_status path_sync_directory(void *ctx, const char *path, int *sys_errno)
 {
     struct memory *memory = ctx;
     struct node *node;
 
     lock(memory);
-    return unlock_status(memory, find_directory(memory, path, &node),
-                         sys_errno);
+    return unlock_status(memory, find_directory(memory, path, &node), sys_errno);
 }
 
-static enum wal_status path_storage(void *ctx, const char *path,
-                                    enum wal__storage *storage, char *name,
-                                    int *sys_errno)
+static enum wal_status path_storage(void *ctx, const char *path, enum wal__storage *storage,
+                                    char *name, int *sys_errno)
 {
     (void)ctx;
     (void)path;
@@ -456,9 +431,8 @@ static enum wal_status path_storage(void *ctx, const char *path,
 
 /* ------------------------------------------------------------- table --- */
 
-enum wal_status wal__io_memory_create(const struct wal__heap *heap,
-                                      bool forgets, struct wal__io **io,
-                                      struct wal_error *error)
+enum wal_status wal__io_memory_create(const struct wal__heap *heap, bool forgets,
+                                      struct wal__io **io, struct wal_error *error)
 {
     struct memory *memory;
 

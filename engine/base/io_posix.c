@@ -3,10 +3,9 @@
  * 3.7), clocks, futexes and processes, random bytes.
  * worktree_posix.c is the table of work trees.
  *
- * Invariants: one system call per call, repeated only after EINTR. A failure to
- * look at a process is reported as "unknown", so that a live process is never
- * taken for a dead one. A network file system in the table is never reported as
- * local. Any thread.
+ * Invariants: one system call per call, repeated only after EINTR. A failure to look at a process
+ * is reported as "unknown", so that a live process is never taken for a dead one. A network file
+ * system in the table is never reported as local. Any thread.
  */
 #include "engine/base/io.h"
 
@@ -50,28 +49,22 @@ static const struct file_system {
     bool network;
     const char *name;
 } file_systems[] = {
-    {0x00006969, true, "nfs"},      {0x0000517B, true, "smb"},
-    {0xFF534D42, true, "cifs"},     {0xFE534D42, true, "smb2"},
-    {0x01021997, true, "9p"},       {0x65735546, true, "fuse"},
-    {0x00C36400, true, "ceph"},     {0x0BD00BD0, true, "lustre"},
-    {0x5346414F, true, "afs"},      {0x6B414653, true, "afs"},
-    {0x47504653, true, "gpfs"},     {0x73757245, true, "coda"},
-    {0x0000564C, true, "ncp"},      {0x7461636F, true, "ocfs2"},
-    {0x01161970, true, "gfs2"},     {0x19830326, true, "beegfs"},
-    {0x20030528, true, "orangefs"}, {0x786F4256, true, "vboxsf"},
-    {0xBACBACBC, true, "vmhgfs"},   {0x7C7C6673, true, "prl_fs"},
-    {0xAAD7AAEA, true, "panfs"},    {0xBEEFDEAD, true, "snfs"},
-    {0x61636673, true, "acfs"},     {0x013111A8, true, "ibrix"},
-    {0x794C7630, false, "overlay"}, {0x01021994, false, "tmpfs"},
-    {0x0000EF53, false, "ext4"},    {0x58465342, false, "xfs"},
-    {0x9123683E, false, "btrfs"},   {0xF2F52010, false, "f2fs"},
+    {0x00006969, true, "nfs"},      {0x0000517B, true, "smb"},       {0xFF534D42, true, "cifs"},
+    {0xFE534D42, true, "smb2"},     {0x01021997, true, "9p"},        {0x65735546, true, "fuse"},
+    {0x00C36400, true, "ceph"},     {0x0BD00BD0, true, "lustre"},    {0x5346414F, true, "afs"},
+    {0x6B414653, true, "afs"},      {0x47504653, true, "gpfs"},      {0x73757245, true, "coda"},
+    {0x0000564C, true, "ncp"},      {0x7461636F, true, "ocfs2"},     {0x01161970, true, "gfs2"},
+    {0x19830326, true, "beegfs"},   {0x20030528, true, "orangefs"},  {0x786F4256, true, "vboxsf"},
+    {0xBACBACBC, true, "vmhgfs"},   {0x7C7C6673, true, "prl_fs"},    {0xAAD7AAEA, true, "panfs"},
+    {0xBEEFDEAD, true, "snfs"},     {0x61636673, true, "acfs"},      {0x013111A8, true, "ibrix"},
+    {0x794C7630, false, "overlay"}, {0x01021994, false, "tmpfs"},    {0x0000EF53, false, "ext4"},
+    {0x58465342, false, "xfs"},     {0x9123683E, false, "btrfs"},    {0xF2F52010, false, "f2fs"},
     {0x2FC12FC1, false, "zfs"},     {0xCA451A4E, false, "bcachefs"},
 };
 
 const char *wal__file_system_name(uint32_t magic, bool *network)
 {
-    for (size_t i = 0; i < sizeof(file_systems) / sizeof(file_systems[0]);
-         i++) {
+    for (size_t i = 0; i < sizeof(file_systems) / sizeof(file_systems[0]); i++) {
         if (file_systems[i].magic == magic) {
             *network = file_systems[i].network;
             return file_systems[i].name;
@@ -85,8 +78,8 @@ enum {
     NAME_SIZE = 32
 };
 
-/* Reads a word of a line of mountinfo(5), without its end when it is longer
- * than the buffer; returns false at the end of the line. */
+/* Reads a word of a line of mountinfo(5), without its end when it is longer than the buffer;
+ * returns false at the end of the line. */
 static bool read_word(FILE *table, char word[NAME_SIZE])
 {
     (void)!fscanf(table, "%*[ ]");
@@ -101,12 +94,11 @@ static bool read_option(FILE *table, char option[NAME_SIZE])
 }
 
 /*
- * Reads one line of mountinfo(5): the device, and the storage where the table
- * decides it; else it leaves *name as it is. Returns false at the end of the
- * table, and for a line that has another form.
+ * Reads one line of mountinfo(5): the device, and the storage where the table decides it; else it
+ * leaves *name as it is. Returns false at the end of the table, and for a line that has another
+ * form.
  */
-static bool read_mount(FILE *table, dev_t *device, enum wal__storage *storage,
-                       char name[NAME_SIZE])
+static bool read_mount(FILE *table, dev_t *device, enum wal__storage *storage, char name[NAME_SIZE])
 {
     unsigned long major_id;
     char word[NAME_SIZE] = "";
@@ -139,8 +131,7 @@ static bool read_mount(FILE *table, dev_t *device, enum wal__storage *storage,
     is_overlay = strcmp(word, "overlay") == 0;
     while (read_option(table, word)) {
         /* Linux before 6.18, and since. */
-        if (is_overlay && (strcmp(word, "volatile") == 0 ||
-                           strcmp(word, "fsync=volatile") == 0)) {
+        if (is_overlay && (strcmp(word, "volatile") == 0 || strcmp(word, "fsync=volatile") == 0)) {
             *storage = WAL__STORAGE_VOLATILE;
             memcpy(name, "overlay", sizeof("overlay"));
         }
@@ -148,8 +139,8 @@ static bool read_mount(FILE *table, dev_t *device, enum wal__storage *storage,
     return true;
 }
 
-enum wal__storage wal__file_system_storage(uint32_t magic, dev_t device,
-                                           const char *mounts, char *name)
+enum wal__storage wal__file_system_storage(uint32_t magic, dev_t device, const char *mounts,
+                                           char *name)
 {
     bool network = false;
     const char *known = wal__file_system_name(magic, &network);
@@ -188,8 +179,7 @@ bool wal__file_system_writes_in_place(uint32_t magic)
     const char *name = wal__file_system_name(magic, &ignored);
 
     return name != NULL &&
-           (strcmp(name, "ext4") == 0 || strcmp(name, "xfs") == 0 ||
-            strcmp(name, "tmpfs") == 0);
+           (strcmp(name, "ext4") == 0 || strcmp(name, "xfs") == 0 || strcmp(name, "tmpfs") == 0);
 }
 
 /* No device without a disk is ext4 or xfs, whatever statfs(2) reports. */
@@ -206,8 +196,7 @@ static bool writes_in_place(int fd)
         return false;
     }
     return major(st.st_dev) != 0 ||
-           strcmp(wal__file_system_name((uint32_t)fs.f_type, &ignored),
-                  "tmpfs") == 0;
+           strcmp(wal__file_system_name((uint32_t)fs.f_type, &ignored), "tmpfs") == 0;
 }
 
 /* btrfs has the flag. Others refuse it, and change nothing. */
@@ -242,8 +231,8 @@ static enum wal_status result_status(int result, int *sys_errno)
 
 static int open_flags(int flags)
 {
-    /* O_NONBLOCK: opening a FIFO does not wait for its other end. O_NOFOLLOW: a
-     * link in place of a store's file leads to one that is not the store's. */
+    /* O_NONBLOCK: opening a FIFO does not wait for its other end. O_NOFOLLOW: a link in place of a
+     * store's file leads to one that is not the store's. */
     int result = O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
 
     result |= (flags & WAL__IO_WRITE) != 0 ? O_RDWR : O_RDONLY;
@@ -268,13 +257,12 @@ static int check_regular(int fd)
     return S_ISREG(st.st_mode) ? 0 : ENXIO;
 }
 
-static enum wal_status file_open(void *ctx, const char *path, int flags,
-                                 struct wal__file **file, int *sys_errno)
+static enum wal_status file_open(void *ctx, const char *path, int flags, struct wal__file **file,
+                                 int *sys_errno)
 {
     (void)ctx;
-    /* The C library's heap: a test that fails allocations can replace the whole
-     * table. Allocates before open, so that no file is created when memory is
-     * exhausted. */
+    /* The C library's heap: a test that fails allocations can replace the whole table. Allocates
+     * before open, so that no file is created when memory is exhausted. */
     const struct wal__heap *heap = &wal__heap_libc;
     struct wal__file *created = wal__heap_alloc(heap, sizeof(*created));
 
@@ -315,9 +303,8 @@ int wal__io_posix_descriptor(const struct wal__file *file)
     return file->fd;
 }
 
-static enum wal_status file_pread(void *ctx, struct wal__file *file, void *data,
-                                  size_t size, uint64_t offset,
-                                  size_t *bytes_read, int *sys_errno)
+static enum wal_status file_pread(void *ctx, struct wal__file *file, void *data, size_t size,
+                                  uint64_t offset, size_t *bytes_read, int *sys_errno)
 {
     (void)ctx;
     ssize_t result;
@@ -330,9 +317,8 @@ static enum wal_status file_pread(void *ctx, struct wal__file *file, void *data,
     return WAL_OK;
 }
 
-static enum wal_status file_pwritev(void *ctx, struct wal__file *file,
-                                    const struct iovec *iov, int count,
-                                    uint64_t offset, size_t *bytes_written,
+static enum wal_status file_pwritev(void *ctx, struct wal__file *file, const struct iovec *iov,
+                                    int count, uint64_t offset, size_t *bytes_written,
                                     int *sys_errno)
 {
     (void)ctx;
@@ -350,8 +336,7 @@ static enum wal_status file_pwritev(void *ctx, struct wal__file *file,
     return WAL_OK;
 }
 
-static enum wal_status file_sync(void *ctx, struct wal__file *file,
-                                 int *sys_errno)
+static enum wal_status file_sync(void *ctx, struct wal__file *file, int *sys_errno)
 {
     (void)ctx;
     int result;
@@ -380,8 +365,7 @@ static int write_zeros(int fd, uint64_t offset, uint64_t size)
 }
 
 /* For file systems without fallocate: only written bytes have disk space. */
-static enum wal_status allocate_by_writing(int fd, uint64_t size,
-                                           int *sys_errno)
+static enum wal_status allocate_by_writing(int fd, uint64_t size, int *sys_errno)
 {
     struct stat st;
 
@@ -401,16 +385,14 @@ static enum wal_status allocate_by_writing(int fd, uint64_t size,
     return WAL_OK;
 }
 
-static void file_write_back(void *ctx, struct wal__file *file, uint64_t offset,
-                            uint64_t size)
+static void file_write_back(void *ctx, struct wal__file *file, uint64_t offset, uint64_t size)
 {
     (void)ctx;
-    (void)sync_file_range(file->fd, (off_t)offset, (off_t)size,
-                          SYNC_FILE_RANGE_WRITE);
+    (void)sync_file_range(file->fd, (off_t)offset, (off_t)size, SYNC_FILE_RANGE_WRITE);
 }
 
-static enum wal_status file_allocate(void *ctx, struct wal__file *file,
-                                     uint64_t size, int *sys_errno)
+static enum wal_status file_allocate(void *ctx, struct wal__file *file, uint64_t size,
+                                     int *sys_errno)
 {
     (void)ctx;
     int result;
@@ -425,8 +407,8 @@ static enum wal_status file_allocate(void *ctx, struct wal__file *file,
     return result_status(result, sys_errno);
 }
 
-static enum wal_status file_clone(void *ctx, struct wal__file *from,
-                                  struct wal__file *to, int *sys_errno)
+static enum wal_status file_clone(void *ctx, struct wal__file *from, struct wal__file *to,
+                                  int *sys_errno)
 {
     (void)ctx;
     int result;
@@ -435,16 +417,14 @@ static enum wal_status file_clone(void *ctx, struct wal__file *from,
     return result_status(result, sys_errno);
 }
 
-static enum wal_status file_punch(void *ctx, struct wal__file *file,
-                                  uint64_t offset, uint64_t size,
+static enum wal_status file_punch(void *ctx, struct wal__file *file, uint64_t offset, uint64_t size,
                                   int *sys_errno)
 {
     (void)ctx;
     int result;
 
-    WAL__RETRY_EINTR(
-        result, fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                          (off_t)offset, (off_t)size));
+    WAL__RETRY_EINTR(result, fallocate(file->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                                       (off_t)offset, (off_t)size));
     return result_status(result, sys_errno);
 }
 
@@ -459,8 +439,8 @@ static struct wal__io_stat stat_of(const struct stat *st)
     };
 }
 
-static enum wal_status file_stat(void *ctx, struct wal__file *file,
-                                 struct wal__io_stat *out, int *sys_errno)
+static enum wal_status file_stat(void *ctx, struct wal__file *file, struct wal__io_stat *out,
+                                 int *sys_errno)
 {
     (void)ctx;
     struct stat st;
@@ -474,9 +454,8 @@ static enum wal_status file_stat(void *ctx, struct wal__file *file,
     return WAL_OK;
 }
 
-static enum wal_status file_map(void *ctx, struct wal__file *file,
-                                uint64_t size, bool writable, void **at,
-                                int *sys_errno)
+static enum wal_status file_map(void *ctx, struct wal__file *file, uint64_t size, bool writable,
+                                void **at, int *sys_errno)
 {
     (void)ctx;
     if (size > SIZE_MAX) {
@@ -484,8 +463,7 @@ static enum wal_status file_map(void *ctx, struct wal__file *file,
     }
 
     int protection = writable ? PROT_READ | PROT_WRITE : PROT_READ;
-    void *map =
-        wal__guarded_map(file->fd, 0, (size_t)size, protection, MAP_SHARED);
+    void *map = wal__guarded_map(file->fd, 0, (size_t)size, protection, MAP_SHARED);
 
     if (map == NULL) {
         return fail(sys_errno, errno);
@@ -494,14 +472,12 @@ static enum wal_status file_map(void *ctx, struct wal__file *file,
     return WAL_OK;
 }
 
-static enum wal_status file_populate(void *ctx, const void *at, uint64_t size,
-                                     int *sys_errno)
+static enum wal_status file_populate(void *ctx, const void *at, uint64_t size, int *sys_errno)
 {
     int result;
 
     (void)ctx;
-    WAL__RETRY_EINTR(result, madvise((void *)(uintptr_t)at, (size_t)size,
-                                     MADV_POPULATE_READ));
+    WAL__RETRY_EINTR(result, madvise((void *)(uintptr_t)at, (size_t)size, MADV_POPULATE_READ));
     if (result == 0) {
         return WAL_OK;
     }
@@ -509,8 +485,7 @@ static enum wal_status file_populate(void *ctx, const void *at, uint64_t size,
     return errno == EINVAL || errno == ENOMEM ? WAL_EINVAL : WAL_EIO;
 }
 
-static enum wal_status file_populate_writable(void *ctx, void *at,
-                                              uint64_t size, int *sys_errno)
+static enum wal_status file_populate_writable(void *ctx, void *at, uint64_t size, int *sys_errno)
 {
     int result;
 
@@ -544,8 +519,7 @@ static void file_unmap(void *ctx, void *at, uint64_t size)
 }
 
 /* Replaces *lock by a conflicting lock, or by F_UNLCK. */
-static enum wal_status test_lock(const struct wal__file *file,
-                                 struct flock *lock, int *sys_errno)
+static enum wal_status test_lock(const struct wal__file *file, struct flock *lock, int *sys_errno)
 {
     int result;
 
@@ -557,9 +531,8 @@ static enum wal_status test_lock(const struct wal__file *file,
     return result_status(result, sys_errno);
 }
 
-static enum wal_status file_lock(void *ctx, struct wal__file *file,
-                                 uint64_t offset, enum wal__io_lock mode,
-                                 int *sys_errno)
+static enum wal_status file_lock(void *ctx, struct wal__file *file, uint64_t offset,
+                                 enum wal__io_lock mode, int *sys_errno)
 {
     static const short types[] = {
         [WAL__IO_LOCK_NONE] = F_UNLCK,
@@ -592,8 +565,8 @@ static enum wal_status file_lock(void *ctx, struct wal__file *file,
 
 /* --- names -------------------------------------------------------------- */
 
-static enum wal_status path_stat(void *ctx, const char *path,
-                                 struct wal__io_stat *out, int *sys_errno)
+static enum wal_status path_stat(void *ctx, const char *path, struct wal__io_stat *out,
+                                 int *sys_errno)
 {
     (void)ctx;
     struct stat st;
@@ -607,8 +580,7 @@ static enum wal_status path_stat(void *ctx, const char *path,
     return WAL_OK;
 }
 
-static enum wal_status path_make_directory(void *ctx, const char *path,
-                                           int *sys_errno)
+static enum wal_status path_make_directory(void *ctx, const char *path, int *sys_errno)
 {
     (void)ctx;
     int result;
@@ -617,8 +589,7 @@ static enum wal_status path_make_directory(void *ctx, const char *path,
     return result_status(result, sys_errno);
 }
 
-static enum wal_status path_remove_directory(void *ctx, const char *path,
-                                             int *sys_errno)
+static enum wal_status path_remove_directory(void *ctx, const char *path, int *sys_errno)
 {
     (void)ctx;
     int result;
@@ -635,16 +606,15 @@ static const char *next_name(DIR *directory, int *error)
     do {
         errno = 0;
         entry = readdir(directory);
-    } while (entry != NULL && (strcmp(entry->d_name, ".") == 0 ||
-                               strcmp(entry->d_name, "..") == 0));
+    } while (entry != NULL &&
+             (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0));
     *error = entry == NULL ? errno : 0;
     return entry == NULL ? NULL : entry->d_name;
 }
 
 static enum wal_status path_list(void *ctx, const char *path,
-                                 enum wal_status (*each)(void *arg,
-                                                         const char *name),
-                                 void *arg, int *sys_errno)
+                                 enum wal_status (*each)(void *arg, const char *name), void *arg,
+                                 int *sys_errno)
 {
     (void)ctx;
     enum wal_status status = WAL_OK;
@@ -671,8 +641,7 @@ static enum wal_status path_list(void *ctx, const char *path,
     return error == 0 ? WAL_OK : fail(sys_errno, error);
 }
 
-static enum wal_status path_rename(void *ctx, const char *from, const char *to,
-                                   int *sys_errno)
+static enum wal_status path_rename(void *ctx, const char *from, const char *to, int *sys_errno)
 {
     (void)ctx;
     int result;
@@ -690,8 +659,7 @@ static enum wal_status path_unlink(void *ctx, const char *path, int *sys_errno)
     return result_status(result, sys_errno);
 }
 
-static enum wal_status path_sync_directory(void *ctx, const char *path,
-                                           int *sys_errno)
+static enum wal_status path_sync_directory(void *ctx, const char *path, int *sys_errno)
 {
     (void)ctx;
     int fd;
@@ -711,9 +679,8 @@ static enum wal_status path_sync_directory(void *ctx, const char *path,
     return error == 0 ? WAL_OK : fail(sys_errno, error);
 }
 
-static enum wal_status path_storage(void *ctx, const char *path,
-                                    enum wal__storage *storage, char *name,
-                                    int *sys_errno)
+static enum wal_status path_storage(void *ctx, const char *path, enum wal__storage *storage,
+                                    char *name, int *sys_errno)
 {
     (void)ctx;
     struct statfs fs;
@@ -727,8 +694,7 @@ static enum wal_status path_storage(void *ctx, const char *path,
     if (result < 0) {
         return fail(sys_errno, errno);
     }
-    *storage =
-        wal__file_system_storage((uint32_t)fs.f_type, st.st_dev, NULL, name);
+    *storage = wal__file_system_storage((uint32_t)fs.f_type, st.st_dev, NULL, name);
     return WAL_OK;
 }
 
@@ -768,8 +734,7 @@ static uint64_t monotonic_ns(void *ctx)
 /* --- futexes ------------------------------------------------------------ */
 
 /* Not FUTEX_PRIVATE_FLAG: the word may be shared between processes. */
-static void futex_wait(void *ctx, const uint32_t *word, uint32_t expected,
-                       uint64_t timeout_ns)
+static void futex_wait(void *ctx, const uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
     (void)ctx;
     struct timespec timeout = {
@@ -830,8 +795,7 @@ static void process_boot_id(void *ctx, uint8_t out[16])
     size_t digits = 0;
 
     memset(out, 0, sizeof(id));
-    if (!read_proc_file("/proc/sys/kernel/random/boot_id", text,
-                        sizeof(text))) {
+    if (!read_proc_file("/proc/sys/kernel/random/boot_id", text, sizeof(text))) {
         return;
     }
     for (const char *at = text; *at != '\0' && digits < 32; at++) {
@@ -847,17 +811,16 @@ static void process_boot_id(void *ctx, uint8_t out[16])
     }
 }
 
-/* Every public call compares the process id, and getpid(2) costs more than some
- * of them. The id is cached in a page that the kernel zeroes for every child,
- * also one of clone(2). 0: not cached yet; null: caching is not possible. */
+/* Every public call compares the process id, and getpid(2) costs more than some of them. The id is
+ * cached in a page that the kernel zeroes for every child, also one of clone(2). 0: not cached yet;
+ * null: caching is not possible. */
 static pthread_once_t cached_pid_once = PTHREAD_ONCE_INIT;
 static _Atomic uint32_t *cached_pid;
 
 static void init_cached_pid(void)
 {
     size_t size = (size_t)sysconf(_SC_PAGESIZE);
-    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
     if (page == MAP_FAILED) {
         return;
@@ -874,8 +837,7 @@ static uint32_t process_id(void *ctx)
     uint32_t id;
 
     (void)ctx;
-    if (pthread_once(&cached_pid_once, init_cached_pid) != 0 ||
-        cached_pid == NULL) {
+    if (pthread_once(&cached_pid_once, init_cached_pid) != 0 || cached_pid == NULL) {
         return (uint32_t)getpid();
     }
     id = atomic_load_explicit(cached_pid, memory_order_relaxed);
@@ -928,8 +890,8 @@ static uint64_t process_start_time(void *ctx, uint32_t pid)
     if (start == NULL) {
         return UINT64_MAX;
     }
-    /* A zombie has no descriptors and may stay for ever. If only its first
-     * thread has ended, the process is alive. */
+    /* A zombie has no descriptors and may stay for ever. If only its first thread has ended, the
+     * process is alive. */
     if ((*state == 'Z' || *state == 'X') && strtoul(threads, NULL, 10) <= 1) {
         return 0;
     }
@@ -953,16 +915,15 @@ static bool process_is_stopped(void *ctx, uint32_t pid)
 
 static const char removed[] = " (deleted)";
 
-/* Returns whether the path of `size` bytes is below the directory, and of a
- * file that has no name any more. */
+/* Returns whether the path of `size` bytes is below the directory, and of a file that has no name
+ * any more. */
 static bool is_removed(const char *path, size_t size, const char *directory)
 {
     size_t below = strlen(directory);
 
-    return size >= below + sizeof(removed) &&
-           memcmp(path, directory, below) == 0 && path[below] == '/' &&
-           memcmp(path + size - (sizeof(removed) - 1), removed,
-                  sizeof(removed) - 1) == 0;
+    return size >= below + sizeof(removed) && memcmp(path, directory, below) == 0 &&
+           path[below] == '/' &&
+           memcmp(path + size - (sizeof(removed) - 1), removed, sizeof(removed) - 1) == 0;
 }
 
 /* Bytes of a line of /proc/PID/maps if it is of such a file; else 0. */
@@ -973,9 +934,7 @@ static uint64_t mapped_bytes(const char *line, const char *directory)
     uint64_t from = strtoull(line, &dash, 16);
     uint64_t to = *dash == '-' ? strtoull(dash + 1, NULL, 16) : from;
 
-    return path != NULL && is_removed(path, strcspn(path, "\n"), directory)
-               ? to - from
-               : 0;
+    return path != NULL && is_removed(path, strcspn(path, "\n"), directory) ? to - from : 0;
 }
 
 static uint64_t sum_maps(const char *pid, const char *directory)
@@ -1009,8 +968,7 @@ static uint64_t sum_files(const char *pid, const char *directory)
     (void)snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
     files = opendir(path);
     while (files != NULL && (entry = readdir(files)) != NULL) {
-        ssize_t size =
-            readlinkat(dirfd(files), entry->d_name, target, sizeof(target));
+        ssize_t size = readlinkat(dirfd(files), entry->d_name, target, sizeof(target));
         struct stat stat;
 
         if (size > 0 && is_removed(target, (size_t)size, directory) &&
@@ -1034,20 +992,16 @@ static uint64_t kept_bytes(const char *pid, const char *directory)
 }
 
 static void process_list_mappers(void *ctx, const char *directory,
-                                 void (*each)(void *arg, uint32_t pid,
-                                              uint64_t bytes),
-                                 void *arg)
+                                 void (*each)(void *arg, uint32_t pid, uint64_t bytes), void *arg)
 {
     char whole[PATH_MAX];
-    DIR *processes =
-        realpath(directory, whole) == NULL ? NULL : opendir("/proc");
+    DIR *processes = realpath(directory, whole) == NULL ? NULL : opendir("/proc");
     const struct dirent *entry;
 
     (void)ctx;
     while (processes != NULL && (entry = readdir(processes)) != NULL) {
-        unsigned long pid = isdigit((unsigned char)entry->d_name[0])
-                                ? strtoul(entry->d_name, NULL, 10)
-                                : 0;
+        unsigned long pid =
+            isdigit((unsigned char)entry->d_name[0]) ? strtoul(entry->d_name, NULL, 10) : 0;
         uint64_t bytes = pid == 0 ? 0 : kept_bytes(entry->d_name, whole);
 
         if (bytes > 0) {

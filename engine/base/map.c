@@ -1,12 +1,10 @@
 /*
- * map.c - maps that survive the loss of their pages, and writing through one
- * (map.h).
+ * map.c - maps that survive the loss of their pages, and writing through one (map.h).
  *
- * A table has the range of each guarded map. No lock protects it: the handler
- * of SIGBUS cannot take one, and a child of fork() would inherit it taken. A
- * slot is claimed by its first word. The map that faults is in use by the
- * thread that faults, so its slot does not change meanwhile. The table grows by
- * chunks that are never freed, so that a chunk can be read at any moment.
+ * A table has the range of each guarded map. No lock protects it: the handler of SIGBUS cannot take
+ * one, and a child of fork() would inherit it taken. A slot is claimed by its first word. The map
+ * that faults is in use by the thread that faults, so its slot does not change meanwhile. The table
+ * grows by chunks that are never freed, so that a chunk can be read at any moment.
  */
 #include "engine/base/map.h"
 
@@ -48,8 +46,7 @@ static _Atomic uint32_t losses;
 /* Returns the slot of the map at `begin`, or NULL. */
 static struct slot *find_slot(uintptr_t begin)
 {
-    for (struct chunk *chunk = &first_chunk; chunk != NULL;
-         chunk = atomic_load(&chunk->next)) {
+    for (struct chunk *chunk = &first_chunk; chunk != NULL; chunk = atomic_load(&chunk->next)) {
         for (size_t i = 0; i < CHUNK_SLOTS; i++) {
             if (atomic_load(&chunk->slots[i].begin) == begin) {
                 return &chunk->slots[i];
@@ -70,8 +67,7 @@ static bool slot_has(struct slot *slot, uintptr_t address)
 
 static bool is_guarded(uintptr_t address)
 {
-    for (struct chunk *chunk = &first_chunk; chunk != NULL;
-         chunk = atomic_load(&chunk->next)) {
+    for (struct chunk *chunk = &first_chunk; chunk != NULL; chunk = atomic_load(&chunk->next)) {
         for (size_t i = 0; i < CHUNK_SLOTS; i++) {
             if (slot_has(&chunk->slots[i], address)) {
                 return true;
@@ -103,9 +99,8 @@ static void on_lost_page(int number, siginfo_t *info, void *context)
 
     /* A positive code: the kernel sent it, for this address. */
     if (info->si_code > 0 && is_guarded(address) &&
-        mmap((void *)(address - address % page_size), page_size,
-             PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-             -1, 0) != MAP_FAILED) {
+        mmap((void *)(address - address % page_size), page_size, PROT_READ | PROT_WRITE,
+             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
         atomic_fetch_add(&losses, 1);
         errno = saved;
         return;
@@ -116,8 +111,7 @@ static void on_lost_page(int number, siginfo_t *info, void *context)
 
 static void install(void)
 {
-    struct sigaction action = {.sa_sigaction = on_lost_page,
-                               .sa_flags = SA_SIGINFO | SA_ONSTACK};
+    struct sigaction action = {.sa_sigaction = on_lost_page, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 
     page_size = (size_t)sysconf(_SC_PAGESIZE);
     sigemptyset(&action.sa_mask);
@@ -130,14 +124,12 @@ __attribute__((destructor)) static void uninstall(void)
     struct sigaction present;
 
     if (page_size != 0 && sigaction(SIGBUS, NULL, &present) == 0 &&
-        (present.sa_flags & SA_SIGINFO) != 0 &&
-        present.sa_sigaction == on_lost_page) {
+        (present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == on_lost_page) {
         (void)sigaction(SIGBUS, &former, NULL);
     }
 }
 
-/* Returns the chunk after this one, which it makes if there is none; NULL
- * without memory. */
+/* Returns the chunk after this one, which it makes if there is none; NULL without memory. */
 static struct chunk *next_chunk(struct chunk *chunk)
 {
     struct chunk *next = atomic_load(&chunk->next);
@@ -146,8 +138,7 @@ static struct chunk *next_chunk(struct chunk *chunk)
     if (next != NULL) {
         return next;
     }
-    made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE,
-                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    made = mmap(NULL, sizeof(*made), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (made == MAP_FAILED) {
         return NULL;
     }
@@ -161,15 +152,13 @@ static struct chunk *next_chunk(struct chunk *chunk)
 /* Enters a map; false without memory. */
 static bool enter(uintptr_t begin, size_t size)
 {
-    for (struct chunk *chunk = &first_chunk; chunk != NULL;
-         chunk = next_chunk(chunk)) {
+    for (struct chunk *chunk = &first_chunk; chunk != NULL; chunk = next_chunk(chunk)) {
         for (size_t i = 0; i < CHUNK_SLOTS; i++) {
             struct slot *slot = &chunk->slots[i];
             uintptr_t expected = 0;
 
             if (atomic_load(&slot->begin) == 0 &&
-                atomic_compare_exchange_strong(&slot->begin, &expected,
-                                               CLAIMED)) {
+                atomic_compare_exchange_strong(&slot->begin, &expected, CLAIMED)) {
                 atomic_store(&slot->size, size);
                 atomic_store(&slot->begin, begin);
                 return true;
@@ -179,8 +168,7 @@ static bool enter(uintptr_t begin, size_t size)
     return false;
 }
 
-void *wal__guarded_map(int fd, off_t offset, size_t size, int protection,
-                       int flags)
+void *wal__guarded_map(int fd, off_t offset, size_t size, int protection, int flags)
 {
     void *at = mmap(NULL, size, protection, flags, fd, offset);
 
@@ -259,16 +247,15 @@ static uint64_t coarse_now_ns(void)
 }
 
 /* With the mutex: populates [from, end) and some more. */
-static bool populate(struct wal__write_map *map, const struct wal__io *io,
-                     uint64_t from, uint64_t end, uint64_t now)
+static bool populate(struct wal__write_map *map, const struct wal__io *io, uint64_t from,
+                     uint64_t end, uint64_t now)
 {
     uint64_t to = end / MAP_PAGE * MAP_PAGE + POPULATE_SIZE;
     int ignored = 0;
 
     from = from / MAP_PAGE * MAP_PAGE;
     to = to < map->size ? to : map->size;
-    if (end > to || io->populate_writable(io->ctx, map->at + from, to - from,
-                                          &ignored) != WAL_OK) {
+    if (end > to || io->populate_writable(io->ctx, map->at + from, to - from, &ignored) != WAL_OK) {
         return false;
     }
     atomic_store(&map->populated_ns, now);
@@ -276,9 +263,9 @@ static bool populate(struct wal__write_map *map, const struct wal__io *io,
     return true;
 }
 
-/* With the mutex: maps the file, unless it is mapped, and again when a page of
- * this process vanished, which may be one of its. A file that may need space
- * when it is written again gets a map of no bytes. */
+/* With the mutex: maps the file, unless it is mapped, and again when a page of this process
+ * vanished, which may be one of its. A file that may need space when it is written again gets a map
+ * of no bytes. */
 static bool map_target(struct wal__write_map *map, const struct wal__io *io,
                        const struct wal__write_target *target)
 {
@@ -294,8 +281,7 @@ static bool map_target(struct wal__write_map *map, const struct wal__io *io,
         map->id = target->id;
         return true;
     }
-    if (io->map(io->ctx, target->file, target->size, true, &at, &ignored) !=
-        WAL_OK) {
+    if (io->map(io->ctx, target->file, target->size, true, &at, &ignored) != WAL_OK) {
         return false;
     }
     map->at = at;
@@ -305,8 +291,8 @@ static bool map_target(struct wal__write_map *map, const struct wal__io *io,
 }
 
 /* With the mutex: unmaps the pages before `end`, at least `least` bytes. */
-static void evict_written(struct wal__write_map *map, const struct wal__io *io,
-                          uint64_t end, uint64_t least)
+static void evict_written(struct wal__write_map *map, const struct wal__io *io, uint64_t end,
+                          uint64_t least)
 {
     end = end / MAP_PAGE * MAP_PAGE;
     if (end >= map->kept + least) {
@@ -315,10 +301,10 @@ static void evict_written(struct wal__write_map *map, const struct wal__io *io,
     }
 }
 
-/* Returns whether the file is populated up to `end`. A simulated process, which
- * has no threads, is asked each time: killed, it must not store any more. */
-static bool is_populated(const struct wal__write_map *map,
-                         const struct wal__io *io, uint64_t end, uint64_t now)
+/* Returns whether the file is populated up to `end`. A simulated process, which has no threads, is
+ * asked each time: killed, it must not store any more. */
+static bool is_populated(const struct wal__write_map *map, const struct wal__io *io, uint64_t end,
+                         uint64_t now)
 {
     return io->threads && end <= atomic_load(&map->populated) &&
            now - atomic_load(&map->populated_ns) < TRUST_NS;
@@ -326,8 +312,7 @@ static bool is_populated(const struct wal__write_map *map,
 
 /* Makes [offset, end) writable without a fault. */
 static bool make_ready(struct wal__write_map *map, const struct wal__io *io,
-                       const struct wal__write_target *target, uint64_t offset,
-                       uint64_t end)
+                       const struct wal__write_target *target, uint64_t offset, uint64_t end)
 {
     uint64_t now = coarse_now_ns();
     bool ready;
@@ -338,9 +323,8 @@ static bool make_ready(struct wal__write_map *map, const struct wal__io *io,
         return true;
     }
     pthread_mutex_lock(&map->mutex);
-    ready =
-        map_target(map, io, target) && (is_populated(map, io, end, now) ||
-                                        populate(map, io, offset, end, now));
+    ready = map_target(map, io, target) &&
+            (is_populated(map, io, end, now) || populate(map, io, offset, end, now));
     if (ready) {
         evict_written(map, io, offset, KEEP_SIZE);
     }
@@ -348,13 +332,12 @@ static bool make_ready(struct wal__write_map *map, const struct wal__io *io,
     return ready;
 }
 
-/* Stores the first word before all others: memcpy may store it last. A killed
- * process would leave zeros there, which is how the end of the log looks, and
- * bytes after them (SPEC.md 4.3). A signal fence orders stores of a thread. */
+/* Stores the first word before all others: memcpy may store it last. A killed process would leave
+ * zeros there, which is how the end of the log looks, and bytes after them (SPEC.md 4.3). A signal
+ * fence orders stores of a thread. */
 static void copy_pieces(uint8_t *at, const struct iovec *iov, int count)
 {
-    memcpy(at, iov[0].iov_base,
-           iov[0].iov_len < FIRST_SIZE ? iov[0].iov_len : FIRST_SIZE);
+    memcpy(at, iov[0].iov_base, iov[0].iov_len < FIRST_SIZE ? iov[0].iov_len : FIRST_SIZE);
     atomic_signal_fence(memory_order_seq_cst);
     for (int i = 0; i < count; i++) {
         memcpy(at, iov[i].iov_base, iov[i].iov_len);
@@ -363,8 +346,8 @@ static void copy_pieces(uint8_t *at, const struct iovec *iov, int count)
 }
 
 bool wal__write_map_write(struct wal__write_map *map, const struct wal__io *io,
-                          const struct wal__write_target *target,
-                          const struct iovec *iov, int count, uint64_t offset)
+                          const struct wal__write_target *target, const struct iovec *iov,
+                          int count, uint64_t offset)
 {
     uint64_t end = offset;
 
@@ -382,13 +365,11 @@ bool wal__write_map_write(struct wal__write_map *map, const struct wal__io *io,
     return map->losses == wal__guarded_map_losses();
 }
 
-void wal__write_map_prepare(struct wal__write_map *map,
-                            const struct wal__io *io)
+void wal__write_map_prepare(struct wal__write_map *map, const struct wal__io *io)
 {
     uint64_t populated = atomic_load(&map->populated);
 
-    if (populated == 0 ||
-        populated >= atomic_load(&map->written) + PREPARE_SIZE ||
+    if (populated == 0 || populated >= atomic_load(&map->written) + PREPARE_SIZE ||
         pthread_mutex_trylock(&map->mutex) != 0) {
         return;
     }
@@ -401,8 +382,7 @@ void wal__write_map_prepare(struct wal__write_map *map,
     pthread_mutex_unlock(&map->mutex);
 }
 
-void wal__write_map_keep(struct wal__write_map *map, const struct wal__io *io,
-                         uint64_t id)
+void wal__write_map_keep(struct wal__write_map *map, const struct wal__io *io, uint64_t id)
 {
     if (map->id != id) {
         pthread_mutex_lock(&map->mutex);
@@ -413,8 +393,7 @@ void wal__write_map_keep(struct wal__write_map *map, const struct wal__io *io,
 
 void wal__write_map_evict(struct wal__write_map *map, const struct wal__io *io)
 {
-    if (atomic_load(&map->populated) != 0 &&
-        pthread_mutex_trylock(&map->mutex) == 0) {
+    if (atomic_load(&map->populated) != 0 && pthread_mutex_trylock(&map->mutex) == 0) {
         evict_written(map, io, atomic_load(&map->written), MAP_PAGE);
         pthread_mutex_unlock(&map->mutex);
     }

@@ -15,16 +15,15 @@
 #include <sys/uio.h>
 
 /*
- * As mmap(2), at an address that the system chooses; NULL with errno on
- * failure. A page that vanishes becomes a private one of zeros for as long as
- * the map exists, which nothing but the count of losses reports: the reader
- * checks the bytes, a writer compares the count before and after.
+ * As mmap(2), at an address that the system chooses; NULL with errno on failure. A page that
+ * vanishes becomes a private one of zeros for as long as the map exists, which nothing but the
+ * count of losses reports: the reader checks the bytes, a writer compares the count before and
+ * after.
  *
- * The first call installs a handler of SIGBUS for the process. It passes on
- * signals of other maps to the handler that was there before.
+ * The first call installs a handler of SIGBUS for the process. It passes on signals of other maps
+ * to the handler that was there before.
  */
-void *wal__guarded_map(int fd, off_t offset, size_t size, int protection,
-                       int flags);
+void *wal__guarded_map(int fd, off_t offset, size_t size, int protection, int flags);
 
 /* Unmaps what wal__guarded_map returned, whole. */
 void wal__guarded_unmap(void *at, size_t size);
@@ -47,8 +46,8 @@ uint32_t wal__guarded_map_losses(void);
  * the caller writes by the file always. Pages that were written are unmapped
  * soon: a sync would have to write-protect each of them on every processor.
  *
- * Invariant: the pages from `written` to `populated` are populated. Threads:
- * init, deinit, write and keep by one at a time; prepare and evict by any.
+ * Invariant: the pages from `written` to `populated` are populated. Threads: init, deinit, write
+ * and keep by one at a time; prepare and evict by any.
  */
 struct wal__file;
 struct wal__io;
@@ -66,31 +65,27 @@ struct wal__write_map {
 };
 
 void wal__write_map_init(struct wal__write_map *map);
-void wal__write_map_deinit(struct wal__write_map *map,
-                           const struct wal__io *io);
+void wal__write_map_deinit(struct wal__write_map *map, const struct wal__io *io);
 
-/* A file that is appended to: allocated up to `size`, with an id that no other
- * file has. */
+/* A file that is appended to: allocated up to `size`, with an id that no other file has. */
 struct wal__write_target {
     struct wal__file *file;
     uint64_t id;
     uint64_t size;
 };
 
-/* Writes the pieces to the file at the offset. False: not all of them were
- * written, and the caller writes all by pwritev. */
+/* Writes the pieces to the file at the offset. False: not all of them were written, and the caller
+ * writes all by pwritev. */
 bool wal__write_map_write(struct wal__write_map *map, const struct wal__io *io,
-                          const struct wal__write_target *target,
-                          const struct iovec *iov, int count, uint64_t offset);
+                          const struct wal__write_target *target, const struct iovec *iov,
+                          int count, uint64_t offset);
 
-/* Populates the pages that are written next, unless there are enough, or
- * another thread does: so that the writer need not. */
-void wal__write_map_prepare(struct wal__write_map *map,
-                            const struct wal__io *io);
+/* Populates the pages that are written next, unless there are enough, or another thread does: so
+ * that the writer need not. */
+void wal__write_map_prepare(struct wal__write_map *map, const struct wal__io *io);
 
 /* Unmaps the file unless it has this id; 0: in any case. As write. */
-void wal__write_map_keep(struct wal__write_map *map, const struct wal__io *io,
-                         uint64_t id);
+void wal__write_map_keep(struct wal__write_map *map, const struct wal__io *io, uint64_t id);
 
 /* Unmaps what was written, before a sync. Any thread. */
 void wal__write_map_evict(struct wal__write_map *map, const struct wal__io *io);

@@ -1,6 +1,6 @@
 /*
- * struct_size.c - structs of callers of other versions (struct_size.h).
- * Invariant: only bytes inside the caller's struct_size are read or written.
+ * struct_size.c - structs of callers of other versions (struct_size.h). Invariant: only bytes
+ * inside the caller's struct_size are read or written.
  */
 #include "engine/base/struct_size.h"
 
@@ -22,8 +22,8 @@ static uint32_t size_of(const void *given)
     return size;
 }
 
-static enum wal_status check_size(const struct wal__struct *type,
-                                  const void *given, struct wal_error *error)
+static enum wal_status check_size(const struct wal__struct *type, const void *given,
+                                  struct wal_error *error)
 {
     uint32_t size = size_of(given);
 
@@ -37,8 +37,8 @@ static enum wal_status check_size(const struct wal__struct *type,
 }
 
 /* The bytes that only the caller knows are zero. */
-static enum wal_status check_rest(const struct wal__struct *type,
-                                  const void *given, struct wal_error *error)
+static enum wal_status check_rest(const struct wal__struct *type, const void *given,
+                                  struct wal_error *error)
 {
     const uint8_t *bytes = given;
     uint32_t size = size_of(given);
@@ -65,8 +65,8 @@ static void extend(const struct wal__struct *type, void *own, const void *given)
     memcpy(own, &type->size, sizeof(type->size));
 }
 
-enum wal_status wal__struct_load(const struct wal__struct *type, void *own,
-                                 const void *given, struct wal_error *error)
+enum wal_status wal__struct_load(const struct wal__struct *type, void *own, const void *given,
+                                 struct wal_error *error)
 {
     enum wal_status status;
 
@@ -84,9 +84,8 @@ enum wal_status wal__struct_load(const struct wal__struct *type, void *own,
     return status;
 }
 
-static enum wal_status load_element(const struct wal__struct *type, void *own,
-                                    const void *given, uint32_t stride,
-                                    struct wal_error *error)
+static enum wal_status load_element(const struct wal__struct *type, void *own, const void *given,
+                                    uint32_t stride, struct wal_error *error)
 {
     if (size_of(given) != stride) {
         return wal__invalid(error,
@@ -97,10 +96,8 @@ static enum wal_status load_element(const struct wal__struct *type, void *own,
     return wal__struct_load(type, own, given, error);
 }
 
-enum wal_status wal__struct_load_array(const struct wal__struct *type,
-                                       const void *given, uint64_t count,
-                                       struct wal__buf *copies,
-                                       const void **loaded,
+enum wal_status wal__struct_load_array(const struct wal__struct *type, const void *given,
+                                       uint64_t count, struct wal__buf *copies, const void **loaded,
                                        struct wal_error *error)
 {
     const uint8_t *from = given;
@@ -116,8 +113,7 @@ enum wal_status wal__struct_load_array(const struct wal__struct *type,
     if (stride == type->size) {
         for (uint64_t i = 0; i < count; i++) {
             if (size_of(from + i * stride) != stride) {
-                return load_element(type, NULL, from + i * stride, stride,
-                                    error);
+                return load_element(type, NULL, from + i * stride, stride, error);
             }
         }
         return WAL_OK;
@@ -127,8 +123,7 @@ enum wal_status wal__struct_load_array(const struct wal__struct *type,
         return wal__no_memory(error);
     }
     for (uint64_t i = 0; i < count; i++) {
-        status = load_element(type, to + i * type->size, from + i * stride,
-                              stride, error);
+        status = load_element(type, to + i * type->size, from + i * stride, stride, error);
         if (status != WAL_OK) {
             return status;
         }
@@ -137,19 +132,16 @@ enum wal_status wal__struct_load_array(const struct wal__struct *type,
     return WAL_OK;
 }
 
-enum wal_status wal__struct_check_output(const struct wal__struct *type,
-                                         const void *given,
+enum wal_status wal__struct_check_output(const struct wal__struct *type, const void *given,
                                          struct wal_error *error)
 {
     if (given == NULL) {
-        return wal__invalid(error, "the place for struct %s is null",
-                            type->name);
+        return wal__invalid(error, "the place for struct %s is null", type->name);
     }
     return check_size(type, given, error);
 }
 
-enum wal_status wal__struct_check_optional(const struct wal__struct *type,
-                                           const void *given,
+enum wal_status wal__struct_check_optional(const struct wal__struct *type, const void *given,
                                            struct wal_error *error)
 {
     return given == NULL ? WAL_OK : check_size(type, given, error);
@@ -164,8 +156,7 @@ void *wal__struct_target(const struct wal__struct *type, void *given, void *own)
     return own;
 }
 
-void wal__struct_store(const struct wal__struct *type, void *given,
-                       const void *own)
+void wal__struct_store(const struct wal__struct *type, void *given, const void *own)
 {
     const size_t first = sizeof(uint32_t);
     uint32_t size;

@@ -1,8 +1,7 @@
 /*
- * thread.c - starts the threads of the library, and a parallel for (thread.h;
- * SPEC.md 5.13). Invariant of the latter: items are claimed in ascending order
- * and a claim is processed up to its first failure, so that the lowest item
- * that fails is always found. The threads share struct work.
+ * thread.c - starts the threads of the library, and a parallel for (thread.h; SPEC.md 5.13).
+ * Invariant of the latter: items are claimed in ascending order and a claim is processed up to its
+ * first failure, so that the lowest item that fails is always found. The threads share struct work.
  */
 #include "engine/base/thread.h"
 
@@ -50,8 +49,7 @@ struct work {
     struct wal_error error;
 };
 
-static void record_failure(struct work *work, uint32_t item,
-                           enum wal_status status,
+static void record_failure(struct work *work, uint32_t item, enum wal_status status,
                            const struct wal_error *error)
 {
     pthread_mutex_lock(&work->mutex);
@@ -91,11 +89,9 @@ static bool claim(struct work *work, uint32_t *item, uint32_t *end)
     return true;
 }
 
-/* Processes the items from *item up to `end`; leaves *item at the one that
- * failed. */
-static enum wal_status run_claim(const struct wal__parallel_for *loop,
-                                 void *state, uint32_t *item, uint32_t end,
-                                 struct wal_error *error)
+/* Processes the items from *item up to `end`; leaves *item at the one that failed. */
+static enum wal_status run_claim(const struct wal__parallel_for *loop, void *state, uint32_t *item,
+                                 uint32_t end, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -117,8 +113,7 @@ static void *worker_main(void *arg)
     uint32_t item = 0;
     uint32_t end = 0;
 
-    while (status == WAL_OK && !atomic_load(&work->stop) &&
-           claim(work, &item, &end)) {
+    while (status == WAL_OK && !atomic_load(&work->stop) && claim(work, &item, &end)) {
         status = run_claim(loop, state, &item, end, &error);
     }
     if (status != WAL_OK) {
@@ -143,8 +138,7 @@ static uint32_t usable_processors(void)
 /* The threads asked for, but at most one per grain. */
 static uint32_t count_threads(const struct wal__parallel_for *loop)
 {
-    uint32_t grains =
-        loop->count / loop->grain + (loop->count % loop->grain != 0);
+    uint32_t grains = loop->count / loop->grain + (loop->count % loop->grain != 0);
     uint32_t count = loop->threads;
 
     if (!loop->env->io->threads || grains <= 1) {
@@ -154,13 +148,12 @@ static uint32_t count_threads(const struct wal__parallel_for *loop)
         count = usable_processors();
         count = count < THREADS_DEFAULT ? count : THREADS_DEFAULT;
     }
-    count =
-        count < WAL__PARALLEL_THREADS_MAX ? count : WAL__PARALLEL_THREADS_MAX;
+    count = count < WAL__PARALLEL_THREADS_MAX ? count : WAL__PARALLEL_THREADS_MAX;
     return count < grains ? count : grains;
 }
 
-/* The caller's thread is one of the workers; if threads cannot be created, the
- * others do the work. */
+/* The caller's thread is one of the workers; if threads cannot be created, the others do the
+ * work. */
 static void run(struct work *work)
 {
     uint32_t thread_count = work->thread_count;
@@ -178,8 +171,7 @@ static void run(struct work *work)
     }
 }
 
-enum wal_status wal__parallel_for(const struct wal__parallel_for *loop,
-                                  struct wal_error *error)
+enum wal_status wal__parallel_for(const struct wal__parallel_for *loop, struct wal_error *error)
 {
     struct work work = {.loop = loop, .thread_count = count_threads(loop)};
 

@@ -1,13 +1,11 @@
 /*
  * worktree_posix.c - the table of worktree.h on Linux (SPEC.md 5.14).
  *
- * Every name is given to the system as the last component below a directory
- * that was opened beneath the root, with the flag that forbids to follow it.
- * Directories are resolved in one system call where the kernel has openat2(2),
- * else component by component, each with a flag that refuses links. A call that
- * changes something opens that directory itself; a call that only reads may use
- * one that was opened up to 10 ms ago, from a cache whose parts the threads
- * rarely share.
+ * Every name is given to the system as the last component below a directory that was opened beneath
+ * the root, with the flag that forbids to follow it. Directories are resolved in one system call
+ * where the kernel has openat2(2), else component by component, each with a flag that refuses
+ * links. A call that changes something opens that directory itself; a call that only reads may use
+ * one that was opened up to 10 ms ago, from a cache whose parts the threads rarely share.
  *
  * Invariants: a path that was split names nothing above the root unless a
  * component is a link. A name is refused if the system would refuse to replace
@@ -182,11 +180,9 @@ enum {
 static int open_beneath(int root, const char *path)
 {
     struct open_how how = {
-        /* Without O_NOFOLLOW, which would make a link at the end ENOTDIR
-         * instead of ELOOP. */
+        /* Without O_NOFOLLOW, which would make a link at the end ENOTDIR instead of ELOOP. */
         .flags = directory_flags,
-        .resolve =
-            RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
     };
     long fd;
 
@@ -194,8 +190,7 @@ static int open_beneath(int root, const char *path)
     return (int)fd;
 }
 
-/* The kernel reports ENOTDIR for a link and for a file; a link is changed to
- * ELOOP. */
+/* The kernel reports ENOTDIR for a link and for a file; a link is changed to ELOOP. */
 static int open_component(int directory, const char *name)
 {
     struct stat st;
@@ -204,8 +199,7 @@ static int open_component(int directory, const char *name)
     WAL__RETRY_EINTR(fd, openat(directory, name, directory_flags | O_NOFOLLOW));
     if (fd < 0 && errno == ENOTDIR) {
         bool is_link =
-            fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISLNK(st.st_mode);
+            fstatat(directory, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode);
 
         errno = is_link ? ELOOP : ENOTDIR;
     }
@@ -240,9 +234,9 @@ static int open_by_component(int root, char *path)
     return fd;
 }
 
-/* Opens the directory named by the path's first `size` bytes, as an O_PATH
- * descriptor that the caller closes; negative with errno set on failure. ELOOP
- * or EXDEV if the path leaves the root or contains a link. */
+/* Opens the directory named by the path's first `size` bytes, as an O_PATH descriptor that the
+ * caller closes; negative with errno set on failure. ELOOP or EXDEV if the path leaves the root or
+ * contains a link. */
 static int resolve(struct resolver *resolver, const char *path, size_t size)
 {
     char copy[PATH_MAX];
@@ -262,14 +256,13 @@ static int resolve(struct resolver *resolver, const char *path, size_t size)
     if (!atomic_load_explicit(&resolver->by_component, memory_order_relaxed)) {
         int fd = open_beneath(resolver->root, copy);
 
-        /* A seccomp filter may return EPERM for a system call that it does not
-         * know. EAGAIN: a rename raced with the call. */
+        /* A seccomp filter may return EPERM for a system call that it does not know. EAGAIN: a
+         * rename raced with the call. */
         if (fd >= 0 || (errno != ENOSYS && errno != EPERM && errno != EAGAIN)) {
             return wal__descriptor_above_stdio(fd);
         }
         if (errno != EAGAIN) {
-            atomic_store_explicit(&resolver->by_component, true,
-                                  memory_order_relaxed);
+            atomic_store_explicit(&resolver->by_component, true, memory_order_relaxed);
         }
     }
     return wal__descriptor_above_stdio(open_by_component(resolver->root, copy));
@@ -283,8 +276,7 @@ static int sync_directory(int directory)
     int result;
     int error;
 
-    WAL__RETRY_EINTR(
-        fd, openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    WAL__RETRY_EINTR(fd, openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd < 0) {
         return errno;
     }
@@ -317,8 +309,7 @@ static int sync_or_defer(int directory, dev_t device, struct deferred *deferred)
     return error;
 }
 
-static int sync_deferred(const struct resolver *resolver,
-                         const struct deferred *deferred)
+static int sync_deferred(const struct resolver *resolver, const struct deferred *deferred)
 {
     int result;
 
@@ -335,12 +326,12 @@ struct synced {
     int resolve_error; /* of resolving a path */
 };
 
-/* Writes the names in directories to stable storage. `paths` holds plain paths,
- * each followed by a NUL, `size` bytes in total; the empty one is the root,
- * whose device is `device`. Several directories on that device are covered by
- * one syncfs; directories on other devices are synced one by one. */
-static struct synced sync_dirs(struct resolver *resolver, const char *paths,
-                               size_t size, dev_t device)
+/* Writes the names in directories to stable storage. `paths` holds plain paths, each followed by a
+ * NUL, `size` bytes in total; the empty one is the root, whose device is `device`. Several
+ * directories on that device are covered by one syncfs; directories on other devices are synced one
+ * by one. */
+static struct synced sync_dirs(struct resolver *resolver, const char *paths, size_t size,
+                               dev_t device)
 {
     struct synced synced = {0};
     struct deferred deferred = {.first = -1};
@@ -350,8 +341,7 @@ static struct synced sync_dirs(struct resolver *resolver, const char *paths,
         int fd = resolve(resolver, paths + at, strlen(paths + at));
 
         if (fd < 0) {
-            synced.resolve_error =
-                synced.resolve_error == 0 ? errno : synced.resolve_error;
+            synced.resolve_error = synced.resolve_error == 0 ? errno : synced.resolve_error;
             continue;
         }
         error = sync_or_defer(fd, device, &deferred);
@@ -379,8 +369,8 @@ static struct shard *thread_shard(struct resolver *resolver)
 {
     uint64_t id = (uint64_t)(uintptr_t)pthread_self();
 
-    /* Thread ids are addresses that differ by multiples of a page; the
-     * multiplication spreads them over the top 4 bits. */
+    /* Thread ids are addresses that differ by multiples of a page; the multiplication spreads them
+     * over the top 4 bits. */
     return &resolver->shards[(id >> 12) * UINT64_C(0x9e3779b97f4a7c15) >> 60];
 }
 
@@ -399,8 +389,7 @@ static void dir_unref(struct cached_dir *dir)
     }
 }
 
-static struct cached_dir *shard_lookup(struct shard *shard, const char *path,
-                                       size_t size)
+static struct cached_dir *shard_lookup(struct shard *shard, const char *path, size_t size)
 {
     uint64_t now = now_ns();
     struct cached_dir *found = NULL;
@@ -409,8 +398,7 @@ static struct cached_dir *shard_lookup(struct shard *shard, const char *path,
     for (size_t i = 0; i < SHARD_DIRS && found == NULL; i++) {
         struct cached_dir *dir = shard->dirs[i];
 
-        if (dir != NULL && dir->size == size &&
-            memcmp(dir->path, path, size) == 0 &&
+        if (dir != NULL && dir->size == size && memcmp(dir->path, path, size) == 0 &&
             now - dir->resolved_ns < cache_ttl_ns) {
             atomic_fetch_add(&dir->refs, 1);
             found = dir;
@@ -442,11 +430,10 @@ static void shard_insert(struct shard *shard, struct cached_dir *dir)
     pthread_mutex_unlock(&shard->mutex);
 }
 
-/* Returns the directory for a call that only reads. It may be resolved up to
- * 10 ms ago, and is cached for other calls. NULL with errno set on failure. The
- * caller releases it, which preserves errno. */
-static struct cached_dir *acquire_dir(struct resolver *resolver,
-                                      const char *path, size_t size)
+/* Returns the directory for a call that only reads. It may be resolved up to 10 ms ago, and is
+ * cached for other calls. NULL with errno set on failure. The caller releases it, which preserves
+ * errno. */
+static struct cached_dir *acquire_dir(struct resolver *resolver, const char *path, size_t size)
 {
     struct shard *shard = thread_shard(resolver);
     struct cached_dir *dir = shard_lookup(shard, path, size);
@@ -459,10 +446,8 @@ static struct cached_dir *acquire_dir(struct resolver *resolver,
         errno = ENOMEM;
         return NULL;
     }
-    /* The time before the path is resolved: the entry must not look newer than
-     * it is. */
-    *dir =
-        (struct cached_dir){.refs = 1, .resolved_ns = now_ns(), .size = size};
+    /* The time before the path is resolved: the entry must not look newer than it is. */
+    *dir = (struct cached_dir){.refs = 1, .resolved_ns = now_ns(), .size = size};
     memcpy(dir->path, path, size);
     dir->fd = resolve(resolver, path, size);
     if (dir->fd < 0) {
@@ -486,8 +471,8 @@ static void release_dir(struct cached_dir *dir)
 
 /* ---------------------------------------------------------- lifetime --- */
 
-/* Takes ownership of the root's descriptor, also of closing it in deinit; on
- * failure, an errno, the caller keeps it. */
+/* Takes ownership of the root's descriptor, also of closing it in deinit; on failure, an errno, the
+ * caller keeps it. */
 static int init_resolver(struct resolver *resolver, int root, bool by_component)
 {
     int error = 0;
@@ -522,15 +507,14 @@ struct wal__worktree {
     dev_t device; /* of the root */
 };
 
-/* A name in a directory that was opened for this call alone. `name` points into
- * the path. */
+/* A name in a directory that was opened for this call alone. `name` points into the path. */
 struct leaf {
     int parent;
     const char *name;
 };
 
-static enum wal_status open_leaf(struct wal__worktree *tree, const char *path,
-                                 struct leaf *leaf, int *sys_errno)
+static enum wal_status open_leaf(struct wal__worktree *tree, const char *path, struct leaf *leaf,
+                                 int *sys_errno)
 {
     struct wal__worktree_path split;
     int error = wal__worktree_path_split(path, &split);
@@ -553,17 +537,14 @@ static void close_leaf(const struct leaf *leaf)
     errno = error;
 }
 
-/* The same in a cached directory, for calls that only read. Release the parent
- * with release_dir. */
+/* The same in a cached directory, for calls that only read. Release the parent with release_dir. */
 struct cached_leaf {
     struct cached_dir *parent;
     const char *name;
 };
 
-static enum wal_status open_cached_leaf(struct wal__worktree *tree,
-                                        const char *path,
-                                        struct cached_leaf *leaf,
-                                        int *sys_errno)
+static enum wal_status open_cached_leaf(struct wal__worktree *tree, const char *path,
+                                        struct cached_leaf *leaf, int *sys_errno)
 {
     struct wal__worktree_path split;
     int error = wal__worktree_path_split(path, &split);
@@ -573,8 +554,7 @@ static enum wal_status open_cached_leaf(struct wal__worktree *tree,
     }
     leaf->parent = acquire_dir(&tree->resolver, path, split.parent_size);
     leaf->name = split.name;
-    return leaf->parent == NULL ? report_resolve_errno(sys_errno, errno)
-                                : WAL_OK;
+    return leaf->parent == NULL ? report_resolve_errno(sys_errno, errno) : WAL_OK;
 }
 
 /* --- stats -------------------------------------------------------------- */
@@ -623,24 +603,21 @@ static bool has_cap_fowner(void)
     struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = {0};
 
     return syscall(SYS_capget, &header, data) == 0 &&
-           (data[CAP_TO_INDEX(CAP_FOWNER)].effective &
-            CAP_TO_MASK(CAP_FOWNER)) != 0;
+           (data[CAP_TO_INDEX(CAP_FOWNER)].effective & CAP_TO_MASK(CAP_FOWNER)) != 0;
 }
 
 static bool is_immutable(const struct statx *stx)
 {
-    return (stx->stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) !=
-           0;
+    return (stx->stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND)) != 0;
 }
 
-/* 0, or the errno that forbids to change any name in the directory. R_OK is
- * needed to open the directory for a sync. */
+/* 0, or the errno that forbids to change any name in the directory. R_OK is needed to open the
+ * directory for a sync. */
 static int check_parent(int parent, struct statx *stx)
 {
     struct statvfs fs;
 
-    if (faccessat(parent, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0 ||
-        fstatvfs(parent, &fs) < 0 ||
+    if (faccessat(parent, ".", R_OK | W_OK | X_OK, AT_EACCESS) < 0 || fstatvfs(parent, &fs) < 0 ||
         statx(parent, ".", AT_NO_AUTOMOUNT, STATX_BASIC_STATS, stx) < 0) {
         return errno;
     }
@@ -667,15 +644,15 @@ static int check_existing(const struct statx *parent, const struct statx *stx)
     if ((stx->stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0) {
         return EBUSY;
     }
-    if ((parent->stx_mode & S_ISVTX) != 0 && user != parent->stx_uid &&
-        user != stx->stx_uid && !has_cap_fowner()) {
+    if ((parent->stx_mode & S_ISVTX) != 0 && user != parent->stx_uid && user != stx->stx_uid &&
+        !has_cap_fowner()) {
         return EPERM;
     }
     return 0;
 }
 
-/* Returns 0 if a file of the same directory can be renamed to `name`, which may
- * exist or not; else the errno that forbids it. */
+/* Returns 0 if a file of the same directory can be renamed to `name`, which may exist or not; else
+ * the errno that forbids it. */
 static int check_replace(int directory, const char *name)
 {
     struct statx parent;
@@ -685,8 +662,8 @@ static int check_replace(int directory, const char *name)
     if (error != 0) {
         return error;
     }
-    if (statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
-              STATX_BASIC_STATS, &stx) < 0) {
+    if (statx(directory, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_BASIC_STATS, &stx) <
+        0) {
         return errno == ENOENT ? 0 : errno;
     }
     return check_existing(&parent, &stx);
@@ -711,8 +688,7 @@ static enum wal_status result_status(int result, int *sys_errno)
 
 /* ------------------------------------------------------------- roots --- */
 
-static int worktree_init(struct wal__worktree *tree, const char *path,
-                         bool by_component)
+static int worktree_init(struct wal__worktree *tree, const char *path, bool by_component)
 {
     struct stat st;
     int error;
@@ -734,13 +710,11 @@ static int worktree_init(struct wal__worktree *tree, const char *path,
     return error;
 }
 
-static enum wal_status worktree_open_root(void *ctx, const char *path,
-                                          struct wal__worktree **tree,
+static enum wal_status worktree_open_root(void *ctx, const char *path, struct wal__worktree **tree,
                                           int *sys_errno)
 {
     const struct options *options = ctx;
-    struct wal__worktree *created =
-        wal__heap_alloc(&wal__heap_libc, sizeof(*created));
+    struct wal__worktree *created = wal__heap_alloc(&wal__heap_libc, sizeof(*created));
     int error;
 
     if (created == NULL) {
@@ -764,10 +738,8 @@ static void worktree_close_root(void *ctx, struct wal__worktree *tree)
 
 /* ------------------------------------------------------------- stats --- */
 
-static enum wal_status worktree_stat(void *ctx, struct wal__worktree *tree,
-                                     const char *path,
-                                     struct wal__worktree_stat *out,
-                                     int *sys_errno)
+static enum wal_status worktree_stat(void *ctx, struct wal__worktree *tree, const char *path,
+                                     struct wal__worktree_stat *out, int *sys_errno)
 {
     (void)ctx;
     struct cached_leaf leaf;
@@ -778,9 +750,8 @@ static enum wal_status worktree_stat(void *ctx, struct wal__worktree *tree,
     if (status == WAL_OK) {
         int result;
 
-        WAL__RETRY_EINTR(result,
-                         fstatat(leaf.parent->fd, leaf.name, &st,
-                                 AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT));
+        WAL__RETRY_EINTR(result, fstatat(leaf.parent->fd, leaf.name, &st,
+                                         AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT));
         status = result_status(result, &error);
         release_dir(leaf.parent);
     }
@@ -812,10 +783,8 @@ static int check_regular(int fd)
     return S_ISREG(st.st_mode) ? 0 : ENXIO;
 }
 
-static enum wal_status open_regular(struct wal__worktree *tree,
-                                    const char *path,
-                                    struct wal__worktree_file *file,
-                                    int *sys_errno)
+static enum wal_status open_regular(struct wal__worktree *tree, const char *path,
+                                    struct wal__worktree_file *file, int *sys_errno)
 {
     struct cached_leaf leaf;
     int error;
@@ -826,8 +795,7 @@ static enum wal_status open_regular(struct wal__worktree *tree,
     }
     /* O_NONBLOCK: do not wait for the other end of a pipe. */
     WAL__RETRY_EINTR(file->fd, openat(leaf.parent->fd, leaf.name,
-                                      O_RDONLY | O_NOFOLLOW | O_NONBLOCK |
-                                          O_NOCTTY | O_CLOEXEC));
+                                      O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     release_dir(leaf.parent);
     file->fd = wal__descriptor_above_stdio(file->fd);
     if (file->fd < 0) {
@@ -841,10 +809,8 @@ static enum wal_status open_regular(struct wal__worktree *tree,
     return WAL_OK;
 }
 
-static enum wal_status create_regular(struct wal__worktree *tree,
-                                      const char *path, uint32_t mode,
-                                      struct wal__worktree_file *file,
-                                      int *sys_errno)
+static enum wal_status create_regular(struct wal__worktree *tree, const char *path, uint32_t mode,
+                                      struct wal__worktree_file *file, int *sys_errno)
 {
     struct leaf leaf;
     struct stat st;
@@ -860,20 +826,17 @@ static enum wal_status create_regular(struct wal__worktree *tree,
         file->created = true;
         file->durable = st.st_dev != tree->device;
         flags |= file->durable ? O_SYNC : 0;
-        WAL__RETRY_EINTR(file->fd,
-                         openat(leaf.parent, leaf.name, flags, mode & 07777));
+        WAL__RETRY_EINTR(file->fd, openat(leaf.parent, leaf.name, flags, mode & 07777));
     }
     close_leaf(&leaf);
     file->fd = wal__descriptor_above_stdio(file->fd);
     return result_status(file->fd, sys_errno);
 }
 
-/* Called before the file is created, so that none is left over when memory is
- * exhausted. */
+/* Called before the file is created, so that none is left over when memory is exhausted. */
 static struct wal__worktree_file *new_file(void)
 {
-    struct wal__worktree_file *file =
-        wal__heap_alloc(&wal__heap_libc, sizeof(*file));
+    struct wal__worktree_file *file = wal__heap_alloc(&wal__heap_libc, sizeof(*file));
 
     if (file != NULL) {
         *file = (struct wal__worktree_file){.fd = -1};
@@ -881,16 +844,13 @@ static struct wal__worktree_file *new_file(void)
     return file;
 }
 
-static enum wal_status worktree_open(void *ctx, struct wal__worktree *tree,
-                                     const char *path,
-                                     struct wal__worktree_file **file,
-                                     int *sys_errno)
+static enum wal_status worktree_open(void *ctx, struct wal__worktree *tree, const char *path,
+                                     struct wal__worktree_file **file, int *sys_errno)
 {
     (void)ctx;
     struct wal__worktree_file *created = new_file();
-    enum wal_status status = created == NULL
-                                 ? report_errno(sys_errno, ENOMEM)
-                                 : open_regular(tree, path, created, sys_errno);
+    enum wal_status status = created == NULL ? report_errno(sys_errno, ENOMEM)
+                                             : open_regular(tree, path, created, sys_errno);
 
     if (status != WAL_OK) {
         wal__heap_free(&wal__heap_libc, created);
@@ -900,16 +860,14 @@ static enum wal_status worktree_open(void *ctx, struct wal__worktree *tree,
     return WAL_OK;
 }
 
-static enum wal_status worktree_create(void *ctx, struct wal__worktree *tree,
-                                       const char *path, uint32_t mode,
-                                       struct wal__worktree_file **file,
+static enum wal_status worktree_create(void *ctx, struct wal__worktree *tree, const char *path,
+                                       uint32_t mode, struct wal__worktree_file **file,
                                        int *sys_errno)
 {
     (void)ctx;
     struct wal__worktree_file *created = new_file();
-    enum wal_status status =
-        created == NULL ? report_errno(sys_errno, ENOMEM)
-                        : create_regular(tree, path, mode, created, sys_errno);
+    enum wal_status status = created == NULL ? report_errno(sys_errno, ENOMEM)
+                                             : create_regular(tree, path, mode, created, sys_errno);
 
     if (status != WAL_OK) {
         wal__heap_free(&wal__heap_libc, created);
@@ -923,8 +881,8 @@ static void worktree_close(void *ctx, struct wal__worktree_file *file)
 {
     (void)ctx;
     if (file->created && !file->durable) {
-        /* Starts to write the content, so that the disk is not idle until
-         * sync_all, which reports what fails. */
+        /* Starts to write the content, so that the disk is not idle until sync_all, which reports
+         * what fails. */
         (void)sync_file_range(file->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
     }
     /* Not retried: Linux frees the descriptor even after EINTR. */
@@ -932,10 +890,8 @@ static void worktree_close(void *ctx, struct wal__worktree_file *file)
     wal__heap_free(&wal__heap_libc, file);
 }
 
-static enum wal_status worktree_file_stat(void *ctx,
-                                          struct wal__worktree_file *file,
-                                          struct wal__worktree_stat *out,
-                                          int *sys_errno)
+static enum wal_status worktree_file_stat(void *ctx, struct wal__worktree_file *file,
+                                          struct wal__worktree_stat *out, int *sys_errno)
 {
     (void)ctx;
     struct stat st;
@@ -947,9 +903,9 @@ static enum wal_status worktree_file_stat(void *ctx,
     return WAL_OK;
 }
 
-static enum wal_status worktree_read(void *ctx, struct wal__worktree_file *file,
-                                     void *data, size_t size, uint64_t offset,
-                                     size_t *bytes_read, int *sys_errno)
+static enum wal_status worktree_read(void *ctx, struct wal__worktree_file *file, void *data,
+                                     size_t size, uint64_t offset, size_t *bytes_read,
+                                     int *sys_errno)
 {
     (void)ctx;
     ssize_t result;
@@ -962,10 +918,8 @@ static enum wal_status worktree_read(void *ctx, struct wal__worktree_file *file,
     return WAL_OK;
 }
 
-static enum wal_status worktree_write(void *ctx,
-                                      struct wal__worktree_file *file,
-                                      const void *data, size_t size,
-                                      uint64_t offset, size_t *bytes_written,
+static enum wal_status worktree_write(void *ctx, struct wal__worktree_file *file, const void *data,
+                                      size_t size, uint64_t offset, size_t *bytes_written,
                                       int *sys_errno)
 {
     (void)ctx;
@@ -979,9 +933,8 @@ static enum wal_status worktree_write(void *ctx,
     return WAL_OK;
 }
 
-static enum wal_status worktree_set_mode(void *ctx,
-                                         struct wal__worktree_file *file,
-                                         uint32_t mode, int *sys_errno)
+static enum wal_status worktree_set_mode(void *ctx, struct wal__worktree_file *file, uint32_t mode,
+                                         int *sys_errno)
 {
     (void)ctx;
     int result;
@@ -995,9 +948,8 @@ static enum wal_status worktree_set_mode(void *ctx,
 
 /* ------------------------------------------------------------- links --- */
 
-static enum wal_status worktree_read_link(void *ctx, struct wal__worktree *tree,
-                                          const char *path, void *data,
-                                          size_t size, size_t *bytes_read,
+static enum wal_status worktree_read_link(void *ctx, struct wal__worktree *tree, const char *path,
+                                          void *data, size_t size, size_t *bytes_read,
                                           int *sys_errno)
 {
     (void)ctx;
@@ -1010,8 +962,7 @@ static enum wal_status worktree_read_link(void *ctx, struct wal__worktree *tree,
     if (status != WAL_OK) {
         return status;
     }
-    WAL__RETRY_EINTR(
-        result, readlinkat(leaf.parent->fd, leaf.name, target, sizeof(target)));
+    WAL__RETRY_EINTR(result, readlinkat(leaf.parent->fd, leaf.name, target, sizeof(target)));
     release_dir(leaf.parent);
     if (result < 0) {
         *sys_errno = errno;
@@ -1025,9 +976,8 @@ static enum wal_status worktree_read_link(void *ctx, struct wal__worktree *tree,
     return WAL_OK;
 }
 
-static enum wal_status worktree_make_link(void *ctx, struct wal__worktree *tree,
-                                          const char *path, const char *target,
-                                          int *sys_errno)
+static enum wal_status worktree_make_link(void *ctx, struct wal__worktree *tree, const char *path,
+                                          const char *target, int *sys_errno)
 {
     (void)ctx;
     struct leaf leaf;
@@ -1044,9 +994,8 @@ static enum wal_status worktree_make_link(void *ctx, struct wal__worktree *tree,
 
 /* ------------------------------------------------------------- names --- */
 
-static enum wal_status worktree_rename(void *ctx, struct wal__worktree *tree,
-                                       const char *from, const char *to,
-                                       int *sys_errno)
+static enum wal_status worktree_rename(void *ctx, struct wal__worktree *tree, const char *from,
+                                       const char *to, int *sys_errno)
 {
     (void)ctx;
     struct leaf old;
@@ -1061,8 +1010,7 @@ static enum wal_status worktree_rename(void *ctx, struct wal__worktree *tree,
     if (status != WAL_OK) {
         goto done;
     }
-    WAL__RETRY_EINTR(result,
-                     renameat(old.parent, old.name, new.parent, new.name));
+    WAL__RETRY_EINTR(result, renameat(old.parent, old.name, new.parent, new.name));
     close_leaf(&new);
     status = result_status(result, sys_errno);
 done:
@@ -1070,8 +1018,8 @@ done:
     return status;
 }
 
-static enum wal_status remove_name(struct wal__worktree *tree, const char *path,
-                                   int flags, int *sys_errno)
+static enum wal_status remove_name(struct wal__worktree *tree, const char *path, int flags,
+                                   int *sys_errno)
 {
     struct leaf leaf;
     int result;
@@ -1085,24 +1033,21 @@ static enum wal_status remove_name(struct wal__worktree *tree, const char *path,
     return result_status(result, sys_errno);
 }
 
-static enum wal_status worktree_unlink(void *ctx, struct wal__worktree *tree,
-                                       const char *path, int *sys_errno)
+static enum wal_status worktree_unlink(void *ctx, struct wal__worktree *tree, const char *path,
+                                       int *sys_errno)
 {
     (void)ctx;
     return remove_name(tree, path, 0, sys_errno);
 }
 
-static enum wal_status worktree_remove_directory(void *ctx,
-                                                 struct wal__worktree *tree,
-                                                 const char *path,
-                                                 int *sys_errno)
+static enum wal_status worktree_remove_directory(void *ctx, struct wal__worktree *tree,
+                                                 const char *path, int *sys_errno)
 {
     (void)ctx;
     return remove_name(tree, path, AT_REMOVEDIR, sys_errno);
 }
 
-static enum wal_status worktree_make_directory(void *ctx,
-                                               struct wal__worktree *tree,
+static enum wal_status worktree_make_directory(void *ctx, struct wal__worktree *tree,
                                                const char *path, int *sys_errno)
 {
     (void)ctx;
@@ -1118,8 +1063,7 @@ static enum wal_status worktree_make_directory(void *ctx,
     return result_status(result, sys_errno);
 }
 
-static enum wal_status worktree_check_replace(void *ctx,
-                                              struct wal__worktree *tree,
+static enum wal_status worktree_check_replace(void *ctx, struct wal__worktree *tree,
                                               const char *path, int *sys_errno)
 {
     (void)ctx;
@@ -1143,14 +1087,13 @@ static enum wal_status worktree_check_replace(void *ctx,
 
 /* ----------------------------------------------------------- syncing --- */
 
-static enum wal_status worktree_sync_all(void *ctx, struct wal__worktree *tree,
-                                         int *sys_errno)
+static enum wal_status worktree_sync_all(void *ctx, struct wal__worktree *tree, int *sys_errno)
 {
     (void)ctx;
     int result;
 
-    /* The descriptor was open before the first write, so syncfs reports every
-     * write that failed since. */
+    /* The descriptor was open before the first write, so syncfs reports every write that failed
+     * since. */
     WAL__RETRY_EINTR(result, syncfs(tree->resolver.root));
     return result_status(result, sys_errno);
 }
@@ -1170,10 +1113,8 @@ static int check_paths(const char *paths, size_t size)
     return error;
 }
 
-static enum wal_status worktree_sync_directories(void *ctx,
-                                                 struct wal__worktree *tree,
-                                                 const char *paths, size_t size,
-                                                 int *sys_errno)
+static enum wal_status worktree_sync_directories(void *ctx, struct wal__worktree *tree,
+                                                 const char *paths, size_t size, int *sys_errno)
 {
     (void)ctx;
     struct synced synced;
@@ -1186,13 +1127,12 @@ static enum wal_status worktree_sync_directories(void *ctx,
     if (synced.error != 0) {
         return report_errno(sys_errno, synced.error);
     }
-    return synced.resolve_error == 0
-               ? WAL_OK
-               : report_resolve_errno(sys_errno, synced.resolve_error);
+    return synced.resolve_error == 0 ? WAL_OK
+                                     : report_resolve_errno(sys_errno, synced.resolve_error);
 }
 
-/* The coarse clock, which file times come from: a file that is written after
- * the call does not get an earlier time. */
+/* The coarse clock, which file times come from: a file that is written after the call does not get
+ * an earlier time. */
 static int64_t worktree_now_ns(void *ctx)
 {
     (void)ctx;
@@ -1204,26 +1144,20 @@ static int64_t worktree_now_ns(void *ctx)
 
 /* ------------------------------------------------------------- table --- */
 
-#define TABLE(options)                                                        \
-    {                                                                         \
-        .ctx = (options), .open_root = worktree_open_root,                    \
-        .close_root = worktree_close_root, .stat = worktree_stat,             \
-        .open = worktree_open, .create = worktree_create,                     \
-        .close = worktree_close, .file_stat = worktree_file_stat,             \
-        .read = worktree_read, .write = worktree_write,                       \
-        .set_mode = worktree_set_mode, .read_link = worktree_read_link,       \
-        .make_link = worktree_make_link, .rename = worktree_rename,           \
-        .unlink = worktree_unlink, .make_directory = worktree_make_directory, \
-        .remove_directory = worktree_remove_directory,                        \
-        .check_replace = worktree_check_replace,                              \
-        .sync_all = worktree_sync_all,                                        \
-        .sync_directories = worktree_sync_directories,                        \
-        .now_ns = worktree_now_ns,                                            \
+#define TABLE(options)                                                                            \
+    {                                                                                             \
+        .ctx = (options), .open_root = worktree_open_root, .close_root = worktree_close_root,     \
+        .stat = worktree_stat, .open = worktree_open, .create = worktree_create,                  \
+        .close = worktree_close, .file_stat = worktree_file_stat, .read = worktree_read,          \
+        .write = worktree_write, .set_mode = worktree_set_mode, .read_link = worktree_read_link,  \
+        .make_link = worktree_make_link, .rename = worktree_rename, .unlink = worktree_unlink,    \
+        .make_directory = worktree_make_directory, .remove_directory = worktree_remove_directory, \
+        .check_replace = worktree_check_replace, .sync_all = worktree_sync_all,                   \
+        .sync_directories = worktree_sync_directories, .now_ns = worktree_now_ns,                 \
     }
 
 static struct options openat2_options = {.by_component = false};
 static struct options component_options = {.by_component = true};
 
 const struct wal__worktree_io wal__worktree_posix = TABLE(&openat2_options);
-const struct wal__worktree_io wal__worktree_posix_no_openat2 =
-    TABLE(&component_options);
+const struct wal__worktree_io wal__worktree_posix_no_openat2 = TABLE(&component_options);

@@ -1,8 +1,7 @@
 /*
- * backup.c - copies a store while it is written to (backup.h): looks at what
- * the copy has, plans what is done with each segment (SPEC.md 2.10, 3.5), and
- * takes the steps. A copy that has anything which the store lacks is refused
- * before it is changed.
+ * backup.c - copies a store while it is written to (backup.h): looks at what the copy has, plans
+ * what is done with each segment (SPEC.md 2.10, 3.5), and takes the steps. A copy that has anything
+ * which the store lacks is refused before it is changed.
  *
  * The steps, each for the pack first, then for the log:
  *
@@ -23,14 +22,13 @@
  *  5. INDEX, SEAL and trailer are written to a segment that ended since. Files
  *     that compaction replaced are removed.
  *
- * MANIFEST gets new feature bits before step 2, a new version after the last
- * one; that of a new copy is written last. `index/backup` has the sequence
- * numbers before and after, the guard's id, and which name is not known to be
- * durable. It is written before step 2; a reader takes the records up to the
- * number after it for durable.
+ * MANIFEST gets new feature bits before step 2, a new version after the last one; that of a new
+ * copy is written last. `index/backup` has the sequence numbers before and after, the guard's id,
+ * and which name is not known to be durable. It is written before step 2; a reader takes the
+ * records up to the number after it for durable.
  *
- * Invariant: a segment below the newest one of the copy is complete, and its
- * name durable, unless the state has doubt about it.
+ * Invariant: a segment below the newest one of the copy is complete, and its name durable, unless
+ * the state has doubt about it.
  */
 #include "engine/care/backup.h"
 #include "agentwal/admin.h"
@@ -61,12 +59,11 @@ static bool has_file(const struct backup_stream *stream, uint64_t id)
 }
 
 /* Plans the segment that was the newest one. */
-static void plan_newest(const struct backup_stream *stream,
-                        const struct wal__segment *copy,
+static void plan_newest(const struct backup_stream *stream, const struct wal__segment *copy,
                         struct backup_source *source)
 {
-    if (stream->guard != NULL || !stream->is_exact ||
-        stream->cut > source->end || (copy->sealed && !source->is_sealed)) {
+    if (stream->guard != NULL || !stream->is_exact || stream->cut > source->end ||
+        (copy->sealed && !source->is_sealed)) {
         source->action = BACKUP_COPY;
     } else if (stream->cut < source->end) {
         source->action = BACKUP_EXTEND;
@@ -77,8 +74,7 @@ static void plan_newest(const struct backup_stream *stream,
 }
 
 /* Plans a segment whose file the copy has. */
-static void plan_present(const struct backup_stream *stream,
-                         const struct wal__segment *copy,
+static void plan_present(const struct backup_stream *stream, const struct wal__segment *copy,
                          struct backup_source *source)
 {
     uint64_t newest = stream->newest == NULL ? 0 : stream->newest->id;
@@ -89,23 +85,20 @@ static void plan_present(const struct backup_stream *stream,
         plan_newest(stream, copy, source);
     } else if (source->id > newest) {
         /* Left by a backup that was interrupted. */
-        source->action =
-            source->is_sealed && copy->sealed ? BACKUP_KEEP : BACKUP_COPY;
+        source->action = source->is_sealed && copy->sealed ? BACKUP_KEEP : BACKUP_COPY;
     } else if (source->is_sealed && !copy->sealed) {
         source->action = BACKUP_SEAL;
     }
 }
 
 /* Opens the segment of the copy; NULL: it has none with this salt. */
-static enum wal_status open_copy(const struct wal__env *env,
-                                 const struct backup_stream *stream,
-                                 const struct backup_source *source,
-                                 struct wal__segment **copy,
+static enum wal_status open_copy(const struct wal__env *env, const struct backup_stream *stream,
+                                 const struct backup_source *source, struct wal__segment **copy,
                                  struct wal_error *error)
 {
     const struct wal__log *dest = &stream->dest;
-    enum wal_status status = wal__segment_open(
-        env, dest->directory, source->id, dest->uuid, dest->class, copy, error);
+    enum wal_status status =
+        wal__segment_open(env, dest->directory, source->id, dest->uuid, dest->class, copy, error);
 
     if (status == WAL_OK && (*copy)->header.salt != source->salt) {
         wal__segment_close(*copy);
@@ -114,17 +107,12 @@ static enum wal_status open_copy(const struct wal__env *env,
     if (status != WAL_OK) {
         *copy = NULL;
     }
-    return status == WAL_ENOTFOUND || status == WAL_END ||
-                   status == WAL_ECORRUPT
-               ? WAL_OK
-               : status;
+    return status == WAL_ENOTFOUND || status == WAL_END || status == WAL_ECORRUPT ? WAL_OK : status;
 }
 
 /* Plans a segment that compaction wrote, in place of others of the copy. */
-static enum wal_status plan_shadow(const struct backup *backup,
-                                   const struct backup_stream *stream,
-                                   struct backup_source *source,
-                                   struct wal_error *error)
+static enum wal_status plan_shadow(const struct backup *backup, const struct backup_stream *stream,
+                                   struct backup_source *source, struct wal_error *error)
 {
     struct wal__env env = backup->look;
     struct wal__segment *copy = NULL;
@@ -135,8 +123,7 @@ static enum wal_status plan_shadow(const struct backup *backup,
     source->action = BACKUP_SHADOW;
     wal__segment_shadow_path(&env, stream->dest.directory, source->id, path);
     status = open_copy(&env, stream, source, &copy, error);
-    if (copy != NULL && strcmp(copy->path, path) == 0 &&
-        (copy->sealed || !source->is_sealed) &&
+    if (copy != NULL && strcmp(copy->path, path) == 0 && (copy->sealed || !source->is_sealed) &&
         stream->state.doubt != source->id) {
         source->action = BACKUP_SHADOWED;
     }
@@ -144,24 +131,21 @@ static enum wal_status plan_shadow(const struct backup *backup,
     return status;
 }
 
-static enum wal_status plan_source(const struct backup *backup,
-                                   const struct backup_stream *stream,
-                                   struct backup_source *source,
-                                   struct wal_error *error)
+static enum wal_status plan_source(const struct backup *backup, const struct backup_stream *stream,
+                                   struct backup_source *source, struct wal_error *error)
 {
     struct wal__segment *copy = NULL;
-    enum wal_status status =
-        has_file(stream, source->id)
-            ? open_copy(&backup->look, stream, source, &copy, error)
-            : WAL_OK;
+    enum wal_status status = has_file(stream, source->id)
+                                 ? open_copy(&backup->look, stream, source, &copy, error)
+                                 : WAL_OK;
 
     source->action = copy == NULL ? BACKUP_COPY : BACKUP_KEEP;
     if (copy != NULL) {
         plan_present(stream, copy, source);
     }
     wal__segment_close(copy);
-    return status == WAL_OK && source->action == BACKUP_COPY &&
-                   source->is_rewritten && backup->is_store
+    return status == WAL_OK && source->action == BACKUP_COPY && source->is_rewritten &&
+                   backup->is_store
                ? plan_shadow(backup, stream, source, error)
                : status;
 }
@@ -175,8 +159,7 @@ static uint64_t cost(const struct backup_source *source)
     case BACKUP_SEAL:
         return source->capacity - source->end;
     case BACKUP_EXTEND:
-        return (source->is_sealed ? source->capacity : source->end) -
-               source->from;
+        return (source->is_sealed ? source->capacity : source->end) - source->from;
     case BACKUP_COPY:
     case BACKUP_SHADOW:
         return source->is_sealed ? source->capacity : source->end;
@@ -192,8 +175,7 @@ static bool is_shadow(const struct backup_source *source)
 }
 
 /* Returns whether the chain of the copy must end before what is written. */
-static void plan_guard(struct backup_stream *stream,
-                       struct backup_source *source)
+static void plan_guard(struct backup_stream *stream, struct backup_source *source)
 {
     const struct wal__segment *newest = stream->newest;
 
@@ -221,22 +203,19 @@ static void plan_removals(struct backup_stream *stream)
     const struct backup_source *last = backup_newest_source(stream);
     size_t at = 0;
 
-    for (size_t i = 0; last != NULL && i < stream->ids.size;
-         i += sizeof(uint64_t)) {
+    for (size_t i = 0; last != NULL && i < stream->ids.size; i += sizeof(uint64_t)) {
         uint64_t id;
 
         memcpy(&id, stream->ids.data + i, sizeof(id));
         while (backup_source_at(stream, at)->id < id && id < last->id) {
             at++;
         }
-        stream->removals +=
-            id < last->id && backup_source_at(stream, at)->id != id;
+        stream->removals += id < last->id && backup_source_at(stream, at)->id != id;
     }
 }
 
 /* Decides what is done with each segment. */
-static enum wal_status backup_plan(struct backup *backup,
-                                   struct backup_stream *stream,
+static enum wal_status backup_plan(struct backup *backup, struct backup_stream *stream,
                                    struct wal_error *error)
 {
     struct backup_source *last = backup_newest_source(stream);
@@ -254,9 +233,9 @@ static enum wal_status backup_plan(struct backup *backup,
                             "up to another directory");
     }
     /* A guard whose removal may not be durable is removed again. */
-    stream->needs_guard = stream->guard != NULL || stream->repeats.size > 0 ||
-                          (stream->state.guard_id != 0 &&
-                           stream->state.doubt == stream->state.guard_id);
+    stream->needs_guard =
+        stream->guard != NULL || stream->repeats.size > 0 ||
+        (stream->state.guard_id != 0 && stream->state.doubt == stream->state.guard_id);
     for (size_t i = 0; i < backup_source_count(stream); i++) {
         struct backup_source *source = backup_source_at(stream, i);
         enum wal_status status = plan_source(backup, stream, source, error);
@@ -287,8 +266,7 @@ struct last_group {
     uint64_t end;
 };
 
-static enum wal_status refuse(const struct backup *backup,
-                              struct wal_error *error)
+static enum wal_status refuse(const struct backup *backup, struct wal_error *error)
 {
     return wal__fail_at(error, WAL_EEXISTS, 0, backup->dest.root, 0,
                         "the copy has records that the store lacks: it was "
@@ -296,8 +274,7 @@ static enum wal_status refuse(const struct backup *backup,
                         "another directory");
 }
 
-static enum wal_status refuse_damaged(const char *path, uint64_t offset,
-                                      struct wal_error *error)
+static enum wal_status refuse_damaged(const char *path, uint64_t offset, struct wal_error *error)
 {
     return wal__fail_at(error, WAL_ECORRUPT, 0, path, offset,
                         "the copy is damaged: back up to another directory");
@@ -313,8 +290,8 @@ static bool note_group(void *ctx, const struct wal__scan_range *range)
         uint64_t end = range->offset + range->size;
 
         if (range->commit != NULL) {
-            end += wal__frame_total_size((uint32_t)wal__commit_record_size(
-                range->commit->session_count));
+            end += wal__frame_total_size(
+                (uint32_t)wal__commit_record_size(range->commit->session_count));
         }
         last->end = wal__align_up(end, last->segment->header.group_align);
     }
@@ -322,10 +299,8 @@ static bool note_group(void *ctx, const struct wal__scan_range *range)
 }
 
 /* Scans a segment of the copy up to `limit`; 0: all of it. */
-static enum wal_status scan(struct wal__segment *segment, uint64_t limit,
-                            struct last_group *last,
-                            struct wal__scan_result *facts,
-                            struct wal_error *error)
+static enum wal_status scan(struct wal__segment *segment, uint64_t limit, struct last_group *last,
+                            struct wal__scan_result *facts, struct wal_error *error)
 {
     struct wal__scan_sink sink = {last, note_group, NULL};
     struct wal__segment_reader reader;
@@ -345,9 +320,8 @@ static enum wal_status scan(struct wal__segment *segment, uint64_t limit,
     status = reader.status;
     if (status != WAL_OK || facts->verdict == WAL__VERDICT_READ_ERROR ||
         facts->verdict == WAL__VERDICT_NEWER) {
-        status = wal__fail_at(error, status == WAL_OK ? WAL_EIO : status,
-                              reader.sys_errno, segment->path,
-                              facts->error_offset, "cannot read the copy");
+        status = wal__fail_at(error, status == WAL_OK ? WAL_EIO : status, reader.sys_errno,
+                              segment->path, facts->error_offset, "cannot read the copy");
     }
     wal__segment_reader_deinit(&reader);
     return status;
@@ -355,17 +329,15 @@ static enum wal_status scan(struct wal__segment *segment, uint64_t limit,
 
 /* --- what the store has of it ------------------------------------------- */
 
-/* Returns whether the bytes before `end` are equal. A COMMIT ends there, with
- * the chain over all that is before. */
-static enum wal_status is_equal_before(struct backup *backup,
-                                       struct wal__segment *one,
-                                       struct wal__segment *other, uint64_t end,
-                                       bool *equal, struct wal_error *error)
+/* Returns whether the bytes before `end` are equal. A COMMIT ends there, with the chain over all
+ * that is before. */
+static enum wal_status is_equal_before(struct backup *backup, struct wal__segment *one,
+                                       struct wal__segment *other, uint64_t end, bool *equal,
+                                       struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
-    uint64_t from = end - WAL__SEGMENT_HEADER_SIZE < COMPARED
-                        ? WAL__SEGMENT_HEADER_SIZE
-                        : end - COMPARED;
+    uint64_t from =
+        end - WAL__SEGMENT_HEADER_SIZE < COMPARED ? WAL__SEGMENT_HEADER_SIZE : end - COMPARED;
     size_t size = (size_t)(end - from);
     size_t got = 0;
     size_t other_got = 0;
@@ -375,47 +347,40 @@ static enum wal_status is_equal_before(struct backup *backup,
 
     WAL__ASSERT(2 * COMPARED <= WAL__BACKUP_COPY_SIZE);
     if (status == WAL_OK) {
-        status = wal__io_read_full(io, other->file, backup->bytes + COMPARED,
-                                   size, from, &other_got, &err);
+        status = wal__io_read_full(io, other->file, backup->bytes + COMPARED, size, from,
+                                   &other_got, &err);
     }
     *equal = got == size && other_got == size &&
              memcmp(backup->bytes, backup->bytes + COMPARED, size) == 0;
-    return status == WAL_OK ? WAL_OK
-                            : wal__fail_at(error, status, err, one->path, from,
-                                           "cannot read the copy");
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail_at(error, status, err, one->path, from, "cannot read the copy");
 }
 
 /* Finds the end up to which the newest segment is in the store. */
-static enum wal_status compare(struct backup *backup,
-                               struct backup_stream *stream,
-                               const struct backup_source *source,
-                               struct wal_error *error)
+static enum wal_status compare(struct backup *backup, struct backup_stream *stream,
+                               const struct backup_source *source, struct wal_error *error)
 {
     struct wal__segment *newest = stream->newest;
     struct wal__segment *opened = NULL;
     struct last_group last;
     bool equal = false;
-    enum wal_status status =
-        scan(newest, stream->cut, &last, &stream->facts, error);
+    enum wal_status status = scan(newest, stream->cut, &last, &stream->facts, error);
 
     if (status == WAL_OK) {
-        status =
-            wal__backup_open_source(backup, stream, source, &opened, error);
+        status = wal__backup_open_source(backup, stream, source, &opened, error);
     }
     if (status != WAL_OK) {
         return status;
     }
-    stream->is_exact =
-        stream->cut == 0 && stream->facts.verdict == WAL__VERDICT_CLEAN;
+    stream->is_exact = stream->cut == 0 && stream->facts.verdict == WAL__VERDICT_CLEAN;
     stream->cut = stream->facts.end;
     if (stream->cut <= source->end) {
-        status =
-            is_equal_before(backup, newest, opened, stream->cut, &equal, error);
+        status = is_equal_before(backup, newest, opened, stream->cut, &equal, error);
     }
     if (status == WAL_OK && !equal && last.end <= source->end) {
         /* A commit mark: the copy was opened for writing. */
-        status =
-            is_equal_before(backup, newest, opened, last.end, &equal, error);
+        status = is_equal_before(backup, newest, opened, last.end, &equal, error);
         stream->is_exact = false;
         stream->cut = last.end;
         if (status == WAL_OK && equal) {
@@ -426,16 +391,14 @@ static enum wal_status compare(struct backup *backup,
     return status == WAL_OK && !equal ? refuse(backup, error) : status;
 }
 
-/* The newest segment is not in the store: compaction has replaced it, or it is
- * of another history. */
-static enum wal_status find_replaced(struct backup *backup,
-                                     struct backup_stream *stream,
+/* The newest segment is not in the store: compaction has replaced it, or it is of another
+ * history. */
+static enum wal_status find_replaced(struct backup *backup, struct backup_stream *stream,
                                      struct wal_error *error)
 {
     struct wal__segment *newest = stream->newest;
     struct last_group last;
-    enum wal_status status =
-        scan(newest, stream->cut, &last, &stream->facts, error);
+    enum wal_status status = scan(newest, stream->cut, &last, &stream->facts, error);
 
     if (status != WAL_OK) {
         return status;
@@ -445,9 +408,8 @@ static enum wal_status find_replaced(struct backup *backup,
     for (size_t i = 0; i < backup_source_count(stream); i++) {
         const struct backup_source *source = backup_source_at(stream, i);
 
-        if (source->is_rewritten && source->first_id <= newest->id &&
-            newest->id <= source->id && stream->has_state &&
-            stream->facts.last_sequence <= stream->state.after &&
+        if (source->is_rewritten && source->first_id <= newest->id && newest->id <= source->id &&
+            stream->has_state && stream->facts.last_sequence <= stream->state.after &&
             stream->facts.last_sequence <= source->last_sequence) {
             return WAL_OK;
         }
@@ -460,15 +422,13 @@ static struct backup_source *find_source(const struct backup_stream *stream,
 {
     struct backup_source *source = wal__backup_find_source(stream, segment->id);
 
-    return source != NULL && source->salt == segment->header.salt ? source
-                                                                  : NULL;
+    return source != NULL && source->salt == segment->header.salt ? source : NULL;
 }
 
 /* --- the segments of the copy ------------------------------------------- */
 
 /* Opens the newest segment with an OPEN, by rank from `*rank` down. */
-static enum wal_status open_newest(struct backup *backup,
-                                   const struct backup_stream *stream,
+static enum wal_status open_newest(struct backup *backup, const struct backup_stream *stream,
                                    size_t rank, struct wal__segment **newest,
                                    struct wal_error *error)
 {
@@ -481,8 +441,8 @@ static enum wal_status open_newest(struct backup *backup,
 
         rank--;
         memcpy(&id, stream->ids.data + rank * sizeof(id), sizeof(id));
-        status = wal__segment_open(&backup->look, dest->directory, id,
-                                   dest->uuid, dest->class, newest, error);
+        status = wal__segment_open(&backup->look, dest->directory, id, dest->uuid, dest->class,
+                                   newest, error);
         if (status == WAL_OK && (*newest)->has_open) {
             return WAL_OK;
         }
@@ -499,10 +459,8 @@ static enum wal_status open_newest(struct backup *backup,
     return WAL_OK;
 }
 
-/* Takes over the guard that an interrupted backup left: nobody may have
- * appended to it. */
-static enum wal_status look_at_guard(struct backup *backup,
-                                     struct backup_stream *stream,
+/* Takes over the guard that an interrupted backup left: nobody may have appended to it. */
+static enum wal_status look_at_guard(struct backup *backup, struct backup_stream *stream,
                                      struct wal_error *error)
 {
     struct wal__segment *guard = stream->guard;
@@ -513,8 +471,7 @@ static enum wal_status look_at_guard(struct backup *backup,
     if (status != WAL_OK) {
         return status;
     }
-    if (!stream->has_state ||
-        stream->facts.last_sequence != stream->state.before ||
+    if (!stream->has_state || stream->facts.last_sequence != stream->state.before ||
         stream->facts.last_sequence != guard->open.last_sequence) {
         return refuse(backup, error);
     }
@@ -522,19 +479,16 @@ static enum wal_status look_at_guard(struct backup *backup,
         return WAL_OK;
     }
     stream->cut = guard->open.previous_end;
-    status = wal__segment_open(&backup->look, stream->dest.directory, previous,
-                               stream->dest.uuid, stream->dest.class,
-                               &stream->newest, error);
-    return status == WAL_ECORRUPT || status == WAL_END ||
-                   status == WAL_ENOTFOUND
+    status = wal__segment_open(&backup->look, stream->dest.directory, previous, stream->dest.uuid,
+                               stream->dest.class, &stream->newest, error);
+    return status == WAL_ECORRUPT || status == WAL_END || status == WAL_ENOTFOUND
                ? refuse_damaged(backup->dest.root, 0, error)
                : status;
 }
 
-/* The newest segment is of the copy alone. Opening a copy for writing makes
- * such ones without new records: then the one before it is the newest. */
-static enum wal_status step_down(struct backup *backup,
-                                 struct backup_stream *stream,
+/* The newest segment is of the copy alone. Opening a copy for writing makes such ones without new
+ * records: then the one before it is the newest. */
+static enum wal_status step_down(struct backup *backup, struct backup_stream *stream,
                                  struct wal_error *error)
 {
     struct wal__segment *repeat = stream->newest;
@@ -554,28 +508,24 @@ static enum wal_status step_down(struct backup *backup,
     if (status != WAL_OK) {
         return wal__no_memory(error);
     }
-    status = wal__segment_open(&backup->look, stream->dest.directory, previous,
-                               stream->dest.uuid, stream->dest.class,
-                               &stream->newest, error);
+    status = wal__segment_open(&backup->look, stream->dest.directory, previous, stream->dest.uuid,
+                               stream->dest.class, &stream->newest, error);
     if (status != WAL_OK) {
         return status == WAL_ENOMEM ? status : refuse(backup, error);
     }
     status = scan(stream->newest, 0, &last, &stream->facts, error);
-    return status == WAL_OK && stream->facts.last_sequence < last_sequence
-               ? refuse(backup, error)
-               : status;
+    return status == WAL_OK && stream->facts.last_sequence < last_sequence ? refuse(backup, error)
+                                                                           : status;
 }
 
 /* Finds the newest segment that is in the store. */
-static enum wal_status look_at_newest(struct backup *backup,
-                                      struct backup_stream *stream,
+static enum wal_status look_at_newest(struct backup *backup, struct backup_stream *stream,
                                       struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     while (status == WAL_OK) {
-        const struct backup_source *source =
-            find_source(stream, stream->newest);
+        const struct backup_source *source = find_source(stream, stream->newest);
 
         if (source != NULL) {
             return compare(backup, stream, source, error);
@@ -591,20 +541,18 @@ static enum wal_status look_at_newest(struct backup *backup,
     return status;
 }
 
-/* Finds the guard and the newest segment of the copy, and checks that all of it
- * is in the store. Nothing is changed. */
-static enum wal_status backup_look(struct backup *backup,
-                                   struct backup_stream *stream,
+/* Finds the guard and the newest segment of the copy, and checks that all of it is in the store.
+ * Nothing is changed. */
+static enum wal_status backup_look(struct backup *backup, struct backup_stream *stream,
                                    struct wal_error *error)
 {
-    enum wal_status status =
-        wal__log_list_ids(&stream->dest, &stream->ids, error);
+    enum wal_status status = wal__log_list_ids(&stream->dest, &stream->ids, error);
 
     if (status != WAL_OK || !backup->is_store) {
         return status;
     }
-    status = open_newest(backup, stream, stream->ids.size / sizeof(uint64_t),
-                         &stream->newest, error);
+    status =
+        open_newest(backup, stream, stream->ids.size / sizeof(uint64_t), &stream->newest, error);
     if (status != WAL_OK || stream->newest == NULL) {
         return status;
     }
@@ -621,31 +569,27 @@ static enum wal_status backup_look(struct backup *backup,
 
 /* --- the store ---------------------------------------------------------- */
 
-/* Keeps compaction out, through a separate descriptor: so a handle that only
- * reads can, and threads of one handle do not share the lock. A store without
- * LOCK, or on a medium that cannot be locked, is not compacted. */
-static enum wal_status lock_source(struct backup *backup,
-                                   struct wal_error *error)
+/* Keeps compaction out, through a separate descriptor: so a handle that only reads can, and threads
+ * of one handle do not share the lock. A store without LOCK, or on a medium that cannot be locked,
+ * is not compacted. */
+static enum wal_status lock_source(struct backup *backup, struct wal_error *error)
 {
     const struct wal__control *control = &backup->core->control;
     const struct wal__io *io = backup->source.io;
     enum wal_status status;
     int err = 0;
 
-    if (io->open(io->ctx, control->path, 0, &backup->source_lock, &err) !=
-        WAL_OK) {
+    if (io->open(io->ctx, control->path, 0, &backup->source_lock, &err) != WAL_OK) {
         backup->source_lock = NULL;
         return WAL_OK;
     }
-    status = io->lock(io->ctx, backup->source_lock, WAL__LOCK_COMPACT,
-                      WAL__IO_LOCK_SHARED, &err);
+    status = io->lock(io->ctx, backup->source_lock, WAL__LOCK_COMPACT, WAL__IO_LOCK_SHARED, &err);
     return status == WAL_ELOCKED
                ? wal__compact_lock_refused(
                      control,
                      control->file_page == NULL
                          ? 0
-                         : wal__lock_owner_find(
-                               control, &control->file_page->compact_owner),
+                         : wal__lock_owner_find(control, &control->file_page->compact_owner),
                      error)
                : WAL_OK;
 }
@@ -690,13 +634,12 @@ static enum wal_status begin(struct backup *backup, struct wal_error *error)
         }
         backup->state.streams[i] = stream->state;
     }
-    status = wal__backup_state_write(
-        &backup->dest, backup->source_manifest.uuid, &backup->state, error);
+    status =
+        wal__backup_state_write(&backup->dest, backup->source_manifest.uuid, &backup->state, error);
     if (status == WAL_OK && backup->is_store) {
         status = wal__backup_remove_derived(backup, error);
     }
-    if (status == WAL_OK &&
-        backup_source_count(&backup->streams[WAL__LOG_ID_PACK]) > 0) {
+    if (status == WAL_OK && backup_source_count(&backup->streams[WAL__LOG_ID_PACK]) > 0) {
         status = wal__backup_make_pack(backup, error);
     }
     return status;
@@ -725,8 +668,7 @@ static enum wal_status write_manifest(struct backup *backup, enum step step,
         backup->manifest = *source;
         next.has_shadows = false;
         return status == WAL_OK
-                   ? wal__manifest_replace(&backup->dest, &backup->manifest,
-                                           &next, error)
+                   ? wal__manifest_replace(&backup->dest, &backup->manifest, &next, error)
                    : status;
     }
     next = backup->manifest;
@@ -737,11 +679,9 @@ static enum wal_status write_manifest(struct backup *backup, enum step step,
     next.features.incompat |= source->features.incompat;
     return next.version == backup->manifest.version &&
                    next.has_shadows == backup->manifest.has_shadows &&
-                   memcmp(&next.features, &backup->manifest.features,
-                          sizeof(next.features)) == 0
+                   memcmp(&next.features, &backup->manifest.features, sizeof(next.features)) == 0
                ? WAL_OK
-               : wal__manifest_replace(&backup->dest, &backup->manifest, &next,
-                                       error);
+               : wal__manifest_replace(&backup->dest, &backup->manifest, &next, error);
 }
 
 static void count_segments(struct backup *backup)
@@ -754,24 +694,21 @@ static void count_segments(struct backup *backup)
 
         result->segments += count;
         for (size_t j = 0; j < count; j++) {
-            result->copied +=
-                backup_source_at(stream, j)->action != BACKUP_KEEP;
+            result->copied += backup_source_at(stream, j)->action != BACKUP_KEEP;
         }
     }
     result->last_sequence = backup->streams[WAL__LOG_ID_LOG].last_sequence;
 }
 
 /* Makes what was written valid, in one step. */
-static enum wal_status switch_over(struct backup *backup,
-                                   struct wal_error *error)
+static enum wal_status switch_over(struct backup *backup, struct wal_error *error)
 {
     static const uint32_t order[] = {WAL__LOG_ID_PACK, WAL__LOG_ID_LOG};
     enum wal_status status = WAL_OK;
 
     if (backup->has_shadows) {
         status = write_manifest(backup, STEP_COMMIT, error);
-        return status == WAL_OK ? wal__shadow_move(&backup->dest,
-                                                   backup->manifest.uuid, error)
+        return status == WAL_OK ? wal__shadow_move(&backup->dest, backup->manifest.uuid, error)
                                 : status;
     }
     for (size_t i = 0; i < WAL__LOG_COUNT && status == WAL_OK; i++) {
@@ -820,8 +757,7 @@ static enum wal_status back_up(struct backup *backup, struct wal_error *error)
     enum wal_status status = lock_source(backup, error);
 
     if (status == WAL_OK) {
-        status = wal__manifest_read(&backup->source, &backup->source_manifest,
-                                    &ignored, error);
+        status = wal__manifest_read(&backup->source, &backup->source_manifest, &ignored, error);
     }
     if (status == WAL_OK) {
         status = wal__backup_freeze(backup, error);
@@ -848,8 +784,7 @@ static enum wal_status back_up(struct backup *backup, struct wal_error *error)
 
 /* --- memory ------------------------------------------------------------- */
 
-static void init(struct backup *backup, struct wal__core *core,
-                 const char *path, size_t size)
+static void init(struct backup *backup, struct wal__core *core, const char *path, size_t size)
 {
     static const char *const directories[] = {"log", "pack"};
     static const uint32_t classes[] = {WAL__CLASS_LOG, WAL__CLASS_PACK};
@@ -898,8 +833,7 @@ static void destroy(struct backup *backup)
 /* Copies the store to the directory `path`: wal_store_backup. */
 static enum wal_status copy_store(struct wal__core *core, const char *path,
                                   const struct wal__backup_options *options,
-                                  struct wal_store_backup_result *result,
-                                  struct wal_error *error)
+                                  struct wal_store_backup_result *result, struct wal_error *error)
 {
     const struct wal__heap *heap = core->env.heap;
     struct backup *backup;
@@ -926,8 +860,7 @@ static enum wal_status copy_store(struct wal__core *core, const char *path,
     backup->options = options;
     backup->result = result;
     backup->bytes = wal__heap_alloc(heap, WAL__BACKUP_COPY_SIZE);
-    status =
-        backup->bytes == NULL ? wal__no_memory(error) : back_up(backup, error);
+    status = backup->bytes == NULL ? wal__no_memory(error) : back_up(backup, error);
     destroy(backup);
     return status;
 }
@@ -944,15 +877,13 @@ static bool on_progress(void *ctx, uint64_t done, uint64_t total)
 {
     struct caller *caller = ctx;
 
-    caller->stopped =
-        caller->options->progress(caller->options->ctx, done, total);
+    caller->stopped = caller->options->progress(caller->options->ctx, done, total);
     return caller->stopped == 0;
 }
 
-static enum wal_status
-check_arguments(const struct wal_store *store, const char *path,
-                const struct wal_store_backup_options *options,
-                struct wal_error *error)
+static enum wal_status check_arguments(const struct wal_store *store, const char *path,
+                                       const struct wal_store_backup_options *options,
+                                       struct wal_error *error)
 {
     if (path == NULL) {
         return wal__invalid(error, "the path of the copy is null");
@@ -968,15 +899,14 @@ check_arguments(const struct wal_store *store, const char *path,
 
 enum wal_status wal_store_backup(struct wal_store *store, const char *path,
                                  const struct wal_store_backup_options *options,
-                                 struct wal_store_backup_result *result,
-                                 struct wal_error *error)
+                                 struct wal_store_backup_result *result, struct wal_error *error)
 {
     struct wal_store_backup_options own;
     struct wal_store_backup_result done = {.struct_size = sizeof(done)};
     struct caller caller = {&own, 0};
     struct wal__backup_options backup = {.ctx = &caller};
-    enum wal_status status = wal__struct_load(
-        WAL__STRUCT(wal_store_backup_options), &own, options, error);
+    enum wal_status status =
+        wal__struct_load(WAL__STRUCT(wal_store_backup_options), &own, options, error);
 
     if (status == WAL_OK) {
         status = wal__check_core(store == NULL ? NULL : &store->core, error);
@@ -985,8 +915,7 @@ enum wal_status wal_store_backup(struct wal_store *store, const char *path,
         status = check_arguments(store, path, &own, error);
     }
     if (status == WAL_OK) {
-        status = wal__struct_check_optional(
-            WAL__STRUCT(wal_store_backup_result), result, error);
+        status = wal__struct_check_optional(WAL__STRUCT(wal_store_backup_result), result, error);
     }
     if (status != WAL_OK) {
         return status;

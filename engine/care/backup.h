@@ -1,15 +1,13 @@
 /*
- * backup.h - copies a store while it is written to (docs/keeping.md). The copy
- * is a store, and another call brings it up to date by what is new.
+ * backup.h - copies a store while it is written to (docs/keeping.md). The copy is a store, and
+ * another call brings it up to date by what is new.
  *
- * Invariant: the copy is at every moment as the last complete backup left it,
- * or as the present one does; a new copy gets its MANIFEST last. While segments
- * that the chain of a stream needs are changed, a guard is its newest segment:
- * its OPEN ends the chain where the last backup did. Removing the guard of the
- * log makes everything valid; what was added to the blob stream before does not
- * matter. Segments that compaction wrote lack what the streams had before, and
- * are shadow segments (SPEC.md 3.11): then MANIFEST with `shadow` is the one
- * step that makes everything valid.
+ * Invariant: the copy is at every moment as the last complete backup left it, or as the present one
+ * does; a new copy gets its MANIFEST last. While segments that the chain of a stream needs are
+ * changed, a guard is its newest segment: its OPEN ends the chain where the last backup did.
+ * Removing the guard of the log makes everything valid; what was added to the blob stream before
+ * does not matter. Segments that compaction wrote lack what the streams had before, and are shadow
+ * segments (SPEC.md 3.11): then MANIFEST with `shadow` is the one step that makes everything valid.
  *
  * One thread per backup.
  */
@@ -21,12 +19,11 @@
 #include "engine/store/core.h"
 #include "format/segment/scan.h"
 
-/* The position up to which a log is durable, as far as that is known; 0: it has
- * none. */
+/* The position up to which a log is durable, as far as that is known; 0: it has none. */
 uint64_t wal__frozen_end(const struct wal__log *log);
 
-/* The end of a segment that has a successor: where its successor says. One
- * whose successor is damaged, or not the next, ends with its file. */
+/* The end of a segment that has a successor: where its successor says. One whose successor is
+ * damaged, or not the next, ends with its file. */
 uint64_t wal__frozen_segment_end(const struct wal__segment *segment,
                                  const struct wal__segment *next);
 
@@ -75,13 +72,13 @@ struct backup_stream {
     uint64_t last_sequence;  /* at most, after the backup */
     struct wal__buf sources; /* struct backup_source, ascending */
     struct wal__buf ids;     /* uint64_t: of the files of the copy */
-    /* uint64_t: of segments of the copy that the store lacks, with records that
-     * the newest one has too: the copy was opened for writing. */
+    /* uint64_t: of segments of the copy that the store lacks, with records that the newest one has
+     * too: the copy was opened for writing. */
     struct wal__buf repeats;
     /* The guard that an interrupted backup left. */
     struct wal__segment *guard; /* NULL: none */
-    /* The newest segment of the copy without the guard, where that needs it;
-     * it ends at `cut`, with these facts. NULL: none. */
+    /* The newest segment of the copy without the guard, where that needs it; it ends at `cut`, with
+     * these facts. NULL: none. */
     struct wal__segment *newest;
     uint64_t cut;
     bool is_exact; /* nothing follows the cut */
@@ -117,15 +114,13 @@ static inline size_t backup_source_count(const struct backup_stream *stream)
     return stream->sources.size / sizeof(struct backup_source);
 }
 
-static inline struct backup_source *
-backup_source_at(const struct backup_stream *stream, size_t i)
+static inline struct backup_source *backup_source_at(const struct backup_stream *stream, size_t i)
 {
     return (struct backup_source *)(void *)stream->sources.data + i;
 }
 
 /* The newest segment of the store; NULL: there is none. */
-static inline struct backup_source *
-backup_newest_source(const struct backup_stream *stream)
+static inline struct backup_source *backup_newest_source(const struct backup_stream *stream)
 {
     size_t count = backup_source_count(stream);
 
@@ -135,12 +130,9 @@ backup_newest_source(const struct backup_stream *stream)
 /* --- backup_copy.c -------------------------------------------------------- */
 
 /* The segment of the store with this id; NULL: none. */
-struct backup_source *
-wal__backup_find_source(const struct backup_stream *stream, uint64_t id);
-/* Finds what is to be copied of both streams. What a writable handle wrote is
- * durable already. */
-enum wal_status wal__backup_freeze(struct backup *backup,
-                                   struct wal_error *error) WAL_MUST_USE;
+struct backup_source *wal__backup_find_source(const struct backup_stream *stream, uint64_t id);
+/* Finds what is to be copied of both streams. What a writable handle wrote is durable already. */
+enum wal_status wal__backup_freeze(struct backup *backup, struct wal_error *error) WAL_MUST_USE;
 /* Opens a segment of the store. WAL_EBUSY: it is not there any more. */
 enum wal_status wal__backup_open_source(const struct backup *backup,
                                         const struct backup_stream *stream,
@@ -151,31 +143,26 @@ enum wal_status wal__backup_open_source(const struct backup *backup,
 /* Chooses the id of the guard, for the state. */
 void wal__backup_guard_name(struct backup_stream *stream);
 /* Removes it, durably: what was written under it is valid from here on. */
-enum wal_status wal__backup_guard_remove(struct backup *backup,
-                                         struct backup_stream *stream,
+enum wal_status wal__backup_guard_remove(struct backup *backup, struct backup_stream *stream,
                                          struct wal_error *error) WAL_MUST_USE;
 
 /* Writes what was planned; the copy is as it was. */
-enum wal_status wal__backup_write(struct backup *backup,
-                                  struct backup_stream *stream,
+enum wal_status wal__backup_write(struct backup *backup, struct backup_stream *stream,
                                   struct wal_error *error) WAL_MUST_USE;
 /* Seals and removes segments, once what was written is valid. */
-enum wal_status wal__backup_tidy(struct backup *backup,
-                                 struct backup_stream *stream,
+enum wal_status wal__backup_tidy(struct backup *backup, struct backup_stream *stream,
                                  struct wal_error *error) WAL_MUST_USE;
 
 /* Opens the copy for writing, or creates its directories. Sets `manifest`,
  * `is_store` and `state`. WAL_EEXISTS: another store or other files;
  * WAL_EINVAL: it is inside the store; WAL_ELOCKED. */
-enum wal_status wal__backup_open_dest(struct backup *backup,
-                                      struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__backup_open_dest(struct backup *backup, struct wal_error *error) WAL_MUST_USE;
 /* Makes the directory of the blob stream, durably. */
 enum wal_status wal__backup_make_pack(const struct backup *backup,
                                       struct wal_error *error) WAL_MUST_USE;
 /* Removes the files in index/ that name the end of the copy. */
-enum wal_status
-wal__backup_remove_derived(const struct backup *backup,
-                           struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__backup_remove_derived(const struct backup *backup,
+                                           struct wal_error *error) WAL_MUST_USE;
 /* Frees its lock. */
 void wal__backup_close_dest(struct backup *backup);
 

@@ -1,17 +1,17 @@
 /*
  * backup_copy.c - reads the store of a backup and writes its copy (backup.h).
  *
- * What is below the durable ends of both streams never changes, and compaction
- * is kept out, so that the files are copied without a lock.
+ * What is below the durable ends of both streams never changes, and compaction is kept out, so that
+ * the files are copied without a lock.
  *
- * The guard of a stream of the copy is a segment with an id above all others,
- * whose OPEN ends the chain where the last backup did. What is written to the
- * copy then is not in the chain until it is removed. Where the newest segment
- * is rewritten, the guard follows the original, as every other one would.
+ * The guard of a stream of the copy is a segment with an id above all others, whose OPEN ends the
+ * chain where the last backup did. What is written to the copy then is not in the chain until it is
+ * removed. Where the newest segment is rewritten, the guard follows the original, as every other
+ * one would.
  *
- * Invariant: under the guard nothing in the chain changes but names of files
- * with equal groups. Shadow segments are those of this backup when it commits.
- * After it only files that the chain does not name are removed.
+ * Invariant: under the guard nothing in the chain changes but names of files with equal groups.
+ * Shadow segments are those of this backup when it commits. After it only files that the chain does
+ * not name are removed.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -56,29 +56,24 @@ enum {
     BUSY_POLL_NS = 10 * 1000 * 1000
 };
 
-struct backup_source *
-wal__backup_find_source(const struct backup_stream *stream, uint64_t id)
+struct backup_source *wal__backup_find_source(const struct backup_stream *stream, uint64_t id)
 {
     size_t count = backup_source_count(stream);
-    size_t rank = wal__lower_bound(stream->sources.data, count,
-                                   sizeof(struct backup_source),
+    size_t rank = wal__lower_bound(stream->sources.data, count, sizeof(struct backup_source),
                                    offsetof(struct backup_source, id), id);
 
-    return rank < count && backup_source_at(stream, rank)->id == id
-               ? backup_source_at(stream, rank)
-               : NULL;
+    return rank < count && backup_source_at(stream, rank)->id == id ? backup_source_at(stream, rank)
+                                                                    : NULL;
 }
 
 enum wal_status wal__backup_open_source(const struct backup *backup,
                                         const struct backup_stream *stream,
                                         const struct backup_source *source,
-                                        struct wal__segment **segment,
-                                        struct wal_error *error)
+                                        struct wal__segment **segment, struct wal_error *error)
 {
     const struct wal__log *log = stream->log;
-    enum wal_status status =
-        wal__segment_open(&backup->source, log->directory, source->id,
-                          log->uuid, log->class, segment, error);
+    enum wal_status status = wal__segment_open(&backup->source, log->directory, source->id,
+                                               log->uuid, log->class, segment, error);
 
     if (status == WAL_OK && (*segment)->header.salt != source->salt) {
         wal__segment_close(*segment);
@@ -87,17 +82,13 @@ enum wal_status wal__backup_open_source(const struct backup *backup,
     }
     return status == WAL_ENOTFOUND
                ? wal__fail(error, WAL_ECORRUPT,
-                           "segment %016" PRIx64
-                           ", which is to be copied, is missing",
-                           source->id)
+                           "segment %016" PRIx64 ", which is to be copied, is missing", source->id)
                : status;
 }
 
-static enum wal_status describe(const struct backup *backup,
-                                const struct backup_stream *stream,
-                                struct wal__segment *segment, uint64_t end,
-                                bool is_newest, struct backup_source *source,
-                                struct wal_error *error)
+static enum wal_status describe(const struct backup *backup, const struct backup_stream *stream,
+                                struct wal__segment *segment, uint64_t end, bool is_newest,
+                                struct backup_source *source, struct wal_error *error)
 {
     struct wal__segment *opened = NULL;
     enum wal_status status;
@@ -108,8 +99,7 @@ static enum wal_status describe(const struct backup *backup,
     source->capacity = segment->header.capacity;
     source->is_newest = is_newest;
     source->is_rewritten = wal__segment_is_rewritten(&segment->header);
-    source->first_id =
-        source->is_rewritten ? segment->header.rewrite.first_id : segment->id;
+    source->first_id = source->is_rewritten ? segment->header.rewrite.first_id : segment->id;
     source->last_sequence = segment->header.rewrite.last_sequence;
     source->end = end;
     source->is_sealed = segment->sealed && segment->trailer.end == end;
@@ -131,16 +121,15 @@ static enum wal_status describe(const struct backup *backup,
 }
 
 /* Lists the segments up to a position. */
-static enum wal_status list(struct backup *backup, struct backup_stream *stream,
-                            uint64_t position, struct wal_error *error)
+static enum wal_status list(struct backup *backup, struct backup_stream *stream, uint64_t position,
+                            struct wal_error *error)
 {
     const struct wal__log *log = stream->log;
     uint32_t count = wal__log_segment_count(log);
     uint64_t last = wal__position_segment(position);
 
     if (position == 0 && count > 0) {
-        return wal__fail(error, WAL_EBUSY,
-                         "another process is opening the store: try again");
+        return wal__fail(error, WAL_EBUSY, "another process is opening the store: try again");
     }
     for (uint32_t i = 0; i < count; i++) {
         struct wal__segment *segment = wal__log_segment_at(log, i);
@@ -152,30 +141,25 @@ static enum wal_status list(struct backup *backup, struct backup_stream *stream,
             break;
         }
         if (!is_newest && i + 1 == count) {
-            return wal__fail(error, WAL_EBUSY,
-                             "the log goes on meanwhile: try again");
+            return wal__fail(error, WAL_EBUSY, "the log goes on meanwhile: try again");
         }
         status =
             describe(backup, stream, segment,
                      is_newest ? wal__position_offset(position)
-                               : wal__frozen_segment_end(
-                                     segment, wal__log_segment_at(log, i + 1)),
+                               : wal__frozen_segment_end(segment, wal__log_segment_at(log, i + 1)),
                      is_newest, &source, error);
         if (status != WAL_OK) {
             return status;
         }
-        if (wal__buf_append(&stream->sources, &source, sizeof(source)) !=
-            WAL_OK) {
+        if (wal__buf_append(&stream->sources, &source, sizeof(source)) != WAL_OK) {
             return wal__no_memory(error);
         }
     }
     return WAL_OK;
 }
 
-/* Finds the last sequence number below the end that is copied, which is not
- * the end of the log. */
-static enum wal_status find_sequence(const struct backup *backup,
-                                     struct backup_stream *stream,
+/* Finds the last sequence number below the end that is copied, which is not the end of the log. */
+static enum wal_status find_sequence(const struct backup *backup, struct backup_stream *stream,
                                      struct wal_error *error)
 {
     const struct backup_source *newest = backup_newest_source(stream);
@@ -200,9 +184,8 @@ static enum wal_status find_sequence(const struct backup *backup,
     wal__segment_reader_init(&reader, opened);
     wal__scan(&source, &sink, &start, &stream->facts);
     if (stream->facts.verdict == WAL__VERDICT_READ_ERROR) {
-        status =
-            wal__fail_at(error, WAL_EIO, reader.sys_errno, opened->path,
-                         stream->facts.error_offset, "cannot read the segment");
+        status = wal__fail_at(error, WAL_EIO, reader.sys_errno, opened->path,
+                              stream->facts.error_offset, "cannot read the segment");
     }
     stream->last_sequence = stream->facts.last_sequence;
     memset(&stream->facts, 0, sizeof(stream->facts));
@@ -211,19 +194,17 @@ static enum wal_status find_sequence(const struct backup *backup,
     return status;
 }
 
-/* The position up to which a log is copied. A handle that only reads, and found
- * no live process, copies what it sees: a copy is to leave nothing out. */
-static uint64_t find_end(const struct wal__core *core,
-                         const struct wal__log *log)
+/* The position up to which a log is copied. A handle that only reads, and found no live process,
+ * copies what it sees: a copy is to leave nothing out. */
+static uint64_t find_end(const struct wal__core *core, const struct wal__log *log)
 {
-    return core->control.page == &core->control.private_page &&
-                   log->tail_segment != NULL
+    return core->control.page == &core->control.private_page && log->tail_segment != NULL
                ? atomic_load(&log->end)
                : wal__frozen_end(log);
 }
 
-/* WAL_EBUSY: another process is opening the store, or the end is not among the
- * segments any more. */
+/* WAL_EBUSY: another process is opening the store, or the end is not among the segments any
+ * more. */
 static enum wal_status freeze(struct backup *backup, struct wal_error *error)
 {
     struct wal__core *core = backup->core;
@@ -262,8 +243,7 @@ static enum wal_status freeze(struct backup *backup, struct wal_error *error)
     return status;
 }
 
-enum wal_status wal__backup_freeze(struct backup *backup,
-                                   struct wal_error *error)
+enum wal_status wal__backup_freeze(struct backup *backup, struct wal_error *error)
 {
     const struct wal__env *env = &backup->core->env;
     const uint64_t begin = env->io->monotonic_ns(env->io->ctx);
@@ -275,8 +255,7 @@ enum wal_status wal__backup_freeze(struct backup *backup,
     wal__core_adopt_files(backup->core);
     for (;;) {
         status = freeze(backup, error);
-        if (status != WAL_EBUSY ||
-            env->io->monotonic_ns(env->io->ctx) - begin >= limit) {
+        if (status != WAL_EBUSY || env->io->monotonic_ns(env->io->ctx) - begin >= limit) {
             return status;
         }
         env->io->futex_wait(env->io->ctx, &never, 0, BUSY_POLL_NS);
@@ -293,16 +272,13 @@ struct transfer {
     bool has_zeros; /* what is not written reads as zeros */
 };
 
-static enum wal_status fail_write(const struct transfer *transfer,
-                                  enum wal_status status, int err,
+static enum wal_status fail_write(const struct transfer *transfer, enum wal_status status, int err,
                                   struct wal_error *error)
 {
-    return wal__fail_at(error, status, err, transfer->out_path, 0,
-                        "cannot write the copy");
+    return wal__fail_at(error, status, err, transfer->out_path, 0, "cannot write the copy");
 }
 
-static enum wal_status show_progress(struct backup *backup, uint64_t size,
-                                     struct wal_error *error)
+static enum wal_status show_progress(struct backup *backup, uint64_t size, struct wal_error *error)
 {
     const struct wal__backup_options *options = backup->options;
 
@@ -315,29 +291,24 @@ static enum wal_status show_progress(struct backup *backup, uint64_t size,
 }
 
 /* Copies [from, to) to the same place. */
-static enum wal_status copy_range(struct backup *backup,
-                                  const struct transfer *transfer,
-                                  uint64_t from, uint64_t to,
-                                  struct wal_error *error)
+static enum wal_status copy_range(struct backup *backup, const struct transfer *transfer,
+                                  uint64_t from, uint64_t to, struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
     enum wal_status status = WAL_OK;
 
     WAL__ASSERT(from <= to && to <= transfer->in->header.capacity);
     while (from < to && status == WAL_OK) {
-        size_t size = to - from < WAL__BACKUP_COPY_SIZE
-                          ? (size_t)(to - from)
-                          : (size_t)WAL__BACKUP_COPY_SIZE;
+        size_t size =
+            to - from < WAL__BACKUP_COPY_SIZE ? (size_t)(to - from) : (size_t)WAL__BACKUP_COPY_SIZE;
         struct iovec iov = {backup->bytes, size};
         size_t got = 0;
         int err = 0;
 
-        status = wal__io_read_full(io, transfer->in->file, backup->bytes, size,
-                                   from, &got, &err);
+        status = wal__io_read_full(io, transfer->in->file, backup->bytes, size, from, &got, &err);
         if (status != WAL_OK || got < size) {
-            return wal__fail_at(error, status == WAL_OK ? WAL_EIO : status, err,
-                                transfer->in->path, from,
-                                "cannot read the segment");
+            return wal__fail_at(error, status == WAL_OK ? WAL_EIO : status, err, transfer->in->path,
+                                from, "cannot read the segment");
         }
         if (!transfer->has_zeros || !wal__is_zero(backup->bytes, size)) {
             status = wal__io_write_full(io, transfer->out, &iov, 1, from, &err);
@@ -350,8 +321,7 @@ static enum wal_status copy_range(struct backup *backup,
     return status;
 }
 
-static enum wal_status sync_file(const struct backup *backup,
-                                 const struct transfer *transfer,
+static enum wal_status sync_file(const struct backup *backup, const struct transfer *transfer,
                                  struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
@@ -361,16 +331,13 @@ static enum wal_status sync_file(const struct backup *backup,
     return status == WAL_OK ? WAL_OK : fail_write(transfer, status, err, error);
 }
 
-static enum wal_status begin(struct backup *backup,
-                             struct backup_stream *stream,
-                             const struct backup_source *source,
-                             const char *path, int flags,
+static enum wal_status begin(struct backup *backup, struct backup_stream *stream,
+                             const struct backup_source *source, const char *path, int flags,
                              struct transfer *transfer, struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
     int err = 0;
-    enum wal_status status =
-        wal__backup_open_source(backup, stream, source, &transfer->in, error);
+    enum wal_status status = wal__backup_open_source(backup, stream, source, &transfer->in, error);
 
     transfer->out = NULL;
     transfer->out_path = path;
@@ -379,8 +346,7 @@ static enum wal_status begin(struct backup *backup,
         transfer->in = NULL;
         return status;
     }
-    status =
-        io->open(io->ctx, path, WAL__IO_WRITE | flags, &transfer->out, &err);
+    status = io->open(io->ctx, path, WAL__IO_WRITE | flags, &transfer->out, &err);
     return status == WAL_OK ? WAL_OK : fail_write(transfer, status, err, error);
 }
 
@@ -395,8 +361,7 @@ static void end(const struct backup *backup, struct transfer *transfer)
 }
 
 /* Syncs "log", "pack" or "index" of the copy. */
-static enum wal_status backup_sync_directory(const struct backup *backup,
-                                             const char *name,
+static enum wal_status backup_sync_directory(const struct backup *backup, const char *name,
                                              struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
@@ -407,16 +372,15 @@ static enum wal_status backup_sync_directory(const struct backup *backup,
 
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
     status = io->sync_directory(io->ctx, path, &err);
-    return status == WAL_OK ? WAL_OK
-                            : wal__fail_at(error, status, err, path, 0,
-                                           "cannot sync the directory");
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail_at(error, status, err, path, 0, "cannot sync the directory");
 }
 
 /* Gives a segment its name, durably. */
-static enum wal_status give_name(struct backup *backup,
-                                 const struct backup_stream *stream,
-                                 const struct backup_source *source,
-                                 const char *temporary, struct wal_error *error)
+static enum wal_status give_name(struct backup *backup, const struct backup_stream *stream,
+                                 const struct backup_source *source, const char *temporary,
+                                 struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
     const struct wal__log *dest = &stream->dest;
@@ -429,15 +393,13 @@ static enum wal_status give_name(struct backup *backup,
         return status;
     }
     if (source->action == BACKUP_SHADOW) {
-        wal__segment_shadow_path(&backup->dest, dest->directory, source->id,
-                                 path);
+        wal__segment_shadow_path(&backup->dest, dest->directory, source->id, path);
     } else {
         wal__segment_path(&backup->dest, dest->directory, source->id, path);
     }
     status = io->rename(io->ctx, temporary, path, &err);
     if (status != WAL_OK) {
-        return wal__fail_at(error, status, err, path, 0,
-                            "cannot rename the copy");
+        return wal__fail_at(error, status, err, path, 0, "cannot rename the copy");
     }
     return backup_sync_directory(backup, dest->directory, error);
 }
@@ -449,18 +411,16 @@ static bool share(struct backup *backup, const struct transfer *transfer)
     uint64_t size = transfer->in->header.capacity;
     int ignored = 0;
 
-    if (io->clone == NULL || io->clone(io->ctx, transfer->in->file,
-                                       transfer->out, &ignored) != WAL_OK) {
+    if (io->clone == NULL ||
+        io->clone(io->ctx, transfer->in->file, transfer->out, &ignored) != WAL_OK) {
         return false;
     }
     backup->result->shared_bytes += size;
     return true;
 }
 
-static enum wal_status fill(struct backup *backup,
-                            const struct transfer *transfer,
-                            const struct backup_source *source, bool whole,
-                            struct wal_error *error)
+static enum wal_status fill(struct backup *backup, const struct transfer *transfer,
+                            const struct backup_source *source, bool whole, struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
     enum wal_status status;
@@ -474,18 +434,15 @@ static enum wal_status fill(struct backup *backup,
         return copy_range(backup, transfer, 0, source->capacity, error);
     }
     status = io->allocate(io->ctx, transfer->out, source->capacity, &err);
-    return status == WAL_OK
-               ? copy_range(backup, transfer, 0, source->end, error)
-               : fail_write(transfer, status, err, error);
+    return status == WAL_OK ? copy_range(backup, transfer, 0, source->end, error)
+                            : fail_write(transfer, status, err, error);
 }
 
-/* Writes the segment anew, and gives it its name, or that of a shadow segment;
- * all of it when `whole`. Until the name is durable the state has doubt about
- * the segment. */
-static enum wal_status backup_copy_segment(struct backup *backup,
-                                           struct backup_stream *stream,
-                                           const struct backup_source *source,
-                                           bool whole, struct wal_error *error)
+/* Writes the segment anew, and gives it its name, or that of a shadow segment; all of it when
+ * `whole`. Until the name is durable the state has doubt about the segment. */
+static enum wal_status backup_copy_segment(struct backup *backup, struct backup_stream *stream,
+                                           const struct backup_source *source, bool whole,
+                                           struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
     char path[WAL__PATH_MAX];
@@ -497,8 +454,8 @@ static enum wal_status backup_copy_segment(struct backup *backup,
     WAL__ASSERT(!whole || source->is_sealed);
     wal__segment_path(&backup->dest, stream->dest.directory, source->id, path);
     (void)snprintf(temporary, sizeof(temporary), "%s.new", path);
-    status = begin(backup, stream, source, temporary,
-                   WAL__IO_CREATE | WAL__IO_TRUNCATE, &transfer, error);
+    status = begin(backup, stream, source, temporary, WAL__IO_CREATE | WAL__IO_TRUNCATE, &transfer,
+                   error);
     if (status == WAL_OK) {
         status = fill(backup, &transfer, source, whole, error);
     }
@@ -515,8 +472,7 @@ static enum wal_status backup_copy_segment(struct backup *backup,
 }
 
 /* Writes what follows source->from. */
-static enum wal_status backup_extend_segment(struct backup *backup,
-                                             struct backup_stream *stream,
+static enum wal_status backup_extend_segment(struct backup *backup, struct backup_stream *stream,
                                              const struct backup_source *source,
                                              struct wal_error *error)
 {
@@ -527,8 +483,7 @@ static enum wal_status backup_extend_segment(struct backup *backup,
     wal__segment_path(&backup->dest, stream->dest.directory, source->id, path);
     status = begin(backup, stream, source, path, 0, &transfer, error);
     if (status == WAL_OK) {
-        status =
-            copy_range(backup, &transfer, source->from, source->end, error);
+        status = copy_range(backup, &transfer, source->from, source->end, error);
     }
     if (status == WAL_OK) {
         status = sync_file(backup, &transfer, error);
@@ -538,8 +493,7 @@ static enum wal_status backup_extend_segment(struct backup *backup,
 }
 
 /* Writes INDEX, SEAL and trailer. */
-static enum wal_status backup_seal_segment(struct backup *backup,
-                                           struct backup_stream *stream,
+static enum wal_status backup_seal_segment(struct backup *backup, struct backup_stream *stream,
                                            const struct backup_source *source,
                                            struct wal_error *error)
 {
@@ -559,8 +513,7 @@ static enum wal_status backup_seal_segment(struct backup *backup,
         status = sync_file(backup, &transfer, error);
     }
     if (status == WAL_OK) {
-        status =
-            copy_range(backup, &transfer, trailer, source->capacity, error);
+        status = copy_range(backup, &transfer, trailer, source->capacity, error);
     }
     if (status == WAL_OK) {
         status = sync_file(backup, &transfer, error);
@@ -575,8 +528,7 @@ enum {
     LEVELS = 512 /* of directories above the copy */
 };
 
-static void dest_path(const struct backup *backup, const char *name,
-                      char out[WAL__PATH_MAX])
+static void dest_path(const struct backup *backup, const char *name, char out[WAL__PATH_MAX])
 {
     int size = snprintf(out, WAL__PATH_MAX, "%s/%s", backup->dest.root, name);
 
@@ -584,8 +536,7 @@ static void dest_path(const struct backup *backup, const char *name,
 }
 
 /* The nearest directory that exists: that of the copy or the one it is in. */
-static enum wal_status start_of_walk(const struct backup *backup,
-                                     char path[WAL__PATH_MAX],
+static enum wal_status start_of_walk(const struct backup *backup, char path[WAL__PATH_MAX],
                                      struct wal__io_stat *stat)
 {
     const struct wal__io *io = backup->dest.io;
@@ -608,8 +559,7 @@ static enum wal_status start_of_walk(const struct backup *backup,
 }
 
 /* Refuses a copy inside the store, or the store itself. */
-static enum wal_status check_outside(const struct backup *backup,
-                                     struct wal_error *error)
+static enum wal_status check_outside(const struct backup *backup, struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
     char path[WAL__PATH_MAX];
@@ -629,8 +579,7 @@ static enum wal_status check_outside(const struct backup *backup,
             return wal__invalid(error, "the copy is inside the store: choose a "
                                        "directory outside of it");
         }
-        if ((at.device == last.device && at.inode == last.inode) ||
-            size + 4 > WAL__PATH_MAX) {
+        if ((at.device == last.device && at.inode == last.inode) || size + 4 > WAL__PATH_MAX) {
             break;
         }
         memcpy(path + size, "/..", 4);
@@ -643,20 +592,16 @@ static enum wal_status check_outside(const struct backup *backup,
 }
 
 /* Reads the manifest when there is one, of this store. */
-static enum wal_status read_manifest(struct backup *backup,
-                                     struct wal_error *error)
+static enum wal_status read_manifest(struct backup *backup, struct wal_error *error)
 {
     bool read_only = false;
-    enum wal_status status =
-        wal__manifest_probe(&backup->dest, &backup->is_store, error);
+    enum wal_status status = wal__manifest_probe(&backup->dest, &backup->is_store, error);
 
     if (status != WAL_OK || !backup->is_store) {
         return status;
     }
-    status =
-        wal__manifest_read(&backup->dest, &backup->manifest, &read_only, error);
-    if (status == WAL_OK &&
-        memcmp(backup->manifest.uuid, backup->source_manifest.uuid, 16) != 0) {
+    status = wal__manifest_read(&backup->dest, &backup->manifest, &read_only, error);
+    if (status == WAL_OK && memcmp(backup->manifest.uuid, backup->source_manifest.uuid, 16) != 0) {
         status = wal__fail_at(error, WAL_EEXISTS, 0, backup->dest.root, 0,
                               "another store is there; back up to another "
                               "directory");
@@ -669,18 +614,15 @@ static enum wal_status read_manifest(struct backup *backup,
     return status;
 }
 
-static enum wal_status make_directories(const struct backup *backup,
-                                        struct wal_error *error)
+static enum wal_status make_directories(const struct backup *backup, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__manifest_make_directories(&backup->dest, error);
+    enum wal_status status = wal__manifest_make_directories(&backup->dest, error);
 
-    return status == WAL_ENOTSTORE
-               ? wal__fail_at(error, WAL_EEXISTS, 0, backup->dest.root, 0,
-                              "other files are there, or its parent directory "
-                              "does not exist: back up to a directory that is "
-                              "empty, or can be created")
-               : status;
+    return status == WAL_ENOTSTORE ? wal__fail_at(error, WAL_EEXISTS, 0, backup->dest.root, 0,
+                                                  "other files are there, or its parent directory "
+                                                  "does not exist: back up to a directory that is "
+                                                  "empty, or can be created")
+                                   : status;
 }
 
 /* No process may have the copy open to write, or be backing up to it. */
@@ -692,30 +634,24 @@ static enum wal_status lock_dest(struct backup *backup, struct wal_error *error)
     int err = 0;
 
     dest_path(backup, "LOCK", path);
-    status = io->open(io->ctx, path, WAL__IO_WRITE | WAL__IO_CREATE,
-                      &backup->dest_lock, &err);
+    status = io->open(io->ctx, path, WAL__IO_WRITE | WAL__IO_CREATE, &backup->dest_lock, &err);
     if (status == WAL_OK) {
-        status = io->lock(io->ctx, backup->dest_lock, WAL__LOCK_PARTICIPANT,
-                          WAL__IO_LOCK_EXCLUSIVE, &err);
+        status = io->lock(io->ctx, backup->dest_lock, WAL__LOCK_PARTICIPANT, WAL__IO_LOCK_EXCLUSIVE,
+                          &err);
     }
     if (status == WAL_ELOCKED) {
-        return wal__fail_at(error, status, 0, path, 0,
-                            "another process has the copy open");
+        return wal__fail_at(error, status, 0, path, 0, "another process has the copy open");
     }
     return status == WAL_OK ? WAL_OK
-                            : wal__fail_open(error, status, err, path,
-                                             "cannot lock the copy");
+                            : wal__fail_open(error, status, err, path, "cannot lock the copy");
 }
 
-/* A directory without a manifest may hold a backup that was interrupted, and
- * no other segments. */
-static enum wal_status check_unfinished(struct backup *backup,
-                                        struct wal_error *error)
+/* A directory without a manifest may hold a backup that was interrupted, and no other segments. */
+static enum wal_status check_unfinished(struct backup *backup, struct wal_error *error)
 {
     for (size_t i = 0; i < WAL__LOG_COUNT; i++) {
         struct wal__buf ids = {0};
-        enum wal_status status =
-            wal__log_list_ids(&backup->streams[i].dest, &ids, error);
+        enum wal_status status = wal__log_list_ids(&backup->streams[i].dest, &ids, error);
         bool is_empty = ids.size == 0;
 
         wal__buf_deinit(&ids);
@@ -731,8 +667,7 @@ static enum wal_status check_unfinished(struct backup *backup,
     return WAL_OK;
 }
 
-enum wal_status wal__backup_open_dest(struct backup *backup,
-                                      struct wal_error *error)
+enum wal_status wal__backup_open_dest(struct backup *backup, struct wal_error *error)
 {
     enum wal_status status = check_outside(backup, error);
 
@@ -755,19 +690,15 @@ enum wal_status wal__backup_open_dest(struct backup *backup,
     if (status != WAL_OK) {
         return status;
     }
-    wal__backup_state_read(&backup->dest, backup->source_manifest.uuid,
-                           &backup->state);
+    wal__backup_state_read(&backup->dest, backup->source_manifest.uuid, &backup->state);
     for (size_t i = 0; i < WAL__LOG_COUNT; i++) {
         backup->streams[i].state = backup->state.streams[i];
         backup->streams[i].has_state = backup->state.is_valid;
     }
-    return backup->is_store || backup->state.is_valid
-               ? WAL_OK
-               : check_unfinished(backup, error);
+    return backup->is_store || backup->state.is_valid ? WAL_OK : check_unfinished(backup, error);
 }
 
-enum wal_status wal__backup_make_pack(const struct backup *backup,
-                                      struct wal_error *error)
+enum wal_status wal__backup_make_pack(const struct backup *backup, struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
     char path[WAL__PATH_MAX];
@@ -782,13 +713,12 @@ enum wal_status wal__backup_make_pack(const struct backup *backup,
     if (status == WAL_OK) {
         status = io->sync_directory(io->ctx, backup->dest.root, &err);
     }
-    return status == WAL_OK ? WAL_OK
-                            : wal__fail_at(error, status, err, path, 0,
-                                           "cannot create the directory");
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail_at(error, status, err, path, 0, "cannot create the directory");
 }
 
-enum wal_status wal__backup_remove_derived(const struct backup *backup,
-                                           struct wal_error *error)
+enum wal_status wal__backup_remove_derived(const struct backup *backup, struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
     char paths[1 + WAL__LOG_COUNT][WAL__PATH_MAX];
@@ -798,8 +728,7 @@ enum wal_status wal__backup_remove_derived(const struct backup *backup,
     for (uint32_t i = 0; i < WAL__LOG_COUNT; i++) {
         const struct wal__segment *newest = backup->streams[i].newest;
 
-        wal__index_path(&backup->dest, i, newest == NULL ? 0 : newest->id,
-                        paths[1 + i]);
+        wal__index_path(&backup->dest, i, newest == NULL ? 0 : newest->id, paths[1 + i]);
     }
     for (size_t i = 0; i < 1 + WAL__LOG_COUNT; i++) {
         int err = 0;
@@ -836,16 +765,12 @@ static uint64_t guard_id(const struct backup_stream *stream)
     if (stream->guard != NULL) {
         return stream->guard->id;
     }
-    return stream->state.guard_id > last ? stream->state.guard_id
-                                         : last + id_distance;
+    return stream->state.guard_id > last ? stream->state.guard_id : last + id_distance;
 }
 
-/* Fills the header: that of a segment of the same version, which is not
- * rewritten. */
-static enum wal_status fill_header(struct backup *backup,
-                                   struct backup_stream *stream,
-                                   struct wal__segment_header *header,
-                                   struct wal_error *error)
+/* Fills the header: that of a segment of the same version, which is not rewritten. */
+static enum wal_status fill_header(struct backup *backup, struct backup_stream *stream,
+                                   struct wal__segment_header *header, struct wal_error *error)
 {
     struct wal__segment *opened = NULL;
     enum wal_status status = WAL_OK;
@@ -853,8 +778,8 @@ static enum wal_status fill_header(struct backup *backup,
     if (stream->newest != NULL) {
         *header = stream->newest->header;
     } else {
-        status = wal__backup_open_source(
-            backup, stream, backup_newest_source(stream), &opened, error);
+        status =
+            wal__backup_open_source(backup, stream, backup_newest_source(stream), &opened, error);
         if (status == WAL_OK) {
             *header = opened->header;
             wal__segment_close(opened);
@@ -872,8 +797,7 @@ static enum wal_status fill_header(struct backup *backup,
 }
 
 /* Adds an OPEN that follows the newest segment. */
-static enum wal_status add_open(const struct backup_stream *stream,
-                                struct wal__regroup *copy,
+static enum wal_status add_open(const struct backup_stream *stream, struct wal__regroup *copy,
                                 const struct wal__commit_record *commit)
 {
     const struct wal__segment *newest = stream->newest;
@@ -891,14 +815,12 @@ static enum wal_status add_open(const struct backup_stream *stream,
 }
 
 /* Encodes the guard. */
-static enum wal_status build(struct backup *backup,
-                             struct backup_stream *stream,
+static enum wal_status build(struct backup *backup, struct backup_stream *stream,
                              struct wal__regroup *copy, struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
     const struct wal__segment *newest = stream->newest;
-    struct wal__commit_record commit = {.epoch = 1,
-                                        .clock_ms = io->now_ms(io->ctx)};
+    struct wal__commit_record commit = {.epoch = 1, .clock_ms = io->now_ms(io->ctx)};
     enum wal_status status = fill_header(backup, stream, &copy->header, error);
 
     if (status != WAL_OK) {
@@ -911,20 +833,16 @@ static enum wal_status build(struct backup *backup,
         commit.pack_durable = stream->facts.pack_durable;
         status = add_open(stream, copy, &commit);
     }
-    if (status == WAL_OK &&
-        wal__regroup_end(copy) + WAL__TRAILER_SIZE > copy->header.capacity) {
+    if (status == WAL_OK && wal__regroup_end(copy) + WAL__TRAILER_SIZE > copy->header.capacity) {
         status = WAL_ECORRUPT;
     }
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__fail_at(error, status, 0,
-                              newest == NULL ? NULL : newest->path, 0,
-                              "cannot keep the end of the copy");
+    return status == WAL_OK ? WAL_OK
+                            : wal__fail_at(error, status, 0, newest == NULL ? NULL : newest->path,
+                                           0, "cannot keep the end of the copy");
 }
 
 /* Makes a guard the newest segment of the copy, durably. */
-static enum wal_status backup_guard_install(struct backup *backup,
-                                            struct backup_stream *stream,
+static enum wal_status backup_guard_install(struct backup *backup, struct backup_stream *stream,
                                             struct wal_error *error)
 {
     struct wal__regroup copy = {0};
@@ -934,9 +852,8 @@ static enum wal_status backup_guard_install(struct backup *backup,
     wal__buf_init(&copy.body, backup->dest.heap);
     status = build(backup, stream, &copy, error);
     if (status == WAL_OK) {
-        status = wal__segment_install(&backup->dest, stream->dest.directory,
-                                      NULL, &copy.header, copy.body.data,
-                                      copy.body.size, error);
+        status = wal__segment_install(&backup->dest, stream->dest.directory, NULL, &copy.header,
+                                      copy.body.data, copy.body.size, error);
     }
     backup->result->bytes += copy.body.size + WAL__SEGMENT_HEADER_SIZE;
     wal__buf_deinit(&copy.body);
@@ -948,35 +865,30 @@ void wal__backup_guard_name(struct backup_stream *stream)
     stream->state.guard_id = guard_id(stream);
 }
 
-enum wal_status wal__backup_guard_remove(struct backup *backup,
-                                         struct backup_stream *stream,
+enum wal_status wal__backup_guard_remove(struct backup *backup, struct backup_stream *stream,
                                          struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
     char path[WAL__PATH_MAX];
     int err = 0;
-    enum wal_status status = wal__backup_state_doubt(
-        &backup->dest, stream->dest.log_id, stream->state.guard_id, error);
+    enum wal_status status =
+        wal__backup_state_doubt(&backup->dest, stream->dest.log_id, stream->state.guard_id, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    wal__segment_path(&backup->dest, stream->dest.directory,
-                      stream->state.guard_id, path);
+    wal__segment_path(&backup->dest, stream->dest.directory, stream->state.guard_id, path);
     status = io->unlink(io->ctx, path, &err);
     if (status != WAL_OK) {
-        return wal__fail_at(error, status, err, path, 0,
-                            "cannot complete the copy");
+        return wal__fail_at(error, status, err, path, 0, "cannot complete the copy");
     }
     return backup_sync_directory(backup, stream->dest.directory, error);
 }
 
 /* --- a stream of the copy ------------------------------------------------- */
 
-static enum wal_status write_source(struct backup *backup,
-                                    struct backup_stream *stream,
-                                    const struct backup_source *source,
-                                    struct wal_error *error)
+static enum wal_status write_source(struct backup *backup, struct backup_stream *stream,
+                                    const struct backup_source *source, struct wal_error *error)
 {
     switch (source->action) {
     case BACKUP_KEEP:
@@ -987,18 +899,17 @@ static enum wal_status write_source(struct backup *backup,
         return backup_extend_segment(backup, stream, source, error);
     case BACKUP_COPY:
     case BACKUP_SHADOW:
-        /* The guard may end the chain within a segment that is sealed later:
-         * its index would name what follows. */
-        return backup_copy_segment(backup, stream, source,
-                                   source->is_sealed && !source->seals, error);
+        /* The guard may end the chain within a segment that is sealed later: its index would name
+         * what follows. */
+        return backup_copy_segment(backup, stream, source, source->is_sealed && !source->seals,
+                                   error);
     }
     return WAL_OK;
 }
 
-/* Writes the segments that need it; first the one with a doubtful name, which
- * would be forgotten otherwise. */
-static enum wal_status write_sources(struct backup *backup,
-                                     struct backup_stream *stream,
+/* Writes the segments that need it; first the one with a doubtful name, which would be forgotten
+ * otherwise. */
+static enum wal_status write_sources(struct backup *backup, struct backup_stream *stream,
                                      struct wal_error *error)
 {
     size_t count = backup_source_count(stream);
@@ -1017,8 +928,7 @@ static enum wal_status write_sources(struct backup *backup,
     return status;
 }
 
-static enum wal_status seal_sources(struct backup *backup,
-                                    struct backup_stream *stream,
+static enum wal_status seal_sources(struct backup *backup, struct backup_stream *stream,
                                     struct wal_error *error)
 {
     size_t count = backup_source_count(stream);
@@ -1034,8 +944,7 @@ static enum wal_status seal_sources(struct backup *backup,
     return status;
 }
 
-static enum wal_status remove_file(struct backup *backup, const char *path,
-                                   struct wal_error *error)
+static enum wal_status remove_file(struct backup *backup, const char *path, struct wal_error *error)
 {
     const struct wal__io *io = backup->dest.io;
     int err = 0;
@@ -1043,16 +952,13 @@ static enum wal_status remove_file(struct backup *backup, const char *path,
 
     return status == WAL_OK || status == WAL_ENOTFOUND
                ? WAL_OK
-               : wal__fail_at(error, status, err, path, 0,
-                              "cannot remove a file of the copy");
+               : wal__fail_at(error, status, err, path, 0, "cannot remove a file of the copy");
 }
 
-/* Removes those of the segments that the store does not have: their files in
- * index/ first, which would be evidence of a loss. */
-static enum wal_status remove_segments(struct backup *backup,
-                                       struct backup_stream *stream,
-                                       const struct wal__buf *ids,
-                                       struct wal_error *error)
+/* Removes those of the segments that the store does not have: their files in index/ first, which
+ * would be evidence of a loss. */
+static enum wal_status remove_segments(struct backup *backup, struct backup_stream *stream,
+                                       const struct wal__buf *ids, struct wal_error *error)
 {
     char path[WAL__PATH_MAX];
     enum wal_status status = WAL_OK;
@@ -1060,8 +966,7 @@ static enum wal_status remove_segments(struct backup *backup,
     for (int pass = 0; pass < 2; pass++) {
         bool is_index = pass == 0;
 
-        for (size_t i = 0; i < ids->size && status == WAL_OK;
-             i += sizeof(uint64_t)) {
+        for (size_t i = 0; i < ids->size && status == WAL_OK; i += sizeof(uint64_t)) {
             uint64_t id;
 
             memcpy(&id, ids->data + i, sizeof(id));
@@ -1071,23 +976,21 @@ static enum wal_status remove_segments(struct backup *backup,
             if (is_index) {
                 wal__index_path(&backup->dest, stream->dest.log_id, id, path);
             } else {
-                wal__segment_path(&backup->dest, stream->dest.directory, id,
-                                  path);
+                wal__segment_path(&backup->dest, stream->dest.directory, id, path);
             }
             status = remove_file(backup, path, error);
             backup->result->removed += !is_index;
         }
         if (status == WAL_OK) {
-            status = backup_sync_directory(
-                backup, is_index ? "index" : stream->dest.directory, error);
+            status =
+                backup_sync_directory(backup, is_index ? "index" : stream->dest.directory, error);
         }
     }
     return status;
 }
 
 /* Removes the files below the newest segment that the store does not have. */
-static enum wal_status remove_replaced(struct backup *backup,
-                                       struct backup_stream *stream,
+static enum wal_status remove_replaced(struct backup *backup, struct backup_stream *stream,
                                        struct wal_error *error)
 {
     uint64_t last = backup_newest_source(stream)->id;
@@ -1128,20 +1031,18 @@ static enum wal_status remove_temporary(void *arg, const char *name)
     size_t size = strlen(name);
     bool is_new = size > 8 && strcmp(name + size - 8, ".seg.new") == 0;
     bool is_shadow = size > 5 && strcmp(name + size - 5, ".next") == 0;
-    const struct backup_source *source = wal__backup_find_source(
-        removal->stream, wal__segment_parse_name(name, ".next"));
+    const struct backup_source *source =
+        wal__backup_find_source(removal->stream, wal__segment_parse_name(name, ".next"));
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int length;
     int err = 0;
 
-    if (!is_new && (!is_shadow ||
-                    (source != NULL && (source->action == BACKUP_SHADOW ||
-                                        source->action == BACKUP_SHADOWED)))) {
+    if (!is_new && (!is_shadow || (source != NULL && (source->action == BACKUP_SHADOW ||
+                                                      source->action == BACKUP_SHADOWED)))) {
         return WAL_OK;
     }
-    length = snprintf(path, sizeof(path), "%s/%s/%s", dest->env->root,
-                      dest->directory, name);
+    length = snprintf(path, sizeof(path), "%s/%s/%s", dest->env->root, dest->directory, name);
     if (length <= 0 || length >= (int)sizeof(path)) {
         return WAL_OK;
     }
@@ -1159,22 +1060,19 @@ static enum wal_status remove_temporaries(const struct backup *backup,
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int err = 0;
-    int size = snprintf(path, sizeof(path), "%s/%s", stream->dest.env->root,
-                        stream->dest.directory);
+    int size =
+        snprintf(path, sizeof(path), "%s/%s", stream->dest.env->root, stream->dest.directory);
 
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
     status = io->list(io->ctx, path, remove_temporary, &removal, &err);
     if (status != WAL_OK && status != WAL_ENOTFOUND) {
-        return wal__fail_at(error, status, err, path, 0,
-                            "cannot remove what a backup left");
+        return wal__fail_at(error, status, err, path, 0, "cannot remove what a backup left");
     }
-    return removal.has_shadow
-               ? backup_sync_directory(backup, stream->dest.directory, error)
-               : WAL_OK;
+    return removal.has_shadow ? backup_sync_directory(backup, stream->dest.directory, error)
+                              : WAL_OK;
 }
 
-enum wal_status wal__backup_write(struct backup *backup,
-                                  struct backup_stream *stream,
+enum wal_status wal__backup_write(struct backup *backup, struct backup_stream *stream,
                                   struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -1193,8 +1091,7 @@ enum wal_status wal__backup_write(struct backup *backup,
                : status;
 }
 
-enum wal_status wal__backup_tidy(struct backup *backup,
-                                 struct backup_stream *stream,
+enum wal_status wal__backup_tidy(struct backup *backup, struct backup_stream *stream,
                                  struct wal_error *error)
 {
     enum wal_status status = seal_sources(backup, stream, error);
@@ -1203,7 +1100,6 @@ enum wal_status wal__backup_tidy(struct backup *backup,
         status = remove_replaced(backup, stream, error);
     }
     return status == WAL_OK && stream->changes
-               ? wal__backup_state_doubt(&backup->dest, stream->dest.log_id, 0,
-                                         error)
+               ? wal__backup_state_doubt(&backup->dest, stream->dest.log_id, 0, error)
                : status;
 }

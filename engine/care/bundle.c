@@ -1,18 +1,15 @@
 /*
- * bundle.c - bundles (agentwal/transfer.h, docs/machines.md). Writing takes
- * sessions into a temporary store, compacts it, and puts its files one after
- * another into a file. Reading checks all of a bundle, unpacks it to a
- * temporary store, and merges that. What processes left that were killed is
- * removed.
+ * bundle.c - bundles (agentwal/transfer.h, docs/machines.md). Writing takes sessions into a
+ * temporary store, compacts it, and puts its files one after another into a file. Reading checks
+ * all of a bundle, unpacks it to a temporary store, and merges that. What processes left that were
+ * killed is removed.
  *
- * Both work on the real system, also for a store in memory. Threads: one thread
- * per call.
+ * Both work on the real system, also for a store in memory. Threads: one thread per call.
  *
- * Invariant: a file has its name only when it is whole and synced. A store is
- * not changed before every checksum of the bundle was verified. Nothing that
- * another process left is removed while its lock is held: the system frees the
- * lock of a process that ends, however it ends. Nor is what another user made:
- * the directory may be one that all write to.
+ * Invariant: a file has its name only when it is whole and synced. A store is not changed before
+ * every checksum of the bundle was verified. Nothing that another process left is removed while its
+ * lock is held: the system frees the lock of a process that ends, however it ends. Nor is what
+ * another user made: the directory may be one that all write to.
  */
 #include "agentwal/admin.h"
 
@@ -62,24 +59,20 @@ enum {
 static const char prefix[] = ".agentwal-";
 
 /* Returns whether the path still is the name of the file. */
-static bool has_name(const struct wal__io *io, struct wal__file *file,
-                     const char *path)
+static bool has_name(const struct wal__io *io, struct wal__file *file, const char *path)
 {
     struct wal__io_stat named;
     struct wal__io_stat opened;
     int err = 0;
 
     return io->path_stat(io->ctx, path, &named, &err) == WAL_OK &&
-           io->stat(io->ctx, file, &opened, &err) == WAL_OK &&
-           named.inode == opened.inode && named.device == opened.device;
+           io->stat(io->ctx, file, &opened, &err) == WAL_OK && named.inode == opened.inode &&
+           named.device == opened.device;
 }
 
-/* Creates a file that is locked until it is closed, so that others know that
- * its process lives. */
-static enum wal_status bundle_create_locked(const struct wal__io *io,
-                                            const char *path,
-                                            struct wal__file **file,
-                                            int *sys_errno)
+/* Creates a file that is locked until it is closed, so that others know that its process lives. */
+static enum wal_status bundle_create_locked(const struct wal__io *io, const char *path,
+                                            struct wal__file **file, int *sys_errno)
 {
     enum wal_status status = WAL_EEXISTS;
 
@@ -87,12 +80,10 @@ static enum wal_status bundle_create_locked(const struct wal__io *io,
     for (int i = 0; i < ATTEMPTS; i++) {
         int ignored = 0;
 
-        status = io->open(io->ctx, path,
-                          WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
-                          file, sys_errno);
+        status = io->open(io->ctx, path, WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE, file,
+                          sys_errno);
         if (status == WAL_OK &&
-            io->lock(io->ctx, *file, 0, WAL__IO_LOCK_EXCLUSIVE, &ignored) !=
-                WAL_ELOCKED &&
+            io->lock(io->ctx, *file, 0, WAL__IO_LOCK_EXCLUSIVE, &ignored) != WAL_ELOCKED &&
             has_name(io, *file, path)) {
             return WAL_OK;
         }
@@ -123,8 +114,7 @@ static bool has_form(const char *name, const char *ending)
     const char *digits = name + sizeof(prefix) - 1;
 
     return strncmp(name, prefix, sizeof(prefix) - 1) == 0 &&
-           strspn(digits, "0123456789abcdef") == DIGITS &&
-           strcmp(digits + DIGITS, ending) == 0;
+           strspn(digits, "0123456789abcdef") == DIGITS && strcmp(digits + DIGITS, ending) == 0;
 }
 
 struct removal {
@@ -132,8 +122,7 @@ struct removal {
     const char *place;
 };
 
-/* Removes a file that no process has locked; before it, the directory that a
- * lock file is of. */
+/* Removes a file that no process has locked; before it, the directory that a lock file is of. */
 static enum wal_status remove_leftover(void *arg, const char *name)
 {
     const struct removal *removal = arg;
@@ -145,17 +134,15 @@ static enum wal_status remove_leftover(void *arg, const char *name)
     int size;
 
     size = snprintf(path, sizeof(path), "%s/%s", removal->place, name);
-    if ((!is_lock && !has_form(name, ".tmp")) || size < 0 ||
-        size >= (int)sizeof(path) || !is_own(path, false) ||
-        io->open(io->ctx, path, WAL__IO_WRITE, &file, &err) != WAL_OK) {
+    if ((!is_lock && !has_form(name, ".tmp")) || size < 0 || size >= (int)sizeof(path) ||
+        !is_own(path, false) || io->open(io->ctx, path, WAL__IO_WRITE, &file, &err) != WAL_OK) {
         return WAL_OK;
     }
     if (io->lock(io->ctx, file, 0, WAL__IO_LOCK_EXCLUSIVE, &err) == WAL_OK &&
         has_name(io, file, path)) {
         char directory[WAL__PATH_MAX];
 
-        snprintf(directory, sizeof(directory), "%.*s",
-                 size - (int)strlen(".lock"), path);
+        snprintf(directory, sizeof(directory), "%.*s", size - (int)strlen(".lock"), path);
         if (is_lock && is_own(directory, true)) {
             wal__copy_remove_store(io, directory);
         }
@@ -165,9 +152,8 @@ static enum wal_status remove_leftover(void *arg, const char *name)
     return WAL_OK;
 }
 
-/* Removes what processes of this user that have ended left in a directory:
- * temporary stores, with their lock files, and unfinished bundles. What cannot
- * be removed stays. */
+/* Removes what processes of this user that have ended left in a directory: temporary stores, with
+ * their lock files, and unfinished bundles. What cannot be removed stays. */
 static void bundle_remove_leftovers(const struct wal__io *io, const char *place)
 {
     struct removal removal = {.io = io, .place = place};
@@ -196,22 +182,18 @@ static const char *const file_folders[] = {
 };
 
 /* Fails with the system's error about a file. */
-static enum wal_status bundle_fail(const struct wal__bundle_job *job,
-                                   enum wal_status status, int sys_errno,
-                                   const char *file, const char *what)
+static enum wal_status bundle_fail(const struct wal__bundle_job *job, enum wal_status status,
+                                   int sys_errno, const char *file, const char *what)
 {
-    return wal__fail_at(job->error,
-                        status == WAL_EREADONLY ? WAL_EACCESS : status,
-                        sys_errno, file, 0, "%s", what);
+    return wal__fail_at(job->error, status == WAL_EREADONLY ? WAL_EACCESS : status, sys_errno, file,
+                        0, "%s", what);
 }
 
-/* Checks the arguments and makes the directory for a temporary store, in
- * options->directory, else in `place`. */
-static enum wal_status bundle_begin(struct wal__bundle_job *job,
-                                    struct wal_slice path)
+/* Checks the arguments and makes the directory for a temporary store, in options->directory, else
+ * in `place`. */
+static enum wal_status bundle_begin(struct wal__bundle_job *job, struct wal_slice path)
 {
-    if (path.data == NULL || path.size == 0 ||
-        memchr(path.data, 0, path.size) != NULL) {
+    if (path.data == NULL || path.size == 0 || memchr(path.data, 0, path.size) != NULL) {
         return wal__invalid(job->error, "the path of the bundle is empty, or "
                                         "has a zero byte");
     }
@@ -225,8 +207,7 @@ static enum wal_status bundle_begin(struct wal__bundle_job *job,
 }
 
 /* The path of the lock file of the temporary store. */
-static void lock_path(const struct wal__bundle_job *job,
-                      char out[WAL__PATH_MAX + 8])
+static void lock_path(const struct wal__bundle_job *job, char out[WAL__PATH_MAX + 8])
 {
     snprintf(out, WAL__PATH_MAX + 8, "%s.lock", job->directory);
 }
@@ -243,14 +224,12 @@ static enum wal_status make_locked_directory(struct wal__bundle_job *job)
     if (status == WAL_OK) {
         status = job->io->make_directory(job->io->ctx, job->directory, &err);
     }
-    return status == WAL_OK
-               ? WAL_OK
-               : bundle_fail(job, status, err, job->directory,
-                             "a temporary directory cannot be made");
+    return status == WAL_OK ? WAL_OK
+                            : bundle_fail(job, status, err, job->directory,
+                                          "a temporary directory cannot be made");
 }
 
-static enum wal_status bundle_make_directory(struct wal__bundle_job *job,
-                                             const char *place)
+static enum wal_status bundle_make_directory(struct wal__bundle_job *job, const char *place)
 {
     const struct wal_slice given = job->options->directory;
     char parent[WAL__PATH_MAX];
@@ -265,8 +244,8 @@ static enum wal_status bundle_make_directory(struct wal__bundle_job *job,
     }
     bundle_remove_leftovers(job->io, parent);
     job->io->random(job->io->ctx, &number, sizeof(number));
-    snprintf(job->directory, sizeof(job->directory),
-             "%.*s/.agentwal-%016" PRIx64, size, parent, number);
+    snprintf(job->directory, sizeof(job->directory), "%.*s/.agentwal-%016" PRIx64, size, parent,
+             number);
     return make_locked_directory(job);
 }
 
@@ -286,20 +265,18 @@ static void bundle_end(struct wal__bundle_job *job)
 }
 
 /* The name of a file below its store. */
-static void bundle_name(const struct wal__bundle_file *file,
-                        char out[WAL__BUNDLE_NAME])
+static void bundle_name(const struct wal__bundle_file *file, char out[WAL__BUNDLE_NAME])
 {
     if (file->file_class == WAL__BUNDLE_MANIFEST) {
         snprintf(out, WAL__BUNDLE_NAME, "MANIFEST");
     } else {
-        snprintf(out, WAL__BUNDLE_NAME, "%s/%016" PRIx64 ".seg",
-                 file_folders[file->file_class], file->id);
+        snprintf(out, WAL__BUNDLE_NAME, "%s/%016" PRIx64 ".seg", file_folders[file->file_class],
+                 file->id);
     }
 }
 
 /* The path of a file in the temporary store; false: it is too long. */
-static bool bundle_path(const struct wal__bundle_job *job,
-                        const struct wal__bundle_file *file,
+static bool bundle_path(const struct wal__bundle_job *job, const struct wal__bundle_file *file,
                         char out[WAL__PATH_MAX])
 {
     char name[WAL__BUNDLE_NAME];
@@ -311,38 +288,31 @@ static bool bundle_path(const struct wal__bundle_job *job,
 }
 
 /* Reads just these bytes; WAL_ECORRUPT at the end of the file. */
-static enum wal_status bundle_pread(const struct wal__bundle_job *job,
-                                    struct wal__file *file, const char *name,
-                                    void *data, size_t size, uint64_t offset)
+static enum wal_status bundle_pread(const struct wal__bundle_job *job, struct wal__file *file,
+                                    const char *name, void *data, size_t size, uint64_t offset)
 {
     size_t got = 0;
     int err = 0;
-    enum wal_status status =
-        wal__io_read_full(job->io, file, data, size, offset, &got, &err);
+    enum wal_status status = wal__io_read_full(job->io, file, data, size, offset, &got, &err);
 
     if (status != WAL_OK) {
         return bundle_fail(job, status, err, name, "cannot be read");
     }
-    return got == size
-               ? WAL_OK
-               : wal__fail_at(job->error, WAL_ECORRUPT, 0, name, offset + got,
-                              "the file is shorter than it says");
+    return got == size ? WAL_OK
+                       : wal__fail_at(job->error, WAL_ECORRUPT, 0, name, offset + got,
+                                      "the file is shorter than it says");
 }
 
-static enum wal_status bundle_pwrite(const struct wal__bundle_job *job,
-                                     struct wal__file *file, const char *name,
-                                     const void *data, size_t size,
+static enum wal_status bundle_pwrite(const struct wal__bundle_job *job, struct wal__file *file,
+                                     const char *name, const void *data, size_t size,
                                      uint64_t offset)
 {
     const struct iovec iov = {(void *)(uintptr_t)data, size};
     int err = 0;
     enum wal_status status =
-        size == 0 ? WAL_OK
-                  : wal__io_write_full(job->io, file, &iov, 1, offset, &err);
+        size == 0 ? WAL_OK : wal__io_write_full(job->io, file, &iov, 1, offset, &err);
 
-    return status == WAL_OK
-               ? WAL_OK
-               : bundle_fail(job, status, err, name, "cannot be written");
+    return status == WAL_OK ? WAL_OK : bundle_fail(job, status, err, name, "cannot be written");
 }
 
 /* --- the store in the bundle ---------------------------------------------- */
@@ -366,22 +336,17 @@ static int32_t on_report(void *ctx, const struct wal_transfer_report *report)
 {
     struct copy *copy = ctx;
 
-    if (report->kind == WAL_TRANSFER_REFUSED &&
-        copy->refusal.status == WAL_OK) {
-        wal__fail(&copy->refusal, report->status, "session %.*s: %s",
-                  WAL_ARG(report->session_id), report->error->text);
+    if (report->kind == WAL_TRANSFER_REFUSED && copy->refusal.status == WAL_OK) {
+        wal__fail(&copy->refusal, report->status, "session %.*s: %s", WAL_ARG(report->session_id),
+                  report->error->text);
     }
-    return copy->options->report == NULL
-               ? 0
-               : copy->options->report(copy->options->ctx, report);
+    return copy->options->report == NULL ? 0 : copy->options->report(copy->options->ctx, report);
 }
 
-static enum wal_status fill(struct wal__bundle_job *job,
-                            struct wal_store *bundled,
+static enum wal_status fill(struct wal__bundle_job *job, struct wal_store *bundled,
                             struct wal_transfer_result *result)
 {
-    struct copy copy = {.options = job->options,
-                        .refusal = {.struct_size = sizeof(copy.refusal)}};
+    struct copy copy = {.options = job->options, .refusal = {.struct_size = sizeof(copy.refusal)}};
     const struct wal_store_compact_options compact = {
         .struct_size = sizeof(compact),
         .flags = WAL_STORE_COMPACT_ERASE,
@@ -393,19 +358,15 @@ static enum wal_status fill(struct wal__bundle_job *job,
     options.progress = on_progress;
     options.report = on_report;
     options.ctx = &copy;
-    status = wal__transfer_run(job->store, bundled, &options, false, result,
-                               job->error);
+    status = wal__transfer_run(job->store, bundled, &options, false, result, job->error);
     if (status == WAL_OK && result->refused > 0) {
         wal__error_copy(job->error, &copy.refusal);
         status = (enum wal_status)copy.refusal.status;
     }
-    return status == WAL_OK
-               ? wal_store_compact(bundled, &compact, NULL, job->error)
-               : status;
+    return status == WAL_OK ? wal_store_compact(bundled, &compact, NULL, job->error) : status;
 }
 
-static enum wal_status make_store(struct wal__bundle_job *job,
-                                  struct wal_transfer_result *result)
+static enum wal_status make_store(struct wal__bundle_job *job, struct wal_transfer_result *result)
 {
     const struct wal_open_options options = {
         .struct_size = sizeof(options),
@@ -413,8 +374,8 @@ static enum wal_status make_store(struct wal__bundle_job *job,
     };
     struct wal_store *bundled = NULL;
     enum wal_status closed;
-    enum wal_status status = wal__store_open(
-        job->directory, &options, job->heap, job->io, &bundled, job->error);
+    enum wal_status status =
+        wal__store_open(job->directory, &options, job->heap, job->io, &bundled, job->error);
 
     if (status != WAL_OK) {
         return status;
@@ -455,14 +416,11 @@ static int compare_files(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-static enum wal_status list_files(struct wal__bundle_job *job,
-                                  struct wal__buf *files)
+static enum wal_status list_files(struct wal__bundle_job *job, struct wal__buf *files)
 {
     static const char *const folders[] = {"log", "pack"};
-    const struct wal__bundle_file manifest = {.file_class =
-                                                  WAL__BUNDLE_MANIFEST};
-    enum wal_status status =
-        wal__buf_append(files, &manifest, sizeof(manifest));
+    const struct wal__bundle_file manifest = {.file_class = WAL__BUNDLE_MANIFEST};
+    enum wal_status status = wal__buf_append(files, &manifest, sizeof(manifest));
 
     for (uint32_t i = 0; i < 2 && status == WAL_OK; i++) {
         struct listing listing = {files, WAL__BUNDLE_LOG + i};
@@ -480,8 +438,7 @@ static enum wal_status list_files(struct wal__bundle_job *job,
     if (status != WAL_OK) {
         return wal__no_memory(job->error);
     }
-    qsort(files->data, files->size / sizeof(manifest), sizeof(manifest),
-          compare_files);
+    qsort(files->data, files->size / sizeof(manifest), sizeof(manifest), compare_files);
     return WAL_OK;
 }
 
@@ -494,11 +451,10 @@ static size_t used_size(const uint8_t *bytes, size_t size)
     return size;
 }
 
-/* Copies a file of the store to `offset` of the bundle without the zeros at its
- * end; fills the row. */
-static enum wal_status copy_file(struct wal__bundle_job *job,
-                                 struct wal__file *from, const char *name,
-                                 struct wal__file *out, uint64_t offset,
+/* Copies a file of the store to `offset` of the bundle without the zeros at its end; fills the
+ * row. */
+static enum wal_status copy_file(struct wal__bundle_job *job, struct wal__file *from,
+                                 const char *name, struct wal__file *out, uint64_t offset,
                                  struct wal__bundle_file *row)
 {
     struct wal__io_stat stat;
@@ -510,8 +466,7 @@ static enum wal_status copy_file(struct wal__bundle_job *job,
     }
     row->size = stat.size;
     for (uint64_t at = stat.size; at > 0 && row->stored == 0;) {
-        size_t size = at % WAL__BUNDLE_PIECE == 0 ? WAL__BUNDLE_PIECE
-                                                  : at % WAL__BUNDLE_PIECE;
+        size_t size = at % WAL__BUNDLE_PIECE == 0 ? WAL__BUNDLE_PIECE : at % WAL__BUNDLE_PIECE;
 
         at -= size;
         status = bundle_pread(job, from, name, job->piece, size, at);
@@ -528,17 +483,15 @@ static enum wal_status copy_file(struct wal__bundle_job *job,
         status = bundle_pread(job, from, name, job->piece, size, at);
         if (status == WAL_OK) {
             row->crc = wal__crc32(row->crc, job->piece, size);
-            status = bundle_pwrite(job, out, job->path, job->piece, size,
-                                   offset + at);
+            status = bundle_pwrite(job, out, job->path, job->piece, size, offset + at);
         }
         at += size;
     }
     return status;
 }
 
-static enum wal_status copy_files(struct wal__bundle_job *job,
-                                  struct wal__file *out, struct wal__buf *files,
-                                  uint64_t *end)
+static enum wal_status copy_files(struct wal__bundle_job *job, struct wal__file *out,
+                                  struct wal__buf *files, uint64_t *end)
 {
     struct wal__bundle_file *rows = (void *)files->data;
     size_t count = files->size / sizeof(*rows);
@@ -567,10 +520,8 @@ static enum wal_status copy_files(struct wal__bundle_job *job,
 /* --- the file ------------------------------------------------------------- */
 
 /* Writes the header and the table, once the rows are filled. */
-static enum wal_status write_front(struct wal__bundle_job *job,
-                                   struct wal__file *out,
-                                   const struct wal__buf *files,
-                                   uint64_t sessions, uint64_t size)
+static enum wal_status write_front(struct wal__bundle_job *job, struct wal__file *out,
+                                   const struct wal__buf *files, uint64_t sessions, uint64_t size)
 {
     const struct wal__bundle_file *rows = (const void *)files->data;
     size_t count = files->size / sizeof(*rows);
@@ -596,9 +547,8 @@ static enum wal_status write_front(struct wal__bundle_job *job,
     }
     bundle.table_crc = wal__crc32(0, at, count * WAL__BUNDLE_FILE_SIZE);
     wal__bundle_encode(&bundle, header);
-    status =
-        bundle_pwrite(job, out, job->path, at, count * WAL__BUNDLE_FILE_SIZE,
-                      WAL__BUNDLE_HEADER_SIZE);
+    status = bundle_pwrite(job, out, job->path, at, count * WAL__BUNDLE_FILE_SIZE,
+                           WAL__BUNDLE_HEADER_SIZE);
     if (status == WAL_OK) {
         status = bundle_pwrite(job, out, job->path, header, sizeof(header), 0);
     }
@@ -606,8 +556,7 @@ static enum wal_status write_front(struct wal__bundle_job *job,
     return status;
 }
 
-static enum wal_status write_content(struct wal__bundle_job *job,
-                                     struct wal__file *out,
+static enum wal_status write_content(struct wal__bundle_job *job, struct wal__file *out,
                                      struct wal_transfer_result *result)
 {
     struct wal__buf files;
@@ -625,8 +574,7 @@ static enum wal_status write_content(struct wal__bundle_job *job,
     if (status == WAL_OK) {
         status = job->io->sync(job->io->ctx, out, &err);
         if (status != WAL_OK) {
-            status =
-                bundle_fail(job, status, err, job->path, "cannot be synced");
+            status = bundle_fail(job, status, err, job->path, "cannot be synced");
         }
     }
     wal__buf_deinit(&files);
@@ -641,14 +589,12 @@ static void parent_of(const char *path, char out[WAL__PATH_MAX])
     if (slash == NULL) {
         snprintf(out, WAL__PATH_MAX, ".");
     } else {
-        snprintf(out, WAL__PATH_MAX, "%.*s",
-                 slash == path ? 1 : (int)(slash - path), path);
+        snprintf(out, WAL__PATH_MAX, "%.*s", slash == path ? 1 : (int)(slash - path), path);
     }
 }
 
 /* Writes the file under a temporary name and gives it its name. */
-static enum wal_status write_file(struct wal__bundle_job *job,
-                                  const char *parent,
+static enum wal_status write_file(struct wal__bundle_job *job, const char *parent,
                                   struct wal_transfer_result *result)
 {
     char temporary[WAL__PATH_MAX + 8];
@@ -656,8 +602,8 @@ static enum wal_status write_file(struct wal__bundle_job *job,
     int err = 0;
     enum wal_status status;
 
-    snprintf(temporary, sizeof(temporary), "%s/%s%s", parent,
-             strrchr(job->directory, '/') + 1, ".tmp");
+    snprintf(temporary, sizeof(temporary), "%s/%s%s", parent, strrchr(job->directory, '/') + 1,
+             ".tmp");
     status = bundle_create_locked(job->io, temporary, &out, &err);
     if (status != WAL_OK) {
         return bundle_fail(job, status, err, temporary, "cannot be created");
@@ -669,8 +615,7 @@ static enum wal_status write_file(struct wal__bundle_job *job,
             status = job->io->sync_directory(job->io->ctx, parent, &err);
         }
         if (status != WAL_OK) {
-            status =
-                bundle_fail(job, status, err, job->path, "cannot be created");
+            status = bundle_fail(job, status, err, job->path, "cannot be created");
         }
     }
     if (status != WAL_OK) {
@@ -680,18 +625,15 @@ static enum wal_status write_file(struct wal__bundle_job *job,
     return status;
 }
 
-static enum wal_status write_bundle(struct wal__bundle_job *job,
-                                    struct wal_transfer_result *result)
+static enum wal_status write_bundle(struct wal__bundle_job *job, struct wal_transfer_result *result)
 {
     struct wal__io_stat stat;
     char parent[WAL__PATH_MAX];
     int err = 0;
-    enum wal_status status =
-        job->io->path_stat(job->io->ctx, job->path, &stat, &err);
+    enum wal_status status = job->io->path_stat(job->io->ctx, job->path, &stat, &err);
 
     if (status == WAL_OK) {
-        return bundle_fail(job, WAL_EEXISTS, 0, job->path,
-                           "exists; a bundle is a new file");
+        return bundle_fail(job, WAL_EEXISTS, 0, job->path, "exists; a bundle is a new file");
     }
     parent_of(job->path, parent);
     bundle_remove_leftovers(job->io, parent);
@@ -704,8 +646,7 @@ static enum wal_status write_bundle(struct wal__bundle_job *job,
 
 enum wal_status wal_bundle_write(struct wal_store *store, struct wal_slice path,
                                  const struct wal_transfer_options *options,
-                                 struct wal_transfer_result *result,
-                                 struct wal_error *error)
+                                 struct wal_transfer_result *result, struct wal_error *error)
 {
     struct wal_transfer_result done = WAL_INIT(wal_transfer_result);
     struct wal_transfer_options own;
@@ -714,8 +655,7 @@ enum wal_status wal_bundle_write(struct wal_store *store, struct wal_slice path,
                                   .store = store,
                                   .options = &own,
                                   .error = error};
-    enum wal_status status =
-        wal__check_core(store == NULL ? NULL : &store->core, error);
+    enum wal_status status = wal__check_core(store == NULL ? NULL : &store->core, error);
 
     if (status == WAL_OK) {
         status = wal__transfer_load(&own, options, result, error);
@@ -734,8 +674,7 @@ enum wal_status wal_bundle_write(struct wal_store *store, struct wal_slice path,
 
 /* --- reading -------------------------------------------------------------- */
 
-static enum wal_status damaged(const struct wal__bundle_job *job,
-                               uint64_t offset, const char *what)
+static enum wal_status damaged(const struct wal__bundle_job *job, uint64_t offset, const char *what)
 {
     return wal__fail_at(job->error, WAL_ECORRUPT, 0, job->path, offset,
                         "the bundle is damaged: %s; copy it again, or write it "
@@ -745,13 +684,11 @@ static enum wal_status damaged(const struct wal__bundle_job *job,
 
 /* --- the front ------------------------------------------------------------ */
 
-static enum wal_status fail_header(const struct wal__bundle_job *job,
-                                   enum wal__fmt fmt,
+static enum wal_status fail_header(const struct wal__bundle_job *job, enum wal__fmt fmt,
                                    const struct wal__bundle *bundle)
 {
     if (fmt == WAL__FMT_MAGIC) {
-        return wal__fail_at(job->error, WAL_EINVAL, 0, job->path, 0,
-                            "is not a bundle");
+        return wal__fail_at(job->error, WAL_EINVAL, 0, job->path, 0, "is not a bundle");
     }
     if (fmt == WAL__FMT_VERSION) {
         return wal__fail_at(job->error, WAL_EVERSION, 0, job->path, 0,
@@ -760,15 +697,13 @@ static enum wal_status fail_header(const struct wal__bundle_job *job,
                             bundle->version, WAL__BUNDLE_VERSION);
     }
     return damaged(job, 0,
-                   fmt == WAL__FMT_SHORT ? "it is cut off in its header"
-                   : fmt == WAL__FMT_HEADER_CRC
-                       ? "the checksum of its header does not match"
-                       : "a field of its header is not valid");
+                   fmt == WAL__FMT_SHORT        ? "it is cut off in its header"
+                   : fmt == WAL__FMT_HEADER_CRC ? "the checksum of its header does not match"
+                                                : "a field of its header is not valid");
 }
 
 /* Reads the header and compares its size with that of the file. */
-static enum wal_status read_header(const struct wal__bundle_job *job,
-                                   struct wal__file *in,
+static enum wal_status read_header(const struct wal__bundle_job *job, struct wal__file *in,
                                    struct wal__bundle *bundle)
 {
     uint8_t bytes[WAL__BUNDLE_HEADER_SIZE];
@@ -776,8 +711,7 @@ static enum wal_status read_header(const struct wal__bundle_job *job,
     size_t got = 0;
     int err = 0;
     enum wal__fmt fmt;
-    enum wal_status status =
-        wal__io_read_full(job->io, in, bytes, sizeof(bytes), 0, &got, &err);
+    enum wal_status status = wal__io_read_full(job->io, in, bytes, sizeof(bytes), 0, &got, &err);
 
     if (status == WAL_OK) {
         status = job->io->stat(job->io->ctx, in, &stat, &err);
@@ -795,16 +729,13 @@ static enum wal_status read_header(const struct wal__bundle_job *job,
     if (stat.size < bundle->size) {
         return damaged(job, stat.size, "it is cut off");
     }
-    return stat.size == bundle->size
-               ? WAL_OK
-               : damaged(job, bundle->size, "bytes follow its end");
+    return stat.size == bundle->size ? WAL_OK : damaged(job, bundle->size, "bytes follow its end");
 }
 
 /* Reads and checks the table; *rows is struct wal__bundle_file. */
-static enum wal_status read_table(const struct wal__bundle_job *job,
-                                  struct wal__file *in,
-                                  const struct wal__bundle *bundle,
-                                  struct wal__buf *bytes, struct wal__buf *rows)
+static enum wal_status read_table(const struct wal__bundle_job *job, struct wal__file *in,
+                                  const struct wal__bundle *bundle, struct wal__buf *bytes,
+                                  struct wal__buf *rows)
 {
     size_t size = (size_t)bundle->file_count * WAL__BUNDLE_FILE_SIZE;
     struct wal__bundle_table table;
@@ -815,23 +746,18 @@ static enum wal_status read_table(const struct wal__bundle_job *job,
     if (wal__buf_reserve(bytes, size, &at) != WAL_OK) {
         return wal__no_memory(job->error);
     }
-    status =
-        bundle_pread(job, in, job->path, at, size, WAL__BUNDLE_HEADER_SIZE);
+    status = bundle_pread(job, in, job->path, at, size, WAL__BUNDLE_HEADER_SIZE);
     if (status != WAL_OK) {
         return status;
     }
-    if (wal__bundle_table_decode(bundle, (struct wal__span){at, size},
-                                 &table) != WAL__FMT_OK) {
-        return damaged(job, WAL__BUNDLE_HEADER_SIZE,
-                       "the checksum of its table does not match");
+    if (wal__bundle_table_decode(bundle, (struct wal__span){at, size}, &table) != WAL__FMT_OK) {
+        return damaged(job, WAL__BUNDLE_HEADER_SIZE, "the checksum of its table does not match");
     }
     while (table.left > 0) {
         uint32_t rank = bundle->file_count - table.left;
 
         if (wal__bundle_table_next(&table, &row) != WAL__FMT_OK) {
-            return damaged(job,
-                           WAL__BUNDLE_HEADER_SIZE +
-                               (uint64_t)rank * WAL__BUNDLE_FILE_SIZE,
+            return damaged(job, WAL__BUNDLE_HEADER_SIZE + (uint64_t)rank * WAL__BUNDLE_FILE_SIZE,
                            "a row of its table is not valid");
         }
         if (wal__buf_append(rows, &row, sizeof(row)) != WAL_OK) {
@@ -843,11 +769,9 @@ static enum wal_status read_table(const struct wal__bundle_job *job,
 
 /* --- files ---------------------------------------------------------------- */
 
-/* Copies the stored bytes to the file, which gets its size, and verifies their
- * checksum. */
-static enum wal_status copy_content(const struct wal__bundle_job *job,
-                                    struct wal__file *in, uint64_t offset,
-                                    const struct wal__bundle_file *row,
+/* Copies the stored bytes to the file, which gets its size, and verifies their checksum. */
+static enum wal_status copy_content(const struct wal__bundle_job *job, struct wal__file *in,
+                                    uint64_t offset, const struct wal__bundle_file *row,
                                     struct wal__file *out, const char *name)
 {
     static const uint8_t zero = 0;
@@ -858,8 +782,7 @@ static enum wal_status copy_content(const struct wal__bundle_job *job,
         uint64_t left = row->stored - at;
         size_t size = left < WAL__BUNDLE_PIECE ? left : WAL__BUNDLE_PIECE;
 
-        status =
-            bundle_pread(job, in, job->path, job->piece, size, offset + at);
+        status = bundle_pread(job, in, job->path, job->piece, size, offset + at);
         if (status == WAL_OK) {
             crc = wal__crc32(crc, job->piece, size);
             status = bundle_pwrite(job, out, name, job->piece, size, at);
@@ -871,8 +794,7 @@ static enum wal_status copy_content(const struct wal__bundle_job *job,
         char what[WAL__BUNDLE_NAME + 40];
 
         bundle_name(row, short_name);
-        snprintf(what, sizeof(what), "the checksum of %s does not match",
-                 short_name);
+        snprintf(what, sizeof(what), "the checksum of %s does not match", short_name);
         return damaged(job, offset, what);
     }
     /* The rest is a hole. */
@@ -881,9 +803,8 @@ static enum wal_status copy_content(const struct wal__bundle_job *job,
                : status;
 }
 
-static enum wal_status unpack_file(const struct wal__bundle_job *job,
-                                   struct wal__file *in, uint64_t offset,
-                                   const struct wal__bundle_file *row)
+static enum wal_status unpack_file(const struct wal__bundle_job *job, struct wal__file *in,
+                                   uint64_t offset, const struct wal__bundle_file *row)
 {
     struct wal__file *out = NULL;
     char name[WAL__PATH_MAX];
@@ -893,8 +814,7 @@ static enum wal_status unpack_file(const struct wal__bundle_job *job,
     if (!bundle_path(job, row, name)) {
         return wal__fail(job->error, WAL_ETOOBIG, "a path is too long");
     }
-    status = job->io->open(job->io->ctx, name,
-                           WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
+    status = job->io->open(job->io->ctx, name, WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
                            &out, &err);
     if (status != WAL_OK) {
         return bundle_fail(job, status, err, name, "cannot be created");
@@ -910,10 +830,8 @@ static enum wal_status unpack(struct wal__bundle_job *job, struct wal__file *in,
     static const char *const folders[] = {"log", "pack", "index"};
     const struct wal__bundle_file *items = (const void *)rows->data;
     size_t count = rows->size / sizeof(*items);
-    uint64_t offset =
-        WAL__BUNDLE_HEADER_SIZE + (uint64_t)count * WAL__BUNDLE_FILE_SIZE;
-    enum wal_status status =
-        bundle_make_directory(job, wal__bundle_default_place());
+    uint64_t offset = WAL__BUNDLE_HEADER_SIZE + (uint64_t)count * WAL__BUNDLE_FILE_SIZE;
+    enum wal_status status = bundle_make_directory(job, wal__bundle_default_place());
 
     for (size_t i = 0; i < 3 && status == WAL_OK; i++) {
         char path[WAL__PATH_MAX + 8];
@@ -935,36 +853,32 @@ static enum wal_status unpack(struct wal__bundle_job *job, struct wal__file *in,
 /* --- the bundle ----------------------------------------------------------- */
 
 /* Merges the temporary store, which is only read. */
-static enum wal_status merge(struct wal__bundle_job *job,
-                             struct wal_transfer_result *result)
+static enum wal_status merge(struct wal__bundle_job *job, struct wal_transfer_result *result)
 {
     const struct wal_open_options options = {
         .struct_size = sizeof(options),
         .flags = WAL_OPEN_READ_ONLY | WAL_OPEN_NETWORK_FS,
     };
     struct wal_store *bundled = NULL;
-    enum wal_status status = wal__store_open(
-        job->directory, &options, job->heap, job->io, &bundled, job->error);
+    enum wal_status status =
+        wal__store_open(job->directory, &options, job->heap, job->io, &bundled, job->error);
 
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__transfer_run(bundled, job->store, job->options, false, result,
-                               job->error);
+    status = wal__transfer_run(bundled, job->store, job->options, false, result, job->error);
     (void)!wal_close(bundled, NULL);
     return status;
 }
 
-static enum wal_status read_bundle(struct wal__bundle_job *job,
-                                   struct wal_transfer_result *result)
+static enum wal_status read_bundle(struct wal__bundle_job *job, struct wal_transfer_result *result)
 {
     struct wal__file *in = NULL;
     struct wal__bundle bundle = {.version = 0};
     struct wal__buf table;
     struct wal__buf rows;
     int err = 0;
-    enum wal_status status =
-        job->io->open(job->io->ctx, job->path, WAL__IO_FOLLOW, &in, &err);
+    enum wal_status status = job->io->open(job->io->ctx, job->path, WAL__IO_FOLLOW, &in, &err);
 
     if (status != WAL_OK) {
         bool is_other = err == ELOOP || err == EISDIR || err == ENXIO;
@@ -993,8 +907,7 @@ static enum wal_status read_bundle(struct wal__bundle_job *job,
 
 enum wal_status wal_bundle_read(struct wal_store *store, struct wal_slice path,
                                 const struct wal_transfer_options *options,
-                                struct wal_transfer_result *result,
-                                struct wal_error *error)
+                                struct wal_transfer_result *result, struct wal_error *error)
 {
     struct wal_transfer_result done = WAL_INIT(wal_transfer_result);
     struct wal_transfer_options own;
@@ -1003,8 +916,7 @@ enum wal_status wal_bundle_read(struct wal_store *store, struct wal_slice path,
                                   .store = store,
                                   .options = &own,
                                   .error = error};
-    enum wal_status status =
-        wal__check_writable(store == NULL ? NULL : &store->core, error);
+    enum wal_status status = wal__check_writable(store == NULL ? NULL : &store->core, error);
 
     if (status == WAL_OK) {
         status = wal__transfer_load(&own, options, result, error);
@@ -1039,8 +951,7 @@ int32_t wal_bundle_detect(struct wal_slice path)
     if (io->open(io->ctx, name, WAL__IO_FOLLOW, &in, &err) != WAL_OK) {
         return 0;
     }
-    found = wal__io_read_full(io, in, bytes, sizeof(bytes), 0, &got, &err) ==
-                WAL_OK &&
+    found = wal__io_read_full(io, in, bytes, sizeof(bytes), 0, &got, &err) == WAL_OK &&
             wal__bundle_is_magic((struct wal__span){bytes, got});
     io->close(io->ctx, in);
     return found;

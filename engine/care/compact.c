@@ -1,16 +1,14 @@
 /*
  * compact.c - rewrites the segments that choose.c has chosen (compact.h).
  *
- * The index of a segment lists the records of each session by sequence, so that
- * walking the indexes of the run together gives the order in which the records
- * are written: session by session. The index of the new segment (SPEC.md 2.12)
- * is built meanwhile, in twice its memory, and compared with the records when
- * they are read back: each is named once, and each name is true.
+ * The index of a segment lists the records of each session by sequence, so that walking the indexes
+ * of the run together gives the order in which the records are written: session by session. The
+ * index of the new segment (SPEC.md 2.12) is built meanwhile, in twice its memory, and compared
+ * with the records when they are read back: each is named once, and each name is true.
  *
- * Invariant: runs are rewritten by ascending id, so that a TOMBSTONE goes after
- * everything it ends. When a segment turns out to be damaged, what is live is
- * found anew: the TOMBSTONE of a session stays as long as that segment has
- * records of it.
+ * Invariant: runs are rewritten by ascending id, so that a TOMBSTONE goes after everything it ends.
+ * When a segment turns out to be damaged, what is live is found anew: the TOMBSTONE of a session
+ * stays as long as that segment has records of it.
  */
 #include "engine/care/compact.h"
 
@@ -38,8 +36,7 @@ struct index_builder {
     struct wal__buf encoded;
 };
 
-static void index_builder_init(struct index_builder *builder,
-                               const struct wal__heap *heap)
+static void index_builder_init(struct index_builder *builder, const struct wal__heap *heap)
 {
     memset(builder, 0, sizeof(*builder));
     wal__buf_init(&builder->summaries, heap);
@@ -56,12 +53,10 @@ static void index_builder_deinit(struct index_builder *builder)
     wal__buf_deinit(&builder->encoded);
 }
 
-/* Adds the posting of a record; those of a session one after another, by
- * sequence. */
-static enum wal_status
-index_builder_add_posting(struct index_builder *builder,
-                          const struct wal__posting *posting,
-                          struct wal_error *error)
+/* Adds the posting of a record; those of a session one after another, by sequence. */
+static enum wal_status index_builder_add_posting(struct index_builder *builder,
+                                                 const struct wal__posting *posting,
+                                                 struct wal_error *error)
 {
     uint8_t bytes[WAL__POSTING_SIZE];
 
@@ -72,20 +67,18 @@ index_builder_add_posting(struct index_builder *builder,
                : wal__no_memory(error);
 }
 
-/* Adds the summary of the session whose postings were added since the last
- * summary; sessions ascend. */
-static enum wal_status
-index_builder_add_summary(struct index_builder *builder,
-                          const struct wal__summary *summary,
-                          struct wal_error *error)
+/* Adds the summary of the session whose postings were added since the last summary; sessions
+ * ascend. */
+static enum wal_status index_builder_add_summary(struct index_builder *builder,
+                                                 const struct wal__summary *summary,
+                                                 struct wal_error *error)
 {
     struct wal__summary copy = *summary;
     size_t text_size = wal__summary_text_size(summary);
     uint8_t *row;
     uint8_t *text;
 
-    if (wal__buf_reserve(&builder->summaries, WAL__SUMMARY_SIZE, &row) !=
-            WAL_OK ||
+    if (wal__buf_reserve(&builder->summaries, WAL__SUMMARY_SIZE, &row) != WAL_OK ||
         wal__buf_reserve(&builder->texts, text_size, &text) != WAL_OK) {
         return wal__no_memory(error);
     }
@@ -99,15 +92,13 @@ index_builder_add_summary(struct index_builder *builder,
     return WAL_OK;
 }
 
-/* Encodes the index with this header, whose counts are set. *index is the
- * writer's, valid until deinit. */
+/* Encodes the index with this header, whose counts are set. *index is the writer's, valid until
+ * deinit. */
 static enum wal_status index_builder_encode(struct index_builder *builder,
                                             struct wal__index_header *header,
-                                            struct wal__span *index,
-                                            struct wal_error *error)
+                                            struct wal__span *index, struct wal_error *error)
 {
-    const struct wal__buf *sections[] = {&builder->summaries,
-                                         &builder->postings, &builder->texts};
+    const struct wal__buf *sections[] = {&builder->summaries, &builder->postings, &builder->texts};
     uint64_t size;
     uint8_t *out;
     uint8_t *to;
@@ -115,8 +106,7 @@ static enum wal_status index_builder_encode(struct index_builder *builder,
     header->session_count = builder->session_count;
     header->posting_count = builder->posting_count;
     header->text_size = (uint32_t)builder->texts.size;
-    size = wal__index_size(header->session_count, header->posting_count,
-                           header->text_size);
+    size = wal__index_size(header->session_count, header->posting_count, header->text_size);
     builder->encoded.size = 0;
     if (wal__buf_reserve(&builder->encoded, size, &out) != WAL_OK) {
         return wal__no_memory(error);
@@ -145,18 +135,16 @@ struct index_check {
 };
 
 /* Returns whether the record is the next one that the index names. */
-static bool index_check_record(struct index_check *check,
-                               const struct wal__frame *frame, uint64_t offset)
+static bool index_check_record(struct index_check *check, const struct wal__frame *frame,
+                               uint64_t offset)
 {
     struct wal__posting posting;
 
     if (check->posting == check->index.header.posting_count) {
         return false;
     }
-    while (check->posting ==
-           check->summary.first_posting + check->summary.posting_count) {
-        if (wal__index_summary(&check->index, check->rank, &check->summary) !=
-            WAL__FMT_OK) {
+    while (check->posting == check->summary.first_posting + check->summary.posting_count) {
+        if (wal__index_summary(&check->index, check->rank, &check->summary) != WAL__FMT_OK) {
             return false;
         }
         check->rank++;
@@ -164,10 +152,9 @@ static bool index_check_record(struct index_check *check,
     wal__index_posting(&check->index, check->posting, &posting);
     check->posting++;
     return posting.offset == offset && posting.sequence == frame->sequence &&
-           posting.parent == frame->parent &&
-           posting.id_hash == frame->id_hash && posting.type == frame->type &&
-           posting.flags == frame->flags && posting.kind == frame->kind &&
-           posting.stream == frame->stream &&
+           posting.parent == frame->parent && posting.id_hash == frame->id_hash &&
+           posting.type == frame->type && posting.flags == frame->flags &&
+           posting.kind == frame->kind && posting.stream == frame->stream &&
            check->summary.number == frame->session;
 }
 
@@ -201,8 +188,8 @@ struct rewrite {
 
 /* --- records ------------------------------------------------------------ */
 
-/* Encodes what is left of an erased ENTRY: id, type, time and run, and where a
- * compaction begins. */
+/* Encodes what is left of an erased ENTRY: id, type, time and run, and where a compaction
+ * begins. */
 static enum wal_status encode_erased(struct rewrite *rewrite, uint8_t kind,
                                      struct wal__span payload)
 {
@@ -216,8 +203,7 @@ static enum wal_status encode_erased(struct rewrite *rewrite, uint8_t kind,
     }
     rewrite->result->erased += !entry.is_erased;
     rewrite->remains.size = 0;
-    status =
-        wal__payload_append_remains(entry.payload, kind, &rewrite->remains);
+    status = wal__payload_append_remains(entry.payload, kind, &rewrite->remains);
     if (status != WAL_OK) {
         return status;
     }
@@ -233,15 +219,14 @@ static enum wal_status encode_erased(struct rewrite *rewrite, uint8_t kind,
     return status;
 }
 
-/* Encodes a SESSION of a segment of any version as one of this version; to
- * erase, only its id, times and flags. */
-static enum wal_status encode_session(struct rewrite *rewrite, uint32_t version,
-                                      bool erases, struct wal__span payload)
+/* Encodes a SESSION of a segment of any version as one of this version; to erase, only its id,
+ * times and flags. */
+static enum wal_status encode_session(struct rewrite *rewrite, uint32_t version, bool erases,
+                                      struct wal__span payload)
 {
     struct wal__session_record session;
-    struct wal__span *texts[] = {&session.cwd,    &session.project,
-                                 &session.title,  &session.parent_id,
-                                 &session.source, &session.metadata};
+    struct wal__span *texts[] = {&session.cwd,       &session.project, &session.title,
+                                 &session.parent_id, &session.source,  &session.metadata};
     enum wal_status status;
     uint8_t *at;
     size_t size;
@@ -252,10 +237,9 @@ static enum wal_status encode_session(struct rewrite *rewrite, uint32_t version,
     for (size_t i = 0; erases && i < sizeof(texts) / sizeof(texts[0]); i++) {
         texts[i]->size = 0;
     }
-    /* Version 0 has none; migrating wrote one that replaces this record, unless
-     * the session was deleted. */
-    session.schema_version =
-        session.schema_version == 0 ? 1 : session.schema_version;
+    /* Version 0 has none; migrating wrote one that replaces this record, unless the session was
+     * deleted. */
+    session.schema_version = session.schema_version == 0 ? 1 : session.schema_version;
     size = wal__session_record_size(&session);
     status = wal__buf_reserve(&rewrite->erased, size, &at);
     if (status == WAL_OK) {
@@ -266,8 +250,7 @@ static enum wal_status encode_session(struct rewrite *rewrite, uint32_t version,
 }
 
 /* Encodes what is left of a version of a document: that it is no more. */
-static enum wal_status encode_deletion(struct rewrite *rewrite,
-                                       struct wal__frame *frame,
+static enum wal_status encode_deletion(struct rewrite *rewrite, struct wal__frame *frame,
                                        struct wal__span payload)
 {
     struct wal__doc_record doc;
@@ -291,24 +274,19 @@ static enum wal_status encode_deletion(struct rewrite *rewrite,
 
 /* Replaces the payload by what stays of it, in this version's form. */
 static enum wal_status change_payload(struct rewrite *rewrite, uint32_t version,
-                                      enum wal__fate fate,
-                                      struct wal__frame *frame,
-                                      struct wal__span *payload,
-                                      struct wal_error *error)
+                                      enum wal__fate fate, struct wal__frame *frame,
+                                      struct wal__span *payload, struct wal_error *error)
 {
     bool erases = fate == WAL__FATE_ERASE;
     enum wal_status status;
 
-    if (!erases &&
-        (version == WAL__FORMAT_VERSION || frame->type != WAL__FRAME_SESSION)) {
+    if (!erases && (version == WAL__FORMAT_VERSION || frame->type != WAL__FRAME_SESSION)) {
         return WAL_OK;
     }
     rewrite->erased.size = 0;
-    status = frame->type == WAL__FRAME_SESSION
-                 ? encode_session(rewrite, version, erases, *payload)
-             : frame->type == WAL__FRAME_DOC
-                 ? encode_deletion(rewrite, frame, *payload)
-                 : encode_erased(rewrite, frame->kind, *payload);
+    status = frame->type == WAL__FRAME_SESSION ? encode_session(rewrite, version, erases, *payload)
+             : frame->type == WAL__FRAME_DOC   ? encode_deletion(rewrite, frame, *payload)
+                                               : encode_erased(rewrite, frame->kind, *payload);
     if (status != WAL_OK) {
         return wal__fail(error, status, "cannot change a record");
     }
@@ -318,59 +296,51 @@ static enum wal_status change_payload(struct rewrite *rewrite, uint32_t version,
     return WAL_OK;
 }
 
-static enum wal_status
-read_record(struct rewrite *rewrite, const struct part *part,
-            const struct wal__posting *posting, struct wal__frame *frame,
-            struct wal__span *payload, struct wal_error *error)
+static enum wal_status read_record(struct rewrite *rewrite, const struct part *part,
+                                   const struct wal__posting *posting, struct wal__frame *frame,
+                                   struct wal__span *payload, struct wal_error *error)
 {
     const struct wal__segment *segment = part->input->segment;
-    enum wal_status status = wal__log_read(
-        &rewrite->core->log, wal__position(segment->id, posting->offset),
-        &rewrite->scratch, frame, payload, error);
+    enum wal_status status =
+        wal__log_read(&rewrite->core->log, wal__position(segment->id, posting->offset),
+                      &rewrite->scratch, frame, payload, error);
 
-    if (status == WAL_OK && (frame->type != posting->type ||
-                             frame->sequence != posting->sequence)) {
-        status =
-            wal__fail_at(error, WAL_ECORRUPT, 0, segment->path, posting->offset,
-                         "the index names another record here");
+    if (status == WAL_OK &&
+        (frame->type != posting->type || frame->sequence != posting->sequence)) {
+        status = wal__fail_at(error, WAL_ECORRUPT, 0, segment->path, posting->offset,
+                              "the index names another record here");
     }
     return status;
 }
 
-/* Leaves the record out. Unless that is to erase it, one that is damaged keeps
- * its segment from being rewritten: no damage disappears unreported. */
-static enum wal_status drop_record(struct rewrite *rewrite,
-                                   const struct part *part,
-                                   const struct wal__posting *posting,
-                                   struct wal_error *error)
+/* Leaves the record out. Unless that is to erase it, one that is damaged keeps its segment from
+ * being rewritten: no damage disappears unreported. */
+static enum wal_status drop_record(struct rewrite *rewrite, const struct part *part,
+                                   const struct wal__posting *posting, struct wal_error *error)
 {
     struct wal__span payload;
     struct wal__frame frame;
 
     rewrite->result->dropped++;
-    return rewrite->drops_damaged
-               ? WAL_OK
-               : read_record(rewrite, part, posting, &frame, &payload, error);
+    return rewrite->drops_damaged ? WAL_OK
+                                  : read_record(rewrite, part, posting, &frame, &payload, error);
 }
 
-static enum wal_status copy_record(struct rewrite *rewrite,
-                                   const struct part *part,
-                                   const struct wal__posting *posting,
-                                   enum wal__fate fate, struct wal_error *error)
+static enum wal_status copy_record(struct rewrite *rewrite, const struct part *part,
+                                   const struct wal__posting *posting, enum wal__fate fate,
+                                   struct wal_error *error)
 {
     struct wal__posting copy = *posting;
     struct wal__span payload;
     struct wal__frame frame;
-    enum wal_status status =
-        read_record(rewrite, part, posting, &frame, &payload, error);
+    enum wal_status status = read_record(rewrite, part, posting, &frame, &payload, error);
 
     if (status == WAL_OK) {
-        status = change_payload(rewrite, part->input->segment->header.version,
-                                fate, &frame, &payload, error);
+        status = change_payload(rewrite, part->input->segment->header.version, fate, &frame,
+                                &payload, error);
     }
     if (status == WAL_OK) {
-        status = wal__segment_writer_add(rewrite->writer, &frame, payload,
-                                         &copy.offset, error);
+        status = wal__segment_writer_add(rewrite->writer, &frame, payload, &copy.offset, error);
     }
     if (status != WAL_OK) {
         return status;
@@ -384,8 +354,7 @@ static enum wal_status copy_record(struct rewrite *rewrite,
     return index_builder_add_posting(&rewrite->index, &copy, error);
 }
 
-static enum wal_status copy_part(struct rewrite *rewrite,
-                                 const struct part *part,
+static enum wal_status copy_part(struct rewrite *rewrite, const struct part *part,
                                  struct wal_error *error)
 {
     const struct wal__index *index = &part->input->slot.index;
@@ -399,18 +368,15 @@ static enum wal_status copy_part(struct rewrite *rewrite,
         wal__index_posting(index, summary->first_posting + i, &posting);
         fate = wal__live_set_fate(rewrite->set, summary->number, &posting,
                                   i == 0 && summary->segment == 0);
-        status = fate == WAL__FATE_DROP
-                     ? drop_record(rewrite, part, &posting, error)
-                     : copy_record(rewrite, part, &posting, fate, error);
+        status = fate == WAL__FATE_DROP ? drop_record(rewrite, part, &posting, error)
+                                        : copy_record(rewrite, part, &posting, fate, error);
     }
     return status;
 }
 
 /* Adds the summary that the last part has, as of the whole run. */
-static enum wal_status add_summary(struct rewrite *rewrite,
-                                   const struct part *first,
-                                   const struct part *last,
-                                   struct wal_error *error)
+static enum wal_status add_summary(struct rewrite *rewrite, const struct part *first,
+                                   const struct part *last, struct wal_error *error)
 {
     struct wal__summary summary = last->summary;
     uint64_t segment = wal__position_segment(summary.session_position);
@@ -444,9 +410,7 @@ static enum wal_status copy_session(struct rewrite *rewrite, uint32_t number,
         status = copy_part(rewrite, part, error);
     }
     WAL__ASSERT(first != NULL);
-    return status == WAL_OK && !is_purged
-               ? add_summary(rewrite, first, last, error)
-               : status;
+    return status == WAL_OK && !is_purged ? add_summary(rewrite, first, last, error) : status;
 }
 
 /* Moves to the next summary. */
@@ -455,17 +419,15 @@ static enum wal_status step(struct part *part, struct wal_error *error)
     const struct wal__index *index = &part->input->slot.index;
 
     part->is_present = part->rank < index->header.session_count;
-    if (part->is_present &&
-        wal__index_summary(index, part->rank, &part->summary) != WAL__FMT_OK) {
-        return wal__fail_at(error, WAL_ECORRUPT, 0, part->input->segment->path,
-                            0, "the index of the segment is damaged");
+    if (part->is_present && wal__index_summary(index, part->rank, &part->summary) != WAL__FMT_OK) {
+        return wal__fail_at(error, WAL_ECORRUPT, 0, part->input->segment->path, 0,
+                            "the index of the segment is damaged");
     }
     part->rank++;
     return WAL_OK;
 }
 
-static enum wal_status copy_sessions(void *ctx,
-                                     struct wal__segment_writer *writer,
+static enum wal_status copy_sessions(void *ctx, struct wal__segment_writer *writer,
                                      struct wal_error *error)
 {
     struct rewrite *rewrite = ctx;
@@ -503,13 +465,11 @@ static enum wal_status copy_sessions(void *ctx,
 }
 
 static enum wal_status encode_index(void *ctx, struct wal__index_header *header,
-                                    struct wal__span *index,
-                                    struct wal_error *error)
+                                    struct wal__span *index, struct wal_error *error)
 {
     struct rewrite *rewrite = ctx;
 
-    header->last_session = rewrite->parts[rewrite->count - 1]
-                               .input->slot.index.header.last_session;
+    header->last_session = rewrite->parts[rewrite->count - 1].input->slot.index.header.last_session;
     return index_builder_encode(&rewrite->index, header, index, error);
 }
 
@@ -523,8 +483,8 @@ static bool check_index(void *ctx, struct wal__span index)
     return wal__index_decode(index, &rewrite->check.index) == WAL__FMT_OK;
 }
 
-static bool check_record(void *ctx, const struct wal__frame *frame,
-                         uint64_t offset, struct wal__span payload)
+static bool check_record(void *ctx, const struct wal__frame *frame, uint64_t offset,
+                         struct wal__span payload)
 {
     struct rewrite *rewrite = ctx;
 
@@ -545,14 +505,11 @@ static enum wal_status write_run(struct rewrite *rewrite,
                                  const struct wal__segment_run_options *options,
                                  struct wal_error *error)
 {
-    const struct wal__segment_run_client client = {rewrite,      copy_sessions,
-                                                   encode_index, check_index,
-                                                   check_record, check_end};
+    const struct wal__segment_run_client client = {rewrite,     copy_sessions, encode_index,
+                                                   check_index, check_record,  check_end};
     const struct wal__heap *heap = rewrite->core->env.heap;
-    const struct wal__compact_input *last =
-        rewrite->parts[rewrite->count - 1].input;
-    struct wal__segment **segments =
-        wal__heap_alloc(heap, rewrite->count * sizeof(*segments));
+    const struct wal__compact_input *last = rewrite->parts[rewrite->count - 1].input;
+    struct wal__segment **segments = wal__heap_alloc(heap, rewrite->count * sizeof(*segments));
     struct wal__segment_run run = {
         .log = &rewrite->core->log,
         .segments = segments,
@@ -570,21 +527,18 @@ static enum wal_status write_run(struct rewrite *rewrite,
     }
     rewrite->first_id = wal__segment_run_first_id(&run);
     rewrite->id = last->segment->id;
-    status =
-        wal__segment_run_rewrite(&run, &client, &rewrite->result->run, error);
+    status = wal__segment_run_rewrite(&run, &client, &rewrite->result->run, error);
     wal__heap_free(heap, segments);
     return status;
 }
 
-/* Rewrites `count` neighbours, ascending. WAL_ECORRUPT: a record is damaged,
- * error->file names the segment; WAL_ETOOBIG; WAL_ENOSPACE, WAL_EIO,
- * WAL_ENOMEM. On failure the segments are as they were, unless
- * result->run.is_replaced. */
-static enum wal_status
-rewrite_segments(struct wal__core *core, const struct wal__live_set *set,
-                 const struct wal__compact_input *inputs, uint32_t count,
-                 const struct wal__segment_run_options *options,
-                 struct wal__rewrite_result *result, struct wal_error *error)
+/* Rewrites `count` neighbours, ascending. WAL_ECORRUPT: a record is damaged, error->file names the
+ * segment; WAL_ETOOBIG; WAL_ENOSPACE, WAL_EIO, WAL_ENOMEM. On failure the segments are as they
+ * were, unless result->run.is_replaced. */
+static enum wal_status rewrite_segments(struct wal__core *core, const struct wal__live_set *set,
+                                        const struct wal__compact_input *inputs, uint32_t count,
+                                        const struct wal__segment_run_options *options,
+                                        struct wal__rewrite_result *result, struct wal_error *error)
 {
     const struct wal__heap *heap = core->env.heap;
     struct rewrite rewrite = {
@@ -635,12 +589,10 @@ static uint32_t run_length(const struct compaction *compaction, uint32_t from)
     uint32_t count = 0;
 
     while (from + count < compaction->count) {
-        const struct candidate *candidate =
-            &compaction->candidates[from + count];
+        const struct candidate *candidate = &compaction->candidates[from + count];
 
         if (!candidate->is_chosen || candidate->is_done ||
-            (count > 0 &&
-             bytes + candidate->live_bytes > WAL__COMPACT_RUN_MAX)) {
+            (count > 0 && bytes + candidate->live_bytes > WAL__COMPACT_RUN_MAX)) {
             break;
         }
         bytes += candidate->live_bytes;
@@ -649,15 +601,14 @@ static uint32_t run_length(const struct compaction *compaction, uint32_t from)
     return count;
 }
 
-static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
-                                   uint32_t count, struct wal_error *error)
+static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from, uint32_t count,
+                                   struct wal_error *error)
 {
     struct wal_store_compact_result *result = compaction->result;
     struct wal__core *core = compaction->core;
     struct wal__segment_run_options options = compaction->options->rewrite;
     struct wal__rewrite_result rewritten;
-    struct wal__compact_input *inputs =
-        wal__heap_alloc(core->env.heap, count * sizeof(*inputs));
+    struct wal__compact_input *inputs = wal__heap_alloc(core->env.heap, count * sizeof(*inputs));
     enum wal_status status;
 
     if (inputs == NULL) {
@@ -669,8 +620,7 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
     }
     options.drops_damaged = compaction->options->erase;
     options.throttle = &compaction->throttle;
-    status = rewrite_segments(core, &compaction->set, inputs, count, &options,
-                              &rewritten, error);
+    status = rewrite_segments(core, &compaction->set, inputs, count, &options, &rewritten, error);
     wal__heap_free(core->env.heap, inputs);
     if (!rewritten.run.is_replaced) {
         return status;
@@ -688,11 +638,10 @@ static enum wal_status rewrite_run(struct compaction *compaction, uint32_t from,
     return status;
 }
 
-/* Returns whether a run failed for what is in one of its segments, which it did
- * not replace: then this one is left out. */
-static bool refuse_damaged(struct compaction *compaction, uint32_t from,
-                           uint32_t count, enum wal_status status,
-                           const struct wal_error *error)
+/* Returns whether a run failed for what is in one of its segments, which it did not replace: then
+ * this one is left out. */
+static bool refuse_damaged(struct compaction *compaction, uint32_t from, uint32_t count,
+                           enum wal_status status, const struct wal_error *error)
 {
     if (status != WAL_ECORRUPT && status != WAL_EIO && status != WAL_ETOOBIG) {
         return false;
@@ -703,8 +652,7 @@ static bool refuse_damaged(struct compaction *compaction, uint32_t from,
         if (candidate->is_done) {
             return false;
         }
-        if (count == 1 ||
-            strcmp(error->file, candidate->input.segment->path) == 0) {
+        if (count == 1 || strcmp(error->file, candidate->input.segment->path) == 0) {
             wal__compact_refuse(compaction, candidate, error);
             return true;
         }
@@ -712,10 +660,9 @@ static bool refuse_damaged(struct compaction *compaction, uint32_t from,
     return false;
 }
 
-/* Rewrites the chosen segments. *again: one was left out, and what is live must
- * be found anew. */
-static enum wal_status rewrite_chosen(struct compaction *compaction,
-                                      bool *again, struct wal_error *error)
+/* Rewrites the chosen segments. *again: one was left out, and what is live must be found anew. */
+static enum wal_status rewrite_chosen(struct compaction *compaction, bool *again,
+                                      struct wal_error *error)
 {
     /* The caller's error may be NULL, or not have the field `file`. */
     struct wal_error own = {.struct_size = sizeof(own)};
@@ -723,8 +670,7 @@ static enum wal_status rewrite_chosen(struct compaction *compaction,
     uint32_t at = 0;
 
     *again = false;
-    wal__throttle_expect(&compaction->throttle, compaction->done,
-                         compaction->total);
+    wal__throttle_expect(&compaction->throttle, compaction->done, compaction->total);
     while (at < compaction->count && status == WAL_OK && !*again) {
         uint32_t count = run_length(compaction, at);
 
@@ -743,8 +689,8 @@ static enum wal_status rewrite_chosen(struct compaction *compaction,
             continue;
         }
         at += count;
-        status = wal__throttle_report(&compaction->throttle, compaction->done,
-                                      compaction->total, error);
+        status =
+            wal__throttle_report(&compaction->throttle, compaction->done, compaction->total, error);
     }
     return status;
 }
@@ -758,18 +704,17 @@ static void settle_names(const struct compaction *compaction)
         const struct candidate *candidate = &compaction->candidates[i];
 
         all = all &&
-              (candidate->is_done ||
-               !wal__segment_is_rewritten(&candidate->input.segment->header));
+              (candidate->is_done || !wal__segment_is_rewritten(&candidate->input.segment->header));
     }
     if (all) {
         wal__segment_run_names_renewed(&compaction->core->log);
     }
 }
 
-/* Opens the new segments, writes the catalogue that goes with them, and makes
- * other processes do the former. Erasing removes the old catalogue first. */
-static enum wal_status publish_once(struct compaction *compaction,
-                                    bool *is_written, struct wal_error *error)
+/* Opens the new segments, writes the catalogue that goes with them, and makes other processes do
+ * the former. Erasing removes the old catalogue first. */
+static enum wal_status publish_once(struct compaction *compaction, bool *is_written,
+                                    struct wal_error *error)
 {
     struct wal__core *core = compaction->core;
     bool erases = compaction->options->erase;
@@ -793,25 +738,22 @@ static enum wal_status publish_once(struct compaction *compaction,
         core->writes_catalogue = false;
         *is_written = core->catalogue.snapshot != NULL;
         /* This process has them. */
-        core->log.rewrites =
-            atomic_fetch_add(&core->log.shared->rewrites, 1) + 1;
+        core->log.rewrites = atomic_fetch_add(&core->log.shared->rewrites, 1) + 1;
         wal__core_unlock(core);
     }
     return status;
 }
 
-/* The catalogue of a process that began to write one before, which may have
- * what was erased, does not stay: after erasing there is that of this
- * compaction, which no older one replaces, or none. */
-static enum wal_status publish(struct compaction *compaction,
-                               struct wal_error *error)
+/* The catalogue of a process that began to write one before, which may have what was erased, does
+ * not stay: after erasing there is that of this compaction, which no older one replaces, or
+ * none. */
+static enum wal_status publish(struct compaction *compaction, struct wal_error *error)
 {
     bool erases = compaction->options->erase;
     bool is_written = false;
     enum wal_status status = WAL_OK;
 
-    for (int i = 0; i < PUBLISH_ATTEMPTS && status == WAL_OK &&
-                    (i == 0 || erases) && !is_written;
+    for (int i = 0; i < PUBLISH_ATTEMPTS && status == WAL_OK && (i == 0 || erases) && !is_written;
          i++) {
         status = publish_once(compaction, &is_written, error);
     }
@@ -823,8 +765,7 @@ static enum wal_status publish(struct compaction *compaction,
 /* --- a dry run ---------------------------------------------------------- */
 
 /* Lists what each session has. */
-static enum wal_status list_sessions(struct compaction *compaction,
-                                     struct wal_error *error)
+static enum wal_status list_sessions(struct compaction *compaction, struct wal_error *error)
 {
     const struct wal__compact_options *options = compaction->options;
     struct wal__space *space = &compaction->space;
@@ -835,15 +776,12 @@ static enum wal_status list_sessions(struct compaction *compaction,
         const struct wal__session_space *slot = &space->slots[i];
         struct wal__summary summary;
 
-        if (slot->index == 0 ||
-            (slot->own | slot->seen | slot->reclaimable) == 0) {
+        if (slot->index == 0 || (slot->own | slot->seen | slot->reclaimable) == 0) {
             continue;
         }
-        if (wal__index_summary(
-                &compaction->candidates[slot->index - 1].input.slot.index,
-                slot->rank, &summary) != WAL__FMT_OK) {
-            status = wal__fail(error, WAL_ECORRUPT,
-                               "cannot read the index of a segment");
+        if (wal__index_summary(&compaction->candidates[slot->index - 1].input.slot.index,
+                               slot->rank, &summary) != WAL__FMT_OK) {
+            status = wal__fail(error, WAL_ECORRUPT, "cannot read the index of a segment");
         } else if (!options->session(options->ctx, &summary, slot)) {
             status = wal__fail(error, WAL_ECALLBACK, "stopped by the caller");
         }
@@ -851,8 +789,7 @@ static enum wal_status list_sessions(struct compaction *compaction,
     return status;
 }
 
-static enum wal_status begin_sessions(struct compaction *compaction,
-                                      struct wal_error *error)
+static enum wal_status begin_sessions(struct compaction *compaction, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -860,18 +797,14 @@ static enum wal_status begin_sessions(struct compaction *compaction,
         const struct candidate *candidate = &compaction->candidates[i];
 
         if (candidate->has_index) {
-            status = wal__space_add_index(&compaction->space,
-                                          &candidate->input.slot.index, i);
+            status = wal__space_add_index(&compaction->space, &candidate->input.slot.index, i);
         }
     }
     wal__space_begin_records(&compaction->space);
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__fail(error, status, "cannot list the sessions");
+    return status == WAL_OK ? WAL_OK : wal__fail(error, status, "cannot list the sessions");
 }
 
-static enum wal_status plan(struct compaction *compaction,
-                            struct wal_error *error)
+static enum wal_status plan(struct compaction *compaction, struct wal_error *error)
 {
     bool lists = compaction->options->session != NULL;
     enum wal_status status = wal__compact_open(compaction, error);
@@ -885,28 +818,25 @@ static enum wal_status plan(struct compaction *compaction,
     if (status == WAL_OK && lists) {
         status = list_sessions(compaction, error);
     }
-    return status == WAL_OK
-               ? wal__pack_compact(compaction->core, compaction->options,
-                                   &compaction->throttle, compaction->result,
-                                   error)
-               : status;
+    return status == WAL_OK ? wal__pack_compact(compaction->core, compaction->options,
+                                                &compaction->throttle, compaction->result, error)
+                            : status;
 }
 
-/* Returns whether the tail has no record: ending it would add an empty segment
- * to the chain. Erasing ends it nevertheless, for what is beyond its end. */
-static enum wal_status needs_rotation(struct compaction *compaction,
-                                      bool *needed, struct wal_error *error)
+/* Returns whether the tail has no record: ending it would add an empty segment to the chain.
+ * Erasing ends it nevertheless, for what is beyond its end. */
+static enum wal_status needs_rotation(struct compaction *compaction, bool *needed,
+                                      struct wal_error *error)
 {
     struct wal__core *core = compaction->core;
     const struct wal__log *log = &core->log;
     enum wal_status status = wal__core_read_lock(core, error);
 
     if (status == WAL_OK) {
-        *needed =
-            compaction->options->erase || log->must_rotate ||
-            (log->tail_segment != NULL &&
-             (!log->tail_segment->has_open ||
-              log->tail_segment->open.last_sequence != log->last_sequence));
+        *needed = compaction->options->erase || log->must_rotate ||
+                  (log->tail_segment != NULL &&
+                   (!log->tail_segment->has_open ||
+                    log->tail_segment->open.last_sequence != log->last_sequence));
         wal__core_unlock(core);
     }
     return status;
@@ -928,14 +858,12 @@ static void report_unlinked(void *ctx, uint64_t id)
     (void)!wal__fail_at(&error, WAL_EDAMAGED, 0, path, 0,
                         "it is not in the log, and may hold what is to be "
                         "erased");
-    wal__compact_count_refusal(unlinked->compaction->options,
-                               unlinked->compaction->result, &error);
+    wal__compact_count_refusal(unlinked->compaction->options, unlinked->compaction->result, &error);
 }
 
-/* Removes the segments of attempts that failed, before their successors, of
- * which they have copies, are rewritten; of both streams. */
-static enum wal_status remove_unlinked(struct compaction *compaction,
-                                       struct wal_error *error)
+/* Removes the segments of attempts that failed, before their successors, of which they have copies,
+ * are rewritten; of both streams. */
+static enum wal_status remove_unlinked(struct compaction *compaction, struct wal_error *error)
 {
     struct wal__core *core = compaction->core;
     struct unlinked of_log = {compaction, &core->log};
@@ -945,8 +873,7 @@ static enum wal_status remove_unlinked(struct compaction *compaction,
     if (status == WAL_OK) {
         status = core->log.tail_segment == NULL
                      ? WAL_OK
-                     : wal__log_remove_unlinked(&core->log, report_unlinked,
-                                                &of_log, error);
+                     : wal__log_remove_unlinked(&core->log, report_unlinked, &of_log, error);
         wal__core_unlock(core);
     }
     if (status == WAL_OK) {
@@ -955,16 +882,14 @@ static enum wal_status remove_unlinked(struct compaction *compaction,
     if (status == WAL_OK) {
         status = core->blobs.log.tail_segment == NULL
                      ? WAL_OK
-                     : wal__log_remove_unlinked(
-                           &core->blobs.log, report_unlinked, &of_pack, error);
+                     : wal__log_remove_unlinked(&core->blobs.log, report_unlinked, &of_pack, error);
         wal__blob_store_unlock(&core->blobs);
     }
     return status;
 }
 
 /* Removes what compactions left that were cut short, of both streams. */
-static enum wal_status remove_leftovers(struct wal__core *core,
-                                        struct wal_error *error)
+static enum wal_status remove_leftovers(struct wal__core *core, struct wal_error *error)
 {
     enum wal_status status = wal__core_write_lock(core, error);
 
@@ -985,27 +910,23 @@ static enum wal_status remove_leftovers(struct wal__core *core,
 
 /* --- titles -------------------------------------------------------------- */
 
-static enum wal_status forget_titles_of(struct wal__core *core,
-                                        const struct wal__index *index,
+static enum wal_status forget_titles_of(struct wal__core *core, const struct wal__index *index,
                                         struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
-    for (uint32_t i = 0; i < index->header.session_count && status == WAL_OK;
-         i++) {
+    for (uint32_t i = 0; i < index->header.session_count && status == WAL_OK; i++) {
         struct wal__summary summary;
 
         if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
             continue; /* its segment is refused */
         }
-        for (uint32_t k = 0; k < summary.posting_count && status == WAL_OK;
-             k++) {
+        for (uint32_t k = 0; k < summary.posting_count && status == WAL_OK; k++) {
             struct wal__posting posting;
 
             wal__index_posting(index, summary.first_posting + k, &posting);
             if (posting.type == WAL__FRAME_REDACT) {
-                status = wal__session_forget_titles(core, summary.number,
-                                                    posting.stream,
+                status = wal__session_forget_titles(core, summary.number, posting.stream,
                                                     posting.parent, error);
             }
         }
@@ -1016,18 +937,15 @@ static enum wal_status forget_titles_of(struct wal__core *core,
 /* Takes the titles that redacted entries gave, as long as it is known which:
  * a redaction may have been cut short, or older than this rule, and a title
  * may have been given again since. */
-static enum wal_status forget_titles(struct wal__core *core,
-                                     struct wal_error *error)
+static enum wal_status forget_titles(struct wal__core *core, struct wal_error *error)
 {
     struct wal_store_compact_result result;
     struct compaction compaction;
-    enum wal_status status =
-        wal__compact_open_indexes(&compaction, core, &result, error);
+    enum wal_status status = wal__compact_open_indexes(&compaction, core, &result, error);
 
     for (uint32_t i = 0; i < compaction.count && status == WAL_OK; i++) {
         if (compaction.candidates[i].has_index) {
-            status = forget_titles_of(
-                core, &compaction.candidates[i].input.slot.index, error);
+            status = forget_titles_of(core, &compaction.candidates[i].input.slot.index, error);
         }
     }
     wal__compact_close(&compaction);
@@ -1036,15 +954,13 @@ static enum wal_status forget_titles(struct wal__core *core,
 
 /* --- the whole ---------------------------------------------------------- */
 
-static enum wal_status compact(struct compaction *compaction,
-                               struct wal_error *error)
+static enum wal_status compact(struct compaction *compaction, struct wal_error *error)
 {
     struct wal__core *core = compaction->core;
     bool again = true;
     enum wal_status published;
     bool needed = false;
-    enum wal_status status =
-        compaction->options->erase ? forget_titles(core, error) : WAL_OK;
+    enum wal_status status = compaction->options->erase ? forget_titles(core, error) : WAL_OK;
 
     if (status == WAL_OK) {
         status = needs_rotation(compaction, &needed, error);
@@ -1053,20 +969,18 @@ static enum wal_status compact(struct compaction *compaction,
         status = wal__committer_rotate(&core->committer, error);
     }
     if (status == WAL_OK) {
-        /* Of one that was killed, other processes do not know what it replaced,
-         * and no other one replaces anything now. */
+        /* Of one that was killed, other processes do not know what it replaced, and no other one
+         * replaces anything now. */
         pthread_rwlock_wrlock(&core->state);
         core->log.needs_reload = true;
         pthread_rwlock_unlock(&core->state);
-        status = compaction->options->erase ? remove_unlinked(compaction, error)
-                                            : WAL_OK;
+        status = compaction->options->erase ? remove_unlinked(compaction, error) : WAL_OK;
     }
     if (status == WAL_OK) {
         status = wal__compact_open(compaction, error);
     }
     if (status == WAL_OK) {
-        status =
-            wal__core_require_feature(core, WAL__INCOMPAT_REWRITTEN, error);
+        status = wal__core_require_feature(core, WAL__INCOMPAT_REWRITTEN, error);
     }
     if (status == WAL_OK) {
         settle_names(compaction); /* nothing may have been rewritten yet */
@@ -1087,29 +1001,27 @@ static enum wal_status compact(struct compaction *compaction,
     published = publish(compaction, status == WAL_OK ? error : NULL);
     status = status == WAL_OK ? published : status;
     if (status == WAL_OK) {
-        status =
-            wal__pack_compact(core, compaction->options, &compaction->throttle,
-                              compaction->result, error);
+        status = wal__pack_compact(core, compaction->options, &compaction->throttle,
+                                   compaction->result, error);
     }
     return status == WAL_OK ? remove_leftovers(core, error) : status;
 }
 
-/* Removes the indexes of search that may have what was erased; also after a
- * failure, since segments may have been replaced before it. */
+/* Removes the indexes of search that may have what was erased; also after a failure, since segments
+ * may have been replaced before it. */
 static enum wal_status sweep_search_files(const struct compaction *compaction,
-                                          enum wal_status status,
-                                          struct wal_error *error)
+                                          enum wal_status status, struct wal_error *error)
 {
     bool must = status == WAL_OK && compaction->options->erase;
     struct wal__core *core = compaction->core;
-    enum wal_status swept = wal__search_files_sweep(&core->env, &core->control,
-                                                    must ? error : NULL);
+    enum wal_status swept =
+        wal__search_files_sweep(&core->env, &core->control, must ? error : NULL);
 
     return must ? swept : status;
 }
 
-/* Names the store when the sync of a directory of it failed in this boot: of
- * what was removed, the next run finds nothing that it could remove again. */
+/* Names the store when the sync of a directory of it failed in this boot: of what was removed, the
+ * next run finds nothing that it could remove again. */
 static void report_lost_names(const struct compaction *compaction)
 {
     struct wal__core *core = compaction->core;
@@ -1162,8 +1074,7 @@ static void list_readers(const struct compaction *compaction)
 }
 
 /* Compacts, as the only thread of the only process that does. */
-static enum wal_status compact_locked(struct compaction *compaction,
-                                      struct wal_error *error)
+static enum wal_status compact_locked(struct compaction *compaction, struct wal_error *error)
 {
     struct wal__core *core = compaction->core;
     struct wal__control *control = &core->control;
@@ -1196,13 +1107,11 @@ static enum wal_status compact_store(struct wal__core *core,
                                      struct wal_error *error)
 {
     const struct wal__heap *heap = core->env.heap;
-    struct compaction compaction = {
-        .core = core, .options = options, .result = result};
+    struct compaction compaction = {.core = core, .options = options, .result = result};
     enum wal_status status;
 
     wal__throttle_init(&compaction.throttle, core->env.io, options->rate);
-    wal__throttle_set_progress(&compaction.throttle, options->progress,
-                               options->ctx);
+    wal__throttle_set_progress(&compaction.throttle, options->progress, options->ctx);
     wal__live_set_init(&compaction.set, heap);
     wal__space_init(&compaction.space, heap);
     wal__buf_init(&compaction.tail_index, heap);
@@ -1210,8 +1119,7 @@ static enum wal_status compact_store(struct wal__core *core,
     /* Its segments stay open, whatever other threads load meanwhile. */
     wal__log_hold(&core->log);
     wal__log_hold(&core->blobs.log);
-    status = options->dry_run ? plan(&compaction, error)
-                              : compact_locked(&compaction, error);
+    status = options->dry_run ? plan(&compaction, error) : compact_locked(&compaction, error);
     wal__compact_close(&compaction);
     wal__log_drop_hold(&core->log);
     wal__log_drop_hold(&core->blobs.log);
@@ -1243,8 +1151,7 @@ static bool on_progress(void *ctx, uint64_t done, uint64_t total)
 {
     struct caller *caller = ctx;
 
-    caller->stopped =
-        caller->options->progress(caller->options->ctx, done, total);
+    caller->stopped = caller->options->progress(caller->options->ctx, done, total);
     return caller->stopped == 0;
 }
 
@@ -1281,15 +1188,12 @@ static void on_reader(void *ctx, uint32_t process, uint64_t bytes)
     caller->options->reader(caller->options->ctx, (int32_t)process, bytes);
 }
 
-static enum wal_status
-check_options(const struct wal_store_compact_options *options,
-              struct wal_error *error)
+static enum wal_status check_options(const struct wal_store_compact_options *options,
+                                     struct wal_error *error)
 {
     const uint32_t known = WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_DRY_RUN |
-                           WAL_STORE_COMPACT_EMPTY_TRASH |
-                           WAL_STORE_COMPACT_KEEP_DELTAS;
-    const uint32_t both =
-        WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_KEEP_DELTAS;
+                           WAL_STORE_COMPACT_EMPTY_TRASH | WAL_STORE_COMPACT_KEEP_DELTAS;
+    const uint32_t both = WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_KEEP_DELTAS;
 
     if ((options->flags & both) == both) {
         return wal__invalid(error, "WAL_STORE_COMPACT_ERASE and "
@@ -1297,17 +1201,15 @@ check_options(const struct wal_store_compact_options *options,
                                    "other: deltas have what a redacted message "
                                    "had");
     }
-    return (options->flags & ~known) == 0 && options->dead_percent <= 100 &&
-                   options->reserved == 0
+    return (options->flags & ~known) == 0 && options->dead_percent <= 100 && options->reserved == 0
                ? WAL_OK
                : wal__invalid(error, "the options for compacting are not "
                                      "valid");
 }
 
-static enum wal_status
-run_checked(struct wal__core *core,
-            const struct wal_store_compact_options *options,
-            struct wal_store_compact_result *result, struct wal_error *error)
+static enum wal_status run_checked(struct wal__core *core,
+                                   const struct wal_store_compact_options *options,
+                                   struct wal_store_compact_result *result, struct wal_error *error)
 {
     struct caller caller = {options, 0};
     bool dry_run = (options->flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
@@ -1315,8 +1217,7 @@ run_checked(struct wal__core *core,
         .erase = (options->flags & WAL_STORE_COMPACT_ERASE) != 0,
         .keep_deltas = (options->flags & WAL_STORE_COMPACT_KEEP_DELTAS) != 0,
         .dry_run = dry_run,
-        .dead_percent =
-            options->dead_percent == 0 ? DEAD_PERCENT : options->dead_percent,
+        .dead_percent = options->dead_percent == 0 ? DEAD_PERCENT : options->dead_percent,
         .max_bytes = options->max_bytes,
         .rate = options->rate == 0 ? RATE : options->rate,
         .rewrite = {.block_size = BLOCK_SIZE, .level = LEVEL},
@@ -1328,8 +1229,7 @@ run_checked(struct wal__core *core,
     };
     uint64_t deleted = 0;
     bool empties = (options->flags & WAL_STORE_COMPACT_EMPTY_TRASH) != 0;
-    enum wal_status status =
-        empties && !dry_run ? wal__trash_empty(core, &deleted, error) : WAL_OK;
+    enum wal_status status = empties && !dry_run ? wal__trash_empty(core, &deleted, error) : WAL_OK;
 
     if (status == WAL_OK) {
         status = compact_store(core, &compact, result, error);
@@ -1340,27 +1240,25 @@ run_checked(struct wal__core *core,
     return status;
 }
 
-enum wal_status wal_store_compact(
-    struct wal_store *store, const struct wal_store_compact_options *options,
-    struct wal_store_compact_result *result, struct wal_error *error)
+enum wal_status wal_store_compact(struct wal_store *store,
+                                  const struct wal_store_compact_options *options,
+                                  struct wal_store_compact_result *result, struct wal_error *error)
 {
     struct wal_store_compact_options own;
     struct wal_store_compact_result done = {.struct_size = sizeof(done)};
-    enum wal_status status = wal__struct_load(
-        WAL__STRUCT(wal_store_compact_options), &own, options, error);
+    enum wal_status status =
+        wal__struct_load(WAL__STRUCT(wal_store_compact_options), &own, options, error);
 
     if (status == WAL_OK && (own.flags & WAL_STORE_COMPACT_DRY_RUN) != 0) {
         status = wal__check_core(store == NULL ? NULL : &store->core, error);
     } else if (status == WAL_OK) {
-        status =
-            wal__check_writable(store == NULL ? NULL : &store->core, error);
+        status = wal__check_writable(store == NULL ? NULL : &store->core, error);
     }
     if (status == WAL_OK) {
         status = check_options(&own, error);
     }
     if (status == WAL_OK) {
-        status = wal__struct_check_optional(
-            WAL__STRUCT(wal_store_compact_result), result, error);
+        status = wal__struct_check_optional(WAL__STRUCT(wal_store_compact_result), result, error);
     }
     if (status != WAL_OK) {
         return status;

@@ -1,9 +1,8 @@
 /*
- * damaged_scan.c - reads the records of one segment of the damaged store, in
- * log order (SPEC.md 2.3, 3.1 to 3.4). A BLOCK of a rewritten segment has them
- * session by session (2.22, 2.23). Sessions that wrote at the same time are in
- * different blocks, so that log order goes back and forth between them: some
- * are kept decompressed.
+ * damaged_scan.c - reads the records of one segment of the damaged store, in log order (SPEC.md
+ * 2.3, 3.1 to 3.4). A BLOCK of a rewritten segment has them session by session (2.22, 2.23).
+ * Sessions that wrote at the same time are in different blocks, so that log order goes back and
+ * forth between them: some are kept decompressed.
  *
  * Invariant: a block that cannot be read costs its own records alone.
  */
@@ -45,8 +44,7 @@ struct listed_record {
     uint64_t offset; /* as in positions */
 };
 
-static void damaged_blocks_init(struct wal__damaged_blocks *blocks,
-                                const struct wal__heap *heap)
+static void damaged_blocks_init(struct wal__damaged_blocks *blocks, const struct wal__heap *heap)
 {
     memset(blocks, 0, sizeof(*blocks));
     blocks->heap = heap;
@@ -67,10 +65,9 @@ static void damaged_blocks_deinit(struct wal__damaged_blocks *blocks)
 }
 
 /* Decodes a BLOCK into an entry of the cache; *fmt says why it cannot be. */
-static enum wal_status unpack(struct wal__damaged_block *kept,
-                              const struct wal__frame *frame,
-                              const uint8_t *payload, uint64_t offset,
-                              uint32_t *count, enum wal__fmt *fmt)
+static enum wal_status unpack(struct wal__damaged_block *kept, const struct wal__frame *frame,
+                              const uint8_t *payload, uint64_t offset, uint32_t *count,
+                              enum wal__fmt *fmt)
 {
     struct wal__block block;
     uint8_t *out;
@@ -103,14 +100,13 @@ static struct wal__span records_of(const struct wal__damaged_block *kept)
 }
 
 /* Adds the records of a BLOCK whose own checksums are valid. WAL_ENOMEM. */
-static enum wal_status
-damaged_blocks_add(struct wal__damaged_blocks *blocks,
-                   const struct wal__damaged_segment *segment,
-                   const struct wal__frame *frame, uint64_t offset,
-                   const uint8_t *payload)
+static enum wal_status damaged_blocks_add(struct wal__damaged_blocks *blocks,
+                                          const struct wal__damaged_segment *segment,
+                                          const struct wal__frame *frame, uint64_t offset,
+                                          const uint8_t *payload)
 {
-    const struct wal__damaged_bad_block bad = {
-        offset, wal__frame_total_size(frame->stored_size), frame->session};
+    const struct wal__damaged_bad_block bad = {offset, wal__frame_total_size(frame->stored_size),
+                                               frame->session};
     struct wal__damaged_block *kept = &blocks->cache[0];
     struct wal__block_cursor cursor;
     struct wal__span ignored;
@@ -120,8 +116,7 @@ damaged_blocks_add(struct wal__damaged_blocks *blocks,
     enum wal_status status = unpack(kept, frame, payload, offset, &count, &fmt);
 
     if (status == WAL_OK && fmt == WAL__FMT_OK) {
-        wal__block_cursor_begin(&cursor, records_of(kept), count,
-                                segment->header.salt, offset);
+        wal__block_cursor_begin(&cursor, records_of(kept), count, segment->header.salt, offset);
     }
     while (status == WAL_OK && fmt == WAL__FMT_OK) {
         struct listed_record listed = {.offset = cursor.offset};
@@ -137,13 +132,12 @@ damaged_blocks_add(struct wal__damaged_blocks *blocks,
                : status;
 }
 
-/* Returns the block at an offset, which was read before; NULL: it cannot be
- * read any more, or *status is WAL_ENOMEM. */
-static const struct wal__damaged_block *
-find_block(struct wal__damaged_blocks *blocks,
-           const struct wal__damaged_segment *segment,
-           struct wal__damaged_file *file, uint64_t offset,
-           enum wal_status *status)
+/* Returns the block at an offset, which was read before; NULL: it cannot be read any more, or
+ * *status is WAL_ENOMEM. */
+static const struct wal__damaged_block *find_block(struct wal__damaged_blocks *blocks,
+                                                   const struct wal__damaged_segment *segment,
+                                                   struct wal__damaged_file *file, uint64_t offset,
+                                                   enum wal_status *status)
 {
     struct wal__damaged_block *kept;
     struct wal__frame frame = {.type = WAL__FRAME_BLOCK};
@@ -158,8 +152,7 @@ find_block(struct wal__damaged_blocks *blocks,
     }
     kept = &blocks->cache[blocks->next];
     blocks->next = (blocks->next + 1) % WAL__DAMAGED_BLOCKS;
-    payload = wal__damaged_file_read(file, segment->header.salt, offset,
-                                     WAL__FRAME_BLOCK, &frame);
+    payload = wal__damaged_file_read(file, segment->header.salt, offset, WAL__FRAME_BLOCK, &frame);
     if (payload.data == NULL) {
         return NULL;
     }
@@ -178,17 +171,14 @@ static int compare_listed(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-/* Passes the records that were added to the visitor, by ascending sequence
- * number, each once. `file` is the segment's. WAL_ENOMEM, or what the visitor
- * returned. */
-static enum wal_status
-damaged_blocks_visit(struct wal__damaged_blocks *blocks,
-                     const struct wal__damaged_segment *segment,
-                     struct wal__damaged_file *file,
-                     const struct wal__damaged_visitor *visitor)
+/* Passes the records that were added to the visitor, by ascending sequence number, each once.
+ * `file` is the segment's. WAL_ENOMEM, or what the visitor returned. */
+static enum wal_status damaged_blocks_visit(struct wal__damaged_blocks *blocks,
+                                            const struct wal__damaged_segment *segment,
+                                            struct wal__damaged_file *file,
+                                            const struct wal__damaged_visitor *visitor)
 {
-    struct listed_record *list =
-        (struct listed_record *)(void *)blocks->list.data;
+    struct listed_record *list = (struct listed_record *)(void *)blocks->list.data;
     size_t count = blocks->list.size / sizeof(*list);
     enum wal_status status = WAL_OK;
 
@@ -205,12 +195,9 @@ damaged_blocks_visit(struct wal__damaged_blocks *blocks,
             continue;
         }
         kept = find_block(blocks, segment, file, offset, &status);
-        if (kept != NULL &&
-            wal__block_record(records_of(kept), segment->header.salt,
-                              list[i].offset, &frame,
-                              &payload) == WAL__FMT_OK) {
-            status = visitor->record(visitor->ctx, segment, &frame, offset,
-                                     payload.data);
+        if (kept != NULL && wal__block_record(records_of(kept), segment->header.salt,
+                                              list[i].offset, &frame, &payload) == WAL__FMT_OK) {
+            status = visitor->record(visitor->ctx, segment, &frame, offset, payload.data);
         }
     }
     return status;
@@ -248,19 +235,17 @@ static bool scan_range(void *ctx, const struct wal__scan_range *range)
     while (at < range->size && scan->status == WAL_OK) {
         struct wal__frame frame;
 
-        if (wal__frame_decode(range->bytes + at, range->size - at,
-                              scan->segment->header.salt, range->offset + at,
-                              &frame) != WAL__FMT_OK) {
+        if (wal__frame_decode(range->bytes + at, range->size - at, scan->segment->header.salt,
+                              range->offset + at, &frame) != WAL__FMT_OK) {
             return false; /* unreachable: the scan passes valid frames only */
         }
         if (wal__frame_is_sequenced(frame.type)) {
-            scan->status = visitor->record(visitor->ctx, scan->segment, &frame,
-                                           range->offset + at,
+            scan->status = visitor->record(visitor->ctx, scan->segment, &frame, range->offset + at,
                                            range->bytes + at + WAL__FRAME_SIZE);
         } else if (frame.type == WAL__FRAME_BLOCK) {
-            scan->status = damaged_blocks_add(
-                &scan->blocks, scan->segment, &frame, range->offset + at,
-                range->bytes + at + WAL__FRAME_SIZE);
+            scan->status =
+                damaged_blocks_add(&scan->blocks, scan->segment, &frame, range->offset + at,
+                                   range->bytes + at + WAL__FRAME_SIZE);
         }
         at += wal__frame_total_size(frame.stored_size);
     }
@@ -273,11 +258,9 @@ static bool scan_range(void *ctx, const struct wal__scan_range *range)
 /* --- damage --------------------------------------------------------------- */
 
 /* Adds a range of the segment. */
-static void add_damage(struct scan *scan, uint64_t offset, uint64_t size,
-                       const char *reason)
+static void add_damage(struct scan *scan, uint64_t offset, uint64_t size, const char *reason)
 {
-    if (wal__damaged_add_range(scan->store, scan->segment->name, offset, size,
-                               reason) == NULL) {
+    if (wal__damaged_add_range(scan->store, scan->segment->name, offset, size, reason) == NULL) {
         scan->status = WAL_ENOMEM;
     }
 }
@@ -287,12 +270,11 @@ static void add_scan_damage(struct scan *scan)
 {
     struct wal__damaged_store *store = scan->store;
     const struct wal__scan_result *facts = &store->facts;
-    uint32_t count = facts->damage_count < WAL__DAMAGE_MAX
-                         ? facts->damage_count
-                         : (uint32_t)WAL__DAMAGE_MAX;
+    uint32_t count =
+        facts->damage_count < WAL__DAMAGE_MAX ? facts->damage_count : (uint32_t)WAL__DAMAGE_MAX;
 
-    for (uint32_t i = store->damage_count - scan->first_damage;
-         i < count && scan->status == WAL_OK; i++) {
+    for (uint32_t i = store->damage_count - scan->first_damage; i < count && scan->status == WAL_OK;
+         i++) {
         const struct wal__damage *damage = &facts->damage[i];
 
         add_damage(scan, damage->offset, damage->size,
@@ -300,8 +282,7 @@ static void add_scan_damage(struct scan *scan)
                                        "are not in the log"
                                      : "acknowledged bytes are damaged");
         if (scan->status == WAL_OK) {
-            struct wal__damaged_range *added =
-                &store->damages[store->damage_count - 1];
+            struct wal__damaged_range *added = &store->damages[store->damage_count - 1];
 
             added->first_sequence = damage->first_sequence;
             added->last_sequence = damage->last_sequence;
@@ -316,14 +297,14 @@ static bool scan_lost_session(void *ctx, uint32_t session)
 
     add_scan_damage(scan);
     if (scan->status == WAL_OK && store->damage_count > scan->first_damage) {
-        scan->status = wal__damaged_add_session(
-            store, &store->damages[store->damage_count - 1], session);
+        scan->status =
+            wal__damaged_add_session(store, &store->damages[store->damage_count - 1], session);
     }
     return scan->status == WAL_OK;
 }
 
-/* Frames in a damaged range whose header is valid name the session that lost a
- * record, and the record's parent. */
+/* Frames in a damaged range whose header is valid name the session that lost a record, and the
+ * record's parent. */
 static void read_lost(struct scan *scan, struct wal__damaged_file *file,
                       struct wal__damaged_range *damage, uint64_t limit)
 {
@@ -331,41 +312,35 @@ static void read_lost(struct scan *scan, struct wal__damaged_file *file,
     uint64_t at = damage->offset;
     uint64_t end = damage->offset + damage->size;
 
-    while (at < end && at + WAL__FRAME_SIZE <= limit &&
-           scan->status == WAL_OK) {
-        const uint8_t *bytes =
-            wal__damaged_file_fetch(file, at, WAL__FRAME_SIZE);
+    while (at < end && at + WAL__FRAME_SIZE <= limit && scan->status == WAL_OK) {
+        const uint8_t *bytes = wal__damaged_file_fetch(file, at, WAL__FRAME_SIZE);
         struct wal__frame frame;
 
         if (bytes == NULL) {
             return;
         }
-        if (wal__frame_decode(bytes, limit - at, scan->segment->header.salt, at,
-                              &frame) != WAL__FMT_OK) {
+        if (wal__frame_decode(bytes, limit - at, scan->segment->header.salt, at, &frame) !=
+            WAL__FMT_OK) {
             at += WAL__FRAME_ALIGN;
             continue;
         }
         if (wal__frame_is_sequenced(frame.type)) {
             scan->status = visitor->lost(visitor->ctx, &frame);
         }
-        if ((wal__frame_is_sequenced(frame.type) ||
-             frame.type == WAL__FRAME_BLOCK) &&
+        if ((wal__frame_is_sequenced(frame.type) || frame.type == WAL__FRAME_BLOCK) &&
             scan->status == WAL_OK) {
-            scan->status =
-                wal__damaged_add_session(scan->store, damage, frame.session);
+            scan->status = wal__damaged_add_session(scan->store, damage, frame.session);
         }
         at += wal__frame_total_size(frame.stored_size);
     }
 }
 
-/* Sets the lost sequences of damage at the segment's end, which the scan cannot
- * bound. */
+/* Sets the lost sequences of damage at the segment's end, which the scan cannot bound. */
 static void bound_final_damage(const struct scan *scan)
 {
     const struct wal__damaged_segment *segment = scan->segment;
     const struct wal__damaged_store *store = scan->store;
-    struct wal__damaged_range *damage =
-        &store->damages[store->damage_count - 1];
+    struct wal__damaged_range *damage = &store->damages[store->damage_count - 1];
     uint64_t last = 0;
 
     if (segment->next != NULL && segment->next->has_open) {
@@ -384,13 +359,12 @@ static void bound_final_damage(const struct scan *scan)
     }
 }
 
-/* Reports the records between a segment and its predecessor, if that is not the
- * one that OPEN names. */
+/* Reports the records between a segment and its predecessor, if that is not the one that OPEN
+ * names. */
 static enum wal_status report_gap(struct wal__damaged_store *store,
                                   const struct wal__damaged_segment *above)
 {
-    const struct wal__damaged_stream *stream =
-        above->is_pack ? &store->pack : &store->log;
+    const struct wal__damaged_stream *stream = above->is_pack ? &store->pack : &store->log;
     const struct wal__damaged_segment *below = above->previous;
     uint64_t id = above->open.previous_id;
     const char *reason = "the segment is missing";
@@ -406,8 +380,7 @@ static enum wal_status report_gap(struct wal__damaged_store *store,
     if (bad != NULL && bad->fault != NULL) {
         reason = bad->fault;
     }
-    damage = wal__damaged_add_range(store, name, 0, above->open.previous_end,
-                                    reason);
+    damage = wal__damaged_add_range(store, name, 0, above->open.previous_end, reason);
     if (damage == NULL) {
         return WAL_ENOMEM;
     }
@@ -417,8 +390,7 @@ static enum wal_status report_gap(struct wal__damaged_store *store,
 }
 
 /* Reports what ended the scan before the segment's end. */
-static void report_verdict(struct scan *scan,
-                           const struct wal__damaged_file *file,
+static void report_verdict(struct scan *scan, const struct wal__damaged_file *file,
                            const struct wal__scan_start *start)
 {
     const struct wal__damaged_segment *segment = scan->segment;
@@ -429,8 +401,7 @@ static void report_verdict(struct scan *scan,
                    "a frame of a newer format: nothing after it can be read");
     } else if (facts->verdict == WAL__VERDICT_READ_ERROR) {
         add_damage(scan, facts->error_offset, 0, "cannot be read");
-    } else if (start->capacity == segment->known_end &&
-               facts->end != segment->known_end &&
+    } else if (start->capacity == segment->known_end && facts->end != segment->known_end &&
                facts->verdict != WAL__VERDICT_DAMAGED) {
         add_damage(scan, facts->end, segment->known_end - facts->end,
                    "the log ends before the end that is recorded for it");
@@ -440,8 +411,7 @@ static void report_verdict(struct scan *scan,
                    "the segment was truncated");
     }
     if (scan->status == WAL_OK && file->bad_end != 0) {
-        add_damage(scan, file->bad_offset, file->bad_end - file->bad_offset,
-                   "cannot be read");
+        add_damage(scan, file->bad_offset, file->bad_end - file->bad_offset, "cannot be read");
     }
 }
 
@@ -451,13 +421,11 @@ static void report_verdict(struct scan *scan,
 static void add_bad_blocks(struct scan *scan)
 {
     const struct wal__damaged_bad_block *bad =
-        (const struct wal__damaged_bad_block *)(const void *)
-            scan->blocks.bad.data;
+        (const struct wal__damaged_bad_block *)(const void *)scan->blocks.bad.data;
     size_t count = scan->blocks.bad.size / sizeof(*bad);
 
     for (size_t i = 0; i < count && scan->status == WAL_OK; i++) {
-        add_damage(scan, bad[i].offset, bad[i].size,
-                   "records of a BLOCK cannot be read");
+        add_damage(scan, bad[i].offset, bad[i].size, "records of a BLOCK cannot be read");
     }
 }
 
@@ -472,8 +440,7 @@ static void finish_first(struct scan *scan, struct wal__damaged_file *file,
     segment->is_scanned = true;
     segment->is_ambiguous = facts->verdict == WAL__VERDICT_AMBIGUOUS;
     segment->dirty_end = facts->dirty_end;
-    if (facts->verdict == WAL__VERDICT_CLEAN ||
-        facts->verdict == WAL__VERDICT_TORN) {
+    if (facts->verdict == WAL__VERDICT_CLEAN || facts->verdict == WAL__VERDICT_TORN) {
         segment->scanned_end = facts->end;
     }
     segment->last_sequence = facts->last_sequence;
@@ -486,8 +453,8 @@ static void finish_first(struct scan *scan, struct wal__damaged_file *file,
         bound_final_damage(scan);
     }
     add_bad_blocks(scan);
-    for (uint32_t i = scan->first_damage;
-         i < store->damage_count && scan->visitor->lost != NULL; i++) {
+    for (uint32_t i = scan->first_damage; i < store->damage_count && scan->visitor->lost != NULL;
+         i++) {
         read_lost(scan, file, &store->damages[i], start->capacity);
     }
     if (scan->status == WAL_OK) {
@@ -508,8 +475,7 @@ enum wal_status wal__damaged_scan(struct wal__damaged_store *store,
 {
     struct scan scan = {.store = store, .segment = segment, .visitor = visitor};
     bool is_first = !segment->is_scanned;
-    const struct wal__scan_sink sink = {&scan, scan_range,
-                                        is_first ? scan_lost_session : NULL};
+    const struct wal__scan_sink sink = {&scan, scan_range, is_first ? scan_lost_session : NULL};
     struct wal__damaged_file file;
     const struct wal__scan_source bytes = {&file, wal__damaged_file_fetch};
     struct wal__scan_start start;
@@ -533,16 +499,13 @@ enum wal_status wal__damaged_scan(struct wal__damaged_store *store,
     wal__damaged_init_start(segment, &start);
     wal__scan(&bytes, &sink, &start, &store->facts);
     if (scan.status == WAL_OK) {
-        scan.status =
-            damaged_blocks_visit(&scan.blocks, segment, &file, visitor);
+        scan.status = damaged_blocks_visit(&scan.blocks, segment, &file, visitor);
     }
     if (is_first && scan.status == WAL_OK) {
         finish_first(&scan, &file, &start);
     }
     if (scan.status == WAL_OK) {
-        scan.status = file.out_of_memory
-                          ? WAL_ENOMEM
-                          : report_progress(&scan, segment->size);
+        scan.status = file.out_of_memory ? WAL_ENOMEM : report_progress(&scan, segment->size);
     }
     damaged_blocks_deinit(&scan.blocks);
     wal__damaged_file_close(&file);

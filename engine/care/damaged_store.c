@@ -1,11 +1,9 @@
 /*
- * damaged_store.c - opens the damaged store (SPEC.md 2.1): reads its files and
- * the heads of its segments (2.2, 2.4, 2.10), and links the segment chain
- * (3.5). The derived files name sessions and parents of records that are lost,
- * and durable ends (2.11 to 2.13, 2.20).
+ * damaged_store.c - opens the damaged store (SPEC.md 2.1): reads its files and the heads of its
+ * segments (2.2, 2.4, 2.10), and links the segment chain (3.5). The derived files name sessions and
+ * parents of records that are lost, and durable ends (2.11 to 2.13, 2.20).
  *
- * Invariant: every usable segment with records is in the chain, or its loss is
- * in store->damages.
+ * Invariant: every usable segment with records is in the chain, or its loss is in store->damages.
  */
 #include "engine/care/damaged_store.h"
 
@@ -30,8 +28,7 @@ enum {
     FILLER = 0xa5
 };
 
-enum wal_status wal__damaged_file_open(struct wal__damaged_file *file,
-                                       const struct wal__env *env,
+enum wal_status wal__damaged_file_open(struct wal__damaged_file *file, const struct wal__env *env,
                                        const char *name)
 {
     const struct wal__io *io = env->io;
@@ -98,8 +95,8 @@ static void skip_block(struct wal__damaged_file *file, size_t size)
     }
 }
 
-/* Reads until the window holds at least `min` bytes, and up to `max`. After an
- * error it reads block by block, to lose as little as possible. */
+/* Reads until the window holds at least `min` bytes, and up to `max`. After an error it reads block
+ * by block, to lose as little as possible. */
 static bool fill_window(struct wal__damaged_file *file, size_t min, size_t max)
 {
     const struct wal__io *io = file->env->io;
@@ -113,10 +110,10 @@ static bool fill_window(struct wal__damaged_file *file, size_t min, size_t max)
         int err = 0;
 
         block = block < left ? block : left;
-        if (io->pread(io->ctx, file->file, window->data + window->size, left,
-                      at, &got, &err) != WAL_OK &&
-            io->pread(io->ctx, file->file, window->data + window->size, block,
-                      at, &got, &err) != WAL_OK) {
+        if (io->pread(io->ctx, file->file, window->data + window->size, left, at, &got, &err) !=
+                WAL_OK &&
+            io->pread(io->ctx, file->file, window->data + window->size, block, at, &got, &err) !=
+                WAL_OK) {
             skip_block(file, block);
             continue;
         }
@@ -128,8 +125,7 @@ static bool fill_window(struct wal__damaged_file *file, size_t min, size_t max)
     return true;
 }
 
-const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset,
-                                       uint64_t size)
+const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset, uint64_t size)
 {
     struct wal__damaged_file *file = ctx;
     struct wal__buf *window = &file->window;
@@ -139,8 +135,7 @@ const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset,
     if (offset > file->size || size > file->size - offset) {
         return NULL;
     }
-    if (offset >= file->offset &&
-        offset + size <= file->offset + window->size) {
+    if (offset >= file->offset && offset + size <= file->offset + window->size) {
         return window->data + (offset - file->offset);
     }
     if (want > file->size - offset) {
@@ -154,44 +149,37 @@ const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset,
     return fill_window(file, (size_t)size, (size_t)want) ? window->data : NULL;
 }
 
-struct wal__span wal__damaged_file_read(struct wal__damaged_file *file,
-                                        uint64_t salt, uint64_t offset,
-                                        uint8_t type, struct wal__frame *frame)
+struct wal__span wal__damaged_file_read(struct wal__damaged_file *file, uint64_t salt,
+                                        uint64_t offset, uint8_t type, struct wal__frame *frame)
 {
     const struct wal__span none = {NULL, 0};
-    const uint8_t *bytes =
-        wal__damaged_file_fetch(file, offset, WAL__FRAME_SIZE);
+    const uint8_t *bytes = wal__damaged_file_fetch(file, offset, WAL__FRAME_SIZE);
 
     if (bytes == NULL ||
-        wal__frame_decode(bytes, file->size - offset, salt, offset, frame) !=
-            WAL__FMT_OK ||
+        wal__frame_decode(bytes, file->size - offset, salt, offset, frame) != WAL__FMT_OK ||
         frame->type != type) {
         return none;
     }
-    bytes = wal__damaged_file_fetch(file, offset,
-                                    wal__frame_total_size(frame->stored_size));
-    if (bytes == NULL ||
-        wal__frame_check_data(frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
+    bytes = wal__damaged_file_fetch(file, offset, wal__frame_total_size(frame->stored_size));
+    if (bytes == NULL || wal__frame_check_data(frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
         return none;
     }
     return (struct wal__span){bytes + WAL__FRAME_SIZE, frame->stored_size};
 }
 
 /* As wal__damaged_file_read, without the header. */
-static struct wal__span damaged_file_frame(struct wal__damaged_file *file,
-                                           uint64_t salt, uint64_t offset,
-                                           uint8_t type)
+static struct wal__span damaged_file_frame(struct wal__damaged_file *file, uint64_t salt,
+                                           uint64_t offset, uint8_t type)
 {
     struct wal__frame frame;
 
     return wal__damaged_file_read(file, salt, offset, type, &frame);
 }
 
-/* Opens a small file and returns its bytes, or an empty span. The file stays
- * open while they are used. */
+/* Opens a small file and returns its bytes, or an empty span. The file stays open while they are
+ * used. */
 static struct wal__span damaged_file_load(struct wal__damaged_file *file,
-                                          const struct wal__env *env,
-                                          const char *name)
+                                          const struct wal__env *env, const char *name)
 {
     struct wal__span bytes = {NULL, 0};
 
@@ -211,41 +199,35 @@ static bool is_of_store(const struct wal__damaged_store *store, uint64_t id,
            memcmp(header->uuid, store->uuid, sizeof(store->uuid)) == 0;
 }
 
-struct wal__span
-wal__damaged_index_frame(const struct wal__damaged_store *store,
-                         const struct wal__damaged_segment *segment,
-                         struct wal__damaged_file *file)
+struct wal__span wal__damaged_index_frame(const struct wal__damaged_store *store,
+                                          const struct wal__damaged_segment *segment,
+                                          struct wal__damaged_file *file)
 {
     if (wal__damaged_file_open(file, &store->env, segment->name) != WAL_OK ||
         segment->known_end == 0) {
         return (struct wal__span){NULL, 0};
     }
-    return damaged_file_frame(file, segment->header.salt, segment->known_end,
-                              WAL__FRAME_INDEX);
+    return damaged_file_frame(file, segment->header.salt, segment->known_end, WAL__FRAME_INDEX);
 }
 
-struct wal__span wal__damaged_index_file(const struct wal__damaged_store *store,
-                                         bool is_pack, uint64_t id,
-                                         struct wal__damaged_file *file)
+struct wal__span wal__damaged_index_file(const struct wal__damaged_store *store, bool is_pack,
+                                         uint64_t id, struct wal__damaged_file *file)
 {
     char name[WAL__DAMAGED_NAME_SIZE];
 
-    snprintf(name, sizeof(name), "index/%s%016" PRIx64 ".idx",
-             is_pack ? "pack-" : "", id);
+    snprintf(name, sizeof(name), "index/%s%016" PRIx64 ".idx", is_pack ? "pack-" : "", id);
     return damaged_file_load(file, &store->env, name);
 }
 
-bool wal__damaged_decode_index(const struct wal__damaged_store *store,
-                               uint64_t id, struct wal__span bytes,
-                               struct wal__index *index)
+bool wal__damaged_decode_index(const struct wal__damaged_store *store, uint64_t id,
+                               struct wal__span bytes, struct wal__index *index)
 {
     return wal__index_decode_any(bytes, index) == WAL__FMT_OK &&
            is_of_store(store, id, &index->header);
 }
 
-bool wal__damaged_decode_pack_index(const struct wal__damaged_store *store,
-                                    uint64_t id, struct wal__span bytes,
-                                    struct wal__pack_index *index)
+bool wal__damaged_decode_pack_index(const struct wal__damaged_store *store, uint64_t id,
+                                    struct wal__span bytes, struct wal__pack_index *index)
 {
     return wal__pack_index_decode(bytes, index) == WAL__FMT_OK &&
            is_of_store(store, id, &index->header);
@@ -257,15 +239,13 @@ static uint64_t index_end(const struct wal__damaged_store *store,
     struct wal__damaged_file file;
     struct wal__pack_index pack;
     struct wal__index index;
-    struct wal__span bytes =
-        wal__damaged_index_file(store, segment->is_pack, segment->id, &file);
+    struct wal__span bytes = wal__damaged_index_file(store, segment->is_pack, segment->id, &file);
     uint64_t end = 0;
 
-    if (!segment->is_pack &&
-        wal__damaged_decode_index(store, segment->id, bytes, &index)) {
+    if (!segment->is_pack && wal__damaged_decode_index(store, segment->id, bytes, &index)) {
         end = index.header.end;
-    } else if (segment->is_pack && wal__damaged_decode_pack_index(
-                                       store, segment->id, bytes, &pack)) {
+    } else if (segment->is_pack &&
+               wal__damaged_decode_pack_index(store, segment->id, bytes, &pack)) {
         end = pack.header.end;
     }
     wal__damaged_file_close(&file);
@@ -280,11 +260,9 @@ static uint64_t catalogue_end(const struct wal__damaged_store *store,
     struct wal__damaged_file file;
     uint64_t end = 0;
 
-    if (wal__catalogue_header_decode_any(
-            damaged_file_load(&file, &store->env, "index/catalogue"),
-            &header) == WAL__FMT_OK &&
-        store->uuid_known &&
-        memcmp(header.uuid, store->uuid, sizeof(store->uuid)) == 0 &&
+    if (wal__catalogue_header_decode_any(damaged_file_load(&file, &store->env, "index/catalogue"),
+                                         &header) == WAL__FMT_OK &&
+        store->uuid_known && memcmp(header.uuid, store->uuid, sizeof(store->uuid)) == 0 &&
         wal__position_segment(header.position) == segment->id) {
         end = wal__position_offset(header.position);
     }
@@ -292,8 +270,8 @@ static uint64_t catalogue_end(const struct wal__damaged_store *store,
     return end;
 }
 
-/* Returns the durable end that the segment's index file or the catalogue
- * records, an offset in the segment; 0: none. */
+/* Returns the durable end that the segment's index file or the catalogue records, an offset in the
+ * segment; 0: none. */
 static uint64_t damaged_recorded_end(const struct wal__damaged_store *store,
                                      const struct wal__damaged_segment *segment)
 {
@@ -319,18 +297,16 @@ static enum wal_status take_name(void *arg, const char *name)
     return id != 0 ? listing->each(listing->ctx, id) : WAL_OK;
 }
 
-enum wal_status
-wal__damaged_list(const struct wal__damaged_store *store, const char *directory,
-                  const char *suffix,
-                  enum wal_status (*each)(void *ctx, uint64_t id), void *ctx)
+enum wal_status wal__damaged_list(const struct wal__damaged_store *store, const char *directory,
+                                  const char *suffix,
+                                  enum wal_status (*each)(void *ctx, uint64_t id), void *ctx)
 {
     const struct wal__io *io = store->env.io;
     struct listing listing = {suffix, each, ctx};
     char path[WAL__PATH_MAX];
     struct wal__file *file = NULL;
     int err = 0;
-    int size =
-        snprintf(path, sizeof(path), "%s/%s", store->env.root, directory);
+    int size = snprintf(path, sizeof(path), "%s/%s", store->env.root, directory);
 
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
     if (io->open(io->ctx, path, 0, &file, &err) == WAL_OK) {
@@ -345,15 +321,13 @@ wal__damaged_list(const struct wal__damaged_store *store, const char *directory,
 
 /* --- one segment ---------------------------------------------------------- */
 
-void wal__damaged_segment_name(bool is_pack, uint64_t id,
-                               char out[WAL__DAMAGED_NAME_SIZE])
+void wal__damaged_segment_name(bool is_pack, uint64_t id, char out[WAL__DAMAGED_NAME_SIZE])
 {
-    snprintf(out, WAL__DAMAGED_NAME_SIZE, "%s/%016" PRIx64 ".seg",
-             is_pack ? "pack" : "log", id);
+    snprintf(out, WAL__DAMAGED_NAME_SIZE, "%s/%016" PRIx64 ".seg", is_pack ? "pack" : "log", id);
 }
 
-struct wal__damaged_segment *
-wal__damaged_find(const struct wal__damaged_stream *stream, uint64_t id)
+struct wal__damaged_segment *wal__damaged_find(const struct wal__damaged_stream *stream,
+                                               uint64_t id)
 {
     struct wal__damaged_segment *found = NULL;
 
@@ -368,8 +342,7 @@ wal__damaged_find(const struct wal__damaged_stream *stream, uint64_t id)
     return found;
 }
 
-struct wal__damaged_segment *
-wal__damaged_first(const struct wal__damaged_stream *stream)
+struct wal__damaged_segment *wal__damaged_first(const struct wal__damaged_stream *stream)
 {
     struct wal__damaged_segment *segment = stream->tail;
 
@@ -381,28 +354,26 @@ wal__damaged_first(const struct wal__damaged_stream *stream)
 
 /* --- damage --------------------------------------------------------------- */
 
-struct wal__damaged_range *
-wal__damaged_add_range(struct wal__damaged_store *store, const char *file,
-                       uint64_t offset, uint64_t size, const char *reason)
+struct wal__damaged_range *wal__damaged_add_range(struct wal__damaged_store *store,
+                                                  const char *file, uint64_t offset, uint64_t size,
+                                                  const char *reason)
 {
-    struct wal__damaged_range *damage = wal__heap_grow_array(
-        store->env.heap, store->damages, store->damage_count,
-        &store->damage_capacity, sizeof(*damage));
+    struct wal__damaged_range *damage =
+        wal__heap_grow_array(store->env.heap, store->damages, store->damage_count,
+                             &store->damage_capacity, sizeof(*damage));
 
     if (damage == NULL) {
         return NULL;
     }
     store->damages = damage;
     damage = &store->damages[store->damage_count++];
-    *damage = (struct wal__damaged_range){
-        .offset = offset, .size = size, .reason = reason};
+    *damage = (struct wal__damaged_range){.offset = offset, .size = size, .reason = reason};
     snprintf(damage->file, sizeof(damage->file), "%s", file);
     return damage;
 }
 
 enum wal_status wal__damaged_add_session(const struct wal__damaged_store *store,
-                                         struct wal__damaged_range *damage,
-                                         uint32_t session)
+                                         struct wal__damaged_range *damage, uint32_t session)
 {
     uint32_t *sessions;
 
@@ -414,8 +385,7 @@ enum wal_status wal__damaged_add_session(const struct wal__damaged_store *store,
     if (session == 0) {
         return WAL_OK;
     }
-    sessions = wal__heap_grow_array(store->env.heap, damage->sessions,
-                                    damage->session_count,
+    sessions = wal__heap_grow_array(store->env.heap, damage->sessions, damage->session_count,
                                     &damage->session_capacity, sizeof(session));
     if (sessions == NULL) {
         return WAL_ENOMEM;
@@ -427,39 +397,34 @@ enum wal_status wal__damaged_add_session(const struct wal__damaged_store *store,
 
 /* --- the head of a segment ------------------------------------------------ */
 
-static void read_open(struct wal__damaged_segment *segment,
-                      struct wal__damaged_file *file)
+static void read_open(struct wal__damaged_segment *segment, struct wal__damaged_file *file)
 {
-    struct wal__span payload = damaged_file_frame(
-        file, segment->header.salt, WAL__SEGMENT_HEADER_SIZE, WAL__FRAME_OPEN);
+    struct wal__span payload =
+        damaged_file_frame(file, segment->header.salt, WAL__SEGMENT_HEADER_SIZE, WAL__FRAME_OPEN);
 
-    segment->has_open =
-        payload.data != NULL &&
-        wal__open_record_decode(payload, &segment->open) == WAL__FMT_OK &&
-        segment->open.previous_id < segment->id;
+    segment->has_open = payload.data != NULL &&
+                        wal__open_record_decode(payload, &segment->open) == WAL__FMT_OK &&
+                        segment->open.previous_id < segment->id;
     if (!segment->has_open) {
         segment->open = (struct wal__open_record){0};
     }
     segment->open.damage = NULL;
 }
 
-static void read_trailer(struct wal__damaged_segment *segment,
-                         struct wal__damaged_file *file)
+static void read_trailer(struct wal__damaged_segment *segment, struct wal__damaged_file *file)
 {
     uint64_t at = segment->header.capacity - WAL__TRAILER_SIZE;
     const uint8_t *bytes = wal__damaged_file_fetch(file, at, WAL__TRAILER_SIZE);
 
     segment->has_trailer =
         bytes != NULL &&
-        wal__trailer_decode(bytes, segment->header.salt, at,
-                            &segment->trailer) == WAL__FMT_OK &&
+        wal__trailer_decode(bytes, segment->header.salt, at, &segment->trailer) == WAL__FMT_OK &&
         segment->trailer.id == segment->id;
 }
 
 /* Computes the salt of a segment that lost both copies of its header. */
 static bool infer_header(const struct wal__damaged_store *store,
-                         struct wal__damaged_segment *segment,
-                         struct wal__damaged_file *file)
+                         struct wal__damaged_segment *segment, struct wal__damaged_file *file)
 {
     const struct wal__scan_source bytes = {file, wal__damaged_file_fetch};
 
@@ -467,14 +432,11 @@ static bool infer_header(const struct wal__damaged_store *store,
         .version = store->format_version,
         .id = segment->id,
         .capacity = file->size,
-        .group_align =
-            store->group_align == 0 ? WAL__FRAME_ALIGN : store->group_align,
+        .group_align = store->group_align == 0 ? WAL__FRAME_ALIGN : store->group_align,
     };
-    segment->salt_found =
-        wal__salt_find(&bytes, file->size, &segment->header.salt);
+    segment->salt_found = wal__salt_find(&bytes, file->size, &segment->header.salt);
     if (segment->salt_found &&
-        wal__rewrite_find(&bytes, file->size, segment->header.salt,
-                          &segment->header.rewrite)) {
+        wal__rewrite_find(&bytes, file->size, segment->header.salt, &segment->header.rewrite)) {
         segment->header.group_align = WAL__BLOCK_ALIGN;
     } else {
         segment->header.rewrite.generation = 0;
@@ -482,8 +444,7 @@ static bool infer_header(const struct wal__damaged_store *store,
     return segment->salt_found;
 }
 
-/* Returns whether all bytes after the header are zero: the segment was never
- * initialised. */
+/* Returns whether all bytes after the header are zero: the segment was never initialised. */
 static bool has_no_bytes(struct wal__damaged_file *file)
 {
     const uint64_t step = (uint64_t)64 * 1024;
@@ -492,18 +453,15 @@ static bool has_no_bytes(struct wal__damaged_file *file)
         uint64_t size = file->size - at < step ? file->size - at : step;
         const uint8_t *bytes = wal__damaged_file_fetch(file, at, size);
 
-        if (bytes == NULL || bytes[0] != 0 ||
-            memcmp(bytes, bytes + 1, (size_t)size - 1) != 0) {
+        if (bytes == NULL || bytes[0] != 0 || memcmp(bytes, bytes + 1, (size_t)size - 1) != 0) {
             return false;
         }
     }
     return true;
 }
 
-/* Sets why a segment cannot be used, or NULL; NULL also if it was never
- * initialised. */
-static void check_header(struct wal__damaged_store *store,
-                         struct wal__damaged_segment *segment,
+/* Sets why a segment cannot be used, or NULL; NULL also if it was never initialised. */
+static void check_header(struct wal__damaged_store *store, struct wal__damaged_segment *segment,
                          struct wal__damaged_file *file, enum wal__fmt fmt)
 {
     uint32_t class = segment->is_pack ? WAL__CLASS_PACK : WAL__CLASS_LOG;
@@ -520,14 +478,12 @@ static void check_header(struct wal__damaged_store *store,
                                  ? "the segment was zeroed"
                                  : "both copies of the header are damaged";
         }
-    } else if (store->uuid_known &&
-               memcmp(header->uuid, store->uuid, sizeof(store->uuid)) != 0) {
+    } else if (store->uuid_known && memcmp(header->uuid, store->uuid, sizeof(store->uuid)) != 0) {
         segment->fault = "the segment belongs to another store";
     } else if (header->class != class) {
         segment->fault = "the segment belongs to the other stream";
     } else {
-        segment->is_usable =
-            !store->has_shadows || !wal__segment_is_guard(header);
+        segment->is_usable = !store->has_shadows || !wal__segment_is_guard(header);
         segment->is_misnamed = header->id != segment->id;
         segment->id = header->id;
     }
@@ -540,8 +496,7 @@ static enum wal_status damaged_read_head(struct wal__damaged_store *store,
     uint8_t header[WAL__SEGMENT_HEADER_SIZE] = {0};
     struct wal__damaged_file file;
     const uint8_t *bytes = NULL;
-    enum wal_status status =
-        wal__damaged_file_open(&file, &store->env, segment->name);
+    enum wal_status status = wal__damaged_file_open(&file, &store->env, segment->name);
 
     if (status == WAL_ENOMEM) {
         return status;
@@ -579,10 +534,8 @@ static enum wal_status damaged_read_head(struct wal__damaged_store *store,
 
 /* --- the scan --- */
 
-/* Where a scan starts without OPEN: at the recorded end of the previous
- * segment. */
-static void start_after(const struct wal__damaged_segment *previous,
-                        struct wal__scan_start *start)
+/* Where a scan starts without OPEN: at the recorded end of the previous segment. */
+static void start_after(const struct wal__damaged_segment *previous, struct wal__scan_start *start)
 {
     if (wal__segment_is_rewritten(&previous->header)) {
         start->last_sequence = previous->header.rewrite.last_sequence;
@@ -618,10 +571,8 @@ void wal__damaged_init_start(const struct wal__damaged_segment *segment,
         start->is_rewritten = true;
         start->last_sequence = segment->header.rewrite.last_sequence;
     }
-    /* Bytes after the end of a segment that has a successor were never
-     * acknowledged. */
-    if (segment->known_end != 0 &&
-        (segment->next != NULL || segment->has_trailer)) {
+    /* Bytes after the end of a segment that has a successor were never acknowledged. */
+    if (segment->known_end != 0 && (segment->next != NULL || segment->has_trailer)) {
         start->capacity = segment->known_end;
     }
     if (start->capacity > segment->size) {
@@ -648,8 +599,7 @@ static bool links_pack(const struct linking *linking)
 }
 
 /* Inserts in the order of ids. */
-static void insert(struct wal__damaged_stream *stream,
-                   struct wal__damaged_segment *segment)
+static void insert(struct wal__damaged_stream *stream, struct wal__damaged_segment *segment)
 {
     uint32_t rank = stream->count++;
 
@@ -665,10 +615,9 @@ static enum wal_status add_segment(void *ctx, uint64_t id)
     struct linking *linking = ctx;
     struct wal__damaged_stream *stream = linking->stream;
     const struct wal__heap *heap = linking->store->env.heap;
-    struct wal__damaged_segment *segment =
-        wal__heap_zalloc(heap, sizeof(*segment));
-    struct wal__damaged_segment **items = wal__heap_grow_array(
-        heap, stream->items, stream->count, &stream->capacity, sizeof(segment));
+    struct wal__damaged_segment *segment = wal__heap_zalloc(heap, sizeof(*segment));
+    struct wal__damaged_segment **items = wal__heap_grow_array(heap, stream->items, stream->count,
+                                                               &stream->capacity, sizeof(segment));
 
     stream->items = items == NULL ? stream->items : items;
     if (segment == NULL || items == NULL) {
@@ -686,8 +635,7 @@ static enum wal_status add_segment(void *ctx, uint64_t id)
 static enum wal_status add_shadow(void *ctx, uint64_t id)
 {
     struct linking *linking = ctx;
-    struct wal__damaged_segment *segment =
-        wal__damaged_find(linking->stream, id);
+    struct wal__damaged_segment *segment = wal__damaged_find(linking->stream, id);
     enum wal_status status = segment == NULL ? add_segment(ctx, id) : WAL_OK;
 
     if (status == WAL_OK) {
@@ -704,8 +652,7 @@ static void drop_doubles(const struct wal__damaged_stream *stream)
 
     for (uint32_t i = 0; i < stream->count; i++) {
         struct wal__damaged_segment *segment = stream->items[i];
-        struct wal__damaged_segment *other =
-            segment->is_misnamed ? segment : kept;
+        struct wal__damaged_segment *other = segment->is_misnamed ? segment : kept;
 
         if (segment->is_usable && kept != NULL && kept->id == segment->id) {
             other->is_usable = false;
@@ -715,16 +662,15 @@ static void drop_doubles(const struct wal__damaged_stream *stream)
     }
 }
 
-/* Reads all heads. A renamed file counts as the segment of its header's id,
- * unless that can be read under its name too. */
+/* Reads all heads. A renamed file counts as the segment of its header's id, unless that can be read
+ * under its name too. */
 static enum wal_status read_heads(struct linking *linking)
 {
     struct wal__damaged_stream *stream = linking->stream;
     uint32_t count = stream->count;
 
     for (uint32_t i = 0; i < count; i++) {
-        enum wal_status status =
-            damaged_read_head(linking->store, stream->items[i]);
+        enum wal_status status = damaged_read_head(linking->store, stream->items[i]);
 
         if (status != WAL_OK) {
             return status;
@@ -738,8 +684,7 @@ static enum wal_status read_heads(struct linking *linking)
     return WAL_OK;
 }
 
-/* Returns whether the segment has no group: its writer died while it
- * initialised it. */
+/* Returns whether the segment has no group: its writer died while it initialised it. */
 static bool is_uninitialised(struct wal__damaged_store *store,
                              const struct wal__damaged_segment *segment)
 {
@@ -756,13 +701,12 @@ static bool is_uninitialised(struct wal__damaged_store *store,
     wal__scan(&bytes, &sink, &start, &store->facts);
     wal__damaged_file_close(&file);
     return facts->commit_offset == 0 &&
-           (facts->verdict == WAL__VERDICT_CLEAN ||
-            facts->verdict == WAL__VERDICT_TORN ||
+           (facts->verdict == WAL__VERDICT_CLEAN || facts->verdict == WAL__VERDICT_TORN ||
             facts->verdict == WAL__VERDICT_AMBIGUOUS);
 }
 
-/* The newest initialised segment. Those above it are preallocated, or were
- * being initialised when their writer died. */
+/* The newest initialised segment. Those above it are preallocated, or were being initialised when
+ * their writer died. */
 static struct wal__damaged_segment *find_newest(struct linking *linking)
 {
     for (uint32_t i = linking->stream->count; i > 0; i--) {
@@ -779,16 +723,13 @@ static struct wal__damaged_segment *find_newest(struct linking *linking)
 }
 
 /* The predecessor, or the next lower usable segment in its place, or NULL. */
-static struct wal__damaged_segment *
-find_previous(const struct wal__damaged_stream *stream,
-              const struct wal__damaged_segment *segment)
+static struct wal__damaged_segment *find_previous(const struct wal__damaged_stream *stream,
+                                                  const struct wal__damaged_segment *segment)
 {
     struct wal__damaged_segment *below =
-        segment->has_open ? wal__damaged_find(stream, segment->open.previous_id)
-                          : NULL;
-    uint64_t limit = wal__segment_is_rewritten(&segment->header)
-                         ? segment->header.rewrite.first_id
-                         : segment->id;
+        segment->has_open ? wal__damaged_find(stream, segment->open.previous_id) : NULL;
+    uint64_t limit = wal__segment_is_rewritten(&segment->header) ? segment->header.rewrite.first_id
+                                                                 : segment->id;
 
     if (below != NULL && below->is_usable) {
         return below;
@@ -829,19 +770,17 @@ static void set_recorded_end(const struct wal__damaged_store *store,
                              struct wal__damaged_segment *tail)
 {
     tail->is_replica = store->is_replica;
-    tail->known_end = tail->has_trailer ? tail->trailer.end
-                                        : damaged_recorded_end(store, tail);
+    tail->known_end = tail->has_trailer ? tail->trailer.end : damaged_recorded_end(store, tail);
     if (!tail->has_trailer && tail->known_end > tail->header.capacity) {
         tail->known_end = 0;
     }
 }
 
-/* Returns whether an OPEN of the chain names the id; the gap before that
- * segment is reported when it is scanned. */
+/* Returns whether an OPEN of the chain names the id; the gap before that segment is reported when
+ * it is scanned. */
 static bool is_named(const struct wal__damaged_stream *stream, uint64_t id)
 {
-    for (const struct wal__damaged_segment *at = stream->tail; at != NULL;
-         at = at->previous) {
+    for (const struct wal__damaged_segment *at = stream->tail; at != NULL; at = at->previous) {
         if (at->has_open && at->open.previous_id == id) {
             return true;
         }
@@ -850,23 +789,19 @@ static bool is_named(const struct wal__damaged_stream *stream, uint64_t id)
 }
 
 /* The segment of the chain that follows the same end, or NULL. */
-static const struct wal__damaged_segment *
-find_successor(const struct wal__damaged_stream *stream,
-               const struct wal__damaged_segment *segment)
+static const struct wal__damaged_segment *find_successor(const struct wal__damaged_stream *stream,
+                                                         const struct wal__damaged_segment *segment)
 {
     const struct wal__damaged_segment *at = stream->tail;
 
-    while (at != NULL &&
-           (!at->has_open ||
-            at->open.previous_id != segment->open.previous_id ||
-            at->open.previous_end != segment->open.previous_end)) {
+    while (at != NULL && (!at->has_open || at->open.previous_id != segment->open.previous_id ||
+                          at->open.previous_end != segment->open.previous_end)) {
         at = at->previous;
     }
     return at;
 }
 
-/* Returns whether a rewritten segment of the chain replaced the one of this id
- * (SPEC.md 3.9). */
+/* Returns whether a rewritten segment of the chain replaced the one of this id (SPEC.md 3.9). */
 static bool is_replaced(const struct wal__damaged_stream *stream, uint64_t id)
 {
     const struct wal__damaged_segment *at = stream->tail;
@@ -878,60 +813,53 @@ static bool is_replaced(const struct wal__damaged_stream *stream, uint64_t id)
     return at != NULL;
 }
 
-/* Returns whether a backup that was cut short left the segment
- * (docs/keeping.md): the store is a copy, as of the backup before. */
+/* Returns whether a backup that was cut short left the segment (docs/keeping.md): the store is a
+ * copy, as of the backup before. */
 static bool is_guarded(const struct wal__damaged_stream *stream, uint64_t id)
 {
     const struct wal__damaged_segment *at = stream->tail;
 
-    while (at != NULL && (!wal__segment_is_guard(&at->header) ||
-                          id <= at->open.previous_id || id >= at->id)) {
+    while (at != NULL &&
+           (!wal__segment_is_guard(&at->header) || id <= at->open.previous_id || id >= at->id)) {
         at = at->previous;
     }
     return at != NULL;
 }
 
-/* Returns whether a failed attempt left the segment, and the chain has all its
- * records (SPEC.md 3.5). */
-static bool is_leftover(const struct linking *linking,
-                        const struct wal__damaged_segment *segment)
+/* Returns whether a failed attempt left the segment, and the chain has all its records (SPEC.md
+ * 3.5). */
+static bool is_leftover(const struct linking *linking, const struct wal__damaged_segment *segment)
 {
     struct wal__damaged_store *store = linking->store;
     const struct wal__damaged_segment *successor =
         segment->has_open ? find_successor(linking->stream, segment) : NULL;
     struct wal__damaged_file file = {0};
     struct wal__damaged_file other_file = {0};
-    struct wal__repeat_segment own = {
-        .source = {&file, wal__damaged_file_fetch}};
-    struct wal__repeat_segment other = {
-        .source = {&other_file, wal__damaged_file_fetch}};
+    struct wal__repeat_segment own = {.source = {&file, wal__damaged_file_fetch}};
+    struct wal__repeat_segment other = {.source = {&other_file, wal__damaged_file_fetch}};
     bool is_left = false;
 
     if (successor != NULL && wal__segment_is_rewritten(&successor->header)) {
-        return segment->id > successor->open.previous_id &&
-               segment->id < successor->id;
+        return segment->id > successor->open.previous_id && segment->id < successor->id;
     }
-    if (segment->has_open &&
-        wal__damaged_file_open(&file, &store->env, segment->name) == WAL_OK) {
+    if (segment->has_open && wal__damaged_file_open(&file, &store->env, segment->name) == WAL_OK) {
         bool compares = successor != NULL &&
-                        wal__damaged_file_open(&other_file, &store->env,
-                                               successor->name) == WAL_OK;
+                        wal__damaged_file_open(&other_file, &store->env, successor->name) == WAL_OK;
 
         wal__damaged_init_start(segment, &own.start);
         if (compares) {
             wal__damaged_init_start(successor, &other.start);
         }
-        is_left = wal__segment_repeats(&own, compares ? &other : NULL,
-                                       &store->facts) != WAL__REPEAT_NO;
+        is_left =
+            wal__segment_repeats(&own, compares ? &other : NULL, &store->facts) != WAL__REPEAT_NO;
     }
     wal__damaged_file_close(&file);
     wal__damaged_file_close(&other_file);
     return is_left;
 }
 
-static enum wal__damaged_role
-find_role(const struct linking *linking,
-          const struct wal__damaged_segment *segment)
+static enum wal__damaged_role find_role(const struct linking *linking,
+                                        const struct wal__damaged_segment *segment)
 {
     const struct wal__damaged_stream *stream = linking->stream;
 
@@ -951,12 +879,10 @@ find_role(const struct linking *linking,
     if (is_guarded(stream, segment->id)) {
         return WAL__DAMAGED_GUARDED;
     }
-    return segment->fault != NULL ? WAL__DAMAGED_UNREADABLE
-                                  : WAL__DAMAGED_UNLINKED;
+    return segment->fault != NULL ? WAL__DAMAGED_UNREADABLE : WAL__DAMAGED_UNLINKED;
 }
 
-/* Sets the role of each segment, and reports those with records that are not in
- * the chain. */
+/* Sets the role of each segment, and reports those with records that are not in the chain. */
 static enum wal_status find_roles(struct linking *linking)
 {
     struct wal__damaged_stream *stream = linking->stream;
@@ -965,14 +891,12 @@ static enum wal_status find_roles(struct linking *linking)
         struct wal__damaged_segment *segment = stream->items[i];
 
         segment->role = find_role(linking, segment);
-        if ((segment->role == WAL__DAMAGED_UNLINKED ||
-             segment->role == WAL__DAMAGED_UNREADABLE) &&
+        if ((segment->role == WAL__DAMAGED_UNLINKED || segment->role == WAL__DAMAGED_UNREADABLE) &&
             !is_named(stream, segment->id) &&
-            wal__damaged_add_range(
-                linking->store, segment->name, 0, segment->size,
-                segment->role == WAL__DAMAGED_UNREADABLE
-                    ? segment->fault
-                    : "no later segment names it as its predecessor") == NULL) {
+            wal__damaged_add_range(linking->store, segment->name, 0, segment->size,
+                                   segment->role == WAL__DAMAGED_UNREADABLE
+                                       ? segment->fault
+                                       : "no later segment names it as its predecessor") == NULL) {
             return WAL_ENOMEM;
         }
     }
@@ -984,22 +908,19 @@ enum wal_status wal__damaged_link(struct wal__damaged_store *store,
 {
     struct linking linking = {store, stream};
     const char *directory = links_pack(&linking) ? "pack" : "log";
-    enum wal_status status =
-        wal__damaged_list(store, directory, ".seg", add_segment, &linking);
+    enum wal_status status = wal__damaged_list(store, directory, ".seg", add_segment, &linking);
 
     if (status == WAL_OK && store->has_shadows) {
-        status =
-            wal__damaged_list(store, directory, ".next", add_shadow, &linking);
+        status = wal__damaged_list(store, directory, ".next", add_shadow, &linking);
     }
     if (status == WAL_ENOTFOUND && links_pack(&linking)) {
         status = WAL_OK; /* a store without content has no such directory */
     }
-    if (status == WAL_ENOTFOUND ||
-        (status == WAL_EIO && links_pack(&linking))) {
-        status = wal__damaged_add_range(store, directory, 0, 0,
-                                        "the directory cannot be read") == NULL
-                     ? WAL_ENOMEM
-                     : WAL_OK;
+    if (status == WAL_ENOTFOUND || (status == WAL_EIO && links_pack(&linking))) {
+        status =
+            wal__damaged_add_range(store, directory, 0, 0, "the directory cannot be read") == NULL
+                ? WAL_ENOMEM
+                : WAL_OK;
     }
     if (status == WAL_OK) {
         status = read_heads(&linking);
@@ -1026,13 +947,12 @@ enum wal_status wal__damaged_end_pack(struct wal__damaged_store *store)
 
     /* The position in a segment that was replaced is one of the original. */
     if (store->pack_durable == 0 ||
-        (segment != NULL && segment->fault == NULL &&
-         wal__segment_is_rewritten(&segment->header) &&
+        (segment != NULL && segment->fault == NULL && wal__segment_is_rewritten(&segment->header) &&
          end <= segment->header.rewrite.original_end)) {
         return WAL_OK;
     }
-    if (segment == NULL || (segment != store->pack.tail &&
-                            segment->next == NULL && segment->fault == NULL)) {
+    if (segment == NULL ||
+        (segment != store->pack.tail && segment->next == NULL && segment->fault == NULL)) {
         reason = is_named(&store->pack, id) || is_replaced(&store->pack, id)
                      ? NULL
                      : "the segment is missing";
@@ -1045,8 +965,7 @@ enum wal_status wal__damaged_end_pack(struct wal__damaged_store *store)
         }
     }
     wal__damaged_segment_name(true, id, name);
-    return reason == NULL || wal__damaged_add_range(store, name, from,
-                                                    end - from, reason) != NULL
+    return reason == NULL || wal__damaged_add_range(store, name, from, end - from, reason) != NULL
                ? WAL_OK
                : WAL_ENOMEM;
 }
@@ -1062,18 +981,15 @@ static bool has_log(const struct wal__env *env)
     int size = snprintf(path, sizeof(path), "%s/log", env->root);
 
     return size > 0 && size < (int)sizeof(path) &&
-           env->io->path_stat(env->io->ctx, path, &stat, &err) == WAL_OK &&
-           stat.is_directory;
+           env->io->path_stat(env->io->ctx, path, &stat, &err) == WAL_OK && stat.is_directory;
 }
 
-static enum wal_status read_manifest(struct wal__damaged_store *store,
-                                     struct wal_error *error)
+static enum wal_status read_manifest(struct wal__damaged_store *store, struct wal_error *error)
 {
     const struct wal__env *env = &store->env;
     struct wal__manifest manifest;
     bool read_only;
-    enum wal_status status =
-        wal__manifest_read(env, &manifest, &read_only, error);
+    enum wal_status status = wal__manifest_read(env, &manifest, &read_only, error);
 
     if (status == WAL_OK) {
         store->uuid_known = true;
@@ -1084,8 +1000,7 @@ static enum wal_status read_manifest(struct wal__damaged_store *store,
         return WAL_OK;
     }
     if (status == WAL_EREADONLY) {
-        return wal__fail_at(error, WAL_EACCESS, EACCES, env->root, 0,
-                            "cannot read the manifest");
+        return wal__fail_at(error, WAL_EACCESS, EACCES, env->root, 0, "cannot read the manifest");
     }
     if (status == WAL_EVERSION || status == WAL_ENOMEM || has_log(env)) {
         return status == WAL_EVERSION || status == WAL_ENOMEM ? status : WAL_OK;
@@ -1095,8 +1010,7 @@ static enum wal_status read_manifest(struct wal__damaged_store *store,
                         "directory log/");
 }
 
-enum wal_status wal__damaged_open(struct wal__damaged_store *store,
-                                  const struct wal__env *env,
+enum wal_status wal__damaged_open(struct wal__damaged_store *store, const struct wal__env *env,
                                   struct wal_error *error)
 {
     enum wal_status status;
@@ -1114,8 +1028,7 @@ enum wal_status wal__damaged_open(struct wal__damaged_store *store,
     }
     if (status != WAL_OK) {
         status = status == WAL_EREADONLY ? WAL_EACCESS : status;
-        return wal__fail_at(error, status, 0, env->root, 0,
-                            "cannot list the segments");
+        return wal__fail_at(error, status, 0, env->root, 0, "cannot list the segments");
     }
     if (!store->uuid_known) {
         return wal__fail_at(error, WAL_ENOTSTORE, 0, env->root, 0,
@@ -1125,8 +1038,7 @@ enum wal_status wal__damaged_open(struct wal__damaged_store *store,
     return WAL_OK;
 }
 
-static void close_stream(const struct wal__heap *heap,
-                         struct wal__damaged_stream *stream)
+static void close_stream(const struct wal__heap *heap, struct wal__damaged_stream *stream)
 {
     for (uint32_t i = 0; i < stream->count; i++) {
         wal__heap_free(heap, stream->items[i]);

@@ -3,17 +3,16 @@
  * segments belong to it, and the records in them that can be read (SPEC.md 3.4,
  * 3.5). `agentwal check` takes the segments and their chain from here.
  *
- * A file is read with pread, a window at a time, and never beyond the size that
- * it had when it was opened. An unreadable sector costs its bytes alone.
+ * A file is read with pread, a window at a time, and never beyond the size that it had when it was
+ * opened. An unreadable sector costs its bytes alone.
  *
- * The segment chain runs from the newest initialised segment to the first; each
- * OPEN names the predecessor. Where a predecessor is missing or unusable, the
- * next lower usable segment takes its place. A file with another name, a
- * shorter file and a segment without its header are used as far as their frames
- * are valid. Only wal__scan decides which frames are.
+ * The segment chain runs from the newest initialised segment to the first; each OPEN names the
+ * predecessor. Where a predecessor is missing or unusable, the next lower usable segment takes its
+ * place. A file with another name, a shorter file and a segment without its header are used as far
+ * as their frames are valid. Only wal__scan decides which frames are.
  *
- * Invariant: nothing below env->root is written. Every range of bytes that held
- * records and cannot be read is in `damages`.
+ * Invariant: nothing below env->root is written. Every range of bytes that held records and cannot
+ * be read is in `damages`.
  *
  * Threads: one thread at a time.
  */
@@ -38,25 +37,21 @@ struct wal__damaged_file {
     bool out_of_memory;  /* a fetch failed for lack of memory */
 };
 
-/* Opens the file `name` below env->root. A zeroed or failed one may be closed.
- * Errors: those of struct wal__io's open. */
-enum wal_status wal__damaged_file_open(struct wal__damaged_file *file,
-                                       const struct wal__env *env,
+/* Opens the file `name` below env->root. A zeroed or failed one may be closed. Errors: those of
+ * struct wal__io's open. */
+enum wal_status wal__damaged_file_open(struct wal__damaged_file *file, const struct wal__env *env,
                                        const char *name) WAL_MUST_USE;
 void wal__damaged_file_close(struct wal__damaged_file *file);
 
-/* Returns bytes [offset, offset + size), valid until the next call; NULL if
- * they are not in the file or cannot be read. Unreadable blocks hold filler
- * bytes, with which no valid frame begins. The function of a struct
- * wal__scan_source whose ctx is the file. */
-const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset,
-                                       uint64_t size);
+/* Returns bytes [offset, offset + size), valid until the next call; NULL if they are not in the
+ * file or cannot be read. Unreadable blocks hold filler bytes, with which no valid frame begins.
+ * The function of a struct wal__scan_source whose ctx is the file. */
+const uint8_t *wal__damaged_file_fetch(void *ctx, uint64_t offset, uint64_t size);
 
-/* Returns the payload of the frame at `offset`, valid until the next call, and
- * its header; an empty span if there is no valid frame of that type. */
-struct wal__span wal__damaged_file_read(struct wal__damaged_file *file,
-                                        uint64_t salt, uint64_t offset,
-                                        uint8_t type, struct wal__frame *frame);
+/* Returns the payload of the frame at `offset`, valid until the next call, and its header; an empty
+ * span if there is no valid frame of that type. */
+struct wal__span wal__damaged_file_read(struct wal__damaged_file *file, uint64_t salt,
+                                        uint64_t offset, uint8_t type, struct wal__frame *frame);
 
 enum {
     WAL__DAMAGED_NAME_SIZE = 40
@@ -82,11 +77,11 @@ struct wal__damaged_segment {
     char name[WAL__DAMAGED_NAME_SIZE]; /* below the store */
     uint64_t size;                     /* of the file; 0: no such file */
     enum wal__damaged_role role;
-    const char *fault; /* why it is not read; NULL: it is usable, or was never
+    const char *fault;        /* why it is not read; NULL: it is usable, or was never
                         * initialised */
     enum wal__fmt header_fmt; /* of the header in the file */
-    bool is_empty;  /* without a header, and all bytes after it are zero */
-    bool is_usable; /* its salt is known */
+    bool is_empty;            /* without a header, and all bytes after it are zero */
+    bool is_usable;           /* its salt is known */
     bool is_pack;
     bool is_misnamed; /* `id` is the header's, not the file name's */
     bool salt_found;  /* computed from frames; the header is lost */
@@ -104,8 +99,8 @@ struct wal__damaged_segment {
     bool is_scanned;
     bool is_ambiguous;
     uint64_t dirty_end;
-    /* Where the first scan ended, undamaged; 0: elsewhere. Later scans go no
-     * further: a process may append meanwhile. */
+    /* Where the first scan ended, undamaged; 0: elsewhere. Later scans go no further: a process may
+     * append meanwhile. */
     uint64_t scanned_end;
     uint64_t last_sequence;
     uint32_t chain;
@@ -138,7 +133,7 @@ struct wal__damaged_store {
     uint32_t format_version;
     uint32_t group_align;
     bool has_shadows; /* ID.next is in place of ID.seg (SPEC.md 3.11) */
-    bool is_replica; /* what follows an invalid frame of a tail is torn (SPEC.md
+    bool is_replica;  /* what follows an invalid frame of a tail is torn (SPEC.md
                        * 11.2). False in a salvage, which takes what is valid
                        * there too. */
     struct wal__damaged_stream log;
@@ -146,7 +141,7 @@ struct wal__damaged_store {
     struct wal__damaged_range *damages;
     uint32_t damage_count;
     uint32_t damage_capacity;
-    uint64_t pack_durable; /* position that the log read so far depends on */
+    uint64_t pack_durable;         /* position that the log read so far depends on */
     struct wal__scan_result facts; /* of the last scan */
 };
 
@@ -154,8 +149,7 @@ struct wal__damaged_store {
 struct wal__damaged_visitor {
     void *ctx;
     /* A sequenced record with valid checksums. */
-    enum wal_status (*record)(void *ctx,
-                              const struct wal__damaged_segment *segment,
+    enum wal_status (*record)(void *ctx, const struct wal__damaged_segment *segment,
                               const struct wal__frame *frame, uint64_t offset,
                               const uint8_t *payload);
     /* A record whose header is valid and whose payload is lost. Optional. */
@@ -165,83 +159,68 @@ struct wal__damaged_visitor {
 };
 
 /*
- * Finds the segments of the store at env->root; *env is copied. WAL_ENOTSTORE,
- * WAL_EVERSION, WAL_EACCESS, WAL_EIO and WAL_ENOMEM, with *error set. Valid for
- * wal__damaged_close after success and failure, and when zeroed.
+ * Finds the segments of the store at env->root; *env is copied. WAL_ENOTSTORE, WAL_EVERSION,
+ * WAL_EACCESS, WAL_EIO and WAL_ENOMEM, with *error set. Valid for wal__damaged_close after success
+ * and failure, and when zeroed.
  */
-enum wal_status wal__damaged_open(struct wal__damaged_store *store,
-                                  const struct wal__env *env,
+enum wal_status wal__damaged_open(struct wal__damaged_store *store, const struct wal__env *env,
                                   struct wal_error *error) WAL_MUST_USE;
 void wal__damaged_close(struct wal__damaged_store *store);
 
 /* Writes the name of a segment's file below the store. */
-void wal__damaged_segment_name(bool is_pack, uint64_t id,
-                               char out[WAL__DAMAGED_NAME_SIZE]);
-/* Returns the segment with that id, a usable one if there are several files of
- * it; or NULL. */
-struct wal__damaged_segment *
-wal__damaged_find(const struct wal__damaged_stream *stream, uint64_t id);
+void wal__damaged_segment_name(bool is_pack, uint64_t id, char out[WAL__DAMAGED_NAME_SIZE]);
+/* Returns the segment with that id, a usable one if there are several files of it; or NULL. */
+struct wal__damaged_segment *wal__damaged_find(const struct wal__damaged_stream *stream,
+                                               uint64_t id);
 /* Returns the oldest segment of the chain, or NULL. */
-struct wal__damaged_segment *
-wal__damaged_first(const struct wal__damaged_stream *stream);
+struct wal__damaged_segment *wal__damaged_first(const struct wal__damaged_stream *stream);
 
-/* Lists the segments of store->log or store->pack, reads their heads, links the
- * chain and finds the role of each: a part of wal__damaged_open, for a caller
- * that has read MANIFEST itself. WAL_ENOMEM, and where a directory cannot be
- * read the errors of wal__damaged_list. */
-enum wal_status
-wal__damaged_link(struct wal__damaged_store *store,
-                  struct wal__damaged_stream *stream) WAL_MUST_USE;
+/* Lists the segments of store->log or store->pack, reads their heads, links the chain and finds the
+ * role of each: a part of wal__damaged_open, for a caller that has read MANIFEST itself.
+ * WAL_ENOMEM, and where a directory cannot be read the errors of wal__damaged_list. */
+enum wal_status wal__damaged_link(struct wal__damaged_store *store,
+                                  struct wal__damaged_stream *stream) WAL_MUST_USE;
 
-/* Extends the end of the pack to what the log depends on, once the log has been
- * scanned. */
-enum wal_status
-wal__damaged_end_pack(struct wal__damaged_store *store) WAL_MUST_USE;
+/* Extends the end of the pack to what the log depends on, once the log has been scanned. */
+enum wal_status wal__damaged_end_pack(struct wal__damaged_store *store) WAL_MUST_USE;
 
 /*
- * Passes the records of a segment of the chain to the visitor, in log order.
- * The first scan of a segment sets its fields and adds its damage, and that of
- * a gap before it; a second one also passes the whole groups after an ambiguous
- * end. Scan the chain from the oldest segment to the newest. WAL_ENOMEM, or
- * what the visitor returned. damaged_scan.c
+ * Passes the records of a segment of the chain to the visitor, in log order. The first scan of a
+ * segment sets its fields and adds its damage, and that of a gap before it; a second one also
+ * passes the whole groups after an ambiguous end. Scan the chain from the oldest segment to the
+ * newest. WAL_ENOMEM, or what the visitor returned. damaged_scan.c
  */
-enum wal_status
-wal__damaged_scan(struct wal__damaged_store *store,
-                  struct wal__damaged_segment *segment,
-                  const struct wal__damaged_visitor *visitor) WAL_MUST_USE;
+enum wal_status wal__damaged_scan(struct wal__damaged_store *store,
+                                  struct wal__damaged_segment *segment,
+                                  const struct wal__damaged_visitor *visitor) WAL_MUST_USE;
 
 /* Returns the payload of the segment's INDEX frame, or the bytes of its file
  * below index/; an empty span if there is none. Valid until the caller closes
  * *file, which it does in both cases. damaged_store.c */
-struct wal__span
-wal__damaged_index_frame(const struct wal__damaged_store *store,
-                         const struct wal__damaged_segment *segment,
-                         struct wal__damaged_file *file);
-struct wal__span wal__damaged_index_file(const struct wal__damaged_store *store,
-                                         bool is_pack, uint64_t id,
-                                         struct wal__damaged_file *file);
-/* Decodes the index of a segment, which points into the bytes; false if it is
- * not valid, or of another segment or store. */
-bool wal__damaged_decode_index(const struct wal__damaged_store *store,
-                               uint64_t id, struct wal__span bytes,
-                               struct wal__index *index);
-bool wal__damaged_decode_pack_index(const struct wal__damaged_store *store,
-                                    uint64_t id, struct wal__span bytes,
-                                    struct wal__pack_index *index);
+struct wal__span wal__damaged_index_frame(const struct wal__damaged_store *store,
+                                          const struct wal__damaged_segment *segment,
+                                          struct wal__damaged_file *file);
+struct wal__span wal__damaged_index_file(const struct wal__damaged_store *store, bool is_pack,
+                                         uint64_t id, struct wal__damaged_file *file);
+/* Decodes the index of a segment, which points into the bytes; false if it is not valid, or of
+ * another segment or store. */
+bool wal__damaged_decode_index(const struct wal__damaged_store *store, uint64_t id,
+                               struct wal__span bytes, struct wal__index *index);
+bool wal__damaged_decode_pack_index(const struct wal__damaged_store *store, uint64_t id,
+                                    struct wal__span bytes, struct wal__pack_index *index);
 
-/* Calls `each` for the id of every file DIRECTORY/ID.SUFFIX of the store until
- * one call fails. Errors: those of struct wal__io's list, and of `each`. */
-enum wal_status wal__damaged_list(const struct wal__damaged_store *store,
-                                  const char *directory, const char *suffix,
-                                  enum wal_status (*each)(void *ctx,
-                                                          uint64_t id),
+/* Calls `each` for the id of every file DIRECTORY/ID.SUFFIX of the store until one call fails.
+ * Errors: those of struct wal__io's list, and of `each`. */
+enum wal_status wal__damaged_list(const struct wal__damaged_store *store, const char *directory,
+                                  const char *suffix,
+                                  enum wal_status (*each)(void *ctx, uint64_t id),
                                   void *ctx) WAL_MUST_USE;
 
-/* Adds a damaged range and returns it, valid until the next addition; NULL when
- * memory is exhausted. */
-struct wal__damaged_range *
-wal__damaged_add_range(struct wal__damaged_store *store, const char *file,
-                       uint64_t offset, uint64_t size, const char *reason);
+/* Adds a damaged range and returns it, valid until the next addition; NULL when memory is
+ * exhausted. */
+struct wal__damaged_range *wal__damaged_add_range(struct wal__damaged_store *store,
+                                                  const char *file, uint64_t offset, uint64_t size,
+                                                  const char *reason);
 /* Adds a session to a damaged range; ignores 0 and repeats. */
 enum wal_status wal__damaged_add_session(const struct wal__damaged_store *store,
                                          struct wal__damaged_range *damage,

@@ -1,20 +1,18 @@
 /*
  * live_set.c - what of a log is live, and which bytes are whose (compact.h).
  *
- * A session sees of each key of the engine's documents (SPEC.md 5.13) the
- * newest version among its own and, of each session that it descends from,
- * those before the fork. A version is dead when nobody sees it and a deletion
- * in its session follows, or that is deleted. One that a later version replaced
- * stays: its files are those of the later one.
+ * A session sees of each key of the engine's documents (SPEC.md 5.13) the newest version among its
+ * own and, of each session that it descends from, those before the fork. A version is dead when
+ * nobody sees it and a deletion in its session follows, or that is deleted. One that a later
+ * version replaced stays: its files are those of the later one.
  *
- * A fork sees the entries of the owner of its fork point up to that point, and
- * what the owner inherits. So one number for each fork suffices: the bytes of
- * the owner's entries up to the fork point. A record counts for the first fork
- * point after it, and sums over the fork points of an owner give the rest.
+ * A fork sees the entries of the owner of its fork point up to that point, and what the owner
+ * inherits. So one number for each fork suffices: the bytes of the owner's entries up to the fork
+ * point. A record counts for the first fork point after it, and sums over the fork points of an
+ * owner give the rest.
  *
- * Invariant: a session that is not in `lineages` is neither deleted nor a fork.
- * A fork has a higher number than the sessions it names, and than the owner of
- * its fork point.
+ * Invariant: a session that is not in `lineages` is neither deleted nor a fork. A fork has a higher
+ * number than the sessions it names, and than the owner of its fork point.
  */
 #include "engine/base/containers.h"
 #include "engine/care/compact.h"
@@ -40,8 +38,7 @@ struct live_session {
     bool is_named;    /* by the FORK of a session that stays */
     uint64_t fork_sequence;
     uint64_t fork_record;
-    /* Sequences up to which forks see entries and documents of a deleted
-     * session. */
+    /* Sequences up to which forks see entries and documents of a deleted session. */
     uint64_t entry_cut;
     uint64_t document_cut;
 };
@@ -54,8 +51,8 @@ struct live_head {
     uint64_t sequence;
 };
 
-/* An entry, or none, with provisional entries under it: the newest entry that
- * moved the head under it completes those before. */
+/* An entry, or none, with provisional entries under it: the newest entry that moved the head under
+ * it completes those before. */
 struct delta_parent {
     uint32_t number;
     uint32_t stream;
@@ -95,8 +92,7 @@ void wal__live_set_deinit(struct wal__live_set *set)
 
 /* --- tables ------------------------------------------------------------- */
 
-static struct live_session *session_at(const struct wal__live_set *set,
-                                       uint32_t rank)
+static struct live_session *session_at(const struct wal__live_set *set, uint32_t rank)
 {
     WAL__ASSERT((rank + 1) * sizeof(struct live_session) <= set->lineages.size);
     return (struct live_session *)(void *)set->lineages.data + rank;
@@ -108,8 +104,7 @@ static uint32_t session_count(const struct wal__live_set *set)
 }
 
 /* Appends an item to a table, and its rank to the map. */
-static enum wal_status add_item(struct wal__buf *table,
-                                struct wal__hashmap *map, uint64_t hash,
+static enum wal_status add_item(struct wal__buf *table, struct wal__hashmap *map, uint64_t hash,
                                 const void *item, size_t size)
 {
     uint32_t rank = (uint32_t)(table->size / size);
@@ -121,8 +116,7 @@ static enum wal_status add_item(struct wal__buf *table,
     return status == WAL_OK ? wal__hashmap_add(map, hash, rank) : status;
 }
 
-static struct live_session *find_session(const struct wal__live_set *set,
-                                         uint32_t number)
+static struct live_session *find_session(const struct wal__live_set *set, uint32_t number)
 {
     uint32_t cursor = 0;
     uint32_t rank;
@@ -145,8 +139,7 @@ static enum wal_status get_session(struct wal__live_set *set, uint32_t number,
     if (*session != NULL) {
         return WAL_OK;
     }
-    status = add_item(&set->lineages, &set->lineage_map, number, &added,
-                      sizeof(added));
+    status = add_item(&set->lineages, &set->lineage_map, number, &added, sizeof(added));
     if (status == WAL_OK) {
         *session = session_at(set, session_count(set) - 1);
     }
@@ -160,8 +153,7 @@ static uint64_t head_hash(uint32_t number, const struct wal__posting *posting)
     return wal__id_hash(key, sizeof(key));
 }
 
-static struct live_head *find_head(const struct wal__live_set *set,
-                                   uint32_t number,
+static struct live_head *find_head(const struct wal__live_set *set, uint32_t number,
                                    const struct wal__posting *posting)
 {
     struct live_head *heads = (struct live_head *)(void *)set->heads.data;
@@ -170,8 +162,7 @@ static struct live_head *find_head(const struct wal__live_set *set,
     uint32_t rank;
 
     while (wal__hashmap_find(&set->head_map, hash, &cursor, &rank)) {
-        if (heads[rank].number == number &&
-            heads[rank].stream == posting->stream &&
+        if (heads[rank].number == number && heads[rank].stream == posting->stream &&
             heads[rank].name_hash == posting->id_hash) {
             return &heads[rank];
         }
@@ -183,15 +174,13 @@ static enum wal_status add_head(struct wal__live_set *set, uint32_t number,
                                 const struct wal__posting *posting)
 {
     struct live_head *head = find_head(set, number, posting);
-    struct live_head added = {number, posting->stream, posting->id_hash,
-                              posting->sequence};
+    struct live_head added = {number, posting->stream, posting->id_hash, posting->sequence};
 
     if (head != NULL) {
         head->sequence = posting->sequence;
         return WAL_OK;
     }
-    return add_item(&set->heads, &set->head_map, head_hash(number, posting),
-                    &added, sizeof(added));
+    return add_item(&set->heads, &set->head_map, head_hash(number, posting), &added, sizeof(added));
 }
 
 static uint64_t delta_hash(uint32_t number, const struct wal__posting *posting)
@@ -201,20 +190,16 @@ static uint64_t delta_hash(uint32_t number, const struct wal__posting *posting)
     return wal__id_hash(key, sizeof(key));
 }
 
-static struct delta_parent *
-find_delta_parent(const struct wal__live_set *set, uint32_t number,
-                  const struct wal__posting *posting)
+static struct delta_parent *find_delta_parent(const struct wal__live_set *set, uint32_t number,
+                                              const struct wal__posting *posting)
 {
-    struct delta_parent *parents =
-        (struct delta_parent *)(void *)set->delta_parents.data;
+    struct delta_parent *parents = (struct delta_parent *)(void *)set->delta_parents.data;
     uint32_t cursor = 0;
     uint32_t rank;
 
     while (parents != NULL &&
-           wal__hashmap_find(&set->delta_map, delta_hash(number, posting),
-                             &cursor, &rank)) {
-        if (parents[rank].number == number &&
-            parents[rank].stream == posting->stream &&
+           wal__hashmap_find(&set->delta_map, delta_hash(number, posting), &cursor, &rank)) {
+        if (parents[rank].number == number && parents[rank].stream == posting->stream &&
             parents[rank].parent == posting->parent) {
             return &parents[rank];
         }
@@ -224,12 +209,11 @@ find_delta_parent(const struct wal__live_set *set, uint32_t number,
 
 static bool is_provisional(const struct wal__posting *posting)
 {
-    return posting->type == WAL__FRAME_ENTRY &&
-           (posting->flags & WAL__FRAME_PROVISIONAL) != 0;
+    return posting->type == WAL__FRAME_ENTRY && (posting->flags & WAL__FRAME_PROVISIONAL) != 0;
 }
 
-/* Notes under which entries deltas are, and what completes them. A delta comes
- * before the entry that completes it. */
+/* Notes under which entries deltas are, and what completes them. A delta comes before the entry
+ * that completes it. */
 static enum wal_status add_entry(struct wal__live_set *set, uint32_t number,
                                  const struct wal__posting *posting)
 {
@@ -243,15 +227,14 @@ static enum wal_status add_entry(struct wal__live_set *set, uint32_t number,
     if (parent != NULL || !is_provisional(posting)) {
         return WAL_OK;
     }
-    return add_item(&set->delta_parents, &set->delta_map,
-                    delta_hash(number, posting), &added, sizeof(added));
+    return add_item(&set->delta_parents, &set->delta_map, delta_hash(number, posting), &added,
+                    sizeof(added));
 }
 
-static enum wal_status set_newest_session(struct wal__live_set *set,
-                                          uint32_t number, uint64_t sequence)
+static enum wal_status set_newest_session(struct wal__live_set *set, uint32_t number,
+                                          uint64_t sequence)
 {
-    uint32_t limit =
-        set->session_limit < SESSIONS_MIN ? SESSIONS_MIN : set->session_limit;
+    uint32_t limit = set->session_limit < SESSIONS_MIN ? SESSIONS_MIN : set->session_limit;
     uint64_t *grown;
 
     if (number == WAL__STORE_NUMBER) {
@@ -261,13 +244,11 @@ static enum wal_status set_newest_session(struct wal__live_set *set,
         limit = limit > UINT32_MAX / 2 ? UINT32_MAX : limit * 2;
     }
     if (limit > set->session_limit) {
-        grown = wal__heap_resize(set->heap, set->newest_session, limit,
-                                 sizeof(*grown));
+        grown = wal__heap_resize(set->heap, set->newest_session, limit, sizeof(*grown));
         if (grown == NULL) {
             return WAL_ENOMEM;
         }
-        memset(grown + set->session_limit, 0,
-               (limit - set->session_limit) * sizeof(*grown));
+        memset(grown + set->session_limit, 0, (limit - set->session_limit) * sizeof(*grown));
         set->newest_session = grown;
         set->session_limit = limit;
     }
@@ -277,8 +258,7 @@ static enum wal_status set_newest_session(struct wal__live_set *set,
 
 /* --- building ----------------------------------------------------------- */
 
-static enum wal_status add_posting(struct wal__live_set *set,
-                                   const struct wal__summary *summary,
+static enum wal_status add_posting(struct wal__live_set *set, const struct wal__summary *summary,
                                    const struct wal__posting *posting)
 {
     struct live_session *session;
@@ -292,8 +272,7 @@ static enum wal_status add_posting(struct wal__live_set *set,
     case WAL__FRAME_ENTRY:
         return add_entry(set, summary->number, posting);
     case WAL__FRAME_REDACT:
-        return wal__buf_append(&set->redacted, &posting->parent,
-                               sizeof(posting->parent));
+        return wal__buf_append(&set->redacted, &posting->parent, sizeof(posting->parent));
     case WAL__FRAME_FORK:
         status = get_session(set, summary->number, &session);
         if (status == WAL_OK) {
@@ -314,8 +293,7 @@ static enum wal_status add_posting(struct wal__live_set *set,
     }
 }
 
-enum wal_status wal__live_set_add(struct wal__live_set *set,
-                                  const struct wal__index *index)
+enum wal_status wal__live_set_add(struct wal__live_set *set, const struct wal__index *index)
 {
     WAL__ASSERT(!set->is_complete);
     for (uint32_t i = 0; i < index->header.session_count; i++) {
@@ -345,10 +323,9 @@ static void raise(uint64_t *value, uint64_t to)
     }
 }
 
-/* Keeps what a session that is not deleted sees of deleted ones. One of its
- * ancestors that is not deleted keeps what is above itself. */
-static void keep_shared(const struct wal__live_set *set,
-                        const struct live_session *fork)
+/* Keeps what a session that is not deleted sees of deleted ones. One of its ancestors that is not
+ * deleted keeps what is above itself. */
+static void keep_shared(const struct wal__live_set *set, const struct live_session *fork)
 {
     const struct live_session *at = fork;
     struct live_session *above;
@@ -391,8 +368,8 @@ void wal__live_set_complete(struct wal__live_set *set)
         }
     }
     if (set->redacted.size > 0) {
-        qsort(set->redacted.data, set->redacted.size / sizeof(uint64_t),
-              sizeof(uint64_t), wal__compare_u64);
+        qsort(set->redacted.data, set->redacted.size / sizeof(uint64_t), sizeof(uint64_t),
+              wal__compare_u64);
     }
     set->is_complete = true;
 }
@@ -400,9 +377,8 @@ void wal__live_set_complete(struct wal__live_set *set)
 /* Returns whether something of the session stays. */
 static bool stays(const struct live_session *session)
 {
-    return !session->is_deleted || session->entry_cut > 0 ||
-           session->document_cut > 0 || session->is_retained ||
-           session->is_named;
+    return !session->is_deleted || session->entry_cut > 0 || session->document_cut > 0 ||
+           session->is_retained || session->is_named;
 }
 
 static void name(const struct wal__live_set *set, uint32_t number)
@@ -417,8 +393,7 @@ static void name(const struct wal__live_set *set, uint32_t number)
 enum wal_status wal__live_set_settle(struct wal__live_set *set)
 {
     uint32_t count = session_count(set);
-    struct live_session **order =
-        wal__heap_alloc(set->heap, (count + 1) * sizeof(*order));
+    struct live_session **order = wal__heap_alloc(set->heap, (count + 1) * sizeof(*order));
 
     WAL__ASSERT(set->is_complete);
     if (order == NULL) {
@@ -457,8 +432,7 @@ bool wal__live_set_is_purged(const struct wal__live_set *set, uint32_t number)
     return set->is_settled && session != NULL && !stays(session);
 }
 
-static struct wal__live_fork live_set_fork(const struct wal__live_set *set,
-                                           uint32_t number)
+static struct wal__live_fork live_set_fork(const struct wal__live_set *set, uint32_t number)
 {
     const struct live_session *session = find_session(set, number);
     struct wal__live_fork fork = {0, 0};
@@ -470,10 +444,8 @@ static struct wal__live_fork live_set_fork(const struct wal__live_set *set,
     return fork;
 }
 
-/* The next fork that is not deleted, from *rank on, which begins at 0; false:
- * there is none. */
-static bool live_set_next_fork(const struct wal__live_set *set, uint32_t *rank,
-                               uint32_t *number)
+/* The next fork that is not deleted, from *rank on, which begins at 0; false: there is none. */
+static bool live_set_next_fork(const struct wal__live_set *set, uint32_t *rank, uint32_t *number)
 {
     while (*rank < session_count(set)) {
         const struct live_session *session = session_at(set, (*rank)++);
@@ -511,8 +483,7 @@ void wal__live_set_retain_all(struct wal__live_set *set)
 static bool has_sequence(const struct wal__buf *sequences, uint64_t sequence)
 {
     return sequences->size > 0 &&
-           bsearch(&sequence, sequences->data,
-                   sequences->size / sizeof(sequence), sizeof(sequence),
+           bsearch(&sequence, sequences->data, sequences->size / sizeof(sequence), sizeof(sequence),
                    wal__compare_u64) != NULL;
 }
 
@@ -522,19 +493,15 @@ static bool is_redacted(const struct wal__live_set *set, uint64_t sequence)
 }
 
 /* Returns whether a SESSION record after this sequence replaces it. */
-static bool is_replaced(const struct wal__live_set *set, uint32_t number,
-                        uint64_t sequence)
+static bool is_replaced(const struct wal__live_set *set, uint32_t number, uint64_t sequence)
 {
-    return number < set->session_limit &&
-           set->newest_session[number] > sequence;
+    return number < set->session_limit && set->newest_session[number] > sequence;
 }
 
-/* A SESSION record. The first one stays, since it says that the session begins
- * here; what it says of the session does not count once it is replaced. */
-static enum wal__fate session_fate(const struct wal__live_set *set,
-                                   uint32_t number,
-                                   const struct wal__posting *posting,
-                                   bool is_first)
+/* A SESSION record. The first one stays, since it says that the session begins here; what it says
+ * of the session does not count once it is replaced. */
+static enum wal__fate session_fate(const struct wal__live_set *set, uint32_t number,
+                                   const struct wal__posting *posting, bool is_first)
 {
     return !is_replaced(set, number, posting->sequence) ? WAL__FATE_KEEP
            : !is_first                                  ? WAL__FATE_DROP
@@ -544,16 +511,14 @@ static enum wal__fate session_fate(const struct wal__live_set *set,
 
 static enum wal__fate deleted_fate(const struct wal__live_set *set,
                                    const struct live_session *session,
-                                   const struct wal__posting *posting,
-                                   bool is_first)
+                                   const struct wal__posting *posting, bool is_first)
 {
     bool is_shared;
 
     switch (posting->type) {
     case WAL__FRAME_ENTRY:
         /* A fork sees no delta of another session. */
-        is_shared =
-            posting->sequence <= session->entry_cut && !is_provisional(posting);
+        is_shared = posting->sequence <= session->entry_cut && !is_provisional(posting);
         break;
     case WAL__FRAME_REDACT:
         is_shared = posting->parent <= session->entry_cut;
@@ -574,26 +539,20 @@ static enum wal__fate deleted_fate(const struct wal__live_set *set,
     }
     /* The id of a deleted session is enough. */
     return posting->type != WAL__FRAME_SESSION ? WAL__FATE_KEEP
-           : session_fate(set, session->number, posting, is_first) ==
-                   WAL__FATE_DROP
+           : session_fate(set, session->number, posting, is_first) == WAL__FATE_DROP
                ? WAL__FATE_DROP
                : WAL__FATE_ERASE;
 }
 
-void wal__live_set_strip(const struct wal__live_set *set,
-                         struct wal__summary *summary)
+void wal__live_set_strip(const struct wal__live_set *set, struct wal__summary *summary)
 {
     const struct live_session *session = find_session(set, summary->number);
-    struct wal__span *texts[] = {&summary->cwd, &summary->project,
-                                 &summary->title, &summary->parent_id,
-                                 &summary->source};
+    struct wal__span *texts[] = {&summary->cwd, &summary->project, &summary->title,
+                                 &summary->parent_id, &summary->source};
     bool is_deleted = session != NULL && session->is_deleted;
-    bool is_stale = set->erases &&
-                    is_replaced(set, summary->number, summary->last_sequence);
+    bool is_stale = set->erases && is_replaced(set, summary->number, summary->last_sequence);
 
-    for (size_t i = 0;
-         (is_deleted || is_stale) && i < sizeof(texts) / sizeof(texts[0]);
-         i++) {
+    for (size_t i = 0; (is_deleted || is_stale) && i < sizeof(texts) / sizeof(texts[0]); i++) {
         texts[i]->size = 0;
     }
     if ((is_deleted && summary->first_sequence > session->entry_cut) ||
@@ -606,18 +565,15 @@ void wal__live_set_strip(const struct wal__live_set *set,
 static bool is_completed(const struct wal__live_set *set, uint32_t number,
                          const struct wal__posting *posting)
 {
-    const struct delta_parent *parent =
-        !is_provisional(posting) || set->keeps_deltas
-            ? NULL
-            : find_delta_parent(set, number, posting);
+    const struct delta_parent *parent = !is_provisional(posting) || set->keeps_deltas
+                                            ? NULL
+                                            : find_delta_parent(set, number, posting);
 
     return parent != NULL && parent->completed > posting->sequence;
 }
 
-enum wal__fate wal__live_set_fate(const struct wal__live_set *set,
-                                  uint32_t number,
-                                  const struct wal__posting *posting,
-                                  bool is_first)
+enum wal__fate wal__live_set_fate(const struct wal__live_set *set, uint32_t number,
+                                  const struct wal__posting *posting, bool is_first)
 {
     const struct live_session *session = find_session(set, number);
     const struct live_head *head;
@@ -630,12 +586,10 @@ enum wal__fate wal__live_set_fate(const struct wal__live_set *set,
         fate = session_fate(set, number, posting, is_first);
     } else if (posting->type == WAL__FRAME_HEAD) {
         head = find_head(set, number, posting);
-        fate = head == NULL || head->sequence == posting->sequence
-                   ? WAL__FATE_KEEP
-                   : WAL__FATE_DROP;
+        fate =
+            head == NULL || head->sequence == posting->sequence ? WAL__FATE_KEEP : WAL__FATE_DROP;
     }
-    if (fate == WAL__FATE_KEEP && posting->type == WAL__FRAME_DOC &&
-        set->dead_documents != NULL &&
+    if (fate == WAL__FATE_KEEP && posting->type == WAL__FRAME_DOC && set->dead_documents != NULL &&
         has_sequence(set->dead_documents, posting->sequence)) {
         return WAL__FATE_ERASE;
     }
@@ -643,8 +597,7 @@ enum wal__fate wal__live_set_fate(const struct wal__live_set *set,
         return fate;
     }
     /* A redacted delta stays: its REDACT names it. */
-    return is_redacted(set, posting->sequence)
-               ? (set->erases ? WAL__FATE_ERASE : WAL__FATE_KEEP)
+    return is_redacted(set, posting->sequence)  ? (set->erases ? WAL__FATE_ERASE : WAL__FATE_KEEP)
            : is_completed(set, number, posting) ? WAL__FATE_DROP
                                                 : WAL__FATE_KEEP;
 }
@@ -674,8 +627,7 @@ struct dead_documents {
     struct wal__record_buf scratch;
 };
 
-static struct version *version_at(const struct dead_documents *dead,
-                                  size_t rank)
+static struct version *version_at(const struct dead_documents *dead, size_t rank)
 {
     return (struct version *)(void *)dead->versions.data + rank;
 }
@@ -714,49 +666,42 @@ static int compare_seen(const void *a, const void *b)
 /* --- collecting ----------------------------------------------------------- */
 
 /* Adds a document of the engine. One whose key cannot be read stays. */
-static enum wal_status add(struct dead_documents *dead,
-                           const struct candidate *candidate, uint32_t number,
-                           const struct wal__posting *posting)
+static enum wal_status add(struct dead_documents *dead, const struct candidate *candidate,
+                           uint32_t number, const struct wal__posting *posting)
 {
     const struct version version = {.key_hash = posting->id_hash,
                                     .sequence = posting->sequence,
                                     .number = number,
-                                    .is_deletion =
-                                        posting->type == WAL__FRAME_DOC_DELETE};
+                                    .is_deletion = posting->type == WAL__FRAME_DOC_DELETE};
     struct wal__span first;
     struct wal__frame frame;
     struct wal__span key;
 
-    if (wal__log_peek(
-            &dead->compaction->core->log,
-            wal__position(candidate->input.segment->id, posting->offset),
-            WAL__DOC_KEY_END, &dead->scratch, &frame, &first, NULL) != WAL_OK ||
+    if (wal__log_peek(&dead->compaction->core->log,
+                      wal__position(candidate->input.segment->id, posting->offset),
+                      WAL__DOC_KEY_END, &dead->scratch, &frame, &first, NULL) != WAL_OK ||
         !wal__doc_record_key(first, &key) || !wal__doc_key_is_reserved(key)) {
         return WAL_OK;
     }
     return wal__buf_append(&dead->versions, &version, sizeof(version));
 }
 
-static enum wal_status collect_index(struct dead_documents *dead,
-                                     const struct candidate *candidate)
+static enum wal_status collect_index(struct dead_documents *dead, const struct candidate *candidate)
 {
     const struct wal__index *index = &candidate->input.slot.index;
     enum wal_status status = WAL_OK;
 
-    for (uint32_t i = 0; i < index->header.session_count && status == WAL_OK;
-         i++) {
+    for (uint32_t i = 0; i < index->header.session_count && status == WAL_OK; i++) {
         struct wal__summary summary;
 
         if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
-        for (uint32_t k = 0; k < summary.posting_count && status == WAL_OK;
-             k++) {
+        for (uint32_t k = 0; k < summary.posting_count && status == WAL_OK; k++) {
             struct wal__posting posting;
 
             wal__index_posting(index, summary.first_posting + k, &posting);
-            if (posting.type == WAL__FRAME_DOC ||
-                posting.type == WAL__FRAME_DOC_DELETE) {
+            if (posting.type == WAL__FRAME_DOC || posting.type == WAL__FRAME_DOC_DELETE) {
                 status = add(dead, candidate, summary.number, &posting);
             }
         }
@@ -785,18 +730,15 @@ static size_t first_of(const struct dead_documents *dead, uint32_t number)
 }
 
 /* Adds the versions of one session before a sequence. */
-static enum wal_status add_seen(struct dead_documents *dead, uint32_t number,
-                                uint64_t limit)
+static enum wal_status add_seen(struct dead_documents *dead, uint32_t number, uint64_t limit)
 {
     enum wal_status status = WAL_OK;
 
     for (size_t i = first_of(dead, number);
-         i < version_count(dead) && version_at(dead, i)->number == number &&
-         status == WAL_OK;
+         i < version_count(dead) && version_at(dead, i)->number == number && status == WAL_OK;
          i++) {
         const struct version *version = version_at(dead, i);
-        const struct candidate_version seen = {version->key_hash,
-                                               version->sequence, i};
+        const struct candidate_version seen = {version->key_hash, version->sequence, i};
 
         if (version->sequence < limit) {
             status = wal__buf_append(&dead->seen, &seen, sizeof(seen));
@@ -824,8 +766,7 @@ static enum wal_status mark_seen(struct dead_documents *dead, uint32_t number)
     }
     items = (void *)dead->seen.data;
     if (dead->seen.size > 0) {
-        qsort(items, dead->seen.size / sizeof(*items), sizeof(*items),
-              compare_seen);
+        qsort(items, dead->seen.size / sizeof(*items), sizeof(*items), compare_seen);
     }
     for (size_t i = 0; i < dead->seen.size / sizeof(*items); i++) {
         if (i == 0 || items[i].key_hash != items[i - 1].key_hash) {
@@ -848,15 +789,13 @@ static enum wal_status mark_all(struct dead_documents *dead)
             status = mark_seen(dead, number);
         }
     }
-    for (uint32_t i = 0;
-         live_set_next_fork(set, &i, &number) && status == WAL_OK;) {
+    for (uint32_t i = 0; live_set_next_fork(set, &i, &number) && status == WAL_OK;) {
         status = mark_seen(dead, number);
     }
     return status;
 }
 
-static enum wal_status add_dead(const struct dead_documents *dead,
-                                struct wal__buf *out)
+static enum wal_status add_dead(const struct dead_documents *dead, struct wal__buf *out)
 {
     const struct wal__live_set *set = &dead->compaction->set;
     enum wal_status status = WAL_OK;
@@ -864,8 +803,7 @@ static enum wal_status add_dead(const struct dead_documents *dead,
 
     for (size_t i = version_count(dead); i > 0 && status == WAL_OK; i--) {
         const struct version *version = version_at(dead, i - 1);
-        const struct version *next =
-            i < version_count(dead) ? version_at(dead, i) : NULL;
+        const struct version *next = i < version_count(dead) ? version_at(dead, i) : NULL;
 
         if (next == NULL || next->number != version->number ||
             next->key_hash != version->key_hash) {
@@ -874,19 +812,16 @@ static enum wal_status add_dead(const struct dead_documents *dead,
         if (version->is_deletion) {
             is_over = true;
         } else if (is_over && !version->is_seen) {
-            status = wal__buf_append(out, &version->sequence,
-                                     sizeof(version->sequence));
+            status = wal__buf_append(out, &version->sequence, sizeof(version->sequence));
         }
     }
     if (out->size > 0) {
-        qsort(out->data, out->size / sizeof(uint64_t), sizeof(uint64_t),
-              wal__compare_u64);
+        qsort(out->data, out->size / sizeof(uint64_t), sizeof(uint64_t), wal__compare_u64);
     }
     return status;
 }
 
-enum wal_status wal__dead_documents_find(const struct compaction *compaction,
-                                         struct wal__buf *out)
+enum wal_status wal__dead_documents_find(const struct compaction *compaction, struct wal__buf *out)
 {
     const struct wal__heap *heap = compaction->core->env.heap;
     struct dead_documents dead = {.compaction = compaction};
@@ -899,8 +834,7 @@ enum wal_status wal__dead_documents_find(const struct compaction *compaction,
         status = collect_index(&dead, &compaction->candidates[i]);
     }
     if (status == WAL_OK && version_count(&dead) > 0) {
-        qsort(dead.versions.data, version_count(&dead), sizeof(struct version),
-              compare_versions);
+        qsort(dead.versions.data, version_count(&dead), sizeof(struct version), compare_versions);
         status = mark_all(&dead);
         if (status == WAL_OK) {
             status = add_dead(&dead, out);
@@ -976,14 +910,11 @@ static enum wal_status reserve(struct wal__space *space, uint32_t number)
     return WAL_OK;
 }
 
-static enum wal_status add_summary(struct wal__space *space,
-                                   const struct wal__summary *summary)
+static enum wal_status add_summary(struct wal__space *space, const struct wal__summary *summary)
 {
-    struct wal__session_space *slot =
-        &space->slots[wal__space_slot(summary->number)];
-    struct fork_mark mark = {.owner = summary->fork_owner,
-                             .fork = summary->number,
-                             .cut = summary->fork_sequence};
+    struct wal__session_space *slot = &space->slots[wal__space_slot(summary->number)];
+    struct fork_mark mark = {
+        .owner = summary->fork_owner, .fork = summary->number, .cut = summary->fork_sequence};
 
     if (summary->fork_owner == 0 || slot->is_fork) {
         return WAL_OK;
@@ -995,8 +926,7 @@ static enum wal_status add_summary(struct wal__space *space,
     return wal__buf_append(&space->forks, &mark, sizeof(mark));
 }
 
-enum wal_status wal__space_add_index(struct wal__space *space,
-                                     const struct wal__index *index,
+enum wal_status wal__space_add_index(struct wal__space *space, const struct wal__index *index,
                                      uint32_t rank)
 {
     for (uint32_t i = 0; i < index->header.session_count; i++) {
@@ -1043,15 +973,13 @@ static int compare_by_fork(const void *a, const void *b)
 void wal__space_begin_records(struct wal__space *space)
 {
     if (mark_count(space) > 0) {
-        qsort(marks(space), mark_count(space), sizeof(struct fork_mark),
-              compare_by_owner);
+        qsort(marks(space), mark_count(space), sizeof(struct fork_mark), compare_by_owner);
     }
 }
 
-/* Returns the first fork point of an owner that is not before the sequence, or
- * NULL. */
-static struct fork_mark *find_mark(const struct wal__space *space,
-                                   uint32_t owner, uint64_t sequence)
+/* Returns the first fork point of an owner that is not before the sequence, or NULL. */
+static struct fork_mark *find_mark(const struct wal__space *space, uint32_t owner,
+                                   uint64_t sequence)
 {
     struct fork_mark key = {.owner = owner, .cut = sequence};
     size_t low = 0;
@@ -1066,14 +994,11 @@ static struct fork_mark *find_mark(const struct wal__space *space,
             high = middle;
         }
     }
-    return low < mark_count(space) && marks(space)[low].owner == owner
-               ? &marks(space)[low]
-               : NULL;
+    return low < mark_count(space) && marks(space)[low].owner == owner ? &marks(space)[low] : NULL;
 }
 
 void wal__space_add_record(struct wal__space *space, uint32_t number,
-                           const struct wal__posting *posting, uint64_t kept,
-                           uint64_t dead)
+                           const struct wal__posting *posting, uint64_t kept, uint64_t dead)
 {
     struct wal__session_space *slot = &space->slots[wal__space_slot(number)];
     struct fork_mark *mark = NULL;
@@ -1089,8 +1014,7 @@ void wal__space_add_record(struct wal__space *space, uint32_t number,
     }
 }
 
-void wal__space_finish(struct wal__space *space,
-                       const struct wal__live_set *set)
+void wal__space_finish(struct wal__space *space, const struct wal__live_set *set)
 {
     struct fork_mark *all = marks(space);
     size_t count = mark_count(space);

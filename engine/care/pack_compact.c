@@ -1,26 +1,21 @@
 /*
- * pack_compact.c - gives back the space of content in the pack that nothing
- * names (SPEC.md 3.9): ends the tail, condemns what is below it, finds what is
- * live, and has segments replaced.
+ * pack_compact.c - gives back the space of content in the pack that nothing names (SPEC.md 3.9):
+ * ends the tail, condemns what is below it, finds what is live, and has segments replaced.
  *
- * Live are contents that records or callers name, the chunks of larger ones,
- * and the chunks that deltas are based on. The log names payloads that are
- * blobs, and the lists of files in the engine's own documents; each record that
- * segments have counts, dead or live. Records are read in the order of the
- * indexes, session by session, which is that of the blocks of rewritten
- * segments. A new segment holds records as they are, but deltas whose base
- * goes, which are encoded anew without one. Memory: 80 bytes for each live
- * content and chunk. One thread.
+ * Live are contents that records or callers name, the chunks of larger ones, and the chunks that
+ * deltas are based on. The log names payloads that are blobs, and the lists of files in the
+ * engine's own documents; each record that segments have counts, dead or live. Records are read in
+ * the order of the indexes, session by session, which is that of the blocks of rewritten segments.
+ * A new segment holds records as they are, but deltas whose base goes, which are encoded anew
+ * without one. Memory: 80 bytes for each live content and chunk. One thread.
  *
- * Invariant: what is found live after the segments were condemned stays live as
- * far as they are concerned: no record comes to name what only they hold. An
- * item that is named has only named chunks; an item before `followed` has its
- * position, size and base.
+ * Invariant: what is found live after the segments were condemned stays live as far as they are
+ * concerned: no record comes to name what only they hold. An item that is named has only named
+ * chunks; an item before `followed` has its position, size and base.
  *
- * A chunk that goes is the base of no chunk that stays as it is. One that is
- * encoded anew has its base in the same new segment's originals, or in an
- * earlier one: runs are replaced from the last to the first, so that at no time
- * a delta is without its base.
+ * A chunk that goes is the base of no chunk that stays as it is. One that is encoded anew has its
+ * base in the same new segment's originals, or in an earlier one: runs are replaced from the last
+ * to the first, so that at no time a delta is without its base.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -89,14 +84,12 @@ struct pack_job {
 /* --- what is live --------------------------------------------------------- */
 
 /* The rank of the digest + 1, or 0. */
-static uint32_t find(const struct wal__pack_live *live,
-                     const struct wal__digest *digest)
+static uint32_t find(const struct wal__pack_live *live, const struct wal__digest *digest)
 {
     uint32_t cursor = 0;
     uint32_t rank;
 
-    while (wal__hashmap_find(&live->map, wal__digest_hash(digest), &cursor,
-                             &rank)) {
+    while (wal__hashmap_find(&live->map, wal__digest_hash(digest), &cursor, &rank)) {
         if (wal__digest_equal(&live->items[rank].digest, digest)) {
             return rank + 1;
         }
@@ -105,9 +98,8 @@ static uint32_t find(const struct wal__pack_live *live,
 }
 
 /* Returns NULL when the digest was not added. */
-static const struct wal__live_blob *
-pack_live_find(const struct wal__pack_live *live,
-               const struct wal__digest *digest)
+static const struct wal__live_blob *pack_live_find(const struct wal__pack_live *live,
+                                                   const struct wal__digest *digest)
 {
     uint32_t rank = find(live, digest);
 
@@ -115,8 +107,8 @@ pack_live_find(const struct wal__pack_live *live,
 }
 
 /* Adds the digest unless it is there; *rank is its rank + 1. */
-static enum wal_status add(struct wal__pack_live *live,
-                           const struct wal__digest *digest, uint32_t *rank)
+static enum wal_status add(struct wal__pack_live *live, const struct wal__digest *digest,
+                           uint32_t *rank)
 {
     struct wal__live_blob *items;
     enum wal_status status;
@@ -125,15 +117,14 @@ static enum wal_status add(struct wal__pack_live *live,
     if (*rank != 0) {
         return WAL_OK;
     }
-    items = wal__heap_grow_array(live->heap, live->items, live->count,
-                                 &live->capacity, sizeof(*items));
+    items =
+        wal__heap_grow_array(live->heap, live->items, live->count, &live->capacity, sizeof(*items));
     if (items == NULL) {
         return WAL_ENOMEM;
     }
     live->items = items;
     items[live->count] = (struct wal__live_blob){.digest = *digest};
-    status =
-        wal__hashmap_add(&live->map, wal__digest_hash(digest), live->count);
+    status = wal__hashmap_add(&live->map, wal__digest_hash(digest), live->count);
     if (status == WAL_OK) {
         live->count++;
         *rank = live->count;
@@ -141,12 +132,10 @@ static enum wal_status add(struct wal__pack_live *live,
     return status;
 }
 
-static enum wal_status pack_live_name(struct wal__pack_live *live,
-                                      const struct wal__digest *digest,
+static enum wal_status pack_live_name(struct wal__pack_live *live, const struct wal__digest *digest,
                                       bool is_list);
 
-static enum wal_status add_files(struct wal__pack_live *live,
-                                 const struct wal__digest *list,
+static enum wal_status add_files(struct wal__pack_live *live, const struct wal__digest *list,
                                  struct wal_error *error)
 {
     struct wal__files files;
@@ -163,10 +152,9 @@ static enum wal_status add_files(struct wal__pack_live *live,
     return status;
 }
 
-/* Adds content that something names; `is_list`: a list of files. Content that
- * is not stored does no harm. WAL_ENOMEM. */
-static enum wal_status pack_live_name(struct wal__pack_live *live,
-                                      const struct wal__digest *digest,
+/* Adds content that something names; `is_list`: a list of files. Content that is not stored does no
+ * harm. WAL_ENOMEM. */
+static enum wal_status pack_live_name(struct wal__pack_live *live, const struct wal__digest *digest,
                                       bool is_list)
 {
     uint32_t rank;
@@ -176,16 +164,14 @@ static enum wal_status pack_live_name(struct wal__pack_live *live,
         live->items[rank - 1].is_named = true;
         if (is_list && !live->items[rank - 1].is_list) {
             live->items[rank - 1].is_list = true;
-            live->followed =
-                rank - 1 < live->followed ? rank - 1 : live->followed;
+            live->followed = rank - 1 < live->followed ? rank - 1 : live->followed;
         }
     }
     return status;
 }
 
 /* Names the chunks of larger content. */
-static enum wal_status add_chunks(struct wal__pack_live *live,
-                                  const struct wal__digest *digest,
+static enum wal_status add_chunks(struct wal__pack_live *live, const struct wal__digest *digest,
                                   struct wal_error *error)
 {
     struct wal__digest chunk;
@@ -195,8 +181,7 @@ static enum wal_status add_chunks(struct wal__pack_live *live,
 
     wal__buf_init(&chunks, live->heap);
     status = wal__blob_list_chunks(live->blobs, digest, &chunks, &size, error);
-    for (size_t at = 0; at < chunks.size && status == WAL_OK;
-         at += WAL__DIGEST_SIZE) {
+    for (size_t at = 0; at < chunks.size && status == WAL_OK; at += WAL__DIGEST_SIZE) {
         memcpy(chunk.bytes, chunks.data + at, WAL__DIGEST_SIZE);
         status = pack_live_name(live, &chunk, false);
     }
@@ -224,23 +209,21 @@ static enum wal_status add_base(struct wal__pack_live *live, uint32_t rank,
 
 /* Finds the record of an item, and adds what it consists of. */
 static enum wal_status follow(struct wal__pack_live *live, uint32_t rank,
-                              struct wal__record_buf *scratch,
-                              struct wal_error *error)
+                              struct wal__record_buf *scratch, struct wal_error *error)
 {
     const struct wal__digest digest = live->items[rank].digest;
     uint64_t position = 0;
     struct wal__span payload;
     struct wal__frame frame;
-    enum wal_status status =
-        wal__blob_find(live->blobs, &digest, &position, error);
+    enum wal_status status = wal__blob_find(live->blobs, &digest, &position, error);
 
     if (status != WAL_OK) {
         return status == WAL_ENOTFOUND ? WAL_OK : status;
     }
     live->items[rank].position = position;
     /* All of a chunk's payload: its decoder checks the size. */
-    status = wal__log_peek(&live->blobs->log, position, WAL__FRAME_PAYLOAD_MAX,
-                           scratch, &frame, &payload, error);
+    status = wal__log_peek(&live->blobs->log, position, WAL__FRAME_PAYLOAD_MAX, scratch, &frame,
+                           &payload, error);
     if (status == WAL_ECORRUPT) {
         return WAL_OK; /* the segment is refused */
     }
@@ -254,10 +237,9 @@ static enum wal_status follow(struct wal__pack_live *live, uint32_t rank,
     return add_chunks(live, &digest, error);
 }
 
-/* Adds what the contents consist of: files of lists, chunks, bases. Again after
- * more were named. WAL_ECORRUPT: what a content consists of cannot be read. */
-static enum wal_status pack_live_follow(struct wal__pack_live *live,
-                                        struct wal_error *error)
+/* Adds what the contents consist of: files of lists, chunks, bases. Again after more were named.
+ * WAL_ECORRUPT: what a content consists of cannot be read. */
+static enum wal_status pack_live_follow(struct wal__pack_live *live, struct wal_error *error)
 {
     struct wal__record_buf scratch;
     enum wal_status status = WAL_OK;
@@ -300,8 +282,7 @@ struct names {
     struct wal__record_buf scratch;
 };
 
-/* Names each list in one of the engine's documents: each JSON text that is a
- * digest. */
+/* Names each list in one of the engine's documents: each JSON text that is a digest. */
 static enum wal_status add_lists(struct names *names, struct wal__span value)
 {
     enum wal_status status = WAL_OK;
@@ -325,8 +306,7 @@ static enum wal_status add_lists(struct names *names, struct wal__span value)
 }
 
 /* Adds what the payload of an ENTRY or a DOC names. */
-static enum wal_status add_names(struct names *names,
-                                 const struct wal__frame *frame,
+static enum wal_status add_names(struct names *names, const struct wal__frame *frame,
                                  struct wal__span payload)
 {
     struct wal__entry_record entry;
@@ -334,35 +314,29 @@ static enum wal_status add_names(struct names *names,
     struct wal__digest digest;
 
     if (frame->type == WAL__FRAME_DOC) {
-        return wal__doc_record_decode(payload, &doc) == WAL__FMT_OK
-                   ? add_lists(names, doc.value)
-                   : WAL_ECORRUPT;
+        return wal__doc_record_decode(payload, &doc) == WAL__FMT_OK ? add_lists(names, doc.value)
+                                                                    : WAL_ECORRUPT;
     }
-    if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK ||
-        entry.digest == NULL) {
+    if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK || entry.digest == NULL) {
         return WAL_ECORRUPT;
     }
     memcpy(digest.bytes, entry.digest, sizeof(digest.bytes));
     return pack_live_name(names->live, &digest, false);
 }
 
-/* Returns whether a record of this type can name content, judged by its
- * beginning. */
+/* Returns whether a record of this type can name content, judged by its beginning. */
 static bool may_name(const struct wal__frame *frame, struct wal__span first)
 {
     struct wal__span key;
 
     if (frame->type == WAL__FRAME_DOC) {
-        return !wal__doc_record_key(first, &key) || key.size == 0 ||
-               key.data[0] == '\0';
+        return !wal__doc_record_key(first, &key) || key.size == 0 || key.data[0] == '\0';
     }
     return wal__entry_record_is_blob(first);
 }
 
-static enum wal_status read_record(struct names *names,
-                                   const struct wal__segment *segment,
-                                   const struct wal__posting *posting,
-                                   struct wal_error *error)
+static enum wal_status read_record(struct names *names, const struct wal__segment *segment,
+                                   const struct wal__posting *posting, struct wal_error *error)
 {
     const uint64_t position = wal__position(segment->id, posting->offset);
     struct wal__span payload;
@@ -372,37 +346,32 @@ static enum wal_status read_record(struct names *names,
     if (posting->type != WAL__FRAME_ENTRY && posting->type != WAL__FRAME_DOC) {
         return WAL_OK;
     }
-    status =
-        wal__log_peek(names->log, position,
-                      posting->type == WAL__FRAME_ENTRY ? 1 : WAL__DOC_KEY_END,
-                      &names->scratch, &frame, &payload, error);
+    status = wal__log_peek(names->log, position,
+                           posting->type == WAL__FRAME_ENTRY ? 1 : WAL__DOC_KEY_END,
+                           &names->scratch, &frame, &payload, error);
     if (status == WAL_OK && !may_name(&frame, payload)) {
         return WAL_OK;
     }
     if (status == WAL_OK) {
-        status = wal__log_read(names->log, position, &names->scratch, &frame,
-                               &payload, error);
+        status = wal__log_read(names->log, position, &names->scratch, &frame, &payload, error);
     }
     if (status == WAL_OK) {
         status = add_names(names, &frame, payload);
     }
     return status == WAL_ECORRUPT
-               ? wal__fail_at(error, WAL_EDAMAGED, 0, segment->path,
-                              posting->offset,
+               ? wal__fail_at(error, WAL_EDAMAGED, 0, segment->path, posting->offset,
                               "the record is damaged: which content it names "
                               "is not known, and none is dropped")
                : status;
 }
 
-static enum wal_status read_segment(struct names *names,
-                                    const struct candidate *candidate,
+static enum wal_status read_segment(struct names *names, const struct candidate *candidate,
                                     struct wal_error *error)
 {
     const struct wal__index *index = &candidate->input.slot.index;
     enum wal_status status = WAL_OK;
 
-    for (uint32_t i = 0; i < index->header.posting_count && status == WAL_OK;
-         i++) {
+    for (uint32_t i = 0; i < index->header.posting_count && status == WAL_OK; i++) {
         struct wal__posting posting;
 
         wal__index_posting(index, i, &posting);
@@ -411,10 +380,8 @@ static enum wal_status read_segment(struct names *names,
     return status;
 }
 
-static enum wal_status read_segments(struct names *names,
-                                     const struct compaction *compaction,
-                                     struct wal__throttle *throttle,
-                                     struct wal_error *error)
+static enum wal_status read_segments(struct names *names, const struct compaction *compaction,
+                                     struct wal__throttle *throttle, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -423,20 +390,17 @@ static enum wal_status read_segments(struct names *names,
 
         status = read_segment(names, candidate, error);
         if (status == WAL_OK) {
-            status = wal__throttle_spend(
-                throttle, candidate->input.segment->header.capacity, error);
+            status =
+                wal__throttle_spend(throttle, candidate->input.segment->header.capacity, error);
         }
     }
     return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }
 
-/* Adds what the log names at present. WAL_EDAMAGED: a record is damaged or
- * lost, so that what it names is not known; error->file names its segment.
- * WAL_ENOMEM, WAL_EIO. */
-static enum wal_status pack_names_read(struct wal__core *core,
-                                       struct wal__throttle *throttle,
-                                       struct wal__pack_live *live,
-                                       struct wal_error *error)
+/* Adds what the log names at present. WAL_EDAMAGED: a record is damaged or lost, so that what it
+ * names is not known; error->file names its segment. WAL_ENOMEM, WAL_EIO. */
+static enum wal_status pack_names_read(struct wal__core *core, struct wal__throttle *throttle,
+                                       struct wal__pack_live *live, struct wal_error *error)
 {
     struct wal_store_compact_result result;
     struct compaction compaction;
@@ -464,8 +428,7 @@ enum {
 };
 
 /* Returns the segment of the job that holds a position, or NULL. */
-static struct pack_segment *pack_job_find(const struct pack_job *job,
-                                          uint64_t position)
+static struct pack_segment *pack_job_find(const struct pack_job *job, uint64_t position)
 {
     uint64_t id = wal__position_segment(position);
     uint32_t low = 0;
@@ -480,22 +443,19 @@ static struct pack_segment *pack_job_find(const struct pack_job *job,
             high = middle;
         }
     }
-    return low < job->count && job->segments[low].segment->id == id
-               ? &job->segments[low]
-               : NULL;
+    return low < job->count && job->segments[low].segment->id == id ? &job->segments[low] : NULL;
 }
 
 /* Returns whether a record is copied to a new segment, if it stays. */
-static bool is_rewritten(const struct pack_job *job,
-                         const struct wal__live_blob *blob)
+static bool is_rewritten(const struct pack_job *job, const struct wal__live_blob *blob)
 {
     const struct pack_segment *segment = pack_job_find(job, blob->position);
 
     return segment != NULL && segment->is_chosen;
 }
 
-/* Keeps the bases of deltas that stay as they are: in segments that are not
- * rewritten, and of those whose base comes later, which is replaced before. */
+/* Keeps the bases of deltas that stay as they are: in segments that are not rewritten, and of those
+ * whose base comes later, which is replaced before. */
 static void keep_bases(struct pack_job *job)
 {
     struct wal__pack_live *live = &job->live;
@@ -504,15 +464,13 @@ static void keep_bases(struct pack_job *job)
         const struct wal__live_blob *blob = &live->items[i];
 
         if (blob->base != 0 && blob->is_named &&
-            (!is_rewritten(job, blob) ||
-             live->items[blob->base - 1].position > blob->position)) {
+            (!is_rewritten(job, blob) || live->items[blob->base - 1].position > blob->position)) {
             pack_live_keep_bases(live, i);
         }
     }
 }
 
-/* Leaves a segment as it is, and reports it once. What is in it keeps what it
- * is based on. */
+/* Leaves a segment as it is, and reports it once. What is in it keeps what it is based on. */
 static void pack_job_refuse(struct pack_job *job, struct pack_segment *segment,
                             const struct wal_error *error)
 {
@@ -525,8 +483,7 @@ static void pack_job_refuse(struct pack_job *job, struct pack_segment *segment,
 }
 
 /* Leaves a segment as it is from the start. */
-static void refuse_damaged(struct pack_job *job, struct pack_segment *segment,
-                           uint64_t position)
+static void refuse_damaged(struct pack_job *job, struct pack_segment *segment, uint64_t position)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
 
@@ -534,13 +491,13 @@ static void refuse_damaged(struct pack_job *job, struct pack_segment *segment,
         return;
     }
     segment->is_refused = true;
-    wal__fail_at(&error, WAL_ECORRUPT, 0, segment->segment->path,
-                 wal__position_offset(position), "a record is damaged");
+    wal__fail_at(&error, WAL_ECORRUPT, 0, segment->segment->path, wal__position_offset(position),
+                 "a record is damaged");
     wal__compact_count_refusal(job->options, job->result, &error);
 }
 
-/* Sums the live bytes of each segment. One with a record whose header cannot be
- * read is refused: who owns the content, and what it is based on, is not known.
+/* Sums the live bytes of each segment. One with a record whose header cannot be read is refused:
+ * who owns the content, and what it is based on, is not known.
  */
 static void weigh(struct pack_job *job)
 {
@@ -561,35 +518,31 @@ static void weigh(struct pack_job *job)
 static uint64_t new_size(const struct pack_segment *segment)
 {
     return WAL__SEGMENT_HEADER_SIZE + segment->live_bytes +
-           wal__pack_index_size(segment->header.posting_count) +
-           WAL__SEGMENT_HEADER_SIZE;
+           wal__pack_index_size(segment->header.posting_count) + WAL__SEGMENT_HEADER_SIZE;
 }
 
-/* Returns whether anything of the segment is dead: a record, a base that
- * nothing else names, or bytes beyond the end. */
+/* Returns whether anything of the segment is dead: a record, a base that nothing else names, or
+ * bytes beyond the end. */
 static bool has_dead(const struct pack_segment *segment)
 {
     const struct wal__segment_header *header = &segment->segment->header;
 
-    return !wal__segment_is_rewritten(header) ||
-           header->rewrite.raw_size != segment->live_bytes;
+    return !wal__segment_is_rewritten(header) || header->rewrite.raw_size != segment->live_bytes;
 }
 
-static bool is_worth_it(const struct pack_job *job,
-                        const struct pack_segment *segment)
+static bool is_worth_it(const struct pack_job *job, const struct pack_segment *segment)
 {
     const uint64_t capacity = segment->segment->header.capacity;
     const uint64_t size = new_size(segment);
 
     return job->options->erase
-               ? has_dead(segment) ||
-                     wal__segment_run_may_lose_names(&job->blobs->log)
-               : size < capacity && (capacity - size) * PERCENT >
-                                        capacity * job->options->dead_percent;
+               ? has_dead(segment) || wal__segment_run_may_lose_names(&job->blobs->log)
+               : size < capacity &&
+                     (capacity - size) * PERCENT > capacity * job->options->dead_percent;
 }
 
-/* Chooses segments before chosen ones that are at most twice as large as what
- * follows, so that small ones are merged. */
+/* Chooses segments before chosen ones that are at most twice as large as what follows, so that
+ * small ones are merged. */
 static void choose_neighbours(struct pack_job *job, uint64_t *bytes)
 {
     const uint64_t most = job->options->max_bytes;
@@ -600,9 +553,8 @@ static void choose_neighbours(struct pack_job *job, uint64_t *bytes)
         uint64_t capacity = segment->segment->header.capacity;
         uint64_t size = new_size(segment);
 
-        if (!segment->is_chosen && segment->is_suitable &&
-            !segment->is_refused && size <= 2 * run &&
-            size + run <= WAL__COMPACT_RUN_MAX &&
+        if (!segment->is_chosen && segment->is_suitable && !segment->is_refused &&
+            size <= 2 * run && size + run <= WAL__COMPACT_RUN_MAX &&
             (most == 0 || *bytes + capacity <= most)) {
             segment->is_chosen = true;
             *bytes += capacity;
@@ -619,15 +571,15 @@ static void report_left(const struct pack_job *job)
     for (uint32_t i = 0; i < job->count; i++) {
         const struct pack_segment *segment = &job->segments[i];
 
-        if (options->erase && !options->dry_run && segment->is_suitable &&
-            !segment->is_refused && !segment->is_chosen && has_dead(segment)) {
+        if (options->erase && !options->dry_run && segment->is_suitable && !segment->is_refused &&
+            !segment->is_chosen && has_dead(segment)) {
             wal__compact_report_left(options, job->result, segment->segment);
         }
     }
 }
 
-/* Chooses segments: by what would come back, and for erasing by what is dead at
- * all. Keeps the bases of what is not encoded anew. */
+/* Chooses segments: by what would come back, and for erasing by what is dead at all. Keeps the
+ * bases of what is not encoded anew. */
 static void pack_choose(struct pack_job *job)
 {
     const uint64_t most = job->options->max_bytes;
@@ -640,8 +592,7 @@ static void pack_choose(struct pack_job *job)
         uint64_t capacity = segment->segment->header.capacity;
 
         segment->is_chosen = segment->is_suitable && !segment->is_refused &&
-                             is_worth_it(job, segment) &&
-                             (most == 0 || bytes + capacity <= most);
+                             is_worth_it(job, segment) && (most == 0 || bytes + capacity <= most);
         bytes += segment->is_chosen ? capacity : 0;
     }
     choose_neighbours(job, &bytes);
@@ -676,15 +627,13 @@ struct pack_rewrite {
     struct wal__buf encoded_index;
 };
 
-static const struct wal__live_blob *item_of(const struct pack_rewrite *rewrite,
-                                            uint32_t rank)
+static const struct wal__live_blob *item_of(const struct pack_rewrite *rewrite, uint32_t rank)
 {
     return &rewrite->job->live.items[rewrite->records[rank].item];
 }
 
 /* Finds what stays of the run. */
-static enum wal_status collect(struct pack_rewrite *rewrite, uint64_t first_id,
-                               uint64_t last_id)
+static enum wal_status collect(struct pack_rewrite *rewrite, uint64_t first_id, uint64_t last_id)
 {
     const struct wal__pack_live *live = &rewrite->job->live;
     const struct wal__heap *heap = live->heap;
@@ -698,8 +647,8 @@ static enum wal_status collect(struct pack_rewrite *rewrite, uint64_t first_id,
         if (id < first_id || id > last_id || !wal__live_blob_stays(blob)) {
             continue;
         }
-        records = wal__heap_grow_array(heap, rewrite->records, rewrite->count,
-                                       &capacity, sizeof(*records));
+        records = wal__heap_grow_array(heap, rewrite->records, rewrite->count, &capacity,
+                                       sizeof(*records));
         if (records == NULL) {
             return WAL_ENOMEM;
         }
@@ -707,8 +656,7 @@ static enum wal_status collect(struct pack_rewrite *rewrite, uint64_t first_id,
         records[rewrite->count++] = (struct placed){blob->position, i, 0};
     }
     if (rewrite->count > 0) {
-        qsort(rewrite->records, rewrite->count, sizeof(*rewrite->records),
-              wal__compare_u64);
+        qsort(rewrite->records, rewrite->count, sizeof(*rewrite->records), wal__compare_u64);
     }
     return WAL_OK;
 }
@@ -716,16 +664,13 @@ static enum wal_status collect(struct pack_rewrite *rewrite, uint64_t first_id,
 /* --- records ------------------------------------------------------------ */
 
 /* Encodes a chunk anew, without its base, which goes. */
-static enum wal_status encode_anew(struct pack_rewrite *rewrite,
-                                   const struct wal__live_blob *blob,
-                                   struct wal__frame *frame,
-                                   struct wal__blob_prepared *prepared,
+static enum wal_status encode_anew(struct pack_rewrite *rewrite, const struct wal__live_blob *blob,
+                                   struct wal__frame *frame, struct wal__blob_prepared *prepared,
                                    struct wal_error *error)
 {
     struct wal__blob_store *blobs = rewrite->job->blobs;
     struct wal__span content;
-    enum wal_status status =
-        wal__chunk_load(blobs, &blob->digest, &rewrite->content, NULL, error);
+    enum wal_status status = wal__chunk_load(blobs, &blob->digest, &rewrite->content, NULL, error);
 
     if (status != WAL_OK) {
         return status;
@@ -734,8 +679,7 @@ static enum wal_status encode_anew(struct pack_rewrite *rewrite,
     content.size = rewrite->content.size;
     prepared->digest = blob->digest;
     prepared->frame.size = 0;
-    status = wal__chunk_encode_plain(blobs, content,
-                                     wal__blob_frame_owner(frame), prepared);
+    status = wal__chunk_encode_plain(blobs, content, wal__blob_frame_owner(frame), prepared);
     if (status != WAL_OK) {
         return wal__no_memory(error);
     }
@@ -746,39 +690,34 @@ static enum wal_status encode_anew(struct pack_rewrite *rewrite,
 }
 
 static enum wal_status copy_record(struct pack_rewrite *rewrite, uint32_t rank,
-                                   struct wal__segment_writer *writer,
-                                   struct wal_error *error)
+                                   struct wal__segment_writer *writer, struct wal_error *error)
 {
     const struct wal__live_blob *blob = item_of(rewrite, rank);
     struct wal__log *log = &rewrite->job->blobs->log;
     struct wal__blob_prepared prepared = {.size = 0};
     struct wal__span payload;
     struct wal__frame frame;
-    enum wal_status status = wal__log_read(
-        log, blob->position, &rewrite->scratch, &frame, &payload, error);
+    enum wal_status status =
+        wal__log_read(log, blob->position, &rewrite->scratch, &frame, &payload, error);
 
-    if (status == WAL_OK &&
-        (payload.size < WAL__DIGEST_SIZE ||
-         memcmp(payload.data, blob->digest.bytes, WAL__DIGEST_SIZE) != 0)) {
+    if (status == WAL_OK && (payload.size < WAL__DIGEST_SIZE ||
+                             memcmp(payload.data, blob->digest.bytes, WAL__DIGEST_SIZE) != 0)) {
         status = wal__fail_at(
-            error, WAL_ECORRUPT, 0,
-            pack_job_find(rewrite->job, blob->position)->segment->path,
-            wal__position_offset(blob->position),
-            "the index names another content here");
+            error, WAL_ECORRUPT, 0, pack_job_find(rewrite->job, blob->position)->segment->path,
+            wal__position_offset(blob->position), "the index names another content here");
     }
     if (status != WAL_OK) {
         return status;
     }
     wal__buf_init(&prepared.frame, log->env->heap);
-    if (blob->base != 0 &&
-        !wal__live_blob_stays(&rewrite->job->live.items[blob->base - 1])) {
+    if (blob->base != 0 && !wal__live_blob_stays(&rewrite->job->live.items[blob->base - 1])) {
         status = encode_anew(rewrite, blob, &frame, &prepared, error);
         payload.data = prepared.frame.data + WAL__FRAME_SIZE;
         payload.size = frame.stored_size;
     }
     if (status == WAL_OK) {
-        status = wal__segment_writer_add(writer, &frame, payload,
-                                         &rewrite->records[rank].offset, error);
+        status =
+            wal__segment_writer_add(writer, &frame, payload, &rewrite->records[rank].offset, error);
     }
     wal__blob_prepared_deinit(&prepared);
     return status;
@@ -788,22 +727,19 @@ static bool is_copied(const struct pack_rewrite *rewrite, uint64_t position)
 {
     const struct placed key = {.position = position};
 
-    return rewrite->count > 0 &&
-           bsearch(&key, rewrite->records, rewrite->count,
-                   sizeof(*rewrite->records), wal__compare_u64) != NULL;
+    return rewrite->count > 0 && bsearch(&key, rewrite->records, rewrite->count,
+                                         sizeof(*rewrite->records), wal__compare_u64) != NULL;
 }
 
-/* Reads the records of a segment that go: one that is damaged keeps the segment
- * from being rewritten. */
+/* Reads the records of a segment that go: one that is damaged keeps the segment from being
+ * rewritten. */
 static enum wal_status read_dropped_of(struct pack_rewrite *rewrite,
-                                       const struct wal__segment *segment,
-                                       struct wal__buf *places,
+                                       const struct wal__segment *segment, struct wal__buf *places,
                                        struct wal_error *error)
 {
     struct wal__blob_store *blobs = rewrite->job->blobs;
     struct wal__index_header header;
-    enum wal_status status =
-        wal__pack_list(blobs, segment->id, &header, places, error);
+    enum wal_status status = wal__pack_list(blobs, segment->id, &header, places, error);
 
     for (size_t at = 0; at < places->size && status == WAL_OK;
          at += sizeof(struct wal__pack_place)) {
@@ -814,10 +750,9 @@ static enum wal_status read_dropped_of(struct pack_rewrite *rewrite,
         if (is_copied(rewrite, place->position)) {
             continue;
         }
-        status = wal__log_read(&blobs->log, place->position, &rewrite->scratch,
-                               &frame, &payload, error);
-        if (status == WAL_OK &&
-            frame.id_hash != wal__digest_hash(&place->digest)) {
+        status =
+            wal__log_read(&blobs->log, place->position, &rewrite->scratch, &frame, &payload, error);
+        if (status == WAL_OK && frame.id_hash != wal__digest_hash(&place->digest)) {
             status = wal__fail_at(error, WAL_ECORRUPT, 0, segment->path,
                                   wal__position_offset(place->position),
                                   "the index names another content here");
@@ -826,34 +761,29 @@ static enum wal_status read_dropped_of(struct pack_rewrite *rewrite,
     return status;
 }
 
-static enum wal_status read_dropped(struct pack_rewrite *rewrite,
-                                    struct wal_error *error)
+static enum wal_status read_dropped(struct pack_rewrite *rewrite, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     struct wal__buf places;
 
     wal__buf_init(&places, rewrite->job->live.heap);
     for (uint32_t i = 0; i < rewrite->segment_count && status == WAL_OK; i++) {
-        status = read_dropped_of(rewrite, rewrite->segments[i].segment, &places,
-                                 error);
+        status = read_dropped_of(rewrite, rewrite->segments[i].segment, &places, error);
     }
     wal__buf_deinit(&places);
     return status;
 }
 
-static enum wal_status copy_records(void *ctx,
-                                    struct wal__segment_writer *writer,
+static enum wal_status copy_records(void *ctx, struct wal__segment_writer *writer,
                                     struct wal_error *error)
 {
     struct pack_rewrite *rewrite = ctx;
-    enum wal_status status =
-        rewrite->job->options->erase ? WAL_OK : read_dropped(rewrite, error);
+    enum wal_status status = rewrite->job->options->erase ? WAL_OK : read_dropped(rewrite, error);
 
     for (uint32_t i = 0; i < rewrite->count && status == WAL_OK; i++) {
         status = copy_record(rewrite, i, writer, error);
         if (status == WAL_OK &&
-            wal__pack_memtable_add(&rewrite->index,
-                                   &item_of(rewrite, i)->digest,
+            wal__pack_memtable_add(&rewrite->index, &item_of(rewrite, i)->digest,
                                    rewrite->records[i].offset) != WAL_OK) {
             status = wal__no_memory(error);
         }
@@ -862,14 +792,12 @@ static enum wal_status copy_records(void *ctx,
 }
 
 static enum wal_status encode_index(void *ctx, struct wal__index_header *header,
-                                    struct wal__span *index,
-                                    struct wal_error *error)
+                                    struct wal__span *index, struct wal_error *error)
 {
     struct pack_rewrite *rewrite = ctx;
 
     rewrite->encoded_index.size = 0;
-    if (wal__pack_memtable_encode(&rewrite->index, header,
-                                  &rewrite->encoded_index) != WAL_OK) {
+    if (wal__pack_memtable_encode(&rewrite->index, header, &rewrite->encoded_index) != WAL_OK) {
         return wal__no_memory(error);
     }
     index->data = rewrite->encoded_index.data + WAL__FRAME_SIZE;
@@ -892,8 +820,7 @@ static bool check_index(void *ctx, struct wal__span bytes)
     for (uint32_t i = 0; i < rewrite->count; i++) {
         uint32_t offset;
 
-        if (!wal__pack_index_find(&index, &item_of(rewrite, i)->digest,
-                                  &offset) ||
+        if (!wal__pack_index_find(&index, &item_of(rewrite, i)->digest, &offset) ||
             offset != rewrite->records[i].offset) {
             return false;
         }
@@ -901,8 +828,8 @@ static bool check_index(void *ctx, struct wal__span bytes)
     return true;
 }
 
-static bool check_record(void *ctx, const struct wal__frame *frame,
-                         uint64_t offset, struct wal__span payload)
+static bool check_record(void *ctx, const struct wal__frame *frame, uint64_t offset,
+                         struct wal__span payload)
 {
     struct pack_rewrite *rewrite = ctx;
     uint32_t rank = rewrite->checked;
@@ -912,11 +839,9 @@ static bool check_record(void *ctx, const struct wal__frame *frame,
     }
     rewrite->checked++;
     return rewrite->records[rank].offset == offset &&
-           frame->id_hash ==
-               wal__digest_hash(&item_of(rewrite, rank)->digest) &&
+           frame->id_hash == wal__digest_hash(&item_of(rewrite, rank)->digest) &&
            payload.size >= WAL__DIGEST_SIZE &&
-           memcmp(payload.data, item_of(rewrite, rank)->digest.bytes,
-                  WAL__DIGEST_SIZE) == 0;
+           memcmp(payload.data, item_of(rewrite, rank)->digest.bytes, WAL__DIGEST_SIZE) == 0;
 }
 
 static bool check_end(void *ctx)
@@ -928,25 +853,20 @@ static bool check_end(void *ctx)
 
 /* --- the whole ---------------------------------------------------------- */
 
-static enum wal_status rewrite_run(struct pack_rewrite *rewrite, uint32_t from,
-                                   uint32_t count, bool *is_replaced,
-                                   struct wal_error *error)
+static enum wal_status rewrite_run(struct pack_rewrite *rewrite, uint32_t from, uint32_t count,
+                                   bool *is_replaced, struct wal_error *error)
 {
-    const struct wal__segment_run_client client = {rewrite,      copy_records,
-                                                   encode_index, check_index,
-                                                   check_record, check_end};
+    const struct wal__segment_run_client client = {rewrite,     copy_records, encode_index,
+                                                   check_index, check_record, check_end};
     struct pack_job *job = rewrite->job;
-    const struct wal__segment_run_options options = {.block_size = BLOCK_SIZE,
-                                                     .generation =
-                                                         ++job->generation,
-                                                     .throttle = job->throttle};
+    const struct wal__segment_run_options options = {
+        .block_size = BLOCK_SIZE, .generation = ++job->generation, .throttle = job->throttle};
     struct wal__segment **segments =
         wal__heap_alloc(job->live.heap, count * sizeof(struct wal__segment *));
     struct wal__segment_run run = {.log = &job->blobs->log,
                                    .segments = segments,
                                    .count = count,
-                                   .last_index =
-                                       &job->segments[from + count - 1].header,
+                                   .last_index = &job->segments[from + count - 1].header,
                                    .options = &options};
     struct wal__segment_run_result result;
     enum wal_status status;
@@ -965,8 +885,7 @@ static enum wal_status rewrite_run(struct pack_rewrite *rewrite, uint32_t from,
         job->result->bytes_before += result.bytes_read;
         job->result->bytes_after += result.bytes_written;
         for (uint32_t i = 0; i < count; i++) {
-            job->result->dropped_contents +=
-                job->segments[from + i].header.posting_count;
+            job->result->dropped_contents += job->segments[from + i].header.posting_count;
         }
         job->result->dropped_contents -= rewrite->count;
     }
@@ -974,12 +893,11 @@ static enum wal_status rewrite_run(struct pack_rewrite *rewrite, uint32_t from,
     return status;
 }
 
-/* Replaces `count` chosen neighbours from the rank `from` on by one segment.
- * WAL_ECORRUPT: a record that stays is damaged, error->file names the segment;
- * nothing was replaced unless *is_replaced. */
-static enum wal_status rewrite_pack_run(struct pack_job *job, uint32_t from,
-                                        uint32_t count, bool *is_replaced,
-                                        struct wal_error *error)
+/* Replaces `count` chosen neighbours from the rank `from` on by one segment. WAL_ECORRUPT: a record
+ * that stays is damaged, error->file names the segment; nothing was replaced unless
+ * *is_replaced. */
+static enum wal_status rewrite_pack_run(struct pack_job *job, uint32_t from, uint32_t count,
+                                        bool *is_replaced, struct wal_error *error)
 {
     const struct wal__heap *heap = job->live.heap;
     struct pack_rewrite rewrite = {
@@ -1008,27 +926,23 @@ static enum wal_status rewrite_pack_run(struct pack_job *job, uint32_t from,
 
 /* --- the segments ------------------------------------------------------- */
 
-/* Returns whether compaction rewrites the segment at all. `next` comes after
- * it. */
+/* Returns whether compaction rewrites the segment at all. `next` comes after it. */
 static bool is_suitable(struct pack_job *job, struct pack_segment *segment,
                         const struct wal__segment *next)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
 
-    if (segment->segment->has_open && next->has_open &&
-        next->open.damage_count == 0) {
+    if (segment->segment->has_open && next->has_open && next->open.damage_count == 0) {
         return true;
     }
     segment->is_refused = true;
-    wal__fail_at(&error, WAL_EDAMAGED, 0, segment->segment->path, 0,
-                 "the segment is damaged");
+    wal__fail_at(&error, WAL_EDAMAGED, 0, segment->segment->path, 0, "the segment is damaged");
     wal__compact_count_refusal(job->options, job->result, &error);
     return false;
 }
 
 /* Lists the segments below the tail. */
-static enum wal_status open_segments(struct pack_job *job,
-                                     struct wal_error *error)
+static enum wal_status open_segments(struct pack_job *job, struct wal_error *error)
 {
     struct wal__log *log = &job->blobs->log;
     enum wal_status status = wal__blob_store_read_lock(job->blobs, error);
@@ -1039,8 +953,7 @@ static enum wal_status open_segments(struct pack_job *job,
     }
     count = wal__log_segment_count(log);
     job->generation = wal__log_generation(log);
-    job->segments =
-        wal__heap_zalloc(job->live.heap, (count + 1) * sizeof(*job->segments));
+    job->segments = wal__heap_zalloc(job->live.heap, (count + 1) * sizeof(*job->segments));
     if (job->segments == NULL) {
         wal__blob_store_unlock(job->blobs);
         return wal__no_memory(error);
@@ -1050,8 +963,7 @@ static enum wal_status open_segments(struct pack_job *job,
         struct pack_segment *segment = &job->segments[i];
 
         segment->segment = wal__log_segment_at(log, i);
-        segment->is_suitable =
-            is_suitable(job, segment, wal__log_segment_at(log, i + 1));
+        segment->is_suitable = is_suitable(job, segment, wal__log_segment_at(log, i + 1));
     }
     wal__blob_store_unlock(job->blobs);
     job->result->segments += job->count;
@@ -1060,16 +972,13 @@ static enum wal_status open_segments(struct pack_job *job,
 
 /* --- what is live ------------------------------------------------------- */
 
-/* Names a content that a caller put; of a segment that is not condemned, also
- * larger content, whose chunks may be, and what a delta there is based on. */
-static enum wal_status name_place(struct pack_job *job,
-                                  const struct wal__pack_place *place,
-                                  bool is_condemned,
-                                  struct wal__record_buf *scratch,
+/* Names a content that a caller put; of a segment that is not condemned, also larger content, whose
+ * chunks may be, and what a delta there is based on. */
+static enum wal_status name_place(struct pack_job *job, const struct wal__pack_place *place,
+                                  bool is_condemned, struct wal__record_buf *scratch,
                                   struct wal_error *error)
 {
-    const struct wal__live_blob *blob =
-        pack_live_find(&job->live, &place->digest);
+    const struct wal__live_blob *blob = pack_live_find(&job->live, &place->digest);
     struct wal__chunk_record chunk;
     struct wal__span payload;
     struct wal__frame frame;
@@ -1078,15 +987,13 @@ static enum wal_status name_place(struct pack_job *job,
     if (is_condemned && blob != NULL && blob->is_named) {
         return WAL_OK;
     }
-    status =
-        wal__log_peek(&job->blobs->log, place->position, WAL__FRAME_PAYLOAD_MAX,
-                      scratch, &frame, &payload, error);
+    status = wal__log_peek(&job->blobs->log, place->position, WAL__FRAME_PAYLOAD_MAX, scratch,
+                           &frame, &payload, error);
     if (status == WAL_ECORRUPT) { /* its owner is not known */
         return pack_live_name(&job->live, &place->digest, false);
     }
-    if (status == WAL_OK &&
-        (wal__blob_frame_owner(&frame) == WAL__BLOB_OF_CALLER ||
-         (!is_condemned && frame.type == WAL__FRAME_BLOB))) {
+    if (status == WAL_OK && (wal__blob_frame_owner(&frame) == WAL__BLOB_OF_CALLER ||
+                             (!is_condemned && frame.type == WAL__FRAME_BLOB))) {
         status = pack_live_name(&job->live, &place->digest, false);
     }
     if (status == WAL_OK && !is_condemned && frame.type == WAL__FRAME_CHUNK &&
@@ -1098,8 +1005,8 @@ static enum wal_status name_place(struct pack_job *job,
 }
 
 static enum wal_status name_places(struct pack_job *job, uint64_t id,
-                                   struct wal__index_header *header,
-                                   bool is_condemned, struct wal_error *error)
+                                   struct wal__index_header *header, bool is_condemned,
+                                   struct wal_error *error)
 {
     struct wal__record_buf scratch;
     struct wal__buf places;
@@ -1120,10 +1027,8 @@ static enum wal_status name_places(struct pack_job *job, uint64_t id,
     return status;
 }
 
-/* Names what callers have put, and what records that are not condemned are
- * based on. */
-static enum wal_status name_contents(struct pack_job *job,
-                                     struct wal_error *error)
+/* Names what callers have put, and what records that are not condemned are based on. */
+static enum wal_status name_contents(struct pack_job *job, struct wal_error *error)
 {
     const struct wal__log *log = &job->blobs->log;
     uint32_t count = wal__log_segment_count(log);
@@ -1134,19 +1039,16 @@ static enum wal_status name_contents(struct pack_job *job,
 
         status =
             name_places(job, wal__log_segment_at(log, i)->id,
-                        i < job->count ? &job->segments[i].header : &header,
-                        i < job->count, error);
+                        i < job->count ? &job->segments[i].header : &header, i < job->count, error);
     }
     return status;
 }
 
 /* Finds what is live. Unless that is known, nothing is dropped. */
-static enum wal_status find_live(struct pack_job *job, bool *is_known,
-                                 struct wal_error *error)
+static enum wal_status find_live(struct pack_job *job, bool *is_known, struct wal_error *error)
 {
     struct wal_error own = {.struct_size = sizeof(own)};
-    enum wal_status status =
-        pack_names_read(job->core, job->throttle, &job->live, &own);
+    enum wal_status status = pack_names_read(job->core, job->throttle, &job->live, &own);
 
     if (status == WAL_OK) {
         status = name_contents(job, &own);
@@ -1200,8 +1102,7 @@ static uint32_t run_length(const struct pack_job *job, uint32_t end)
     return count;
 }
 
-static enum wal_status replace_chosen(struct pack_job *job,
-                                      struct wal_error *error)
+static enum wal_status replace_chosen(struct pack_job *job, struct wal_error *error)
 {
     const uint64_t before = job->result->bytes_before;
     /* The caller's error may be NULL, or not have the field `file`. */
@@ -1219,8 +1120,8 @@ static enum wal_status replace_chosen(struct pack_job *job,
             continue;
         }
         status = rewrite_pack_run(job, end - count, count, &is_replaced, &own);
-        if (!is_replaced && (status == WAL_ECORRUPT || status == WAL_EIO ||
-                             status == WAL_ETOOBIG)) {
+        if (!is_replaced &&
+            (status == WAL_ECORRUPT || status == WAL_EIO || status == WAL_ETOOBIG)) {
             refuse_run(job, end - count, count, &own);
             continue;
         }
@@ -1229,8 +1130,8 @@ static enum wal_status replace_chosen(struct pack_job *job,
             return status;
         }
         end -= count;
-        status = wal__throttle_report(job->throttle, before + job->done,
-                                      before + job->total, error);
+        status =
+            wal__throttle_report(job->throttle, before + job->done, before + job->total, error);
         if (status != WAL_OK) {
             return status;
         }
@@ -1256,8 +1157,8 @@ static void count_planned(struct pack_job *job)
     }
 }
 
-/* Notes when there is no rewritten segment whose name may be lost: those that
- * are chosen were replaced. */
+/* Notes when there is no rewritten segment whose name may be lost: those that are chosen were
+ * replaced. */
 static void settle_names(struct pack_job *job)
 {
     bool all = true;
@@ -1265,8 +1166,7 @@ static void settle_names(struct pack_job *job)
     for (uint32_t i = 0; i < job->count; i++) {
         const struct pack_segment *segment = &job->segments[i];
 
-        all = all && (segment->is_chosen ||
-                      !wal__segment_is_rewritten(&segment->segment->header));
+        all = all && (segment->is_chosen || !wal__segment_is_rewritten(&segment->segment->header));
     }
     if (all) {
         wal__segment_run_names_renewed(&job->blobs->log);
@@ -1296,22 +1196,20 @@ static enum wal_status compact(struct pack_job *job, struct wal_error *error)
         settle_names(job);
     }
     if (job->done > 0) {
-        published = wal__blob_store_publish(job->blobs,
-                                            status == WAL_OK ? error : NULL);
+        published = wal__blob_store_publish(job->blobs, status == WAL_OK ? error : NULL);
     }
     return status == WAL_OK ? published : status;
 }
 
 /* Ends the tail and condemns what is below it, meanwhile. */
-static enum wal_status compact_condemned(struct pack_job *job,
-                                         struct wal_error *error)
+static enum wal_status compact_condemned(struct pack_job *job, struct wal_error *error)
 {
     struct wal__control *control = &job->core->control;
     enum wal_status status = wal__blob_store_rotate(job->blobs, error);
 
     if (status == WAL_OK) {
-        /* What a compaction replaced that was killed is known to nobody, and
-         * nobody may find content there once this one has ended. */
+        /* What a compaction replaced that was killed is known to nobody, and nobody may find
+         * content there once this one has ended. */
         status = wal__blob_store_publish(job->blobs, error);
     }
     if (status == WAL_OK) {
@@ -1320,8 +1218,7 @@ static enum wal_status compact_condemned(struct pack_job *job,
     if (status != WAL_OK || job->count == 0) {
         return status;
     }
-    status = wal__content_condemn(
-        control, job->segments[job->count - 1].segment->id, error);
+    status = wal__content_condemn(control, job->segments[job->count - 1].segment->id, error);
     if (status == WAL_OK) {
         status = compact(job, error);
         wal__content_absolve(control);
@@ -1332,8 +1229,7 @@ static enum wal_status compact_condemned(struct pack_job *job,
 enum wal_status wal__pack_compact(struct wal__core *core,
                                   const struct wal__compact_options *options,
                                   struct wal__throttle *throttle,
-                                  struct wal_store_compact_result *result,
-                                  struct wal_error *error)
+                                  struct wal_store_compact_result *result, struct wal_error *error)
 {
     struct pack_job job = {.core = core,
                            .blobs = &core->blobs,
@@ -1352,8 +1248,7 @@ enum wal_status wal__pack_compact(struct wal__core *core,
     if (is_empty) {
         return WAL_OK; /* no content was ever stored */
     }
-    job.live =
-        (struct wal__pack_live){.blobs = &core->blobs, .heap = core->env.heap};
+    job.live = (struct wal__pack_live){.blobs = &core->blobs, .heap = core->env.heap};
     wal__hashmap_init(&job.live.map, core->env.heap);
     if (!options->dry_run) {
         status = compact_condemned(&job, error);

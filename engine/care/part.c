@@ -1,12 +1,11 @@
 /*
- * part.c - makes parts of a store and verifies them (part.h): the public
- * functions on them too (agentwal/replica.h).
+ * part.c - makes parts of a store and verifies them (part.h): the public functions on them too
+ * (agentwal/replica.h).
  *
- * What is durable after a position is read content first, so that what the log
- * refers to is there. Whole segments that have ended are read where parts of
- * what is before the newest segment cannot be had, or are not wanted. A part is
- * verified group by group, also without a store: that finds what applying it
- * would find, but for what comes before it.
+ * What is durable after a position is read content first, so that what the log refers to is there.
+ * Whole segments that have ended are read where parts of what is before the newest segment cannot
+ * be had, or are not wanted. A part is verified group by group, also without a store: that finds
+ * what applying it would find, but for what comes before it.
  */
 #include "engine/care/part.h"
 
@@ -33,13 +32,10 @@ struct wal_part_reader {
 };
 
 /* The public place is the internal one, but for the name of the salt. */
-static_assert(sizeof(struct wal_part_place) == sizeof(struct wal__part_place),
-              "places differ");
-static_assert((int)WAL_PART_STREAMS == (int)WAL__PART_STREAMS,
-              "streams differ");
+static_assert(sizeof(struct wal_part_place) == sizeof(struct wal__part_place), "places differ");
+static_assert((int)WAL_PART_STREAMS == (int)WAL__PART_STREAMS, "streams differ");
 
-void wal__part_places(const struct wal__part_place *from,
-                      struct wal_part_place *to)
+void wal__part_places(const struct wal__part_place *from, struct wal_part_place *to)
 {
     for (size_t i = 0; i < WAL_PART_STREAMS; i++) {
         to[i] = (struct wal_part_place){.segment = from[i].segment,
@@ -50,13 +46,11 @@ void wal__part_places(const struct wal__part_place *from,
     }
 }
 
-static void fill_info(const struct wal__part_head *head,
-                      struct wal_part_info *info)
+static void fill_info(const struct wal__part_head *head, struct wal_part_info *info)
 {
     struct wal_part_info own = WAL_INIT(wal_part_info);
 
-    own.flags =
-        (head->flags & WAL__PART_SEGMENT) != 0 ? (uint32_t)WAL_PART_SEGMENT : 0;
+    own.flags = (head->flags & WAL__PART_SEGMENT) != 0 ? (uint32_t)WAL_PART_SEGMENT : 0;
     memcpy(own.uuid, head->manifest.uuid, sizeof(own.uuid));
     own.size = head->size;
     wal__part_places(head->before, own.before);
@@ -69,8 +63,7 @@ static void fill_info(const struct wal__part_head *head,
 /* Starts a part in reader->bytes, once it is known what it has;
  * appends a range with its bytes read from the segment's file; and ends the
  * part. */
-static enum wal_status part_begin(struct wal_part_reader *reader,
-                                  struct wal_error *error)
+static enum wal_status part_begin(struct wal_part_reader *reader, struct wal_error *error)
 {
     bool ignored = false;
     uint8_t *head = NULL;
@@ -78,27 +71,23 @@ static enum wal_status part_begin(struct wal_part_reader *reader,
 
     memset(&reader->head, 0, sizeof(reader->head));
     /* Each time: a feature is in it before the first record that needs it. */
-    status = wal__manifest_read(&reader->core->env, &reader->head.manifest,
-                                &ignored, error);
+    status = wal__manifest_read(&reader->core->env, &reader->head.manifest, &ignored, error);
     if (status != WAL_OK) {
         return status;
     }
     reader->head.manifest.generation = 0;
     reader->bytes.size = 0;
     /* Room for a head with all ranges: the bytes are moved down at the end. */
-    if (wal__buf_reserve(&reader->bytes,
-                         wal__part_head_size(WAL__PART_RANGES_MAX),
-                         &head) != WAL_OK) {
+    if (wal__buf_reserve(&reader->bytes, wal__part_head_size(WAL__PART_RANGES_MAX), &head) !=
+        WAL_OK) {
         return wal__no_memory(error);
     }
     reader->bytes.size = wal__part_head_size(WAL__PART_RANGES_MAX);
     return WAL_OK;
 }
 
-enum wal_status wal__part_read_file(const struct wal__segment *segment,
-                                    uint64_t from, uint64_t to,
-                                    struct wal__buf *bytes,
-                                    struct wal_error *error)
+enum wal_status wal__part_read_file(const struct wal__segment *segment, uint64_t from, uint64_t to,
+                                    struct wal__buf *bytes, struct wal_error *error)
 {
     const struct wal__io *io = segment->env->io;
     size_t size = (size_t)(to - from);
@@ -113,21 +102,19 @@ enum wal_status wal__part_read_file(const struct wal__segment *segment,
     }
     status = wal__io_read_full(io, segment->file, at, size, from, &got, &err);
     if (status != WAL_OK || got < size) {
-        return wal__fail_at(error, status == WAL_OK ? WAL_EIO : status, err,
-                            segment->path, from, "cannot read the segment");
+        return wal__fail_at(error, status == WAL_OK ? WAL_EIO : status, err, segment->path, from,
+                            "cannot read the segment");
     }
     bytes->size += size;
     return WAL_OK;
 }
 
-static enum wal_status part_add(struct wal_part_reader *reader,
-                                const struct wal__segment *segment,
+static enum wal_status part_add(struct wal_part_reader *reader, const struct wal__segment *segment,
                                 uint32_t stream, uint64_t from, uint64_t to,
                                 struct wal_error *error)
 {
     struct wal__part_head *head = &reader->head;
-    enum wal_status status =
-        wal__part_read_file(segment, from, to, &reader->bytes, error);
+    enum wal_status status = wal__part_read_file(segment, from, to, &reader->bytes, error);
 
     WAL__ASSERT(from < to && head->range_count < WAL__PART_RANGES_MAX);
     if (status == WAL_OK) {
@@ -137,8 +124,7 @@ static enum wal_status part_add(struct wal_part_reader *reader,
     return status;
 }
 
-static enum wal_status part_end(struct wal_part_reader *reader,
-                                struct wal_error *error)
+static enum wal_status part_end(struct wal_part_reader *reader, struct wal_error *error)
 {
     struct wal__part_head *head = &reader->head;
     struct wal__buf *bytes = &reader->bytes;
@@ -152,16 +138,15 @@ static enum wal_status part_end(struct wal_part_reader *reader,
     head->size = wal__part_size(head);
     WAL__ASSERT(head->size == bytes->size + WAL__PART_DIGEST_SIZE);
     wal__part_head_encode(head, bytes->data);
-    status = wal__sha256(&reader->sha256_alg,
-                         (struct wal__span){bytes->data, bytes->size}, &digest);
+    status =
+        wal__sha256(&reader->sha256_alg, (struct wal__span){bytes->data, bytes->size}, &digest);
     if (status == WAL_OK) {
         status = wal__buf_append(bytes, digest.bytes, sizeof(digest.bytes));
     }
     return status == WAL_OK ? WAL_OK : wal__no_memory(error);
 }
 
-enum wal_status wal__part_get_head(struct wal__span bytes,
-                                   struct wal__part_head *head,
+enum wal_status wal__part_get_head(struct wal__span bytes, struct wal__part_head *head,
                                    struct wal_error *error)
 {
     enum wal__fmt fmt;
@@ -171,19 +156,15 @@ enum wal_status wal__part_get_head(struct wal__span bytes,
     }
     fmt = wal__part_head_decode(bytes.data, bytes.size, head);
     if (fmt == WAL__FMT_VERSION || fmt == WAL__FMT_FEATURES) {
-        return wal__fail(error, WAL_EVERSION,
-                         "the part is of a newer library: use that");
+        return wal__fail(error, WAL_EVERSION, "the part is of a newer library: use that");
     }
     return fmt == WAL__FMT_OK
                ? WAL_OK
-               : wal__fail(error, WAL_ECORRUPT, "the part is damaged: %s",
-                           wal__fmt_text(fmt));
+               : wal__fail(error, WAL_ECORRUPT, "the part is damaged: %s", wal__fmt_text(fmt));
 }
 
-enum wal_status wal__part_check(struct wal__sha256_alg *sha256_alg,
-                                struct wal__span part,
-                                struct wal__part_head *head,
-                                struct wal_error *error)
+enum wal_status wal__part_check(struct wal__sha256_alg *sha256_alg, struct wal__span part,
+                                struct wal__part_head *head, struct wal_error *error)
 {
     enum wal_status status = wal__part_get_head(part, head, error);
     struct wal__digest digest;
@@ -193,19 +174,16 @@ enum wal_status wal__part_check(struct wal__sha256_alg *sha256_alg,
         return status;
     }
     if (part.size != head->size) {
-        return wal__fail(error, WAL_ECORRUPT,
-                         "the part has %zu bytes instead of %" PRIu64,
+        return wal__fail(error, WAL_ECORRUPT, "the part has %zu bytes instead of %" PRIu64,
                          part.size, head->size);
     }
     size = part.size - WAL__PART_DIGEST_SIZE;
-    if (wal__sha256(sha256_alg, (struct wal__span){part.data, size}, &digest) !=
-        WAL_OK) {
+    if (wal__sha256(sha256_alg, (struct wal__span){part.data, size}, &digest) != WAL_OK) {
         return wal__no_memory(error);
     }
     return memcmp(digest.bytes, part.data + size, sizeof(digest.bytes)) == 0
                ? WAL_OK
-               : wal__fail(error, WAL_ECORRUPT,
-                           "the part is damaged: its digest does not match");
+               : wal__fail(error, WAL_ECORRUPT, "the part is damaged: its digest does not match");
 }
 
 /* --- groups in memory ----------------------------------------------------- */
@@ -221,57 +199,48 @@ static const uint8_t *fetch(void *ctx, uint64_t offset, uint64_t size)
 {
     const struct memory *memory = ctx;
 
-    if (offset < memory->offset ||
-        size > memory->offset + memory->size - offset ||
+    if (offset < memory->offset || size > memory->offset + memory->size - offset ||
         offset > memory->offset + memory->size) {
         return NULL;
     }
     return memory->data + (offset - memory->offset);
 }
 
-bool wal__part_read_open(const struct wal__segment_header *header,
-                         struct wal__span bytes, struct wal__open_record *open)
+bool wal__part_read_open(const struct wal__segment_header *header, struct wal__span bytes,
+                         struct wal__open_record *open)
 {
     const uint64_t at = WAL__SEGMENT_HEADER_SIZE;
     struct wal__frame frame;
     struct wal__span payload;
 
     if (bytes.size < at + WAL__FRAME_SIZE ||
-        wal__frame_decode(bytes.data + at, bytes.size - at, header->salt, at,
-                          &frame) != WAL__FMT_OK ||
+        wal__frame_decode(bytes.data + at, bytes.size - at, header->salt, at, &frame) !=
+            WAL__FMT_OK ||
         frame.type != WAL__FRAME_OPEN ||
-        wal__frame_check_data(&frame, bytes.data + at + WAL__FRAME_SIZE) !=
-            WAL__FMT_OK) {
+        wal__frame_check_data(&frame, bytes.data + at + WAL__FRAME_SIZE) != WAL__FMT_OK) {
         return false;
     }
     payload.data = bytes.data + at + WAL__FRAME_SIZE;
     payload.size = frame.stored_size;
-    return wal__open_record_decode(payload, open) == WAL__FMT_OK &&
-           open->previous_id < header->id;
+    return wal__open_record_decode(payload, open) == WAL__FMT_OK && open->previous_id < header->id;
 }
 
-/* The start of the scan of a new segment, which must follow `before`; all zero:
- * what comes before it is not known. */
+/* The start of the scan of a new segment, which must follow `before`; all zero: what comes before
+ * it is not known. */
 static enum wal_status start_segment(const struct wal__segment_header *header,
-                                     const struct wal__part_place *before,
-                                     struct wal__span bytes,
-                                     struct wal__scan_start *start,
-                                     struct wal_error *error)
+                                     const struct wal__part_place *before, struct wal__span bytes,
+                                     struct wal__scan_start *start, struct wal_error *error)
 {
     struct wal__open_record open;
 
     if (!wal__part_read_open(header, bytes, &open)) {
         return wal__fail(error, WAL_ECORRUPT,
-                         "the first record of segment %016" PRIx64
-                         " is damaged",
-                         header->id);
+                         "the first record of segment %016" PRIx64 " is damaged", header->id);
     }
-    if (before->segment != 0 && (open.previous_id != before->segment ||
-                                 open.previous_end != before->offset ||
-                                 open.last_sequence != before->sequence ||
-                                 open.chain != before->chain)) {
-        return wal__fail(error, WAL_ECONFLICT,
-                         "segment %016" PRIx64 " follows another past",
+    if (before->segment != 0 &&
+        (open.previous_id != before->segment || open.previous_end != before->offset ||
+         open.last_sequence != before->sequence || open.chain != before->chain)) {
+        return wal__fail(error, WAL_ECONFLICT, "segment %016" PRIx64 " follows another past",
                          header->id);
     }
     start->offset = WAL__SEGMENT_HEADER_SIZE;
@@ -281,11 +250,9 @@ static enum wal_status start_segment(const struct wal__segment_header *header,
 }
 
 enum wal_status wal__part_scan(const struct wal__segment_header *header,
-                               const struct wal__part_place *before,
-                               uint64_t from, struct wal__span bytes,
-                               bool is_whole, struct wal__part_place *after,
-                               struct wal__scan_result *facts,
-                               struct wal_error *error)
+                               const struct wal__part_place *before, uint64_t from,
+                               struct wal__span bytes, bool is_whole, struct wal__part_place *after,
+                               struct wal__scan_result *facts, struct wal_error *error)
 {
     struct memory memory = {bytes.data, from, bytes.size};
     const struct wal__scan_source source = {&memory, fetch};
@@ -297,8 +264,7 @@ enum wal_status wal__part_scan(const struct wal__segment_header *header,
                                     .last_sequence = before->sequence,
                                     .chain = before->chain};
     enum wal_status status =
-        from == 0 ? start_segment(header, before, bytes, &start, error)
-                  : WAL_OK;
+        from == 0 ? start_segment(header, before, bytes, &start, error) : WAL_OK;
 
     if (status != WAL_OK) {
         return status;
@@ -322,8 +288,8 @@ enum wal_status wal__part_scan(const struct wal__segment_header *header,
                          " is damaged, or has another past, at offset %" PRIu64,
                          header->id, facts->end);
     }
-    *after = (struct wal__part_place){header->id, header->salt, facts->end,
-                                      facts->last_sequence, facts->chain};
+    *after = (struct wal__part_place){header->id, header->salt, facts->end, facts->last_sequence,
+                                      facts->chain};
     if (start.is_rewritten) {
         after->offset = header->rewrite.original_end;
         after->sequence = header->rewrite.last_sequence;
@@ -345,17 +311,15 @@ struct ended {
 static bool is_before(const struct wal__segment *segment, uint64_t end,
                       const struct wal__part_place *place)
 {
-    uint64_t last = wal__segment_is_rewritten(&segment->header)
-                        ? segment->header.rewrite.original_end
-                        : end;
+    uint64_t last =
+        wal__segment_is_rewritten(&segment->header) ? segment->header.rewrite.original_end : end;
 
-    return segment->id < place->segment ||
-           (segment->id == place->segment && last <= place->offset);
+    return segment->id < place->segment || (segment->id == place->segment && last <= place->offset);
 }
 
 /* Finds the oldest one that has ended after the place. With the log's lock. */
-static void find_ended(const struct wal__log *log,
-                       const struct wal__part_place *place, struct ended *ended)
+static void find_ended(const struct wal__log *log, const struct wal__part_place *place,
+                       struct ended *ended)
 {
     uint32_t count = wal__log_segment_count(log);
     uint64_t last = wal__position_segment(wal__frozen_end(log));
@@ -374,17 +338,14 @@ static void find_ended(const struct wal__log *log,
         }
         ended->id = segment->id;
         ended->salt = segment->header.salt;
-        ended->end = wal__segment_is_rewritten(&segment->header)
-                         ? segment->trailer.end
-                         : end;
+        ended->end = wal__segment_is_rewritten(&segment->header) ? segment->trailer.end : end;
         return;
     }
 }
 
 static enum wal_status find_next(struct wal_part_reader *reader,
-                                 const struct wal__part_place *places,
-                                 uint32_t *stream, struct ended *ended,
-                                 struct wal_error *error)
+                                 const struct wal__part_place *places, uint32_t *stream,
+                                 struct ended *ended, struct wal_error *error)
 {
     struct wal__core *core = reader->core;
     enum wal_status status = WAL_OK;
@@ -410,11 +371,10 @@ static enum wal_status find_next(struct wal_part_reader *reader,
     return status == WAL_OK && ended->id == 0 ? WAL_END : status;
 }
 
-/* The place where the segment ends. The records of a rewritten one are in
- * blocks: its header says what its original said. */
-static enum wal_status find_place(struct wal_part_reader *reader,
-                                  struct wal__segment *segment, uint64_t end,
-                                  struct wal__part_place *place,
+/* The place where the segment ends. The records of a rewritten one are in blocks: its header says
+ * what its original said. */
+static enum wal_status find_place(struct wal_part_reader *reader, struct wal__segment *segment,
+                                  uint64_t end, struct wal__part_place *place,
                                   struct wal_error *error)
 {
     const struct wal__rewrite *rewrite = &segment->header.rewrite;
@@ -430,13 +390,13 @@ static enum wal_status find_place(struct wal_part_reader *reader,
     wal__segment_reader_init(&bytes, segment);
     wal__scan(&source, &sink, &start, facts);
     wal__segment_reader_deinit(&bytes);
-    if (facts->damage_count > 0 || facts->end != end ||
-        facts->verdict == WAL__VERDICT_READ_ERROR || !segment->has_open) {
+    if (facts->damage_count > 0 || facts->end != end || facts->verdict == WAL__VERDICT_READ_ERROR ||
+        !segment->has_open) {
         return wal__fail_at(error, WAL_ECORRUPT, 0, segment->path, facts->end,
                             "the segment is damaged");
     }
-    *place = (struct wal__part_place){segment->id, segment->header.salt, end,
-                                      facts->last_sequence, facts->chain};
+    *place = (struct wal__part_place){segment->id, segment->header.salt, end, facts->last_sequence,
+                                      facts->chain};
     if (wal__segment_is_rewritten(&segment->header)) {
         place->offset = rewrite->original_end;
         place->sequence = rewrite->last_sequence;
@@ -449,33 +409,28 @@ static enum wal_status find_place(struct wal_part_reader *reader,
 static uint64_t end_of_seal(const struct wal__segment *segment, uint64_t end)
 {
     uint64_t seal = segment->sealed && segment->trailer.end == end
-                        ? segment->trailer.seal_offset +
-                              wal__frame_total_size(WAL__SEAL_SIZE)
+                        ? segment->trailer.seal_offset + wal__frame_total_size(WAL__SEAL_SIZE)
                         : 0;
 
     return seal > end && seal <= segment->header.capacity ? seal : end;
 }
 
-/* Returns whether the content that a segment of the log refers to is before the
- * place, after the scan of the segment. */
+/* Returns whether the content that a segment of the log refers to is before the place, after the
+ * scan of the segment. */
 static bool has_content(const struct wal_part_reader *reader, uint32_t stream)
 {
-    const struct wal__part_place *content =
-        &reader->head.before[WAL__LOG_ID_PACK];
+    const struct wal__part_place *content = &reader->head.before[WAL__LOG_ID_PACK];
 
     return stream == WAL__LOG_ID_PACK ||
-           reader->facts.pack_durable <=
-               wal__position(content->segment, content->offset);
+           reader->facts.pack_durable <= wal__position(content->segment, content->offset);
 }
 
 static enum wal_status add(struct wal_part_reader *reader, uint32_t stream,
-                           struct wal__segment *segment, uint64_t end,
-                           struct wal_error *error)
+                           struct wal__segment *segment, uint64_t end, struct wal_error *error)
 {
     uint64_t capacity = segment->header.capacity;
     uint64_t seal = end_of_seal(segment, end);
-    enum wal_status status =
-        find_place(reader, segment, end, &reader->head.after[stream], error);
+    enum wal_status status = find_place(reader, segment, end, &reader->head.after[stream], error);
 
     if (status == WAL_OK && !has_content(reader, stream)) {
         status = WAL_END;
@@ -483,16 +438,14 @@ static enum wal_status add(struct wal_part_reader *reader, uint32_t stream,
     if (status == WAL_OK) {
         status = part_add(reader, segment, stream, 0, seal, error);
     }
-    if (status == WAL_OK && seal > end &&
-        seal <= capacity - WAL__TRAILER_SIZE) {
-        status = part_add(reader, segment, stream, capacity - WAL__TRAILER_SIZE,
-                          capacity, error);
+    if (status == WAL_OK && seal > end && seal <= capacity - WAL__TRAILER_SIZE) {
+        status = part_add(reader, segment, stream, capacity - WAL__TRAILER_SIZE, capacity, error);
     }
     return status;
 }
 
-/* Reads the oldest segment that has ended after the places, content first.
- * WAL_END: there is none, or it refers to content after the places. */
+/* Reads the oldest segment that has ended after the places, content first. WAL_END: there is none,
+ * or it refers to content after the places. */
 static enum wal_status part_read_segment(struct wal_part_reader *reader,
                                          const struct wal__part_place *places,
                                          struct wal_error *error)
@@ -508,8 +461,8 @@ static enum wal_status part_read_segment(struct wal_part_reader *reader,
         return status;
     }
     log = stream == WAL__LOG_ID_LOG ? &core->log : &core->blobs.log;
-    status = wal__segment_open(&core->env, log->directory, ended.id, log->uuid,
-                               log->class, &segment, error);
+    status = wal__segment_open(&core->env, log->directory, ended.id, log->uuid, log->class,
+                               &segment, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -535,13 +488,11 @@ static enum wal_status fail(struct wal_error *error, const char *why)
     return wal__fail(error, WAL_ECORRUPT, "the part is damaged: %s", why);
 }
 
-/* The header of the segment in which a range is: the range has it where it
- * begins the segment; else what the scan needs is in the head. */
+/* The header of the segment in which a range is: the range has it where it begins the segment; else
+ * what the scan needs is in the head. */
 static enum wal_status get_header(const struct wal__part_head *head,
-                                  const struct wal__part_range *range,
-                                  struct wal__span bytes,
-                                  struct wal__segment_header *header,
-                                  struct wal_error *error)
+                                  const struct wal__part_range *range, struct wal__span bytes,
+                                  struct wal__segment_header *header, struct wal_error *error)
 {
     const struct wal__part_place *before = &head->before[range->stream];
     const struct wal__part_place *after = &head->after[range->stream];
@@ -550,13 +501,11 @@ static enum wal_status get_header(const struct wal__part_head *head,
         return fail(error, "its range is not at its position");
     }
     if (range->offset != 0) {
-        *header = (struct wal__segment_header){
-            .id = range->segment,
-            .salt = after->salt,
-            .capacity = range->offset + range->size,
-            .group_align = head->manifest.group_align};
-        return range->segment == before->segment &&
-                       range->offset == before->offset &&
+        *header = (struct wal__segment_header){.id = range->segment,
+                                               .salt = after->salt,
+                                               .capacity = range->offset + range->size,
+                                               .group_align = head->manifest.group_align};
+        return range->segment == before->segment && range->offset == before->offset &&
                        after->salt == before->salt
                    ? WAL_OK
                    : fail(error, "its range is not at its position");
@@ -572,10 +521,8 @@ static enum wal_status get_header(const struct wal__part_head *head,
 }
 
 static enum wal_status verify_range(const struct wal__part_head *head,
-                                    const struct wal__part_range *range,
-                                    struct wal__span bytes,
-                                    struct wal__scan_result *facts,
-                                    struct wal_error *error)
+                                    const struct wal__part_range *range, struct wal__span bytes,
+                                    struct wal__scan_result *facts, struct wal_error *error)
 {
     const struct wal__part_place unknown = {0};
     const bool is_segment = (head->flags & WAL__PART_SEGMENT) != 0;
@@ -585,27 +532,23 @@ static enum wal_status verify_range(const struct wal__part_head *head,
 
     if (status == WAL_OK) {
         /* A whole segment may replace what is before it. */
-        status = wal__part_scan(
-            &header, is_segment ? &unknown : &head->before[range->stream],
-            range->offset, bytes, !is_segment, &reached, facts, error);
+        status = wal__part_scan(&header, is_segment ? &unknown : &head->before[range->stream],
+                                range->offset, bytes, !is_segment, &reached, facts, error);
     }
     if (status == WAL_ECONFLICT) {
         return fail(error, "a segment follows another past");
     }
-    if (status == WAL_OK &&
-        ((is_segment && facts->verdict != WAL__VERDICT_CLEAN) ||
-         !wal__part_place_equal(&reached, &head->after[range->stream]))) {
+    if (status == WAL_OK && ((is_segment && facts->verdict != WAL__VERDICT_CLEAN) ||
+                             !wal__part_place_equal(&reached, &head->after[range->stream]))) {
         status = fail(error, "it leads to another position than it says");
     }
     return status;
 }
 
-/* Also verifies the groups: they lead from the places before them to those
- * after them. *facts is only memory for it. */
-static enum wal_status part_verify(struct wal__sha256_alg *sha256_alg,
-                                   struct wal__span part,
-                                   struct wal__part_head *head,
-                                   struct wal__scan_result *facts,
+/* Also verifies the groups: they lead from the places before them to those after them. *facts is
+ * only memory for it. */
+static enum wal_status part_verify(struct wal__sha256_alg *sha256_alg, struct wal__span part,
+                                   struct wal__part_head *head, struct wal__scan_result *facts,
                                    struct wal_error *error)
 {
     enum wal_status status = wal__part_check(sha256_alg, part, head, error);
@@ -621,30 +564,26 @@ static enum wal_status part_verify(struct wal__sha256_alg *sha256_alg,
     for (uint32_t i = 0; status == WAL_OK && i < count; i++) {
         const struct wal__part_range *range = &head->ranges[i];
 
-        status = verify_range(head, range,
-                              (struct wal__span){at, (size_t)range->size},
-                              facts, error);
+        status =
+            verify_range(head, range, (struct wal__span){at, (size_t)range->size}, facts, error);
         at += range->size;
     }
     return status;
 }
 
-enum wal_status wal_part_check(struct wal_slice part,
-                               struct wal_part_info *info,
+enum wal_status wal_part_check(struct wal_slice part, struct wal_part_info *info,
                                struct wal_error *error)
 {
     struct wal__part_head head;
     struct wal__sha256_alg sha256_alg;
-    enum wal_status status =
-        wal__struct_check_optional(WAL__STRUCT(wal_part_info), info, error);
+    enum wal_status status = wal__struct_check_optional(WAL__STRUCT(wal_part_info), info, error);
 
     if (status != WAL_OK) {
         return status;
     }
     wal__sha256_alg_init(&sha256_alg);
-    status = wal__part_check(&sha256_alg,
-                             (struct wal__span){part.data, (size_t)part.size},
-                             &head, error);
+    status = wal__part_check(&sha256_alg, (struct wal__span){part.data, (size_t)part.size}, &head,
+                             error);
     wal__sha256_alg_deinit(&sha256_alg);
     if (status == WAL_OK) {
         fill_info(&head, info);
@@ -652,15 +591,13 @@ enum wal_status wal_part_check(struct wal_slice part,
     return status;
 }
 
-enum wal_status wal_part_verify(struct wal_slice part,
-                                struct wal_part_info *info,
+enum wal_status wal_part_verify(struct wal_slice part, struct wal_part_info *info,
                                 struct wal_error *error)
 {
     struct wal__part_head head;
     struct wal__sha256_alg sha256_alg;
     struct wal__scan_result *facts;
-    enum wal_status status =
-        wal__struct_check_optional(WAL__STRUCT(wal_part_info), info, error);
+    enum wal_status status = wal__struct_check_optional(WAL__STRUCT(wal_part_info), info, error);
 
     if (status != WAL_OK) {
         return status;
@@ -670,9 +607,8 @@ enum wal_status wal_part_verify(struct wal_slice part,
         return wal__no_memory(error);
     }
     wal__sha256_alg_init(&sha256_alg);
-    status = part_verify(&sha256_alg,
-                         (struct wal__span){part.data, (size_t)part.size},
-                         &head, facts, error);
+    status = part_verify(&sha256_alg, (struct wal__span){part.data, (size_t)part.size}, &head,
+                         facts, error);
     wal__sha256_alg_deinit(&sha256_alg);
     wal__heap_free(&wal__heap_libc, facts);
     if (status == WAL_OK) {
@@ -681,17 +617,15 @@ enum wal_status wal_part_verify(struct wal_slice part,
     return status;
 }
 
-enum wal_status wal_part_get_info(struct wal_slice bytes,
-                                  struct wal_part_info *info,
+enum wal_status wal_part_get_info(struct wal_slice bytes, struct wal_part_info *info,
                                   struct wal_error *error)
 {
     struct wal__part_head head;
-    enum wal_status status =
-        wal__struct_check_optional(WAL__STRUCT(wal_part_info), info, error);
+    enum wal_status status = wal__struct_check_optional(WAL__STRUCT(wal_part_info), info, error);
 
     if (status == WAL_OK) {
-        status = wal__part_get_head(
-            (struct wal__span){bytes.data, (size_t)bytes.size}, &head, error);
+        status =
+            wal__part_get_head((struct wal__span){bytes.data, (size_t)bytes.size}, &head, error);
     }
     if (status == WAL_OK) {
         fill_info(&head, info);
@@ -717,25 +651,20 @@ struct stretch {
     bool is_replaced;
 };
 
-static const struct wal__log *log_of(const struct wal_part_reader *reader,
-                                     uint32_t stream)
+static const struct wal__log *log_of(const struct wal_part_reader *reader, uint32_t stream)
 {
-    return stream == WAL__LOG_ID_LOG ? &reader->core->log
-                                     : &reader->core->blobs.log;
+    return stream == WAL__LOG_ID_LOG ? &reader->core->log : &reader->core->blobs.log;
 }
 
 /* --- finding ------------------------------------------------------------ */
 
-/* The rank of the segment in which the place is, or which ended there; count:
- * the log has none. */
-static uint32_t rank_of(const struct wal__log *log,
-                        const struct wal__part_place *place)
+/* The rank of the segment in which the place is, or which ended there; count: the log has none. */
+static uint32_t rank_of(const struct wal__log *log, const struct wal__part_place *place)
 {
     uint32_t count = wal__log_segment_count(log);
     uint32_t rank = 0;
 
-    while (rank < count &&
-           wal__log_segment_at(log, rank)->id < place->segment) {
+    while (rank < count && wal__log_segment_at(log, rank)->id < place->segment) {
         rank++;
     }
     return rank;
@@ -768,14 +697,12 @@ static void begin_at(const struct wal__log *log, uint32_t rank, uint64_t end,
     stretch->is_last = segment->id == last;
     stretch->to = stretch->is_last
                       ? wal__position_offset(end)
-                      : wal__frozen_segment_end(
-                            segment, wal__log_segment_at(log, rank + 1));
+                      : wal__frozen_segment_end(segment, wal__log_segment_at(log, rank + 1));
 }
 
 /* Finds what follows the place, up to the durable end. With the log's lock. */
-static enum wal_status find(const struct wal__log *log,
-                            const struct wal__part_place *place, uint64_t end,
-                            struct stretch *stretch, struct wal_error *error)
+static enum wal_status find(const struct wal__log *log, const struct wal__part_place *place,
+                            uint64_t end, struct stretch *stretch, struct wal_error *error)
 {
     const struct stretch nothing = {.is_last = true};
     uint32_t count = wal__log_segment_count(log);
@@ -786,8 +713,7 @@ static enum wal_status find(const struct wal__log *log,
     if (end == 0 && place->segment == 0) {
         return WAL_OK;
     }
-    if (end == 0 || rank == count ||
-        wal__position_segment(end) < place->segment) {
+    if (end == 0 || rank == count || wal__position_segment(end) < place->segment) {
         return fail_past(place->segment, error);
     }
     segment = wal__log_segment_at(log, rank);
@@ -797,14 +723,12 @@ static enum wal_status find(const struct wal__log *log,
     }
     if (wal__segment_is_rewritten(&segment->header)) {
         stretch->is_replaced =
-            segment->id != place->segment ||
-            segment->header.rewrite.original_end != place->offset;
+            segment->id != place->segment || segment->header.rewrite.original_end != place->offset;
         if (stretch->is_replaced) {
             return WAL_OK;
         }
     } else {
-        if (segment->id != place->segment ||
-            segment->header.salt != place->salt) {
+        if (segment->id != place->segment || segment->header.salt != place->salt) {
             return fail_past(place->segment, error);
         }
         begin_at(log, rank, end, stretch);
@@ -825,8 +749,7 @@ static enum wal_status find(const struct wal__log *log,
 }
 
 /* Ends the stretch at the place `end`, to which the log has come. */
-static enum wal_status clamp(const struct wal__part_place *place,
-                             const struct wal__part_place *end,
+static enum wal_status clamp(const struct wal__part_place *place, const struct wal__part_place *end,
                              struct stretch *stretch, struct wal_error *error)
 {
     const struct stretch nothing = {.is_last = true};
@@ -855,16 +778,13 @@ static enum wal_status clamp(const struct wal__part_place *place,
 
 /* --- reading ------------------------------------------------------------ */
 
-static enum wal_status open_segment(const struct wal_part_reader *reader,
-                                    uint32_t stream,
-                                    const struct stretch *stretch,
-                                    struct wal__segment **segment,
+static enum wal_status open_segment(const struct wal_part_reader *reader, uint32_t stream,
+                                    const struct stretch *stretch, struct wal__segment **segment,
                                     struct wal_error *error)
 {
     const struct wal__log *log = log_of(reader, stream);
-    enum wal_status status =
-        wal__segment_open(&reader->core->env, log->directory, stretch->segment,
-                          log->uuid, log->class, segment, error);
+    enum wal_status status = wal__segment_open(&reader->core->env, log->directory, stretch->segment,
+                                               log->uuid, log->class, segment, error);
 
     if (status == WAL_OK && (*segment)->header.salt != stretch->salt) {
         wal__segment_close(*segment);
@@ -875,10 +795,8 @@ static enum wal_status open_segment(const struct wal_part_reader *reader,
 }
 
 /* Compares a place that the caller gave with the log: the chain leads there. */
-static enum wal_status check_place(struct wal_part_reader *reader,
-                                   struct wal__segment *segment,
-                                   const struct wal__part_place *place,
-                                   struct wal_error *error)
+static enum wal_status check_place(struct wal_part_reader *reader, struct wal__segment *segment,
+                                   const struct wal__part_place *place, struct wal_error *error)
 {
     const struct wal__part_place unknown = {0};
     struct wal__part_place reached;
@@ -893,41 +811,34 @@ static enum wal_status check_place(struct wal_part_reader *reader,
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__part_scan(&segment->header, &unknown, 0,
-                            (struct wal__span){bytes->data, bytes->size}, true,
-                            &reached, &reader->facts, NULL);
+    status =
+        wal__part_scan(&segment->header, &unknown, 0, (struct wal__span){bytes->data, bytes->size},
+                       true, &reached, &reader->facts, NULL);
     return status == WAL_OK && wal__part_place_equal(&reached, place)
                ? WAL_OK
                : fail_past(place->segment, error);
 }
 
-/* Appends at most max_size bytes of whole groups of the stretch, at least one
- * group. */
-static enum wal_status add_groups(struct wal_part_reader *reader,
-                                  struct wal__segment *segment, uint32_t stream,
-                                  const struct stretch *stretch,
-                                  uint64_t max_size, struct wal_error *error)
+/* Appends at most max_size bytes of whole groups of the stretch, at least one group. */
+static enum wal_status add_groups(struct wal_part_reader *reader, struct wal__segment *segment,
+                                  uint32_t stream, const struct stretch *stretch, uint64_t max_size,
+                                  struct wal_error *error)
 {
     struct wal__part_head *head = &reader->head;
     struct wal__part_place *after = &head->after[stream];
-    uint64_t to = stretch->to - stretch->from > max_size
-                      ? stretch->from + max_size
-                      : stretch->to;
+    uint64_t to = stretch->to - stretch->from > max_size ? stretch->from + max_size : stretch->to;
     size_t begin = reader->bytes.size;
 
     for (;;) {
         struct wal__span bytes;
-        enum wal_status status =
-            part_add(reader, segment, stream, stretch->from, to, error);
+        enum wal_status status = part_add(reader, segment, stream, stretch->from, to, error);
 
         if (status != WAL_OK) {
             return status;
         }
-        bytes = (struct wal__span){reader->bytes.data + begin,
-                                   (size_t)(to - stretch->from)};
-        status = wal__part_scan(&segment->header, &head->before[stream],
-                                stretch->from, bytes, to == stretch->to, after,
-                                &reader->facts, error);
+        bytes = (struct wal__span){reader->bytes.data + begin, (size_t)(to - stretch->from)};
+        status = wal__part_scan(&segment->header, &head->before[stream], stretch->from, bytes,
+                                to == stretch->to, after, &reader->facts, error);
         if (status == WAL_OK) {
             uint64_t size = after->offset - stretch->from;
 
@@ -946,32 +857,27 @@ static enum wal_status add_groups(struct wal_part_reader *reader,
     }
 }
 
-static enum wal_status add_stretch(struct wal_part_reader *reader,
-                                   uint32_t stream,
-                                   const struct stretch *stretch,
-                                   uint64_t max_size, struct wal_error *error)
+static enum wal_status add_stretch(struct wal_part_reader *reader, uint32_t stream,
+                                   const struct stretch *stretch, uint64_t max_size,
+                                   struct wal_error *error)
 {
     const struct wal__part_place *before = &reader->head.before[stream];
     struct wal__segment *segment = NULL;
-    enum wal_status status =
-        open_segment(reader, stream, stretch, &segment, error);
+    enum wal_status status = open_segment(reader, stream, stretch, &segment, error);
 
     if (status == WAL_OK) {
         status = add_groups(reader, segment, stream, stretch, max_size, error);
         wal__segment_close(segment);
     }
     if (status == WAL_OK) {
-        WAL__ASSERT(
-            !wal__part_place_equal(before, &reader->head.after[stream]));
+        WAL__ASSERT(!wal__part_place_equal(before, &reader->head.after[stream]));
     }
     return status;
 }
 
 /* Verifies the place in a stream before anything is read after it, once. */
-static enum wal_status know_place(struct wal_part_reader *reader,
-                                  uint32_t stream,
-                                  const struct wal__part_place *place,
-                                  struct wal_error *error)
+static enum wal_status know_place(struct wal_part_reader *reader, uint32_t stream,
+                                  const struct wal__part_place *place, struct wal_error *error)
 {
     const struct stretch at = {.segment = place->segment, .salt = place->salt};
     struct wal__segment *segment = NULL;
@@ -995,11 +901,10 @@ static enum wal_status know_place(struct wal_part_reader *reader,
     return status;
 }
 
-/* Finds what follows the places in both streams. The log first: what it refers
- * to was durable before. */
+/* Finds what follows the places in both streams. The log first: what it refers to was durable
+ * before. */
 static enum wal_status find_all(struct wal_part_reader *reader,
-                                const struct wal__part_place *places,
-                                struct stretch *stretches,
+                                const struct wal__part_place *places, struct stretch *stretches,
                                 struct wal_error *error)
 {
     const uint32_t log = WAL__LOG_ID_LOG;
@@ -1010,8 +915,7 @@ static enum wal_status find_all(struct wal_part_reader *reader,
     if (status != WAL_OK) {
         return status;
     }
-    status = find(&core->log, &places[log], wal__frozen_end(&core->log),
-                  &stretches[log], error);
+    status = find(&core->log, &places[log], wal__frozen_end(&core->log), &stretches[log], error);
     wal__core_unlock(core);
     memset(&stretches[pack], 0, sizeof(stretches[pack]));
     stretches[pack].is_last = true;
@@ -1022,17 +926,15 @@ static enum wal_status find_all(struct wal_part_reader *reader,
     }
     status = wal__blob_store_read_lock(&core->blobs, error);
     if (status == WAL_OK) {
-        status =
-            find(&core->blobs.log, &places[pack],
-                 wal__frozen_end(&core->blobs.log), &stretches[pack], error);
+        status = find(&core->blobs.log, &places[pack], wal__frozen_end(&core->blobs.log),
+                      &stretches[pack], error);
         wal__blob_store_unlock(&core->blobs);
     }
     return status;
 }
 
 static enum wal_status read_stretches(struct wal_part_reader *reader,
-                                      const struct stretch *stretches,
-                                      uint64_t max_size,
+                                      const struct stretch *stretches, uint64_t max_size,
                                       struct wal_error *error)
 {
     const struct stretch *pack = &stretches[WAL__LOG_ID_PACK];
@@ -1044,50 +946,42 @@ static enum wal_status read_stretches(struct wal_part_reader *reader,
 
     if (pack->segment != 0) {
         status = add_stretch(reader, WAL__LOG_ID_PACK, pack, max_size, error);
-        is_complete =
-            is_complete && head->after[WAL__LOG_ID_PACK].offset == pack->to;
+        is_complete = is_complete && head->after[WAL__LOG_ID_PACK].offset == pack->to;
         size = head->ranges[0].size;
     }
-    if (status == WAL_OK && is_complete && log->segment != 0 &&
-        size < max_size) {
-        status =
-            add_stretch(reader, WAL__LOG_ID_LOG, log, max_size - size, error);
+    if (status == WAL_OK && is_complete && log->segment != 0 && size < max_size) {
+        status = add_stretch(reader, WAL__LOG_ID_LOG, log, max_size - size, error);
     }
     return status;
 }
 
 /* The part that reaches an end has the sequence number and the chain of it. */
 static enum wal_status check_ends(const struct wal_part_reader *reader,
-                                  const struct wal__part_place *ends,
-                                  struct wal_error *error)
+                                  const struct wal__part_place *ends, struct wal_error *error)
 {
     const struct wal__part_place *after = reader->head.after;
 
     for (uint32_t i = 0; i < WAL__PART_STREAMS; i++) {
-        if (after[i].segment == ends[i].segment &&
-            after[i].offset == ends[i].offset &&
-            (after[i].sequence != ends[i].sequence ||
-             after[i].chain != ends[i].chain)) {
+        if (after[i].segment == ends[i].segment && after[i].offset == ends[i].offset &&
+            (after[i].sequence != ends[i].sequence || after[i].chain != ends[i].chain)) {
             return fail_past(ends[i].segment, error);
         }
     }
     return WAL_OK;
 }
 
-/* Reads the whole segment that follows the places, which must not go beyond the
- * ends. */
+/* Reads the whole segment that follows the places, which must not go beyond the ends. */
 static enum wal_status read_segment(struct wal_part_reader *reader,
                                     const struct wal__part_place *places,
-                                    const struct wal__part_place *ends,
-                                    struct wal_error *error)
+                                    const struct wal__part_place *ends, struct wal_error *error)
 {
     const struct wal__part_place *after = reader->head.after;
     enum wal_status status = part_read_segment(reader, places, error);
 
     for (uint32_t i = 0; i < WAL__PART_STREAMS && status == WAL_OK; i++) {
-        if (ends != NULL && (after[i].segment > ends[i].segment ||
-                             (after[i].segment == ends[i].segment &&
-                              after[i].offset > ends[i].offset))) {
+        if (ends != NULL &&
+            (after[i].segment > ends[i].segment ||
+             (after[i].segment == ends[i].segment && after[i].offset > ends[i].offset))) {
             return wal__fail(error, WAL_EBUSY,
                              "compaction has replaced what is at the end of "
                              "the part, in segment %016" PRIx64,
@@ -1097,21 +991,19 @@ static enum wal_status read_segment(struct wal_part_reader *reader,
     return status == WAL_END ? WAL_ENOTFOUND : status;
 }
 
-/* Reads what follows the places; WAL_ENOTFOUND: the segment was replaced, or a
- * whole one refers to content that has come since, so that it must be looked
- * again. */
+/* Reads what follows the places; WAL_ENOTFOUND: the segment was replaced, or a whole one refers to
+ * content that has come since, so that it must be looked again. */
 static enum wal_status read_once(struct wal_part_reader *reader,
                                  const struct wal__part_place *places,
-                                 const struct wal__part_place *ends,
-                                 uint64_t max_size, struct wal_error *error)
+                                 const struct wal__part_place *ends, uint64_t max_size,
+                                 struct wal_error *error)
 {
     struct stretch stretches[WAL__PART_STREAMS];
     const struct stretch *log = &stretches[WAL__LOG_ID_LOG];
     const struct stretch *pack = &stretches[WAL__LOG_ID_PACK];
     enum wal_status status = find_all(reader, places, stretches, error);
 
-    for (uint32_t i = 0;
-         i < WAL__PART_STREAMS && status == WAL_OK && ends != NULL; i++) {
+    for (uint32_t i = 0; i < WAL__PART_STREAMS && status == WAL_OK && ends != NULL; i++) {
         status = clamp(&places[i], &ends[i], &stretches[i], error);
     }
     if (status != WAL_OK) {
@@ -1129,20 +1021,19 @@ static enum wal_status read_once(struct wal_part_reader *reader,
     }
     memcpy(reader->head.before, places, sizeof(reader->head.before));
     memcpy(reader->head.after, places, sizeof(reader->head.after));
-    status = read_stretches(reader, stretches,
-                            max_size == 0 ? SIZE_DEFAULT : max_size, error);
+    status = read_stretches(reader, stretches, max_size == 0 ? SIZE_DEFAULT : max_size, error);
     if (status == WAL_OK && ends != NULL) {
         status = check_ends(reader, ends, error);
     }
     return status == WAL_OK ? part_end(reader, error) : status;
 }
 
-/* Reads what is durable after the places, and before the ends unless they are
- * NULL, as reader->bytes and reader->head. */
+/* Reads what is durable after the places, and before the ends unless they are NULL, as
+ * reader->bytes and reader->head. */
 static enum wal_status part_read(struct wal_part_reader *reader,
                                  const struct wal__part_place *places,
-                                 const struct wal__part_place *ends,
-                                 uint64_t max_size, struct wal_error *error)
+                                 const struct wal__part_place *ends, uint64_t max_size,
+                                 struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -1163,18 +1054,15 @@ static enum wal_status part_read(struct wal_part_reader *reader,
         memcpy(reader->known, reader->head.after, sizeof(reader->known));
     }
     return status == WAL_ENOTFOUND
-               ? wal__fail(error, WAL_EBUSY,
-                           "the store is being compacted: try again")
+               ? wal__fail(error, WAL_EBUSY, "the store is being compacted: try again")
                : status;
 }
 
-enum wal_status wal_part_reader_open(struct wal_store *store,
-                                     struct wal_part_reader **reader,
+enum wal_status wal_part_reader_open(struct wal_store *store, struct wal_part_reader **reader,
                                      struct wal_error *error)
 {
     struct wal_part_reader *opened;
-    enum wal_status status =
-        wal__check_core(store == NULL ? NULL : &store->core, error);
+    enum wal_status status = wal__check_core(store == NULL ? NULL : &store->core, error);
 
     if (status == WAL_OK && reader == NULL) {
         status = wal__invalid(error, "the place for the reader is null");
@@ -1197,46 +1085,40 @@ enum wal_status wal_part_reader_open(struct wal_store *store,
     return WAL_OK;
 }
 
-static void from_public(const struct wal_part_place *from,
-                        struct wal__part_place *to)
+static void from_public(const struct wal_part_place *from, struct wal__part_place *to)
 {
     memset(to, 0, WAL_PART_STREAMS * sizeof(to[0]));
     for (size_t i = 0; from != NULL && i < WAL_PART_STREAMS; i++) {
-        to[i] = (struct wal__part_place){from[i].segment, from[i].identity,
-                                         from[i].offset, from[i].sequence,
-                                         from[i].chain};
+        to[i] = (struct wal__part_place){from[i].segment, from[i].identity, from[i].offset,
+                                         from[i].sequence, from[i].chain};
     }
 }
 
 enum wal_status wal_part_reader_next(struct wal_part_reader *reader,
-                                     const struct wal_part_place *position,
-                                     uint64_t max_size, struct wal_slice *part,
-                                     struct wal_part_info *info,
+                                     const struct wal_part_place *position, uint64_t max_size,
+                                     struct wal_slice *part, struct wal_part_info *info,
                                      struct wal_error *error)
 {
-    return wal_part_reader_next_to(reader, position, NULL, max_size, part, info,
-                                   error);
+    return wal_part_reader_next_to(reader, position, NULL, max_size, part, info, error);
 }
 
-enum wal_status wal_part_reader_next_to(
-    struct wal_part_reader *reader, const struct wal_part_place *position,
-    const struct wal_part_place *end, uint64_t max_size, struct wal_slice *part,
-    struct wal_part_info *info, struct wal_error *error)
+enum wal_status wal_part_reader_next_to(struct wal_part_reader *reader,
+                                        const struct wal_part_place *position,
+                                        const struct wal_part_place *end, uint64_t max_size,
+                                        struct wal_slice *part, struct wal_part_info *info,
+                                        struct wal_error *error)
 {
     struct wal__part_place places[WAL_PART_STREAMS];
     struct wal__part_place ends[WAL_PART_STREAMS];
-    enum wal_status status =
-        wal__check_core(reader == NULL ? NULL : reader->core, error);
+    enum wal_status status = wal__check_core(reader == NULL ? NULL : reader->core, error);
 
     if (status == WAL_OK) {
-        status =
-            wal__struct_check_optional(WAL__STRUCT(wal_part_info), info, error);
+        status = wal__struct_check_optional(WAL__STRUCT(wal_part_info), info, error);
     }
     if (status == WAL_OK) {
         from_public(position, places);
         from_public(end, ends);
-        status = part_read(reader, places, end == NULL ? NULL : ends, max_size,
-                           error);
+        status = part_read(reader, places, end == NULL ? NULL : ends, max_size, error);
     }
     if (status == WAL_OK) {
         if (part != NULL) {

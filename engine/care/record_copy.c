@@ -1,6 +1,5 @@
 /*
- * record_copy.c - records of one store as what the interface takes
- * (record_copy.h).
+ * record_copy.c - records of one store as what the interface takes (record_copy.h).
  */
 #include "engine/care/record_copy.h"
 
@@ -11,19 +10,15 @@
 
 bool wal__copy_batch_is_full(const struct wal__copy_batch *batch)
 {
-    return batch->count == WAL__COPY_BATCH ||
-           batch->size >= WAL__COPY_BATCH_SIZE;
+    return batch->count == WAL__COPY_BATCH || batch->size >= WAL__COPY_BATCH_SIZE;
 }
 
-enum wal_status wal__copy_batch_add(struct wal__copy_batch *batch,
-                                    const struct wal__frame *frame,
-                                    struct wal__span bytes,
-                                    const struct wal__entry_record *record)
+enum wal_status wal__copy_batch_add(struct wal__copy_batch *batch, const struct wal__frame *frame,
+                                    struct wal__span bytes, const struct wal__entry_record *record)
 {
     uint32_t i = batch->count;
     size_t offset = batch->bytes.size;
-    enum wal_status status =
-        wal__buf_append(&batch->bytes, bytes.data, bytes.size);
+    enum wal_status status = wal__buf_append(&batch->bytes, bytes.data, bytes.size);
 
     if (status == WAL_OK) {
         batch->frames[i] = *frame;
@@ -36,8 +31,7 @@ enum wal_status wal__copy_batch_add(struct wal__copy_batch *batch,
     return status;
 }
 
-void wal__copy_batch_empty(struct wal__copy_batch *batch,
-                           const struct wal__heap *large_heap)
+void wal__copy_batch_empty(struct wal__copy_batch *batch, const struct wal__heap *large_heap)
 {
     for (uint32_t i = 0; i < batch->count; i++) {
         wal__heap_free(large_heap, batch->payloads[i]);
@@ -65,23 +59,20 @@ bool wal__copy_is_fatal(enum wal_status status)
 
 bool wal__copy_refers(uint8_t kind)
 {
-    return kind == WAL__KIND_COMPACTION_SUMMARY ||
-           kind == WAL__KIND_BRANCH_SUMMARY || kind == WAL__KIND_REDACTION;
+    return kind == WAL__KIND_COMPACTION_SUMMARY || kind == WAL__KIND_BRANCH_SUMMARY ||
+           kind == WAL__KIND_REDACTION;
 }
 
-void wal__copy_entry(const struct wal__frame *frame,
-                     const struct wal__entry_record *record, bool is_hidden,
-                     struct wal_entry *entry)
+void wal__copy_entry(const struct wal__frame *frame, const struct wal__entry_record *record,
+                     bool is_hidden, struct wal_entry *entry)
 {
     *entry = (struct wal_entry){
         .struct_size = sizeof(*entry),
-        .flags = (frame->flags & WAL__FRAME_MOVES_HEAD) != 0
-                     ? (uint32_t)WAL_ENTRY_HEAD_MOVE
-                     : (uint32_t)WAL_ENTRY_HEAD_KEEP,
+        .flags = (frame->flags & WAL__FRAME_MOVES_HEAD) != 0 ? (uint32_t)WAL_ENTRY_HEAD_MOVE
+                                                             : (uint32_t)WAL_ENTRY_HEAD_KEEP,
         .stream = frame->stream,
         .id = wal__text_slice(record->id),
-        .type = wal__text_slice(
-            record->type.size > 0 ? record->type : wal__kind_name(frame->kind)),
+        .type = wal__text_slice(record->type.size > 0 ? record->type : wal__kind_name(frame->kind)),
         .timestamp = wal__text_slice(record->time),
         .run_id = wal__text_slice(record->run),
         .payload = wal__text_slice(record->payload),
@@ -96,8 +87,7 @@ void wal__copy_entry(const struct wal__frame *frame,
     }
 }
 
-enum wal_status wal__copy_redaction(const struct wal__redact_record *record,
-                                    struct wal__buf *json)
+enum wal_status wal__copy_redaction(const struct wal__redact_record *record, struct wal__buf *json)
 {
     enum wal_status status = wal__buf_append(json, "{\"targetEntryId\":", 17);
 
@@ -130,11 +120,9 @@ void wal__copy_session(const struct wal__session_record *record,
     };
 }
 
-void wal__copy_change(const struct wal_session_options *options,
-                      struct wal_session_change *change)
+void wal__copy_change(const struct wal_session_options *options, struct wal_session_change *change)
 {
-    change->fields = WAL_CHANGE_METADATA | WAL_CHANGE_TITLE | WAL_CHANGE_CWD |
-                     WAL_CHANGE_PROJECT;
+    change->fields = WAL_CHANGE_METADATA | WAL_CHANGE_TITLE | WAL_CHANGE_CWD | WAL_CHANGE_PROJECT;
     change->metadata = options->metadata;
     change->title = options->title;
     change->cwd = options->cwd;
@@ -153,8 +141,7 @@ struct removal {
 
 static bool build_path(struct removal *removal, const char *name)
 {
-    int size = snprintf(removal->path, sizeof(removal->path), "%s/%s",
-                        removal->directory, name);
+    int size = snprintf(removal->path, sizeof(removal->path), "%s/%s", removal->directory, name);
 
     return size > 0 && size < (int)sizeof(removal->path);
 }

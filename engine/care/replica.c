@@ -1,18 +1,15 @@
 /*
- * replica.c - a directory to which parts are applied: a store that can be read,
- * and is always a verified prefix of the one that it follows
- * (agentwal/replica.h, SPEC.md 11.2). What is applied are groups after its end,
- * a whole segment, or one that compaction wrote later of segments that the
- * replica has: what was erased in the store that it follows is erased too.
+ * replica.c - a directory to which parts are applied: a store that can be read, and is always a
+ * verified prefix of the one that it follows (agentwal/replica.h, SPEC.md 11.2). What is applied
+ * are groups after its end, a whole segment, or one that compaction wrote later of segments that
+ * the replica has: what was erased in the store that it follows is erased too.
  *
- * Invariants: MANIFEST has the bit `replica`, so that every process opens the
- * store to read, and takes what follows an invalid frame at a tail for torn.
- * Content is synced before the log that refers to it is written, and a segment
- * before the next one of its stream is begun: so a loss of power leaves a
- * prefix, whatever was not synced yet. Bytes below the end of the replica are
- * never changed. What replaces a segment ends where that ended, with its
- * sequence number and chain, and begins where the segment before it in the
- * replica ends.
+ * Invariants: MANIFEST has the bit `replica`, so that every process opens the store to read, and
+ * takes what follows an invalid frame at a tail for torn. Content is synced before the log that
+ * refers to it is written, and a segment before the next one of its stream is begun: so a loss of
+ * power leaves a prefix, whatever was not synced yet. Bytes below the end of the replica are never
+ * changed. What replaces a segment ends where that ended, with its sequence number and chain, and
+ * begins where the segment before it in the replica ends.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -35,12 +32,12 @@ struct wal_replica {
     bool is_ordinary; /* without the bit: no part has been applied since */
     struct wal__manifest manifest;
     struct wal__log logs[WAL__PART_STREAMS]; /* env, directory and ids only */
-    bool needs_find; /* `places` are not known, or not durable */
-    /* The newest segment was installed by a call that may have failed: it is
-     * installed again when it is applied again. */
+    bool needs_find;                         /* `places` are not known, or not durable */
+    /* The newest segment was installed by a call that may have failed: it is installed again when
+     * it is applied again. */
     bool has_doubt[WAL__PART_STREAMS];
-    /* Where the copied bytes end. All of them are durable, but for what was
-     * written to these segments; 0: none. */
+    /* Where the copied bytes end. All of them are durable, but for what was written to these
+     * segments; 0: none. */
     struct wal__part_place places[WAL__PART_STREAMS];
     uint64_t unsynced[WAL__PART_STREAMS];
     struct wal__buf bytes; /* of a segment, to compare */
@@ -50,8 +47,7 @@ struct wal_replica {
 /* --- files ---------------------------------------------------------------- */
 
 /* Makes the directory of the content, durably. */
-static enum wal_status replica_make_pack(const struct wal_replica *replica,
-                                         struct wal_error *error)
+static enum wal_status replica_make_pack(const struct wal_replica *replica, struct wal_error *error)
 {
     const struct wal__io *io = replica->env.io;
     char path[WAL__PATH_MAX];
@@ -64,28 +60,24 @@ static enum wal_status replica_make_pack(const struct wal_replica *replica,
     if (status == WAL_OK || status == WAL_EEXISTS) {
         status = io->sync_directory(io->ctx, replica->env.root, &err);
     }
-    return status == WAL_OK ? WAL_OK
-                            : wal__fail_at(error, status, err, path, 0,
-                                           "cannot create the directory");
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail_at(error, status, err, path, 0, "cannot create the directory");
 }
 
-/* Decodes the header at the beginning of a segment's bytes, which must be of
- * this store, class and place. */
-static enum wal_status replica_read_header(const struct wal_replica *replica,
-                                           const struct wal__part_range *range,
-                                           const struct wal__part_place *after,
-                                           struct wal__span bytes,
-                                           struct wal__segment_header *header,
-                                           struct wal_error *error)
+/* Decodes the header at the beginning of a segment's bytes, which must be of this store, class and
+ * place. */
+static enum wal_status
+replica_read_header(const struct wal_replica *replica, const struct wal__part_range *range,
+                    const struct wal__part_place *after, struct wal__span bytes,
+                    struct wal__segment_header *header, struct wal_error *error)
 {
     if (range->offset != 0 || bytes.size < WAL__SEGMENT_HEADER_SIZE ||
         wal__segment_header_decode(bytes.data, header) != WAL__FMT_OK ||
         header->id != range->segment || header->id != after->segment ||
-        header->salt != after->salt ||
-        header->class != replica->logs[range->stream].class ||
+        header->salt != after->salt || header->class != replica->logs[range->stream].class ||
         bytes.size > header->capacity ||
-        memcmp(header->uuid, replica->manifest.uuid, sizeof(header->uuid)) !=
-            0) {
+        memcmp(header->uuid, replica->manifest.uuid, sizeof(header->uuid)) != 0) {
         return wal__fail(error, WAL_ECORRUPT,
                          "the part is damaged: the header of segment "
                          "%016" PRIx64,
@@ -94,22 +86,18 @@ static enum wal_status replica_read_header(const struct wal_replica *replica,
     return WAL_OK;
 }
 
-static enum wal_status open_segment(const struct wal_replica *replica,
-                                    uint32_t stream, uint64_t id,
-                                    struct wal__segment **segment,
-                                    struct wal_error *error)
+static enum wal_status open_segment(const struct wal_replica *replica, uint32_t stream, uint64_t id,
+                                    struct wal__segment **segment, struct wal_error *error)
 {
     const struct wal__log *log = &replica->logs[stream];
 
-    return wal__segment_open(&replica->env, log->directory, id,
-                             replica->manifest.uuid, log->class, segment,
-                             error);
+    return wal__segment_open(&replica->env, log->directory, id, replica->manifest.uuid, log->class,
+                             segment, error);
 }
 
 /* Writes bytes of a segment, and syncs it unless it is_later. */
-static enum wal_status replica_write(const struct wal__segment *segment,
-                                     struct wal__span bytes, uint64_t offset,
-                                     bool is_later, struct wal_error *error)
+static enum wal_status replica_write(const struct wal__segment *segment, struct wal__span bytes,
+                                     uint64_t offset, bool is_later, struct wal_error *error)
 {
     const struct wal__io *io = segment->env->io;
     struct iovec iov = {(void *)(uintptr_t)bytes.data, bytes.size};
@@ -123,27 +111,24 @@ static enum wal_status replica_write(const struct wal__segment *segment,
         status = io->sync(io->ctx, segment->file, &err);
     }
     return status == WAL_OK ? WAL_OK
-                            : wal__fail_at(error, status, err, segment->path,
-                                           offset, "cannot write the replica");
+                            : wal__fail_at(error, status, err, segment->path, offset,
+                                           "cannot write the replica");
 }
 
 /* --- opening ------------------------------------------------------------ */
 
-static enum wal_status read_manifest(struct wal_replica *replica,
-                                     struct wal_error *error)
+static enum wal_status read_manifest(struct wal_replica *replica, struct wal_error *error)
 {
     const struct wal__env *env = &replica->env;
     bool ignored = false;
-    enum wal_status status =
-        wal__manifest_probe(env, &replica->is_store, error);
+    enum wal_status status = wal__manifest_probe(env, &replica->is_store, error);
 
     if (status != WAL_OK || !replica->is_store) {
         return status;
     }
     status = wal__manifest_read(env, &replica->manifest, &ignored, error);
     replica->is_ordinary =
-        status == WAL_OK &&
-        (replica->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) == 0;
+        status == WAL_OK && (replica->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) == 0;
     if (replica->is_ordinary && !replica->takes_store) {
         status = wal__fail_at(error, WAL_EEXISTS, 0, env->root, 0,
                               "a store that is no replica is there: choose "
@@ -152,10 +137,9 @@ static enum wal_status read_manifest(struct wal_replica *replica,
     return status;
 }
 
-/* The lock of compaction: it keeps backups of the replica out too, and readers
- * need not wait for it. */
-static enum wal_status lock(struct wal_replica *replica,
-                            struct wal_error *error)
+/* The lock of compaction: it keeps backups of the replica out too, and readers need not wait for
+ * it. */
+static enum wal_status lock(struct wal_replica *replica, struct wal_error *error)
 {
     const struct wal__io *io = replica->env.io;
     char path[WAL__PATH_MAX];
@@ -164,11 +148,9 @@ static enum wal_status lock(struct wal_replica *replica,
     int size = snprintf(path, sizeof(path), "%s/LOCK", replica->env.root);
 
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
-    status = io->open(io->ctx, path, WAL__IO_WRITE | WAL__IO_CREATE,
-                      &replica->lock, &err);
+    status = io->open(io->ctx, path, WAL__IO_WRITE | WAL__IO_CREATE, &replica->lock, &err);
     if (status == WAL_OK) {
-        status = io->lock(io->ctx, replica->lock, WAL__LOCK_COMPACT,
-                          WAL__IO_LOCK_EXCLUSIVE, &err);
+        status = io->lock(io->ctx, replica->lock, WAL__LOCK_COMPACT, WAL__IO_LOCK_EXCLUSIVE, &err);
     }
     if (status == WAL_ELOCKED) {
         return wal__fail_at(error, status, 0, path, 0,
@@ -176,8 +158,8 @@ static enum wal_status lock(struct wal_replica *replica,
     }
     /* What has the store open would go on to write to it. */
     if (status == WAL_OK && replica->is_ordinary) {
-        status = io->lock(io->ctx, replica->lock, WAL__LOCK_PARTICIPANT,
-                          WAL__IO_LOCK_EXCLUSIVE, &err);
+        status =
+            io->lock(io->ctx, replica->lock, WAL__LOCK_PARTICIPANT, WAL__IO_LOCK_EXCLUSIVE, &err);
     }
     if (status == WAL_ELOCKED) {
         return wal__fail_at(error, status, 0, path, 0,
@@ -185,19 +167,16 @@ static enum wal_status lock(struct wal_replica *replica,
                             "before the store follows another one");
     }
     return status == WAL_OK ? WAL_OK
-                            : wal__fail_open(error, status, err, path,
-                                             "cannot lock the replica");
+                            : wal__fail_open(error, status, err, path, "cannot lock the replica");
 }
 
-/* A directory without a manifest has no segments, but those of another kind of
- * copy that was interrupted. */
-static enum wal_status check_empty(const struct wal_replica *replica,
-                                   struct wal_error *error)
+/* A directory without a manifest has no segments, but those of another kind of copy that was
+ * interrupted. */
+static enum wal_status check_empty(const struct wal_replica *replica, struct wal_error *error)
 {
     for (size_t i = 0; i < WAL__PART_STREAMS; i++) {
         struct wal__buf ids = {.heap = replica->env.heap};
-        enum wal_status status =
-            wal__log_list_ids(&replica->logs[i], &ids, error);
+        enum wal_status status = wal__log_list_ids(&replica->logs[i], &ids, error);
         bool is_empty = ids.size == 0;
 
         wal__buf_deinit(&ids);
@@ -229,10 +208,8 @@ static bool see_group(void *ctx, const struct wal__scan_range *range)
 }
 
 /* *place is unchanged when it has no group. */
-static enum wal_status replica_find_end(struct wal_replica *replica,
-                                        struct wal__segment *segment,
-                                        bool is_bare,
-                                        struct wal__part_place *place,
+static enum wal_status replica_find_end(struct wal_replica *replica, struct wal__segment *segment,
+                                        bool is_bare, struct wal__part_place *place,
                                         struct wal_error *error)
 {
     const struct wal__rewrite *rewrite = &segment->header.rewrite;
@@ -244,9 +221,8 @@ static enum wal_status replica_find_end(struct wal_replica *replica,
     struct wal__scan_start start;
 
     if (wal__segment_is_rewritten(&segment->header)) {
-        *place = (struct wal__part_place){
-            segment->id, segment->header.salt, rewrite->original_end,
-            rewrite->last_sequence, rewrite->original_chain};
+        *place = (struct wal__part_place){segment->id, segment->header.salt, rewrite->original_end,
+                                          rewrite->last_sequence, rewrite->original_chain};
         return WAL_OK;
     }
     wal__replay_init_start(segment, &start);
@@ -259,13 +235,12 @@ static enum wal_status replica_find_end(struct wal_replica *replica,
     }
     wal__segment_reader_deinit(&reader);
     if (facts->verdict == WAL__VERDICT_READ_ERROR) {
-        return wal__fail_at(error, WAL_EIO, reader.sys_errno, segment->path,
-                            facts->error_offset, "cannot read the segment");
+        return wal__fail_at(error, WAL_EIO, reader.sys_errno, segment->path, facts->error_offset,
+                            "cannot read the segment");
     }
     if (facts->groups > (is_bare ? 1U : 0U)) {
-        *place = (struct wal__part_place){segment->id, segment->header.salt,
-                                          facts->end, facts->last_sequence,
-                                          facts->chain};
+        *place = (struct wal__part_place){segment->id, segment->header.salt, facts->end,
+                                          facts->last_sequence, facts->chain};
     }
     return WAL_OK;
 }
@@ -273,9 +248,8 @@ static enum wal_status replica_find_end(struct wal_replica *replica,
 /* Finds where a stream ends: in the newest segment that has a group. With
  * `is_bare` what an ordinary store writes when it is opened and closed is left
  * out: commit marks at the end, and a segment that has only those. */
-static enum wal_status replica_find_place(struct wal_replica *replica,
-                                          uint32_t stream, bool is_bare,
-                                          struct wal__part_place *place,
+static enum wal_status replica_find_place(struct wal_replica *replica, uint32_t stream,
+                                          bool is_bare, struct wal__part_place *place,
                                           struct wal_error *error)
 {
     struct wal__log *log = &replica->logs[stream];
@@ -292,8 +266,7 @@ static enum wal_status replica_find_place(struct wal_replica *replica,
         memcpy(&id, ids.data + count * sizeof(id), sizeof(id));
         status = open_segment(replica, stream, id, &segment, error);
         if (status == WAL_OK) {
-            status = segment->has_open ? replica_find_end(replica, segment,
-                                                          is_bare, place, error)
+            status = segment->has_open ? replica_find_end(replica, segment, is_bare, place, error)
                                        : WAL_OK;
             wal__segment_close(segment);
         } else if (status == WAL_END) {
@@ -306,10 +279,9 @@ static enum wal_status replica_find_place(struct wal_replica *replica,
 
 /* --- durability --------------------------------------------------------- */
 
-/* Makes the newest segment and its name durable: those before it were, before
- * it was begun. */
-static enum wal_status make_durable(struct wal_replica *replica,
-                                    uint32_t stream, struct wal_error *error)
+/* Makes the newest segment and its name durable: those before it were, before it was begun. */
+static enum wal_status make_durable(struct wal_replica *replica, uint32_t stream,
+                                    struct wal_error *error)
 {
     const struct wal__part_place *place = &replica->places[stream];
     const struct wal__log *log = &replica->logs[stream];
@@ -324,35 +296,29 @@ static enum wal_status make_durable(struct wal_replica *replica,
     if (status != WAL_OK) {
         return status;
     }
-    replica->has_doubt[stream] =
-        segment->sealed || wal__segment_is_rewritten(&segment->header);
+    replica->has_doubt[stream] = segment->sealed || wal__segment_is_rewritten(&segment->header);
     if (replica->has_doubt[stream]) {
-        status = replica_write(segment, (struct wal__span){NULL, 0}, 0, false,
-                               error);
-        status =
-            status == WAL_OK ? wal__log_sync_directory(log, error) : status;
+        status = replica_write(segment, (struct wal__span){NULL, 0}, 0, false, error);
+        status = status == WAL_OK ? wal__log_sync_directory(log, error) : status;
     } else {
-        /* Made again from its groups: a call that failed, or that another
-         * process did not end, may not have synced them, and a sync that failed
-         * is not made up for by a later one. Not in place: they may be durable,
-         * and a loss of power may destroy bytes that are being written. */
+        /* Made again from its groups: a call that failed, or that another process did not end, may
+         * not have synced them, and a sync that failed is not made up for by a later one. Not in
+         * place: they may be durable, and a loss of power may destroy bytes that are being
+         * written. */
         bytes->size = 0;
-        status = wal__part_read_file(segment, WAL__SEGMENT_HEADER_SIZE,
-                                     place->offset, bytes, error);
+        status =
+            wal__part_read_file(segment, WAL__SEGMENT_HEADER_SIZE, place->offset, bytes, error);
         if (status == WAL_OK) {
-            status = wal__segment_install(&replica->env, log->directory, NULL,
-                                          &segment->header, bytes->data,
-                                          bytes->size, error);
+            status = wal__segment_install(&replica->env, log->directory, NULL, &segment->header,
+                                          bytes->data, bytes->size, error);
         }
     }
     wal__segment_close(segment);
     return status;
 }
 
-/* Finds the places where they may have changed, and makes what is there
- * durable. */
-static enum wal_status locate(struct wal_replica *replica,
-                              struct wal_error *error)
+/* Finds the places where they may have changed, and makes what is there durable. */
+static enum wal_status locate(struct wal_replica *replica, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -361,8 +327,7 @@ static enum wal_status locate(struct wal_replica *replica,
     }
     status = wal__manifest_sync_directories(&replica->env, error);
     for (uint32_t i = 0; i < WAL__PART_STREAMS && status == WAL_OK; i++) {
-        status =
-            replica_find_place(replica, i, false, &replica->places[i], error);
+        status = replica_find_place(replica, i, false, &replica->places[i], error);
         if (status == WAL_OK) {
             status = make_durable(replica, i, error);
         }
@@ -376,8 +341,7 @@ static enum wal_status locate(struct wal_replica *replica,
 
 /* --- the handle ----------------------------------------------------------- */
 
-static enum wal_status init(struct wal_replica *replica, const char *path,
-                            struct wal_error *error)
+static enum wal_status init(struct wal_replica *replica, const char *path, struct wal_error *error)
 {
     static const char *const directories[] = {"log", "pack"};
     static const uint32_t classes[] = {WAL__CLASS_LOG, WAL__CLASS_PACK};
@@ -402,10 +366,9 @@ static enum wal_status init(struct wal_replica *replica, const char *path,
     if (status == WAL_OK && !replica->is_store) {
         status = wal__manifest_make_directories(&replica->env, error);
         if (status == WAL_ENOTSTORE) {
-            status = wal__fail_at(
-                error, WAL_EEXISTS, 0, replica->env.root, 0,
-                "other files are there, or its parent directory does not "
-                "exist: choose a directory that is empty, or can be created");
+            status = wal__fail_at(error, WAL_EEXISTS, 0, replica->env.root, 0,
+                                  "other files are there, or its parent directory does not "
+                                  "exist: choose a directory that is empty, or can be created");
         }
     }
     if (status == WAL_OK) {
@@ -418,8 +381,7 @@ static enum wal_status init(struct wal_replica *replica, const char *path,
     if (status == WAL_OK && !replica->is_store) {
         status = check_empty(replica, error);
     }
-    if (status == WAL_OK && replica->is_store &&
-        replica->manifest.has_shadows) {
+    if (status == WAL_OK && replica->is_store && replica->manifest.has_shadows) {
         status = wal__shadow_finish(&replica->env, &replica->manifest, error);
     }
     return status == WAL_OK ? locate(replica, error) : status;
@@ -438,10 +400,8 @@ void wal_replica_close(struct wal_replica *replica)
     wal__heap_free(replica->env.heap, replica);
 }
 
-enum wal_status wal__replica_open(const char *path, bool takes_store,
-                                  const struct wal__heap *heap,
-                                  const struct wal__io *io,
-                                  struct wal_replica **replica,
+enum wal_status wal__replica_open(const char *path, bool takes_store, const struct wal__heap *heap,
+                                  const struct wal__io *io, struct wal_replica **replica,
                                   struct wal_error *error)
 {
     struct wal_replica *opened = wal__heap_zalloc(heap, sizeof(*opened));
@@ -464,15 +424,13 @@ enum wal_status wal__replica_open(const char *path, bool takes_store,
 }
 
 static enum wal_status open_replica(const char *path, bool takes_store,
-                                    struct wal_replica **replica,
-                                    struct wal_error *error)
+                                    struct wal_replica **replica, struct wal_error *error)
 {
     if (path == NULL || replica == NULL) {
         return wal__invalid(error, "the path, or the place for the replica, is "
                                    "null");
     }
-    return wal__replica_open(path, takes_store, &wal__heap_libc, &wal__io_posix,
-                             replica, error);
+    return wal__replica_open(path, takes_store, &wal__heap_libc, &wal__io_posix, replica, error);
 }
 
 enum wal_status wal_replica_open(const char *path, struct wal_replica **replica,
@@ -481,16 +439,14 @@ enum wal_status wal_replica_open(const char *path, struct wal_replica **replica,
     return open_replica(path, false, replica, error);
 }
 
-enum wal_status wal_replica_open_store(const char *path,
-                                       struct wal_replica **replica,
+enum wal_status wal_replica_open_store(const char *path, struct wal_replica **replica,
                                        struct wal_error *error)
 {
     return open_replica(path, true, replica, error);
 }
 
 enum wal_status wal_replica_get_position(struct wal_replica *replica,
-                                         struct wal_part_place *position,
-                                         struct wal_error *error)
+                                         struct wal_part_place *position, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -506,11 +462,10 @@ enum wal_status wal_replica_get_position(struct wal_replica *replica,
 
 /* --- promotion ------------------------------------------------------------ */
 
-/* Clears what an interrupted call left after the end of a segment, where it
- * would be taken for damage, and syncs all of it. */
-static enum wal_status clear_after(struct wal_replica *replica,
-                                   struct wal__segment *segment, uint64_t end,
-                                   struct wal_error *error)
+/* Clears what an interrupted call left after the end of a segment, where it would be taken for
+ * damage, and syncs all of it. */
+static enum wal_status clear_after(struct wal_replica *replica, struct wal__segment *segment,
+                                   uint64_t end, struct wal_error *error)
 {
     struct wal__buf *bytes = &replica->bytes;
     size_t size = (size_t)(segment->header.capacity - end);
@@ -521,14 +476,12 @@ static enum wal_status clear_after(struct wal_replica *replica,
         return wal__no_memory(error);
     }
     memset(at, 0, size);
-    return replica_write(segment, (struct wal__span){at, size}, end, false,
-                         error);
+    return replica_write(segment, (struct wal__span){at, size}, end, false, error);
 }
 
-/* Clears what follows the place in a stream: in its segment, and those after
- * it, which are removed. */
-static enum wal_status settle(struct wal_replica *replica, uint32_t stream,
-                              struct wal_error *error)
+/* Clears what follows the place in a stream: in its segment, and those after it, which are
+ * removed. */
+static enum wal_status settle(struct wal_replica *replica, uint32_t stream, struct wal_error *error)
 {
     const struct wal__io *io = replica->env.io;
     const struct wal__part_place *place = &replica->places[stream];
@@ -548,8 +501,8 @@ static enum wal_status settle(struct wal_replica *replica, uint32_t stream,
         if (id > place->segment) {
             status = io->unlink(io->ctx, path, &err);
             if (status != WAL_OK) {
-                status = wal__fail_at(error, status, err, path, 0,
-                                      "cannot remove an empty segment");
+                status =
+                    wal__fail_at(error, status, err, path, 0, "cannot remove an empty segment");
             }
         } else if (id == place->segment) {
             status = open_segment(replica, stream, id, &segment, error);
@@ -560,21 +513,18 @@ static enum wal_status settle(struct wal_replica *replica, uint32_t stream,
         }
     }
     wal__buf_deinit(&ids);
-    return status == WAL_OK && count > 0 ? wal__log_sync_directory(log, error)
-                                         : status;
+    return status == WAL_OK && count > 0 ? wal__log_sync_directory(log, error) : status;
 }
 
 /* Removes what follows the places, durably. */
-static enum wal_status replica_settle(struct wal_replica *replica,
-                                      struct wal_error *error)
+static enum wal_status replica_settle(struct wal_replica *replica, struct wal_error *error)
 {
     enum wal_status status = settle(replica, 0, error);
 
     return status == WAL_OK ? settle(replica, 1, error) : status;
 }
 
-enum wal_status wal_replica_promote(struct wal_replica *replica,
-                                    struct wal_error *error)
+enum wal_status wal_replica_promote(struct wal_replica *replica, struct wal_error *error)
 {
     struct wal__manifest next;
     enum wal_status status;
@@ -598,14 +548,12 @@ enum wal_status wal_replica_promote(struct wal_replica *replica,
     }
     status = wal__control_write_former(replica->env.io, replica->lock, &err);
     if (status != WAL_OK) {
-        status = wal__fail_at(error, status, err, replica->env.root, 0,
-                              "cannot write LOCK");
+        status = wal__fail_at(error, status, err, replica->env.root, 0, "cannot write LOCK");
         goto done;
     }
     next = replica->manifest;
     next.features.ro_compat &= ~(uint32_t)WAL__RO_COMPAT_REPLICA;
-    status =
-        wal__manifest_replace(&replica->env, &replica->manifest, &next, error);
+    status = wal__manifest_replace(&replica->env, &replica->manifest, &next, error);
 done:
     wal_replica_close(replica);
     return status;
@@ -616,29 +564,26 @@ done:
 /* Verifies all groups, which follow `before`. */
 static enum wal_status verify_segment(struct wal_replica *replica,
                                       const struct wal__part_head *head,
-                                      const struct wal__part_place *before,
-                                      struct wal__span bytes,
+                                      const struct wal__part_place *before, struct wal__span bytes,
                                       const struct wal__segment_header *header,
                                       struct wal_error *error)
 {
     const struct wal__part_place *after = &head->after[head->ranges[0].stream];
     struct wal__part_place reached;
-    enum wal_status status = wal__part_scan(header, before, 0, bytes, false,
-                                            &reached, &replica->facts, error);
+    enum wal_status status =
+        wal__part_scan(header, before, 0, bytes, false, &reached, &replica->facts, error);
 
     return status == WAL_OK && (replica->facts.verdict != WAL__VERDICT_CLEAN ||
                                 !wal__part_place_equal(&reached, after))
-               ? wal__fail(error, WAL_ECORRUPT,
-                           "the part is damaged: segment %016" PRIx64,
+               ? wal__fail(error, WAL_ECORRUPT, "the part is damaged: segment %016" PRIx64,
                            header->id)
                : status;
 }
 
-/* The trailer is written after the file has its name: without it the segment is
- * complete too, but is read slower. */
+/* The trailer is written after the file has its name: without it the segment is complete too, but
+ * is read slower. */
 static enum wal_status write_trailer(struct wal_replica *replica,
-                                     const struct wal__part_range *range,
-                                     struct wal__span bytes,
+                                     const struct wal__part_range *range, struct wal__span bytes,
                                      const struct wal__segment_header *header,
                                      struct wal_error *error)
 {
@@ -646,11 +591,9 @@ static enum wal_status write_trailer(struct wal_replica *replica,
     struct wal__trailer trailer;
     enum wal_status status;
 
-    if (range->segment != header->id ||
-        range->offset != header->capacity - WAL__TRAILER_SIZE ||
+    if (range->segment != header->id || range->offset != header->capacity - WAL__TRAILER_SIZE ||
         bytes.size != WAL__TRAILER_SIZE ||
-        wal__trailer_decode(bytes.data, header->salt, range->offset,
-                            &trailer) != WAL__FMT_OK) {
+        wal__trailer_decode(bytes.data, header->salt, range->offset, &trailer) != WAL__FMT_OK) {
         return wal__fail(error, WAL_ECORRUPT,
                          "the part is damaged: the trailer of segment "
                          "%016" PRIx64,
@@ -665,20 +608,16 @@ static enum wal_status write_trailer(struct wal_replica *replica,
 }
 
 /* Removes the segments that a rewritten one replaces, and their indexes. */
-static enum wal_status remove_replaced(const struct wal_replica *replica,
-                                       uint32_t stream,
+static enum wal_status remove_replaced(const struct wal_replica *replica, uint32_t stream,
                                        const struct wal__segment_header *header,
                                        struct wal_error *error)
 {
     const struct wal__log *log = &replica->logs[stream];
-    uint64_t first = wal__segment_is_rewritten(header)
-                         ? header->rewrite.first_id
-                         : header->id;
+    uint64_t first = wal__segment_is_rewritten(header) ? header->rewrite.first_id : header->id;
     struct wal__buf ids = {.heap = replica->env.heap};
     enum wal_status status = wal__log_list_ids(log, &ids, error);
 
-    for (size_t i = 0; i < ids.size / sizeof(uint64_t) && status == WAL_OK;
-         i++) {
+    for (size_t i = 0; i < ids.size / sizeof(uint64_t) && status == WAL_OK; i++) {
         uint64_t id;
 
         memcpy(&id, ids.data + i * sizeof(id), sizeof(id));
@@ -691,44 +630,35 @@ static enum wal_status remove_replaced(const struct wal_replica *replica,
 }
 
 /* Gives the segment its name, and removes what it replaces. */
-static enum wal_status install(struct wal_replica *replica,
-                               const struct wal__part_head *head,
-                               struct wal__span bytes,
-                               const struct wal__segment_header *header,
+static enum wal_status install(struct wal_replica *replica, const struct wal__part_head *head,
+                               struct wal__span bytes, const struct wal__segment_header *header,
                                struct wal_error *error)
 {
     const struct wal__part_range *range = &head->ranges[0];
-    struct wal__span trailer = {
-        bytes.data + bytes.size,
-        head->range_count > 1 ? (size_t)head->ranges[1].size : 0};
-    enum wal_status status = range->stream == WAL__LOG_ID_PACK
-                                 ? replica_make_pack(replica, error)
-                                 : WAL_OK;
+    struct wal__span trailer = {bytes.data + bytes.size,
+                                head->range_count > 1 ? (size_t)head->ranges[1].size : 0};
+    enum wal_status status =
+        range->stream == WAL__LOG_ID_PACK ? replica_make_pack(replica, error) : WAL_OK;
 
     replica->needs_find = true;
     if (status == WAL_OK) {
-        status = wal__segment_install(
-            &replica->env, replica->logs[range->stream].directory, NULL, header,
-            bytes.data + WAL__SEGMENT_HEADER_SIZE,
-            bytes.size - WAL__SEGMENT_HEADER_SIZE, error);
+        status = wal__segment_install(&replica->env, replica->logs[range->stream].directory, NULL,
+                                      header, bytes.data + WAL__SEGMENT_HEADER_SIZE,
+                                      bytes.size - WAL__SEGMENT_HEADER_SIZE, error);
     }
     if (status == WAL_OK && head->range_count > 1) {
-        status =
-            write_trailer(replica, &head->ranges[1], trailer, header, error);
+        status = write_trailer(replica, &head->ranges[1], trailer, header, error);
     }
-    return status == WAL_OK
-               ? remove_replaced(replica, range->stream, header, error)
-               : status;
+    return status == WAL_OK ? remove_replaced(replica, range->stream, header, error) : status;
 }
 
 /* --- what the replica has ----------------------------------------------- */
 
-/* Opens the segment of the replica that has what is at the end of the segment:
- * that of the same id, or a rewritten one that was made of it; NULL: none. */
+/* Opens the segment of the replica that has what is at the end of the segment: that of the same id,
+ * or a rewritten one that was made of it; NULL: none. */
 static enum wal_status open_former(struct wal_replica *replica, uint32_t stream,
                                    const struct wal__segment_header *header,
-                                   struct wal__segment **former,
-                                   struct wal_error *error)
+                                   struct wal__segment **former, struct wal_error *error)
 {
     struct wal__log *log = &replica->logs[stream];
     struct wal__buf ids = {.heap = replica->env.heap};
@@ -753,16 +683,14 @@ static enum wal_status open_former(struct wal_replica *replica, uint32_t stream,
     return status == WAL_END ? WAL_OK : status;
 }
 
-/* Returns whether a file of what the segment replaced is there yet: a call that
- * installed it was interrupted. */
-static enum wal_status has_leftover(struct wal_replica *replica,
-                                    uint32_t stream,
-                                    const struct wal__segment_header *header,
-                                    bool *has, struct wal_error *error)
+/* Returns whether a file of what the segment replaced is there yet: a call that installed it was
+ * interrupted. */
+static enum wal_status has_leftover(struct wal_replica *replica, uint32_t stream,
+                                    const struct wal__segment_header *header, bool *has,
+                                    struct wal_error *error)
 {
     struct wal__buf ids = {.heap = replica->env.heap};
-    enum wal_status status =
-        wal__log_list_ids(&replica->logs[stream], &ids, error);
+    enum wal_status status = wal__log_list_ids(&replica->logs[stream], &ids, error);
 
     *has = false;
     for (size_t i = 0; i < ids.size / sizeof(uint64_t); i++) {
@@ -775,19 +703,18 @@ static enum wal_status has_leftover(struct wal_replica *replica,
     return status;
 }
 
-/* Returns whether the segment is one that compaction wrote of what the replica
- * has, after what the replica has was written. */
+/* Returns whether the segment is one that compaction wrote of what the replica has, after what the
+ * replica has was written. */
 static enum wal_status supersedes(struct wal_replica *replica, uint32_t stream,
-                                  const struct wal__segment_header *header,
-                                  bool *is_later, struct wal_error *error)
+                                  const struct wal__segment_header *header, bool *is_later,
+                                  struct wal_error *error)
 {
     struct wal__segment *former = NULL;
     enum wal_status status;
 
     *is_later = false;
     /* Where the replica ends, the next part names what it has. */
-    if (!wal__segment_is_rewritten(header) ||
-        replica->places[stream].segment <= header->id) {
+    if (!wal__segment_is_rewritten(header) || replica->places[stream].segment <= header->id) {
         return WAL_OK;
     }
     status = open_former(replica, stream, header, &former, error);
@@ -797,16 +724,14 @@ static enum wal_status supersedes(struct wal_replica *replica, uint32_t stream,
     if (former->header.salt == header->salt) {
         status = has_leftover(replica, stream, header, is_later, error);
     } else {
-        *is_later =
-            former->header.rewrite.generation < header->rewrite.generation;
+        *is_later = former->header.rewrite.generation < header->rewrite.generation;
     }
     wal__segment_close(former);
     return status;
 }
 
-enum wal_status wal_replica_needs(struct wal_replica *replica,
-                                  struct wal_slice begin, int32_t *needs,
-                                  struct wal_error *error)
+enum wal_status wal_replica_needs(struct wal_replica *replica, struct wal_slice begin,
+                                  int32_t *needs, struct wal_error *error)
 {
     const struct wal__span bytes = {begin.data, (size_t)begin.size};
     struct wal__part_head head;
@@ -826,20 +751,17 @@ enum wal_status wal_replica_needs(struct wal_replica *replica,
     if (status != WAL_OK) {
         return status;
     }
-    if ((head.flags & WAL__PART_SEGMENT) == 0 || !replica->is_store ||
-        replica->is_ordinary) {
+    if ((head.flags & WAL__PART_SEGMENT) == 0 || !replica->is_store || replica->is_ordinary) {
         *needs = 0;
         return WAL_OK;
     }
     head_size = wal__part_head_size(head.range_count);
     if (bytes.size < head_size + WAL__SEGMENT_HEADER_SIZE) {
-        return wal__fail(error, WAL_ECORRUPT,
-                         "the part is damaged: it is cut off");
+        return wal__fail(error, WAL_ECORRUPT, "the part is damaged: it is cut off");
     }
     status = replica_read_header(
         replica, range, &head.after[range->stream],
-        (struct wal__span){bytes.data + head_size, WAL__SEGMENT_HEADER_SIZE},
-        &header, error);
+        (struct wal__span){bytes.data + head_size, WAL__SEGMENT_HEADER_SIZE}, &header, error);
     if (status == WAL_OK) {
         status = supersedes(replica, range->stream, &header, &found, error);
     }
@@ -851,13 +773,11 @@ enum wal_status wal_replica_needs(struct wal_replica *replica,
 
 /* --- replacing ---------------------------------------------------------- */
 
-/* The segment ends as the former one, which has its end, and the replica has
- * what it continues. */
-static enum wal_status
-check_former(struct wal_replica *replica, uint32_t stream,
-             const struct wal__segment_header *header, struct wal__span bytes,
-             struct wal__segment *former, const struct wal__part_place *after,
-             struct wal_error *error)
+/* The segment ends as the former one, which has its end, and the replica has what it continues. */
+static enum wal_status check_former(struct wal_replica *replica, uint32_t stream,
+                                    const struct wal__segment_header *header,
+                                    struct wal__span bytes, struct wal__segment *former,
+                                    const struct wal__part_place *after, struct wal_error *error)
 {
     const struct wal__log *log = &replica->logs[stream];
     const struct wal__io *io = replica->env.io;
@@ -871,17 +791,14 @@ check_former(struct wal_replica *replica, uint32_t stream,
 
     if (former->id == header->id) {
         status = replica_find_end(replica, former, false, &end, error);
-        follows = end.offset == after->offset &&
-                  end.sequence == after->sequence && end.chain == after->chain;
+        follows = end.offset == after->offset && end.sequence == after->sequence &&
+                  end.chain == after->chain;
     }
-    if (status == WAL_OK && follows &&
-        wal__segment_is_rewritten(&former->header) &&
+    if (status == WAL_OK && follows && wal__segment_is_rewritten(&former->header) &&
         former->header.rewrite.first_id < header->rewrite.first_id) {
         follows = wal__part_read_open(header, bytes, &open);
-        wal__segment_path(&replica->env, log->directory,
-                          follows ? open.previous_id : 0, path);
-        follows =
-            follows && io->path_stat(io->ctx, path, &ignored, &err) == WAL_OK;
+        wal__segment_path(&replica->env, log->directory, follows ? open.previous_id : 0, path);
+        follows = follows && io->path_stat(io->ctx, path, &ignored, &err) == WAL_OK;
     }
     return status == WAL_OK && !follows
                ? wal__fail(error, WAL_ECONFLICT,
@@ -901,18 +818,15 @@ static enum wal_status add_name(void *ctx, const char *name)
 {
     struct names *names = ctx;
     char path[WAL__PATH_MAX];
-    int size =
-        snprintf(path, sizeof(path), "%s/index/%s", names->env->root, name);
+    int size = snprintf(path, sizeof(path), "%s/index/%s", names->env->root, name);
 
-    return size > 0 && size < (int)sizeof(path)
-               ? wal__buf_append(&names->text, path, sizeof(path))
-               : WAL_ETOOBIG;
+    return size > 0 && size < (int)sizeof(path) ? wal__buf_append(&names->text, path, sizeof(path))
+                                                : WAL_ETOOBIG;
 }
 
-/* Removes what was derived from the log. Nothing makes it anew: no process
- * writes to a replica but this one, and those that search. */
-static enum wal_status clear_index(const struct wal_replica *replica,
-                                   struct wal_error *error)
+/* Removes what was derived from the log. Nothing makes it anew: no process writes to a replica but
+ * this one, and those that search. */
+static enum wal_status clear_index(const struct wal_replica *replica, struct wal_error *error)
 {
     const struct wal__io *io = replica->env.io;
     struct names names = {.env = &replica->env};
@@ -924,8 +838,7 @@ static enum wal_status clear_index(const struct wal_replica *replica,
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
     wal__buf_init(&names.text, replica->env.heap);
     status = io->list(io->ctx, path, add_name, &names, &err);
-    for (size_t at = 0; at < names.text.size && status == WAL_OK;
-         at += WAL__PATH_MAX) {
+    for (size_t at = 0; at < names.text.size && status == WAL_OK; at += WAL__PATH_MAX) {
         status = io->unlink(io->ctx, (const char *)names.text.data + at, &err);
         status = status == WAL_ENOTFOUND ? WAL_OK : status;
     }
@@ -939,27 +852,23 @@ static enum wal_status clear_index(const struct wal_replica *replica,
                               "cannot remove what was derived from the log");
 }
 
-/* Verifies such a segment, and puts it in the place of those that it was made
- * of; removes what was derived from these. */
-static enum wal_status replace(struct wal_replica *replica,
-                               const struct wal__part_head *head,
-                               struct wal__span bytes,
-                               const struct wal__segment_header *header,
+/* Verifies such a segment, and puts it in the place of those that it was made of; removes what was
+ * derived from these. */
+static enum wal_status replace(struct wal_replica *replica, const struct wal__part_head *head,
+                               struct wal__span bytes, const struct wal__segment_header *header,
                                struct wal_error *error)
 {
     const uint32_t stream = head->ranges[0].stream;
     const struct wal__part_place *after = &head->after[stream];
     const struct wal__part_place unknown = {0};
     struct wal__segment *former = NULL;
-    enum wal_status status =
-        verify_segment(replica, head, &unknown, bytes, header, error);
+    enum wal_status status = verify_segment(replica, head, &unknown, bytes, header, error);
 
     if (status == WAL_OK) {
         status = open_former(replica, stream, header, &former, error);
     }
     if (status == WAL_OK && former != NULL) {
-        status =
-            check_former(replica, stream, header, bytes, former, after, error);
+        status = check_former(replica, stream, header, bytes, former, after, error);
         wal__segment_close(former);
     }
     if (status == WAL_OK) {
@@ -977,41 +886,34 @@ static enum wal_status replace(struct wal_replica *replica,
 /* The whole segment that a part has. */
 static enum wal_status replica_apply_segment(struct wal_replica *replica,
                                              const struct wal__part_head *head,
-                                             struct wal__span part,
-                                             struct wal_error *error)
+                                             struct wal__span part, struct wal_error *error)
 {
     const struct wal__part_range *range = &head->ranges[0];
     const struct wal__part_place *after = &head->after[range->stream];
-    const struct wal__span bytes = {part.data +
-                                        wal__part_head_size(head->range_count),
+    const struct wal__span bytes = {part.data + wal__part_head_size(head->range_count),
                                     (size_t)range->size};
     const struct wal__part_place *at = &replica->places[range->stream];
     const struct wal__part_place unknown = {0};
     struct wal__segment_header header;
     uint64_t first;
     bool is_later = false;
-    enum wal_status status =
-        replica_read_header(replica, range, after, bytes, &header, error);
+    enum wal_status status = replica_read_header(replica, range, after, bytes, &header, error);
 
-    if (status == WAL_OK &&
-        (at->segment > after->segment ||
-         (at->segment == after->segment && at->offset >= after->offset &&
-          !replica->has_doubt[range->stream]))) {
+    if (status == WAL_OK && (at->segment > after->segment ||
+                             (at->segment == after->segment && at->offset >= after->offset &&
+                              !replica->has_doubt[range->stream]))) {
         status = supersedes(replica, range->stream, &header, &is_later, error);
-        return status == WAL_OK && is_later
-                   ? replace(replica, head, bytes, &header, error)
-                   : status;
+        return status == WAL_OK && is_later ? replace(replica, head, bytes, &header, error)
+                                            : status;
     }
     if (status != WAL_OK) {
         return status;
     }
-    first = wal__segment_is_rewritten(&header) ? header.rewrite.first_id
-                                               : header.id;
+    first = wal__segment_is_rewritten(&header) ? header.rewrite.first_id : header.id;
     /* It may replace the newest segments, and begin with them. */
-    status = verify_segment(
-        replica, head,
-        at->segment >= first && at->segment <= header.id ? &unknown : at, bytes,
-        &header, error);
+    status = verify_segment(replica, head,
+                            at->segment >= first && at->segment <= header.id ? &unknown : at, bytes,
+                            &header, error);
     if (status == WAL_OK) {
         status = install(replica, head, bytes, &header, error);
     }
@@ -1040,18 +942,16 @@ struct job {
 
 /* --- the manifest ------------------------------------------------------- */
 
-/* Makes the directory a store, unless another process has just done so: that
- * one would have the participant lock. */
-static enum wal_status make_manifest(struct wal_replica *replica,
-                                     const struct wal__manifest *next,
+/* Makes the directory a store, unless another process has just done so: that one would have the
+ * participant lock. */
+static enum wal_status make_manifest(struct wal_replica *replica, const struct wal__manifest *next,
                                      struct wal_error *error)
 {
     const struct wal__io *io = replica->env.io;
     bool exists = false;
     int err = 0;
     enum wal_status status =
-        io->lock(io->ctx, replica->lock, WAL__LOCK_PARTICIPANT,
-                 WAL__IO_LOCK_EXCLUSIVE, &err);
+        io->lock(io->ctx, replica->lock, WAL__LOCK_PARTICIPANT, WAL__IO_LOCK_EXCLUSIVE, &err);
 
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, replica->env.root, 0,
@@ -1069,26 +969,22 @@ static enum wal_status make_manifest(struct wal_replica *replica,
     }
     if (status == WAL_OK) {
         replica->manifest = *next;
-        status = wal__manifest_replace(&replica->env, &replica->manifest, next,
-                                       error);
+        status = wal__manifest_replace(&replica->env, &replica->manifest, next, error);
     }
     replica->is_store = status == WAL_OK;
-    (void)!io->lock(io->ctx, replica->lock, WAL__LOCK_PARTICIPANT,
-                    WAL__IO_LOCK_NONE, &err);
+    (void)!io->lock(io->ctx, replica->lock, WAL__LOCK_PARTICIPANT, WAL__IO_LOCK_NONE, &err);
     return status;
 }
 
-/* Positions in a catalogue are those of the log before: segments may be
- * replaced by others of the same generation. */
-static enum wal_status remove_catalogue(const struct wal_replica *replica,
-                                        struct wal_error *error)
+/* Positions in a catalogue are those of the log before: segments may be replaced by others of the
+ * same generation. */
+static enum wal_status remove_catalogue(const struct wal_replica *replica, struct wal_error *error)
 {
     const struct wal__io *io = replica->env.io;
     char path[WAL__PATH_MAX];
     enum wal_status status;
     int err = 0;
-    int size =
-        snprintf(path, sizeof(path), "%s/index/catalogue", replica->env.root);
+    int size = snprintf(path, sizeof(path), "%s/index/catalogue", replica->env.root);
 
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
     status = io->unlink(io->ctx, path, &err);
@@ -1098,14 +994,12 @@ static enum wal_status remove_catalogue(const struct wal_replica *replica,
     }
     return status == WAL_OK || status == WAL_ENOTFOUND
                ? WAL_OK
-               : wal__fail_at(error, status, err, path, 0,
-                              "cannot remove the catalogue");
+               : wal__fail_at(error, status, err, path, 0, "cannot remove the catalogue");
 }
 
 /* Makes the directory a store, or adds features that the part may need. */
 static enum wal_status update_manifest(struct wal_replica *replica,
-                                       const struct wal__part_head *head,
-                                       struct wal_error *error)
+                                       const struct wal__part_head *head, struct wal_error *error)
 {
     const struct wal__features *features = &head->manifest.features;
     struct wal__manifest next = replica->manifest;
@@ -1132,44 +1026,37 @@ static enum wal_status update_manifest(struct wal_replica *replica,
         return make_manifest(replica, &next, error);
     }
     status = next.version == replica->manifest.version &&
-                     memcmp(&next.features, &replica->manifest.features,
-                            sizeof(next.features)) == 0
+                     memcmp(&next.features, &replica->manifest.features, sizeof(next.features)) == 0
                  ? WAL_OK
-                 : wal__manifest_replace(&replica->env, &replica->manifest,
-                                         &next, error);
+                 : wal__manifest_replace(&replica->env, &replica->manifest, &next, error);
     if (replica->is_ordinary && status == WAL_OK) {
         replica->is_ordinary = false;
-        (void)!replica->env.io->lock(replica->env.io->ctx, replica->lock,
-                                     WAL__LOCK_PARTICIPANT, WAL__IO_LOCK_NONE,
-                                     &err);
+        (void)!replica->env.io->lock(replica->env.io->ctx, replica->lock, WAL__LOCK_PARTICIPANT,
+                                     WAL__IO_LOCK_NONE, &err);
     }
     return status;
 }
 
 /* --- a store ------------------------------------------------------------ */
 
-/* Returns whether the part goes on from the place. What ends a segment is where
- * its next group would be. */
-static bool goes_on(const struct wal_replica *replica,
-                    const struct wal__part_head *head, uint32_t stream,
-                    const struct wal__part_place *at)
+/* Returns whether the part goes on from the place. What ends a segment is where its next group
+ * would be. */
+static bool goes_on(const struct wal_replica *replica, const struct wal__part_head *head,
+                    uint32_t stream, const struct wal__part_place *at)
 {
     const struct wal__part_place *after = &head->after[stream];
 
     return wal__part_place_equal(at, &head->before[stream]) &&
            (!replica->has_doubt[stream] || at->segment != after->segment ||
-            at->offset == after->offset ||
-            (head->flags & WAL__PART_SEGMENT) != 0);
+            at->offset == after->offset || (head->flags & WAL__PART_SEGMENT) != 0);
 }
 
 /*
- * The first part that an ordinary store lacks must follow exactly what it has,
- * or would have if it had not been opened and closed since: nothing of a store
- * that went on by itself is taken for a past of the part. WAL_END: the store is
- * as far, and nothing was compared.
+ * The first part that an ordinary store lacks must follow exactly what it has, or would have if it
+ * had not been opened and closed since: nothing of a store that went on by itself is taken for a
+ * past of the part. WAL_END: the store is as far, and nothing was compared.
  */
-static enum wal_status check_first(struct wal_replica *replica,
-                                   const struct wal__part_head *head,
+static enum wal_status check_first(struct wal_replica *replica, const struct wal__part_head *head,
                                    struct wal_error *error)
 {
     struct wal__part_place bare[WAL__PART_STREAMS] = {{0}};
@@ -1179,9 +1066,8 @@ static enum wal_status check_first(struct wal_replica *replica,
         const struct wal__part_place *at = &replica->places[i];
         const struct wal__part_place *after = &head->after[i];
 
-        is_applied &=
-            at->segment > after->segment ||
-            (at->segment == after->segment && at->offset >= after->offset);
+        is_applied &= at->segment > after->segment ||
+                      (at->segment == after->segment && at->offset >= after->offset);
     }
     if (is_applied) {
         return WAL_END;
@@ -1210,40 +1096,35 @@ static enum wal_status check_first(struct wal_replica *replica,
 
 /* --- checks ------------------------------------------------------------- */
 
-/* Checks that the range follows what was applied, or overlaps its end, and
- * opens the segment where the replica has it. */
+/* Checks that the range follows what was applied, or overlaps its end, and opens the segment where
+ * the replica has it. */
 static enum wal_status check_order(struct job *job, struct wal_error *error)
 {
     struct wal_replica *replica = job->replica;
     const struct wal__part_range *range = job->range;
     const struct wal__part_place *at = &replica->places[range->stream];
-    bool is_inside = at->segment == range->segment &&
-                     at->salt == job->after->salt &&
+    bool is_inside = at->segment == range->segment && at->salt == job->after->salt &&
                      range->offset <= at->offset;
     enum wal_status status = WAL_OK;
 
-    if (range->offset != 0
-            ? !is_inside
-            : !is_inside && !wal__part_place_equal(job->before, at)) {
+    if (range->offset != 0 ? !is_inside : !is_inside && !wal__part_place_equal(job->before, at)) {
         return wal__fail(error, WAL_ECONFLICT,
                          "the part does not follow what was applied: it begins "
                          "at offset %" PRIu64 " of segment %016" PRIx64,
                          range->offset, range->segment);
     }
-    if (range->offset != 0 && (range->offset != job->before->offset ||
-                               range->segment != job->before->segment)) {
+    if (range->offset != 0 &&
+        (range->offset != job->before->offset || range->segment != job->before->segment)) {
         return wal__fail(error, WAL_ECORRUPT,
                          "the part is damaged: its range "
                          "is not at its position");
     }
     job->known = is_inside ? at->offset - range->offset : 0;
     if (range->offset != 0 || job->known > 0) {
-        status = open_segment(replica, range->stream, range->segment,
-                              &job->segment, error);
+        status = open_segment(replica, range->stream, range->segment, &job->segment, error);
     }
     if (status == WAL_OK && range->offset == 0) {
-        status = replica_read_header(replica, range, job->after, job->bytes,
-                                     &job->header, error);
+        status = replica_read_header(replica, range, job->after, job->bytes, &job->header, error);
     } else if (status == WAL_OK) {
         job->header = job->segment->header;
     }
@@ -1251,8 +1132,7 @@ static enum wal_status check_order(struct job *job, struct wal_error *error)
 }
 
 /* The bytes that the replica has must be those of the range. */
-static enum wal_status compare_known(const struct job *job,
-                                     struct wal_error *error)
+static enum wal_status compare_known(const struct job *job, struct wal_error *error)
 {
     struct wal__buf *bytes = &job->replica->bytes;
     enum wal_status status;
@@ -1262,8 +1142,8 @@ static enum wal_status compare_known(const struct job *job,
     }
     WAL__ASSERT(job->segment != NULL && job->known <= job->bytes.size);
     bytes->size = 0;
-    status = wal__part_read_file(job->segment, job->range->offset,
-                                 job->range->offset + job->known, bytes, error);
+    status = wal__part_read_file(job->segment, job->range->offset, job->range->offset + job->known,
+                                 bytes, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -1281,12 +1161,10 @@ static enum wal_status verify(struct job *job, struct wal_error *error)
     enum wal_status status;
 
     if (job->range->offset + job->bytes.size > job->header.capacity) {
-        return wal__fail(error, WAL_ECORRUPT,
-                         "the part is damaged: it is larger than its segment");
+        return wal__fail(error, WAL_ECORRUPT, "the part is damaged: it is larger than its segment");
     }
-    status =
-        wal__part_scan(&job->header, job->before, job->range->offset,
-                       job->bytes, true, &reached, &job->replica->facts, error);
+    status = wal__part_scan(&job->header, job->before, job->range->offset, job->bytes, true,
+                            &reached, &job->replica->facts, error);
     if (status == WAL_OK && !wal__part_place_equal(&reached, job->after)) {
         status = wal__fail(error, WAL_ECORRUPT,
                            "the part is damaged: it leads to another position "
@@ -1297,9 +1175,8 @@ static enum wal_status verify(struct job *job, struct wal_error *error)
 
 /* --- writing ------------------------------------------------------------ */
 
-/* Makes the segment that the range begins, unless the replica has a part of the
- * range. One that an interrupted call left has no group, and its name may not
- * be durable. */
+/* Makes the segment that the range begins, unless the replica has a part of the range. One that an
+ * interrupted call left has no group, and its name may not be durable. */
 static enum wal_status make_segment(struct job *job, struct wal_error *error)
 {
     struct wal_replica *replica = job->replica;
@@ -1313,14 +1190,12 @@ static enum wal_status make_segment(struct job *job, struct wal_error *error)
         status = replica_make_pack(replica, error);
     }
     if (status == WAL_OK) {
-        status = wal__segment_preallocate(
-            &replica->env, log->directory, NULL, &job->header,
-            WAL__SEGMENT_HEADER_SIZE, NULL, error);
+        status = wal__segment_preallocate(&replica->env, log->directory, NULL, &job->header,
+                                          WAL__SEGMENT_HEADER_SIZE, NULL, error);
     }
-    return status == WAL_OK
-               ? open_segment(replica, job->range->stream, job->range->segment,
-                              &job->segment, error)
-               : status;
+    return status == WAL_OK ? open_segment(replica, job->range->stream, job->range->segment,
+                                           &job->segment, error)
+                            : status;
 }
 
 /* Syncs what was written to a stream. */
@@ -1333,11 +1208,9 @@ static enum wal_status sync_stream(struct wal_replica *replica, uint32_t stream,
     if (replica->unsynced[stream] == 0) {
         return WAL_OK;
     }
-    status = open_segment(replica, stream, replica->unsynced[stream], &segment,
-                          error);
+    status = open_segment(replica, stream, replica->unsynced[stream], &segment, error);
     if (status == WAL_OK) {
-        status = replica_write(segment, (struct wal__span){NULL, 0}, 0, false,
-                               error);
+        status = replica_write(segment, (struct wal__span){NULL, 0}, 0, false, error);
         wal__segment_close(segment);
     }
     replica->unsynced[stream] = 0;
@@ -1351,12 +1224,10 @@ static enum wal_status sync_before(struct job *job, struct wal_error *error)
 {
     struct wal_replica *replica = job->replica;
     const struct wal__part_range *range = job->range;
-    enum wal_status status = range->stream == WAL__LOG_ID_LOG
-                                 ? sync_stream(replica, WAL__LOG_ID_PACK, error)
-                                 : WAL_OK;
+    enum wal_status status =
+        range->stream == WAL__LOG_ID_LOG ? sync_stream(replica, WAL__LOG_ID_PACK, error) : WAL_OK;
 
-    return status == WAL_OK &&
-                   replica->unsynced[range->stream] != range->segment
+    return status == WAL_OK && replica->unsynced[range->stream] != range->segment
                ? sync_stream(replica, range->stream, error)
                : status;
 }
@@ -1389,8 +1260,7 @@ static enum wal_status apply(struct job *job, struct wal_error *error)
     }
     replica->needs_find = true;
     status = replica_write(job->segment,
-                           (struct wal__span){job->bytes.data + skipped,
-                                              job->bytes.size - skipped},
+                           (struct wal__span){job->bytes.data + skipped, job->bytes.size - skipped},
                            range->offset + skipped, true, error);
     if (status == WAL_OK) {
         replica->needs_find = false;
@@ -1401,10 +1271,8 @@ static enum wal_status apply(struct job *job, struct wal_error *error)
     return status;
 }
 
-static enum wal_status apply_ranges(struct wal_replica *replica,
-                                    const struct wal__part_head *head,
-                                    struct wal__span part,
-                                    struct wal_error *error)
+static enum wal_status apply_ranges(struct wal_replica *replica, const struct wal__part_head *head,
+                                    struct wal__span part, struct wal_error *error)
 {
     const uint8_t *at = part.data + wal__part_head_size(head->range_count);
     enum wal_status status = WAL_OK;
@@ -1425,8 +1293,7 @@ static enum wal_status apply_ranges(struct wal_replica *replica,
         }
         if (place->segment < job.after->segment ||
             (place->segment == job.after->segment &&
-             (place->salt != job.after->salt ||
-              place->offset < job.after->offset))) {
+             (place->salt != job.after->salt || place->offset < job.after->offset))) {
             status = apply(&job, error);
             wal__segment_close(job.segment);
         }
@@ -1435,8 +1302,7 @@ static enum wal_status apply_ranges(struct wal_replica *replica,
     return status;
 }
 
-enum wal_status wal_replica_sync(struct wal_replica *replica,
-                                 struct wal_error *error)
+enum wal_status wal_replica_sync(struct wal_replica *replica, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -1447,12 +1313,10 @@ enum wal_status wal_replica_sync(struct wal_replica *replica,
     if (status == WAL_OK) {
         status = sync_stream(replica, WAL__LOG_ID_PACK, error);
     }
-    return status == WAL_OK ? sync_stream(replica, WAL__LOG_ID_LOG, error)
-                            : status;
+    return status == WAL_OK ? sync_stream(replica, WAL__LOG_ID_LOG, error) : status;
 }
 
-enum wal_status wal_replica_write(struct wal_replica *replica,
-                                  struct wal_slice part,
+enum wal_status wal_replica_write(struct wal_replica *replica, struct wal_slice part,
                                   struct wal_error *error)
 {
     const struct wal__span bytes = {part.data, (size_t)part.size};
@@ -1467,8 +1331,7 @@ enum wal_status wal_replica_write(struct wal_replica *replica,
         status = locate(replica, error);
     }
     if (status == WAL_OK && replica->is_store &&
-        memcmp(replica->manifest.uuid, head.manifest.uuid,
-               sizeof(head.manifest.uuid)) != 0) {
+        memcmp(replica->manifest.uuid, head.manifest.uuid, sizeof(head.manifest.uuid)) != 0) {
         status = wal__fail_at(error, WAL_EEXISTS, 0, replica->env.root, 0,
                               "the replica is of another store");
     }
@@ -1485,13 +1348,10 @@ enum wal_status wal_replica_write(struct wal_replica *replica,
         return apply_ranges(replica, &head, bytes, error);
     }
     status = wal_replica_sync(replica, error);
-    return status == WAL_OK
-               ? replica_apply_segment(replica, &head, bytes, error)
-               : status;
+    return status == WAL_OK ? replica_apply_segment(replica, &head, bytes, error) : status;
 }
 
-enum wal_status wal_replica_apply(struct wal_replica *replica,
-                                  struct wal_slice part,
+enum wal_status wal_replica_apply(struct wal_replica *replica, struct wal_slice part,
                                   struct wal_error *error)
 {
     enum wal_status status = wal_replica_write(replica, part, error);

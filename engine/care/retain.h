@@ -1,7 +1,6 @@
 /*
- * retain.h - chooses the sessions that rules of retention let go
- * (docs/keeping.md). A pure function: it reads no store, and moves nothing.
- * Any thread.
+ * retain.h - chooses the sessions that rules of retention let go (docs/keeping.md). A pure
+ * function: it reads no store, and moves nothing. Any thread.
  */
 #ifndef AGENTWAL_ENGINE_CARE_RETAIN_H
 #define AGENTWAL_ENGINE_CARE_RETAIN_H
@@ -32,7 +31,7 @@ struct wal__retain_session {
     bool is_trashed;   /* it is neither here nor chosen; its parent counts */
     /* Out. */
     enum wal__retain_rule rule; /* that chose it */
-    bool is_held; /* a rule chose it, but a descendant of it stays */
+    bool is_held;               /* a rule chose it, but a descendant of it stays */
 };
 
 struct wal__retain_rules {
@@ -43,15 +42,13 @@ struct wal__retain_rules {
 };
 
 /*
- * Chooses among `count` sessions, which are sorted newest first; sets their
- * rule and is_held, and *chosen to their number. A session in the trash has no
- * rule. What is chosen has no descendant that stays. Parents may form a circle.
- * WAL_EINVAL when there is no rule; WAL_ENOMEM.
+ * Chooses among `count` sessions, which are sorted newest first; sets their rule and is_held, and
+ * *chosen to their number. A session in the trash has no rule. What is chosen has no descendant
+ * that stays. Parents may form a circle. WAL_EINVAL when there is no rule; WAL_ENOMEM.
  */
 enum wal_status wal__retain_choose(const struct wal__heap *heap,
                                    const struct wal__retain_rules *rules,
-                                   struct wal__retain_session *sessions,
-                                   uint32_t count,
+                                   struct wal__retain_session *sessions, uint32_t count,
                                    uint32_t *chosen) WAL_MUST_USE;
 
 #endif

@@ -1,23 +1,20 @@
 /*
- * salvage.c - makes a sound store from all readable records of a damaged one
- * (agentwal/admin.h).
+ * salvage.c - makes a sound store from all readable records of a damaged one (agentwal/admin.h).
  *
- * The log is read twice. The first pass learns which sessions and which losses
- * there are (salvage_plan.c). Then all content is copied, whether a record
- * refers to it or not. The second pass repeats each record in OUT, oldest
- * first. A deleted session is copied only as far as its forks need it.
+ * The log is read twice. The first pass learns which sessions and which losses there are
+ * (salvage_plan.c). Then all content is copied, whether a record refers to it or not. The second
+ * pass repeats each record in OUT, oldest first. A deleted session is copied only as far as its
+ * forks need it.
  *
- * Sessions are created, changed and deleted as their records do, so that they
- * are listed in their order; entries are appended in batches of one session.
- * The engine refuses an entry that refers to a missing one: such an entry is
- * kept as a line, whose content the engine does not interpret. Documents whose
- * keys are reserved for the engine are checkpoints, and whether they are
- * enabled (SPEC.md 5.8, 5.16); memory for them is bounded by the longest list
- * of files.
+ * Sessions are created, changed and deleted as their records do, so that they are listed in their
+ * order; entries are appended in batches of one session. The engine refuses an entry that refers to
+ * a missing one: such an entry is kept as a line, whose content the engine does not interpret.
+ * Documents whose keys are reserved for the engine are checkpoints, and whether they are enabled
+ * (SPEC.md 5.8, 5.16); memory for them is bounded by the longest list of files.
  *
- * Invariants: a record is either in OUT or reported. A session is created once.
- * An entry has its old parent, its nearest surviving ancestor as parent, or is
- * a root; a change of parent is reported. What cannot be written is removed.
+ * Invariants: a record is either in OUT or reported. A session is created once. An entry has its
+ * old parent, its nearest surviving ancestor as parent, or is a root; a change of parent is
+ * reported. What cannot be written is removed.
  */
 #include "engine/care/salvage.h"
 
@@ -50,22 +47,20 @@ struct session_texts {
 /* Fills the texts from the session's SESSION record, or with a generated
  * id if it is lost. In format version 0 the title is a member of the
  * metadata. */
-static void read_texts(const struct wal__salvage_session *session,
-                       struct session_texts *texts)
+static void read_texts(const struct wal__salvage_session *session, struct session_texts *texts)
 {
     const struct wal__session_record *record = &session->record;
     struct wal__span title = record->title;
 
     *texts = (struct session_texts){.options = WAL_INIT(wal_session_options)};
-    snprintf(texts->name, sizeof(texts->name), "salvaged-%" PRIu32,
-             session->number);
+    snprintf(texts->name, sizeof(texts->name), "salvaged-%" PRIu32, session->number);
     if (!session->has_record) {
         texts->options.id = wal__slice_from_text(texts->name);
         return;
     }
     if (record->schema_version == 0) {
-        (void)wal__text_member(record->metadata, "title", texts->title,
-                               sizeof(texts->title), &title);
+        (void)wal__text_member(record->metadata, "title", texts->title, sizeof(texts->title),
+                               &title);
     }
     wal__copy_session(record, &texts->options);
     texts->options.title = wal__text_slice(title);
@@ -76,9 +71,8 @@ static void copy_id(struct wal__salvage_session *session, struct wal_slice id)
     snprintf(session->id, sizeof(session->id), "%.*s", WAL_ARG(id));
 }
 
-/* Creates the session's copy, or a fork of `source` at an entry if `source` is
- * not NULL. If another session, whose tombstone may be lost, has the id, the
- * generated one is used. */
+/* Creates the session's copy, or a fork of `source` at an entry if `source` is not NULL. If another
+ * session, whose tombstone may be lost, has the id, the generated one is used. */
 static enum wal_status make_session(struct wal__salvage *salvage,
                                     struct wal__salvage_session *session,
                                     struct wal_session *source, const char *at,
@@ -92,12 +86,10 @@ static enum wal_status make_session(struct wal__salvage *salvage,
         if (i > 0) {
             texts->options.id = wal__slice_from_text(texts->name);
         }
-        status =
-            source == NULL
-                ? wal_session_create(salvage->out, &texts->options, &made,
-                                     &salvage->error)
-                : wal_session_fork(source, wal__slice_from_text(at),
-                                   &texts->options, &made, &salvage->error);
+        status = source == NULL
+                     ? wal_session_create(salvage->out, &texts->options, &made, &salvage->error)
+                     : wal_session_fork(source, wal__slice_from_text(at), &texts->options, &made,
+                                        &salvage->error);
     }
     if (status != WAL_OK) {
         return status;
@@ -115,10 +107,8 @@ static enum wal_status make_session(struct wal__salvage *salvage,
     return WAL_OK;
 }
 
-/* Creates the copy of a session that is not a fork, or whose FORK record is
- * lost. */
-static void create(struct wal__salvage *salvage,
-                   struct wal__salvage_session *session)
+/* Creates the copy of a session that is not a fork, or whose FORK record is lost. */
+static void create(struct wal__salvage *salvage, struct wal__salvage_session *session)
 {
     struct session_texts texts;
     enum wal_status status;
@@ -127,34 +117,30 @@ static void create(struct wal__salvage *salvage,
     status = make_session(salvage, session, NULL, "", &texts);
     copy_id(session, texts.options.id);
     session->is_copied = true; /* it is tried once */
-    if (!wal__salvage_check(salvage, status, WAL_SALVAGE_SESSION, session->id,
-                            "", "the session cannot be created")) {
+    if (!wal__salvage_check(salvage, status, WAL_SALVAGE_SESSION, session->id, "",
+                            "the session cannot be created")) {
         return;
     }
     if (!session->has_record || session->from_index) {
         wal__salvage_report(salvage, WAL_SALVAGE_SESSION, session->id, "",
                             "the session's record is lost: its %s",
-                            session->has_record
-                                ? "metadata is unknown, the rest comes from an "
-                                  "index"
-                                : "id, directory and metadata are unknown");
+                            session->has_record ? "metadata is unknown, the rest comes from an "
+                                                  "index"
+                                                : "id, directory and metadata are unknown");
     }
-    if (session->has_record &&
-        (session->record.flags & WAL__SESSION_RECORD_FORK) != 0) {
-        wal__salvage_report(
-            salvage, WAL_SALVAGE_SESSION, session->id, "",
-            "the session's fork point is lost: it has only the entries that "
-            "it did not inherit");
+    if (session->has_record && (session->record.flags & WAL__SESSION_RECORD_FORK) != 0) {
+        wal__salvage_report(salvage, WAL_SALVAGE_SESSION, session->id, "",
+                            "the session's fork point is lost: it has only the entries that "
+                            "it did not inherit");
     }
 }
 
-/* Returns the session with its copy in OUT, which is created if it is missing;
- * its handle may be NULL. NULL: the salvage failed. */
-static struct wal__salvage_session *
-salvage_open_session(struct wal__salvage *salvage, uint32_t number)
+/* Returns the session with its copy in OUT, which is created if it is missing; its handle may be
+ * NULL. NULL: the salvage failed. */
+static struct wal__salvage_session *salvage_open_session(struct wal__salvage *salvage,
+                                                         uint32_t number)
 {
-    struct wal__salvage_session *session =
-        wal__salvage_get_session(salvage, number);
+    struct wal__salvage_session *session = wal__salvage_get_session(salvage, number);
 
     if (session != NULL && !session->is_copied) {
         create(salvage, session);
@@ -163,15 +149,12 @@ salvage_open_session(struct wal__salvage *salvage, uint32_t number)
 }
 
 /* As open_session; NULL unless records can be written to the copy. */
-static struct wal__salvage_session *
-salvage_find_writable(struct wal__salvage *salvage, uint32_t number)
+static struct wal__salvage_session *salvage_find_writable(struct wal__salvage *salvage,
+                                                          uint32_t number)
 {
-    struct wal__salvage_session *session =
-        salvage_open_session(salvage, number);
+    struct wal__salvage_session *session = salvage_open_session(salvage, number);
 
-    return session == NULL || session->handle == NULL || session->is_removed
-               ? NULL
-               : session;
+    return session == NULL || session->handle == NULL || session->is_removed ? NULL : session;
 }
 
 /* --- changes -------------------------------------------------------------- */
@@ -184,19 +167,15 @@ static int32_t set_texts(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-static void update(struct wal__salvage *salvage,
-                   const struct wal__salvage_session *session,
+static void update(struct wal__salvage *salvage, const struct wal__salvage_session *session,
                    struct wal_session_options *options)
 {
-    (void)wal__salvage_check(salvage,
-                             wal_session_update(session->handle, set_texts,
-                                                options, &salvage->error),
-                             WAL_SALVAGE_SESSION, session->id, "",
-                             "the session's texts cannot be changed");
+    (void)wal__salvage_check(
+        salvage, wal_session_update(session->handle, set_texts, options, &salvage->error),
+        WAL_SALVAGE_SESSION, session->id, "", "the session's texts cannot be changed");
 }
 
-static void keep_session(struct wal__salvage *salvage,
-                         struct wal__salvage_session *session)
+static void keep_session(struct wal__salvage *salvage, struct wal__salvage_session *session)
 {
     struct session_texts texts;
 
@@ -210,10 +189,9 @@ static void keep_session(struct wal__salvage *salvage,
 
 /* --- forks ---------------------------------------------------------------- */
 
-/* Creates the fork at the nearest surviving ancestor of its fork point. A fork
- * inherits the texts that it does not set, so they are set again. */
-static void create_fork(struct wal__salvage *salvage,
-                        struct wal__salvage_session *session,
+/* Creates the fork at the nearest surviving ancestor of its fork point. A fork inherits the texts
+ * that it does not set, so they are set again. */
+static void create_fork(struct wal__salvage *salvage, struct wal__salvage_session *session,
                         struct wal_session *source, uint64_t point)
 {
     struct session_texts texts;
@@ -225,8 +203,7 @@ static void create_fork(struct wal__salvage *salvage,
     }
     read_texts(session, &texts);
     texts.options.parent_id = (struct wal_slice){NULL, 0};
-    if (!wal__salvage_try(salvage,
-                          make_session(salvage, session, source, at, &texts))) {
+    if (!wal__salvage_try(salvage, make_session(salvage, session, source, at, &texts))) {
         return;
     }
     if (session->has_record) {
@@ -239,18 +216,15 @@ static void create_fork(struct wal__salvage *salvage,
 
 /* A fork that is not created here is created by salvage_open_session,
  * which reports the loss. */
-static void salvage_fork(struct wal__salvage *salvage,
-                         const struct wal__frame *frame,
+static void salvage_fork(struct wal__salvage *salvage, const struct wal__frame *frame,
                          const struct wal__fork_record *record)
 {
-    struct wal__salvage_session *session =
-        wal__salvage_get_session(salvage, frame->session);
+    struct wal__salvage_session *session = wal__salvage_get_session(salvage, frame->session);
     const struct wal__salvage_session *source;
 
     if (session == NULL || session->is_copied ||
         wal__salvage_find_session(salvage, record->source) == NULL ||
-        record->source == frame->session ||
-        record->source == WAL__STORE_NUMBER) {
+        record->source == frame->session || record->source == WAL__STORE_NUMBER) {
         return;
     }
     source = salvage_open_session(salvage, record->source);
@@ -263,12 +237,10 @@ static void salvage_fork(struct wal__salvage *salvage,
 
 static void salvage_delete(struct wal__salvage *salvage, uint32_t number)
 {
-    struct wal__salvage_session *session =
-        salvage_find_writable(salvage, number);
+    struct wal__salvage_session *session = salvage_find_writable(salvage, number);
 
     if (session != NULL &&
-        wal__salvage_check(salvage,
-                           wal_session_delete(session->handle, &salvage->error),
+        wal__salvage_check(salvage, wal_session_delete(session->handle, &salvage->error),
                            WAL_SALVAGE_SESSION, session->id, "",
                            "the session cannot be deleted again")) {
         session->is_removed = true;
@@ -279,14 +251,12 @@ static void salvage_delete(struct wal__salvage *salvage, uint32_t number)
 /* After all else of the session, which refuses changes then. */
 static void put_in_trash(struct wal__salvage *salvage, uint32_t number)
 {
-    struct wal__salvage_session *session =
-        salvage_find_writable(salvage, number);
+    struct wal__salvage_session *session = salvage_find_writable(salvage, number);
 
     if (session != NULL) {
-        (void)wal__salvage_check(
-            salvage, wal_session_trash(session->handle, &salvage->error),
-            WAL_SALVAGE_SESSION, session->id, "",
-            "the session cannot be put in the trash again");
+        (void)wal__salvage_check(salvage, wal_session_trash(session->handle, &salvage->error),
+                                 WAL_SALVAGE_SESSION, session->id, "",
+                                 "the session cannot be put in the trash again");
     }
 }
 
@@ -294,8 +264,7 @@ static void put_in_trash(struct wal__salvage *salvage, uint32_t number)
 static void mark_moved(struct wal__salvage *salvage, uint32_t number)
 {
     struct wal_session_move move = WAL_INIT(wal_session_move);
-    struct wal__salvage_session *session =
-        salvage_find_writable(salvage, number);
+    struct wal__salvage_session *session = salvage_find_writable(salvage, number);
 
     if (session == NULL) {
         return;
@@ -304,18 +273,16 @@ static void mark_moved(struct wal__salvage *salvage, uint32_t number)
         move.number = 1;
     }
     move.flags = WAL_SESSION_MOVE_AWAY;
-    (void)wal__salvage_check(
-        salvage, wal_session_set_move(session->handle, &move, &salvage->error),
-        WAL_SALVAGE_SESSION, session->id, "",
-        "the session cannot be marked as moved again");
+    (void)wal__salvage_check(salvage, wal_session_set_move(session->handle, &move, &salvage->error),
+                             WAL_SALVAGE_SESSION, session->id, "",
+                             "the session cannot be marked as moved again");
 }
 
-/* Creates the sessions that are known from an index only, and repeats deletions
- * whose tombstone is lost. */
+/* Creates the sessions that are known from an index only, and repeats deletions whose tombstone is
+ * lost. */
 static void salvage_finish_sessions(struct wal__salvage *salvage)
 {
-    for (uint32_t i = 0;
-         i < salvage->session_count && salvage->failed == WAL_OK; i++) {
+    for (uint32_t i = 0; i < salvage->session_count && salvage->failed == WAL_OK; i++) {
         const struct wal__salvage_session *session = salvage->sessions[i];
 
         if (session->number == WAL__STORE_NUMBER || !session->is_needed) {
@@ -357,20 +324,17 @@ static enum wal_status append(struct wal__salvage *salvage,
         .durability = WAL_WRITTEN,
     };
 
-    return wal_append(session->handle, entries, count, &options, NULL,
-                      &salvage->error);
+    return wal_append(session->handle, entries, count, &options, NULL, &salvage->error);
 }
 
 /* --- payloads of the blob stream ------------------------------------------ */
 
-static enum wal_status read_blob(struct wal__salvage *salvage,
-                                 const struct wal__digest *digest,
+static enum wal_status read_blob(struct wal__salvage *salvage, const struct wal__digest *digest,
                                  uint8_t *payload, uint64_t size)
 {
     struct wal_blob *blob = NULL;
     uint64_t got = 0;
-    enum wal_status status =
-        wal_blob_open(salvage->out, digest->bytes, &blob, &salvage->error);
+    enum wal_status status = wal_blob_open(salvage->out, digest->bytes, &blob, &salvage->error);
 
     if (status != WAL_OK) {
         return status;
@@ -381,10 +345,9 @@ static enum wal_status read_blob(struct wal__salvage *salvage,
     return status;
 }
 
-/* Reads an entry's payload from OUT into memory of large_heap. NULL: it is
- * lost, *reason says why; or the salvage failed. */
-static uint8_t *load_payload(struct wal__salvage *salvage,
-                             const struct wal__entry_record *record,
+/* Reads an entry's payload from OUT into memory of large_heap. NULL: it is lost, *reason says why;
+ * or the salvage failed. */
+static uint8_t *load_payload(struct wal__salvage *salvage, const struct wal__entry_record *record,
                              const char **reason)
 {
     struct wal__digest digest;
@@ -392,8 +355,7 @@ static uint8_t *load_payload(struct wal__salvage *salvage,
     uint8_t *payload;
 
     memcpy(digest.bytes, record->digest, WAL__DIGEST_SIZE);
-    *reason =
-        wal__salvage_check_content(salvage, &digest, record->payload_size);
+    *reason = wal__salvage_check_content(salvage, &digest, record->payload_size);
     if (*reason != NULL) {
         return NULL;
     }
@@ -413,15 +375,14 @@ static uint8_t *load_payload(struct wal__salvage *salvage,
 
 /* --- the batch ------------------------------------------------------------ */
 
-/* Fills an entry of the batch from its record. False: its payload is lost, and
- * the entry with it; or the salvage failed. */
-static bool build_entry(struct wal__salvage *salvage,
-                        const struct wal__salvage_session *session, uint32_t i)
+/* Fills an entry of the batch from its record. False: its payload is lost, and the entry with it;
+ * or the salvage failed. */
+static bool build_entry(struct wal__salvage *salvage, const struct wal__salvage_session *session,
+                        uint32_t i)
 {
     struct wal__copy_batch *batch = &salvage->batch;
     const struct wal__frame *frame = &batch->frames[i];
-    const struct wal__span bytes = {batch->bytes.data + batch->offsets[i],
-                                    frame->stored_size};
+    const struct wal__span bytes = {batch->bytes.data + batch->offsets[i], frame->stored_size};
     struct wal_entry *entry = &batch->entries[i];
     struct wal__entry_record record;
     uint64_t sequence = frame->sequence;
@@ -445,21 +406,18 @@ static bool build_entry(struct wal__salvage *salvage,
     }
     batch->payloads[i] = load_payload(salvage, &record, &reason);
     if (batch->payloads[i] != NULL) {
-        entry->payload =
-            (struct wal_slice){batch->payloads[i], record.payload_size};
+        entry->payload = (struct wal_slice){batch->payloads[i], record.payload_size};
         return true;
     }
     wal__salvage_report(salvage, WAL_SALVAGE_ENTRY, session->id,
                         wal__salvage_find_ancestor(salvage, &sequence),
-                        "the entry is lost: its payload cannot be read: %s",
-                        reason);
+                        "the entry is lost: its payload cannot be read: %s", reason);
     wal__salvage_remove_written(salvage, frame->sequence, frame->parent);
     return false;
 }
 
 /* Builds the entries; those that are lost leave the batch. */
-static void build_batch(struct wal__salvage *salvage,
-                        const struct wal__salvage_session *session)
+static void build_batch(struct wal__salvage *salvage, const struct wal__salvage_session *session)
 {
     struct wal__copy_batch *batch = &salvage->batch;
     uint32_t kept = 0;
@@ -475,8 +433,8 @@ static void build_batch(struct wal__salvage *salvage,
 }
 
 /* Sets the parent of an entry; *parent is its sequence, 0 for a root. */
-static void set_parent(const struct wal__salvage *salvage, uint32_t i,
-                       uint64_t *parent, struct wal_entry *entry)
+static void set_parent(const struct wal__salvage *salvage, uint32_t i, uint64_t *parent,
+                       struct wal_entry *entry)
 {
     const char *id;
 
@@ -490,23 +448,22 @@ static void set_parent(const struct wal__salvage *salvage, uint32_t i,
 }
 
 static void record_appended(struct wal__salvage *salvage,
-                            const struct wal__salvage_session *session,
-                            uint32_t i, uint64_t parent)
+                            const struct wal__salvage_session *session, uint32_t i, uint64_t parent)
 {
     const struct wal__frame *frame = &salvage->batch.frames[i];
     uint64_t own = frame->sequence;
 
     salvage->result.entries++;
     if (parent != frame->parent) {
-        wal__salvage_report_reparented(
-            salvage, session->id, wal__salvage_find_ancestor(salvage, &own),
-            frame->parent, salvage->batch.entries[i].parent_id.data);
+        wal__salvage_report_reparented(salvage, session->id,
+                                       wal__salvage_find_ancestor(salvage, &own), frame->parent,
+                                       salvage->batch.entries[i].parent_id.data);
     }
 }
 
 /* Appends an entry alone after its batch was refused. */
-static void append_alone(struct wal__salvage *salvage,
-                         const struct wal__salvage_session *session, uint32_t i)
+static void append_alone(struct wal__salvage *salvage, const struct wal__salvage_session *session,
+                         uint32_t i)
 {
     const struct wal__frame *frame = &salvage->batch.frames[i];
     struct wal_entry *entry = &salvage->batch.entries[i];
@@ -524,14 +481,13 @@ static void append_alone(struct wal__salvage *salvage,
         entry->flags |= WAL_ENTRY_ROOT;
         status = append(salvage, session, entry, 1);
     }
-    if ((status == WAL_ENOTFOUND || status == WAL_EINVAL) &&
-        (entry->flags & WAL_ENTRY_LINE) == 0 && wal__copy_refers(frame->kind)) {
+    if ((status == WAL_ENOTFOUND || status == WAL_EINVAL) && (entry->flags & WAL_ENTRY_LINE) == 0 &&
+        wal__copy_refers(frame->kind)) {
         entry->flags |= WAL_ENTRY_LINE;
         status = append(salvage, session, entry, 1);
         if (status == WAL_OK) {
-            wal__salvage_report(
-                salvage, WAL_SALVAGE_ENTRY, session->id, id,
-                "the entry that it refers to is missing; it is kept as a line");
+            wal__salvage_report(salvage, WAL_SALVAGE_ENTRY, session->id, id,
+                                "the entry that it refers to is missing; it is kept as a line");
         }
     }
     if (wal__salvage_check(salvage, status, WAL_SALVAGE_ENTRY, session->id, id,
@@ -542,8 +498,7 @@ static void append_alone(struct wal__salvage *salvage,
     }
 }
 
-static void append_batch(struct wal__salvage *salvage,
-                         const struct wal__salvage_session *session)
+static void append_batch(struct wal__salvage *salvage, const struct wal__salvage_session *session)
 {
     struct wal__copy_batch *batch = &salvage->batch;
     uint64_t parents[WAL__COPY_BATCH];
@@ -584,14 +539,13 @@ static void salvage_flush(struct wal__salvage *salvage)
         append_batch(salvage, session);
         wal__copy_batch_empty(&salvage->batch, salvage->large_heap);
         return;
-    } /* A session that could not be created is reported. */
+    }                         /* A session that could not be created is reported. */
     salvage->batch.count = 0; /* no payload was loaded */
     wal__copy_batch_empty(&salvage->batch, salvage->large_heap);
 }
 
 /* Adds an entry to the batch; a full batch or wal__salvage_flush appends it. */
-static void salvage_entry(struct wal__salvage *salvage,
-                          const struct wal__frame *frame,
+static void salvage_entry(struct wal__salvage *salvage, const struct wal__frame *frame,
                           const uint8_t *payload)
 {
     const struct wal__span bytes = {payload, frame->stored_size};
@@ -599,18 +553,15 @@ static void salvage_entry(struct wal__salvage *salvage,
     struct wal__copy_batch *batch = &salvage->batch;
     struct wal__entry_record record;
 
-    if (salvage->batch_session != frame->session ||
-        wal__copy_batch_is_full(batch)) {
+    if (salvage->batch_session != frame->session || wal__copy_batch_is_full(batch)) {
         salvage_flush(salvage);
     }
     if (wal__entry_record_decode(bytes, &record) != WAL__FMT_OK) {
-        const struct wal__salvage_session *session =
-            salvage_open_session(salvage, frame->session);
+        const struct wal__salvage_session *session = salvage_open_session(salvage, frame->session);
 
-        wal__salvage_report(
-            salvage, WAL_SALVAGE_ENTRY, session == NULL ? "" : session->id, "",
-            "the entry of sequence %" PRIu64 " is not well-formed",
-            frame->sequence);
+        wal__salvage_report(salvage, WAL_SALVAGE_ENTRY, session == NULL ? "" : session->id, "",
+                            "the entry of sequence %" PRIu64 " is not well-formed",
+                            frame->sequence);
         salvage->result.lost_entries++;
         return;
     }
@@ -620,8 +571,7 @@ static void salvage_entry(struct wal__salvage *salvage,
         return;
     }
     wal__salvage_add_written(salvage, frame->sequence, record.id);
-    if (record.is_erased &&
-        wal__buf_append(&salvage->erased, &erased, sizeof(erased)) != WAL_OK) {
+    if (record.is_erased && wal__buf_append(&salvage->erased, &erased, sizeof(erased)) != WAL_OK) {
         wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
     }
 }
@@ -645,8 +595,7 @@ static void add_state(struct wal__salvage *salvage, struct file_states *states,
     struct wal_file *file = &states->items[states->count];
 
     if (record->kind != WAL__FILE_ABSENT &&
-        wal__salvage_check_content(salvage, &record->digest, record->size) !=
-            NULL) {
+        wal__salvage_check_content(salvage, &record->digest, record->size) != NULL) {
         states->first = states->lost++ == 0 ? record->path : states->first;
         return;
     }
@@ -672,8 +621,8 @@ static bool read_states(struct wal__salvage *salvage, struct wal__span bytes,
     if (wal__file_list_decode(bytes, &list) != WAL__FMT_OK) {
         return false;
     }
-    states->items = wal__heap_resize(
-        salvage->heap, NULL, (size_t)list.count + 1, sizeof(*states->items));
+    states->items =
+        wal__heap_resize(salvage->heap, NULL, (size_t)list.count + 1, sizeof(*states->items));
     if (states->items == NULL) {
         wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
         return false;
@@ -687,12 +636,13 @@ static bool read_states(struct wal__salvage *salvage, struct wal__span bytes,
     return salvage->failed == WAL_OK;
 }
 
-/* Creates the checkpoint with its link to an entry, or if the session does not
- * have that entry without one. A checkpoint that a fork inherited and added
- * files to keeps its link, although the fork may not have the entry. */
-static enum wal_status create_checkpoint(
-    struct wal__salvage *salvage, const struct wal__salvage_session *session,
-    const struct wal__checkpoint *checkpoint, const struct file_states *states)
+/* Creates the checkpoint with its link to an entry, or if the session does not have that entry
+ * without one. A checkpoint that a fork inherited and added files to keeps its link, although the
+ * fork may not have the entry. */
+static enum wal_status create_checkpoint(struct wal__salvage *salvage,
+                                         const struct wal__salvage_session *session,
+                                         const struct wal__checkpoint *checkpoint,
+                                         const struct file_states *states)
 {
     struct wal_checkpoint_options options = {
         .struct_size = sizeof(options),
@@ -705,25 +655,23 @@ static enum wal_status create_checkpoint(
     const struct wal_slice entry = options.entry_id;
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_file_cursor *made = NULL;
-    enum wal_status status =
-        wal_checkpoint_import(session->handle, states->items, states->count,
-                              &options, NULL, &salvage->error);
+    enum wal_status status = wal_checkpoint_import(session->handle, states->items, states->count,
+                                                   &options, NULL, &salvage->error);
 
     if (status != WAL_ENOTFOUND || entry.size == 0) {
         return status;
     }
     options.entry_id = (struct wal_slice){NULL, 0};
     options.flags = WAL_CHECKPOINT_UNLINKED;
-    status =
-        wal_checkpoint_import(session->handle, states->items, states->count,
-                              &options, &made, &salvage->error);
+    status = wal_checkpoint_import(session->handle, states->items, states->count, &options, &made,
+                                   &salvage->error);
     if (status == WAL_OK) {
         status = wal_checkpoint_get_info(made, &info, &salvage->error);
     }
     if (status == WAL_OK && info.entry_id.size == 0) {
         wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
-                            "the entry of the checkpoint %.*s is lost: %.*s",
-                            WAL_ARG(options.id), WAL_ARG(entry));
+                            "the entry of the checkpoint %.*s is lost: %.*s", WAL_ARG(options.id),
+                            WAL_ARG(entry));
     }
     wal_file_cursor_close(made);
     return status;
@@ -735,25 +683,21 @@ static void import_checkpoint(struct wal__salvage *salvage,
                               const struct file_states *states)
 {
     const struct wal_slice id = wal__text_slice(checkpoint->id);
-    enum wal_status status =
-        create_checkpoint(salvage, session, checkpoint, states);
+    enum wal_status status = create_checkpoint(salvage, session, checkpoint, states);
 
-    salvage->result.documents += wal__salvage_check(
-        salvage, status, WAL_SALVAGE_CHECKPOINT, session->id, "",
-        "the checkpoint %.*s cannot be created", WAL_ARG(id));
+    salvage->result.documents +=
+        wal__salvage_check(salvage, status, WAL_SALVAGE_CHECKPOINT, session->id, "",
+                           "the checkpoint %.*s cannot be created", WAL_ARG(id));
     if (states->lost > 0) {
-        wal__salvage_report(
-            salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
-            "%" PRIu64 " %s of the checkpoint %.*s, the first of them %.*s",
-            states->lost, states->lost == 1 ? "file is lost" : "files are lost",
-            WAL_ARG(id),
-            (int)(states->first.size < 180 ? states->first.size : 180),
-            (const char *)states->first.data);
+        wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
+                            "%" PRIu64 " %s of the checkpoint %.*s, the first of them %.*s",
+                            states->lost, states->lost == 1 ? "file is lost" : "files are lost",
+                            WAL_ARG(id), (int)(states->first.size < 180 ? states->first.size : 180),
+                            (const char *)states->first.data);
     }
 }
 
-/* Reads the list of a checkpoint from OUT and creates the checkpoint. NULL, or
- * why it is lost. */
+/* Reads the list of a checkpoint from OUT and creates the checkpoint. NULL, or why it is lost. */
 static const char *copy_checkpoint(struct wal__salvage *salvage,
                                    const struct wal__salvage_session *session,
                                    const struct wal__checkpoint *checkpoint)
@@ -763,12 +707,10 @@ static const char *copy_checkpoint(struct wal__salvage *salvage,
     struct wal__buf list;
 
     wal__buf_init(&list, salvage->heap);
-    if (!wal__salvage_try(salvage,
-                          wal__blob_load(salvage->out_blobs, &checkpoint->list,
-                                         &list, &salvage->error))) {
+    if (!wal__salvage_try(salvage, wal__blob_load(salvage->out_blobs, &checkpoint->list, &list,
+                                                  &salvage->error))) {
         fault = wal__salvage_blob_fault(salvage, &checkpoint->list);
-    } else if (read_states(salvage, (struct wal__span){list.data, list.size},
-                           &states)) {
+    } else if (read_states(salvage, (struct wal__span){list.data, list.size}, &states)) {
         import_checkpoint(salvage, session, checkpoint, &states);
     } else {
         fault = "it is not a valid list of files";
@@ -778,67 +720,56 @@ static const char *copy_checkpoint(struct wal__salvage *salvage,
     return fault;
 }
 
-static void put_checkpoint(struct wal__salvage *salvage,
-                           const struct wal__salvage_session *session,
+static void put_checkpoint(struct wal__salvage *salvage, const struct wal__salvage_session *session,
                            struct wal__span id, struct wal__span value)
 {
     const char *fault = "its document is not well-formed";
     struct wal__checkpoint checkpoint;
 
     wal__checkpoint_init(&checkpoint, salvage->heap);
-    if (wal__salvage_try(salvage, wal__checkpoint_decode(&checkpoint, id, value,
-                                                         0, &salvage->error))) {
+    if (wal__salvage_try(salvage,
+                         wal__checkpoint_decode(&checkpoint, id, value, 0, &salvage->error))) {
         fault = copy_checkpoint(salvage, session, &checkpoint);
     }
     if (fault != NULL) {
-        wal__salvage_report(
-            salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
-            "the checkpoint %.*s is lost: its list of files: %s", (int)id.size,
-            (const char *)id.data, fault);
+        wal__salvage_report(salvage, WAL_SALVAGE_CHECKPOINT, session->id, "",
+                            "the checkpoint %.*s is lost: its list of files: %s", (int)id.size,
+                            (const char *)id.data, fault);
     }
     wal__checkpoint_deinit(&checkpoint);
 }
 
 static void delete_checkpoint(struct wal__salvage *salvage,
-                              const struct wal__salvage_session *session,
-                              struct wal_slice id)
+                              const struct wal__salvage_session *session, struct wal_slice id)
 {
-    enum wal_status status =
-        wal_checkpoint_delete(session->handle, id, &salvage->error);
+    enum wal_status status = wal_checkpoint_delete(session->handle, id, &salvage->error);
 
     if (status != WAL_ENOTFOUND) {
-        salvage->result.documents += wal__salvage_check(
-            salvage, status, WAL_SALVAGE_CHECKPOINT, session->id, "",
-            "the checkpoint %.*s cannot be deleted", WAL_ARG(id));
+        salvage->result.documents +=
+            wal__salvage_check(salvage, status, WAL_SALVAGE_CHECKPOINT, session->id, "",
+                               "the checkpoint %.*s cannot be deleted", WAL_ARG(id));
     }
 }
 
 static void set_checkpointing(struct wal__salvage *salvage,
-                              const struct wal__salvage_session *session,
-                              bool on)
+                              const struct wal__salvage_session *session, bool on)
 {
     salvage->result.documents += wal__salvage_check(
-        salvage,
-        wal_session_set_checkpointing(session->handle, on, &salvage->error),
-        WAL_SALVAGE_CHECKPOINT, session->id, "",
-        "checkpointing cannot be switched on or off");
+        salvage, wal_session_set_checkpointing(session->handle, on, &salvage->error),
+        WAL_SALVAGE_CHECKPOINT, session->id, "", "checkpointing cannot be switched on or off");
 }
 
 /* Where the session is marked as moved when all of it is copied. */
-static void put_move(struct wal__salvage *salvage,
-                     const struct wal__salvage_session *session,
+static void put_move(struct wal__salvage *salvage, const struct wal__salvage_session *session,
                      struct wal__span value)
 {
-    const struct wal__span id = {(const uint8_t *)session->id,
-                                 strlen(session->id)};
+    const struct wal__span id = {(const uint8_t *)session->id, strlen(session->id)};
     struct wal_session_move move = WAL_INIT(wal_session_move);
 
     if (wal__moved_decode(value, id, &move)) {
         salvage->result.documents += wal__salvage_check(
-            salvage,
-            wal_session_set_move(session->handle, &move, &salvage->error),
-            WAL_SALVAGE_SESSION, session->id, "",
-            "where the session moved to cannot be written");
+            salvage, wal_session_set_move(session->handle, &move, &salvage->error),
+            WAL_SALVAGE_SESSION, session->id, "", "where the session moved to cannot be written");
     }
 }
 
@@ -864,15 +795,13 @@ static void salvage_reserved_doc(struct wal__salvage *salvage,
                           !is_put || value.size != strlen(off) ||
                               memcmp(value.data, off, value.size) != 0);
     } else if (key.size > WAL__CHECKPOINT_PREFIX_SIZE &&
-               memcmp(key.data, wal__checkpoint_prefix,
-                      WAL__CHECKPOINT_PREFIX_SIZE) == 0) {
+               memcmp(key.data, wal__checkpoint_prefix, WAL__CHECKPOINT_PREFIX_SIZE) == 0) {
         id.data = key.data + WAL__CHECKPOINT_PREFIX_SIZE;
         id.size = key.size - WAL__CHECKPOINT_PREFIX_SIZE;
         if (is_put) {
             put_checkpoint(salvage, session, id, value);
         } else {
-            delete_checkpoint(salvage, session,
-                              (struct wal_slice){id.data, id.size});
+            delete_checkpoint(salvage, session, (struct wal_slice){id.data, id.size});
         }
     } else if (is_put && wal__span_equal(key, wal__moved_key())) {
         put_move(salvage, session, value);
@@ -894,18 +823,15 @@ static enum wal_status commit(struct wal__salvage *salvage,
         .durability = WAL_WRITTEN,
     };
 
-    return wal_batch_commit(session->handle, batch, &options, NULL,
-                            &salvage->error);
+    return wal_batch_commit(session->handle, batch, &options, NULL, &salvage->error);
 }
 
 /* --- heads ---------------------------------------------------------------- */
 
-static void salvage_head(struct wal__salvage *salvage,
-                         const struct wal__frame *frame,
+static void salvage_head(struct wal__salvage *salvage, const struct wal__frame *frame,
                          const struct wal__head_record *record)
 {
-    const struct wal__salvage_session *session =
-        salvage_find_writable(salvage, frame->session);
+    const struct wal__salvage_session *session = salvage_find_writable(salvage, frame->session);
     uint64_t ancestor = frame->parent;
     const char *target = wal__salvage_find_ancestor(salvage, &ancestor);
     const struct wal_head head = {
@@ -937,8 +863,7 @@ static void salvage_head(struct wal__salvage *salvage,
         return; /* a missing head need not be removed */
     }
     if (wal__salvage_check(salvage, status, WAL_SALVAGE_HEAD, session->id, "",
-                           "the head %.*s cannot be moved",
-                           WAL_ARG(head.name)) &&
+                           "the head %.*s cannot be moved", WAL_ARG(head.name)) &&
         ancestor != frame->parent) {
         wal__salvage_report(salvage, WAL_SALVAGE_HEAD, session->id, "",
                             "the target of the head %.*s, sequence %" PRIu64
@@ -951,8 +876,7 @@ static void salvage_head(struct wal__salvage *salvage,
 
 /* Writes a version; of a document of the store if `session` is NULL. */
 static enum wal_status put_doc(struct wal__salvage *salvage,
-                               const struct wal__salvage_session *session,
-                               struct wal_doc *doc)
+                               const struct wal__salvage_session *session, struct wal_doc *doc)
 {
     const struct wal_batch batch = {
         .struct_size = sizeof(batch),
@@ -965,13 +889,11 @@ static enum wal_status put_doc(struct wal__salvage *salvage,
         return commit(salvage, session, &batch);
     }
     doc->flags = 0;
-    return is_deletion
-               ? wal_doc_delete(salvage->out, NULL, doc, NULL, &salvage->error)
-               : wal_doc_put(salvage->out, NULL, doc, NULL, &salvage->error);
+    return is_deletion ? wal_doc_delete(salvage->out, NULL, doc, NULL, &salvage->error)
+                       : wal_doc_put(salvage->out, NULL, doc, NULL, &salvage->error);
 }
 
-static void salvage_doc(struct wal__salvage *salvage,
-                        const struct wal__frame *frame,
+static void salvage_doc(struct wal__salvage *salvage, const struct wal__frame *frame,
                         const struct wal__doc_record *record)
 {
     bool is_store = frame->session == WAL__STORE_NUMBER;
@@ -992,18 +914,15 @@ static void salvage_doc(struct wal__salvage *salvage,
         return;
     }
     salvage->result.documents += wal__salvage_check(
-        salvage, put_doc(salvage, session, &doc), WAL_SALVAGE_DOCUMENT,
-        is_store ? "" : session->id, "",
-        "a version of the document %.*s, sequence %" PRIu64
-        ", cannot be written",
+        salvage, put_doc(salvage, session, &doc), WAL_SALVAGE_DOCUMENT, is_store ? "" : session->id,
+        "", "a version of the document %.*s, sequence %" PRIu64 ", cannot be written",
         WAL_ARG(doc.key), frame->sequence);
 }
 
 /* --- redactions ----------------------------------------------------------- */
 
 /* Returns whether the session sees the entry and its content. */
-static bool is_visible(const struct wal__salvage_session *session,
-                       struct wal_slice id)
+static bool is_visible(const struct wal__salvage_session *session, struct wal_slice id)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_entry_cursor *cursor = NULL;
@@ -1016,48 +935,40 @@ static bool is_visible(const struct wal__salvage_session *session,
     return visible;
 }
 
-/* Redacts an entry in a session that sees it. `is_lost`: its redaction is, and
- * was not left out with a deleted session. */
+/* Redacts an entry in a session that sees it. `is_lost`: its redaction is, and was not left out
+ * with a deleted session. */
 static void redact_in_session(struct wal__salvage *salvage, uint32_t number,
-                              const struct wal__redact_record *record,
-                              bool is_lost)
+                              const struct wal__redact_record *record, bool is_lost)
 {
-    const struct wal__salvage_session *session =
-        wal__salvage_find_session(salvage, number);
+    const struct wal__salvage_session *session = wal__salvage_find_session(salvage, number);
     const struct wal_slice target = wal__text_slice(record->target_id);
     const struct wal_slice entry = wal__text_slice(record->entry_id);
     char id[WAL_ID_SIZE];
 
-    if (salvage->failed != WAL_OK || session == NULL ||
-        session->handle == NULL || session->is_removed ||
-        !is_visible(session, target)) {
+    if (salvage->failed != WAL_OK || session == NULL || session->handle == NULL ||
+        session->is_removed || !is_visible(session, target)) {
         return;
     }
     snprintf(id, sizeof(id), "%.*s", WAL_ARG(target));
     if (wal__salvage_check(
             salvage,
-            wal_session_redact(session->handle, target,
-                               wal__text_slice(record->reason), NULL,
+            wal_session_redact(session->handle, target, wal__text_slice(record->reason), NULL,
                                &salvage->error),
             WAL_SALVAGE_ENTRY, session->id, id,
-            "its redaction %.*s is lost, and it cannot be redacted",
-            WAL_ARG(entry)) &&
+            "its redaction %.*s is lost, and it cannot be redacted", WAL_ARG(entry)) &&
         is_lost) {
         wal__salvage_report(salvage, WAL_SALVAGE_ENTRY, session->id, id,
-                            "its redaction %.*s is lost; it was redacted again",
-                            WAL_ARG(entry));
+                            "its redaction %.*s is lost; it was redacted again", WAL_ARG(entry));
     }
 }
 
-/* A redaction is an entry, before its REDACT record in the log, and appending
- * it hides its target again. If that entry is lost the target is redacted
- * again, so that OUT shows no hidden content. */
-static void salvage_redact(struct wal__salvage *salvage,
-                           const struct wal__frame *frame,
+/* A redaction is an entry, before its REDACT record in the log, and appending it hides its target
+ * again. If that entry is lost the target is redacted again, so that OUT shows no hidden
+ * content. */
+static void salvage_redact(struct wal__salvage *salvage, const struct wal__frame *frame,
                            const struct wal__redact_record *record)
 {
-    const struct wal__salvage_session *holder =
-        wal__salvage_find_session(salvage, record->session);
+    const struct wal__salvage_session *holder = wal__salvage_find_session(salvage, record->session);
     bool is_lost = holder != NULL && holder->is_needed;
 
     redact_in_session(salvage, record->session, record, is_lost);
@@ -1065,20 +976,17 @@ static void salvage_redact(struct wal__salvage *salvage,
 }
 
 /* Returns whether a session is one, or a fork of it. */
-static bool inherits(const struct wal__salvage *salvage,
-                     const struct wal__salvage_session *session,
+static bool inherits(const struct wal__salvage *salvage, const struct wal__salvage_session *session,
                      uint32_t number)
 {
     /* A source has a lower number. */
-    while (session != NULL && session->number > number &&
-           session->fork_source < session->number) {
+    while (session != NULL && session->number > number && session->fork_source < session->number) {
         session = wal__salvage_find_session(salvage, session->fork_source);
     }
     return session != NULL && session->number == number;
 }
 
-/* Redacts the entries without content that no redaction hides. Call it after
- * the last record. */
+/* Redacts the entries without content that no redaction hides. Call it after the last record. */
 static void salvage_redact_erased(struct wal__salvage *salvage)
 {
     const struct wal__salvage_erased *erased =
@@ -1094,9 +1002,8 @@ static void salvage_redact_erased(struct wal__salvage *salvage)
             .reason = {(const uint8_t *)"", 0},
         };
 
-        for (uint32_t k = 0;
-             k < salvage->session_count && sequence == erased[i].sequence &&
-             salvage->failed == WAL_OK;
+        for (uint32_t k = 0; k < salvage->session_count && sequence == erased[i].sequence &&
+                             salvage->failed == WAL_OK;
              k++) {
             const struct wal__salvage_session *session = salvage->sessions[k];
 
@@ -1110,10 +1017,8 @@ static void salvage_redact_erased(struct wal__salvage *salvage)
 /* --- the second pass over the log ----------------------------------------- */
 
 /* Repeats a record in OUT; false if it is not well-formed. */
-static bool copy_by_type(struct wal__salvage *salvage,
-                         const struct wal__damaged_segment *segment,
-                         const struct wal__frame *frame,
-                         struct wal__span payload)
+static bool copy_by_type(struct wal__salvage *salvage, const struct wal__damaged_segment *segment,
+                         const struct wal__frame *frame, struct wal__span payload)
 {
     union {
         struct wal__redact_record redact;
@@ -1126,8 +1031,7 @@ static bool copy_by_type(struct wal__salvage *salvage,
     switch (frame->type) {
     case WAL__FRAME_SESSION:
         session = wal__salvage_get_session(salvage, frame->session);
-        if (session == NULL ||
-            !wal__salvage_keep_session(salvage, segment, session, payload)) {
+        if (session == NULL || !wal__salvage_keep_session(salvage, segment, session, payload)) {
             return false;
         }
         keep_session(salvage, session);
@@ -1165,18 +1069,14 @@ static bool copy_by_type(struct wal__salvage *salvage,
     }
 }
 
-static void report_compressed(struct wal__salvage *salvage,
-                              const struct wal__frame *frame)
+static void report_compressed(struct wal__salvage *salvage, const struct wal__frame *frame)
 {
     const struct wal__salvage_session *session =
-        frame->session == WAL__STORE_NUMBER
-            ? NULL
-            : salvage_open_session(salvage, frame->session);
+        frame->session == WAL__STORE_NUMBER ? NULL : salvage_open_session(salvage, frame->session);
 
-    wal__salvage_report(
-        salvage, WAL_SALVAGE_SESSION, session == NULL ? "" : session->id, "",
-        "the record of sequence %" PRIu64 " is compressed and was not read",
-        frame->sequence);
+    wal__salvage_report(salvage, WAL_SALVAGE_SESSION, session == NULL ? "" : session->id, "",
+                        "the record of sequence %" PRIu64 " is compressed and was not read",
+                        frame->sequence);
 }
 
 static void report_malformed(struct wal__salvage *salvage,
@@ -1197,18 +1097,16 @@ static void report_malformed(struct wal__salvage *salvage,
     wal__salvage_send_report(salvage, &report);
 }
 
-static enum wal_status copy_record(void *ctx,
-                                   const struct wal__damaged_segment *segment,
-                                   const struct wal__frame *frame,
-                                   uint64_t offset, const uint8_t *bytes)
+static enum wal_status copy_record(void *ctx, const struct wal__damaged_segment *segment,
+                                   const struct wal__frame *frame, uint64_t offset,
+                                   const uint8_t *bytes)
 {
     const struct wal__span payload = {bytes, frame->stored_size};
     struct wal__salvage *salvage = ctx;
-    const struct wal__salvage_session *session =
-        wal__salvage_find_session(salvage, frame->session);
+    const struct wal__salvage_session *session = wal__salvage_find_session(salvage, frame->session);
 
-    if (frame->session == 0 || (session != NULL && !session->is_needed &&
-                                frame->session != WAL__STORE_NUMBER)) {
+    if (frame->session == 0 ||
+        (session != NULL && !session->is_needed && frame->session != WAL__STORE_NUMBER)) {
         return salvage->failed;
     }
     if ((frame->flags & WAL__FRAME_LZ4) != 0) {
@@ -1220,8 +1118,7 @@ static enum wal_status copy_record(void *ctx,
         return salvage->failed;
     }
     salvage_flush(salvage);
-    if (salvage->failed == WAL_OK &&
-        !copy_by_type(salvage, segment, frame, payload)) {
+    if (salvage->failed == WAL_OK && !copy_by_type(salvage, segment, frame, payload)) {
         report_malformed(salvage, segment, frame, offset);
     }
     return salvage->failed;
@@ -1230,14 +1127,11 @@ static enum wal_status copy_record(void *ctx,
 /* Copies the log from the oldest segment to the newest. */
 static void copy_log(struct wal__salvage *salvage)
 {
-    const struct wal__damaged_visitor visitor = {salvage, copy_record, NULL,
-                                                 wal__salvage_progress};
+    const struct wal__damaged_visitor visitor = {salvage, copy_record, NULL, wal__salvage_progress};
     struct wal__damaged_store *damaged = &salvage->damaged;
 
-    for (struct wal__damaged_segment *segment =
-             wal__damaged_first(&damaged->log);
-         segment != NULL && salvage->failed == WAL_OK;
-         segment = segment->next) {
+    for (struct wal__damaged_segment *segment = wal__damaged_first(&damaged->log);
+         segment != NULL && salvage->failed == WAL_OK; segment = segment->next) {
         uint32_t found = damaged->damage_count;
         enum wal_status status = wal__damaged_scan(damaged, segment, &visitor);
 
@@ -1253,8 +1147,7 @@ static void copy_log(struct wal__salvage *salvage)
 /* --- OUT ------------------------------------------------------------------ */
 
 /* Returns whether the directory of `out` is the store or below it. */
-static bool is_inside(const struct wal__io *io, const char *out,
-                      const struct wal__io_stat *store)
+static bool is_inside(const struct wal__io *io, const char *out, const struct wal__io_stat *store)
 {
     const char *slash = strrchr(out, '/');
     char path[WAL__PATH_MAX];
@@ -1269,8 +1162,7 @@ static bool is_inside(const struct wal__io *io, const char *out,
     memcpy(path, out, size);
     memcpy(path + size, ".", 2);
     size++;
-    while (io->path_stat(io->ctx, size == 2 && path[0] == '/' ? "/" : path, &at,
-                         &err) == WAL_OK) {
+    while (io->path_stat(io->ctx, size == 2 && path[0] == '/' ? "/" : path, &at, &err) == WAL_OK) {
         if (at.device == store->device && at.inode == store->inode) {
             return true;
         }
@@ -1286,9 +1178,8 @@ static bool is_inside(const struct wal__io *io, const char *out,
 }
 
 /* Creates the directory `out`; *made identifies it. */
-static enum wal_status make_output(const struct wal__io *io, const char *path,
-                                   const char *out, struct wal__io_stat *made,
-                                   struct wal_error *error)
+static enum wal_status make_output(const struct wal__io *io, const char *path, const char *out,
+                                   struct wal__io_stat *made, struct wal_error *error)
 {
     struct wal__io_stat store;
     enum wal_status status;
@@ -1296,8 +1187,7 @@ static enum wal_status make_output(const struct wal__io *io, const char *path,
 
     status = io->path_stat(io->ctx, path, &store, &err);
     if (status != WAL_OK) {
-        return wal__fail_at(error, status, err, path, 0,
-                            "cannot read the store");
+        return wal__fail_at(error, status, err, path, 0, "cannot read the store");
     }
     if (io->path_stat(io->ctx, out, made, &err) == WAL_ENOTFOUND) {
         if (is_inside(io, out, &store)) {
@@ -1313,15 +1203,11 @@ static enum wal_status make_output(const struct wal__io *io, const char *path,
         status = WAL_EEXISTS;
     }
     if (status == WAL_EEXISTS) {
-        return wal__fail(
-            error, status,
-            "exists; salvage needs a directory that does not exist");
+        return wal__fail(error, status, "exists; salvage needs a directory that does not exist");
     }
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__fail_at(error,
-                              status == WAL_EREADONLY ? WAL_EACCESS : status,
-                              err, out, 0, "cannot be created");
+    return status == WAL_OK ? WAL_OK
+                            : wal__fail_at(error, status == WAL_EREADONLY ? WAL_EACCESS : status,
+                                           err, out, 0, "cannot be created");
 }
 
 /* --- the salvage ---------------------------------------------------------- */
@@ -1330,8 +1216,8 @@ static enum wal_status make_output(const struct wal__io *io, const char *path,
 static void write_output(struct wal__salvage *salvage)
 {
     struct wal__content_guard guard = {NULL, 0};
-    enum wal_status status = wal__content_guard_enter(
-        &guard, &salvage->out->core.control, &salvage->error);
+    enum wal_status status =
+        wal__content_guard_enter(&guard, &salvage->out->core.control, &salvage->error);
 
     if (status != WAL_OK) {
         wal__salvage_fail(salvage, status, &salvage->error);
@@ -1368,20 +1254,19 @@ static void run(struct wal__salvage *salvage, const char *out)
     };
     enum wal_status status;
 
-    for (const struct wal__damaged_segment *segment = damaged->log.tail;
-         segment != NULL; segment = segment->previous) {
+    for (const struct wal__damaged_segment *segment = damaged->log.tail; segment != NULL;
+         segment = segment->previous) {
         salvage->total += 2 * segment->size;
     }
-    for (const struct wal__damaged_segment *segment = damaged->pack.tail;
-         segment != NULL; segment = segment->previous) {
+    for (const struct wal__damaged_segment *segment = damaged->pack.tail; segment != NULL;
+         segment = segment->previous) {
         salvage->total += segment->size;
     }
     wal__salvage_plan(salvage);
     if (salvage->failed != WAL_OK) {
         return;
     }
-    status = wal__store_open(out, &options, env->heap, env->io, &salvage->out,
-                             &salvage->error);
+    status = wal__store_open(out, &options, env->heap, env->io, &salvage->out, &salvage->error);
     if (status != WAL_OK) {
         wal__salvage_fail(salvage, status, &salvage->error);
         return;
@@ -1392,8 +1277,8 @@ static void run(struct wal__salvage *salvage, const char *out)
 
 /* *salvage is zero. */
 static void init(struct wal__salvage *salvage, const char *out,
-                 const struct wal_salvage_options *options,
-                 const struct wal__heap *heap, const struct wal__io *io)
+                 const struct wal_salvage_options *options, const struct wal__heap *heap,
+                 const struct wal__io *io)
 {
     salvage->options = options;
     salvage->heap = heap;
@@ -1401,8 +1286,7 @@ static void init(struct wal__salvage *salvage, const char *out,
     salvage->error.struct_size = sizeof(salvage->error);
     salvage->result.struct_size = sizeof(salvage->result);
     wal__spill_init(&salvage->spill, heap, out);
-    salvage->large_heap =
-        io == &wal__io_posix ? &salvage->spill.heap : salvage->heap;
+    salvage->large_heap = io == &wal__io_posix ? &salvage->spill.heap : salvage->heap;
     wal__hashmap_init(&salvage->session_map, heap);
     wal__hashmap_init(&salvage->lost_map, heap);
     wal__hashmap_init(&salvage->lost_blobs, heap);
@@ -1416,10 +1300,8 @@ static void init(struct wal__salvage *salvage, const char *out,
 
 enum wal_status wal__salvage(const char *path, const char *out,
                              const struct wal_salvage_options *options,
-                             const struct wal__heap *heap,
-                             const struct wal__io *io,
-                             struct wal_salvage_result *result,
-                             struct wal_error *error)
+                             const struct wal__heap *heap, const struct wal__io *io,
+                             struct wal_salvage_result *result, struct wal_error *error)
 {
     struct wal__env env = {.heap = heap, .io = io, .read_only = true};
     struct wal__salvage *salvage = wal__heap_zalloc(heap, sizeof(*salvage));
@@ -1443,8 +1325,8 @@ enum wal_status wal__salvage(const char *path, const char *out,
         if (status != WAL_OK) {
             wal__error_copy(error, &salvage->why);
             /* If it is still the directory that was made. */
-            if (io->path_stat(io->ctx, out, &stat, &err) == WAL_OK &&
-                stat.device == made.device && stat.inode == made.inode) {
+            if (io->path_stat(io->ctx, out, &stat, &err) == WAL_OK && stat.device == made.device &&
+                stat.inode == made.inode) {
                 wal__copy_remove_store(io, out);
             }
         } else {
@@ -1464,14 +1346,13 @@ enum wal_status wal__salvage(const char *path, const char *out,
 
 enum wal_status wal_salvage(const char *path, const char *out,
                             const struct wal_salvage_options *options,
-                            struct wal_salvage_result *result,
-                            struct wal_error *error)
+                            struct wal_salvage_result *result, struct wal_error *error)
 {
     const struct wal__struct *type = WAL__STRUCT(wal_salvage_result);
     struct wal_salvage_result done = WAL_INIT(wal_salvage_result);
     struct wal_salvage_options own;
-    enum wal_status status = wal__struct_load(WAL__STRUCT(wal_salvage_options),
-                                              &own, options, error);
+    enum wal_status status =
+        wal__struct_load(WAL__STRUCT(wal_salvage_options), &own, options, error);
 
     if (status != WAL_OK) {
         return status;
@@ -1484,15 +1365,13 @@ enum wal_status wal_salvage(const char *path, const char *out,
         return wal__fail(error, WAL_ETOOBIG, "a path is too long");
     }
     if ((own.flags & ~(uint32_t)WAL_OPEN_NETWORK_FS) != 0) {
-        return wal__invalid(error, "the flags of the salvage are %#x",
-                            own.flags);
+        return wal__invalid(error, "the flags of the salvage are %#x", own.flags);
     }
     status = wal__struct_check_optional(type, result, error);
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__salvage(path, out, &own, &wal__heap_libc, &wal__io_posix,
-                          &done, error);
+    status = wal__salvage(path, out, &own, &wal__heap_libc, &wal__io_posix, &done, error);
     if (status == WAL_OK) {
         wal__struct_store(type, result, &done);
     }

@@ -1,20 +1,18 @@
 /*
- * salvage_plan.c - what a salvage learns before it writes records, and the
- * content, which it copies before them.
+ * salvage_plan.c - what a salvage learns before it writes records, and the content, which it copies
+ * before them.
  *
- * The first pass over the log finds the newest texts of every session, which
- * sessions are deleted, and which records are lost. Indexes add what the log
- * lost: sessions whose SESSION record or tombstone is lost, and the parents of
- * lost records, so that an entry whose parent is lost gets its nearest
- * surviving ancestor.
+ * The first pass over the log finds the newest texts of every session, which sessions are deleted,
+ * and which records are lost. Indexes add what the log lost: sessions whose SESSION record or
+ * tombstone is lost, and the parents of lost records, so that an entry whose parent is lost gets
+ * its nearest surviving ancestor.
  *
- * Then the blob stream is copied (SPEC.md 5.12, 5.13), in its order, in which a
- * chunk follows its base, and a list its chunks: what a record builds on is
- * read from OUT. A record that was written again after damage comes later than
- * what builds on it; so those that failed are tried again until none succeeds.
+ * Then the blob stream is copied (SPEC.md 5.12, 5.13), in its order, in which a chunk follows its
+ * base, and a list its chunks: what a record builds on is read from OUT. A record that was written
+ * again after damage comes later than what builds on it; so those that failed are tried again until
+ * none succeeds.
  *
- * Invariant: OUT has content under its own digest only. Memory for content is
- * bounded by a few MiB.
+ * Invariant: OUT has content under its own digest only. Memory for content is bounded by a few MiB.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -69,13 +67,11 @@ bool wal__salvage_try(struct wal__salvage *salvage, enum wal_status status)
     return status == WAL_OK;
 }
 
-/* As wal__heap_grow_array; fails the salvage when memory is exhausted, and
- * returns false then. */
-static bool salvage_grow(struct wal__salvage *salvage, void **items,
-                         uint32_t count, uint32_t *capacity, size_t size)
+/* As wal__heap_grow_array; fails the salvage when memory is exhausted, and returns false then. */
+static bool salvage_grow(struct wal__salvage *salvage, void **items, uint32_t count,
+                         uint32_t *capacity, size_t size)
 {
-    void *grown =
-        wal__heap_grow_array(salvage->heap, *items, count, capacity, size);
+    void *grown = wal__heap_grow_array(salvage->heap, *items, count, capacity, size);
 
     if (grown == NULL) {
         wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
@@ -85,20 +81,17 @@ static bool salvage_grow(struct wal__salvage *salvage, void **items,
     return true;
 }
 
-static void check_answer(struct wal__salvage *salvage, int32_t answer,
-                         const char *function)
+static void check_answer(struct wal__salvage *salvage, int32_t answer, const char *function)
 {
     if (answer != 0 && salvage->failed == WAL_OK) {
-        salvage->failed =
-            wal__fail_at(&salvage->why, WAL_ECALLBACK, answer, NULL, 0,
-                         "the %s function returned %" PRId32, function, answer);
+        salvage->failed = wal__fail_at(&salvage->why, WAL_ECALLBACK, answer, NULL, 0,
+                                       "the %s function returned %" PRId32, function, answer);
     }
 }
 
 /* --- reports -------------------------------------------------------------- */
 
-void wal__salvage_send_report(struct wal__salvage *salvage,
-                              const struct wal_salvage_report *report)
+void wal__salvage_send_report(struct wal__salvage *salvage, const struct wal_salvage_report *report)
 {
     const struct wal_salvage_options *options = salvage->options;
 
@@ -111,8 +104,8 @@ void wal__salvage_send_report(struct wal__salvage *salvage,
     }
 }
 
-static void send_text(struct wal__salvage *salvage, enum wal_salvage_kind kind,
-                      const char *session, const char *entry, const char *text)
+static void send_text(struct wal__salvage *salvage, enum wal_salvage_kind kind, const char *session,
+                      const char *entry, const char *text)
 {
     const struct wal_salvage_report report = {
         .struct_size = sizeof(report),
@@ -125,9 +118,8 @@ static void send_text(struct wal__salvage *salvage, enum wal_salvage_kind kind,
     wal__salvage_send_report(salvage, &report);
 }
 
-void wal__salvage_report(struct wal__salvage *salvage,
-                         enum wal_salvage_kind kind, const char *session,
-                         const char *entry, const char *reason, ...)
+void wal__salvage_report(struct wal__salvage *salvage, enum wal_salvage_kind kind,
+                         const char *session, const char *entry, const char *reason, ...)
 {
     char text[REASON_SIZE];
     va_list arguments;
@@ -139,8 +131,8 @@ void wal__salvage_report(struct wal__salvage *salvage,
 }
 
 bool wal__salvage_check(struct wal__salvage *salvage, enum wal_status status,
-                        enum wal_salvage_kind kind, const char *session,
-                        const char *entry, const char *reason, ...)
+                        enum wal_salvage_kind kind, const char *session, const char *entry,
+                        const char *reason, ...)
 {
     const char *why = salvage->error.text;
     char text[REASON_SIZE];
@@ -160,17 +152,14 @@ bool wal__salvage_check(struct wal__salvage *salvage, enum wal_status status,
     return false;
 }
 
-void wal__salvage_report_reparented(struct wal__salvage *salvage,
-                                    const char *session, const char *entry,
-                                    uint64_t lost_parent, const char *parent)
+void wal__salvage_report_reparented(struct wal__salvage *salvage, const char *session,
+                                    const char *entry, uint64_t lost_parent, const char *parent)
 {
     bool is_root = parent[0] == '\0';
 
-    wal__salvage_report(
-        salvage, entry[0] == '\0' ? WAL_SALVAGE_SESSION : WAL_SALVAGE_ENTRY,
-        session, entry, "its parent, sequence %" PRIu64 ", is lost; %s%s%s",
-        lost_parent, is_root ? "it is a root" : "its parent is ", parent,
-        " now");
+    wal__salvage_report(salvage, entry[0] == '\0' ? WAL_SALVAGE_SESSION : WAL_SALVAGE_ENTRY,
+                        session, entry, "its parent, sequence %" PRIu64 ", is lost; %s%s%s",
+                        lost_parent, is_root ? "it is a root" : "its parent is ", parent, " now");
 }
 
 /* --- progress ------------------------------------------------------------- */
@@ -182,27 +171,23 @@ enum wal_status wal__salvage_progress(void *ctx, uint64_t size)
 
     salvage->done += size;
     if (options->progress != NULL &&
-        (salvage->done >= salvage->reported + PROGRESS_STEP ||
-         salvage->done >= salvage->total)) {
+        (salvage->done >= salvage->reported + PROGRESS_STEP || salvage->done >= salvage->total)) {
         salvage->reported = salvage->done;
-        check_answer(
-            salvage,
-            options->progress(options->ctx, salvage->done, salvage->total),
-            "progress");
+        check_answer(salvage, options->progress(options->ctx, salvage->done, salvage->total),
+                     "progress");
     }
     return salvage->failed;
 }
 
 /* --- lost records --------------------------------------------------------- */
 
-static const struct wal__salvage_lost *
-find_lost(const struct wal__salvage *salvage, uint64_t sequence)
+static const struct wal__salvage_lost *find_lost(const struct wal__salvage *salvage,
+                                                 uint64_t sequence)
 {
     uint32_t cursor = 0;
     uint32_t rank;
 
-    while (wal__hashmap_find(&salvage->lost_map, hash_of(sequence), &cursor,
-                             &rank)) {
+    while (wal__hashmap_find(&salvage->lost_map, hash_of(sequence), &cursor, &rank)) {
         if (salvage->lost[rank].sequence == sequence) {
             return &salvage->lost[rank];
         }
@@ -211,47 +196,42 @@ find_lost(const struct wal__salvage *salvage, uint64_t sequence)
 }
 
 /* Adds a record that may not be in OUT. */
-static void salvage_add_lost(struct wal__salvage *salvage, uint64_t sequence,
-                             uint64_t parent, uint8_t type)
+static void salvage_add_lost(struct wal__salvage *salvage, uint64_t sequence, uint64_t parent,
+                             uint8_t type)
 {
     if (find_lost(salvage, sequence) != NULL ||
         !salvage_grow(salvage, (void **)&salvage->lost, salvage->lost_count,
                       &salvage->lost_capacity, sizeof(*salvage->lost))) {
         return;
     }
-    if (wal__hashmap_add(&salvage->lost_map, hash_of(sequence),
-                         salvage->lost_count) != WAL_OK) {
+    if (wal__hashmap_add(&salvage->lost_map, hash_of(sequence), salvage->lost_count) != WAL_OK) {
         wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
         return;
     }
-    salvage->lost[salvage->lost_count++] =
-        (struct wal__salvage_lost){sequence, parent, type};
+    salvage->lost[salvage->lost_count++] = (struct wal__salvage_lost){sequence, parent, type};
 }
 
 /* --- entries in OUT ------------------------------------------------------- */
 
-static struct wal__salvage_written *
-find_written(const struct wal__salvage *salvage, uint64_t sequence)
+static struct wal__salvage_written *find_written(const struct wal__salvage *salvage,
+                                                 uint64_t sequence)
 {
-    size_t rank = wal__lower_bound(
-        salvage->written, salvage->written_count, sizeof(salvage->written[0]),
-        offsetof(struct wal__salvage_written, sequence), sequence);
+    size_t rank =
+        wal__lower_bound(salvage->written, salvage->written_count, sizeof(salvage->written[0]),
+                         offsetof(struct wal__salvage_written, sequence), sequence);
 
-    return rank < salvage->written_count &&
-                   salvage->written[rank].sequence == sequence &&
+    return rank < salvage->written_count && salvage->written[rank].sequence == sequence &&
                    salvage->written[rank].id != SIZE_MAX
                ? &salvage->written[rank]
                : NULL;
 }
 
-void wal__salvage_add_written(struct wal__salvage *salvage, uint64_t sequence,
-                              struct wal__span id)
+void wal__salvage_add_written(struct wal__salvage *salvage, uint64_t sequence, struct wal__span id)
 {
     size_t at = salvage->written_ids.size;
 
-    if (!salvage_grow(salvage, (void **)&salvage->written,
-                      salvage->written_count, &salvage->written_capacity,
-                      sizeof(*salvage->written))) {
+    if (!salvage_grow(salvage, (void **)&salvage->written, salvage->written_count,
+                      &salvage->written_capacity, sizeof(*salvage->written))) {
         return;
     }
     if (wal__buf_append(&salvage->written_ids, id.data, id.size) != WAL_OK ||
@@ -259,12 +239,10 @@ void wal__salvage_add_written(struct wal__salvage *salvage, uint64_t sequence,
         wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
         return;
     }
-    salvage->written[salvage->written_count++] =
-        (struct wal__salvage_written){sequence, at};
+    salvage->written[salvage->written_count++] = (struct wal__salvage_written){sequence, at};
 }
 
-void wal__salvage_remove_written(struct wal__salvage *salvage,
-                                 uint64_t sequence, uint64_t parent)
+void wal__salvage_remove_written(struct wal__salvage *salvage, uint64_t sequence, uint64_t parent)
 {
     struct wal__salvage_written *written = find_written(salvage, sequence);
 
@@ -274,8 +252,7 @@ void wal__salvage_remove_written(struct wal__salvage *salvage,
     salvage_add_lost(salvage, sequence, parent, WAL__FRAME_ENTRY);
 }
 
-const char *wal__salvage_find_ancestor(const struct wal__salvage *salvage,
-                                       uint64_t *sequence)
+const char *wal__salvage_find_ancestor(const struct wal__salvage *salvage, uint64_t *sequence)
 {
     uint64_t at = *sequence;
 
@@ -302,8 +279,7 @@ void wal__salvage_count_lost(struct wal__salvage *salvage)
         const struct wal__salvage_lost *lost = &salvage->lost[i];
 
         salvage->result.lost_entries +=
-            lost->type == WAL__FRAME_ENTRY &&
-            find_written(salvage, lost->sequence) == NULL;
+            lost->type == WAL__FRAME_ENTRY && find_written(salvage, lost->sequence) == NULL;
     }
 }
 
@@ -321,14 +297,13 @@ static const char rewind_key[] = "\0rewind";
 
 /* --- sessions ------------------------------------------------------------- */
 
-struct wal__salvage_session *
-wal__salvage_find_session(const struct wal__salvage *salvage, uint32_t number)
+struct wal__salvage_session *wal__salvage_find_session(const struct wal__salvage *salvage,
+                                                       uint32_t number)
 {
     uint32_t cursor = 0;
     uint32_t rank;
 
-    while (wal__hashmap_find(&salvage->session_map, hash_of(number), &cursor,
-                             &rank)) {
+    while (wal__hashmap_find(&salvage->session_map, hash_of(number), &cursor, &rank)) {
         if (salvage->sessions[rank]->number == number) {
             return salvage->sessions[rank];
         }
@@ -336,22 +311,18 @@ wal__salvage_find_session(const struct wal__salvage *salvage, uint32_t number)
     return NULL;
 }
 
-struct wal__salvage_session *
-wal__salvage_get_session(struct wal__salvage *salvage, uint32_t number)
+struct wal__salvage_session *wal__salvage_get_session(struct wal__salvage *salvage, uint32_t number)
 {
-    struct wal__salvage_session *session =
-        wal__salvage_find_session(salvage, number);
+    struct wal__salvage_session *session = wal__salvage_find_session(salvage, number);
 
     if (session != NULL ||
-        !salvage_grow(salvage, (void **)&salvage->sessions,
-                      salvage->session_count, &salvage->session_capacity,
-                      sizeof(struct wal__salvage_session *))) {
+        !salvage_grow(salvage, (void **)&salvage->sessions, salvage->session_count,
+                      &salvage->session_capacity, sizeof(struct wal__salvage_session *))) {
         return session;
     }
     session = wal__heap_zalloc(salvage->heap, sizeof(*session));
-    if (session == NULL ||
-        wal__hashmap_add(&salvage->session_map, hash_of(number),
-                         salvage->session_count) != WAL_OK) {
+    if (session == NULL || wal__hashmap_add(&salvage->session_map, hash_of(number),
+                                            salvage->session_count) != WAL_OK) {
         wal__heap_free(salvage->heap, session);
         wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
         return NULL;
@@ -362,25 +333,20 @@ wal__salvage_get_session(struct wal__salvage *salvage, uint32_t number)
 }
 
 /* Decodes a SESSION payload in the layout of the segment's format version. */
-static bool decode_session(const struct wal__damaged_segment *segment,
-                           struct wal__span payload,
+static bool decode_session(const struct wal__damaged_segment *segment, struct wal__span payload,
                            struct wal__session_record *record)
 {
     uint32_t version = segment->header.version;
 
-    /* The version is lost with the header; a payload decodes in one layout
-     * only. */
-    return wal__session_record_decode(payload, version, record) ==
-               WAL__FMT_OK ||
+    /* The version is lost with the header; a payload decodes in one layout only. */
+    return wal__session_record_decode(payload, version, record) == WAL__FMT_OK ||
            (segment->salt_found &&
-            wal__session_record_decode(payload, version == 0 ? 1 : 0, record) ==
-                WAL__FMT_OK);
+            wal__session_record_decode(payload, version == 0 ? 1 : 0, record) == WAL__FMT_OK);
 }
 
 /* Keeps a SESSION record, and its payload, which is of the heap. */
-static void keep_record(const struct wal__salvage *salvage,
-                        struct wal__salvage_session *session, uint8_t *payload,
-                        const struct wal__session_record *record)
+static void keep_record(const struct wal__salvage *salvage, struct wal__salvage_session *session,
+                        uint8_t *payload, const struct wal__session_record *record)
 {
     wal__heap_free(salvage->heap, session->payload);
     session->payload = payload;
@@ -390,8 +356,7 @@ static void keep_record(const struct wal__salvage *salvage,
 
 bool wal__salvage_keep_session(struct wal__salvage *salvage,
                                const struct wal__damaged_segment *segment,
-                               struct wal__salvage_session *session,
-                               struct wal__span payload)
+                               struct wal__salvage_session *session, struct wal__span payload)
 {
     uint8_t *copy = wal__heap_alloc(salvage->heap, payload.size);
     struct wal__session_record record;
@@ -403,8 +368,7 @@ bool wal__salvage_keep_session(struct wal__salvage *salvage,
     memcpy(copy, payload.data, payload.size);
     payload.data = copy;
     if (!decode_session(segment, payload, &record) ||
-        (session->has_record &&
-         !wal__span_equal(session->record.id, record.id))) {
+        (session->has_record && !wal__span_equal(session->record.id, record.id))) {
         wal__heap_free(salvage->heap, copy);
         return false;
     }
@@ -416,15 +380,13 @@ bool wal__salvage_keep_session(struct wal__salvage *salvage,
 /* Returns whether the record is a version of a session's rewind journal. */
 static bool is_rewind(const struct wal__frame *frame)
 {
-    return (frame->type == WAL__FRAME_DOC ||
-            frame->type == WAL__FRAME_DOC_DELETE) &&
+    return (frame->type == WAL__FRAME_DOC || frame->type == WAL__FRAME_DOC_DELETE) &&
            frame->id_hash == wal__id_hash(rewind_key, sizeof(rewind_key) - 1);
 }
 
-static enum wal_status plan_record(void *ctx,
-                                   const struct wal__damaged_segment *segment,
-                                   const struct wal__frame *frame,
-                                   uint64_t offset, const uint8_t *bytes)
+static enum wal_status plan_record(void *ctx, const struct wal__damaged_segment *segment,
+                                   const struct wal__frame *frame, uint64_t offset,
+                                   const uint8_t *bytes)
 {
     const struct wal__span payload = {bytes, frame->stored_size};
     struct wal__salvage *salvage = ctx;
@@ -432,8 +394,7 @@ static enum wal_status plan_record(void *ctx,
     struct wal__fork_record fork;
 
     (void)offset;
-    if (wal__buf_append(&salvage->scanned, &frame->sequence,
-                        sizeof(frame->sequence)) != WAL_OK) {
+    if (wal__buf_append(&salvage->scanned, &frame->sequence, sizeof(frame->sequence)) != WAL_OK) {
         return WAL_ENOMEM;
     }
     if (frame->session == 0) {
@@ -451,8 +412,7 @@ static enum wal_status plan_record(void *ctx,
     } else if (frame->type == WAL__FRAME_TOMBSTONE) {
         session->is_deleted = true;
     } else if (is_rewind(frame)) {
-        session->rewind_sequence =
-            frame->type == WAL__FRAME_DOC ? frame->sequence : 0;
+        session->rewind_sequence = frame->type == WAL__FRAME_DOC ? frame->sequence : 0;
     }
     return salvage->failed;
 }
@@ -473,23 +433,17 @@ static enum wal_status plan_lost(void *ctx, const struct wal__frame *frame)
 /* --- indexes -------------------------------------------------------------- */
 
 /* Adds a session whose SESSION record is lost from its summary in an index. */
-static void add_record(struct wal__salvage *salvage,
-                       struct wal__salvage_session *session,
+static void add_record(struct wal__salvage *salvage, struct wal__salvage_session *session,
                        const struct wal__summary *summary)
 {
     struct wal__session_record record = {
         .created_ms = summary->created_ms,
-        .schema_version =
-            summary->schema_version == 0 ? 1 : summary->schema_version,
-        .flags = ((summary->flags & WAL__SUMMARY_FORK) != 0
-                      ? (uint32_t)WAL__SESSION_RECORD_FORK
-                      : 0) |
-                 ((summary->flags & WAL__SUMMARY_TRASHED) != 0
-                      ? (uint32_t)WAL__SESSION_RECORD_TRASHED
-                      : 0) |
-                 ((summary->flags & WAL__SUMMARY_MOVED) != 0
-                      ? (uint32_t)WAL__SESSION_RECORD_MOVED
-                      : 0),
+        .schema_version = summary->schema_version == 0 ? 1 : summary->schema_version,
+        .flags =
+            ((summary->flags & WAL__SUMMARY_FORK) != 0 ? (uint32_t)WAL__SESSION_RECORD_FORK : 0) |
+            ((summary->flags & WAL__SUMMARY_TRASHED) != 0 ? (uint32_t)WAL__SESSION_RECORD_TRASHED
+                                                          : 0) |
+            ((summary->flags & WAL__SUMMARY_MOVED) != 0 ? (uint32_t)WAL__SESSION_RECORD_MOVED : 0),
         .id = summary->id,
         .cwd = summary->cwd,
         .project = summary->project,
@@ -505,9 +459,8 @@ static void add_record(struct wal__salvage *salvage,
         return;
     }
     wal__session_record_encode(&record, bytes);
-    if (wal__session_record_decode((struct wal__span){bytes, size},
-                                   WAL__FORMAT_VERSION,
-                                   &record) != WAL__FMT_OK) {
+    if (wal__session_record_decode((struct wal__span){bytes, size}, WAL__FORMAT_VERSION, &record) !=
+        WAL__FMT_OK) {
         wal__heap_free(salvage->heap, bytes);
         return;
     }
@@ -519,9 +472,8 @@ static void add_record(struct wal__salvage *salvage,
 static bool was_scanned(const struct wal__salvage *salvage, uint64_t sequence)
 {
     return salvage->scanned.size > 0 &&
-           bsearch(&sequence, salvage->scanned.data,
-                   salvage->scanned.size / sizeof(sequence), sizeof(sequence),
-                   wal__compare_u64) != NULL;
+           bsearch(&sequence, salvage->scanned.data, salvage->scanned.size / sizeof(sequence),
+                   sizeof(sequence), wal__compare_u64) != NULL;
 }
 
 /* Adds a lost record of a rewritten segment to the damage of its BLOCK. */
@@ -529,8 +481,7 @@ static void add_to_block(struct wal__salvage *salvage, uint64_t id,
                          const struct wal__posting *posting, uint32_t session)
 {
     struct wal__damaged_store *damaged = &salvage->damaged;
-    const struct wal__damaged_segment *segment =
-        wal__damaged_find(&damaged->log, id);
+    const struct wal__damaged_segment *segment = wal__damaged_find(&damaged->log, id);
     uint64_t at = wal__block_offset(posting->offset);
 
     if (segment == NULL || !wal__segment_is_rewritten(&segment->header)) {
@@ -543,8 +494,7 @@ static void add_to_block(struct wal__salvage *salvage, uint64_t id,
             at - range->offset >= range->size) {
             continue;
         }
-        if (range->first_sequence == 0 ||
-            posting->sequence < range->first_sequence) {
+        if (range->first_sequence == 0 || posting->sequence < range->first_sequence) {
             range->first_sequence = posting->sequence;
         }
         if (posting->sequence > range->last_sequence) {
@@ -557,8 +507,7 @@ static void add_to_block(struct wal__salvage *salvage, uint64_t id,
 }
 
 /* Adds the records of a summary that are lost. */
-static void add_postings(struct wal__salvage *salvage,
-                         const struct wal__index *index,
+static void add_postings(struct wal__salvage *salvage, const struct wal__index *index,
                          const struct wal__summary *summary)
 {
     for (uint32_t i = 0; i < summary->posting_count; i++) {
@@ -566,8 +515,7 @@ static void add_postings(struct wal__salvage *salvage,
 
         wal__index_posting(index, summary->first_posting + i, &posting);
         if (!was_scanned(salvage, posting.sequence)) {
-            salvage_add_lost(salvage, posting.sequence, posting.parent,
-                             posting.type);
+            salvage_add_lost(salvage, posting.sequence, posting.parent, posting.type);
             add_to_block(salvage, index->header.id, &posting, summary->number);
         }
     }
@@ -575,17 +523,15 @@ static void add_postings(struct wal__salvage *salvage,
 
 /* Adds the sessions of an index whose record or tombstone is lost, and if
  * `is_damaged`, records of the segment are lost, its records. */
-static void add_from_index(struct wal__salvage *salvage,
-                           const struct wal__index *index, bool is_damaged)
+static void add_from_index(struct wal__salvage *salvage, const struct wal__index *index,
+                           bool is_damaged)
 {
     struct wal__summary summary;
 
-    for (uint32_t i = 0;
-         i < index->header.session_count && salvage->failed == WAL_OK &&
-         wal__index_summary(index, i, &summary) == WAL__FMT_OK;
+    for (uint32_t i = 0; i < index->header.session_count && salvage->failed == WAL_OK &&
+                         wal__index_summary(index, i, &summary) == WAL__FMT_OK;
          i++) {
-        struct wal__salvage_session *session =
-            wal__salvage_get_session(salvage, summary.number);
+        struct wal__salvage_session *session = wal__salvage_get_session(salvage, summary.number);
 
         if (session == NULL) {
             return;
@@ -611,10 +557,9 @@ static void plan_segment_indexes(struct wal__salvage *salvage,
         return; /* the log has everything */
     }
     for (int i = 0; i < 2; i++) {
-        struct wal__span bytes =
-            i == 0
-                ? wal__damaged_index_frame(damaged, segment, &file)
-                : wal__damaged_index_file(damaged, false, segment->id, &file);
+        struct wal__span bytes = i == 0
+                                     ? wal__damaged_index_frame(damaged, segment, &file)
+                                     : wal__damaged_index_file(damaged, false, segment->id, &file);
 
         /* That of a segment before it was rewritten has what was left out. */
         if (wal__damaged_decode_index(damaged, segment->id, bytes, &index) &&
@@ -627,8 +572,7 @@ static void plan_segment_indexes(struct wal__salvage *salvage,
 }
 
 /* Adds the damage of a segment that only its index proves to have existed. */
-static enum wal_status add_orphan(struct wal__salvage *salvage,
-                                  const struct wal__index *index)
+static enum wal_status add_orphan(struct wal__salvage *salvage, const struct wal__index *index)
 {
     struct wal__damaged_store *damaged = &salvage->damaged;
     struct wal__damaged_range *range;
@@ -636,18 +580,16 @@ static enum wal_status add_orphan(struct wal__salvage *salvage,
     char name[WAL__DAMAGED_NAME_SIZE];
 
     wal__damaged_segment_name(false, index->header.id, name);
-    range = wal__damaged_add_range(damaged, name, 0, index->header.end,
-                                   "the segment is missing");
+    range = wal__damaged_add_range(damaged, name, 0, index->header.end, "the segment is missing");
     if (range == NULL) {
         return WAL_ENOMEM;
     }
     range->first_sequence = index->header.first_sequence;
     range->last_sequence = index->header.last_sequence;
-    for (uint32_t i = 0; i < index->header.session_count &&
-                         wal__index_summary(index, i, &summary) == WAL__FMT_OK;
+    for (uint32_t i = 0;
+         i < index->header.session_count && wal__index_summary(index, i, &summary) == WAL__FMT_OK;
          i++) {
-        enum wal_status status =
-            wal__damaged_add_session(damaged, range, summary.number);
+        enum wal_status status = wal__damaged_add_session(damaged, range, summary.number);
 
         if (status != WAL_OK) {
             return status;
@@ -656,8 +598,7 @@ static enum wal_status add_orphan(struct wal__salvage *salvage,
     return WAL_OK;
 }
 
-/* An index above the tail whose segment is missing proves that records are
- * lost. */
+/* An index above the tail whose segment is missing proves that records are lost. */
 static enum wal_status plan_orphan(void *ctx, uint64_t id)
 {
     struct wal__salvage *salvage = ctx;
@@ -670,9 +611,8 @@ static enum wal_status plan_orphan(void *ctx, uint64_t id)
         (damaged->log.tail != NULL && id < damaged->log.tail->id)) {
         return WAL_OK;
     }
-    if (wal__damaged_decode_index(
-            damaged, id, wal__damaged_index_file(damaged, false, id, &file),
-            &index)) {
+    if (wal__damaged_decode_index(damaged, id, wal__damaged_index_file(damaged, false, id, &file),
+                                  &index)) {
         status = add_orphan(salvage, &index);
         add_from_index(salvage, &index, true);
     }
@@ -702,8 +642,7 @@ static void mark_needed(struct wal__salvage *salvage)
 }
 
 /* A range is reported for each session that lost records in it. */
-static void report_range(struct wal__salvage *salvage,
-                         const struct wal__damaged_range *range)
+static void report_range(struct wal__salvage *salvage, const struct wal__damaged_range *range)
 {
     struct wal_salvage_report report = {
         .struct_size = sizeof(report),
@@ -719,14 +658,13 @@ static void report_range(struct wal__salvage *salvage,
 
     do {
         const struct wal__salvage_session *session =
-            i < range->session_count
-                ? wal__salvage_find_session(salvage, range->sessions[i])
-                : NULL;
+            i < range->session_count ? wal__salvage_find_session(salvage, range->sessions[i])
+                                     : NULL;
 
         report.session_id = (struct wal_slice){NULL, 0};
         if (session != NULL && session->has_record) {
-            report.session_id = (struct wal_slice){session->record.id.data,
-                                                   session->record.id.size};
+            report.session_id =
+                (struct wal_slice){session->record.id.data, session->record.id.size};
         }
         wal__salvage_send_report(salvage, &report);
     } while (++i < range->session_count);
@@ -741,13 +679,12 @@ void wal__salvage_report_damage(struct wal__salvage *salvage, uint32_t from)
 
 void wal__salvage_plan(struct wal__salvage *salvage)
 {
-    const struct wal__damaged_visitor visitor = {
-        salvage, plan_record, plan_lost, wal__salvage_progress};
+    const struct wal__damaged_visitor visitor = {salvage, plan_record, plan_lost,
+                                                 wal__salvage_progress};
     struct wal__damaged_store *damaged = &salvage->damaged;
     enum wal_status status = WAL_OK;
 
-    for (struct wal__damaged_segment *segment =
-             wal__damaged_first(&damaged->log);
+    for (struct wal__damaged_segment *segment = wal__damaged_first(&damaged->log);
          segment != NULL && status == WAL_OK; segment = segment->next) {
         salvage->scanned.size = 0;
         status = wal__damaged_scan(damaged, segment, &visitor);
@@ -758,8 +695,7 @@ void wal__salvage_plan(struct wal__salvage *salvage)
     }
     salvage->scanned.size = 0;
     if (status == WAL_OK) {
-        (void)!wal__damaged_list(damaged, "index", ".idx", plan_orphan,
-                                 salvage);
+        (void)!wal__damaged_list(damaged, "index", ".idx", plan_orphan, salvage);
         status = salvage->failed;
     }
     if (status == WAL_OK) {
@@ -787,14 +723,12 @@ void wal__salvage_plan_deinit(struct wal__salvage *salvage)
 /* --- why content is not in OUT -------------------------------------------- */
 
 /* Returns whether the record of the content is known to be lost, or failed. */
-static const char *find_fault(const struct wal__salvage *salvage,
-                              const struct wal__digest *digest)
+static const char *find_fault(const struct wal__salvage *salvage, const struct wal__digest *digest)
 {
     uint32_t cursor = 0;
     uint32_t none;
 
-    if (wal__hashmap_find(&salvage->lost_blobs, wal__digest_hash(digest),
-                          &cursor, &none)) {
+    if (wal__hashmap_find(&salvage->lost_blobs, wal__digest_hash(digest), &cursor, &none)) {
         return "its record is damaged";
     }
     for (uint32_t i = 0; i < salvage->bad_blob_count; i++) {
@@ -814,15 +748,13 @@ const char *wal__salvage_blob_fault(const struct wal__salvage *salvage,
 }
 
 const char *wal__salvage_check_content(struct wal__salvage *salvage,
-                                       const struct wal__digest *digest,
-                                       uint64_t size)
+                                       const struct wal__digest *digest, uint64_t size)
 {
     uint64_t found = 0;
     uint64_t end;
 
-    if (wal__salvage_try(salvage,
-                         wal__blob_stat(salvage->out_blobs, digest, &found,
-                                        &end, &salvage->error))) {
+    if (wal__salvage_try(
+            salvage, wal__blob_stat(salvage->out_blobs, digest, &found, &end, &salvage->error))) {
         return found == size ? NULL : "its size differs from the reference";
     }
     return wal__salvage_blob_fault(salvage, digest);
@@ -831,35 +763,29 @@ const char *wal__salvage_check_content(struct wal__salvage *salvage,
 /* --- copying -------------------------------------------------------------- */
 
 /* Reads a chunk from OUT. NULL, or why it is not there. */
-static const char *load_chunk(struct wal__salvage *salvage,
-                              const struct wal__digest *digest,
-                              struct wal__buf *out, const char *missing,
-                              const char *damaged)
+static const char *load_chunk(struct wal__salvage *salvage, const struct wal__digest *digest,
+                              struct wal__buf *out, const char *missing, const char *damaged)
 {
     out->size = 0;
-    if (wal__salvage_try(salvage, wal__blob_load(salvage->out_blobs, digest,
-                                                 out, &salvage->error))) {
+    if (wal__salvage_try(salvage,
+                         wal__blob_load(salvage->out_blobs, digest, out, &salvage->error))) {
         return NULL;
     }
     return find_fault(salvage, digest) == NULL ? missing : damaged;
 }
 
 /* Returns a fault unless the content was put under its digest. */
-static const char *check_put(struct wal__salvage *salvage,
-                             enum wal_status status,
-                             const struct wal__digest *put,
-                             const struct wal__digest *expected)
+static const char *check_put(struct wal__salvage *salvage, enum wal_status status,
+                             const struct wal__digest *put, const struct wal__digest *expected)
 {
     if (!wal__salvage_try(salvage, status)) {
         return "the new store refuses it";
     }
-    return wal__digest_equal(put, expected) ? NULL
-                                            : "its SHA-256 does not match";
+    return wal__digest_equal(put, expected) ? NULL : "its SHA-256 does not match";
 }
 
 /* Copies a CHUNK. NULL, or why its content cannot be read. */
-static const char *copy_chunk(struct wal__salvage *salvage,
-                              enum wal__blob_owner owner,
+static const char *copy_chunk(struct wal__salvage *salvage, enum wal__blob_owner owner,
                               struct wal__span payload)
 {
     struct wal__chunk_record chunk;
@@ -873,34 +799,28 @@ static const char *copy_chunk(struct wal__salvage *salvage,
     }
     salvage->base.size = 0;
     if (chunk.encoding == WAL__CHUNK_DELTA) {
-        fault = load_chunk(salvage, &chunk.base, &salvage->base,
-                           "its base chunk is missing",
+        fault = load_chunk(salvage, &chunk.base, &salvage->base, "its base chunk is missing",
                            "its base chunk is damaged");
     }
     if (fault != NULL) {
         return fault;
     }
     salvage->content.size = 0;
-    if (wal__buf_reserve(&salvage->content, (size_t)chunk.size + 1, &bytes) !=
-        WAL_OK) {
+    if (wal__buf_reserve(&salvage->content, (size_t)chunk.size + 1, &bytes) != WAL_OK) {
         wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
         return NULL;
     }
     if (!wal__chunk_decode_content(
-            &chunk, (struct wal__span){salvage->base.data, salvage->base.size},
-            bytes)) {
+            &chunk, (struct wal__span){salvage->base.data, salvage->base.size}, bytes)) {
         return "its compression is not valid";
     }
-    status =
-        wal__blob_put(salvage->out_blobs, (struct wal__span){bytes, chunk.size},
-                      NULL, owner, &digest, &salvage->put, &salvage->error);
+    status = wal__blob_put(salvage->out_blobs, (struct wal__span){bytes, chunk.size}, NULL, owner,
+                           &digest, &salvage->put, &salvage->error);
     return check_put(salvage, status, &digest, &chunk.digest);
 }
 
-/* Appends the chunks of a list to the writer. NULL, or why one of them cannot
- * be read. */
-static const char *append_chunks(struct wal__salvage *salvage,
-                                 const struct wal__blob_record *list,
+/* Appends the chunks of a list to the writer. NULL, or why one of them cannot be read. */
+static const char *append_chunks(struct wal__salvage *salvage, const struct wal__blob_record *list,
                                  struct wal__blob_writer *writer)
 {
     uint64_t left = list->size;
@@ -910,11 +830,9 @@ static const char *append_chunks(struct wal__salvage *salvage,
         struct wal__digest digest;
         const char *fault;
 
-        memcpy(digest.bytes, list->chunks + (size_t)i * WAL__DIGEST_SIZE,
-               WAL__DIGEST_SIZE);
-        fault =
-            load_chunk(salvage, &digest, &salvage->content,
-                       "a chunk of it is missing", "a chunk of it is damaged");
+        memcpy(digest.bytes, list->chunks + (size_t)i * WAL__DIGEST_SIZE, WAL__DIGEST_SIZE);
+        fault = load_chunk(salvage, &digest, &salvage->content, "a chunk of it is missing",
+                           "a chunk of it is damaged");
         if (fault != NULL) {
             return fault;
         }
@@ -924,8 +842,7 @@ static const char *append_chunks(struct wal__salvage *salvage,
         if (!wal__salvage_try(salvage,
                               wal__blob_writer_append(
                                   writer,
-                                  (struct wal__span){salvage->content.data,
-                                                     salvage->content.size},
+                                  (struct wal__span){salvage->content.data, salvage->content.size},
                                   &salvage->error))) {
             return "the new store refuses it";
         }
@@ -935,8 +852,7 @@ static const char *append_chunks(struct wal__salvage *salvage,
 }
 
 /* Copies a BLOB, a list of chunks. NULL, or why its content cannot be read. */
-static const char *copy_list(struct wal__salvage *salvage,
-                             enum wal__blob_owner owner,
+static const char *copy_list(struct wal__salvage *salvage, enum wal__blob_owner owner,
                              struct wal__span payload)
 {
     struct wal__blob_writer *writer = NULL;
@@ -949,65 +865,56 @@ static const char *copy_list(struct wal__salvage *salvage,
     if (wal__blob_record_decode(payload, &list) != WAL__FMT_OK) {
         return "its record is not well-formed";
     }
-    status = wal__blob_writer_create(salvage->out_blobs, NULL, owner, &writer,
-                                     &salvage->error);
+    status = wal__blob_writer_create(salvage->out_blobs, NULL, owner, &writer, &salvage->error);
     if (!wal__salvage_try(salvage, status)) {
         return "the new store refuses it";
     }
     fault = append_chunks(salvage, &list, writer);
     if (fault == NULL) {
-        status = wal__blob_writer_finish(writer, &digest, &size, &salvage->put,
-                                         &salvage->error);
+        status = wal__blob_writer_finish(writer, &digest, &size, &salvage->put, &salvage->error);
         fault = check_put(salvage, status, &digest, &list.digest);
     }
     wal__blob_writer_destroy(writer);
     return fault;
 }
 
-/* Copies a record unless OUT has its content, as that of the same owner. NULL,
- * or why it cannot be read; meaningless if the salvage failed. */
-static const char *copy_content(struct wal__salvage *salvage,
-                                const struct wal__frame *frame,
-                                const struct wal__digest *digest,
-                                struct wal__span payload)
+/* Copies a record unless OUT has its content, as that of the same owner. NULL, or why it cannot be
+ * read; meaningless if the salvage failed. */
+static const char *copy_content(struct wal__salvage *salvage, const struct wal__frame *frame,
+                                const struct wal__digest *digest, struct wal__span payload)
 {
     enum wal__blob_owner owner = wal__blob_frame_owner(frame);
     const char *fault;
     uint64_t end = 0;
 
     if (!wal__salvage_try(salvage,
-                          wal__blob_find_end(salvage->out_blobs, digest, &end,
-                                             &salvage->error)) ||
+                          wal__blob_find_end(salvage->out_blobs, digest, &end, &salvage->error)) ||
         (end != 0 && owner == WAL__BLOB_OF_RECORDS)) {
         return NULL;
     }
-    fault = frame->type == WAL__FRAME_CHUNK
-                ? copy_chunk(salvage, owner, payload)
-                : copy_list(salvage, owner, payload);
+    fault = frame->type == WAL__FRAME_CHUNK ? copy_chunk(salvage, owner, payload)
+                                            : copy_list(salvage, owner, payload);
     salvage->result.blobs += fault == NULL;
     return fault;
 }
 
-static enum wal_status copy_blob(void *ctx,
-                                 const struct wal__damaged_segment *segment,
-                                 const struct wal__frame *frame,
-                                 uint64_t offset, const uint8_t *bytes)
+static enum wal_status copy_blob(void *ctx, const struct wal__damaged_segment *segment,
+                                 const struct wal__frame *frame, uint64_t offset,
+                                 const uint8_t *bytes)
 {
     struct wal__salvage *salvage = ctx;
-    struct wal__salvage_bad_blob bad = {
-        .segment = segment, .offset = offset, .frame = *frame};
+    struct wal__salvage_bad_blob bad = {.segment = segment, .offset = offset, .frame = *frame};
 
     if ((frame->type != WAL__FRAME_CHUNK && frame->type != WAL__FRAME_BLOB) ||
         frame->stored_size < WAL__DIGEST_SIZE) {
         return salvage->failed;
     }
     memcpy(bad.digest.bytes, bytes, WAL__DIGEST_SIZE); /* both begin with it */
-    bad.reason = copy_content(salvage, frame, &bad.digest,
-                              (struct wal__span){bytes, frame->stored_size});
+    bad.reason =
+        copy_content(salvage, frame, &bad.digest, (struct wal__span){bytes, frame->stored_size});
     if (bad.reason != NULL &&
-        salvage_grow(salvage, (void **)&salvage->bad_blobs,
-                     salvage->bad_blob_count, &salvage->bad_blob_capacity,
-                     sizeof(bad))) {
+        salvage_grow(salvage, (void **)&salvage->bad_blobs, salvage->bad_blob_count,
+                     &salvage->bad_blob_capacity, sizeof(bad))) {
         salvage->bad_blobs[salvage->bad_blob_count++] = bad;
     }
     return salvage->failed;
@@ -1024,15 +931,13 @@ static bool retry_bad_blobs(struct wal__salvage *salvage)
         struct wal__damaged_file file;
         const uint8_t *bytes = NULL;
 
-        if (wal__damaged_file_open(&file, &salvage->damaged.env,
-                                   bad.segment->name) == WAL_OK) {
-            bytes = wal__damaged_file_fetch(&file, bad.offset + WAL__FRAME_SIZE,
-                                            bad.frame.stored_size);
+        if (wal__damaged_file_open(&file, &salvage->damaged.env, bad.segment->name) == WAL_OK) {
+            bytes =
+                wal__damaged_file_fetch(&file, bad.offset + WAL__FRAME_SIZE, bad.frame.stored_size);
         }
         if (bytes != NULL) {
-            bad.reason =
-                copy_content(salvage, &bad.frame, &bad.digest,
-                             (struct wal__span){bytes, bad.frame.stored_size});
+            bad.reason = copy_content(salvage, &bad.frame, &bad.digest,
+                                      (struct wal__span){bytes, bad.frame.stored_size});
         }
         wal__damaged_file_close(&file);
         if (bad.reason != NULL) {
@@ -1045,8 +950,7 @@ static bool retry_bad_blobs(struct wal__salvage *salvage)
 
 /* --- lost records --------------------------------------------------------- */
 
-static enum wal_status lose_content(struct wal__salvage *salvage,
-                                    uint64_t digest_hash)
+static enum wal_status lose_content(struct wal__salvage *salvage, uint64_t digest_hash)
 {
     salvage->result.lost_blobs++;
     return wal__hashmap_add(&salvage->lost_blobs, digest_hash, 0);
@@ -1058,19 +962,15 @@ static enum wal_status lose_record(void *ctx, const struct wal__frame *frame)
 }
 
 /* The index of a damaged segment names the content that it had. */
-static void add_lost_of_index(struct wal__salvage *salvage,
-                              const struct wal__pack_index *index)
+static void add_lost_of_index(struct wal__salvage *salvage, const struct wal__pack_index *index)
 {
-    for (uint32_t i = 0;
-         i < index->header.posting_count && salvage->failed == WAL_OK; i++) {
+    for (uint32_t i = 0; i < index->header.posting_count && salvage->failed == WAL_OK; i++) {
         struct wal__digest digest;
         uint64_t end = 0;
 
-        memcpy(digest.bytes, index->digests + (size_t)i * WAL__DIGEST_SIZE,
-               WAL__DIGEST_SIZE);
-        if (wal__salvage_try(salvage,
-                             wal__blob_find_end(salvage->out_blobs, &digest,
-                                                &end, &salvage->error)) &&
+        memcpy(digest.bytes, index->digests + (size_t)i * WAL__DIGEST_SIZE, WAL__DIGEST_SIZE);
+        if (wal__salvage_try(
+                salvage, wal__blob_find_end(salvage->out_blobs, &digest, &end, &salvage->error)) &&
             end == 0 && find_fault(salvage, &digest) == NULL &&
             lose_content(salvage, wal__digest_hash(&digest)) != WAL_OK) {
             wal__salvage_fail(salvage, WAL_ENOMEM, NULL);
@@ -1086,50 +986,45 @@ static void read_pack_indexes(struct wal__salvage *salvage,
     struct wal__pack_index index;
 
     for (int i = 0; i < 2 && segment->has_damage; i++) {
-        struct wal__span bytes =
-            i == 0 ? wal__damaged_index_frame(damaged, segment, &file)
-                   : wal__damaged_index_file(damaged, true, segment->id, &file);
+        struct wal__span bytes = i == 0
+                                     ? wal__damaged_index_frame(damaged, segment, &file)
+                                     : wal__damaged_index_file(damaged, true, segment->id, &file);
 
-        if (wal__damaged_decode_pack_index(damaged, segment->id, bytes,
-                                           &index)) {
+        if (wal__damaged_decode_pack_index(damaged, segment->id, bytes, &index)) {
             add_lost_of_index(salvage, &index);
         }
         wal__damaged_file_close(&file);
     }
 }
 
-static void report_bad_blob(struct wal__salvage *salvage,
-                            const struct wal__salvage_bad_blob *bad)
+static void report_bad_blob(struct wal__salvage *salvage, const struct wal__salvage_bad_blob *bad)
 {
     char digest[WAL__DIGEST_HEX_SIZE];
     char reason[256];
 
     wal__hex_write(bad->digest.bytes, WAL__DIGEST_SIZE, digest);
-    snprintf(reason, sizeof(reason),
-             "the content with the SHA-256 %s cannot be read: %s", digest,
+    snprintf(reason, sizeof(reason), "the content with the SHA-256 %s cannot be read: %s", digest,
              bad->reason);
     salvage->result.lost_blobs++;
-    wal__salvage_send_report(
-        salvage, &(struct wal_salvage_report){
-                     .struct_size = sizeof(struct wal_salvage_report),
-                     .kind = WAL_SALVAGE_BLOB,
-                     .file = wal__slice_from_text(bad->segment->name),
-                     .offset = bad->offset,
-                     .size = wal__frame_total_size(bad->frame.stored_size),
-                     .reason = wal__slice_from_text(reason),
-                 });
+    wal__salvage_send_report(salvage, &(struct wal_salvage_report){
+                                          .struct_size = sizeof(struct wal_salvage_report),
+                                          .kind = WAL_SALVAGE_BLOB,
+                                          .file = wal__slice_from_text(bad->segment->name),
+                                          .offset = bad->offset,
+                                          .size = wal__frame_total_size(bad->frame.stored_size),
+                                          .reason = wal__slice_from_text(reason),
+                                      });
 }
 
 void wal__salvage_blobs(struct wal__salvage *salvage)
 {
-    const struct wal__damaged_visitor visitor = {
-        salvage, copy_blob, lose_record, wal__salvage_progress};
+    const struct wal__damaged_visitor visitor = {salvage, copy_blob, lose_record,
+                                                 wal__salvage_progress};
     struct wal__damaged_store *damaged = &salvage->damaged;
     uint32_t found = damaged->damage_count;
     enum wal_status status = WAL_OK;
 
-    for (struct wal__damaged_segment *segment =
-             wal__damaged_first(&damaged->pack);
+    for (struct wal__damaged_segment *segment = wal__damaged_first(&damaged->pack);
          segment != NULL && status == WAL_OK; segment = segment->next) {
         status = wal__damaged_scan(damaged, segment, &visitor);
     }
@@ -1143,13 +1038,12 @@ void wal__salvage_blobs(struct wal__salvage *salvage)
     for (uint32_t i = 0; i < salvage->bad_blob_count; i++) {
         report_bad_blob(salvage, &salvage->bad_blobs[i]);
     }
-    for (const struct wal__damaged_segment *segment = damaged->pack.tail;
-         segment != NULL; segment = segment->previous) {
+    for (const struct wal__damaged_segment *segment = damaged->pack.tail; segment != NULL;
+         segment = segment->previous) {
         read_pack_indexes(salvage, segment);
     }
     if (salvage->failed == WAL_OK && salvage->put.end != 0) {
-        status = wal__blob_store_sync(salvage->out_blobs, salvage->put.end,
-                                      &salvage->error);
+        status = wal__blob_store_sync(salvage->out_blobs, salvage->put.end, &salvage->error);
         if (status != WAL_OK) {
             wal__salvage_fail(salvage, status, &salvage->error);
         }

@@ -1,11 +1,10 @@
 /*
- * segment_run.c - replaces a run of segments by one new segment
- * (segment_run.h): writes it, and reads it back before its rename, through the
- * scan that recovery uses, then record by record.
+ * segment_run.c - replaces a run of segments by one new segment (segment_run.h): writes it, and
+ * reads it back before its rename, through the scan that recovery uses, then record by record.
  *
- * Invariant: `written + pending.size` of a writer is the offset of the next
- * byte; every frame up to there is in `chain` and counted in `commit`. A file
- * that passes holds each record that its index names, whole.
+ * Invariant: `written + pending.size` of a writer is the offset of the next byte; every frame up to
+ * there is in `chain` and counted in `commit`. A file that passes holds each record that its index
+ * names, whole.
  */
 #include "engine/care/segment_run.h"
 
@@ -34,29 +33,25 @@ static uint64_t next_offset(const struct wal__segment_writer *writer)
 
 /* --- the file ----------------------------------------------------------- */
 
-static enum wal_status fail_write(const struct wal__segment_writer *writer,
-                                  enum wal_status status, int err,
-                                  struct wal_error *error)
+static enum wal_status fail_write(const struct wal__segment_writer *writer, enum wal_status status,
+                                  int err, struct wal_error *error)
 {
     return wal__fail_at(error, status, err, writer->path, writer->written,
                         "cannot write the rewritten segment");
 }
 
-static enum wal_status write_at(struct wal__segment_writer *writer,
-                                uint64_t offset, const uint8_t *data,
-                                size_t size, struct wal_error *error)
+static enum wal_status write_at(struct wal__segment_writer *writer, uint64_t offset,
+                                const uint8_t *data, size_t size, struct wal_error *error)
 {
     const struct wal__io *io = writer->env->io;
     struct iovec iov = {(void *)(uintptr_t)data, size};
     int err = 0;
-    enum wal_status status =
-        wal__io_write_full(io, writer->file, &iov, 1, offset, &err);
+    enum wal_status status = wal__io_write_full(io, writer->file, &iov, 1, offset, &err);
 
     return status == WAL_OK ? WAL_OK : fail_write(writer, status, err, error);
 }
 
-static enum wal_status sync_file(struct wal__segment_writer *writer,
-                                 struct wal_error *error)
+static enum wal_status sync_file(struct wal__segment_writer *writer, struct wal_error *error)
 {
     const struct wal__io *io = writer->env->io;
     uint64_t begin = io->monotonic_ns(io->ctx);
@@ -66,38 +61,33 @@ static enum wal_status sync_file(struct wal__segment_writer *writer,
     if (status != WAL_OK) {
         return fail_write(writer, status, err, error);
     }
-    wal__throttle_count_sync(writer->throttle,
-                             io->monotonic_ns(io->ctx) - begin);
+    wal__throttle_count_sync(writer->throttle, io->monotonic_ns(io->ctx) - begin);
     return WAL_OK;
 }
 
-static enum wal_status flush(struct wal__segment_writer *writer,
-                             struct wal_error *error)
+static enum wal_status flush(struct wal__segment_writer *writer, struct wal_error *error)
 {
     enum wal_status status;
 
     if (writer->pending.size == 0) {
         return WAL_OK;
     }
-    status = write_at(writer, writer->written, writer->pending.data,
-                      writer->pending.size, error);
+    status = write_at(writer, writer->written, writer->pending.data, writer->pending.size, error);
     if (status != WAL_OK) {
         return status;
     }
     status = wal__throttle_spend(writer->throttle, writer->pending.size, error);
     writer->written += writer->pending.size;
     writer->pending.size = 0;
-    return status == WAL_OK && wal__throttle_is_limited(writer->throttle)
-               ? sync_file(writer, error)
-               : status;
+    return status == WAL_OK && wal__throttle_is_limited(writer->throttle) ? sync_file(writer, error)
+                                                                          : status;
 }
 
 /* Room for `size` bytes, zeroed, at the next offset; written later. */
-static enum wal_status extend(struct wal__segment_writer *writer, uint64_t size,
-                              uint8_t **at, struct wal_error *error)
+static enum wal_status extend(struct wal__segment_writer *writer, uint64_t size, uint8_t **at,
+                              struct wal_error *error)
 {
-    enum wal_status status =
-        writer->pending.size >= WRITE_SIZE ? flush(writer, error) : WAL_OK;
+    enum wal_status status = writer->pending.size >= WRITE_SIZE ? flush(writer, error) : WAL_OK;
 
     if (status != WAL_OK) {
         return status;
@@ -119,25 +109,22 @@ static enum wal_status extend(struct wal__segment_writer *writer, uint64_t size,
 /* --- frames and groups -------------------------------------------------- */
 
 /* Encodes the header of a frame whose payload is in place. */
-static void seal_frame(struct wal__segment_writer *writer,
-                       struct wal__frame *frame, uint64_t offset, uint8_t *at)
+static void seal_frame(struct wal__segment_writer *writer, struct wal__frame *frame,
+                       uint64_t offset, uint8_t *at)
 {
     wal__frame_encode(frame, writer->header.salt, offset, at);
     writer->chain = wal__frame_chain_crc(writer->chain, frame);
     writer->commit.frame_count++;
 }
 
-static enum wal_status add_frame(struct wal__segment_writer *writer,
-                                 uint8_t type, struct wal__span payload,
-                                 struct wal_error *error)
+static enum wal_status add_frame(struct wal__segment_writer *writer, uint8_t type,
+                                 struct wal__span payload, struct wal_error *error)
 {
     uint64_t offset = next_offset(writer);
-    struct wal__frame frame = {.type = type,
-                               .stored_size = (uint32_t)payload.size,
-                               .raw_size = (uint32_t)payload.size};
+    struct wal__frame frame = {
+        .type = type, .stored_size = (uint32_t)payload.size, .raw_size = (uint32_t)payload.size};
     uint8_t *at;
-    enum wal_status status =
-        extend(writer, wal__frame_total_size(frame.stored_size), &at, error);
+    enum wal_status status = extend(writer, wal__frame_total_size(frame.stored_size), &at, error);
 
     if (status == WAL_OK) {
         memcpy(at + WAL__FRAME_SIZE, payload.data, payload.size);
@@ -148,8 +135,7 @@ static enum wal_status add_frame(struct wal__segment_writer *writer,
 }
 
 /* Ends the group by a COMMIT, and begins the next one. */
-static enum wal_status end_group(struct wal__segment_writer *writer,
-                                 struct wal_error *error)
+static enum wal_status end_group(struct wal__segment_writer *writer, struct wal_error *error)
 {
     struct wal__commit_record *commit = &writer->commit;
     uint64_t offset = next_offset(writer);
@@ -166,8 +152,7 @@ static enum wal_status end_group(struct wal__segment_writer *writer,
     status = add_frame(writer, WAL__FRAME_COMMIT, span, error);
     if (status == WAL_OK) {
         status = extend(writer,
-                        wal__align_up(next_offset(writer), WAL__BLOCK_ALIGN) -
-                            next_offset(writer),
+                        wal__align_up(next_offset(writer), WAL__BLOCK_ALIGN) - next_offset(writer),
                         &at, error);
     }
     writer->commit_offset = offset;
@@ -177,11 +162,11 @@ static enum wal_status end_group(struct wal__segment_writer *writer,
     return status;
 }
 
-enum wal_status wal__segment_writer_open(
-    struct wal__segment_writer *writer, const struct wal__env *env,
-    struct wal__throttle *throttle, const char *directory,
-    const struct wal__rewrite_source *source, uint32_t block_size, int level,
-    struct wal_error *error)
+enum wal_status wal__segment_writer_open(struct wal__segment_writer *writer,
+                                         const struct wal__env *env, struct wal__throttle *throttle,
+                                         const char *directory,
+                                         const struct wal__rewrite_source *source,
+                                         uint32_t block_size, int level, struct wal_error *error)
 {
     const struct wal__io *io = env->io;
     struct wal__open_record open;
@@ -214,14 +199,12 @@ enum wal_status wal__segment_writer_open(
     writer->commit.first_sequence = source->header.rewrite.last_sequence + 1;
     writer->written = WAL__SEGMENT_HEADER_SIZE;
     writer->group_begin = writer->written;
-    size = snprintf(writer->path, sizeof(writer->path),
-                    "%.*s/%s/%016" PRIx64 ".rewrite", WAL__PATH_MAX - 64,
-                    env->root, directory, source->header.id);
+    size = snprintf(writer->path, sizeof(writer->path), "%.*s/%s/%016" PRIx64 ".rewrite",
+                    WAL__PATH_MAX - 64, env->root, directory, source->header.id);
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
     status = io->unlink(io->ctx, writer->path, &err);
     if (status == WAL_OK || status == WAL_ENOTFOUND) {
-        status = io->open(io->ctx, writer->path,
-                          WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
+        status = io->open(io->ctx, writer->path, WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
                           &writer->file, &err);
     }
     if (status != WAL_OK) {
@@ -233,8 +216,7 @@ enum wal_status wal__segment_writer_open(
 
 /* --- records ------------------------------------------------------------ */
 
-static enum wal_status end_block(struct wal__segment_writer *writer,
-                                 struct wal_error *error)
+static enum wal_status end_block(struct wal__segment_writer *writer, struct wal_error *error)
 {
     struct wal__span raw = {writer->records.data, writer->records.size};
     uint64_t offset = next_offset(writer);
@@ -253,8 +235,7 @@ static enum wal_status end_block(struct wal__segment_writer *writer,
     if (status != WAL_OK) {
         return status;
     }
-    wal__block_encode(raw, writer->record_count, writer->level, &frame,
-                      at + WAL__FRAME_SIZE);
+    wal__block_encode(raw, writer->record_count, writer->level, &frame, at + WAL__FRAME_SIZE);
     used = wal__frame_total_size(frame.stored_size);
     WAL__ASSERT(used <= room && used % WAL__BLOCK_ALIGN == 0);
     writer->pending.size -= room - used;
@@ -266,10 +247,8 @@ static enum wal_status end_block(struct wal__segment_writer *writer,
 }
 
 enum wal_status wal__segment_writer_add(struct wal__segment_writer *writer,
-                                        const struct wal__frame *frame,
-                                        struct wal__span payload,
-                                        uint32_t *offset,
-                                        struct wal_error *error)
+                                        const struct wal__frame *frame, struct wal__span payload,
+                                        uint32_t *offset, struct wal_error *error)
 {
     struct wal__frame copy = *frame;
     uint64_t size = wal__frame_total_size((uint32_t)payload.size);
@@ -293,24 +272,20 @@ enum wal_status wal__segment_writer_add(struct wal__segment_writer *writer,
     copy.flags |= WAL__FRAME_REWRITTEN;
     wal__frame_encode(&copy, writer->header.salt, *offset, at);
     memcpy(at + WAL__FRAME_SIZE, payload.data, payload.size);
-    memset(at + WAL__FRAME_SIZE + payload.size, 0,
-           size - WAL__FRAME_SIZE - payload.size);
+    memset(at + WAL__FRAME_SIZE + payload.size, 0, size - WAL__FRAME_SIZE - payload.size);
     writer->records.size += size;
     writer->header.rewrite.raw_size += size;
     writer->session =
-        writer->record_count == 0 || writer->session == frame->session
-            ? frame->session
-            : 0;
+        writer->record_count == 0 || writer->session == frame->session ? frame->session : 0;
     writer->record_count++;
     return WAL_OK;
 }
 
 /* --- the end ------------------------------------------------------------ */
 
-enum wal_status
-wal__segment_writer_end_records(struct wal__segment_writer *writer,
-                                struct wal__index_header *header,
-                                struct wal_error *error)
+enum wal_status wal__segment_writer_end_records(struct wal__segment_writer *writer,
+                                                struct wal__index_header *header,
+                                                struct wal_error *error)
 {
     enum wal_status status = end_block(writer, error);
 
@@ -330,8 +305,7 @@ wal__segment_writer_end_records(struct wal__segment_writer *writer,
     return status;
 }
 
-static enum wal_status add_index(struct wal__segment_writer *writer,
-                                 struct wal__span index,
+static enum wal_status add_index(struct wal__segment_writer *writer, struct wal__span index,
                                  struct wal_error *error)
 {
     struct wal__frame frame = {.type = WAL__FRAME_INDEX,
@@ -341,8 +315,7 @@ static enum wal_status add_index(struct wal__segment_writer *writer,
     uint8_t *at;
 
     if (status == WAL_OK) {
-        status = extend(writer, wal__frame_total_size(frame.stored_size), &at,
-                        error);
+        status = extend(writer, wal__frame_total_size(frame.stored_size), &at, error);
     }
     if (status != WAL_OK) {
         return status;
@@ -354,8 +327,7 @@ static enum wal_status add_index(struct wal__segment_writer *writer,
 }
 
 /* SEAL and trailer; sets the capacity. */
-static enum wal_status add_seal(struct wal__segment_writer *writer,
-                                struct wal_error *error)
+static enum wal_status add_seal(struct wal__segment_writer *writer, struct wal_error *error)
 {
     struct wal__trailer trailer = {
         .id = writer->header.id,
@@ -371,12 +343,11 @@ static enum wal_status add_seal(struct wal__segment_writer *writer,
         .chain = trailer.chain,
         .index_offset = trailer.index_offset,
     };
-    struct wal__frame frame = {.type = WAL__FRAME_SEAL,
-                               .stored_size = WAL__SEAL_SIZE,
-                               .raw_size = WAL__SEAL_SIZE};
+    struct wal__frame frame = {
+        .type = WAL__FRAME_SEAL, .stored_size = WAL__SEAL_SIZE, .raw_size = WAL__SEAL_SIZE};
     uint64_t size = wal__frame_total_size(WAL__SEAL_SIZE);
-    uint64_t capacity = wal__align_up(
-        trailer.seal_offset + size + WAL__TRAILER_SIZE, CAPACITY_ALIGN);
+    uint64_t capacity =
+        wal__align_up(trailer.seal_offset + size + WAL__TRAILER_SIZE, CAPACITY_ALIGN);
     enum wal_status status;
     uint8_t *at;
 
@@ -388,16 +359,14 @@ static enum wal_status add_seal(struct wal__segment_writer *writer,
     wal__seal_record_encode(&seal, at + WAL__FRAME_SIZE);
     frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, WAL__SEAL_SIZE);
     wal__frame_encode(&frame, writer->header.salt, trailer.seal_offset, at);
-    wal__trailer_encode(
-        &trailer, writer->header.salt, capacity - WAL__TRAILER_SIZE,
-        at + capacity - trailer.seal_offset - WAL__TRAILER_SIZE);
+    wal__trailer_encode(&trailer, writer->header.salt, capacity - WAL__TRAILER_SIZE,
+                        at + capacity - trailer.seal_offset - WAL__TRAILER_SIZE);
     writer->header.capacity = capacity;
     return flush(writer, error);
 }
 
 enum wal_status wal__segment_writer_finish(struct wal__segment_writer *writer,
-                                           struct wal__span index,
-                                           struct wal_error *error)
+                                           struct wal__span index, struct wal_error *error)
 {
     uint8_t header[WAL__SEGMENT_HEADER_SIZE];
     enum wal_status status = add_index(writer, index, error);
@@ -443,13 +412,11 @@ static const uint8_t *fetch(void *ctx, uint64_t offset, uint64_t size)
 {
     const struct verify *verify = ctx;
 
-    return offset + size <= verify->writer->header.capacity
-               ? verify->map + offset
-               : NULL;
+    return offset + size <= verify->writer->header.capacity ? verify->map + offset : NULL;
 }
 
-static bool verify_block(struct verify *verify, const struct wal__frame *frame,
-                         uint64_t offset, const uint8_t *payload)
+static bool verify_block(struct verify *verify, const struct wal__frame *frame, uint64_t offset,
+                         const uint8_t *payload)
 {
     uint64_t salt = verify->writer->header.salt;
     struct wal__block_cursor cursor;
@@ -461,8 +428,7 @@ static bool verify_block(struct verify *verify, const struct wal__frame *frame,
 
     if (fmt == WAL__FMT_OK && block.is_compressed) {
         verify->records.size = 0;
-        if (wal__buf_reserve(&verify->records, block.raw_size, &out) !=
-            WAL_OK) {
+        if (wal__buf_reserve(&verify->records, block.raw_size, &out) != WAL_OK) {
             verify->status = WAL_ENOMEM;
             return false;
         }
@@ -478,8 +444,7 @@ static bool verify_block(struct verify *verify, const struct wal__frame *frame,
 
         fmt = wal__block_cursor_next(&cursor, &record, &bytes);
         if (fmt == WAL__FMT_OK &&
-            !verify->client->check_record(verify->client->ctx, &record, at,
-                                          bytes)) {
+            !verify->client->check_record(verify->client->ctx, &record, at, bytes)) {
             return false;
         }
     }
@@ -494,8 +459,8 @@ static bool verify_range(void *ctx, const struct wal__scan_range *range)
     for (uint64_t at = 0; at < range->size;) {
         struct wal__frame frame;
 
-        if (wal__frame_decode(range->bytes + at, range->size - at, salt,
-                              range->offset + at, &frame) != WAL__FMT_OK ||
+        if (wal__frame_decode(range->bytes + at, range->size - at, salt, range->offset + at,
+                              &frame) != WAL__FMT_OK ||
             (frame.type == WAL__FRAME_BLOCK &&
              !verify_block(verify, &frame, range->offset + at,
                            range->bytes + at + WAL__FRAME_SIZE))) {
@@ -518,15 +483,14 @@ static bool verify_ends(struct verify *verify)
     struct wal__span index;
 
     if (wal__segment_header_decode(verify->map, &header) != WAL__FMT_OK ||
-        wal__segment_header_copies(verify->map) != 2 ||
-        header.salt != writer->header.salt ||
+        wal__segment_header_copies(verify->map) != 2 || header.salt != writer->header.salt ||
         header.capacity != writer->header.capacity ||
-        wal__trailer_decode(verify->map + trailer_at, header.salt, trailer_at,
-                            &trailer) != WAL__FMT_OK ||
+        wal__trailer_decode(verify->map + trailer_at, header.salt, trailer_at, &trailer) !=
+            WAL__FMT_OK ||
         trailer.end != writer->end ||
         wal__frame_decode(verify->map + trailer.index_offset,
-                          header.capacity - trailer.index_offset, header.salt,
-                          trailer.index_offset, &frame) != WAL__FMT_OK ||
+                          header.capacity - trailer.index_offset, header.salt, trailer.index_offset,
+                          &frame) != WAL__FMT_OK ||
         frame.type != WAL__FRAME_INDEX) {
         return false;
     }
@@ -558,10 +522,9 @@ static bool verify_map(struct verify *verify, struct wal__scan_result *facts)
            verify->client->check_end(verify->client->ctx);
 }
 
-enum wal_status
-wal__segment_writer_verify(const struct wal__segment_writer *writer,
-                           const struct wal__segment_run_client *client,
-                           struct wal_error *error)
+enum wal_status wal__segment_writer_verify(const struct wal__segment_writer *writer,
+                                           const struct wal__segment_run_client *client,
+                                           struct wal_error *error)
 {
     const struct wal__env *env = writer->env;
     struct verify verify = {.writer = writer, .client = client};
@@ -580,8 +543,8 @@ wal__segment_writer_verify(const struct wal__segment_writer *writer,
         verify.map = mapped.at;
         status = env->io->populate(env->io->ctx, mapped.at, mapped.size, &err);
         status = status == WAL_EINVAL ? WAL_OK : status;
-        if (status == WAL_OK && (mapped.size != writer->header.capacity ||
-                                 !verify_map(&verify, facts))) {
+        if (status == WAL_OK &&
+            (mapped.size != writer->header.capacity || !verify_map(&verify, facts))) {
             status = verify.status == WAL_OK ? WAL_ECORRUPT : verify.status;
         }
         if (status != WAL_OK) {
@@ -607,17 +570,13 @@ uint64_t wal__segment_run_first_id(const struct wal__segment_run *run)
 {
     const struct wal__segment *first = run->segments[0];
 
-    return wal__segment_is_rewritten(&first->header)
-               ? first->header.rewrite.first_id
-               : first->id;
+    return wal__segment_is_rewritten(&first->header) ? first->header.rewrite.first_id : first->id;
 }
 
 /* --- reading ------------------------------------------------------------ */
 
-/* Reads all of a segment's used bytes once, so that a bad sector is an error
- * and not a signal. */
-static enum wal_status populate(struct wal__segment *segment,
-                                struct wal__throttle *throttle,
+/* Reads all of a segment's used bytes once, so that a bad sector is an error and not a signal. */
+static enum wal_status populate(struct wal__segment *segment, struct wal__throttle *throttle,
                                 struct wal_error *error)
 {
     const uint64_t step = 1024 * 1024;
@@ -643,8 +602,7 @@ static enum wal_status populate(struct wal__segment *segment,
 }
 
 /* Fills what the last segment of the run hands on. */
-static void fill_rewrite(const struct wal__segment_run *run,
-                         struct wal__rewrite *rewrite)
+static void fill_rewrite(const struct wal__segment_run *run, struct wal__rewrite *rewrite)
 {
     const struct wal__segment *segment = last_of(run);
     const struct wal__index_header *header = run->last_index;
@@ -660,47 +618,40 @@ static void fill_rewrite(const struct wal__segment_run *run,
 }
 
 /* Reads the frame at an offset of a segment, not of a record in a block. */
-static enum wal_status read_frame(struct wal__segment_reader *reader,
-                                  uint64_t offset, uint8_t type,
-                                  struct wal__span *payload,
-                                  struct wal_error *error)
+static enum wal_status read_frame(struct wal__segment_reader *reader, uint64_t offset, uint8_t type,
+                                  struct wal__span *payload, struct wal_error *error)
 {
     struct wal__segment *segment = reader->segment;
     const uint64_t left = segment->header.capacity - offset;
     struct wal__frame frame = {0};
-    const uint8_t *at =
-        wal__segment_reader_fetch(reader, offset, WAL__FRAME_SIZE);
+    const uint8_t *at = wal__segment_reader_fetch(reader, offset, WAL__FRAME_SIZE);
     enum wal__fmt fmt = WAL__FMT_OK;
 
     if (at != NULL) {
         fmt = wal__frame_decode(at, left, segment->header.salt, offset, &frame);
     }
     if (at != NULL && fmt == WAL__FMT_OK) {
-        at = wal__segment_reader_fetch(
-            reader, offset, wal__frame_total_size(frame.stored_size));
+        at = wal__segment_reader_fetch(reader, offset, wal__frame_total_size(frame.stored_size));
     }
     if (at == NULL) {
-        return wal__fail_at(error, WAL_EIO, reader->sys_errno, segment->path,
-                            offset, "cannot read the segment");
+        return wal__fail_at(error, WAL_EIO, reader->sys_errno, segment->path, offset,
+                            "cannot read the segment");
     }
     if (fmt == WAL__FMT_OK && frame.type == type) {
         fmt = wal__frame_check_data(&frame, at + WAL__FRAME_SIZE);
     }
     if (fmt != WAL__FMT_OK || frame.type != type) {
         return wal__fail_at(error, WAL_ECORRUPT, 0, segment->path, offset,
-                            "the %s of the segment is damaged",
-                            wal__frame_type_name(type));
+                            "the %s of the segment is damaged", wal__frame_type_name(type));
     }
     payload->data = at + WAL__FRAME_SIZE;
     payload->size = frame.stored_size;
     return WAL_OK;
 }
 
-/* Creates the file, with the OPEN of the first segment and what the COMMIT of
- * the last one has. */
+/* Creates the file, with the OPEN of the first segment and what the COMMIT of the last one has. */
 static enum wal_status open_writer(const struct wal__segment_run *run,
-                                   struct wal__segment_writer *writer,
-                                   struct wal_error *error)
+                                   struct wal__segment_writer *writer, struct wal_error *error)
 {
     const struct wal__segment_run_options *options = run->options;
     struct wal__segment *last = last_of(run);
@@ -716,21 +667,19 @@ static enum wal_status open_writer(const struct wal__segment_run *run,
     source.header.rewrite.generation = options->generation;
     wal__segment_reader_init(&opens, run->segments[0]);
     wal__segment_reader_init(&commits, last);
-    status = read_frame(&commits, run->last_index->commit_offset,
-                        WAL__FRAME_COMMIT, &payload, error);
-    if (status == WAL_OK &&
-        wal__commit_record_decode(payload, &source.last) != WAL__FMT_OK) {
+    status =
+        read_frame(&commits, run->last_index->commit_offset, WAL__FRAME_COMMIT, &payload, error);
+    if (status == WAL_OK && wal__commit_record_decode(payload, &source.last) != WAL__FMT_OK) {
         status = wal__fail_at(error, WAL_ECORRUPT, 0, last->path, 0,
                               "the last COMMIT cannot be decoded");
     }
     if (status == WAL_OK) {
-        status = read_frame(&opens, WAL__SEGMENT_HEADER_SIZE, WAL__FRAME_OPEN,
-                            &source.open, error);
+        status = read_frame(&opens, WAL__SEGMENT_HEADER_SIZE, WAL__FRAME_OPEN, &source.open, error);
     }
     if (status == WAL_OK) {
-        status = wal__segment_writer_open(
-            writer, run->log->env, options->throttle, run->log->directory,
-            &source, options->block_size, options->level, error);
+        status =
+            wal__segment_writer_open(writer, run->log->env, options->throttle, run->log->directory,
+                                     &source, options->block_size, options->level, error);
     }
     wal__segment_reader_deinit(&opens);
     wal__segment_reader_deinit(&commits);
@@ -739,13 +688,11 @@ static enum wal_status open_writer(const struct wal__segment_run *run,
 
 /* --- replacing ---------------------------------------------------------- */
 
-/* Gives the new file its name, durably. Until it is known to be durable the
- * page says so: then what the file replaces is not removed, since a later sync
- * proves nothing. */
+/* Gives the new file its name, durably. Until it is known to be durable the page says so: then what
+ * the file replaces is not removed, since a later sync proves nothing. */
 static enum wal_status rename_file(const struct wal__segment_run *run,
                                    const struct wal__segment_writer *writer,
-                                   struct wal__segment_run_result *result,
-                                   struct wal_error *error)
+                                   struct wal__segment_run_result *result, struct wal_error *error)
 {
     struct wal__log *log = run->log;
     const struct wal__io *io = log->env->io;
@@ -777,8 +724,8 @@ void wal__segment_run_names_renewed(struct wal__log *log)
     atomic_store(&log->shared->unsynced_renames, 0);
 }
 
-/* Removes the segments that the new one replaces, with what an earlier
- * compaction left of them, and their files in index/. */
+/* Removes the segments that the new one replaces, with what an earlier compaction left of them, and
+ * their files in index/. */
 static enum wal_status remove_replaced(const struct wal__segment_run *run,
                                        const struct wal__segment_writer *writer,
                                        struct wal_error *error)
@@ -815,8 +762,7 @@ static enum wal_status remove_replaced(const struct wal__segment_run *run,
 /* Writes the file and reads it back. */
 static enum wal_status write_file(const struct wal__segment_run *run,
                                   const struct wal__segment_run_client *client,
-                                  struct wal__segment_writer *writer,
-                                  struct wal_error *error)
+                                  struct wal__segment_writer *writer, struct wal_error *error)
 {
     struct wal__index_header header;
     struct wal__span index;
@@ -834,15 +780,13 @@ static enum wal_status write_file(const struct wal__segment_run *run,
     if (status == WAL_OK) {
         status = wal__segment_writer_finish(writer, index, error);
     }
-    return status == WAL_OK ? wal__segment_writer_verify(writer, client, error)
-                            : status;
+    return status == WAL_OK ? wal__segment_writer_verify(writer, client, error) : status;
 }
 
-enum wal_status
-wal__segment_run_rewrite(const struct wal__segment_run *run,
-                         const struct wal__segment_run_client *client,
-                         struct wal__segment_run_result *result,
-                         struct wal_error *error)
+enum wal_status wal__segment_run_rewrite(const struct wal__segment_run *run,
+                                         const struct wal__segment_run_client *client,
+                                         struct wal__segment_run_result *result,
+                                         struct wal_error *error)
 {
     struct wal__segment_writer writer = {.env = NULL};
     enum wal_status status = WAL_OK;
@@ -881,51 +825,46 @@ enum {
     US_PER_S = 1000000
 };
 
-void wal__throttle_init(struct wal__throttle *throttle,
-                        const struct wal__io *io, uint64_t rate)
+void wal__throttle_init(struct wal__throttle *throttle, const struct wal__io *io, uint64_t rate)
 {
     memset(throttle, 0, sizeof(*throttle));
     throttle->io = io;
     throttle->rate = rate;
 }
 
-void wal__throttle_set_progress(struct wal__throttle *throttle,
-                                wal__throttle_progress_fn *progress, void *ctx)
+void wal__throttle_set_progress(struct wal__throttle *throttle, wal__throttle_progress_fn *progress,
+                                void *ctx)
 {
     throttle->progress = progress;
     throttle->ctx = ctx;
 }
 
-void wal__throttle_expect(struct wal__throttle *throttle, uint64_t done,
-                          uint64_t total)
+void wal__throttle_expect(struct wal__throttle *throttle, uint64_t done, uint64_t total)
 {
     throttle->done = done;
     throttle->total = total;
 }
 
-enum wal_status wal__throttle_report(struct wal__throttle *throttle,
-                                     uint64_t done, uint64_t total,
+enum wal_status wal__throttle_report(struct wal__throttle *throttle, uint64_t done, uint64_t total,
                                      struct wal_error *error)
 {
     wal__throttle_expect(throttle, done, total);
     throttle->reported_ns = throttle->io->monotonic_ns(throttle->io->ctx);
-    return throttle->progress == NULL ||
-                   throttle->progress(throttle->ctx, done, total)
+    return throttle->progress == NULL || throttle->progress(throttle->ctx, done, total)
                ? WAL_OK
                : wal__fail(error, WAL_ECALLBACK, "stopped by the caller");
 }
 
 /* Reports the same again when it is time. */
-static enum wal_status report_again(struct wal__throttle *throttle,
-                                    uint64_t now, struct wal_error *error)
+static enum wal_status report_again(struct wal__throttle *throttle, uint64_t now,
+                                    struct wal_error *error)
 {
     if (throttle->reported_ns == 0) {
         throttle->reported_ns = now;
     }
     return now - throttle->reported_ns < REPORT_NS
                ? WAL_OK
-               : wal__throttle_report(throttle, throttle->done, throttle->total,
-                                      error);
+               : wal__throttle_report(throttle, throttle->done, throttle->total, error);
 }
 
 bool wal__throttle_is_limited(const struct wal__throttle *throttle)
@@ -942,14 +881,13 @@ static void pause_for(struct wal__throttle *throttle, uint64_t ns)
     throttle->begun_ns = io->monotonic_ns(io->ctx);
 }
 
-/* How long the bytes take at the rate; whole microseconds, so that nothing
- * overflows. */
+/* How long the bytes take at the rate; whole microseconds, so that nothing overflows. */
 static uint64_t duration_of(uint64_t bytes, uint64_t rate)
 {
     uint64_t seconds = bytes / rate;
     uint64_t rest = bytes % rate;
-    uint64_t us = rate > UINT64_MAX / US_PER_S ? rest / (rate / US_PER_S)
-                                               : (rest * US_PER_S) / rate;
+    uint64_t us =
+        rate > UINT64_MAX / US_PER_S ? rest / (rate / US_PER_S) : (rest * US_PER_S) / rate;
 
     return (seconds * US_PER_S + us) * NS_PER_US;
 }
@@ -970,8 +908,8 @@ static enum wal_status sleep_for(struct wal__throttle *throttle, uint64_t ns,
     return status;
 }
 
-enum wal_status wal__throttle_spend(struct wal__throttle *throttle,
-                                    uint64_t bytes, struct wal_error *error)
+enum wal_status wal__throttle_spend(struct wal__throttle *throttle, uint64_t bytes,
+                                    struct wal_error *error)
 {
     uint64_t now;
 
@@ -992,24 +930,20 @@ enum wal_status wal__throttle_spend(struct wal__throttle *throttle,
     return sleep_for(throttle, throttle->free_ns - now, error);
 }
 
-void wal__throttle_count_sync(struct wal__throttle *throttle,
-                              uint64_t duration_ns)
+void wal__throttle_count_sync(struct wal__throttle *throttle, uint64_t duration_ns)
 {
-    bool is_slow = throttle->usual_ns != 0 &&
-                   duration_ns / SLOW_FACTOR > throttle->usual_ns;
+    bool is_slow = throttle->usual_ns != 0 && duration_ns / SLOW_FACTOR > throttle->usual_ns;
 
     if (!wal__throttle_is_limited(throttle)) {
         return;
     }
     if (is_slow) {
-        pause_for(throttle,
-                  duration_ns < PAUSE_MAX_NS ? duration_ns : PAUSE_MAX_NS);
+        pause_for(throttle, duration_ns < PAUSE_MAX_NS ? duration_ns : PAUSE_MAX_NS);
     }
-    throttle->usual_ns = throttle->usual_ns == 0
-                             ? duration_ns
-                             : throttle->usual_ns -
-                                   throttle->usual_ns / AVERAGE_OF +
-                                   duration_ns / AVERAGE_OF;
+    throttle->usual_ns =
+        throttle->usual_ns == 0
+            ? duration_ns
+            : throttle->usual_ns - throttle->usual_ns / AVERAGE_OF + duration_ns / AVERAGE_OF;
 }
 
 void wal__throttle_yield(struct wal__throttle *throttle)

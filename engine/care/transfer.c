@@ -1,31 +1,27 @@
 /*
- * transfer.c - takes sessions of one store into another (agentwal/transfer.h):
- * the plan, then the records in the order of the log, then what only the end
- * shows; and reports.
+ * transfer.c - takes sessions of one store into another (agentwal/transfer.h): the plan, then the
+ * records in the order of the log, then what only the end shows; and reports.
  *
- * The plan goes over the sessions from the newest number to the oldest, so that
- * a fork is known before its source, and reads only. It finds the sessions that
- * were asked for, the sources of forks that are new, and of each the records
- * that the other store lacks. A source that was not asked for is copied as far
- * as its forks see it: entries up to the highest fork point, documents up to
- * the newest fork. Then the records that are missing are repeated in the order
- * of the log, so that a fork sees what it saw.
+ * The plan goes over the sessions from the newest number to the oldest, so that a fork is known
+ * before its source, and reads only. It finds the sessions that were asked for, the sources of
+ * forks that are new, and of each the records that the other store lacks. A source that was not
+ * asked for is copied as far as its forks see it: entries up to the highest fork point, documents
+ * up to the newest fork. Then the records that are missing are repeated in the order of the log, so
+ * that a fork sees what it saw.
  *
- * A session that `to` may have is new, continued, left as it is, refused, or
- * becomes a branch: a session that both stores went on with becomes a fork of
- * the session in `to`, the trunk, at the last entry of the conversation that
- * both have (WAL_TRANSFER_KEEP_BOTH). A fork sees what is before that entry in
- * all streams; what other streams have after it is copied.
+ * A session that `to` may have is new, continued, left as it is, refused, or becomes a branch: a
+ * session that both stores went on with becomes a fork of the session in `to`, the trunk, at the
+ * last entry of the conversation that both have (WAL_TRANSFER_KEEP_BOTH). A fork sees what is
+ * before that entry in all streams; what other streams have after it is copied.
  *
- * The branch of the session ID is "ID@NAME", or "ID@NAME-2" and so on where
- * that id is taken by another session, also one of `from`, or by a branch that
- * was itself continued in `to` while `from` went on.
+ * The branch of the session ID is "ID@NAME", or "ID@NAME-2" and so on where that id is taken by
+ * another session, also one of `from`, or by a branch that was itself continued in `to` while
+ * `from` went on.
  *
- * Invariant: records of a session are repeated in their order, so that what a
- * stopped transfer leaves is a beginning, which the next one continues. A
- * session that is refused in the plan is not changed. A session of `to` is
- * continued as a branch only if it is a fork of the trunk at that entry, and
- * its entries are a beginning of those here.
+ * Invariant: records of a session are repeated in their order, so that what a stopped transfer
+ * leaves is a beginning, which the next one continues. A session that is refused in the plan is not
+ * changed. A session of `to` is continued as a branch only if it is a fork of the trunk at that
+ * entry, and its entries are a beginning of those here.
  */
 #include "engine/care/transfer.h"
 
@@ -41,8 +37,7 @@
 /* --- an earlier branch ---------------------------------------------------- */
 
 /* Reads the summary of a session of `to`; without its texts. */
-static enum wal_status read_numbers(struct wal__transfer *transfer,
-                                    uint32_t number,
+static enum wal_status read_numbers(struct wal__transfer *transfer, uint32_t number,
                                     struct wal__summary *summary)
 {
     struct wal__core *core = transfer->to;
@@ -53,10 +48,10 @@ static enum wal_status read_numbers(struct wal__transfer *transfer,
     }
     status = wal__catalogue_get(&core->catalogue, number, summary);
     wal__core_unlock(core);
-    return status == WAL_OK ? WAL_OK
-                            : wal__fail(&transfer->error, status,
-                                        "the catalogue cannot be read: %s",
-                                        wal_status_text(status));
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail(&transfer->error, status, "the catalogue cannot be read: %s",
+                           wal_status_text(status));
 }
 
 /* What a branch of the trunk is. */
@@ -68,13 +63,11 @@ struct place {
 /* Finds the entry where a branch leaves the trunk, and its id. */
 static enum wal_status find_place(struct wal__transfer *transfer,
                                   struct wal__transfer_session *session,
-                                  const struct wal__transfer_entries *found,
-                                  struct place *place)
+                                  const struct wal__transfer_entries *found, struct place *place)
 {
     struct wal__fork_record fork = {0};
     struct wal__summary trunk;
-    enum wal_status status =
-        read_numbers(transfer, session->trunk->number, &trunk);
+    enum wal_status status = read_numbers(transfer, session->trunk->number, &trunk);
 
     if (status != WAL_OK) {
         return status;
@@ -89,41 +82,38 @@ static enum wal_status find_place(struct wal__transfer *transfer,
         struct wal__entry_record record;
         struct wal__frame frame;
 
-        status = wal__transfer_read_entry(transfer->to, found->last_position,
-                                          &transfer->to_scratch, &frame,
-                                          &record, &transfer->error);
+        status = wal__transfer_read_entry(transfer->to, found->last_position, &transfer->to_scratch,
+                                          &frame, &record, &transfer->error);
         if (status == WAL_OK) {
             wal__transfer_copy_id(session->branch_point, record.id);
         }
         return status;
     }
-    status =
-        wal__transfer_read_fork(transfer->from, session->fork_position,
-                                &transfer->scratch, &fork, &transfer->error);
+    status = wal__transfer_read_fork(transfer->from, session->fork_position, &transfer->scratch,
+                                     &fork, &transfer->error);
     if (status == WAL_OK) {
         wal__transfer_copy_id(session->branch_point, fork.entry_id);
     }
     return status;
 }
 
-/* Compares the session of `to` with the records after the common ones. Sets its
- * state; WAL_EEXISTS: it is not the branch, or went on otherwise. */
+/* Compares the session of `to` with the records after the common ones. Sets its state; WAL_EEXISTS:
+ * it is not the branch, or went on otherwise. */
 static enum wal_status try_branch(struct wal__transfer *transfer,
-                                  struct wal__transfer_session *session,
-                                  const struct place *place, size_t first)
+                                  struct wal__transfer_session *session, const struct place *place,
+                                  size_t first)
 {
     enum wal__transfer_mark mark = WAL__TRANSFER_UNMARKED;
     struct wal__transfer_entries found;
     struct wal__summary summary;
-    enum wal_status status =
-        read_numbers(transfer, session->handle->number, &summary);
+    enum wal_status status = read_numbers(transfer, session->handle->number, &summary);
 
     if (status == WAL_OK) {
         status = wal__transfer_read_mark(transfer, session->handle, &mark);
     }
     if (status == WAL_OK) {
-        status = wal__transfer_collect(transfer->to, session->handle->number,
-                                       &transfer->to_records, &transfer->error);
+        status = wal__transfer_collect(transfer->to, session->handle->number, &transfer->to_records,
+                                       &transfer->error);
     }
     if (status != WAL_OK) {
         return status;
@@ -135,15 +125,13 @@ static enum wal_status try_branch(struct wal__transfer *transfer,
     transfer->from_id.sequence = 0;
     transfer->to_id.sequence = 0;
     status = wal__transfer_compare_entries(transfer, session, first, &found);
-    if (status == WAL_OK &&
-        (found.has_other || (place->fork_sequence == 0 && found.common == 0 &&
-                             mark == WAL__TRANSFER_UNMARKED))) {
+    if (status == WAL_OK && (found.has_other || (place->fork_sequence == 0 && found.common == 0 &&
+                                                 mark == WAL__TRANSFER_UNMARKED))) {
         status = WAL_EEXISTS;
     }
     if (status == WAL_OK) {
         status = wal__transfer_compare_branch_versions(
-            transfer, session,
-            place->fork_sequence == 0 ? 0 : summary.fork_record,
+            transfer, session, place->fork_sequence == 0 ? 0 : summary.fork_record,
             mark != WAL__TRANSFER_UNMARKED);
     }
     if (status != WAL_OK) {
@@ -153,8 +141,7 @@ static enum wal_status try_branch(struct wal__transfer *transfer,
                      : found.has_more               ? WAL__TRANSFER_AHEAD
                                                     : WAL__TRANSFER_PRESENT;
     session->is_continued = found.missing > 0;
-    session->is_temporary =
-        !session->is_wanted && mark == WAL__TRANSFER_MARKED_SOURCE;
+    session->is_temporary = !session->is_wanted && mark == WAL__TRANSFER_MARKED_SOURCE;
     return WAL_OK;
 }
 
@@ -163,35 +150,31 @@ static enum wal_status try_branch(struct wal__transfer *transfer,
 /* Marks what the trunk has of the session as present, and the rest as not. */
 static void mark_common(struct wal__transfer *transfer, size_t first)
 {
-    struct wal__transfer_record *items =
-        (void *)transfer->from_records.items.data;
+    struct wal__transfer_record *items = (void *)transfer->from_records.items.data;
 
-    for (size_t i = 0; i < transfer->from_records.items.size / sizeof(*items);
-         i++) {
+    for (size_t i = 0; i < transfer->from_records.items.size / sizeof(*items); i++) {
         items[i].is_present = items[i].type == WAL__FRAME_ENTRY && i < first;
     }
 }
 
 /* Plans a branch whose id is free. */
 static enum wal_status plan_new(struct wal__transfer *transfer,
-                                struct wal__transfer_session *session,
-                                const struct place *place)
+                                struct wal__transfer_session *session, const struct place *place)
 {
     transfer->to_records.items.size = 0;
     transfer->to_records.hidden.size = 0;
     session->state = WAL__TRANSFER_NEW;
-    return wal__transfer_compare_branch_versions(
-        transfer, session, place->fork_sequence == 0 ? 0 : UINT64_MAX, false);
+    return wal__transfer_compare_branch_versions(transfer, session,
+                                                 place->fork_sequence == 0 ? 0 : UINT64_MAX, false);
 }
 
 /* Returns whether a session of `from` has the id; it may be taken along. */
-static enum wal_status is_taken(struct wal__transfer *transfer, const char *id,
-                                bool *taken)
+static enum wal_status is_taken(struct wal__transfer *transfer, const char *id, bool *taken)
 {
     const struct wal_slice slice = {id, strlen(id)};
     struct wal_session *session = NULL;
-    enum wal_status status = wal_session_open(transfer->from_store, slice,
-                                              &session, &transfer->error);
+    enum wal_status status =
+        wal_session_open(transfer->from_store, slice, &session, &transfer->error);
 
     *taken = status == WAL_OK || status == WAL_ETRASHED;
     wal_session_close(session);
@@ -199,11 +182,10 @@ static enum wal_status is_taken(struct wal__transfer *transfer, const char *id,
 }
 
 static enum wal_status find_branch(struct wal__transfer *transfer,
-                                   struct wal__transfer_session *session,
-                                   const struct place *place, size_t first)
+                                   struct wal__transfer_session *session, const struct place *place,
+                                   size_t first)
 {
-    const struct wal__span id = {(const uint8_t *)session->id,
-                                 strlen(session->id)};
+    const struct wal__span id = {(const uint8_t *)session->id, strlen(session->id)};
     const size_t restores = transfer->restores.size;
 
     for (uint32_t i = 1; i <= WAL__TRANSFER_BRANCHES; i++) {
@@ -214,15 +196,13 @@ static enum wal_status find_branch(struct wal__transfer *transfer,
         transfer->restores.size = restores;
         mark_common(transfer, first);
         wal__transfer_branch_id(transfer, id, i, session->copy_id);
-        status =
-            wal__transfer_open(transfer, session->copy_id, &session->handle);
+        status = wal__transfer_open(transfer, session->copy_id, &session->handle);
         if (status == WAL_ENOTFOUND) {
             bool taken = false;
 
             status = is_taken(transfer, session->copy_id, &taken);
             if (status != WAL_OK || !taken) {
-                return status == WAL_OK ? plan_new(transfer, session, place)
-                                        : status;
+                return status == WAL_OK ? plan_new(transfer, session, place) : status;
             }
             status = WAL_EEXISTS;
         } else if (status == WAL_OK) {
@@ -233,15 +213,12 @@ static enum wal_status find_branch(struct wal__transfer *transfer,
         }
     }
     return wal__fail(&transfer->error, WAL_EEXISTS,
-                     "the session has %d branches of this name there",
-                     (int)WAL__TRANSFER_BRANCHES);
+                     "the session has %d branches of this name there", (int)WAL__TRANSFER_BRANCHES);
 }
 
-/* Makes a branch of the session, whose handle and to_records are the trunk:
- * finds the one that an earlier transfer made, or plans a new one. `found`: the
- * entries of the trunk. */
-static void transfer_branch(struct wal__transfer *transfer,
-                            struct wal__transfer_session *session,
+/* Makes a branch of the session, whose handle and to_records are the trunk: finds the one that an
+ * earlier transfer made, or plans a new one. `found`: the entries of the trunk. */
+static void transfer_branch(struct wal__transfer *transfer, struct wal__transfer_session *session,
                             const struct wal__transfer_entries *found)
 {
     const struct wal__transfer_records kept = transfer->trunk_records;
@@ -267,19 +244,16 @@ static void transfer_branch(struct wal__transfer *transfer,
 /* Marks all records but those of a new session as present. */
 static void mark_documents(struct wal__transfer *transfer)
 {
-    struct wal__transfer_record *items =
-        (void *)transfer->from_records.items.data;
+    struct wal__transfer_record *items = (void *)transfer->from_records.items.data;
 
-    for (size_t i = 0; i < transfer->from_records.items.size / sizeof(*items);
-         i++) {
-        items[i].is_present |= items[i].type == WAL__FRAME_DOC ||
-                               items[i].type == WAL__FRAME_DOC_DELETE;
+    for (size_t i = 0; i < transfer->from_records.items.size / sizeof(*items); i++) {
+        items[i].is_present |=
+            items[i].type == WAL__FRAME_DOC || items[i].type == WAL__FRAME_DOC_DELETE;
     }
 }
 
 /* Both went on with the session. */
-static void part(struct wal__transfer *transfer,
-                 struct wal__transfer_session *session,
+static void part(struct wal__transfer *transfer, struct wal__transfer_session *session,
                  const struct wal__transfer_entries *found, const char *why)
 {
     if (wal__transfer_keeps_both(transfer)) {
@@ -289,15 +263,13 @@ static void part(struct wal__transfer *transfer,
     }
 }
 
-static void compare_present(struct wal__transfer *transfer,
-                            struct wal__transfer_session *session,
+static void compare_present(struct wal__transfer *transfer, struct wal__transfer_session *session,
                             enum wal__transfer_mark mark)
 {
     struct wal__transfer_entries found;
     bool is_marked = mark != WAL__TRANSFER_UNMARKED;
     bool same = false;
-    enum wal_status status =
-        wal__transfer_compare_forks(transfer, session, &same);
+    enum wal_status status = wal__transfer_compare_forks(transfer, session, &same);
 
     if (!wal__transfer_try(transfer, session, status)) {
         return;
@@ -320,12 +292,10 @@ static void compare_present(struct wal__transfer *transfer,
         mark_documents(transfer);
         return;
     }
-    session->state =
-        is_marked ? WAL__TRANSFER_INCOMPLETE : WAL__TRANSFER_PRESENT;
+    session->state = is_marked ? WAL__TRANSFER_INCOMPLETE : WAL__TRANSFER_PRESENT;
     session->is_continued = found.missing > 0;
     status = wal__transfer_compare_versions(
-        transfer, is_marked ? WAL__TRANSFER_REPEAT : WAL__TRANSFER_REFUSE,
-        &transfer->error);
+        transfer, is_marked ? WAL__TRANSFER_REPEAT : WAL__TRANSFER_REFUSE, &transfer->error);
     if (status == WAL_EEXISTS && wal__transfer_keeps_both(transfer)) {
         transfer_branch(transfer, session, &found);
     } else {
@@ -333,14 +303,12 @@ static void compare_present(struct wal__transfer *transfer,
     }
 }
 
-/* Compares the session with that of its id in `to`: sets its state and
- * is_present of from_records, or refuses it. */
-static void transfer_compare(struct wal__transfer *transfer,
-                             struct wal__transfer_session *session)
+/* Compares the session with that of its id in `to`: sets its state and is_present of from_records,
+ * or refuses it. */
+static void transfer_compare(struct wal__transfer *transfer, struct wal__transfer_session *session)
 {
     enum wal__transfer_mark mark = WAL__TRANSFER_UNMARKED;
-    enum wal_status status =
-        wal__transfer_open(transfer, session->copy_id, &session->handle);
+    enum wal_status status = wal__transfer_open(transfer, session->copy_id, &session->handle);
 
     if (status == WAL_ENOTFOUND) {
         session->state = WAL__TRANSFER_NEW;
@@ -350,13 +318,12 @@ static void transfer_compare(struct wal__transfer *transfer,
         status = wal__transfer_read_mark(transfer, session->handle, &mark);
     }
     if (status == WAL_OK) {
-        status = wal__transfer_collect(transfer->to, session->handle->number,
-                                       &transfer->to_records, &transfer->error);
+        status = wal__transfer_collect(transfer->to, session->handle->number, &transfer->to_records,
+                                       &transfer->error);
     }
     transfer->from_id.sequence = 0;
     transfer->to_id.sequence = 0;
-    session->is_temporary =
-        !session->is_wanted && mark == WAL__TRANSFER_MARKED_SOURCE;
+    session->is_temporary = !session->is_wanted && mark == WAL__TRANSFER_MARKED_SOURCE;
     if (wal__transfer_try(transfer, session, status)) {
         compare_present(transfer, session, mark);
     }
@@ -365,26 +332,23 @@ static void transfer_compare(struct wal__transfer *transfer,
 /* --- sessions ------------------------------------------------------------- */
 
 /* Returns the session; added if it is missing. NULL: the transfer failed. */
-static struct wal__transfer_session *add_session(struct wal__transfer *transfer,
-                                                 uint32_t number)
+static struct wal__transfer_session *add_session(struct wal__transfer *transfer, uint32_t number)
 {
-    struct wal__transfer_session *session =
-        wal__transfer_find(transfer, number);
+    struct wal__transfer_session *session = wal__transfer_find(transfer, number);
     void *grown;
 
     if (session != NULL) {
         return session;
     }
-    grown = wal__heap_grow_array(
-        transfer->heap, transfer->sessions, transfer->session_count,
-        &transfer->session_capacity, sizeof(struct wal__transfer_session *));
+    grown =
+        wal__heap_grow_array(transfer->heap, transfer->sessions, transfer->session_count,
+                             &transfer->session_capacity, sizeof(struct wal__transfer_session *));
     if (grown != NULL) {
         transfer->sessions = grown;
         session = wal__heap_zalloc(transfer->heap, sizeof(*session));
     }
-    if (session == NULL ||
-        wal__hashmap_add(&transfer->session_map, wal__transfer_hash(number),
-                         transfer->session_count) != WAL_OK) {
+    if (session == NULL || wal__hashmap_add(&transfer->session_map, wal__transfer_hash(number),
+                                            transfer->session_count) != WAL_OK) {
         wal__heap_free(transfer->heap, session);
         wal__transfer_fail(transfer, wal__no_memory(&transfer->error));
         return NULL;
@@ -411,14 +375,14 @@ static void want_number(struct wal__transfer *transfer, uint32_t number)
     status = wal__catalogue_get(&core->catalogue, number, &summary);
     wal__core_unlock(core);
     if (status == WAL_ENOTFOUND ||
-        (status == WAL_OK && (summary.flags & (WAL__SUMMARY_DELETED |
-                                               WAL__SUMMARY_TRASHED)) != 0)) {
+        (status == WAL_OK &&
+         (summary.flags & (WAL__SUMMARY_DELETED | WAL__SUMMARY_TRASHED)) != 0)) {
         return;
     }
     if (status != WAL_OK) {
-        wal__transfer_fail(transfer, wal__fail(&transfer->error, status,
-                                               "cannot read the catalogue: %s",
-                                               wal_status_text(status)));
+        wal__transfer_fail(transfer,
+                           wal__fail(&transfer->error, status, "cannot read the catalogue: %s",
+                                     wal_status_text(status)));
         return;
     }
     session = add_session(transfer, number);
@@ -430,12 +394,10 @@ static void want_number(struct wal__transfer *transfer, uint32_t number)
 static void want_id(struct wal__transfer *transfer, struct wal_slice id)
 {
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_open(transfer->from_store, id, &session, &transfer->error);
+    enum wal_status status = wal_session_open(transfer->from_store, id, &session, &transfer->error);
 
     if (status != WAL_OK) {
-        wal__error_set_actual(&transfer->error, id.data,
-                              id.size < WAL_ID_SIZE ? id.size : 0);
+        wal__error_set_actual(&transfer->error, id.data, id.size < WAL_ID_SIZE ? id.size : 0);
         wal__transfer_fail(transfer, status);
         return;
     }
@@ -445,8 +407,7 @@ static void want_id(struct wal__transfer *transfer, struct wal_slice id)
 
 static uint32_t last_number(struct wal__transfer *transfer)
 {
-    enum wal_status status =
-        wal__core_read_lock(transfer->from, &transfer->error);
+    enum wal_status status = wal__core_read_lock(transfer->from, &transfer->error);
     uint32_t last = 0;
 
     if (status == WAL_OK) {
@@ -463,13 +424,11 @@ static void want_sessions(struct wal__transfer *transfer)
     const struct wal_transfer_options *options = transfer->options;
     uint32_t last = options->sessions == NULL ? last_number(transfer) : 0;
 
-    for (uint32_t number = 1; number <= last && transfer->failed == WAL_OK;
-         number++) {
+    for (uint32_t number = 1; number <= last && transfer->failed == WAL_OK; number++) {
         want_number(transfer, number);
     }
     for (uint64_t i = 0;
-         options->sessions != NULL && i < options->session_count &&
-         transfer->failed == WAL_OK;
+         options->sessions != NULL && i < options->session_count && transfer->failed == WAL_OK;
          i++) {
         want_id(transfer, options->sessions[i]);
     }
@@ -478,8 +437,7 @@ static void want_sessions(struct wal__transfer *transfer)
 /* --- one session ---------------------------------------------------------- */
 
 /* Fills what its summary says. */
-static void read_summary(struct wal__transfer *transfer,
-                         struct wal__transfer_session *session)
+static void read_summary(struct wal__transfer *transfer, struct wal__transfer_session *session)
 {
     struct wal__core *core = transfer->from;
     struct wal__summary summary;
@@ -502,8 +460,7 @@ static void read_summary(struct wal__transfer *transfer,
     }
     wal__core_unlock(core);
     if (status != WAL_OK) {
-        wal__transfer_refuse(transfer, session, status,
-                             "the catalogue cannot be read");
+        wal__transfer_refuse(transfer, session, status, "the catalogue cannot be read");
     } else if ((summary.flags & WAL__SUMMARY_DAMAGED) != 0) {
         wal__transfer_refuse(transfer, session, WAL_EDAMAGED,
                              "the session lost entries; `agentwal "
@@ -511,13 +468,11 @@ static void read_summary(struct wal__transfer *transfer,
     }
 }
 
-/* Marks what is not repeated: of a session that is not wanted, what no fork
- * sees. */
+/* Marks what is not repeated: of a session that is not wanted, what no fork sees. */
 static void apply_limits(struct wal__transfer *transfer,
                          const struct wal__transfer_session *session)
 {
-    struct wal__transfer_record *items =
-        (void *)transfer->from_records.items.data;
+    struct wal__transfer_record *items = (void *)transfer->from_records.items.data;
     size_t count = transfer->from_records.items.size / sizeof(*items);
     size_t kept = 0;
 
@@ -526,8 +481,8 @@ static void apply_limits(struct wal__transfer *transfer,
     }
     for (size_t i = 0; i < count; i++) {
         bool is_entry = items[i].type == WAL__FRAME_ENTRY;
-        bool is_document = items[i].type == WAL__FRAME_DOC ||
-                           items[i].type == WAL__FRAME_DOC_DELETE;
+        bool is_document =
+            items[i].type == WAL__FRAME_DOC || items[i].type == WAL__FRAME_DOC_DELETE;
 
         if ((!is_entry || items[i].sequence <= session->entry_limit) &&
             (!is_document || items[i].sequence < session->document_limit)) {
@@ -550,25 +505,22 @@ static bool is_repeated(const struct wal__transfer_record *record)
     }
 }
 
-/* Adds what creates a session: its first SESSION record, or its FORK record;
- * and what is to be repeated. */
+/* Adds what creates a session: its first SESSION record, or its FORK record; and what is to be
+ * repeated. */
 static enum wal_status add_events(struct wal__transfer *transfer,
                                   struct wal__transfer_session *session)
 {
-    const struct wal__transfer_record *items =
-        (const void *)transfer->from_records.items.data;
+    const struct wal__transfer_record *items = (const void *)transfer->from_records.items.data;
     size_t count = transfer->from_records.items.size / sizeof(*items);
-    const uint8_t creation =
-        session->is_fork ? WAL__FRAME_FORK : WAL__FRAME_SESSION;
+    const uint8_t creation = session->is_fork ? WAL__FRAME_FORK : WAL__FRAME_SESSION;
     bool is_created = session->state != WAL__TRANSFER_NEW;
     enum wal_status status = WAL_OK;
 
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
-        const struct wal__transfer_event event = {
-            items[i].sequence, items[i].position, session->rank, items[i].type};
-        const struct wal__transfer_redaction redaction = {
-            items[i].parent, items[i].position, items[i].id_hash, session->rank,
-            0};
+        const struct wal__transfer_event event = {items[i].sequence, items[i].position,
+                                                  session->rank, items[i].type};
+        const struct wal__transfer_redaction redaction = {items[i].parent, items[i].position,
+                                                          items[i].id_hash, session->rank, 0};
         bool is_creation = !is_created && items[i].type == creation;
 
         if (is_creation || is_repeated(&items[i])) {
@@ -576,26 +528,20 @@ static enum wal_status add_events(struct wal__transfer *transfer,
             session->left++;
             status = wal__buf_append(&transfer->events, &event, sizeof(event));
         } else if (items[i].type == WAL__FRAME_REDACT &&
-                   (session->is_wanted ||
-                    items[i].parent <= session->entry_limit)) {
-            status = wal__buf_append(&transfer->redactions, &redaction,
-                                     sizeof(redaction));
+                   (session->is_wanted || items[i].parent <= session->entry_limit)) {
+            status = wal__buf_append(&transfer->redactions, &redaction, sizeof(redaction));
         }
     }
     return status;
 }
 
-/* Adds the source of a fork, and what the fork sees of it and of the session
- * that has the fork point. */
-static void add_source(struct wal__transfer *transfer,
-                       const struct wal__transfer_session *fork)
+/* Adds the source of a fork, and what the fork sees of it and of the session that has the fork
+ * point. */
+static void add_source(struct wal__transfer *transfer, const struct wal__transfer_session *fork)
 {
-    struct wal__transfer_session *source =
-        add_session(transfer, fork->fork_source);
+    struct wal__transfer_session *source = add_session(transfer, fork->fork_source);
     struct wal__transfer_session *owner =
-        source == NULL || fork->fork_point == 0
-            ? source
-            : add_session(transfer, fork->fork_owner);
+        source == NULL || fork->fork_point == 0 ? source : add_session(transfer, fork->fork_owner);
 
     if (owner == NULL) {
         return;
@@ -613,14 +559,12 @@ static void add_source(struct wal__transfer *transfer,
     }
 }
 
-/* Sets the FORK record of a fork in from_records. Where forks see nothing of a
- * session but what it sees itself of its sources, or not even that, they need
- * no more of these: the rest up to its fork point may be gone (SPEC.md 3.9). */
-static void find_point(const struct wal__transfer *transfer,
-                       struct wal__transfer_session *session)
+/* Sets the FORK record of a fork in from_records. Where forks see nothing of a session but what it
+ * sees itself of its sources, or not even that, they need no more of these: the rest up to its fork
+ * point may be gone (SPEC.md 3.9). */
+static void find_point(const struct wal__transfer *transfer, struct wal__transfer_session *session)
 {
-    const struct wal__transfer_record *fork =
-        wal__transfer_find_fork(&transfer->from_records);
+    const struct wal__transfer_record *fork = wal__transfer_find_fork(&transfer->from_records);
 
     session->fork_position = fork == NULL ? 0 : fork->position;
     if (fork != NULL && !session->is_wanted && session->entry_limit == 0) {
@@ -633,18 +577,15 @@ static void find_point(const struct wal__transfer *transfer,
 
 /* Returns whether an earlier transfer left the source of a fork that is there.
  */
-static bool has_left_source(struct wal__transfer *transfer,
-                            struct wal__transfer_session *fork)
+static bool has_left_source(struct wal__transfer *transfer, struct wal__transfer_session *fork)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     enum wal__transfer_mark mark = WAL__TRANSFER_UNMARKED;
     struct wal_session *source = NULL;
-    enum wal_status status =
-        wal_session_get_info(fork->handle, &info, &transfer->error);
+    enum wal_status status = wal_session_get_info(fork->handle, &info, &transfer->error);
 
     if (status == WAL_OK) {
-        status = wal_session_open(transfer->to_store, info.parent_id, &source,
-                                  &transfer->error);
+        status = wal_session_open(transfer->to_store, info.parent_id, &source, &transfer->error);
     }
     if (status == WAL_OK) {
         status = wal__transfer_read_mark(transfer, source, &mark);
@@ -653,8 +594,7 @@ static bool has_left_source(struct wal__transfer *transfer,
     return mark == WAL__TRANSFER_MARKED_SOURCE;
 }
 
-static void plan_session(struct wal__transfer *transfer,
-                         struct wal__transfer_session *session)
+static void plan_session(struct wal__transfer *transfer, struct wal__transfer_session *session)
 {
     enum wal_status status;
 
@@ -662,8 +602,8 @@ static void plan_session(struct wal__transfer *transfer,
     if (!wal__transfer_goes_on(transfer, session)) {
         return;
     }
-    status = wal__transfer_collect(transfer->from, session->number,
-                                   &transfer->from_records, &transfer->error);
+    status = wal__transfer_collect(transfer->from, session->number, &transfer->from_records,
+                                   &transfer->error);
     if (!wal__transfer_try(transfer, session, status)) {
         return;
     }
@@ -674,8 +614,7 @@ static void plan_session(struct wal__transfer *transfer,
     if (!wal__transfer_goes_on(transfer, session)) {
         return;
     }
-    session->is_temporary |=
-        session->state == WAL__TRANSFER_NEW && !session->is_wanted;
+    session->is_temporary |= session->state == WAL__TRANSFER_NEW && !session->is_wanted;
     if (session->is_fork && session->trunk == NULL &&
         (session->state == WAL__TRANSFER_NEW || session->is_temporary ||
          has_left_source(transfer, session))) {
@@ -699,8 +638,7 @@ static int compare_redactions(const void *a, const void *b)
     return x->position < y->position ? -1 : x->position > y->position;
 }
 
-static void sort(struct wal__buf *items, size_t size,
-                 int (*compare)(const void *, const void *))
+static void sort(struct wal__buf *items, size_t size, int (*compare)(const void *, const void *))
 {
     if (items->size > 0) {
         qsort(items->data, items->size / size, size, compare);
@@ -714,17 +652,14 @@ static void transfer_plan(struct wal__transfer *transfer)
 
     want_sessions(transfer);
     for (; number > 0 && transfer->failed == WAL_OK; number--) {
-        struct wal__transfer_session *session =
-            wal__transfer_find(transfer, number);
+        struct wal__transfer_session *session = wal__transfer_find(transfer, number);
 
         if (session != NULL) {
             plan_session(transfer, session);
         }
     }
-    sort(&transfer->events, sizeof(struct wal__transfer_event),
-         wal__compare_u64);
-    sort(&transfer->redactions, sizeof(struct wal__transfer_redaction),
-         compare_redactions);
+    sort(&transfer->events, sizeof(struct wal__transfer_event), wal__compare_u64);
+    sort(&transfer->redactions, sizeof(struct wal__transfer_redaction), compare_redactions);
 }
 
 /* --- the transfer --------------------------------------------------------- */
@@ -742,14 +677,12 @@ static uint32_t kind_of(const struct wal__transfer_session *session)
     switch (session->state) {
     case WAL__TRANSFER_NEW:
     case WAL__TRANSFER_INCOMPLETE:
-        return session->trunk != NULL ? WAL_TRANSFER_BRANCHED
-                                      : WAL_TRANSFER_CREATED;
+        return session->trunk != NULL ? WAL_TRANSFER_BRANCHED : WAL_TRANSFER_CREATED;
     case WAL__TRANSFER_REFUSED:
         return WAL_TRANSFER_REFUSED;
     default:
-        return session->entries + session->documents > 0
-                   ? WAL_TRANSFER_CONTINUED
-                   : WAL_TRANSFER_UNCHANGED;
+        return session->entries + session->documents > 0 ? WAL_TRANSFER_CONTINUED
+                                                         : WAL_TRANSFER_UNCHANGED;
     }
 }
 
@@ -776,34 +709,30 @@ static void report_session(struct wal__transfer *transfer,
     };
 
     if (session->trunk != NULL && report.kind != WAL_TRANSFER_REFUSED) {
-        report.branch_id =
-            (struct wal_slice){session->copy_id, strlen(session->copy_id)};
+        report.branch_id = (struct wal_slice){session->copy_id, strlen(session->copy_id)};
     }
     if (!session->is_wanted && report.kind != WAL_TRANSFER_REFUSED) {
         return;
     }
     ++*counts[report.kind];
     if (options->report != NULL) {
-        wal__transfer_check_answer(
-            transfer, options->report(options->ctx, &report), "report");
+        wal__transfer_check_answer(transfer, options->report(options->ctx, &report), "report");
     }
 }
 
 /* --- the copy ------------------------------------------------------------- */
 
-static void report_progress(struct wal__transfer *transfer, size_t done,
-                            size_t total)
+static void report_progress(struct wal__transfer *transfer, size_t done, size_t total)
 {
     const struct wal_transfer_options *options = transfer->options;
 
     if (options->progress != NULL) {
-        wal__transfer_check_answer(
-            transfer, options->progress(options->ctx, done, total), "progress");
+        wal__transfer_check_answer(transfer, options->progress(options->ctx, done, total),
+                                   "progress");
     }
 }
 
-static void repeat(struct wal__transfer *transfer,
-                   const struct wal__transfer_event *event)
+static void repeat(struct wal__transfer *transfer, const struct wal__transfer_event *event)
 {
     struct wal__transfer_session *session = transfer->sessions[event->rank];
 
@@ -828,16 +757,15 @@ static void repeat(struct wal__transfer *transfer,
     }
     if (transfer->redactions.size == 0) {
         wal__transfer_complete(transfer, session);
-    } else if (wal__buf_append(&transfer->waiting, &session->rank,
-                               sizeof(session->rank)) != WAL_OK) {
+    } else if (wal__buf_append(&transfer->waiting, &session->rank, sizeof(session->rank)) !=
+               WAL_OK) {
         wal__transfer_fail(transfer, wal__no_memory(&transfer->error));
     }
 }
 
 static void repeat_all(struct wal__transfer *transfer)
 {
-    const struct wal__transfer_event *events =
-        (const void *)transfer->events.data;
+    const struct wal__transfer_event *events = (const void *)transfer->events.data;
     size_t count = transfer->events.size / sizeof(*events);
 
     for (uint32_t i = 0; i < transfer->session_count; i++) {
@@ -865,8 +793,8 @@ static void complete(struct wal__transfer *transfer, uint32_t rank)
     }
 }
 
-/* Hides what is hidden, completes the sessions that are not complete yet, in
- * the order of their last records, and deletes what only forks needed. */
+/* Hides what is hidden, completes the sessions that are not complete yet, in the order of their
+ * last records, and deletes what only forks needed. */
 static void finish(struct wal__transfer *transfer)
 {
     for (uint32_t i = 0; i < transfer->session_count; i++) {
@@ -908,8 +836,7 @@ static void run(struct wal__transfer *transfer, bool with_documents)
             wal__transfer_fail(transfer, status);
         }
     }
-    for (uint32_t i = 0;
-         i < transfer->session_count && transfer->failed == WAL_OK; i++) {
+    for (uint32_t i = 0; i < transfer->session_count && transfer->failed == WAL_OK; i++) {
         report_session(transfer, transfer->sessions[i]);
     }
 }
@@ -924,8 +851,7 @@ static void init(struct wal__transfer *transfer)
     transfer->why.struct_size = sizeof(transfer->why);
     transfer->error.struct_size = sizeof(transfer->error);
     wal__spill_init(&transfer->spill, heap, transfer->to->env.root);
-    transfer->large_heap =
-        transfer->to->env.io == &wal__io_posix ? &transfer->spill.heap : heap;
+    transfer->large_heap = transfer->to->env.io == &wal__io_posix ? &transfer->spill.heap : heap;
     wal__hashmap_init(&transfer->session_map, heap);
     wal__buf_init(&transfer->events, heap);
     wal__buf_init(&transfer->redactions, heap);
@@ -970,10 +896,8 @@ static void deinit(struct wal__transfer *transfer)
 }
 
 enum wal_status wal__transfer_run(struct wal_store *from, struct wal_store *to,
-                                  const struct wal_transfer_options *options,
-                                  bool with_documents,
-                                  struct wal_transfer_result *result,
-                                  struct wal_error *error)
+                                  const struct wal_transfer_options *options, bool with_documents,
+                                  struct wal_transfer_result *result, struct wal_error *error)
 {
     const struct wal__heap *heap = to->core.env.heap;
     struct wal__content_guard guard = {NULL, 0};
@@ -1020,18 +944,16 @@ enum wal_status wal__transfer_run(struct wal_store *from, struct wal_store *to,
     return status;
 }
 
-/* Returns whether both are the same directory; copies of a store have the same
- * uuid. */
+/* Returns whether both are the same directory; copies of a store have the same uuid. */
 static bool is_same_place(const struct wal__env *a, const struct wal__env *b)
 {
     struct wal__io_stat x;
     struct wal__io_stat y;
     int err = 0;
 
-    return a->io == b->io &&
-           a->io->path_stat(a->io->ctx, a->root, &x, &err) == WAL_OK &&
-           b->io->path_stat(b->io->ctx, b->root, &y, &err) == WAL_OK &&
-           x.device == y.device && x.inode == y.inode;
+    return a->io == b->io && a->io->path_stat(a->io->ctx, a->root, &x, &err) == WAL_OK &&
+           b->io->path_stat(b->io->ctx, b->root, &y, &err) == WAL_OK && x.device == y.device &&
+           x.inode == y.inode;
 }
 
 enum wal_status wal__transfer_load(struct wal_transfer_options *own,
@@ -1039,21 +961,18 @@ enum wal_status wal__transfer_load(struct wal_transfer_options *own,
                                    const struct wal_transfer_result *result,
                                    struct wal_error *error)
 {
-    enum wal_status status = wal__struct_load(WAL__STRUCT(wal_transfer_options),
-                                              own, options, error);
+    enum wal_status status =
+        wal__struct_load(WAL__STRUCT(wal_transfer_options), own, options, error);
     struct wal__span name;
 
     if (status == WAL_OK) {
-        status = wal__text_check(own->branch_name, NAME_MAX_SIZE,
-                                 "branch's name", &name, error);
+        status = wal__text_check(own->branch_name, NAME_MAX_SIZE, "branch's name", &name, error);
     }
     if (status == WAL_OK) {
-        status = wal__struct_check_optional(WAL__STRUCT(wal_transfer_result),
-                                            result, error);
+        status = wal__struct_check_optional(WAL__STRUCT(wal_transfer_result), result, error);
     }
-    return status == WAL_OK &&
-                   ((own->flags & ~(uint32_t)WAL_TRANSFER_KEEP_BOTH) != 0 ||
-                    (own->sessions == NULL && own->session_count > 0))
+    return status == WAL_OK && ((own->flags & ~(uint32_t)WAL_TRANSFER_KEEP_BOTH) != 0 ||
+                                (own->sessions == NULL && own->session_count > 0))
                ? wal__invalid(error, "the options of the transfer are not "
                                      "valid")
                : status;
@@ -1061,13 +980,11 @@ enum wal_status wal__transfer_load(struct wal_transfer_options *own,
 
 enum wal_status wal_store_merge(struct wal_store *from, struct wal_store *to,
                                 const struct wal_transfer_options *options,
-                                struct wal_transfer_result *result,
-                                struct wal_error *error)
+                                struct wal_transfer_result *result, struct wal_error *error)
 {
     struct wal_transfer_result done = WAL_INIT(wal_transfer_result);
     struct wal_transfer_options own;
-    enum wal_status status =
-        wal__check_core(from == NULL ? NULL : &from->core, error);
+    enum wal_status status = wal__check_core(from == NULL ? NULL : &from->core, error);
 
     if (status == WAL_OK) {
         status = wal__check_writable(to == NULL ? NULL : &to->core, error);
@@ -1075,16 +992,13 @@ enum wal_status wal_store_merge(struct wal_store *from, struct wal_store *to,
     if (status == WAL_OK) {
         status = wal__transfer_load(&own, options, result, error);
     }
-    if (status == WAL_OK &&
-        (from == to || is_same_place(&from->core.env, &to->core.env))) {
+    if (status == WAL_OK && (from == to || is_same_place(&from->core.env, &to->core.env))) {
         status = wal__invalid(error, "a store cannot be merged with itself");
     }
-    if (status != WAL_OK || from->core.env.io->forgets ||
-        to->core.env.io->forgets) {
+    if (status != WAL_OK || from->core.env.io->forgets || to->core.env.io->forgets) {
         return status;
     }
-    status =
-        wal__transfer_run(from, to, &own, own.sessions == NULL, &done, error);
+    status = wal__transfer_run(from, to, &own, own.sessions == NULL, &done, error);
     wal__struct_store(WAL__STRUCT(wal_transfer_result), result, &done);
     return status;
 }

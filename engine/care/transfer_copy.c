@@ -1,17 +1,15 @@
 /*
- * transfer_copy.c - repeats the records of a transfer in the other store:
- * creates its sessions, appends their entries in batches, repeats versions of
- * documents, those of the engine too (SPEC.md 5.8), completes the sessions, and
- * deletes those that only their forks needed.
+ * transfer_copy.c - repeats the records of a transfer in the other store: creates its sessions,
+ * appends their entries in batches, repeats versions of documents, those of the engine too (SPEC.md
+ * 5.8), completes the sessions, and deletes those that only their forks needed.
  *
- * A branch sees the documents of the trunk as they are when it is made, and is
- * to have those of `from`. The versions that both have are shared. Where the
- * trunk has gone on with a document, the branch begins with the last common
- * version again. The further ones of `from` follow in their order.
+ * A branch sees the documents of the trunk as they are when it is made, and is to have those of
+ * `from`. The versions that both have are shared. Where the trunk has gone on with a document, the
+ * branch begins with the last common version again. The further ones of `from` follow in their
+ * order.
  *
- * Invariant: a session that is not complete has a mark as its metadata, which
- * is replaced together with its last entries. The content of an entry that is
- * redacted in `from` is not copied.
+ * Invariant: a session that is not complete has a mark as its metadata, which is replaced together
+ * with its last entries. The content of an entry that is redacted in `from` is not copied.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,10 +33,8 @@ enum {
 /* --- committing ----------------------------------------------------------- */
 
 /* Commits a batch of parts to a session without a sync. */
-static enum wal_status transfer_commit(struct wal_session *session,
-                                       const struct wal_batch *batch,
-                                       uint32_t *appended,
-                                       struct wal_error *error)
+static enum wal_status transfer_commit(struct wal_session *session, const struct wal_batch *batch,
+                                       uint32_t *appended, struct wal_error *error)
 {
     const struct wal_append_options options = {
         .struct_size = sizeof(options),
@@ -51,8 +47,7 @@ static enum wal_status transfer_commit(struct wal_session *session,
     for (int i = 0; i < ATTEMPTS_MAX && again; i++) {
         struct wal__op *op = NULL;
 
-        status = wal__batch_create(session, batch, &options, WAL__BATCH_COPY,
-                                   &op, error);
+        status = wal__batch_create(session, batch, &options, WAL__BATCH_COPY, &op, error);
         if (status != WAL_OK) {
             return status;
         }
@@ -60,8 +55,7 @@ static enum wal_status transfer_commit(struct wal_session *session,
         if (appended != NULL) {
             *appended = op->result.appended;
         }
-        again = (status == WAL_ECONFLICT &&
-                 ((const struct wal__batch *)op->request)->stale_read) ||
+        again = (status == WAL_ECONFLICT && ((const struct wal__batch *)op->request)->stale_read) ||
                 wal__core_invalidate_derived(session->core, status, &looked);
         wal__op_release(op);
     }
@@ -71,12 +65,10 @@ static enum wal_status transfer_commit(struct wal_session *session,
 /* --- the batch ------------------------------------------------------------ */
 
 /* Appends what a hidden redaction hides: readers follow its REDACT record. */
-static enum wal_status add_target(struct wal__transfer *transfer,
-                                  const struct wal__frame *frame,
+static enum wal_status add_target(struct wal__transfer *transfer, const struct wal__frame *frame,
                                   const struct wal__entry_record *entry)
 {
-    const struct wal__transfer_redaction *items =
-        (const void *)transfer->redactions.data;
+    const struct wal__transfer_redaction *items = (const void *)transfer->redactions.data;
     size_t count = transfer->redactions.size / sizeof(*items);
     enum wal_status status = WAL_OK;
 
@@ -86,13 +78,11 @@ static enum wal_status add_target(struct wal__transfer *transfer,
         if (items[i].id_hash != frame->id_hash) {
             continue;
         }
-        status =
-            wal__transfer_read_redact(transfer, items[i].position, &record);
+        status = wal__transfer_read_redact(transfer, items[i].position, &record);
         if (status != WAL_OK) {
             return status;
         }
-        if (record.session == frame->session &&
-            wal__span_equal(record.entry_id, entry->id)) {
+        if (record.session == frame->session && wal__span_equal(record.entry_id, entry->id)) {
             status = wal__copy_redaction(&record, &transfer->batch.remains);
             return status == WAL_OK ? WAL_OK : wal__no_memory(&transfer->error);
         }
@@ -100,12 +90,10 @@ static enum wal_status add_target(struct wal__transfer *transfer,
     return status;
 }
 
-/* Appends what readers follow in the payload of a hidden entry to `remains`,
- * or an empty object. */
-static enum wal_status add_remains(struct wal__transfer *transfer,
-                                   const struct wal__frame *frame,
-                                   const struct wal__entry_record *record,
-                                   struct wal_entry *entry, size_t *offset)
+/* Appends what readers follow in the payload of a hidden entry to `remains`, or an empty object. */
+static enum wal_status add_remains(struct wal__transfer *transfer, const struct wal__frame *frame,
+                                   const struct wal__entry_record *record, struct wal_entry *entry,
+                                   size_t *offset)
 {
     struct wal__buf *remains = &transfer->batch.remains;
     enum wal_status status;
@@ -123,13 +111,11 @@ static enum wal_status add_remains(struct wal__transfer *transfer,
     return status == WAL_OK ? WAL_OK : wal__no_memory(&transfer->error);
 }
 
-static enum wal_status build_entry(struct wal__transfer *transfer, uint32_t i,
-                                   size_t *remains)
+static enum wal_status build_entry(struct wal__transfer *transfer, uint32_t i, size_t *remains)
 {
     struct wal__transfer_batch *batch = &transfer->batch;
     const struct wal__frame *frame = &batch->copies.frames[i];
-    const struct wal__span bytes = {batch->copies.bytes.data +
-                                        batch->copies.offsets[i],
+    const struct wal__span bytes = {batch->copies.bytes.data + batch->copies.offsets[i],
                                     frame->stored_size};
     struct wal_entry *entry = &batch->copies.entries[i];
     struct wal__entry_record record;
@@ -143,8 +129,7 @@ static enum wal_status build_entry(struct wal__transfer *transfer, uint32_t i,
     if (batch->parents[i] == SIZE_MAX) {
         entry->flags |= WAL_ENTRY_ROOT;
     } else {
-        const char *id =
-            (const char *)batch->parent_ids.data + batch->parents[i];
+        const char *id = (const char *)batch->parent_ids.data + batch->parents[i];
 
         entry->parent_id = (struct wal_slice){id, strlen(id)};
     }
@@ -154,10 +139,8 @@ static enum wal_status build_entry(struct wal__transfer *transfer, uint32_t i,
     if (record.digest == NULL) {
         return WAL_OK;
     }
-    status =
-        wal__transfer_payload(transfer, &record, &batch->copies.payloads[i]);
-    entry->payload =
-        (struct wal_slice){batch->copies.payloads[i], record.payload_size};
+    status = wal__transfer_payload(transfer, &record, &batch->copies.payloads[i]);
+    entry->payload = (struct wal_slice){batch->copies.payloads[i], record.payload_size};
     return status;
 }
 
@@ -174,8 +157,7 @@ static enum wal_status build_entries(struct wal__transfer *transfer)
     }
     for (uint32_t i = 0; i < batch->copies.count && status == WAL_OK; i++) {
         if (remains[i] != SIZE_MAX) {
-            batch->copies.entries[i].payload.data =
-                batch->remains.data + remains[i];
+            batch->copies.entries[i].payload.data = batch->remains.data + remains[i];
         }
     }
     return status;
@@ -190,10 +172,8 @@ static void empty_batch(struct wal__transfer *transfer)
     batch->parent_ids.size = 0;
 }
 
-/* Commits the entries that wait, all of this session or none, with heads and a
- * change. */
-static void commit_parts(struct wal__transfer *transfer,
-                         struct wal__transfer_session *session,
+/* Commits the entries that wait, all of this session or none, with heads and a change. */
+static void commit_parts(struct wal__transfer *transfer, struct wal__transfer_session *session,
                          const struct wal_head *heads, uint32_t head_count,
                          const struct wal_session_change *change)
 {
@@ -209,10 +189,8 @@ static void commit_parts(struct wal__transfer *transfer,
     uint32_t appended = 0;
     enum wal_status status = build_entries(transfer);
 
-    if (status == WAL_OK &&
-        (batch.entry_count > 0 || head_count > 0 || change != NULL)) {
-        status = transfer_commit(session->handle, &batch, &appended,
-                                 &transfer->error);
+    if (status == WAL_OK && (batch.entry_count > 0 || head_count > 0 || change != NULL)) {
+        status = transfer_commit(session->handle, &batch, &appended, &transfer->error);
     }
     if (wal__transfer_try(transfer, session, status)) {
         session->entries += appended;
@@ -237,16 +215,13 @@ void wal__transfer_flush(struct wal__transfer *transfer)
 
 /* The same with heads and a change of the session. */
 static void transfer_flush_with(struct wal__transfer *transfer,
-                                struct wal__transfer_session *session,
-                                const struct wal_head *heads,
-                                uint32_t head_count,
-                                const struct wal_session_change *change)
+                                struct wal__transfer_session *session, const struct wal_head *heads,
+                                uint32_t head_count, const struct wal_session_change *change)
 {
     if (transfer->batch.session != session) {
         wal__transfer_flush(transfer);
     }
-    while (head_count > WAL__HEADS_MAX &&
-           wal__transfer_goes_on(transfer, session)) {
+    while (head_count > WAL__HEADS_MAX && wal__transfer_goes_on(transfer, session)) {
         commit_parts(transfer, session, heads, WAL__HEADS_MAX, NULL);
         heads += WAL__HEADS_MAX;
         head_count -= WAL__HEADS_MAX;
@@ -259,8 +234,7 @@ static void transfer_flush_with(struct wal__transfer *transfer,
 /* Adds the id of an entry's parent to the batch. */
 static enum wal_status add_parent(struct wal__transfer *transfer,
                                   const struct wal__transfer_session *session,
-                                  const struct wal__frame *frame,
-                                  size_t *offset)
+                                  const struct wal__frame *frame, size_t *offset)
 {
     struct wal__transfer_id *id = &transfer->from_id;
     struct wal__buf *ids = &transfer->batch.parent_ids;
@@ -270,8 +244,7 @@ static enum wal_status add_parent(struct wal__transfer *transfer,
     if (frame->parent == 0) {
         return WAL_OK;
     }
-    status = wal__transfer_read_id(transfer->from, session->number,
-                                   frame->stream, frame->parent,
+    status = wal__transfer_read_id(transfer->from, session->number, frame->stream, frame->parent,
                                    &transfer->scratch, id, &transfer->error);
     if (status != WAL_OK) {
         return status;
@@ -283,29 +256,25 @@ static enum wal_status add_parent(struct wal__transfer *transfer,
 }
 
 static enum wal_status add_entry(struct wal__transfer *transfer,
-                                 struct wal__transfer_session *session,
-                                 uint64_t position)
+                                 struct wal__transfer_session *session, uint64_t position)
 {
     struct wal__transfer_batch *batch = &transfer->batch;
     uint32_t i = batch->copies.count;
     struct wal__entry_record record;
     struct wal__span bytes;
     struct wal__frame frame;
-    enum wal_status status =
-        wal__log_read(&transfer->from->log, position, &transfer->scratch,
-                      &frame, &bytes, &transfer->error);
+    enum wal_status status = wal__log_read(&transfer->from->log, position, &transfer->scratch,
+                                           &frame, &bytes, &transfer->error);
 
-    if (status == WAL_OK &&
-        (frame.type != WAL__FRAME_ENTRY ||
-         wal__entry_record_decode(bytes, &record) != WAL__FMT_OK)) {
-        status = wal__fail(&transfer->error, WAL_ECORRUPT,
-                           "an entry is not well-formed");
+    if (status == WAL_OK && (frame.type != WAL__FRAME_ENTRY ||
+                             wal__entry_record_decode(bytes, &record) != WAL__FMT_OK)) {
+        status = wal__fail(&transfer->error, WAL_ECORRUPT, "an entry is not well-formed");
     }
     if (status != WAL_OK) {
         return status;
     }
-    /* An entry whose parent cannot be read goes with the batch, which is
-     * emptied as the session is refused. */
+    /* An entry whose parent cannot be read goes with the batch, which is emptied as the session is
+     * refused. */
     batch->session = session;
     if (wal__copy_batch_add(&batch->copies, &frame, bytes, &record) != WAL_OK) {
         return wal__no_memory(&transfer->error);
@@ -325,8 +294,7 @@ static enum wal_status add_entry(struct wal__transfer *transfer,
     return WAL_OK;
 }
 
-void wal__transfer_entry(struct wal__transfer *transfer,
-                         struct wal__transfer_session *session,
+void wal__transfer_entry(struct wal__transfer *transfer, struct wal__transfer_session *session,
                          uint64_t position)
 {
     const struct wal__transfer_batch *batch = &transfer->batch;
@@ -335,49 +303,42 @@ void wal__transfer_entry(struct wal__transfer *transfer,
         wal__transfer_flush(transfer);
     }
     if (wal__transfer_goes_on(transfer, session)) {
-        (void)wal__transfer_try(transfer, session,
-                                add_entry(transfer, session, position));
+        (void)wal__transfer_try(transfer, session, add_entry(transfer, session, position));
     }
 }
 
 /* --- versions ------------------------------------------------------------- */
 
 static enum wal_status put_document(struct wal__transfer *transfer,
-                                    struct wal__transfer_session *session,
-                                    struct wal_doc *doc)
+                                    struct wal__transfer_session *session, struct wal_doc *doc)
 {
     const struct wal_batch batch = {
         .struct_size = sizeof(batch), .document_count = 1, .documents = doc};
     enum wal_status status;
 
     if (session != NULL) {
-        status =
-            transfer_commit(session->handle, &batch, NULL, &transfer->error);
+        status = transfer_commit(session->handle, &batch, NULL, &transfer->error);
     } else if ((doc->flags & WAL_DOC_DELETE) != 0) {
         doc->flags = 0;
-        status = wal_doc_delete(transfer->to_store, NULL, doc, NULL,
-                                &transfer->error);
+        status = wal_doc_delete(transfer->to_store, NULL, doc, NULL, &transfer->error);
     } else {
-        status =
-            wal_doc_put(transfer->to_store, NULL, doc, NULL, &transfer->error);
+        status = wal_doc_put(transfer->to_store, NULL, doc, NULL, &transfer->error);
     }
     return status;
 }
 
-/* Repeats the version at this position of `from`, or deletes in the session the
- * document of the one at this position of `to`. */
-static enum wal_status
-transfer_repeat_document(struct wal__transfer *transfer,
-                         struct wal__transfer_session *session,
-                         uint64_t position)
+/* Repeats the version at this position of `from`, or deletes in the session the document of the one
+ * at this position of `to`. */
+static enum wal_status transfer_repeat_document(struct wal__transfer *transfer,
+                                                struct wal__transfer_session *session,
+                                                uint64_t position)
 {
     struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal__doc_record record;
     struct wal__frame frame;
     struct wal__span id;
-    enum wal_status status =
-        wal__transfer_read_doc(transfer->from, position, &transfer->scratch,
-                               &frame, &record, &transfer->error);
+    enum wal_status status = wal__transfer_read_doc(transfer->from, position, &transfer->scratch,
+                                                    &frame, &record, &transfer->error);
 
     if (status != WAL_OK) {
         return status;
@@ -388,8 +349,7 @@ transfer_repeat_document(struct wal__transfer *transfer,
     doc.modified_ms = record.modified_ms;
     if (session != NULL && frame.type == WAL__FRAME_DOC &&
         record.key.size > WAL__CHECKPOINT_PREFIX_SIZE &&
-        memcmp(record.key.data, wal__checkpoint_prefix,
-               WAL__CHECKPOINT_PREFIX_SIZE) == 0) {
+        memcmp(record.key.data, wal__checkpoint_prefix, WAL__CHECKPOINT_PREFIX_SIZE) == 0) {
         id.data = record.key.data + WAL__CHECKPOINT_PREFIX_SIZE;
         id.size = record.key.size - WAL__CHECKPOINT_PREFIX_SIZE;
         status = wal__transfer_checkpoint(transfer, id, record.value);
@@ -403,8 +363,7 @@ transfer_repeat_document(struct wal__transfer *transfer,
     return status;
 }
 
-void wal__transfer_document(struct wal__transfer *transfer,
-                            struct wal__transfer_session *session,
+void wal__transfer_document(struct wal__transfer *transfer, struct wal__transfer_session *session,
                             uint64_t position)
 {
     enum wal_status status;
@@ -441,21 +400,17 @@ static int compare_seen(const void *a, const void *b)
 }
 
 /* Adds the versions of one session below `limit`. */
-static enum wal_status add_seen(const struct wal__transfer_records *records,
-                                uint64_t limit, struct wal__buf *out)
+static enum wal_status add_seen(const struct wal__transfer_records *records, uint64_t limit,
+                                struct wal__buf *out)
 {
-    const struct wal__transfer_record *items =
-        (const void *)records->items.data;
+    const struct wal__transfer_record *items = (const void *)records->items.data;
     enum wal_status status = WAL_OK;
 
-    for (size_t i = 0;
-         i < records->items.size / sizeof(*items) && status == WAL_OK; i++) {
-        const struct seen seen = {items[i].id_hash, items[i].sequence,
-                                  items[i].position,
+    for (size_t i = 0; i < records->items.size / sizeof(*items) && status == WAL_OK; i++) {
+        const struct seen seen = {items[i].id_hash, items[i].sequence, items[i].position,
                                   items[i].type == WAL__FRAME_DOC_DELETE};
 
-        if ((items[i].type == WAL__FRAME_DOC ||
-             items[i].type == WAL__FRAME_DOC_DELETE) &&
+        if ((items[i].type == WAL__FRAME_DOC || items[i].type == WAL__FRAME_DOC_DELETE) &&
             items[i].sequence < limit) {
             status = wal__buf_append(out, &seen, sizeof(seen));
         }
@@ -463,11 +418,9 @@ static enum wal_status add_seen(const struct wal__transfer_records *records,
     return status;
 }
 
-/* Lists what a fork saw when it was made: of each key the newest version in its
- * ancestors. */
-static enum wal_status list_seen(struct wal__transfer *transfer,
-                                 struct wal__core *core, uint32_t number,
-                                 struct wal__buf *out)
+/* Lists what a fork saw when it was made: of each key the newest version in its ancestors. */
+static enum wal_status list_seen(struct wal__transfer *transfer, struct wal__core *core,
+                                 uint32_t number, struct wal__buf *out)
 {
     struct wal__transfer_records *records = &transfer->to_records;
     struct wal__summary summary = {.fork_record = 1};
@@ -495,8 +448,7 @@ static enum wal_status list_seen(struct wal__transfer *transfer,
         }
     }
     if (out->size > 0) {
-        qsort(out->data, out->size / sizeof(*items), sizeof(*items),
-              compare_seen);
+        qsort(out->data, out->size / sizeof(*items), sizeof(*items), compare_seen);
     }
     items = (void *)out->data;
     for (size_t i = 0; i < out->size / sizeof(*items); i++) {
@@ -505,22 +457,20 @@ static enum wal_status list_seen(struct wal__transfer *transfer,
         }
     }
     out->size = kept * sizeof(*items);
-    return status == WAL_OK ? WAL_OK
-                            : wal__fail(&transfer->error, status,
-                                        "the documents cannot be read: %s",
-                                        wal_status_text(status));
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail(&transfer->error, status, "the documents cannot be read: %s",
+                           wal_status_text(status));
 }
 
-static enum wal_status
-transfer_hide_document(struct wal__transfer *transfer,
-                       struct wal__transfer_session *fork, uint64_t position)
+static enum wal_status transfer_hide_document(struct wal__transfer *transfer,
+                                              struct wal__transfer_session *fork, uint64_t position)
 {
     struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal__doc_record record;
     struct wal__frame frame;
-    enum wal_status status =
-        wal__transfer_read_doc(transfer->to, position, &transfer->to_scratch,
-                               &frame, &record, &transfer->error);
+    enum wal_status status = wal__transfer_read_doc(transfer->to, position, &transfer->to_scratch,
+                                                    &frame, &record, &transfer->error);
 
     if (status != WAL_OK) {
         return status;
@@ -531,8 +481,7 @@ transfer_hide_document(struct wal__transfer *transfer,
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-static const struct seen *find_seen_document(const struct wal__buf *list,
-                                             uint64_t key_hash)
+static const struct seen *find_seen_document(const struct wal__buf *list, uint64_t key_hash)
 {
     const struct seen *items = (const void *)list->data;
     size_t count = list->size / sizeof(*items);
@@ -545,8 +494,8 @@ static const struct seen *find_seen_document(const struct wal__buf *list,
     return NULL;
 }
 
-/* After a fork of a source that `to` had: changes the documents that the fork
- * sees to those that it saw in `from`. */
+/* After a fork of a source that `to` had: changes the documents that the fork sees to those that it
+ * saw in `from`. */
 static void transfer_restore_documents(struct wal__transfer *transfer,
                                        struct wal__transfer_session *session)
 {
@@ -559,15 +508,12 @@ static void transfer_restore_documents(struct wal__transfer *transfer,
     wal__buf_init(&to, transfer->heap);
     status = list_seen(transfer, transfer->from, session->number, &from);
     if (status == WAL_OK) {
-        status =
-            list_seen(transfer, transfer->to, session->handle->number, &to);
+        status = list_seen(transfer, transfer->to, session->handle->number, &to);
     }
     items = (const void *)from.data;
-    for (size_t i = 0; i < from.size / sizeof(*items) && status == WAL_OK;
-         i++) {
+    for (size_t i = 0; i < from.size / sizeof(*items) && status == WAL_OK; i++) {
         if (!items[i].is_deletion) {
-            status =
-                transfer_repeat_document(transfer, session, items[i].position);
+            status = transfer_repeat_document(transfer, session, items[i].position);
         }
     }
     items = (const void *)to.data;
@@ -575,8 +521,7 @@ static void transfer_restore_documents(struct wal__transfer *transfer,
         const struct seen *seen = find_seen_document(&from, items[i].key_hash);
 
         if (!items[i].is_deletion && (seen == NULL || seen->is_deletion)) {
-            status =
-                transfer_hide_document(transfer, session, items[i].position);
+            status = transfer_hide_document(transfer, session, items[i].position);
         }
     }
     wal__buf_deinit(&from);
@@ -589,26 +534,23 @@ static void transfer_restore_documents(struct wal__transfer *transfer,
 void wal__transfer_store_documents(struct wal__transfer *transfer)
 {
     const struct wal__transfer_record *items;
-    enum wal_status status =
-        wal__transfer_collect(transfer->from, WAL__STORE_NUMBER,
-                              &transfer->from_records, &transfer->error);
+    enum wal_status status = wal__transfer_collect(transfer->from, WAL__STORE_NUMBER,
+                                                   &transfer->from_records, &transfer->error);
 
     if (status == WAL_OK) {
-        status = wal__transfer_collect(transfer->to, WAL__STORE_NUMBER,
-                                       &transfer->to_records, &transfer->error);
+        status = wal__transfer_collect(transfer->to, WAL__STORE_NUMBER, &transfer->to_records,
+                                       &transfer->error);
     }
     if (status == WAL_OK) {
-        status = wal__transfer_compare_versions(transfer, WAL__TRANSFER_REPORT,
-                                                &transfer->error);
+        status = wal__transfer_compare_versions(transfer, WAL__TRANSFER_REPORT, &transfer->error);
     }
     items = (const void *)transfer->from_records.items.data;
-    for (size_t i = 0; i < transfer->from_records.items.size / sizeof(*items) &&
-                       status == WAL_OK && transfer->failed == WAL_OK;
+    for (size_t i = 0; i < transfer->from_records.items.size / sizeof(*items) && status == WAL_OK &&
+                       transfer->failed == WAL_OK;
          i++) {
-        if (!items[i].is_present && (items[i].type == WAL__FRAME_DOC ||
-                                     items[i].type == WAL__FRAME_DOC_DELETE)) {
-            status =
-                transfer_repeat_document(transfer, NULL, items[i].position);
+        if (!items[i].is_present &&
+            (items[i].type == WAL__FRAME_DOC || items[i].type == WAL__FRAME_DOC_DELETE)) {
+            status = transfer_repeat_document(transfer, NULL, items[i].position);
             transfer->result.documents += status == WAL_OK;
         }
     }
@@ -633,12 +575,10 @@ struct versions {
     size_t at[3];
 };
 
-static const struct wal__transfer_record *
-record_at(const struct wal__transfer_records *records, size_t rank)
+static const struct wal__transfer_record *record_at(const struct wal__transfer_records *records,
+                                                    size_t rank)
 {
-    return (const struct wal__transfer_record *)(const void *)
-               records->items.data +
-           rank;
+    return (const struct wal__transfer_record *)(const void *)records->items.data + rank;
 }
 
 /* Removes the versions that the branch does not see. */
@@ -649,16 +589,14 @@ static void apply_limit(const struct wal__transfer *transfer, uint64_t limit,
     size_t kept = 0;
 
     for (size_t i = 0; i < trunk->size / sizeof(*items); i++) {
-        if (record_at(&transfer->trunk_records, items[i].record)->sequence <
-            limit) {
+        if (record_at(&transfer->trunk_records, items[i].record)->sequence < limit) {
             items[kept++] = items[i];
         }
     }
     trunk->size = kept * sizeof(*items);
 }
 
-static const struct wal__transfer_version *peek(const struct wal__buf *list,
-                                                size_t at)
+static const struct wal__transfer_version *peek(const struct wal__buf *list, size_t at)
 {
     const struct wal__transfer_version *items = (const void *)list->data;
 
@@ -672,8 +610,8 @@ static struct run take(const struct wal__buf *list, size_t *at, uint64_t key)
     struct run run = {first, 0};
 
     if (first != NULL && first->key_hash == key) {
-        size_t end = wal__transfer_key_end((const void *)list->data,
-                                           list->size / sizeof(*first), *at);
+        size_t end =
+            wal__transfer_key_end((const void *)list->data, list->size / sizeof(*first), *at);
 
         run.count = end - *at;
         *at = end;
@@ -684,17 +622,14 @@ static struct run take(const struct wal__buf *list, size_t *at, uint64_t key)
 /* The lowest key that is left of `from` and the trunk; false: none is. */
 static bool next_key(const struct versions *versions, uint64_t *key)
 {
-    const struct wal__transfer_version *from =
-        peek(&versions->from, versions->at[0]);
-    const struct wal__transfer_version *trunk =
-        peek(&versions->trunk, versions->at[1]);
+    const struct wal__transfer_version *from = peek(&versions->from, versions->at[0]);
+    const struct wal__transfer_version *trunk = peek(&versions->trunk, versions->at[1]);
 
     if (from == NULL && trunk == NULL) {
         return false;
     }
-    *key = trunk == NULL || (from != NULL && from->key_hash < trunk->key_hash)
-               ? from->key_hash
-               : trunk->key_hash;
+    *key = trunk == NULL || (from != NULL && from->key_hash < trunk->key_hash) ? from->key_hash
+                                                                               : trunk->key_hash;
     return true;
 }
 
@@ -709,24 +644,20 @@ static void skip_lower(const struct wal__buf *list, size_t *at, uint64_t key)
 }
 
 static enum wal_status add_restore(struct wal__transfer *transfer,
-                                   const struct wal__transfer_session *session,
-                                   struct run from, struct run trunk,
-                                   size_t common)
+                                   const struct wal__transfer_session *session, struct run from,
+                                   struct run trunk, size_t common)
 {
     struct wal__transfer_restore restore = {.rank = session->rank};
 
     if (common > 0) {
         restore.position =
-            record_at(&transfer->from_records, from.items[common - 1].record)
-                ->position;
+            record_at(&transfer->from_records, from.items[common - 1].record)->position;
     } else {
         restore.is_hide = 1;
-        restore.position = record_at(&transfer->trunk_records,
-                                     trunk.items[trunk.count - 1].record)
-                               ->position;
+        restore.position =
+            record_at(&transfer->trunk_records, trunk.items[trunk.count - 1].record)->position;
     }
-    return wal__buf_append(&transfer->restores, &restore, sizeof(restore)) ==
-                   WAL_OK
+    return wal__buf_append(&transfer->restores, &restore, sizeof(restore)) == WAL_OK
                ? WAL_OK
                : wal__no_memory(&transfer->error);
 }
@@ -735,31 +666,26 @@ static enum wal_status add_restore(struct wal__transfer *transfer,
 static bool is_restored(struct run from, struct run branch, size_t common)
 {
     return branch.count > 0 &&
-           (common > 0 ? wal__transfer_same_version(&branch.items[0],
-                                                    &from.items[common - 1])
+           (common > 0 ? wal__transfer_same_version(&branch.items[0], &from.items[common - 1])
                        : branch.items[0].is_deletion);
 }
 
 static enum wal_status compare_key(struct wal__transfer *transfer,
-                                   const struct wal__transfer_session *session,
-                                   struct run from, struct run trunk,
-                                   struct run branch, bool repeats)
+                                   const struct wal__transfer_session *session, struct run from,
+                                   struct run trunk, struct run branch, bool repeats)
 {
-    struct wal__transfer_record *records =
-        (void *)transfer->from_records.items.data;
+    struct wal__transfer_record *records = (void *)transfer->from_records.items.data;
     size_t common = 0;
     size_t present = 0;
     enum wal_status status = WAL_OK;
 
-    while (
-        common < from.count && common < trunk.count &&
-        wal__transfer_same_version(&from.items[common], &trunk.items[common])) {
+    while (common < from.count && common < trunk.count &&
+           wal__transfer_same_version(&from.items[common], &trunk.items[common])) {
         common++;
     }
     if (trunk.count > common) {
         /* What is deleted in the trunk need not be hidden. */
-        bool is_needed =
-            common > 0 || !trunk.items[trunk.count - 1].is_deletion;
+        bool is_needed = common > 0 || !trunk.items[trunk.count - 1].is_deletion;
 
         if (is_needed && is_restored(from, branch, common)) {
             branch.items++;
@@ -769,9 +695,8 @@ static enum wal_status compare_key(struct wal__transfer *transfer,
         }
     }
     if (common < from.count) {
-        present = wal__transfer_count_present(&from.items[common],
-                                              from.count - common, branch.items,
-                                              branch.count);
+        present = wal__transfer_count_present(&from.items[common], from.count - common,
+                                              branch.items, branch.count);
     }
     if (present == SIZE_MAX && !repeats) {
         return WAL_EEXISTS;
@@ -802,9 +727,9 @@ static enum wal_status compare(struct wal__transfer *transfer,
     return status;
 }
 
-enum wal_status wal__transfer_compare_branch_versions(
-    struct wal__transfer *transfer, const struct wal__transfer_session *session,
-    uint64_t limit, bool repeats)
+enum wal_status wal__transfer_compare_branch_versions(struct wal__transfer *transfer,
+                                                      const struct wal__transfer_session *session,
+                                                      uint64_t limit, bool repeats)
 {
     struct versions versions = {.at = {0}};
     struct wal_error *error = &transfer->error;
@@ -813,17 +738,14 @@ enum wal_status wal__transfer_compare_branch_versions(
     wal__buf_init(&versions.from, transfer->heap);
     wal__buf_init(&versions.trunk, transfer->heap);
     wal__buf_init(&versions.branch, transfer->heap);
-    status = wal__transfer_list_versions(transfer, transfer->from,
-                                         &transfer->from_records,
+    status = wal__transfer_list_versions(transfer, transfer->from, &transfer->from_records,
                                          &versions.from, error);
     if (status == WAL_OK) {
-        status = wal__transfer_list_versions(transfer, transfer->to,
-                                             &transfer->trunk_records,
+        status = wal__transfer_list_versions(transfer, transfer->to, &transfer->trunk_records,
                                              &versions.trunk, error);
     }
     if (status == WAL_OK) {
-        status = wal__transfer_list_versions(transfer, transfer->to,
-                                             &transfer->to_records,
+        status = wal__transfer_list_versions(transfer, transfer->to, &transfer->to_records,
                                              &versions.branch, error);
     }
     if (status == WAL_OK) {
@@ -839,8 +761,7 @@ enum wal_status wal__transfer_compare_branch_versions(
 void wal__transfer_restore_branch(struct wal__transfer *transfer,
                                   struct wal__transfer_session *session)
 {
-    const struct wal__transfer_restore *items =
-        (const void *)transfer->restores.data;
+    const struct wal__transfer_restore *items = (const void *)transfer->restores.data;
     size_t count = transfer->restores.size / sizeof(*items);
     enum wal_status status = WAL_OK;
 
@@ -848,19 +769,16 @@ void wal__transfer_restore_branch(struct wal__transfer *transfer,
         if (items[i].rank != session->rank) {
             continue;
         }
-        status =
-            items[i].is_hide != 0
-                ? transfer_hide_document(transfer, session, items[i].position)
-                : transfer_repeat_document(transfer, session,
-                                           items[i].position);
+        status = items[i].is_hide != 0
+                     ? transfer_hide_document(transfer, session, items[i].position)
+                     : transfer_repeat_document(transfer, session, items[i].position);
     }
     (void)wal__transfer_try(transfer, session, status);
 }
 
 /* --- texts ---------------------------------------------------------------- */
 
-/* Reads the newest SESSION record of a session; the options borrow from
- * scratch. */
+/* Reads the newest SESSION record of a session; the options borrow from scratch. */
 static enum wal_status read_texts(struct wal__transfer *transfer,
                                   const struct wal__transfer_session *session,
                                   struct wal_session_options *options)
@@ -876,9 +794,8 @@ static enum wal_status read_texts(struct wal__transfer *transfer,
     }
     status = wal__catalogue_get(&core->catalogue, session->number, &summary);
     if (status == WAL_OK) {
-        status = wal__core_read_session_record(core, summary.session_position,
-                                               &transfer->scratch, &record,
-                                               &sequence, &transfer->error);
+        status = wal__core_read_session_record(core, summary.session_position, &transfer->scratch,
+                                               &record, &sequence, &transfer->error);
     }
     wal__core_unlock(core);
     if (status == WAL_OK) {
@@ -891,23 +808,20 @@ static enum wal_status read_texts(struct wal__transfer *transfer,
 /* --- creation ------------------------------------------------------------- */
 
 /* Deletes the temporary copy of an older session that had the same id. */
-static void free_id(struct wal__transfer *transfer,
-                    const struct wal__transfer_session *session)
+static void free_id(struct wal__transfer *transfer, const struct wal__transfer_session *session)
 {
     for (uint32_t i = 0; i < transfer->session_count; i++) {
         struct wal__transfer_session *other = transfer->sessions[i];
 
         if (other != session && other->is_temporary && !other->is_removed &&
-            other->handle != NULL &&
-            strcmp(other->copy_id, session->copy_id) == 0) {
+            other->handle != NULL && strcmp(other->copy_id, session->copy_id) == 0) {
             wal__transfer_remove(transfer, other);
         }
     }
 }
 
 /* Forks a session before its first entry: its head may be after that now. */
-static enum wal_status fork_at_start(struct wal__transfer *transfer,
-                                     struct wal_session *source,
+static enum wal_status fork_at_start(struct wal__transfer *transfer, struct wal_session *source,
                                      const struct wal_session_options *options,
                                      struct wal_session **fork)
 {
@@ -916,8 +830,7 @@ static enum wal_status fork_at_start(struct wal__transfer *transfer,
     enum wal_status status;
 
     do {
-        status = wal__session_fork(source, none, true, options, fork,
-                                   &transfer->error);
+        status = wal__session_fork(source, none, true, options, fork, &transfer->error);
     } while (wal__core_invalidate_derived(source->core, status, &looked));
     return status;
 }
@@ -927,30 +840,24 @@ static enum wal_status fork_session(struct wal__transfer *transfer,
                                     struct wal__transfer_session *session,
                                     const struct wal_session_options *options)
 {
-    const struct wal__transfer_session *source =
-        wal__transfer_find(transfer, session->fork_source);
+    const struct wal__transfer_session *source = wal__transfer_find(transfer, session->fork_source);
     struct wal__fork_record record;
     enum wal_status status;
 
-    if (source == NULL || source->state == WAL__TRANSFER_REFUSED ||
-        source->handle == NULL) {
-        return wal__fail(&transfer->error, WAL_EEXISTS,
-                         "its source, %s, is refused",
+    if (source == NULL || source->state == WAL__TRANSFER_REFUSED || source->handle == NULL) {
+        return wal__fail(&transfer->error, WAL_EEXISTS, "its source, %s, is refused",
                          source == NULL ? "" : source->id);
     }
     record.entry_id.size = 0;
     status = session->fork_point == 0
                  ? WAL_OK
-                 : wal__transfer_read_fork(
-                       transfer->from, session->fork_position,
-                       &transfer->to_scratch, &record, &transfer->error);
+                 : wal__transfer_read_fork(transfer->from, session->fork_position,
+                                           &transfer->to_scratch, &record, &transfer->error);
     if (status == WAL_OK) {
         status = record.entry_id.size == 0
-                     ? fork_at_start(transfer, source->handle, options,
-                                     &session->handle)
-                     : wal_session_fork(
-                           source->handle, wal__text_slice(record.entry_id),
-                           options, &session->handle, &transfer->error);
+                     ? fork_at_start(transfer, source->handle, options, &session->handle)
+                     : wal_session_fork(source->handle, wal__text_slice(record.entry_id), options,
+                                        &session->handle, &transfer->error);
     }
     if (status == WAL_OK && source->state != WAL__TRANSFER_NEW) {
         transfer_restore_documents(transfer, session);
@@ -958,27 +865,23 @@ static enum wal_status fork_session(struct wal__transfer *transfer,
     return status;
 }
 
-/* Forks the trunk of a branch at the last common entry; without one the branch
- * is a session by itself. */
+/* Forks the trunk of a branch at the last common entry; without one the branch is a session by
+ * itself. */
 static enum wal_status create_branch(struct wal__transfer *transfer,
                                      struct wal__transfer_session *session,
                                      struct wal_session_options *options)
 {
-    const struct wal_slice point = {session->branch_point,
-                                    strlen(session->branch_point)};
+    const struct wal_slice point = {session->branch_point, strlen(session->branch_point)};
 
-    options->id =
-        (struct wal_slice){session->copy_id, strlen(session->copy_id)};
+    options->id = (struct wal_slice){session->copy_id, strlen(session->copy_id)};
     options->parent_id = (struct wal_slice){NULL, 0};
-    return point.size > 0
-               ? wal_session_fork(session->trunk, point, options,
-                                  &session->handle, &transfer->error)
-               : wal_session_create(transfer->to_store, options,
-                                    &session->handle, &transfer->error);
+    return point.size > 0 ? wal_session_fork(session->trunk, point, options, &session->handle,
+                                             &transfer->error)
+                          : wal_session_create(transfer->to_store, options, &session->handle,
+                                               &transfer->error);
 }
 
-void wal__transfer_create(struct wal__transfer *transfer,
-                          struct wal__transfer_session *session)
+void wal__transfer_create(struct wal__transfer *transfer, struct wal__transfer_session *session)
 {
     struct wal_session_options options;
     enum wal_status status;
@@ -988,20 +891,16 @@ void wal__transfer_create(struct wal__transfer *transfer,
     status = read_texts(transfer, session, &options);
     if (status == WAL_OK) {
         options.metadata = wal__transfer_mark_text(
-            session->is_temporary ? WAL__TRANSFER_MARKED_SOURCE
-                                  : WAL__TRANSFER_MARKED);
+            session->is_temporary ? WAL__TRANSFER_MARKED_SOURCE : WAL__TRANSFER_MARKED);
         if (session->is_fork) {
             options.parent_id = (struct wal_slice){NULL, 0};
         }
-        status = session->trunk != NULL
-                     ? create_branch(transfer, session, &options)
-                 : session->is_fork
-                     ? fork_session(transfer, session, &options)
-                     : wal_session_create(transfer->to_store, &options,
-                                          &session->handle, &transfer->error);
+        status = session->trunk != NULL ? create_branch(transfer, session, &options)
+                 : session->is_fork     ? fork_session(transfer, session, &options)
+                                        : wal_session_create(transfer->to_store, &options,
+                                                             &session->handle, &transfer->error);
     }
-    if (wal__transfer_try(transfer, session, status) &&
-        session->trunk != NULL) {
+    if (wal__transfer_try(transfer, session, status) && session->trunk != NULL) {
         wal__transfer_restore_branch(transfer, session);
     }
 }
@@ -1011,8 +910,7 @@ void wal__transfer_create(struct wal__transfer *transfer,
 static bool same_head(const struct wal_head *a, const struct wal_head *b)
 {
     return a->stream == b->stream && a->name.size == b->name.size &&
-           (a->name.size == 0 ||
-            memcmp(a->name.data, b->name.data, a->name.size) == 0);
+           (a->name.size == 0 || memcmp(a->name.data, b->name.data, a->name.size) == 0);
 }
 
 static bool has_head(const struct wal__buf *heads, const struct wal_head *head)
@@ -1028,26 +926,22 @@ static bool has_head(const struct wal__buf *heads, const struct wal_head *head)
 }
 
 /* Appends the heads of a session, whose texts hold until *cursor is closed. */
-static enum wal_status list_heads(struct wal_session *session,
-                                  struct wal_head_cursor **cursor,
-                                  struct wal__buf *heads,
-                                  struct wal_error *error)
+static enum wal_status list_heads(struct wal_session *session, struct wal_head_cursor **cursor,
+                                  struct wal__buf *heads, struct wal_error *error)
 {
     struct wal_head head = WAL_INIT(wal_head);
     enum wal_status status = wal__head_cursor_open(session, cursor, error);
 
     while (status == WAL_OK) {
         status = wal__head_cursor_next(*cursor, &head);
-        if (status == WAL_OK &&
-            wal__buf_append(heads, &head, sizeof(head)) != WAL_OK) {
+        if (status == WAL_OK && wal__buf_append(heads, &head, sizeof(head)) != WAL_OK) {
             status = wal__no_memory(error);
         }
     }
     return status == WAL_END ? WAL_OK : status;
 }
 
-/* Adds the heads `main` that the entries which wait will move: they may be
- * there then only. */
+/* Adds the heads `main` that the entries which wait will move: they may be there then only. */
 static enum wal_status add_moved(const struct wal__transfer *transfer,
                                  const struct wal__transfer_session *session,
                                  struct wal__buf *heads)
@@ -1055,8 +949,7 @@ static enum wal_status add_moved(const struct wal__transfer *transfer,
     const struct wal__transfer_batch *batch = &transfer->batch;
     enum wal_status status = WAL_OK;
 
-    for (uint32_t i = 0; batch->session == session && i < batch->copies.count &&
-                         status == WAL_OK;
+    for (uint32_t i = 0; batch->session == session && i < batch->copies.count && status == WAL_OK;
          i++) {
         const struct wal_head head = {.struct_size = sizeof(head),
                                       .stream = batch->copies.frames[i].stream,
@@ -1070,15 +963,13 @@ static enum wal_status add_moved(const struct wal__transfer *transfer,
     return status;
 }
 
-/* Finds the entry that the plan saw nearest before the one that a head is at.
- * Its sequence is 0 where there is none. */
+/* Finds the entry that the plan saw nearest before the one that a head is at. Its sequence is 0
+ * where there is none. */
 static enum wal_status find_seen(struct wal__transfer *transfer,
                                  const struct wal__transfer_session *session,
-                                 const struct wal_head *head,
-                                 struct wal__entry_location *found)
+                                 const struct wal_head *head, struct wal__entry_location *found)
 {
-    const struct wal__span id = {(const uint8_t *)head->entry_id.data,
-                                 (size_t)head->entry_id.size};
+    const struct wal__span id = {(const uint8_t *)head->entry_id.data, (size_t)head->entry_id.size};
     struct wal__core *core = transfer->from;
     struct wal__frame frame;
     struct wal__span payload;
@@ -1087,25 +978,23 @@ static enum wal_status find_seen(struct wal__transfer *transfer,
     if (status != WAL_OK) {
         return status;
     }
-    status =
-        wal__core_find_id(core, session->number, id, found, &transfer->error);
+    status = wal__core_find_id(core, session->number, id, found, &transfer->error);
     while (status == WAL_OK && found->sequence > session->seen) {
-        status = wal__log_read(&core->log, found->position, &transfer->scratch,
-                               &frame, &payload, &transfer->error);
+        status = wal__log_read(&core->log, found->position, &transfer->scratch, &frame, &payload,
+                               &transfer->error);
         if (status == WAL_OK && frame.parent == 0) {
             found->sequence = 0;
         } else if (status == WAL_OK) {
-            status =
-                wal__core_find_sequence(core, session->number, head->stream,
-                                        frame.parent, found, &transfer->error);
+            status = wal__core_find_sequence(core, session->number, head->stream, frame.parent,
+                                             found, &transfer->error);
         }
     }
     wal__core_unlock(core);
     return status;
 }
 
-/* Takes heads that others have moved since the plan back to what is copied. Ids
- * are kept in *ids. */
+/* Takes heads that others have moved since the plan back to what is copied. Ids are kept in
+ * *ids. */
 static enum wal_status lower_heads(struct wal__transfer *transfer,
                                    const struct wal__transfer_session *session,
                                    struct wal__buf *heads, struct wal__buf *ids)
@@ -1120,8 +1009,7 @@ static enum wal_status lower_heads(struct wal__transfer *transfer,
     for (size_t i = 0; i < count; i++) {
         moved += items[i].version > session->seen;
     }
-    if (moved > 0 &&
-        wal__buf_reserve(ids, moved * WAL_ID_SIZE, &at) != WAL_OK) {
+    if (moved > 0 && wal__buf_reserve(ids, moved * WAL_ID_SIZE, &at) != WAL_OK) {
         return wal__no_memory(&transfer->error);
     }
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
@@ -1133,13 +1021,12 @@ static enum wal_status lower_heads(struct wal__transfer *transfer,
             if (status != WAL_OK || found.sequence == 0) {
                 continue;
             }
-            status = wal__transfer_read_id(
-                transfer->from, session->number, head.stream, found.sequence,
-                &transfer->scratch, &transfer->from_id, &transfer->error);
+            status =
+                wal__transfer_read_id(transfer->from, session->number, head.stream, found.sequence,
+                                      &transfer->scratch, &transfer->from_id, &transfer->error);
             if (status == WAL_OK) {
                 memcpy(at, transfer->from_id.bytes, transfer->from_id.size);
-                head.entry_id = (struct wal_slice){(const char *)at,
-                                                   transfer->from_id.size};
+                head.entry_id = (struct wal_slice){(const char *)at, transfer->from_id.size};
                 at += WAL_ID_SIZE;
             }
         }
@@ -1149,10 +1036,9 @@ static enum wal_status lower_heads(struct wal__transfer *transfer,
     return status;
 }
 
-/* Makes *from the moves that give the copy its heads. `all`: also those that it
- * has; else only what is missing. */
-static enum wal_status plan_moves(const struct wal__buf *to, bool all,
-                                  struct wal__buf *from)
+/* Makes *from the moves that give the copy its heads. `all`: also those that it has; else only what
+ * is missing. */
+static enum wal_status plan_moves(const struct wal__buf *to, bool all, struct wal__buf *from)
 {
     const struct wal_head *present = (const void *)to->data;
     size_t present_count = to->size / sizeof(*present);
@@ -1185,8 +1071,7 @@ static enum wal_status plan_moves(const struct wal__buf *to, bool all,
 }
 
 /* Gives the copy the heads and, if `all`, the texts of the session. */
-static void finish_session(struct wal__transfer *transfer,
-                           struct wal__transfer_session *session,
+static void finish_session(struct wal__transfer *transfer, struct wal__transfer_session *session,
                            struct wal_session *original, bool all)
 {
     struct wal_session_change change = WAL_INIT(wal_session_change);
@@ -1208,8 +1093,8 @@ static void finish_session(struct wal__transfer *transfer,
     if (status == WAL_OK) {
         status = list_heads(session->handle, &to_cursor, &to, &transfer->error);
     }
-    if (status == WAL_OK && (add_moved(transfer, session, &to) != WAL_OK ||
-                             plan_moves(&to, all, &from) != WAL_OK)) {
+    if (status == WAL_OK &&
+        (add_moved(transfer, session, &to) != WAL_OK || plan_moves(&to, all, &from) != WAL_OK)) {
         status = wal__no_memory(&transfer->error);
     }
     if (status == WAL_OK && all) {
@@ -1220,8 +1105,7 @@ static void finish_session(struct wal__transfer *transfer,
             wal__copy_change(&options, &change);
         }
         transfer_flush_with(transfer, session, (const void *)from.data,
-                            (uint32_t)(from.size / sizeof(struct wal_head)),
-                            all ? &change : NULL);
+                            (uint32_t)(from.size / sizeof(struct wal_head)), all ? &change : NULL);
     }
     wal__head_cursor_close(from_cursor);
     wal__head_cursor_close(to_cursor);
@@ -1230,11 +1114,9 @@ static void finish_session(struct wal__transfer *transfer,
     wal__buf_deinit(&ids);
 }
 
-void wal__transfer_complete(struct wal__transfer *transfer,
-                            struct wal__transfer_session *session)
+void wal__transfer_complete(struct wal__transfer *transfer, struct wal__transfer_session *session)
 {
-    bool all = session->state == WAL__TRANSFER_NEW ||
-               session->state == WAL__TRANSFER_INCOMPLETE ||
+    bool all = session->state == WAL__TRANSFER_NEW || session->state == WAL__TRANSFER_INCOMPLETE ||
                session->is_continued;
     struct wal_session *original = NULL;
 
@@ -1245,9 +1127,9 @@ void wal__transfer_complete(struct wal__transfer *transfer,
         }
         return;
     }
-    if (wal__transfer_try(transfer, session,
-                          wal__session_open(transfer->from, session->number,
-                                            &original, &transfer->error))) {
+    if (wal__transfer_try(
+            transfer, session,
+            wal__session_open(transfer->from, session->number, &original, &transfer->error))) {
         finish_session(transfer, session, original, all);
         wal_session_close(original);
     }
@@ -1255,8 +1137,7 @@ void wal__transfer_complete(struct wal__transfer *transfer,
 
 /* --- redactions ----------------------------------------------------------- */
 
-static enum wal_status redact(struct wal__transfer *transfer,
-                              struct wal__transfer_session *session,
+static enum wal_status redact(struct wal__transfer *transfer, struct wal__transfer_session *session,
                               const struct wal__redact_record *record)
 {
     struct wal_slice target = wal__text_slice(record->target_id);
@@ -1265,8 +1146,7 @@ static enum wal_status redact(struct wal__transfer *transfer,
         .struct_size = sizeof(batch), .entry_count = 1, .entries = &entry};
     struct wal_entry found = WAL_INIT(wal_entry);
     struct wal__buf json;
-    enum wal_status status =
-        wal_entry_get(session->handle, target, &found, &transfer->error);
+    enum wal_status status = wal_entry_get(session->handle, target, &found, &transfer->error);
 
     if (status == WAL_EREDACTED || status == WAL_ENOTFOUND) {
         return WAL_OK;
@@ -1283,35 +1163,30 @@ static enum wal_status redact(struct wal__transfer *transfer,
     status = wal__copy_redaction(record, &json);
     entry.payload = (struct wal_slice){json.data, json.size};
     if (status == WAL_OK) {
-        status =
-            transfer_commit(session->handle, &batch, NULL, &transfer->error);
+        status = transfer_commit(session->handle, &batch, NULL, &transfer->error);
     }
     if (status == WAL_EEXISTS) {
         entry.id = (struct wal_slice){NULL, 0};
-        status =
-            transfer_commit(session->handle, &batch, NULL, &transfer->error);
+        status = transfer_commit(session->handle, &batch, NULL, &transfer->error);
     }
     wal__buf_deinit(&json);
     return status;
 }
 
-void wal__transfer_redact(struct wal__transfer *transfer,
-                          struct wal__transfer_session *session)
+void wal__transfer_redact(struct wal__transfer *transfer, struct wal__transfer_session *session)
 {
-    const struct wal__transfer_redaction *items =
-        (const void *)transfer->redactions.data;
+    const struct wal__transfer_redaction *items = (const void *)transfer->redactions.data;
     size_t count = transfer->redactions.size / sizeof(*items);
 
     for (size_t i = 0; i < count; i++) {
         struct wal__redact_record record;
         enum wal_status status;
 
-        if (items[i].rank != session->rank || session->handle == NULL ||
-            session->is_removed || !wal__transfer_goes_on(transfer, session)) {
+        if (items[i].rank != session->rank || session->handle == NULL || session->is_removed ||
+            !wal__transfer_goes_on(transfer, session)) {
             continue;
         }
-        status =
-            wal__transfer_read_redact(transfer, items[i].position, &record);
+        status = wal__transfer_read_redact(transfer, items[i].position, &record);
         if (status == WAL_OK) {
             status = redact(transfer, session, &record);
         }
@@ -1324,8 +1199,7 @@ void wal__transfer_redact(struct wal__transfer *transfer,
 /* *is_used: the copy has entries that the session has not. A branch shares
  * entries with its trunk, and is not compared. */
 static enum wal_status compare_copy(struct wal__transfer *transfer,
-                                    struct wal__transfer_session *session,
-                                    bool *is_used)
+                                    struct wal__transfer_session *session, bool *is_used)
 {
     struct wal__transfer_entries found;
     enum wal_status status;
@@ -1334,11 +1208,11 @@ static enum wal_status compare_copy(struct wal__transfer *transfer,
     if (session->trunk != NULL) {
         return WAL_OK;
     }
-    status = wal__transfer_collect(transfer->from, session->number,
-                                   &transfer->from_records, &transfer->error);
+    status = wal__transfer_collect(transfer->from, session->number, &transfer->from_records,
+                                   &transfer->error);
     if (status == WAL_OK) {
-        status = wal__transfer_collect(transfer->to, session->handle->number,
-                                       &transfer->to_records, &transfer->error);
+        status = wal__transfer_collect(transfer->to, session->handle->number, &transfer->to_records,
+                                       &transfer->error);
     }
     transfer->from_id.sequence = 0;
     transfer->to_id.sequence = 0;
@@ -1349,17 +1223,15 @@ static enum wal_status compare_copy(struct wal__transfer *transfer,
     return status;
 }
 
-/* Deletes the copy, unless others append to it meanwhile: what they did is
- * theirs, and the copy stays as an incomplete one. */
+/* Deletes the copy, unless others append to it meanwhile: what they did is theirs, and the copy
+ * stays as an incomplete one. */
 static enum wal_status remove_unused(struct wal__transfer *transfer,
                                      struct wal__transfer_session *session)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_session_remove_options options =
-        WAL_INIT(wal_session_remove_options);
+    struct wal_session_remove_options options = WAL_INIT(wal_session_remove_options);
     bool is_used = false;
-    enum wal_status status =
-        wal_session_get_info(session->handle, &info, &transfer->error);
+    enum wal_status status = wal_session_get_info(session->handle, &info, &transfer->error);
 
     if (status == WAL_OK) {
         status = compare_copy(transfer, session, &is_used);
@@ -1373,8 +1245,7 @@ static enum wal_status remove_unused(struct wal__transfer *transfer,
     return status == WAL_ECONFLICT || status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-void wal__transfer_remove(struct wal__transfer *transfer,
-                          struct wal__transfer_session *session)
+void wal__transfer_remove(struct wal__transfer *transfer, struct wal__transfer_session *session)
 {
     enum wal_status status;
 

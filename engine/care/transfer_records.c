@@ -1,15 +1,13 @@
 /*
- * transfer_records.c - finds, reads and compares the records of both stores,
- * and reports what a transfer refuses.
+ * transfer_records.c - finds, reads and compares the records of both stores, and reports what a
+ * transfer refuses.
  *
- * The entries of a session in the other store, in log order, are a beginning of
- * those here, or more, or others. Redactions are left out of the order: a
- * redaction that another session holds is repeated in the session itself when
- * that one is not taken along.
+ * The entries of a session in the other store, in log order, are a beginning of those here, or
+ * more, or others. Redactions are left out of the order: a redaction that another session holds is
+ * repeated in the session itself when that one is not taken along.
  *
- * Documents are compared key by key. A key has a beginning in common, or the
- * newest version of one side is an older one of the other; else it was changed
- * on both sides.
+ * Documents are compared key by key. A key has a beginning in common, or the newest version of one
+ * side is an older one of the other; else it was changed on both sides.
  *
  * Content is files of checkpoints, and payloads that are blobs (SPEC.md 5.12,
  * 5.13). Memory: a few MiB, and the longest list of files. Payloads of more
@@ -31,14 +29,13 @@
 
 /* --- sessions ------------------------------------------------------------- */
 
-struct wal__transfer_session *
-wal__transfer_find(const struct wal__transfer *transfer, uint32_t number)
+struct wal__transfer_session *wal__transfer_find(const struct wal__transfer *transfer,
+                                                 uint32_t number)
 {
     uint32_t cursor = 0;
     uint32_t rank;
 
-    while (wal__hashmap_find(&transfer->session_map, wal__transfer_hash(number),
-                             &cursor, &rank)) {
+    while (wal__hashmap_find(&transfer->session_map, wal__transfer_hash(number), &cursor, &rank)) {
         if (transfer->sessions[rank]->number == number) {
             return transfer->sessions[rank];
         }
@@ -46,18 +43,16 @@ wal__transfer_find(const struct wal__transfer *transfer, uint32_t number)
     return NULL;
 }
 
-enum wal_status wal__transfer_open(struct wal__transfer *transfer,
-                                   const char *id, struct wal_session **session)
+enum wal_status wal__transfer_open(struct wal__transfer *transfer, const char *id,
+                                   struct wal_session **session)
 {
-    return wal_session_open(transfer->to_store,
-                            (struct wal_slice){id, strlen(id)}, session,
+    return wal_session_open(transfer->to_store, (struct wal_slice){id, strlen(id)}, session,
                             &transfer->error);
 }
 
 /* --- the records of a session --------------------------------------------- */
 
-static enum wal_status collect(void *ctx, const struct wal__posting *posting,
-                               uint64_t position)
+static enum wal_status collect(void *ctx, const struct wal__posting *posting, uint64_t position)
 {
     struct wal__transfer_records *records = ctx;
     const struct wal__transfer_record record = {
@@ -71,17 +66,13 @@ static enum wal_status collect(void *ctx, const struct wal__posting *posting,
     };
     enum wal_status status = WAL_OK;
 
-    if (posting->type == WAL__FRAME_ENTRY &&
-        (posting->flags & WAL__FRAME_PROVISIONAL) != 0) {
+    if (posting->type == WAL__FRAME_ENTRY && (posting->flags & WAL__FRAME_PROVISIONAL) != 0) {
         return WAL_OK; /* a copy is without deltas: they may go at any time */
     }
     if (posting->type == WAL__FRAME_REDACT) {
-        status = wal__buf_append(&records->hidden, &posting->parent,
-                                 sizeof(posting->parent));
+        status = wal__buf_append(&records->hidden, &posting->parent, sizeof(posting->parent));
     }
-    return status == WAL_OK
-               ? wal__buf_append(&records->items, &record, sizeof(record))
-               : status;
+    return status == WAL_OK ? wal__buf_append(&records->items, &record, sizeof(record)) : status;
 }
 
 enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
@@ -105,45 +96,37 @@ enum wal_status wal__transfer_collect(struct wal__core *core, uint32_t number,
     }
     wal__core_unlock(core);
     if (records->hidden.size > 0) {
-        qsort(records->hidden.data, records->hidden.size / sizeof(uint64_t),
-              sizeof(uint64_t), wal__compare_u64);
+        qsort(records->hidden.data, records->hidden.size / sizeof(uint64_t), sizeof(uint64_t),
+              wal__compare_u64);
     }
     return status == WAL_OK
                ? WAL_OK
-               : wal__fail(error, status, "cannot read the index: %s",
-                           wal_status_text(status));
+               : wal__fail(error, status, "cannot read the index: %s", wal_status_text(status));
 }
 
 /* --- redactions ----------------------------------------------------------- */
 
-bool wal__transfer_is_hidden(const struct wal__transfer *transfer,
-                             uint64_t sequence)
+bool wal__transfer_is_hidden(const struct wal__transfer *transfer, uint64_t sequence)
 {
     const struct wal__transfer_redaction key = {.target = sequence};
     const struct wal__buf *items = &transfer->redactions;
 
     return items->size > 0 &&
-           bsearch(&key, items->data,
-                   items->size / sizeof(struct wal__transfer_redaction),
-                   sizeof(struct wal__transfer_redaction),
-                   wal__compare_u64) != NULL;
+           bsearch(&key, items->data, items->size / sizeof(struct wal__transfer_redaction),
+                   sizeof(struct wal__transfer_redaction), wal__compare_u64) != NULL;
 }
 
-enum wal_status wal__transfer_read_redact(struct wal__transfer *transfer,
-                                          uint64_t position,
+enum wal_status wal__transfer_read_redact(struct wal__transfer *transfer, uint64_t position,
                                           struct wal__redact_record *record)
 {
     struct wal__frame frame;
     struct wal__span payload;
-    enum wal_status status =
-        wal__log_read(&transfer->from->log, position, &transfer->to_scratch,
-                      &frame, &payload, &transfer->error);
+    enum wal_status status = wal__log_read(&transfer->from->log, position, &transfer->to_scratch,
+                                           &frame, &payload, &transfer->error);
 
-    if (status == WAL_OK &&
-        (frame.type != WAL__FRAME_REDACT ||
-         wal__redact_record_decode(payload, record) != WAL__FMT_OK)) {
-        status = wal__fail(&transfer->error, WAL_ECORRUPT,
-                           "a redaction is not well-formed");
+    if (status == WAL_OK && (frame.type != WAL__FRAME_REDACT ||
+                             wal__redact_record_decode(payload, record) != WAL__FMT_OK)) {
+        status = wal__fail(&transfer->error, WAL_ECORRUPT, "a redaction is not well-formed");
     }
     return status;
 }
@@ -159,54 +142,40 @@ bool wal__transfer_is_local(uint64_t key_hash)
 
 /* --- one record ----------------------------------------------------------- */
 
-enum wal_status wal__transfer_read_doc(struct wal__core *core,
-                                       uint64_t position,
-                                       struct wal__record_buf *scratch,
-                                       struct wal__frame *frame,
-                                       struct wal__doc_record *record,
-                                       struct wal_error *error)
+enum wal_status wal__transfer_read_doc(struct wal__core *core, uint64_t position,
+                                       struct wal__record_buf *scratch, struct wal__frame *frame,
+                                       struct wal__doc_record *record, struct wal_error *error)
 {
     struct wal__span payload;
-    enum wal_status status =
-        wal__log_read(&core->log, position, scratch, frame, &payload, error);
+    enum wal_status status = wal__log_read(&core->log, position, scratch, frame, &payload, error);
 
     if (status == WAL_OK &&
-        ((frame->type != WAL__FRAME_DOC &&
-          frame->type != WAL__FRAME_DOC_DELETE) ||
+        ((frame->type != WAL__FRAME_DOC && frame->type != WAL__FRAME_DOC_DELETE) ||
          wal__doc_record_decode(payload, record) != WAL__FMT_OK)) {
-        status = wal__fail_at(error, WAL_ECORRUPT, 0, NULL,
-                              wal__position_offset(position),
+        status = wal__fail_at(error, WAL_ECORRUPT, 0, NULL, wal__position_offset(position),
                               "a document is not well-formed");
     }
     return status;
 }
 
-enum wal_status wal__transfer_read_entry(struct wal__core *core,
-                                         uint64_t position,
-                                         struct wal__record_buf *scratch,
-                                         struct wal__frame *frame,
-                                         struct wal__entry_record *record,
-                                         struct wal_error *error)
+enum wal_status wal__transfer_read_entry(struct wal__core *core, uint64_t position,
+                                         struct wal__record_buf *scratch, struct wal__frame *frame,
+                                         struct wal__entry_record *record, struct wal_error *error)
 {
     struct wal__span payload;
-    enum wal_status status =
-        wal__log_read(&core->log, position, scratch, frame, &payload, error);
+    enum wal_status status = wal__log_read(&core->log, position, scratch, frame, &payload, error);
 
-    if (status == WAL_OK &&
-        (frame->type != WAL__FRAME_ENTRY ||
-         wal__entry_record_decode(payload, record) != WAL__FMT_OK)) {
-        status = wal__fail_at(error, WAL_ECORRUPT, 0, NULL,
-                              wal__position_offset(position),
+    if (status == WAL_OK && (frame->type != WAL__FRAME_ENTRY ||
+                             wal__entry_record_decode(payload, record) != WAL__FMT_OK)) {
+        status = wal__fail_at(error, WAL_ECORRUPT, 0, NULL, wal__position_offset(position),
                               "an entry is not well-formed");
     }
     return status;
 }
 
-enum wal_status wal__transfer_read_id(struct wal__core *core, uint32_t number,
-                                      uint32_t stream, uint64_t sequence,
-                                      struct wal__record_buf *scratch,
-                                      struct wal__transfer_id *id,
-                                      struct wal_error *error)
+enum wal_status wal__transfer_read_id(struct wal__core *core, uint32_t number, uint32_t stream,
+                                      uint64_t sequence, struct wal__record_buf *scratch,
+                                      struct wal__transfer_id *id, struct wal_error *error)
 {
     struct wal__entry_location found;
     struct wal__span text;
@@ -219,8 +188,7 @@ enum wal_status wal__transfer_read_id(struct wal__core *core, uint32_t number,
     if (status != WAL_OK) {
         return status;
     }
-    status =
-        wal__core_find_sequence(core, number, stream, sequence, &found, error);
+    status = wal__core_find_sequence(core, number, stream, sequence, &found, error);
     wal__core_unlock(core);
     if (status == WAL_ENOTFOUND) {
         return wal__fail(error, WAL_EDAMAGED,
@@ -228,8 +196,7 @@ enum wal_status wal__transfer_read_id(struct wal__core *core, uint32_t number,
                          "salvage` makes a store without it");
     }
     if (status == WAL_OK) {
-        status =
-            wal__core_read_id(core, found.position, sequence, scratch, &text);
+        status = wal__core_read_id(core, found.position, sequence, scratch, &text);
     }
     if (status != WAL_OK) {
         return wal__fail(error, status, "the id of an entry cannot be read: %s",
@@ -262,8 +229,7 @@ void wal__transfer_fail(struct wal__transfer *transfer, enum wal_status status)
     }
 }
 
-static void refuse(struct wal__transfer *transfer,
-                   struct wal__transfer_session *session)
+static void refuse(struct wal__transfer *transfer, struct wal__transfer_session *session)
 {
     session->state = WAL__TRANSFER_REFUSED;
     if (session->why == NULL) {
@@ -276,8 +242,7 @@ static void refuse(struct wal__transfer *transfer,
     }
 }
 
-void wal__transfer_refuse(struct wal__transfer *transfer,
-                          struct wal__transfer_session *session,
+void wal__transfer_refuse(struct wal__transfer *transfer, struct wal__transfer_session *session,
                           enum wal_status status, const char *reason, ...)
 {
     char text[sizeof(transfer->error.text)];
@@ -290,8 +255,7 @@ void wal__transfer_refuse(struct wal__transfer *transfer,
     refuse(transfer, session);
 }
 
-bool wal__transfer_try(struct wal__transfer *transfer,
-                       struct wal__transfer_session *session,
+bool wal__transfer_try(struct wal__transfer *transfer, struct wal__transfer_session *session,
                        enum wal_status status)
 {
     if (status == WAL_OK) {
@@ -300,8 +264,7 @@ bool wal__transfer_try(struct wal__transfer *transfer,
     if (transfer->failed != WAL_OK) {
         return false;
     }
-    if (status == WAL_ECORRUPT &&
-        wal__core_look_again(transfer->from, &transfer->looked)) {
+    if (status == WAL_ECORRUPT && wal__core_look_again(transfer->from, &transfer->looked)) {
         transfer->was_replaced = true;
         wal__transfer_fail(transfer, status);
     } else if (wal__copy_is_fatal(status)) {
@@ -315,26 +278,22 @@ bool wal__transfer_try(struct wal__transfer *transfer,
 bool wal__transfer_goes_on(const struct wal__transfer *transfer,
                            const struct wal__transfer_session *session)
 {
-    return transfer->failed == WAL_OK &&
-           session->state != WAL__TRANSFER_REFUSED;
+    return transfer->failed == WAL_OK && session->state != WAL__TRANSFER_REFUSED;
 }
 
 void wal__transfer_check_answer(struct wal__transfer *transfer, int32_t answer,
                                 const char *function)
 {
     if (answer != 0 && transfer->failed == WAL_OK) {
-        transfer->failed =
-            wal__fail_at(&transfer->why, WAL_ECALLBACK, answer, NULL, 0,
-                         "the %s function returned %" PRId32, function, answer);
+        transfer->failed = wal__fail_at(&transfer->why, WAL_ECALLBACK, answer, NULL, 0,
+                                        "the %s function returned %" PRId32, function, answer);
     }
 }
 
 /* --- documents of the store ----------------------------------------------- */
 
-/* Reports that the other store has another document under the key of the one
- * at this position. */
-static void transfer_report_document(struct wal__transfer *transfer,
-                                     uint64_t position)
+/* Reports that the other store has another document under the key of the one at this position. */
+static void transfer_report_document(struct wal__transfer *transfer, uint64_t position)
 {
     const struct wal_transfer_options *options = transfer->options;
     struct wal_transfer_report report = {.struct_size = sizeof(report),
@@ -344,13 +303,12 @@ static void transfer_report_document(struct wal__transfer *transfer,
 
     transfer->result.differing_documents++;
     if (options->report == NULL ||
-        wal__transfer_read_doc(transfer->from, position, &transfer->scratch,
-                               &frame, &record, NULL) != WAL_OK) {
+        wal__transfer_read_doc(transfer->from, position, &transfer->scratch, &frame, &record,
+                               NULL) != WAL_OK) {
         return;
     }
     report.key = (struct wal_slice){record.key.data, record.key.size};
-    wal__transfer_check_answer(transfer, options->report(options->ctx, &report),
-                               "report");
+    wal__transfer_check_answer(transfer, options->report(options->ctx, &report), "report");
 }
 
 /* --- ids of branches ------------------------------------------------------ */
@@ -367,8 +325,7 @@ bool wal__transfer_keeps_both(const struct wal__transfer *transfer)
 
 /* --- ids ------------------------------------------------------------------ */
 
-static void format_name(const struct wal__transfer *transfer,
-                        char name[NAME_SIZE])
+static void format_name(const struct wal__transfer *transfer, char name[NAME_SIZE])
 {
     const struct wal_slice given = transfer->options->branch_name;
     const uint8_t *uuid = transfer->from->manifest.uuid;
@@ -376,13 +333,11 @@ static void format_name(const struct wal__transfer *transfer,
     if (given.size > 0) {
         (void)snprintf(name, NAME_SIZE, "%.*s", WAL_ARG(given));
     } else {
-        (void)snprintf(name, NAME_SIZE, "%02x%02x%02x%02x", uuid[0], uuid[1],
-                       uuid[2], uuid[3]);
+        (void)snprintf(name, NAME_SIZE, "%02x%02x%02x%02x", uuid[0], uuid[1], uuid[2], uuid[3]);
     }
 }
 
-/* The size of a text that is cut to at most `limit` bytes between two
- * characters. */
+/* The size of a text that is cut to at most `limit` bytes between two characters. */
 static size_t cut(const char *text, size_t size, size_t limit)
 {
     if (size <= limit) {
@@ -394,9 +349,8 @@ static size_t cut(const char *text, size_t size, size_t limit)
     return limit;
 }
 
-void wal__transfer_branch_id(const struct wal__transfer *transfer,
-                             struct wal__span id, uint32_t number,
-                             char out[WAL_ID_SIZE])
+void wal__transfer_branch_id(const struct wal__transfer *transfer, struct wal__span id,
+                             uint32_t number, char out[WAL_ID_SIZE])
 {
     char name[NAME_SIZE];
     char suffix[SUFFIX_SIZE];
@@ -408,16 +362,15 @@ void wal__transfer_branch_id(const struct wal__transfer *transfer,
     } else {
         (void)snprintf(suffix, sizeof(suffix), "@%s-%" PRIu32, name, number);
     }
-    size =
-        cut((const char *)id.data, id.size, WAL_ID_SIZE - 1 - strlen(suffix));
+    size = cut((const char *)id.data, id.size, WAL_ID_SIZE - 1 - strlen(suffix));
     memcpy(out, id.data, size);
     memcpy(out + size, suffix, strlen(suffix) + 1);
 }
 
 /* Returns whether `id` is of a session, and `copy` of it or of a branch of it.
  */
-static bool transfer_is_copy(const struct wal__transfer *transfer,
-                             struct wal__span id, struct wal__span copy)
+static bool transfer_is_copy(const struct wal__transfer *transfer, struct wal__span id,
+                             struct wal__span copy)
 {
     char branch[WAL_ID_SIZE];
 
@@ -426,8 +379,7 @@ static bool transfer_is_copy(const struct wal__transfer *transfer,
     }
     for (uint32_t i = 1; i <= WAL__TRANSFER_BRANCHES; i++) {
         wal__transfer_branch_id(transfer, id, i, branch);
-        if (copy.size == strlen(branch) &&
-            memcmp(copy.data, branch, copy.size) == 0) {
+        if (copy.size == strlen(branch) && memcmp(copy.data, branch, copy.size) == 0) {
             return true;
         }
     }
@@ -438,20 +390,17 @@ static bool transfer_is_copy(const struct wal__transfer *transfer,
 
 struct wal_slice wal__transfer_mark_text(enum wal__transfer_mark mark)
 {
-    return mark == WAL__TRANSFER_MARKED_SOURCE
-               ? WAL_STR("{\"agentwalTransfer\":\"source\"}")
-               : WAL_STR("{\"agentwalTransfer\":\"incomplete\"}");
+    return mark == WAL__TRANSFER_MARKED_SOURCE ? WAL_STR("{\"agentwalTransfer\":\"source\"}")
+                                               : WAL_STR("{\"agentwalTransfer\":\"incomplete\"}");
 }
 
-enum wal_status wal__transfer_read_mark(struct wal__transfer *transfer,
-                                        struct wal_session *session,
+enum wal_status wal__transfer_read_mark(struct wal__transfer *transfer, struct wal_session *session,
                                         enum wal__transfer_mark *mark)
 {
-    static const enum wal__transfer_mark marks[] = {
-        WAL__TRANSFER_MARKED, WAL__TRANSFER_MARKED_SOURCE};
+    static const enum wal__transfer_mark marks[] = {WAL__TRANSFER_MARKED,
+                                                    WAL__TRANSFER_MARKED_SOURCE};
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    enum wal_status status =
-        wal_session_get_info(session, &info, &transfer->error);
+    enum wal_status status = wal_session_get_info(session, &info, &transfer->error);
 
     *mark = WAL__TRANSFER_UNMARKED;
     for (size_t i = 0; i < 2 && status == WAL_OK; i++) {
@@ -470,8 +419,7 @@ enum wal_status wal__transfer_read_mark(struct wal__transfer *transfer,
 const struct wal__transfer_record *
 wal__transfer_find_fork(const struct wal__transfer_records *records)
 {
-    const struct wal__transfer_record *items =
-        (const void *)records->items.data;
+    const struct wal__transfer_record *items = (const void *)records->items.data;
 
     for (size_t i = 0; i < records->items.size / sizeof(*items); i++) {
         if (items[i].type == WAL__FRAME_FORK) {
@@ -481,64 +429,52 @@ wal__transfer_find_fork(const struct wal__transfer_records *records)
     return NULL;
 }
 
-enum wal_status wal__transfer_read_fork(struct wal__core *core,
-                                        uint64_t position,
+enum wal_status wal__transfer_read_fork(struct wal__core *core, uint64_t position,
                                         struct wal__record_buf *scratch,
-                                        struct wal__fork_record *record,
-                                        struct wal_error *error)
+                                        struct wal__fork_record *record, struct wal_error *error)
 {
     struct wal__frame frame;
     struct wal__span payload;
-    enum wal_status status =
-        wal__log_read(&core->log, position, scratch, &frame, &payload, error);
+    enum wal_status status = wal__log_read(&core->log, position, scratch, &frame, &payload, error);
 
-    return status == WAL_OK &&
-                   wal__fork_record_decode(payload, record) != WAL__FMT_OK
+    return status == WAL_OK && wal__fork_record_decode(payload, record) != WAL__FMT_OK
                ? wal__fail(error, WAL_ECORRUPT, "a fork is not well-formed")
                : status;
 }
 
 /* Returns whether the session of `to` sees an entry. */
-static enum wal_status sees(struct wal__transfer *transfer,
-                            struct wal_session *session, struct wal__span id,
-                            bool *is_seen)
+static enum wal_status sees(struct wal__transfer *transfer, struct wal_session *session,
+                            struct wal__span id, bool *is_seen)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
-    enum wal_status status =
-        wal_entry_get(session, wal__text_slice(id), &entry, &transfer->error);
+    enum wal_status status = wal_entry_get(session, wal__text_slice(id), &entry, &transfer->error);
 
     *is_seen = status == WAL_OK || status == WAL_EREDACTED;
     return *is_seen || status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-/* Returns whether both sessions are no forks, or forks at the same entry. One
- * store may have forked the session that owns it, and the other a fork of that
- * one. */
-enum wal_status
-wal__transfer_compare_forks(struct wal__transfer *transfer,
-                            const struct wal__transfer_session *session,
-                            bool *same)
+/* Returns whether both sessions are no forks, or forks at the same entry. One store may have forked
+ * the session that owns it, and the other a fork of that one. */
+enum wal_status wal__transfer_compare_forks(struct wal__transfer *transfer,
+                                            const struct wal__transfer_session *session, bool *same)
 {
-    const struct wal__transfer_record *to =
-        wal__transfer_find_fork(&transfer->to_records);
+    const struct wal__transfer_record *to = wal__transfer_find_fork(&transfer->to_records);
     struct wal__fork_record a;
     struct wal__fork_record b;
     enum wal_status status;
 
-    *same = session->is_fork
-                ? to != NULL && session->is_lowered && session->fork_point == 0
-                : to == NULL;
+    *same = session->is_fork ? to != NULL && session->is_lowered && session->fork_point == 0
+                             : to == NULL;
     if (*same || !session->is_fork || to == NULL) {
         return WAL_OK;
     }
-    status = wal__transfer_read_fork(transfer->from, session->fork_position,
-                                     &transfer->scratch, &a, &transfer->error);
+    status = wal__transfer_read_fork(transfer->from, session->fork_position, &transfer->scratch, &a,
+                                     &transfer->error);
     if (status == WAL_OK && session->is_lowered) {
         return sees(transfer, session->handle, a.entry_id, same);
     }
     if (status == WAL_OK) {
-        status = wal__transfer_read_fork(transfer->to, to->position,
-                                         &transfer->to_scratch, &b,
+        status = wal__transfer_read_fork(transfer->to, to->position, &transfer->to_scratch, &b,
                                          &transfer->error);
     }
     *same = status == WAL_OK && a.stream == b.stream &&
@@ -549,52 +485,41 @@ wal__transfer_compare_forks(struct wal__transfer *transfer,
 
 /* --- entries -------------------------------------------------------------- */
 
-static bool same_payload(const struct wal__entry_record *a,
-                         const struct wal__entry_record *b)
+static bool same_payload(const struct wal__entry_record *a, const struct wal__entry_record *b)
 {
     if (a->digest == NULL || b->digest == NULL) {
-        return a->digest == b->digest &&
-               wal__span_equal(a->payload, b->payload);
+        return a->digest == b->digest && wal__span_equal(a->payload, b->payload);
     }
     return a->payload_size == b->payload_size &&
            memcmp(a->digest, b->digest, WAL__DIGEST_SIZE) == 0;
 }
 
-static bool same_parent(struct wal__transfer *transfer,
-                        const struct wal__transfer_session *session,
-                        const struct wal__transfer_record *a,
-                        const struct wal__transfer_record *b,
+static bool same_parent(struct wal__transfer *transfer, const struct wal__transfer_session *session,
+                        const struct wal__transfer_record *a, const struct wal__transfer_record *b,
                         enum wal_status *status)
 {
     if (a->parent == 0 || b->parent == 0) {
         return a->parent == b->parent;
     }
-    *status = wal__transfer_read_id(transfer->from, session->number, a->stream,
-                                    a->parent, &transfer->scratch,
-                                    &transfer->from_id, &transfer->error);
+    *status = wal__transfer_read_id(transfer->from, session->number, a->stream, a->parent,
+                                    &transfer->scratch, &transfer->from_id, &transfer->error);
     if (*status == WAL_EDAMAGED && !session->is_wanted) {
-        /* A compaction drops of a deleted session what no fork sees, also
-         * before a redaction that the copy repeats (SPEC.md 3.9). */
+        /* A compaction drops of a deleted session what no fork sees, also before a redaction that
+         * the copy repeats (SPEC.md 3.9). */
         *status = WAL_OK;
         return false;
     }
     if (*status == WAL_OK) {
-        *status = wal__transfer_read_id(
-            transfer->to, session->handle->number, b->stream, b->parent,
-            &transfer->to_scratch, &transfer->to_id, &transfer->error);
+        *status = wal__transfer_read_id(transfer->to, session->handle->number, b->stream, b->parent,
+                                        &transfer->to_scratch, &transfer->to_id, &transfer->error);
     }
-    return *status == WAL_OK &&
-           transfer->from_id.size == transfer->to_id.size &&
-           memcmp(transfer->from_id.bytes, transfer->to_id.bytes,
-                  transfer->from_id.size) == 0;
+    return *status == WAL_OK && transfer->from_id.size == transfer->to_id.size &&
+           memcmp(transfer->from_id.bytes, transfer->to_id.bytes, transfer->from_id.size) == 0;
 }
 
-/* Returns whether two entries are the same; the content counts where neither is
- * redacted. */
-static bool same_entry(struct wal__transfer *transfer,
-                       const struct wal__transfer_session *session,
-                       const struct wal__transfer_record *a,
-                       const struct wal__transfer_record *b,
+/* Returns whether two entries are the same; the content counts where neither is redacted. */
+static bool same_entry(struct wal__transfer *transfer, const struct wal__transfer_session *session,
+                       const struct wal__transfer_record *a, const struct wal__transfer_record *b,
                        enum wal_status *status)
 {
     struct wal__entry_record from;
@@ -602,18 +527,15 @@ static bool same_entry(struct wal__transfer *transfer,
     struct wal__frame frame;
     bool is_hidden;
 
-    if (a->id_hash != b->id_hash || a->kind != b->kind ||
-        a->stream != b->stream ||
+    if (a->id_hash != b->id_hash || a->kind != b->kind || a->stream != b->stream ||
         !same_parent(transfer, session, a, b, status)) {
         return false;
     }
-    *status = wal__transfer_read_entry(transfer->from, a->position,
-                                       &transfer->scratch, &frame, &from,
-                                       &transfer->error);
+    *status = wal__transfer_read_entry(transfer->from, a->position, &transfer->scratch, &frame,
+                                       &from, &transfer->error);
     if (*status == WAL_OK) {
-        *status = wal__transfer_read_entry(transfer->to, b->position,
-                                           &transfer->to_scratch, &frame, &to,
-                                           &transfer->error);
+        *status = wal__transfer_read_entry(transfer->to, b->position, &transfer->to_scratch, &frame,
+                                           &to, &transfer->error);
     }
     if (*status != WAL_OK) {
         return false;
@@ -622,11 +544,9 @@ static bool same_entry(struct wal__transfer *transfer,
                 transfer_has(&transfer->from_records.hidden, a->sequence) ||
                 transfer_has(&transfer->to_records.hidden, b->sequence);
     return wal__span_equal(from.id, to.id) && from.form == to.form &&
-           wal__span_equal(from.type, to.type) &&
-           wal__span_equal(from.time, to.time) &&
+           wal__span_equal(from.type, to.type) && wal__span_equal(from.time, to.time) &&
            wal__span_equal(from.run, to.run) &&
-           (is_hidden ||
-            (wal__span_equal(from.meta, to.meta) && same_payload(&from, &to)));
+           (is_hidden || (wal__span_equal(from.meta, to.meta) && same_payload(&from, &to)));
 }
 
 /* Returns whether the entry is a redaction that `from` has in another session.
@@ -634,13 +554,11 @@ static bool same_entry(struct wal__transfer *transfer,
 static bool is_repeated_redaction(const struct wal__transfer *transfer,
                                   const struct wal__transfer_record *entry)
 {
-    const struct wal__transfer_record *items =
-        (const void *)transfer->from_records.items.data;
+    const struct wal__transfer_record *items = (const void *)transfer->from_records.items.data;
     size_t count = transfer->from_records.items.size / sizeof(*items);
 
     for (size_t i = 0; i < count && entry->kind == WAL__KIND_REDACTION; i++) {
-        if (items[i].type == WAL__FRAME_REDACT &&
-            items[i].id_hash == entry->id_hash) {
+        if (items[i].type == WAL__FRAME_REDACT && items[i].id_hash == entry->id_hash) {
             return true;
         }
     }
@@ -650,8 +568,7 @@ static bool is_repeated_redaction(const struct wal__transfer *transfer,
 /* The next entry of the session in `to` from rank `at` on, or the count. */
 static size_t next_entry(const struct wal__transfer *transfer, size_t at)
 {
-    const struct wal__transfer_record *items =
-        (const void *)transfer->to_records.items.data;
+    const struct wal__transfer_record *items = (const void *)transfer->to_records.items.data;
     size_t count = transfer->to_records.items.size / sizeof(*items);
 
     while (at < count && items[at].type != WAL__FRAME_ENTRY) {
@@ -660,15 +577,14 @@ static size_t next_entry(const struct wal__transfer *transfer, size_t at)
     return at;
 }
 
-/* Compares an entry of `from` with those of `to` from rank *at on. Redactions
- * that are repeated ones are skipped. */
+/* Compares an entry of `from` with those of `to` from rank *at on. Redactions that are repeated
+ * ones are skipped. */
 static enum wal_status find_same(struct wal__transfer *transfer,
                                  const struct wal__transfer_session *session,
-                                 const struct wal__transfer_record *entry,
-                                 size_t *at, bool *is_same)
+                                 const struct wal__transfer_record *entry, size_t *at,
+                                 bool *is_same)
 {
-    const struct wal__transfer_record *to =
-        (const void *)transfer->to_records.items.data;
+    const struct wal__transfer_record *to = (const void *)transfer->to_records.items.data;
     size_t count = transfer->to_records.items.size / sizeof(*to);
     enum wal_status status = WAL_OK;
     size_t i = *at;
@@ -676,8 +592,7 @@ static enum wal_status find_same(struct wal__transfer *transfer,
     *is_same = false;
     while (i < count) {
         *is_same = same_entry(transfer, session, entry, &to[i], &status);
-        if (*is_same || status != WAL_OK ||
-            !is_repeated_redaction(transfer, &to[i])) {
+        if (*is_same || status != WAL_OK || !is_repeated_redaction(transfer, &to[i])) {
             break;
         }
         i = next_entry(transfer, i + 1);
@@ -686,15 +601,12 @@ static enum wal_status find_same(struct wal__transfer *transfer,
     return status;
 }
 
-enum wal_status
-wal__transfer_compare_entries(struct wal__transfer *transfer,
-                              const struct wal__transfer_session *session,
-                              size_t first, struct wal__transfer_entries *found)
+enum wal_status wal__transfer_compare_entries(struct wal__transfer *transfer,
+                                              const struct wal__transfer_session *session,
+                                              size_t first, struct wal__transfer_entries *found)
 {
-    struct wal__transfer_record *from =
-        (void *)transfer->from_records.items.data;
-    const struct wal__transfer_record *to =
-        (const void *)transfer->to_records.items.data;
+    struct wal__transfer_record *from = (void *)transfer->from_records.items.data;
+    const struct wal__transfer_record *to = (const void *)transfer->to_records.items.data;
     size_t from_count = transfer->from_records.items.size / sizeof(*from);
     size_t to_count = transfer->to_records.items.size / sizeof(*to);
     size_t at = next_entry(transfer, 0);
@@ -755,31 +667,25 @@ static void mark_erased(struct wal__buf *versions)
     }
 }
 
-enum wal_status
-wal__transfer_list_versions(struct wal__transfer *transfer,
-                            struct wal__core *core,
-                            const struct wal__transfer_records *records,
-                            struct wal__buf *out, struct wal_error *error)
+enum wal_status wal__transfer_list_versions(struct wal__transfer *transfer, struct wal__core *core,
+                                            const struct wal__transfer_records *records,
+                                            struct wal__buf *out, struct wal_error *error)
 {
-    const struct wal__transfer_record *items =
-        (const void *)records->items.data;
+    const struct wal__transfer_record *items = (const void *)records->items.data;
     size_t count = records->items.size / sizeof(*items);
     enum wal_status status = WAL_OK;
 
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
-        struct wal__transfer_version version = {.key_hash = items[i].id_hash,
-                                                .record = i};
+        struct wal__transfer_version version = {.key_hash = items[i].id_hash, .record = i};
         struct wal__doc_record doc;
         struct wal__frame frame;
 
-        if ((items[i].type != WAL__FRAME_DOC &&
-             items[i].type != WAL__FRAME_DOC_DELETE) ||
+        if ((items[i].type != WAL__FRAME_DOC && items[i].type != WAL__FRAME_DOC_DELETE) ||
             wal__transfer_is_local(items[i].id_hash)) {
             continue;
         }
-        status =
-            wal__transfer_read_doc(core, items[i].position,
-                                   &transfer->to_scratch, &frame, &doc, error);
+        status = wal__transfer_read_doc(core, items[i].position, &transfer->to_scratch, &frame,
+                                        &doc, error);
         if (status == WAL_OK) {
             version.is_deletion = frame.type == WAL__FRAME_DOC_DELETE;
             status = wal__sha256(&transfer->sha256, doc.value, &version.digest);
@@ -796,11 +702,9 @@ wal__transfer_list_versions(struct wal__transfer *transfer,
     return status;
 }
 
-static bool is_equal(const struct wal__transfer_version *a,
-                     const struct wal__transfer_version *b)
+static bool is_equal(const struct wal__transfer_version *a, const struct wal__transfer_version *b)
 {
-    return a->is_deletion == b->is_deletion &&
-           wal__digest_equal(&a->digest, &b->digest);
+    return a->is_deletion == b->is_deletion && wal__digest_equal(&a->digest, &b->digest);
 }
 
 /* What was erased is the version that is at its place. */
@@ -810,10 +714,8 @@ bool wal__transfer_same_version(const struct wal__transfer_version *a,
     return a->is_erased || b->is_erased || is_equal(a, b);
 }
 
-size_t wal__transfer_count_present(const struct wal__transfer_version *from,
-                                   size_t from_count,
-                                   const struct wal__transfer_version *to,
-                                   size_t to_count)
+size_t wal__transfer_count_present(const struct wal__transfer_version *from, size_t from_count,
+                                   const struct wal__transfer_version *to, size_t to_count)
 {
     size_t common = 0;
 
@@ -826,8 +728,7 @@ size_t wal__transfer_count_present(const struct wal__transfer_version *from,
     }
     /* At another place what was erased is none that is known. */
     for (size_t i = from_count; i > 0; i--) {
-        if (!from[i - 1].is_erased &&
-            is_equal(&from[i - 1], &to[to_count - 1])) {
+        if (!from[i - 1].is_erased && is_equal(&from[i - 1], &to[to_count - 1])) {
             return i;
         }
     }
@@ -839,8 +740,7 @@ size_t wal__transfer_count_present(const struct wal__transfer_version *from,
     return SIZE_MAX;
 }
 
-size_t wal__transfer_key_end(const struct wal__transfer_version *items,
-                             size_t count, size_t at)
+size_t wal__transfer_key_end(const struct wal__transfer_version *items, size_t count, size_t at)
 {
     size_t end = at;
 
@@ -850,16 +750,12 @@ size_t wal__transfer_key_end(const struct wal__transfer_version *items,
     return end;
 }
 
-static enum wal_status match(struct wal__transfer *transfer,
-                             const struct wal__buf *from_versions,
+static enum wal_status match(struct wal__transfer *transfer, const struct wal__buf *from_versions,
                              const struct wal__buf *to_versions,
-                             enum wal__transfer_difference difference,
-                             struct wal_error *error)
+                             enum wal__transfer_difference difference, struct wal_error *error)
 {
-    struct wal__transfer_record *records =
-        (void *)transfer->from_records.items.data;
-    const struct wal__transfer_version *from =
-        (const void *)from_versions->data;
+    struct wal__transfer_record *records = (void *)transfer->from_records.items.data;
+    const struct wal__transfer_version *from = (const void *)from_versions->data;
     const struct wal__transfer_version *to = (const void *)to_versions->data;
     size_t from_count = from_versions->size / sizeof(*from);
     size_t to_count = to_versions->size / sizeof(*to);
@@ -877,15 +773,12 @@ static enum wal_status match(struct wal__transfer *transfer,
                         ? wal__transfer_key_end(to, to_count, other)
                         : other;
         present = wal__transfer_count_present(&from[at], end - at,
-                                              to_count == 0 ? NULL : &to[other],
-                                              other_end - other);
+                                              to_count == 0 ? NULL : &to[other], other_end - other);
         if (present == SIZE_MAX && difference == WAL__TRANSFER_REFUSE) {
-            return wal__fail(error, WAL_EEXISTS,
-                             "a document was changed on both sides");
+            return wal__fail(error, WAL_EEXISTS, "a document was changed on both sides");
         }
         if (present == SIZE_MAX && difference == WAL__TRANSFER_REPORT) {
-            transfer_report_document(transfer,
-                                     records[from[end - 1].record].position);
+            transfer_report_document(transfer, records[from[end - 1].record].position);
             present = end - at;
         }
         present = present == SIZE_MAX ? 0 : present;
@@ -898,10 +791,9 @@ static enum wal_status match(struct wal__transfer *transfer,
     return WAL_OK;
 }
 
-enum wal_status
-wal__transfer_compare_versions(struct wal__transfer *transfer,
-                               enum wal__transfer_difference difference,
-                               struct wal_error *error)
+enum wal_status wal__transfer_compare_versions(struct wal__transfer *transfer,
+                                               enum wal__transfer_difference difference,
+                                               struct wal_error *error)
 {
     struct wal__buf from;
     struct wal__buf to;
@@ -909,11 +801,11 @@ wal__transfer_compare_versions(struct wal__transfer *transfer,
 
     wal__buf_init(&from, transfer->heap);
     wal__buf_init(&to, transfer->heap);
-    status = wal__transfer_list_versions(transfer, transfer->from,
-                                         &transfer->from_records, &from, error);
+    status = wal__transfer_list_versions(transfer, transfer->from, &transfer->from_records, &from,
+                                         error);
     if (status == WAL_OK) {
-        status = wal__transfer_list_versions(transfer, transfer->to,
-                                             &transfer->to_records, &to, error);
+        status =
+            wal__transfer_list_versions(transfer, transfer->to, &transfer->to_records, &to, error);
     }
     if (status == WAL_OK) {
         status = match(transfer, &from, &to, difference, error);
@@ -931,24 +823,22 @@ static enum wal_status transfer_blob(struct wal__transfer *transfer,
                                      struct wal__blob_put_result *put)
 {
     uint64_t end = 0;
-    enum wal_status status = wal__blob_find_end(&transfer->to->blobs, digest,
-                                                &end, &transfer->error);
+    enum wal_status status =
+        wal__blob_find_end(&transfer->to->blobs, digest, &end, &transfer->error);
 
     if (status != WAL_OK || end != 0) {
         put->end = end > put->end ? end : put->end;
         return status;
     }
-    status = wal__blob_copy(&transfer->from->blobs, &transfer->to->blobs,
-                            digest, put, &transfer->error);
-    return status == WAL_ENOTFOUND
-               ? wal__fail(&transfer->error, WAL_ECORRUPT,
-                           "content that a checkpoint names is missing")
-               : status;
+    status =
+        wal__blob_copy(&transfer->from->blobs, &transfer->to->blobs, digest, put, &transfer->error);
+    return status == WAL_ENOTFOUND ? wal__fail(&transfer->error, WAL_ECORRUPT,
+                                               "content that a checkpoint names is missing")
+                                   : status;
 }
 
 /* Copies the list of files and every content in it. */
-static enum wal_status copy_list(struct wal__transfer *transfer,
-                                 const struct wal__digest *digest,
+static enum wal_status copy_list(struct wal__transfer *transfer, const struct wal__digest *digest,
                                  struct wal__blob_put_result *put)
 {
     struct wal__file_record file;
@@ -957,11 +847,9 @@ static enum wal_status copy_list(struct wal__transfer *transfer,
     enum wal_status status;
 
     wal__buf_init(&bytes, transfer->heap);
-    status = wal__blob_load(&transfer->from->blobs, digest, &bytes,
-                            &transfer->error);
+    status = wal__blob_load(&transfer->from->blobs, digest, &bytes, &transfer->error);
     if (status == WAL_OK &&
-        wal__file_list_decode((struct wal__span){bytes.data, bytes.size},
-                              &list) != WAL__FMT_OK) {
+        wal__file_list_decode((struct wal__span){bytes.data, bytes.size}, &list) != WAL__FMT_OK) {
         status = WAL_ECORRUPT;
     }
     while (status == WAL_OK && list.remaining > 0) {
@@ -979,8 +867,7 @@ static enum wal_status copy_list(struct wal__transfer *transfer,
     return status == WAL_OK ? transfer_blob(transfer, digest, put) : status;
 }
 
-enum wal_status wal__transfer_checkpoint(struct wal__transfer *transfer,
-                                         struct wal__span id,
+enum wal_status wal__transfer_checkpoint(struct wal__transfer *transfer, struct wal__span id,
                                          struct wal__span value)
 {
     struct wal__blob_put_result put = {0};
@@ -988,22 +875,19 @@ enum wal_status wal__transfer_checkpoint(struct wal__transfer *transfer,
     enum wal_status status;
 
     wal__checkpoint_init(&checkpoint, transfer->heap);
-    status =
-        wal__checkpoint_decode(&checkpoint, id, value, 0, &transfer->error);
+    status = wal__checkpoint_decode(&checkpoint, id, value, 0, &transfer->error);
     if (status == WAL_OK) {
         status = copy_list(transfer, &checkpoint.list, &put);
     }
     if (status == WAL_OK && put.end != 0) {
-        status = wal__blob_store_sync(&transfer->to->blobs, put.end,
-                                      &transfer->error);
+        status = wal__blob_store_sync(&transfer->to->blobs, put.end, &transfer->error);
     }
     wal__checkpoint_deinit(&checkpoint);
     return status;
 }
 
 enum wal_status wal__transfer_payload(struct wal__transfer *transfer,
-                                      const struct wal__entry_record *record,
-                                      uint8_t **payload)
+                                      const struct wal__entry_record *record, uint8_t **payload)
 {
     struct wal__blob_reader *reader = NULL;
     struct wal__digest digest;
@@ -1012,15 +896,13 @@ enum wal_status wal__transfer_payload(struct wal__transfer *transfer,
     uint8_t *bytes;
 
     memcpy(digest.bytes, record->digest, WAL__DIGEST_SIZE);
-    status = wal__blob_reader_create(&transfer->from->blobs, &digest, &reader,
-                                     &transfer->error);
+    status = wal__blob_reader_create(&transfer->from->blobs, &digest, &reader, &transfer->error);
     if (status == WAL_ENOTFOUND ||
-        (status == WAL_OK &&
-         wal__blob_reader_size(reader) != record->payload_size)) {
+        (status == WAL_OK && wal__blob_reader_size(reader) != record->payload_size)) {
         wal__blob_reader_destroy(reader);
         return wal__fail(&transfer->error, WAL_ECORRUPT,
-                         "the payload of the entry \"%.*s\" is missing",
-                         (int)record->id.size, (const char *)record->id.data);
+                         "the payload of the entry \"%.*s\" is missing", (int)record->id.size,
+                         (const char *)record->id.data);
     }
     if (status != WAL_OK) {
         return status;
@@ -1030,8 +912,7 @@ enum wal_status wal__transfer_payload(struct wal__transfer *transfer,
         wal__blob_reader_destroy(reader);
         return wal__no_memory(&transfer->error);
     }
-    status = wal__blob_reader_read(reader, 0, bytes, record->payload_size, &got,
-                                   &transfer->error);
+    status = wal__blob_reader_read(reader, 0, bytes, record->payload_size, &got, &transfer->error);
     wal__blob_reader_destroy(reader);
     if (status != WAL_OK) {
         wal__heap_free(transfer->large_heap, bytes);

@@ -1,6 +1,6 @@
 /*
- * capture.c - captures the states of files (capture.h, SPEC.md 5.13): from the
- * list of paths to records whose contents are in the pack.
+ * capture.c - captures the states of files (capture.h, SPEC.md 5.13): from the list of paths to
+ * records whose contents are in the pack.
  *
  *   capture: workers in parallel, each takes the next few paths
  *     for each path
@@ -12,16 +12,15 @@
  *       read the stat again; repeat if it differs
  *   write the last batch
  *
- * Batches. The worker that fills a batch of prepared contents writes it, while
- * the others continue with the second batch.
+ * Batches. The worker that fills a batch of prepared contents writes it, while the others continue
+ * with the second batch.
  *
- * Fresh files. When the file is so new that a later write might leave its times
- * unchanged, the record is flagged, and the next checkpoint reads the file
- * again.
+ * Fresh files. When the file is so new that a later write might leave its times unchanged, the
+ * record is flagged, and the next checkpoint reads the file again.
  *
- * Invariants: content is recorded only when the file's stat was the same before
- * and after reading it. At most two batches and the buffers of the workers are
- * in memory. One worker at a time writes.
+ * Invariants: content is recorded only when the file's stat was the same before and after reading
+ * it. At most two batches and the buffers of the workers are in memory. One worker at a time
+ * writes.
  */
 #include "engine/files/capture.h"
 
@@ -41,8 +40,7 @@ enum {
     ITEM_OVERHEAD = 128 /* bytes counted for content that is already stored */
 };
 
-static void sum_result(struct wal__blob_put_result *to,
-                       const struct wal__blob_put_result *result)
+static void sum_result(struct wal__blob_put_result *to, const struct wal__blob_put_result *result)
 {
     to->end = result->end > to->end ? result->end : to->end;
     to->new_blobs += result->new_blobs;
@@ -61,14 +59,11 @@ static void clear_batch(struct wal__capture_batch *batch)
 
 static bool is_full(const struct wal__capture_job *job)
 {
-    return job->filling.count == job->capacity ||
-           job->filling.size >= BATCH_SIZE;
+    return job->filling.count == job->capacity || job->filling.size >= BATCH_SIZE;
 }
 
-/* Writes the filled batch. The mutex is held on entry and exit, and released
- * during the write. */
-static enum wal_status write_batch(struct wal__capture_job *job,
-                                   struct wal_error *error)
+/* Writes the filled batch. The mutex is held on entry and exit, and released during the write. */
+static enum wal_status write_batch(struct wal__capture_job *job, struct wal_error *error)
 {
     struct wal__capture_batch batch = job->filling;
     struct wal__blob_put_result result = {0};
@@ -81,8 +76,7 @@ static enum wal_status write_batch(struct wal__capture_job *job,
     job->writing = batch;
     job->is_writing = true;
     pthread_mutex_unlock(&job->mutex);
-    status = wal__pack_append(job->capture->blobs, batch.items, batch.count,
-                              &result, error);
+    status = wal__pack_append(job->capture->blobs, batch.items, batch.count, &result, error);
     clear_batch(&batch);
     pthread_mutex_lock(&job->mutex);
     WAL__ASSERT(job->is_writing);
@@ -94,8 +88,7 @@ static enum wal_status write_batch(struct wal__capture_job *job,
 }
 
 /* Adds the result of a writer of large content. */
-static void add_result(struct wal__capture_job *job,
-                       const struct wal__blob_put_result *result)
+static void add_result(struct wal__capture_job *job, const struct wal__blob_put_result *result)
 {
     pthread_mutex_lock(&job->mutex);
     sum_result(&job->capture->result, result);
@@ -135,10 +128,10 @@ enum wal_status wal__capture_add_content(struct wal__capture_job *job,
 struct worker {
     struct wal__capture_job *job;
     struct wal__sha256_ctx sha256_ctx; /* for large unstored content */
-    uint8_t *buffer; /* WAL__CHUNK_MAX bytes, allocated on demand */
-    uint64_t end;    /* sync end of content that was already stored */
-    /* The record after the last one found in each baseline: lists of the same
-     * files have it at the same place. */
+    uint8_t *buffer;                   /* WAL__CHUNK_MAX bytes, allocated on demand */
+    uint64_t end;                      /* sync end of content that was already stored */
+    /* The record after the last one found in each baseline: lists of the same files have it at the
+     * same place. */
     uint32_t likely[WAL__CAPTURE_BASELINES];
 };
 
@@ -153,31 +146,24 @@ enum {
 /* File systems persist times at once, but data only within half of this. */
 static const int64_t writeback_window_ns = INT64_C(60000000000);
 
-enum wal_status wal__worktree_fail(struct wal_error *error,
-                                   enum wal_status status, int sys_errno,
+enum wal_status wal__worktree_fail(struct wal_error *error, enum wal_status status, int sys_errno,
                                    const char *path, const char *what)
 {
     /* The caller prints the text of sys_errno, which is more precise. */
     if (sys_errno != 0) {
-        return wal__fail_at(error, status, sys_errno, path, 0, "%s failed",
-                            what);
+        return wal__fail_at(error, status, sys_errno, path, 0, "%s failed", what);
     }
-    return wal__fail_at(error, status, sys_errno, path, 0, "%s: %s", what,
-                        wal_status_text(status));
+    return wal__fail_at(error, status, sys_errno, path, 0, "%s: %s", what, wal_status_text(status));
 }
 
 /* Times in whole seconds indicate a file system with one-second timestamps. */
-static uint8_t freshness_flags(const struct wal__worktree_stat *stat,
-                               int64_t now)
+static uint8_t freshness_flags(const struct wal__worktree_stat *stat, int64_t now)
 {
     uint8_t flags = 0;
-    int64_t newest =
-        stat->mtime_ns > stat->ctime_ns ? stat->mtime_ns : stat->ctime_ns;
-    bool coarse =
-        stat->mtime_ns % 1000000000 == 0 && stat->ctime_ns % 1000000000 == 0;
+    int64_t newest = stat->mtime_ns > stat->ctime_ns ? stat->mtime_ns : stat->ctime_ns;
+    bool coarse = stat->mtime_ns % 1000000000 == 0 && stat->ctime_ns % 1000000000 == 0;
 
-    if (newest >=
-        now - (coarse ? COARSE_GRANULARITY_NS : CLOCK_GRANULARITY_NS)) {
+    if (newest >= now - (coarse ? COARSE_GRANULARITY_NS : CLOCK_GRANULARITY_NS)) {
         flags |= WAL__FILE_RACY;
     }
     if (newest > now - writeback_window_ns) {
@@ -186,21 +172,16 @@ static uint8_t freshness_flags(const struct wal__worktree_stat *stat,
     return flags;
 }
 
-static bool stat_equal(const struct wal__worktree_stat *a,
-                       const struct wal__worktree_stat *b)
+static bool stat_equal(const struct wal__worktree_stat *a, const struct wal__worktree_stat *b)
 {
-    return a->kind == b->kind && a->size == b->size &&
-           a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns &&
-           a->inode == b->inode && a->device == b->device;
+    return a->kind == b->kind && a->size == b->size && a->mtime_ns == b->mtime_ns &&
+           a->ctime_ns == b->ctime_ns && a->inode == b->inode && a->device == b->device;
 }
 
-static void set_stat(struct wal__file_record *file,
-                     const struct wal__worktree_stat *stat)
+static void set_stat(struct wal__file_record *file, const struct wal__worktree_stat *stat)
 {
-    WAL__ASSERT(stat->kind == WAL__WORKTREE_REGULAR ||
-                stat->kind == WAL__WORKTREE_SYMLINK);
-    file->kind = stat->kind == WAL__WORKTREE_REGULAR ? WAL__FILE_REGULAR
-                                                     : WAL__FILE_SYMLINK;
+    WAL__ASSERT(stat->kind == WAL__WORKTREE_REGULAR || stat->kind == WAL__WORKTREE_SYMLINK);
+    file->kind = stat->kind == WAL__WORKTREE_REGULAR ? WAL__FILE_REGULAR : WAL__FILE_SYMLINK;
     file->mode = stat->mode;
     file->size = stat->size;
     file->mtime_ns = stat->mtime_ns;
@@ -213,16 +194,14 @@ static void set_stat(struct wal__file_record *file,
 static bool matches_record(const struct wal__file_record *earlier,
                            const struct wal__file_record *file)
 {
-    return earlier->kind == file->kind &&
-           (earlier->flags & WAL__FILE_RACY) == 0 &&
+    return earlier->kind == file->kind && (earlier->flags & WAL__FILE_RACY) == 0 &&
            earlier->size == file->size && earlier->mtime_ns == file->mtime_ns &&
-           earlier->ctime_ns == file->ctime_ns &&
-           earlier->inode == file->inode && earlier->device == file->device;
+           earlier->ctime_ns == file->ctime_ns && earlier->inode == file->inode &&
+           earlier->device == file->device;
 }
 
 /* Sets *found if the store has the content, or need not have it. */
-static enum wal_status find_content(struct worker *worker,
-                                    const struct wal__digest *digest,
+static enum wal_status find_content(struct worker *worker, const struct wal__digest *digest,
                                     bool *found, struct wal_error *error)
 {
     struct wal__blob_store *blobs = worker->job->capture->blobs;
@@ -238,15 +217,14 @@ static enum wal_status find_content(struct worker *worker,
 }
 
 /* Finds the record of a path in a baseline, first where it is likely. */
-static const struct wal__file_record *
-find_earlier(struct worker *worker, uint32_t baseline, struct wal__span path)
+static const struct wal__file_record *find_earlier(struct worker *worker, uint32_t baseline,
+                                                   struct wal__span path)
 {
     const struct wal__files *files = worker->job->capture->baselines[baseline];
     uint32_t *likely = &worker->likely[baseline];
     const struct wal__file_record *found;
 
-    if (*likely < files->count &&
-        wal__file_compare_paths(files->items[*likely].path, path) == 0) {
+    if (*likely < files->count && wal__file_compare_paths(files->items[*likely].path, path) == 0) {
         found = &files->items[*likely];
     } else {
         found = wal__files_find(files, path);
@@ -257,20 +235,18 @@ find_earlier(struct worker *worker, uint32_t baseline, struct wal__span path)
     return found;
 }
 
-/* Takes the digest from a baseline whose stat matches. Otherwise *base is the
- * digest of the newest earlier version, or NULL. */
-static enum wal_status match_baselines(struct worker *worker,
-                                       struct wal__file_record *file,
-                                       const struct wal__digest **base,
-                                       bool *found, struct wal_error *error)
+/* Takes the digest from a baseline whose stat matches. Otherwise *base is the digest of the newest
+ * earlier version, or NULL. */
+static enum wal_status match_baselines(struct worker *worker, struct wal__file_record *file,
+                                       const struct wal__digest **base, bool *found,
+                                       struct wal_error *error)
 {
     const struct wal__capture *capture = worker->job->capture;
 
     *found = false;
     *base = NULL;
     for (uint32_t i = 0; i < capture->baseline_count; i++) {
-        const struct wal__file_record *earlier =
-            find_earlier(worker, i, file->path);
+        const struct wal__file_record *earlier = find_earlier(worker, i, file->path);
 
         if (earlier == NULL || earlier->kind == WAL__FILE_ABSENT) {
             continue;
@@ -287,10 +263,8 @@ static enum wal_status match_baselines(struct worker *worker,
 }
 
 /* Stores, or only hashes, content that is in memory. */
-static enum wal_status store_content(struct worker *worker,
-                                     struct wal__span content,
-                                     const struct wal__digest *base,
-                                     struct wal__file_record *file,
+static enum wal_status store_content(struct worker *worker, struct wal__span content,
+                                     const struct wal__digest *base, struct wal__file_record *file,
                                      struct wal_error *error)
 {
     struct wal__blob_store *blobs = worker->job->capture->blobs;
@@ -300,8 +274,7 @@ static enum wal_status store_content(struct worker *worker,
     if (blobs == NULL) {
         return wal__sha256(&worker->job->sha256_alg, content, &file->digest);
     }
-    status = wal__blob_prepare(blobs, content, base, WAL__BLOB_OF_RECORDS,
-                               &prepared, error);
+    status = wal__blob_prepare(blobs, content, base, WAL__BLOB_OF_RECORDS, &prepared, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -321,10 +294,10 @@ struct file_reader {
     bool changed; /* the size differs from the record */
 };
 
-/* Reads `size` bytes at the current offset, fewer at the end of the file. Stops
- * at the recorded size: the stat after reading detects a longer file. */
-static enum wal_status read_piece(struct file_reader *reader, size_t size,
-                                  size_t *got, struct wal_error *error)
+/* Reads `size` bytes at the current offset, fewer at the end of the file. Stops at the recorded
+ * size: the stat after reading detects a longer file. */
+static enum wal_status read_piece(struct file_reader *reader, size_t size, size_t *got,
+                                  struct wal_error *error)
 {
     const struct wal__worktree_io *io = reader->io;
     int sys_errno = 0;
@@ -333,13 +306,12 @@ static enum wal_status read_piece(struct file_reader *reader, size_t size,
 
     WAL__ASSERT(size <= WAL__CHUNK_MAX);
     while (total < size && part > 0) {
-        enum wal_status status =
-            io->read(io->ctx, reader->from, reader->worker->buffer + total,
-                     size - total, reader->got + total, &part, &sys_errno);
+        enum wal_status status = io->read(io->ctx, reader->from, reader->worker->buffer + total,
+                                          size - total, reader->got + total, &part, &sys_errno);
 
         if (status != WAL_OK) {
-            return wal__worktree_fail(error, status, sys_errno,
-                                      wal__file_path(reader->file), "reading");
+            return wal__worktree_fail(error, status, sys_errno, wal__file_path(reader->file),
+                                      "reading");
         }
         WAL__ASSERT(part <= size - total);
         total += part;
@@ -352,35 +324,29 @@ static enum wal_status read_piece(struct file_reader *reader, size_t size,
     return WAL_OK;
 }
 
-static enum wal_status read_small(struct file_reader *reader,
-                                  struct wal_error *error)
+static enum wal_status read_small(struct file_reader *reader, struct wal_error *error)
 {
     struct wal__span content = {reader->worker->buffer, 0};
-    enum wal_status status =
-        read_piece(reader, (size_t)reader->file->size, &content.size, error);
+    enum wal_status status = read_piece(reader, (size_t)reader->file->size, &content.size, error);
 
     WAL__ASSERT(content.size <= WAL__CHUNK_MAX);
     reader->changed = content.size != reader->file->size;
     return status != WAL_OK || reader->changed
                ? status
-               : store_content(reader->worker, content, reader->base,
-                               reader->file, error);
+               : store_content(reader->worker, content, reader->base, reader->file, error);
 }
 
 /* Appends the piece to the blob writer, or to the hash when writer is NULL. */
-static enum wal_status add_piece(struct file_reader *reader,
-                                 struct wal__blob_writer *writer, size_t size,
-                                 struct wal_error *error)
+static enum wal_status add_piece(struct file_reader *reader, struct wal__blob_writer *writer,
+                                 size_t size, struct wal_error *error)
 {
     const struct wal__span piece = {reader->worker->buffer, size};
 
-    return writer == NULL
-               ? wal__sha256_update(&reader->worker->sha256_ctx, piece)
-               : wal__blob_writer_append(writer, piece, error);
+    return writer == NULL ? wal__sha256_update(&reader->worker->sha256_ctx, piece)
+                          : wal__blob_writer_append(writer, piece, error);
 }
 
-static enum wal_status finish_content(struct file_reader *reader,
-                                      struct wal__blob_writer *writer,
+static enum wal_status finish_content(struct file_reader *reader, struct wal__blob_writer *writer,
                                       struct wal_error *error)
 {
     struct wal__file_record *file = reader->file;
@@ -391,15 +357,13 @@ static enum wal_status finish_content(struct file_reader *reader,
     if (writer == NULL) {
         return wal__sha256_final(&reader->worker->sha256_ctx, &file->digest);
     }
-    status =
-        wal__blob_writer_finish(writer, &file->digest, &size, &result, error);
+    status = wal__blob_writer_finish(writer, &file->digest, &size, &result, error);
     WAL__ASSERT(status != WAL_OK || size == file->size);
     add_result(reader->worker->job, &result);
     return status;
 }
 
-static enum wal_status read_large(struct file_reader *reader,
-                                  struct wal_error *error)
+static enum wal_status read_large(struct file_reader *reader, struct wal_error *error)
 {
     struct worker *worker = reader->worker;
     struct wal__blob_store *blobs = worker->job->capture->blobs;
@@ -408,8 +372,7 @@ static enum wal_status read_large(struct file_reader *reader,
     enum wal_status status =
         blobs == NULL
             ? wal__sha256_begin(&worker->job->sha256_alg, &worker->sha256_ctx)
-            : wal__blob_writer_create(blobs, reader->base, WAL__BLOB_OF_RECORDS,
-                                      &writer, error);
+            : wal__blob_writer_create(blobs, reader->base, WAL__BLOB_OF_RECORDS, &writer, error);
 
     while (status == WAL_OK && got > 0 && reader->got < reader->file->size) {
         status = read_piece(reader, WAL__CHUNK_MAX, &got, error);
@@ -426,37 +389,30 @@ static enum wal_status read_large(struct file_reader *reader,
 }
 
 /* Reads the file. Sets *changed if it no longer has the state in `stat`. */
-static enum wal_status read_regular(struct worker *worker,
-                                    struct wal__file_record *file,
+static enum wal_status read_regular(struct worker *worker, struct wal__file_record *file,
                                     const struct wal__worktree_stat *stat,
-                                    const struct wal__digest *base,
-                                    bool *changed, struct wal_error *error)
+                                    const struct wal__digest *base, bool *changed,
+                                    struct wal_error *error)
 {
     const struct wal__capture *capture = worker->job->capture;
-    struct file_reader reader = {
-        .worker = worker, .io = capture->io, .file = file, .base = base};
+    struct file_reader reader = {.worker = worker, .io = capture->io, .file = file, .base = base};
     const char *path = wal__file_path(file);
     struct wal__worktree_stat after = {0};
     int sys_errno = 0;
-    enum wal_status status = reader.io->open(reader.io->ctx, capture->worktree,
-                                             path, &reader.from, &sys_errno);
+    enum wal_status status =
+        reader.io->open(reader.io->ctx, capture->worktree, path, &reader.from, &sys_errno);
 
     /* The path was replaced by nothing or by another kind of file. */
     *changed = status == WAL_ENOTFOUND || status == WAL_ENOTFILE;
     if (status != WAL_OK) {
-        return *changed ? WAL_OK
-                        : wal__worktree_fail(error, status, sys_errno, path,
-                                             "opening");
+        return *changed ? WAL_OK : wal__worktree_fail(error, status, sys_errno, path, "opening");
     }
-    status = file->size <= WAL__CHUNK_MAX ? read_small(&reader, error)
-                                          : read_large(&reader, error);
+    status = file->size <= WAL__CHUNK_MAX ? read_small(&reader, error) : read_large(&reader, error);
     if (status == WAL_OK && !reader.changed) {
-        status = reader.io->file_stat(reader.io->ctx, reader.from, &after,
-                                      &sys_errno);
+        status = reader.io->file_stat(reader.io->ctx, reader.from, &after, &sys_errno);
         reader.changed = status == WAL_OK && !stat_equal(stat, &after);
         if (status != WAL_OK) {
-            wal__worktree_fail(error, status, sys_errno, path,
-                               "reading its metadata");
+            wal__worktree_fail(error, status, sys_errno, path, "reading its metadata");
         }
     }
     *changed = reader.changed;
@@ -466,10 +422,9 @@ static enum wal_status read_regular(struct worker *worker,
 
 /* --- links --------------------------------------------------------------- */
 
-static enum wal_status read_link(struct worker *worker,
-                                 struct wal__file_record *file,
-                                 const struct wal__worktree_stat *stat,
-                                 bool *changed, struct wal_error *error)
+static enum wal_status read_link(struct worker *worker, struct wal__file_record *file,
+                                 const struct wal__worktree_stat *stat, bool *changed,
+                                 struct wal_error *error)
 {
     const struct wal__capture *capture = worker->job->capture;
     const struct wal__worktree_io *io = capture->io;
@@ -477,9 +432,8 @@ static enum wal_status read_link(struct worker *worker,
     struct wal__span target = {worker->buffer, 0};
     struct wal__worktree_stat after = {0};
     int sys_errno = 0;
-    enum wal_status status =
-        io->read_link(io->ctx, capture->worktree, path, worker->buffer,
-                      WAL__PATH_MAX, &target.size, &sys_errno);
+    enum wal_status status = io->read_link(io->ctx, capture->worktree, path, worker->buffer,
+                                           WAL__PATH_MAX, &target.size, &sys_errno);
 
     if (status == WAL_OK) {
         status = io->stat(io->ctx, capture->worktree, path, &after, &sys_errno);
@@ -490,8 +444,7 @@ static enum wal_status read_link(struct worker *worker,
         return WAL_OK;
     }
     if (status != WAL_OK) {
-        return wal__worktree_fail(error, status, sys_errno, path,
-                                  "reading the link");
+        return wal__worktree_fail(error, status, sys_errno, path, "reading the link");
     }
     WAL__ASSERT(target.size <= WAL__PATH_MAX);
     file->size = target.size;
@@ -501,17 +454,15 @@ static enum wal_status read_link(struct worker *worker,
 /* --- any kind ------------------------------------------------------------ */
 
 /* Captures the content of an existing file. */
-static enum wal_status capture_content(struct worker *worker,
-                                       struct wal__file_record *file,
-                                       const struct wal__worktree_stat *stat,
-                                       bool *changed, struct wal_error *error)
+static enum wal_status capture_content(struct worker *worker, struct wal__file_record *file,
+                                       const struct wal__worktree_stat *stat, bool *changed,
+                                       struct wal_error *error)
 {
     uint8_t *unread = worker->job->capture->needs_read;
     size_t index = (size_t)(file - worker->job->files->items);
     const struct wal__digest *base;
     bool found;
-    enum wal_status status =
-        match_baselines(worker, file, &base, &found, error);
+    enum wal_status status = match_baselines(worker, file, &base, &found, error);
 
     WAL__ASSERT(index < worker->job->files->count);
     if (status != WAL_OK || found) {
@@ -522,20 +473,17 @@ static enum wal_status capture_content(struct worker *worker,
         return WAL_OK;
     }
     if (worker->buffer == NULL) {
-        worker->buffer =
-            wal__heap_alloc(worker->job->capture->env->heap, WAL__CHUNK_MAX);
+        worker->buffer = wal__heap_alloc(worker->job->capture->env->heap, WAL__CHUNK_MAX);
     }
     if (worker->buffer == NULL) {
         return wal__no_memory(error);
     }
     atomic_fetch_add(&worker->job->read_count, 1);
-    return file->kind == WAL__FILE_REGULAR
-               ? read_regular(worker, file, stat, base, changed, error)
-               : read_link(worker, file, stat, changed, error);
+    return file->kind == WAL__FILE_REGULAR ? read_regular(worker, file, stat, base, changed, error)
+                                           : read_link(worker, file, stat, changed, error);
 }
 
-static enum wal_status capture_once(struct worker *worker,
-                                    struct wal__file_record *file,
+static enum wal_status capture_once(struct worker *worker, struct wal__file_record *file,
                                     bool *changed, struct wal_error *error)
 {
     const struct wal__capture *capture = worker->job->capture;
@@ -544,20 +492,17 @@ static enum wal_status capture_once(struct worker *worker,
     int64_t now = io->now_ns(io->ctx);
     struct wal__worktree_stat stat = {0};
     int sys_errno = 0;
-    enum wal_status status =
-        io->stat(io->ctx, capture->worktree, path, &stat, &sys_errno);
+    enum wal_status status = io->stat(io->ctx, capture->worktree, path, &stat, &sys_errno);
 
     *changed = false;
     if (status != WAL_OK) {
-        return wal__worktree_fail(error, status, sys_errno, path,
-                                  "reading its metadata");
+        return wal__worktree_fail(error, status, sys_errno, path, "reading its metadata");
     }
     *file = (struct wal__file_record){.path = file->path};
     if (stat.kind == WAL__WORKTREE_ABSENT) {
         return WAL_OK;
     }
-    if (stat.kind != WAL__WORKTREE_REGULAR &&
-        stat.kind != WAL__WORKTREE_SYMLINK) {
+    if (stat.kind != WAL__WORKTREE_REGULAR && stat.kind != WAL__WORKTREE_SYMLINK) {
         return wal__worktree_fail(error, WAL_ENOTFILE, 0, path,
                                   stat.kind == WAL__WORKTREE_DIRECTORY
                                       ? "is a directory"
@@ -568,8 +513,7 @@ static enum wal_status capture_once(struct worker *worker,
     return capture_content(worker, file, &stat, changed, error);
 }
 
-static enum wal_status capture_file(struct worker *worker,
-                                    struct wal__file_record *file,
+static enum wal_status capture_file(struct worker *worker, struct wal__file_record *file,
                                     struct wal_error *error)
 {
     bool changed = true;
@@ -581,11 +525,10 @@ static enum wal_status capture_file(struct worker *worker,
             return status;
         }
     }
-    return changed ? wal__fail_at(
-                         error, WAL_ECHANGED, 0, wal__file_path(file), 0,
-                         "the file changed during each of %d attempts to read "
-                         "it; retry when no program writes it",
-                         READ_ATTEMPTS_MAX)
+    return changed ? wal__fail_at(error, WAL_ECHANGED, 0, wal__file_path(file), 0,
+                                  "the file changed during each of %d attempts to read "
+                                  "it; retry when no program writes it",
+                                  READ_ATTEMPTS_MAX)
                    : WAL_OK;
 }
 
@@ -595,8 +538,7 @@ enum {
 
 /* --- workers ------------------------------------------------------------- */
 
-static enum wal_status capture_item(void *ctx, void *state, uint32_t item,
-                                    struct wal_error *error)
+static enum wal_status capture_item(void *ctx, void *state, uint32_t item, struct wal_error *error)
 {
     struct wal__capture_job *job = ctx;
     struct worker *worker = state;
@@ -618,8 +560,7 @@ static void worker_end(void *ctx, void *state)
     wal__heap_free(job->capture->env->heap, worker->buffer);
 }
 
-static enum wal_status run(struct wal__capture_job *job,
-                           struct wal_error *error)
+static enum wal_status run(struct wal__capture_job *job, struct wal_error *error)
 {
     const struct wal__parallel_for loop = {.env = job->capture->env,
                                            .ctx = job,
@@ -637,8 +578,7 @@ static enum wal_status run(struct wal__capture_job *job,
 
 /* --- the job ------------------------------------------------------------- */
 
-static enum wal_status job_init(struct wal__capture_job *job,
-                                struct wal__capture *capture,
+static enum wal_status job_init(struct wal__capture_job *job, struct wal__capture *capture,
                                 struct wal__files *files)
 {
     const struct wal__heap *heap = capture->env->heap;
@@ -652,13 +592,9 @@ static enum wal_status job_init(struct wal__capture_job *job,
     if (capture->blobs == NULL) {
         return WAL_OK;
     }
-    job->filling.items = wal__heap_resize(heap, NULL, job->capacity,
-                                          sizeof(job->filling.items[0]));
-    job->writing.items = wal__heap_resize(heap, NULL, job->capacity,
-                                          sizeof(job->writing.items[0]));
-    return job->filling.items != NULL && job->writing.items != NULL
-               ? WAL_OK
-               : WAL_ENOMEM;
+    job->filling.items = wal__heap_resize(heap, NULL, job->capacity, sizeof(job->filling.items[0]));
+    job->writing.items = wal__heap_resize(heap, NULL, job->capacity, sizeof(job->writing.items[0]));
+    return job->filling.items != NULL && job->writing.items != NULL ? WAL_OK : WAL_ENOMEM;
 }
 
 static void job_deinit(struct wal__capture_job *job)
@@ -674,8 +610,8 @@ static void job_deinit(struct wal__capture_job *job)
     pthread_mutex_destroy(&job->mutex);
 }
 
-enum wal_status wal__capture(struct wal__capture *capture,
-                             struct wal__files *files, struct wal_error *error)
+enum wal_status wal__capture(struct wal__capture *capture, struct wal__files *files,
+                             struct wal_error *error)
 {
     struct wal__capture_job job;
     enum wal_status status;

@@ -1,11 +1,10 @@
 /*
- * capture.h - captures the states of files below the root of a work tree; their
- * contents are stored as blobs (SPEC.md 5.13).
+ * capture.h - captures the states of files below the root of a work tree; their contents are stored
+ * as blobs (SPEC.md 5.13).
  *
- * Content that a baseline names is stored again only when the indexes of the
- * store do not have it. Several threads read, hash and compress; memory is
- * bounded by a few MiB per thread, whatever the number and the sizes of the
- * files. Nothing is synced.
+ * Content that a baseline names is stored again only when the indexes of the store do not have it.
+ * Several threads read, hash and compress; memory is bounded by a few MiB per thread, whatever the
+ * number and the sizes of the files. Nothing is synced.
  *
  * Threads: any; one call at a time per struct.
  */
@@ -30,13 +29,13 @@ struct wal__capture {
     struct wal__worktree *worktree;
     struct wal__blob_store *blobs; /* NULL: contents are hashed, not stored */
     uint32_t threads;              /* 0: one per processor, at most 8 */
-    /* Lists of the same root, newest first. A file whose size, times, inode and
-     * device equal those of a baseline has the content that the baseline
-     * records. A baseline also provides the base version for deltas. */
+    /* Lists of the same root, newest first. A file whose size, times, inode and device equal those
+     * of a baseline has the content that the baseline records. A baseline also provides the base
+     * version for deltas. */
     const struct wal__files *baselines[WAL__CAPTURE_BASELINES];
     uint32_t baseline_count;
-    /* Unless NULL: nothing is read. One byte per file, zeros on entry; set to 1
-     * for files that would have to be read, whose digests are zeros. */
+    /* Unless NULL: nothing is read. One byte per file, zeros on entry; set to 1 for files that
+     * would have to be read, whose digests are zeros. */
     uint8_t *needs_read;
     /* out */
     struct wal__blob_put_result result;
@@ -44,19 +43,15 @@ struct wal__capture {
 };
 
 /*
- * Fills the records of `files`, whose paths are set. error->file is the first
- * path that fails: WAL_EACCESS, WAL_ENOTFILE, WAL_EOUTSIDE, WAL_EIO,
- * WAL_ECHANGED (the file changed during each attempt), or a status of writing
- * blobs. On failure the records are undefined.
+ * Fills the records of `files`, whose paths are set. error->file is the first path that fails:
+ * WAL_EACCESS, WAL_ENOTFILE, WAL_EOUTSIDE, WAL_EIO, WAL_ECHANGED (the file changed during each
+ * attempt), or a status of writing blobs. On failure the records are undefined.
  */
-enum wal_status wal__capture(struct wal__capture *capture,
-                             struct wal__files *files,
+enum wal_status wal__capture(struct wal__capture *capture, struct wal__files *files,
                              struct wal_error *error) WAL_MUST_USE;
 
-/* Fails with the status of a work tree call; `path` is the file, `what` names
- * the operation. */
-enum wal_status wal__worktree_fail(struct wal_error *error,
-                                   enum wal_status status, int sys_errno,
+/* Fails with the status of a work tree call; `path` is the file, `what` names the operation. */
+enum wal_status wal__worktree_fail(struct wal_error *error, enum wal_status status, int sys_errno,
                                    const char *path, const char *what);
 
 /* The two batches of a running capture. Only a test fills them by hand. */
@@ -81,8 +76,8 @@ struct wal__capture_job {
     bool is_writing;                   /* a worker writes a batch */
 };
 
-/* Takes ownership of prepared content, also on failure; writes a batch when it
- * is full. Any worker; takes the mutex. */
+/* Takes ownership of prepared content, also on failure; writes a batch when it is full. Any worker;
+ * takes the mutex. */
 enum wal_status wal__capture_add_content(struct wal__capture_job *job,
                                          struct wal__blob_prepared *prepared,
                                          struct wal_error *error) WAL_MUST_USE;

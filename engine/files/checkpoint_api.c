@@ -1,12 +1,11 @@
 /*
- * checkpoint_api.c - the public functions on checkpoints but for those that
- * list them (agentwal/checkpoint.h, SPEC.md 5.13): creating one or adding files
- * to one, and reading its files.
+ * checkpoint_api.c - the public functions on checkpoints but for those that list them
+ * (agentwal/checkpoint.h, SPEC.md 5.13): creating one or adding files to one, and reading its
+ * files.
  *
- * Invariant: the contents and the list that names them are written and synced
- * before the document is submitted. The expected version of the document
- * detects a concurrent change; the loser merges its files into the winner's
- * list and captures nothing again.
+ * Invariant: the contents and the list that names them are written and synced before the document
+ * is submitted. The expected version of the document detects a concurrent change; the loser merges
+ * its files into the winner's list and captures nothing again.
  */
 #include <string.h>
 
@@ -44,8 +43,8 @@ struct creation {
     struct wal__span entry; /* to link it with; empty: none */
     bool expects_entry;     /* the caller gave it */
     uint32_t threads;
-    int64_t created_ms; /* 0: now */
-    bool has_states;    /* the caller gave states; nothing is captured */
+    int64_t created_ms;              /* 0: now */
+    bool has_states;                 /* the caller gave states; nothing is captured */
     struct wal__files requested;     /* without states unless has_states */
     struct wal__checkpoint existing; /* version 0: there is none */
     struct wal__files existing_files;
@@ -56,13 +55,11 @@ struct creation {
     struct wal__blob_put_result result; /* of the contents */
 };
 
-static void creation_init(struct creation *creation,
-                          struct wal_session *session)
+static void creation_init(struct creation *creation, struct wal_session *session)
 {
     const struct wal__heap *heap = session->core->env.heap;
 
-    *creation =
-        (struct creation){.session = session, .blobs = &session->core->blobs};
+    *creation = (struct creation){.session = session, .blobs = &session->core->blobs};
     wal__files_init(&creation->requested, heap);
     wal__checkpoint_init(&creation->existing, heap);
     wal__files_init(&creation->existing_files, heap);
@@ -86,53 +83,45 @@ static void creation_deinit(struct creation *creation)
 /* --- the existing checkpoint --------------------------------------------- */
 
 /* Loads the checkpoint with the id; version 0 when there is none. */
-static enum wal_status load_existing(struct creation *creation,
-                                     struct wal_error *error)
+static enum wal_status load_existing(struct creation *creation, struct wal_error *error)
 {
     struct wal__checkpoint *existing = &creation->existing;
     enum wal_status status;
 
     wal__files_deinit(&creation->existing_files);
     wal__checkpoint_deinit(existing);
-    status =
-        wal__checkpoint_get(creation->session, creation->id, existing, error);
+    status = wal__checkpoint_get(creation->session, creation->id, existing, error);
     if (status == WAL_ENOTFOUND) {
         WAL__ASSERT(existing->version == 0);
         return WAL_OK;
     }
     if (status == WAL_OK && !wal__span_equal(existing->root, creation->root)) {
-        wal__fail(error, WAL_EEXISTS,
-                  "the checkpoint \"%.*s\" was created with another root",
+        wal__fail(error, WAL_EEXISTS, "the checkpoint \"%.*s\" was created with another root",
                   (int)creation->id.size, (const char *)creation->id.data);
         wal__error_set_actual(error, existing->root.data, existing->root.size);
         return WAL_EEXISTS;
     }
     if (status == WAL_OK && creation->expects_entry &&
         !wal__span_equal(existing->entry, creation->entry)) {
-        wal__fail(error, WAL_EEXISTS,
-                  "the checkpoint \"%.*s\" is linked with another entry",
+        wal__fail(error, WAL_EEXISTS, "the checkpoint \"%.*s\" is linked with another entry",
                   (int)creation->id.size, (const char *)creation->id.data);
-        wal__error_set_actual(error, existing->entry.data,
-                              existing->entry.size);
+        wal__error_set_actual(error, existing->entry.data, existing->entry.size);
         return WAL_EEXISTS;
     }
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__files_load(&creation->existing_files, creation->blobs,
-                             &existing->list, error);
+    status = wal__files_load(&creation->existing_files, creation->blobs, &existing->list, error);
     if (status != WAL_OK) {
         return status;
     }
-    wal__files_invalidate_fresh(&creation->existing_files,
-                                creation->session->core->env.io);
+    wal__files_invalidate_fresh(&creation->existing_files, creation->session->core->env.io);
     return WAL_OK;
 }
 
 /* --- files --------------------------------------------------------------- */
 
-static enum wal_status capture_below_root(struct creation *creation,
-                                          struct wal__capture *capture,
+static enum wal_status capture_below_root(struct creation *creation, struct wal__capture *capture,
                                           struct wal_error *error)
 {
     const struct wal__worktree_io *io = capture->io;
@@ -141,13 +130,11 @@ static enum wal_status capture_below_root(struct creation *creation,
     enum wal_status status;
 
     if (io == NULL) {
-        return wal__fail_at(error, WAL_EINVAL, 0, root, 0,
-                            "this environment has no file system");
+        return wal__fail_at(error, WAL_EINVAL, 0, root, 0, "this environment has no file system");
     }
     status = io->open_root(io->ctx, root, &capture->worktree, &sys_errno);
     if (status != WAL_OK) {
-        return wal__worktree_fail(error, status, sys_errno, root,
-                                  "opening the root directory");
+        return wal__worktree_fail(error, status, sys_errno, root, "opening the root directory");
     }
     status = wal__capture(capture, &creation->captured, error);
     io->close_root(io->ctx, capture->worktree);
@@ -155,8 +142,7 @@ static enum wal_status capture_below_root(struct creation *creation,
 }
 
 /* Checks that the store has the contents of given states. */
-static enum wal_status check_contents(struct creation *creation,
-                                      struct wal_error *error)
+static enum wal_status check_contents(struct creation *creation, struct wal_error *error)
 {
     struct wal_error why = {.struct_size = sizeof(why)};
 
@@ -168,46 +154,39 @@ static enum wal_status check_contents(struct creation *creation,
         if (file->kind == WAL__FILE_ABSENT) {
             continue;
         }
-        status = wal__blob_claim(creation->blobs, &file->digest, &file->size,
-                                 &end, &why);
+        status = wal__blob_claim(creation->blobs, &file->digest, &file->size, &end, &why);
         if (status != WAL_OK) {
-            return wal__fail_at(
-                error, status, why.sys_errno, wal__file_path(file), 0,
-                "the content of the file is not in the store: %s", why.text);
+            return wal__fail_at(error, status, why.sys_errno, wal__file_path(file), 0,
+                                "the content of the file is not in the store: %s", why.text);
         }
-        if (file->kind == WAL__FILE_SYMLINK &&
-            (file->size == 0 || file->size >= WAL__PATH_MAX)) {
-            return wal__fail_at(
-                error, WAL_EINVAL, 0, wal__file_path(file), 0,
-                "the target of a symbolic link must have 1 to %d bytes",
-                WAL__PATH_MAX - 1);
+        if (file->kind == WAL__FILE_SYMLINK && (file->size == 0 || file->size >= WAL__PATH_MAX)) {
+            return wal__fail_at(error, WAL_EINVAL, 0, wal__file_path(file), 0,
+                                "the target of a symbolic link must have 1 to %d bytes",
+                                WAL__PATH_MAX - 1);
         }
-        creation->result.end =
-            end > creation->result.end ? end : creation->result.end;
+        creation->result.end = end > creation->result.end ? end : creation->result.end;
     }
     return WAL_OK;
 }
 
 /* Captures the files that the checkpoint does not have yet. */
-static enum wal_status capture(struct creation *creation,
-                               struct wal_error *error)
+static enum wal_status capture(struct creation *creation, struct wal_error *error)
 {
     const struct wal__env *env = &creation->session->core->env;
     struct wal__capture capture = {.env = env,
                                    .io = env->io->worktree,
                                    .blobs = creation->blobs,
                                    .threads = creation->threads};
-    enum wal_status status =
-        wal__files_filter(&creation->captured, &creation->requested,
-                          &creation->existing_files, false, error);
+    enum wal_status status = wal__files_filter(&creation->captured, &creation->requested,
+                                               &creation->existing_files, false, error);
 
     if (status != WAL_OK || creation->captured.count == 0) {
         return status;
     }
     WAL__ASSERT(creation->captured.count <= creation->requested.count);
-    status = wal__checkpoint_load_baselines(
-        creation->session, creation->root, &creation->captured,
-        creation->baselines, &creation->base, &capture.baseline_count, error);
+    status = wal__checkpoint_load_baselines(creation->session, creation->root, &creation->captured,
+                                            creation->baselines, &creation->base,
+                                            &capture.baseline_count, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -225,25 +204,21 @@ static enum wal_status capture(struct creation *creation,
 
 /* --- the document -------------------------------------------------------- */
 
-static enum wal_status write_list(struct creation *creation,
-                                  const struct wal__files *files,
-                                  struct wal__checkpoint *made,
-                                  struct wal_error *error)
+static enum wal_status write_list(struct creation *creation, const struct wal__files *files,
+                                  struct wal__checkpoint *made, struct wal_error *error)
 {
-    const struct wal__digest *base = creation->existing.version != 0
-                                         ? &creation->existing.list
-                                     : creation->has_base ? &creation->base
-                                                          : NULL;
+    const struct wal__digest *base = creation->existing.version != 0 ? &creation->existing.list
+                                     : creation->has_base            ? &creation->base
+                                                                     : NULL;
     struct wal__blob_put_result result = {.end = creation->result.end};
-    enum wal_status status = wal__files_store(files, creation->blobs, base,
-                                              &made->list, &result, error);
+    enum wal_status status =
+        wal__files_store(files, creation->blobs, base, &made->list, &result, error);
 
     made->new_bytes += result.new_bytes;
     return status;
 }
 
-static enum wal_status write_document(struct creation *creation,
-                                      struct wal__checkpoint *made,
+static enum wal_status write_document(struct creation *creation, struct wal__checkpoint *made,
                                       struct wal_error *error)
 {
     uint8_t key_buffer[WAL__CHECKPOINT_KEY_MAX];
@@ -257,25 +232,23 @@ static enum wal_status write_document(struct creation *creation,
     } else {
         const struct wal__span span = {value.data, value.size};
 
-        status = wal__reserved_doc_put(
-            creation->session, wal__checkpoint_key(creation->id, key_buffer),
-            span, creation->existing.version, &made->version, error);
+        status =
+            wal__reserved_doc_put(creation->session, wal__checkpoint_key(creation->id, key_buffer),
+                                  span, creation->existing.version, &made->version, error);
     }
     wal__buf_deinit(&value);
     return status;
 }
 
-/* Writes captured and existing files as one document; *made is initialised.
- * WAL_ECONFLICT: a concurrent call changed the document first. */
-static enum wal_status write_merged(struct creation *creation,
-                                    struct wal__checkpoint *made,
-                                    struct wal__files *files,
-                                    struct wal_error *error)
+/* Writes captured and existing files as one document; *made is initialised. WAL_ECONFLICT: a
+ * concurrent call changed the document first. */
+static enum wal_status write_merged(struct creation *creation, struct wal__checkpoint *made,
+                                    struct wal__files *files, struct wal_error *error)
 {
     const struct wal__checkpoint *existing = &creation->existing;
     const struct wal__io *io = creation->session->core->env.io;
-    enum wal_status status = wal__files_merge(files, &creation->existing_files,
-                                              &creation->captured, error);
+    enum wal_status status =
+        wal__files_merge(files, &creation->existing_files, &creation->captured, error);
 
     if (status == WAL_OK) {
         status = wal__checkpoint_set_strings(
@@ -290,8 +263,7 @@ static enum wal_status write_merged(struct creation *creation,
     if (existing->version != 0) {
         made->created_ms = existing->created_ms;
     } else {
-        made->created_ms = creation->created_ms != 0 ? creation->created_ms
-                                                     : io->now_ms(io->ctx);
+        made->created_ms = creation->created_ms != 0 ? creation->created_ms : io->now_ms(io->ctx);
     }
     made->files = files->count;
     made->bytes = wal__files_total_size(files);
@@ -308,27 +280,21 @@ static enum wal_status write_merged(struct creation *creation,
 
 /* --- creation ------------------------------------------------------------ */
 
-/* The files that a request names, with states if it has them. *files is empty
- * on entry. */
-static enum wal_status request_files(const struct request *request,
-                                     const char *root, struct wal__files *files,
-                                     struct wal_error *error)
+/* The files that a request names, with states if it has them. *files is empty on entry. */
+static enum wal_status request_files(const struct request *request, const char *root,
+                                     struct wal__files *files, struct wal_error *error)
 {
     return request->states != NULL
-               ? wal__files_from_states(files, root, request->states,
-                                        request->count, error)
-               : wal__files_from_paths(files, root, request->paths,
-                                       request->count, error);
+               ? wal__files_from_states(files, root, request->states, request->count, error)
+               : wal__files_from_paths(files, root, request->paths, request->count, error);
 }
 
-static enum wal_status create(struct creation *creation,
-                              const struct request *request,
-                              struct wal__checkpoint *made,
-                              struct wal__files *files, struct wal_error *error)
+static enum wal_status create(struct creation *creation, const struct request *request,
+                              struct wal__checkpoint *made, struct wal__files *files,
+                              struct wal_error *error)
 {
     enum wal_status status =
-        request_files(request, (const char *)creation->root.data,
-                      &creation->requested, error);
+        request_files(request, (const char *)creation->root.data, &creation->requested, error);
 
     if (status == WAL_OK && request->id.size > 0) {
         status = load_existing(creation, error);
@@ -349,12 +315,10 @@ static enum wal_status create(struct creation *creation,
     return status;
 }
 
-/* Determines the entry to link the checkpoint with: before the files are
- * captured, so that none of a later entry is linked with this one. */
-static enum wal_status choose_entry(struct creation *creation,
-                                    const struct request *from,
-                                    char current[WAL_ID_SIZE],
-                                    struct wal_error *error)
+/* Determines the entry to link the checkpoint with: before the files are captured, so that none of
+ * a later entry is linked with this one. */
+static enum wal_status choose_entry(struct creation *creation, const struct request *from,
+                                    char current[WAL_ID_SIZE], struct wal_error *error)
 {
     enum wal_status status;
 
@@ -364,23 +328,19 @@ static enum wal_status choose_entry(struct creation *creation,
     if (from->entry.size > 0) {
         creation->entry = from->entry;
         creation->expects_entry = true;
-        return wal__checkpoint_check_entry(creation->session, from->entry,
-                                           error);
+        return wal__checkpoint_check_entry(creation->session, from->entry, error);
     }
     status = wal__checkpoint_current_entry(creation->session, current, error);
     if (status == WAL_OK) {
-        creation->entry =
-            (struct wal__span){(const uint8_t *)current, strlen(current)};
+        creation->entry = (struct wal__span){(const uint8_t *)current, strlen(current)};
     }
     return status;
 }
 
 /* Creates the checkpoint durably, or adds to the one with this id. *made and
  * *files are initialised and empty on entry; they receive what was recorded. */
-static enum wal_status checkpoint_create(struct wal_session *session,
-                                         const struct request *request,
-                                         struct wal__checkpoint *made,
-                                         struct wal__files *files,
+static enum wal_status checkpoint_create(struct wal_session *session, const struct request *request,
+                                         struct wal__checkpoint *made, struct wal__files *files,
                                          struct wal_error *error)
 {
     char id[WAL__UUID_TEXT];
@@ -388,8 +348,7 @@ static enum wal_status checkpoint_create(struct wal_session *session,
     char entry[WAL_ID_SIZE];
     struct wal__content_guard guard = {NULL, 0};
     struct creation creation;
-    enum wal_status status =
-        wal__checkpoint_normalize_root(session, request->root, root, error);
+    enum wal_status status = wal__checkpoint_normalize_root(session, request->root, root, error);
 
     WAL__ASSERT(files->count == 0 && made->texts.size == 0);
     if (status != WAL_OK) {
@@ -407,8 +366,7 @@ static enum wal_status checkpoint_create(struct wal_session *session,
     }
     status = choose_entry(&creation, request, entry, error);
     if (status == WAL_OK) {
-        status =
-            wal__content_guard_enter(&guard, &session->core->control, error);
+        status = wal__content_guard_enter(&guard, &session->core->control, error);
     }
     if (status == WAL_OK) {
         status = create(&creation, request, made, files, error);
@@ -427,12 +385,10 @@ struct wal_file_cursor {
 };
 
 /* A reader with nothing in it. */
-static enum wal_status cursor_create(struct wal__core *core,
-                                     struct wal_file_cursor **reader,
+static enum wal_status cursor_create(struct wal__core *core, struct wal_file_cursor **reader,
                                      struct wal_error *error)
 {
-    struct wal_file_cursor *made =
-        wal__heap_zalloc(core->env.heap, sizeof(*made));
+    struct wal_file_cursor *made = wal__heap_zalloc(core->env.heap, sizeof(*made));
 
     if (made == NULL) {
         return wal__no_memory(error);
@@ -447,39 +403,32 @@ static enum wal_status cursor_create(struct wal__core *core,
 
 /* --- making -------------------------------------------------------------- */
 
-static enum wal_status
-decode_options(const struct wal_checkpoint_options *options,
-               struct request *request, struct wal_error *error)
+static enum wal_status decode_options(const struct wal_checkpoint_options *options,
+                                      struct request *request, struct wal_error *error)
 {
     struct wal_checkpoint_options own;
-    enum wal_status status = wal__struct_load(
-        WAL__STRUCT(wal_checkpoint_options), &own, options, error);
+    enum wal_status status =
+        wal__struct_load(WAL__STRUCT(wal_checkpoint_options), &own, options, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    if (request->count > 0 && request->paths == NULL &&
-        request->states == NULL) {
+    if (request->count > 0 && request->paths == NULL && request->states == NULL) {
         status = wal__invalid(error, "there is a count of files, but no files");
     }
     if (status == WAL_OK) {
-        status = wal__text_check(own.id, WAL__ID_MAX, "checkpoint's id",
-                                 &request->id, error);
+        status = wal__text_check(own.id, WAL__ID_MAX, "checkpoint's id", &request->id, error);
     }
-    if (status == WAL_OK &&
-        !wal__text_span(own.root, 2 * WAL__PATH_MAX, &request->root)) {
+    if (status == WAL_OK && !wal__text_span(own.root, 2 * WAL__PATH_MAX, &request->root)) {
         status = wal__invalid(error, "the root is too long, or has no address");
     }
     if (status == WAL_OK) {
-        status = wal__text_check(own.entry_id, WAL__ID_MAX, "entry's id",
-                                 &request->entry, error);
+        status = wal__text_check(own.entry_id, WAL__ID_MAX, "entry's id", &request->entry, error);
     }
-    if (status == WAL_OK &&
-        ((own.flags & ~(uint32_t)WAL_CHECKPOINT_UNLINKED) != 0 ||
-         (own.flags != 0 && request->entry.size > 0))) {
-        status =
-            wal__invalid(error, "the checkpoint's flags are %#x, with %s entry",
-                         own.flags, request->entry.size > 0 ? "an" : "no");
+    if (status == WAL_OK && ((own.flags & ~(uint32_t)WAL_CHECKPOINT_UNLINKED) != 0 ||
+                             (own.flags != 0 && request->entry.size > 0))) {
+        status = wal__invalid(error, "the checkpoint's flags are %#x, with %s entry", own.flags,
+                              request->entry.size > 0 ? "an" : "no");
     }
     request->is_unlinked = own.flags == WAL_CHECKPOINT_UNLINKED;
     request->threads = own.threads;
@@ -488,14 +437,12 @@ decode_options(const struct wal_checkpoint_options *options,
 }
 
 /* With persistence off: what can be refused without looking is. */
-static enum wal_status check_forgotten(struct wal_session *session,
-                                       struct request *request,
+static enum wal_status check_forgotten(struct wal_session *session, struct request *request,
                                        struct wal_error *error)
 {
     struct wal__files files;
     char root[WAL__PATH_MAX];
-    enum wal_status status =
-        wal__checkpoint_normalize_root(session, request->root, root, error);
+    enum wal_status status = wal__checkpoint_normalize_root(session, request->root, root, error);
 
     if (status != WAL_OK) {
         return status;
@@ -506,10 +453,8 @@ static enum wal_status check_forgotten(struct wal_session *session,
     return status;
 }
 
-static enum wal_status record_files(struct wal_session *session,
-                                    struct request *request,
-                                    struct wal_file_cursor *reader,
-                                    struct wal_error *error)
+static enum wal_status record_files(struct wal_session *session, struct request *request,
+                                    struct wal_file_cursor *reader, struct wal_error *error)
 {
     bool on = true;
     enum wal_status status;
@@ -525,20 +470,18 @@ static enum wal_status record_files(struct wal_session *session,
     if (status == WAL_OK) {
         status = wal__rewind_recover(session, error);
     }
-    return status == WAL_OK ? checkpoint_create(session, request, &reader->is,
-                                                &reader->files, error)
-                            : status;
+    return status == WAL_OK
+               ? checkpoint_create(session, request, &reader->is, &reader->files, error)
+               : status;
 }
 
 /* Records the files of the request, and opens the checkpoint. */
-static enum wal_status
-create_and_open(struct wal_session *session, struct request request,
-                const struct wal_checkpoint_options *options,
-                struct wal_file_cursor **checkpoint, struct wal_error *error)
+static enum wal_status create_and_open(struct wal_session *session, struct request request,
+                                       const struct wal_checkpoint_options *options,
+                                       struct wal_file_cursor **checkpoint, struct wal_error *error)
 {
     struct wal_file_cursor *reader = NULL;
-    enum wal_status status =
-        wal__check_writable(session == NULL ? NULL : session->core, error);
+    enum wal_status status = wal__check_writable(session == NULL ? NULL : session->core, error);
 
     if (status == WAL_OK) {
         status = decode_options(options, &request, error);
@@ -557,34 +500,30 @@ create_and_open(struct wal_session *session, struct request request,
     return WAL_OK;
 }
 
-enum wal_status wal_checkpoint_create(
-    struct wal_session *session, const struct wal_slice *paths, uint64_t count,
-    const struct wal_checkpoint_options *options,
-    struct wal_file_cursor **checkpoint, struct wal_error *error)
+enum wal_status wal_checkpoint_create(struct wal_session *session, const struct wal_slice *paths,
+                                      uint64_t count, const struct wal_checkpoint_options *options,
+                                      struct wal_file_cursor **checkpoint, struct wal_error *error)
 {
     const struct request request = {.paths = paths, .count = count};
 
     return create_and_open(session, request, options, checkpoint, error);
 }
 
-enum wal_status wal_checkpoint_import(
-    struct wal_session *session, const struct wal_file *files, uint64_t count,
-    const struct wal_checkpoint_options *options,
-    struct wal_file_cursor **checkpoint, struct wal_error *error)
+enum wal_status wal_checkpoint_import(struct wal_session *session, const struct wal_file *files,
+                                      uint64_t count, const struct wal_checkpoint_options *options,
+                                      struct wal_file_cursor **checkpoint, struct wal_error *error)
 {
     static const struct wal_file none;
     struct request request = {.count = count};
     struct wal__buf copies;
     const void *states;
-    enum wal_status status =
-        wal__check_writable(session == NULL ? NULL : session->core, error);
+    enum wal_status status = wal__check_writable(session == NULL ? NULL : session->core, error);
 
     if (status != WAL_OK) {
         return status;
     }
     wal__buf_init(&copies, session->core->env.heap);
-    status = wal__struct_load_array(WAL__STRUCT(wal_file), files, count,
-                                    &copies, &states, error);
+    status = wal__struct_load_array(WAL__STRUCT(wal_file), files, count, &copies, &states, error);
     if (status == WAL_OK) {
         request.states = count == 0 ? &none : states;
         status = create_and_open(session, request, options, checkpoint, error);
@@ -595,10 +534,8 @@ enum wal_status wal_checkpoint_import(
 
 /* --- one ----------------------------------------------------------------- */
 
-enum wal_status wal_file_cursor_open(struct wal_session *session,
-                                     struct wal_slice id,
-                                     struct wal_file_cursor **checkpoint,
-                                     struct wal_error *error)
+enum wal_status wal_file_cursor_open(struct wal_session *session, struct wal_slice id,
+                                     struct wal_file_cursor **checkpoint, struct wal_error *error)
 {
     struct wal_file_cursor *reader = NULL;
     struct wal__span span;
@@ -614,8 +551,7 @@ enum wal_status wal_file_cursor_open(struct wal_session *session,
         status = cursor_create(session->core, &reader, error);
     }
     if (status == WAL_OK) {
-        status = wal__checkpoint_load(session, span, &reader->is,
-                                      &reader->files, error);
+        status = wal__checkpoint_load(session, span, &reader->is, &reader->files, error);
     }
     if (status != WAL_OK) {
         wal_file_cursor_close(reader);
@@ -625,15 +561,13 @@ enum wal_status wal_file_cursor_open(struct wal_session *session,
     return WAL_OK;
 }
 
-enum wal_status
-wal_checkpoint_get_info(const struct wal_file_cursor *checkpoint,
-                        struct wal_checkpoint_info *info,
-                        struct wal_error *error)
+enum wal_status wal_checkpoint_get_info(const struct wal_file_cursor *checkpoint,
+                                        struct wal_checkpoint_info *info, struct wal_error *error)
 {
     const struct wal__struct *type = WAL__STRUCT(wal_checkpoint_info);
     struct wal_checkpoint_info own;
-    enum wal_status status = wal__check_output(
-        checkpoint == NULL ? NULL : checkpoint->core, type, info, error);
+    enum wal_status status =
+        wal__check_output(checkpoint == NULL ? NULL : checkpoint->core, type, info, error);
 
     if (status == WAL_OK) {
         own = wal__checkpoint_info(&checkpoint->is, checkpoint->flags);
@@ -642,15 +576,14 @@ wal_checkpoint_get_info(const struct wal_file_cursor *checkpoint,
     return status;
 }
 
-enum wal_status wal_file_cursor_next(struct wal_file_cursor *checkpoint,
-                                     struct wal_file *file,
+enum wal_status wal_file_cursor_next(struct wal_file_cursor *checkpoint, struct wal_file *file,
                                      struct wal_error *error)
 {
     const struct wal__struct *type = WAL__STRUCT(wal_file);
     const struct wal__file_record *record;
     struct wal_file own;
-    enum wal_status status = wal__check_output(
-        checkpoint == NULL ? NULL : checkpoint->core, type, file, error);
+    enum wal_status status =
+        wal__check_output(checkpoint == NULL ? NULL : checkpoint->core, type, file, error);
 
     if (status != WAL_OK) {
         return status;

@@ -1,6 +1,6 @@
 /*
- * file_set.c - lists of files in memory (file_set.h). A list is two
- * allocations, sized before they are filled.
+ * file_set.c - lists of files in memory (file_set.h). A list is two allocations, sized before they
+ * are filled.
  */
 #include "engine/files/file_set.h"
 
@@ -28,16 +28,14 @@ void wal__files_deinit(struct wal__files *files)
 
 /* Allocates space for `count` files whose paths, without their NULs, have
  * `size` bytes in total. */
-static enum wal_status allocate(struct wal__files *files, uint64_t count,
-                                uint64_t size, struct wal_error *error)
+static enum wal_status allocate(struct wal__files *files, uint64_t count, uint64_t size,
+                                struct wal_error *error)
 {
     if (count > WAL__FILES_MAX) {
-        return wal__fail(error, WAL_ETOOBIG,
-                         "the list has %" PRIu64 " files; the maximum is %d",
+        return wal__fail(error, WAL_ETOOBIG, "the list has %" PRIu64 " files; the maximum is %d",
                          count, WAL__FILES_MAX);
     }
-    files->items = wal__heap_resize(files->heap, NULL, (size_t)count + 1,
-                                    sizeof(files->items[0]));
+    files->items = wal__heap_resize(files->heap, NULL, (size_t)count + 1, sizeof(files->items[0]));
     files->texts = wal__heap_alloc(files->heap, (size_t)(size + count + 1));
     if (files->items == NULL || files->texts == NULL) {
         return wal__no_memory(error);
@@ -45,10 +43,9 @@ static enum wal_status allocate(struct wal__files *files, uint64_t count,
     return WAL_OK;
 }
 
-/* Appends a copy of the file; *end is the end of the texts. The caller
- * allocated space for both. */
-static void append_file(struct wal__files *files,
-                        const struct wal__file_record *file, uint8_t **end)
+/* Appends a copy of the file; *end is the end of the texts. The caller allocated space for both. */
+static void append_file(struct wal__files *files, const struct wal__file_record *file,
+                        uint8_t **end)
 {
     struct wal__file_record *item = &files->items[files->count++];
 
@@ -72,9 +69,8 @@ int wal__file_compare_paths(struct wal__span a, struct wal__span b)
 
 /* --- paths --------------------------------------------------------------- */
 
-static enum wal_status fail_path(struct wal_error *error,
-                                 enum wal_status status, struct wal__span path,
-                                 const char *text)
+static enum wal_status fail_path(struct wal_error *error, enum wal_status status,
+                                 struct wal__span path, const char *text)
 {
     char name[sizeof(error->file)];
     size_t size = path.size < sizeof(name) - 1 ? path.size : sizeof(name) - 1;
@@ -86,15 +82,14 @@ static enum wal_status fail_path(struct wal_error *error,
     return wal__fail_at(error, status, 0, name, 0, "%s", text);
 }
 
-/* Strips the root from an absolute path, both without their first slash; the
- * rest may be empty. False if the path is not below the root. */
+/* Strips the root from an absolute path, both without their first slash; the rest may be empty.
+ * False if the path is not below the root. */
 static bool strip_root_prefix(struct wal__span root, struct wal__span *path)
 {
     if (root.size == 0) {
         return true;
     }
-    if (path->size < root.size ||
-        memcmp(path->data, root.data, root.size) != 0 ||
+    if (path->size < root.size || memcmp(path->data, root.data, root.size) != 0 ||
         (path->size > root.size && path->data[root.size] != '/')) {
         return false;
     }
@@ -120,10 +115,8 @@ static bool next_component(struct wal__span *rest, struct wal__span *part)
     return true;
 }
 
-/* Copies the path to `out` without empty and "." components; false if it has a
- * ".." component. */
-static bool normalize_path(struct wal__span path, uint8_t *out,
-                           struct wal__span *normalized)
+/* Copies the path to `out` without empty and "." components; false if it has a ".." component. */
+static bool normalize_path(struct wal__span path, uint8_t *out, struct wal__span *normalized)
 {
     struct wal__span rest = path;
     struct wal__span part;
@@ -155,8 +148,7 @@ static enum wal_status add_path(struct wal__files *files, struct wal__span root,
     struct wal__span normalized;
 
     if (path.size == 0 || memchr(path.data, 0, path.size) != NULL) {
-        return fail_path(error, WAL_EINVAL, path,
-                         "the path is empty or contains a zero byte");
+        return fail_path(error, WAL_EINVAL, path, "the path is empty or contains a zero byte");
     }
     if (!normalize_path(path, *end, &normalized)) {
         return fail_path(error, WAL_EOUTSIDE, path, "the path contains \"..\"");
@@ -164,20 +156,16 @@ static enum wal_status add_path(struct wal__files *files, struct wal__span root,
     *end += normalized.size;
     WAL__ASSERT(normalized.size <= path.size);
     if (path.data[0] == '/' && !strip_root_prefix(root, &normalized)) {
-        return fail_path(error, WAL_EOUTSIDE, path,
-                         "the path is outside the root");
+        return fail_path(error, WAL_EOUTSIDE, path, "the path is outside the root");
     }
     if (normalized.size == 0) {
-        return fail_path(error, WAL_ENOTFILE, path,
-                         "the path is the root itself");
+        return fail_path(error, WAL_ENOTFILE, path, "the path is the root itself");
     }
     if (normalized.size > WAL__FILE_PATH_MAX) {
-        return fail_path(error, WAL_ETOOBIG, path,
-                         "the path is longer than 4,096 bytes");
+        return fail_path(error, WAL_ETOOBIG, path, "the path is longer than 4,096 bytes");
     }
     *(*end)++ = 0;
-    files->items[files->count++] =
-        (struct wal__file_record){.path = normalized};
+    files->items[files->count++] = (struct wal__file_record){.path = normalized};
     return WAL_OK;
 }
 
@@ -193,8 +181,7 @@ static void sort(struct wal__files *files)
     uint32_t kept = 0;
     uint32_t i = 1;
 
-    while (i < files->count &&
-           compare_files(&files->items[i - 1], &files->items[i]) < 0) {
+    while (i < files->count && compare_files(&files->items[i - 1], &files->items[i]) < 0) {
         i++;
     }
     if (i >= files->count) {
@@ -202,8 +189,7 @@ static void sort(struct wal__files *files)
     }
     qsort(files->items, files->count, sizeof(files->items[0]), compare_files);
     for (i = 0; i < files->count; i++) {
-        if (kept == 0 ||
-            compare_files(&files->items[kept - 1], &files->items[i]) != 0) {
+        if (kept == 0 || compare_files(&files->items[kept - 1], &files->items[i]) != 0) {
             files->items[kept++] = files->items[i];
         }
     }
@@ -216,8 +202,7 @@ static enum wal_status add_paths(struct wal__files *files, const char *root,
                                  struct wal_error *error)
 {
     const uint64_t path_max = 2 * WAL__FILE_PATH_MAX;
-    const struct wal__span below = {(const uint8_t *)root + 1,
-                                    strlen(root) - 1};
+    const struct wal__span below = {(const uint8_t *)root + 1, strlen(root) - 1};
     enum wal_status status = WAL_OK;
     uint64_t size = 0;
     uint8_t *end;
@@ -227,8 +212,7 @@ static enum wal_status add_paths(struct wal__files *files, const char *root,
 
         if (paths[i].data == NULL || paths[i].size > path_max) {
             path.size = paths[i].data == NULL ? 0 : path.size;
-            return fail_path(error, path.size == 0 ? WAL_EINVAL : WAL_ETOOBIG,
-                             path,
+            return fail_path(error, path.size == 0 ? WAL_EINVAL : WAL_ETOOBIG, path,
                              "the path is NULL or longer than 4,096 bytes");
         }
         size += paths[i].size;
@@ -245,10 +229,9 @@ static enum wal_status add_paths(struct wal__files *files, const char *root,
     return status;
 }
 
-enum wal_status wal__files_from_paths(struct wal__files *files,
-                                      const char *root,
-                                      const struct wal_slice *paths,
-                                      uint64_t count, struct wal_error *error)
+enum wal_status wal__files_from_paths(struct wal__files *files, const char *root,
+                                      const struct wal_slice *paths, uint64_t count,
+                                      struct wal_error *error)
 {
     enum wal_status status = add_paths(files, root, paths, count, error);
 
@@ -260,15 +243,13 @@ enum wal_status wal__files_from_paths(struct wal__files *files,
 
 /* --- states given by the caller ------------------------------------------ */
 
-static enum wal_status set_state(struct wal__file_record *file,
-                                 const struct wal_file *state,
+static enum wal_status set_state(struct wal__file_record *file, const struct wal_file *state,
                                  struct wal_error *error)
 {
     if (state->kind > WAL_FILE_SYMLINK || state->mode > 07777) {
-        return fail_path(
-            error, WAL_EINVAL, file->path,
-            "the file has an unknown kind, or a mode with other bits than "
-            "permissions");
+        return fail_path(error, WAL_EINVAL, file->path,
+                         "the file has an unknown kind, or a mode with other bits than "
+                         "permissions");
     }
     file->kind = (uint8_t)state->kind;
     if (file->kind == WAL__FILE_ABSENT) {
@@ -286,8 +267,7 @@ static enum wal_status set_state(struct wal__file_record *file,
     return WAL_OK;
 }
 
-static enum wal_status set_states(struct wal__files *files,
-                                  const struct wal_file *states,
+static enum wal_status set_states(struct wal__files *files, const struct wal_file *states,
                                   struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -310,10 +290,9 @@ static enum wal_status set_states(struct wal__files *files,
     return WAL_OK;
 }
 
-enum wal_status wal__files_from_states(struct wal__files *files,
-                                       const char *root,
-                                       const struct wal_file *states,
-                                       uint64_t count, struct wal_error *error)
+enum wal_status wal__files_from_states(struct wal__files *files, const char *root,
+                                       const struct wal_file *states, uint64_t count,
+                                       struct wal_error *error)
 {
     struct wal_slice *paths = NULL;
     enum wal_status status;
@@ -321,8 +300,7 @@ enum wal_status wal__files_from_states(struct wal__files *files,
     if (count > WAL__FILES_MAX) {
         return allocate(files, count, 0, error);
     }
-    paths = wal__heap_resize(files->heap, NULL, (size_t)count + 1,
-                             sizeof(paths[0]));
+    paths = wal__heap_resize(files->heap, NULL, (size_t)count + 1, sizeof(paths[0]));
     if (paths == NULL) {
         return wal__no_memory(error);
     }
@@ -344,8 +322,7 @@ enum wal_status wal__files_from_states(struct wal__files *files,
 
 static enum wal_status fail_corrupt(struct wal_error *error, enum wal__fmt fmt)
 {
-    return wal__fail(error, WAL_ECORRUPT,
-                     "the list of files of a checkpoint is damaged: %s",
+    return wal__fail(error, WAL_ECORRUPT, "the list of files of a checkpoint is damaged: %s",
                      wal__fmt_text(fmt));
 }
 
@@ -380,20 +357,16 @@ static enum wal_status decode(struct wal__files *files, struct wal__span bytes,
     return status;
 }
 
-enum wal_status wal__fail_content(struct wal_error *error,
-                                  enum wal_status status,
+enum wal_status wal__fail_content(struct wal_error *error, enum wal_status status,
                                   const struct wal_error *why, const char *path)
 {
-    return wal__fail_at(error, status == WAL_ENOTFOUND ? WAL_ECORRUPT : status,
-                        why->sys_errno, why->file, why->offset,
-                        "cannot read the content of \"%s\": %s", path,
+    return wal__fail_at(error, status == WAL_ENOTFOUND ? WAL_ECORRUPT : status, why->sys_errno,
+                        why->file, why->offset, "cannot read the content of \"%s\": %s", path,
                         why->text);
 }
 
-enum wal_status wal__files_load(struct wal__files *files,
-                                struct wal__blob_store *blobs,
-                                const struct wal__digest *digest,
-                                struct wal_error *error)
+enum wal_status wal__files_load(struct wal__files *files, struct wal__blob_store *blobs,
+                                const struct wal__digest *digest, struct wal_error *error)
 {
     struct wal_error why = {.struct_size = sizeof(why)};
     struct wal__buf bytes;
@@ -412,15 +385,13 @@ enum wal_status wal__files_load(struct wal__files *files,
     return status;
 }
 
-void wal__files_invalidate_fresh(struct wal__files *files,
-                                 const struct wal__io *io)
+void wal__files_invalidate_fresh(struct wal__files *files, const struct wal__io *io)
 {
     static const uint8_t unknown[WAL__FILE_BOOT_SIZE];
     uint8_t boot[WAL__FILE_BOOT_SIZE] = {0};
 
     io->boot_id(io->ctx, boot);
-    if (memcmp(boot, files->boot, sizeof(boot)) == 0 &&
-        memcmp(boot, unknown, sizeof(boot)) != 0) {
+    if (memcmp(boot, files->boot, sizeof(boot)) == 0 && memcmp(boot, unknown, sizeof(boot)) != 0) {
         return;
     }
     for (uint32_t i = 0; i < files->count; i++) {
@@ -431,8 +402,8 @@ void wal__files_invalidate_fresh(struct wal__files *files,
 }
 
 /* Appends the list with the current boot id to out. WAL_ENOMEM. */
-static enum wal_status encode(const struct wal__files *files,
-                              const struct wal__io *io, struct wal__buf *out)
+static enum wal_status encode(const struct wal__files *files, const struct wal__io *io,
+                              struct wal__buf *out)
 {
     size_t size = wal__file_list_head_size();
     uint8_t boot[WAL__FILE_BOOT_SIZE] = {0};
@@ -458,10 +429,9 @@ static enum wal_status encode(const struct wal__files *files,
     return WAL_OK;
 }
 
-enum wal_status
-wal__files_store(const struct wal__files *files, struct wal__blob_store *blobs,
-                 const struct wal__digest *base, struct wal__digest *digest,
-                 struct wal__blob_put_result *result, struct wal_error *error)
+enum wal_status wal__files_store(const struct wal__files *files, struct wal__blob_store *blobs,
+                                 const struct wal__digest *base, struct wal__digest *digest,
+                                 struct wal__blob_put_result *result, struct wal_error *error)
 {
     uint64_t end = result->end;
     struct wal__buf bytes;
@@ -472,9 +442,8 @@ wal__files_store(const struct wal__files *files, struct wal__blob_store *blobs,
     if (status != WAL_OK) {
         status = wal__no_memory(error);
     } else {
-        status =
-            wal__blob_put(blobs, (struct wal__span){bytes.data, bytes.size},
-                          base, WAL__BLOB_OF_RECORDS, digest, result, error);
+        status = wal__blob_put(blobs, (struct wal__span){bytes.data, bytes.size}, base,
+                               WAL__BLOB_OF_RECORDS, digest, result, error);
     }
     if (status == WAL_OK) {
         /* The sync must cover the contents, not only the list. */
@@ -487,8 +456,7 @@ wal__files_store(const struct wal__files *files, struct wal__blob_store *blobs,
 
 /* --- lists --------------------------------------------------------------- */
 
-struct wal__file_record *wal__files_find(const struct wal__files *files,
-                                         struct wal__span path)
+struct wal__file_record *wal__files_find(const struct wal__files *files, struct wal__span path)
 {
     uint32_t low = 0;
     uint32_t high = files->count;
@@ -519,14 +487,11 @@ static uint64_t paths_size(const struct wal__files *files)
     return size;
 }
 
-enum wal_status wal__files_merge(struct wal__files *out,
-                                 const struct wal__files *first,
-                                 const struct wal__files *second,
-                                 struct wal_error *error)
+enum wal_status wal__files_merge(struct wal__files *out, const struct wal__files *first,
+                                 const struct wal__files *second, struct wal_error *error)
 {
-    enum wal_status status =
-        allocate(out, (uint64_t)first->count + second->count,
-                 paths_size(first) + paths_size(second), error);
+    enum wal_status status = allocate(out, (uint64_t)first->count + second->count,
+                                      paths_size(first) + paths_size(second), error);
     uint8_t *end = out->texts;
     uint32_t a = 0;
     uint32_t b = 0;
@@ -536,13 +501,11 @@ enum wal_status wal__files_merge(struct wal__files *out,
         return status;
     }
     while (a < first->count || b < second->count) {
-        int order = a == first->count ? 1
-                    : b == second->count
-                        ? -1
-                        : compare_files(&first->items[a], &second->items[b]);
+        int order = a == first->count    ? 1
+                    : b == second->count ? -1
+                                         : compare_files(&first->items[a], &second->items[b]);
 
-        append_file(out, order <= 0 ? &first->items[a] : &second->items[b],
-                    &end);
+        append_file(out, order <= 0 ? &first->items[a] : &second->items[b], &end);
         a += order <= 0;
         b += order >= 0;
     }
@@ -550,13 +513,10 @@ enum wal_status wal__files_merge(struct wal__files *out,
     return WAL_OK;
 }
 
-enum wal_status wal__files_filter(struct wal__files *out,
-                                  const struct wal__files *files,
-                                  const struct wal__files *other, bool has,
-                                  struct wal_error *error)
+enum wal_status wal__files_filter(struct wal__files *out, const struct wal__files *files,
+                                  const struct wal__files *other, bool has, struct wal_error *error)
 {
-    enum wal_status status =
-        allocate(out, files->count, paths_size(files), error);
+    enum wal_status status = allocate(out, files->count, paths_size(files), error);
     uint8_t *end = out->texts;
 
     if (status != WAL_OK) {
@@ -572,14 +532,11 @@ enum wal_status wal__files_filter(struct wal__files *out,
     return WAL_OK;
 }
 
-enum wal_status wal__files_make_absolute(struct wal__files *out,
-                                         const struct wal__files *files,
-                                         struct wal__span root,
-                                         struct wal_error *error)
+enum wal_status wal__files_make_absolute(struct wal__files *out, const struct wal__files *files,
+                                         struct wal__span root, struct wal_error *error)
 {
     size_t root_size = root.size - (root.size == 1); /* the root is "/" */
-    uint64_t size =
-        paths_size(files) + (uint64_t)files->count * (root_size + 1);
+    uint64_t size = paths_size(files) + (uint64_t)files->count * (root_size + 1);
     enum wal_status status = allocate(out, files->count, size, error);
     uint8_t *end = out->texts;
 
@@ -611,8 +568,7 @@ uint64_t wal__files_total_size(const struct wal__files *files)
     return bytes;
 }
 
-bool wal__file_state_equal(const struct wal__file_record *a,
-                           const struct wal__file_record *b)
+bool wal__file_state_equal(const struct wal__file_record *a, const struct wal__file_record *b)
 {
     if (a->kind != b->kind) {
         return false;
@@ -620,7 +576,6 @@ bool wal__file_state_equal(const struct wal__file_record *a,
     if (a->kind == WAL__FILE_ABSENT) {
         return true;
     }
-    return a->size == b->size &&
-           memcmp(&a->digest, &b->digest, sizeof(a->digest)) == 0 &&
+    return a->size == b->size && memcmp(&a->digest, &b->digest, sizeof(a->digest)) == 0 &&
            (a->kind == WAL__FILE_SYMLINK || a->mode == b->mode);
 }

@@ -1,6 +1,6 @@
 /*
- * file_set.h - a list of files in memory (SPEC.md 2.21, 5.13): ascending by the
- * bytes of their paths, each path once and followed by a NUL.
+ * file_set.h - a list of files in memory (SPEC.md 2.21, 5.13): ascending by the bytes of their
+ * paths, each path once and followed by a NUL.
  *
  * Threads: one writer; any thread may read a list that no thread changes.
  */
@@ -26,67 +26,52 @@ void wal__files_init(struct wal__files *files, const struct wal__heap *heap);
 void wal__files_deinit(struct wal__files *files);
 
 /*
- * Makes a list of absent files from a caller's paths. A path is below the root,
- * either absolute or relative to it. Empty components and "." are removed, and
- * each path counts once. WAL_EOUTSIDE (also for ".."), WAL_ENOTFILE (the root
- * itself), WAL_EINVAL (empty, or with a NUL), WAL_ETOOBIG: error->file is the
- * path. *files is empty on entry.
+ * Makes a list of absent files from a caller's paths. A path is below the root, either absolute or
+ * relative to it. Empty components and "." are removed, and each path counts once. WAL_EOUTSIDE
+ * (also for ".."), WAL_ENOTFILE (the root itself), WAL_EINVAL (empty, or with a NUL), WAL_ETOOBIG:
+ * error->file is the path. *files is empty on entry.
  */
-enum wal_status wal__files_from_paths(struct wal__files *files,
-                                      const char *root,
-                                      const struct wal_slice *paths,
-                                      uint64_t count,
+enum wal_status wal__files_from_paths(struct wal__files *files, const char *root,
+                                      const struct wal_slice *paths, uint64_t count,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* Makes a list from a caller's states: paths as above; sizes remain zero, and
- * no file counts as unchanged by its times. WAL_EINVAL also for a path that has
- * two different states. *files is empty on entry. */
-enum wal_status wal__files_from_states(struct wal__files *files,
-                                       const char *root,
-                                       const struct wal_file *states,
-                                       uint64_t count,
+/* Makes a list from a caller's states: paths as above; sizes remain zero, and no file counts as
+ * unchanged by its times. WAL_EINVAL also for a path that has two different states. *files is empty
+ * on entry. */
+enum wal_status wal__files_from_states(struct wal__files *files, const char *root,
+                                       const struct wal_file *states, uint64_t count,
                                        struct wal_error *error) WAL_MUST_USE;
 
-/* Loads a list from its blob: WAL_ECORRUPT, also when there is none. *files is
- * empty on entry. */
-enum wal_status wal__files_load(struct wal__files *files,
-                                struct wal__blob_store *blobs,
+/* Loads a list from its blob: WAL_ECORRUPT, also when there is none. *files is empty on entry. */
+enum wal_status wal__files_load(struct wal__files *files, struct wal__blob_store *blobs,
                                 const struct wal__digest *digest,
                                 struct wal_error *error) WAL_MUST_USE;
-/* Stores the list, with the current boot id, as a blob, and syncs it with the
- * contents, which end at result->end. base, which may be NULL, is a similar
- * list. Adds to *result. */
-enum wal_status wal__files_store(const struct wal__files *files,
-                                 struct wal__blob_store *blobs,
-                                 const struct wal__digest *base,
-                                 struct wal__digest *digest,
+/* Stores the list, with the current boot id, as a blob, and syncs it with the contents, which end
+ * at result->end. base, which may be NULL, is a similar list. Adds to *result. */
+enum wal_status wal__files_store(const struct wal__files *files, struct wal__blob_store *blobs,
+                                 const struct wal__digest *base, struct wal__digest *digest,
                                  struct wal__blob_put_result *result,
                                  struct wal_error *error) WAL_MUST_USE;
-/* Flags the fresh files of a decoded list as racy if the list was made in
- * another boot: their times no longer prove that they are unchanged. */
-void wal__files_invalidate_fresh(struct wal__files *files,
-                                 const struct wal__io *io);
+/* Flags the fresh files of a decoded list as racy if the list was made in another boot: their times
+ * no longer prove that they are unchanged. */
+void wal__files_invalidate_fresh(struct wal__files *files, const struct wal__io *io);
 
 /* The file with the path, or NULL. */
-struct wal__file_record *wal__files_find(const struct wal__files *files,
-                                         struct wal__span path);
+struct wal__file_record *wal__files_find(const struct wal__files *files, struct wal__span path);
 
-/* Merges two lists into *out, which is empty on entry; `first` wins for a path
- * of both. WAL_ENOMEM, WAL_ETOOBIG. */
-enum wal_status wal__files_merge(struct wal__files *out,
-                                 const struct wal__files *first,
+/* Merges two lists into *out, which is empty on entry; `first` wins for a path of both. WAL_ENOMEM,
+ * WAL_ETOOBIG. */
+enum wal_status wal__files_merge(struct wal__files *out, const struct wal__files *first,
                                  const struct wal__files *second,
                                  struct wal_error *error) WAL_MUST_USE;
-/* Copies to *out, which is empty on entry, the files whose paths `other` has
- * (has) or does not have (!has). */
-enum wal_status wal__files_filter(struct wal__files *out,
-                                  const struct wal__files *files,
+/* Copies to *out, which is empty on entry, the files whose paths `other` has (has) or does not have
+ * (!has). */
+enum wal_status wal__files_filter(struct wal__files *out, const struct wal__files *files,
                                   const struct wal__files *other, bool has,
                                   struct wal_error *error) WAL_MUST_USE;
 
 /* Copies the files with absolute paths to *out, which is empty on entry. */
-enum wal_status wal__files_make_absolute(struct wal__files *out,
-                                         const struct wal__files *files,
+enum wal_status wal__files_make_absolute(struct wal__files *out, const struct wal__files *files,
                                          struct wal__span root,
                                          struct wal_error *error) WAL_MUST_USE;
 
@@ -96,17 +81,14 @@ uint64_t wal__files_total_size(const struct wal__files *files);
 /* Compares the bytes of two paths as memcmp does. */
 int wal__file_compare_paths(struct wal__span a, struct wal__span b);
 
-/* Whether kind, content and permission bits are equal; permission bits of
- * symbolic links are ignored. Does not compare paths and times. */
-bool wal__file_state_equal(const struct wal__file_record *a,
-                           const struct wal__file_record *b);
+/* Whether kind, content and permission bits are equal; permission bits of symbolic links are
+ * ignored. Does not compare paths and times. */
+bool wal__file_state_equal(const struct wal__file_record *a, const struct wal__file_record *b);
 
-/* Fails because a blob cannot be read: the reason with the path that needs it.
- * A missing blob is WAL_ECORRUPT, since a list names it. */
-enum wal_status wal__fail_content(struct wal_error *error,
-                                  enum wal_status status,
-                                  const struct wal_error *why,
-                                  const char *path);
+/* Fails because a blob cannot be read: the reason with the path that needs it. A missing blob is
+ * WAL_ECORRUPT, since a list names it. */
+enum wal_status wal__fail_content(struct wal_error *error, enum wal_status status,
+                                  const struct wal_error *why, const char *path);
 
 /* The path, followed by a NUL. */
 static inline const char *wal__file_path(const struct wal__file_record *file)

@@ -1,20 +1,18 @@
 /*
- * numstat.c - counts the lines that two contents do not have in common
- * (numstat.h). No section of SPEC.md.
+ * numstat.c - counts the lines that two contents do not have in common (numstat.h). No section of
+ * SPEC.md.
  *
- * The common prefix and suffix are removed bytewise. Only the lines between are
- * kept: 4 bytes each, and about 32 more per distinct line. Equal lines get the
- * same number. The lines that git assumes to be changed are removed, and the
- * longest common subsequence of the others is unchanged.
+ * The common prefix and suffix are removed bytewise. Only the lines between are kept: 4 bytes each,
+ * and about 32 more per distinct line. Equal lines get the same number. The lines that git assumes
+ * to be changed are removed, and the longest common subsequence of the others is unchanged.
  *
- * Two algorithms compute its length. The first walks diagonals (Wu, Manber,
- * Myers and Miller, "An O(NP) sequence comparison algorithm", 1990): it is fast
- * when few lines changed. Its budget is the estimated work of the second, which
- * compares one line with 64 at once (Hyyro, "Bit-parallel LCS-length
- * computation revisited", 2004) and whose time does not depend on the changes.
+ * Two algorithms compute its length. The first walks diagonals (Wu, Manber, Myers and Miller, "An
+ * O(NP) sequence comparison algorithm", 1990): it is fast when few lines changed. Its budget is the
+ * estimated work of the second, which compares one line with 64 at once (Hyyro, "Bit-parallel
+ * LCS-length computation revisited", 2004) and whose time does not depend on the changes.
  *
- * Invariants: the length is exact, whichever algorithm computed it. Nothing is
- * read outside the two spans, even when their bytes change during the call.
+ * Invariants: the length is exact, whichever algorithm computed it. Nothing is read outside the two
+ * spans, even when their bytes change during the call.
  *
  * Threads: any.
  */
@@ -52,8 +50,7 @@ enum wal__line_kind wal__line_kind(uint32_t matches, uint32_t total)
     if (matches == 0) {
         return WAL__LINE_UNMATCHED;
     }
-    return matches >= frequent_min(total) ? WAL__LINE_FREQUENT
-                                          : WAL__LINE_MATCHED;
+    return matches >= frequent_min(total) ? WAL__LINE_FREQUENT : WAL__LINE_MATCHED;
 }
 
 struct run {
@@ -61,8 +58,8 @@ struct run {
     uint32_t frequent;
 };
 
-/* Counts the lines next to a line, up to the first matched one: `count` at
- * most, in direction `step`. */
+/* Counts the lines next to a line, up to the first matched one: `count` at most, in direction
+ * `step`. */
 static struct run count_run(const uint8_t *kinds, uint32_t count, int step)
 {
     struct run run = {0, 0};
@@ -97,8 +94,7 @@ static bool should_discard(const uint8_t *kinds, uint32_t at, uint32_t count)
     }
     /* The line itself is counted once per side. */
     frequent = before.frequent + after.frequent + 2;
-    return frequent * KIND_SHARE <
-           frequent + before.unmatched + after.unmatched;
+    return frequent * KIND_SHARE < frequent + before.unmatched + after.unmatched;
 }
 
 uint32_t wal__lines_filter(struct wal__lines lines, const uint8_t *kinds)
@@ -107,8 +103,7 @@ uint32_t wal__lines_filter(struct wal__lines lines, const uint8_t *kinds)
 
     for (uint32_t i = 0; i < lines.count; i++) {
         if (kinds[i] == WAL__LINE_MATCHED ||
-            (kinds[i] == WAL__LINE_FREQUENT &&
-             !should_discard(kinds, i, lines.count))) {
+            (kinds[i] == WAL__LINE_FREQUENT && !should_discard(kinds, i, lines.count))) {
             lines.numbers[kept++] = lines.numbers[i];
         }
     }
@@ -163,8 +158,7 @@ static bool search_step(struct search *search, int32_t p, uint64_t work_max)
 }
 
 /* False when it needs more than work_max steps. */
-static bool lcs_by_diagonals(struct wal__lines shorter,
-                             struct wal__lines longer, uint64_t work_max,
+static bool lcs_by_diagonals(struct wal__lines shorter, struct wal__lines longer, uint64_t work_max,
                              uint32_t *scratch, uint32_t *common)
 {
     int32_t last = (int32_t)(longer.count - shorter.count);
@@ -204,13 +198,12 @@ static uint32_t open_word_count(uint32_t word_count)
     return word_count / WORD_BITS + 1;
 }
 
-/* One bit per line of the longer text; a clear bit ends a common subsequence of
- * a new length. */
+/* One bit per line of the longer text; a clear bit ends a common subsequence of a new length. */
 struct bits {
     uint64_t *row;
-    uint64_t *open;   /* a bit per word of the row: set if it has a clear bit */
-    uint64_t *masks;  /* word_count words per dense line */
-    uint32_t *starts; /* per number, and one more: index in positions */
+    uint64_t *open;      /* a bit per word of the row: set if it has a clear bit */
+    uint64_t *masks;     /* word_count words per dense line */
+    uint32_t *starts;    /* per number, and one more: index in positions */
     uint32_t *positions; /* lines of the longer text, sorted by number */
     uint32_t *dense;     /* per number: index of its mask + 1; 0: not dense */
     uint32_t word_count;
@@ -335,16 +328,14 @@ static void build_masks(struct bits *bits, uint32_t longer_count)
         WAL__ASSERT(count < DENSE_COUNT_MAX);
         memset(mask, 0, bits->word_count * sizeof(*mask));
         for (uint32_t i = start; i < end; i++) {
-            mask[bits->positions[i] / WORD_BITS] |=
-                UINT64_C(1) << (bits->positions[i] % WORD_BITS);
+            mask[bits->positions[i] / WORD_BITS] |= UINT64_C(1) << (bits->positions[i] % WORD_BITS);
         }
         bits->dense[number] = ++count;
     }
 }
 
-static uint32_t lcs_bit_parallel(struct wal__lines shorter,
-                                 struct wal__lines longer, uint32_t number_end,
-                                 uint64_t *scratch)
+static uint32_t lcs_bit_parallel(struct wal__lines shorter, struct wal__lines longer,
+                                 uint32_t number_end, uint64_t *scratch)
 {
     uint32_t word_count = row_word_count(longer.count);
     struct bits bits = {.word_count = word_count, .number_end = number_end};
@@ -353,8 +344,7 @@ static uint32_t lcs_bit_parallel(struct wal__lines shorter,
     bits.row = scratch;
     bits.open = bits.row + word_count;
     bits.masks = bits.open + open_word_count(word_count);
-    bits.starts =
-        (uint32_t *)(bits.masks + (size_t)DENSE_COUNT_MAX * word_count);
+    bits.starts = (uint32_t *)(bits.masks + (size_t)DENSE_COUNT_MAX * word_count);
     bits.positions = bits.starts + number_end + 1;
     bits.dense = bits.positions + longer.count;
     sort_positions(&bits, longer);
@@ -393,8 +383,7 @@ static void discard_unmatched(struct wal__lines *lines, const uint32_t *others)
     lines->count = kept;
 }
 
-static void count_numbers(struct wal__lines lines, uint32_t number_end,
-                          uint32_t *counts)
+static void count_numbers(struct wal__lines lines, uint32_t number_end, uint32_t *counts)
 {
     memset(counts, 0, number_end * sizeof(*counts));
     for (uint32_t i = 0; i < lines.count; i++) {
@@ -412,9 +401,8 @@ static uint32_t trim(struct wal__lines *before, struct wal__lines *after)
     while (prefix < most && before->numbers[prefix] == after->numbers[prefix]) {
         prefix++;
     }
-    while (suffix < most - prefix &&
-           before->numbers[before->count - 1 - suffix] ==
-               after->numbers[after->count - 1 - suffix]) {
+    while (suffix < most - prefix && before->numbers[before->count - 1 - suffix] ==
+                                         after->numbers[after->count - 1 - suffix]) {
         suffix++;
     }
     WAL__ASSERT(prefix + suffix <= most);
@@ -425,10 +413,9 @@ static uint32_t trim(struct wal__lines *before, struct wal__lines *after)
     return prefix + suffix;
 }
 
-/* Estimates the work of lcs_bit_parallel in steps of lcs_by_diagonals, which
- * take about four times as long. */
-static uint64_t bit_parallel_work(struct wal__lines shorter,
-                                  struct wal__lines longer,
+/* Estimates the work of lcs_bit_parallel in steps of lcs_by_diagonals, which take about four times
+ * as long. */
+static uint64_t bit_parallel_work(struct wal__lines shorter, struct wal__lines longer,
                                   const uint32_t *counts)
 {
     uint64_t words = row_word_count(longer.count);
@@ -443,15 +430,13 @@ static uint64_t bit_parallel_work(struct wal__lines shorter,
     return work / 4;
 }
 
-size_t wal__lines_scratch_words(uint32_t before, uint32_t after,
-                                uint32_t number_end)
+size_t wal__lines_scratch_words(uint32_t before, uint32_t after, uint32_t number_end)
 {
     uint32_t longer = before > after ? before : after;
     uint32_t words = row_word_count(longer);
     size_t counts = (size_t)number_end * 2;
     size_t search = (size_t)before + after + 3;
-    size_t bits = (size_t)number_end * 2 + 1 + longer +
-                  (size_t)words * (DENSE_COUNT_MAX + 1) * 2 +
+    size_t bits = (size_t)number_end * 2 + 1 + longer + (size_t)words * (DENSE_COUNT_MAX + 1) * 2 +
                   (size_t)open_word_count(words) * 2;
     size_t most = counts > search ? counts : search;
 
@@ -459,8 +444,8 @@ size_t wal__lines_scratch_words(uint32_t before, uint32_t after,
     return (most + 1) / 2;
 }
 
-uint32_t wal__lines_lcs(struct wal__lines before, struct wal__lines after,
-                        uint32_t number_end, uint64_t *scratch)
+uint32_t wal__lines_lcs(struct wal__lines before, struct wal__lines after, uint32_t number_end,
+                        uint64_t *scratch)
 {
     uint32_t *in_before = (uint32_t *)scratch;
     uint32_t *in_after = in_before + number_end;
@@ -480,10 +465,8 @@ uint32_t wal__lines_lcs(struct wal__lines before, struct wal__lines after,
     if (shorter.count == 0) {
         return trimmed;
     }
-    work_max =
-        bit_parallel_work(shorter, longer, is_grown ? in_after : in_before);
-    if (!lcs_by_diagonals(shorter, longer, work_max, (uint32_t *)scratch,
-                          &common)) {
+    work_max = bit_parallel_work(shorter, longer, is_grown ? in_after : in_before);
+    if (!lcs_by_diagonals(shorter, longer, work_max, (uint32_t *)scratch, &common)) {
         common = lcs_bit_parallel(shorter, longer, number_end, scratch);
     }
     WAL__ASSERT(common <= shorter.count);
@@ -526,9 +509,8 @@ struct diff {
 
 static bool is_binary(struct wal__span content)
 {
-    size_t probe_size = content.size < WAL__BINARY_PROBE_SIZE
-                            ? content.size
-                            : WAL__BINARY_PROBE_SIZE;
+    size_t probe_size =
+        content.size < WAL__BINARY_PROBE_SIZE ? content.size : WAL__BINARY_PROBE_SIZE;
 
     return content.size > WAL__DIFF_SIZE_MAX ||
            (probe_size > 0 && memchr(content.data, 0, probe_size) != NULL);
@@ -551,8 +533,7 @@ static struct wal__span next_line(struct wal__span *from)
 {
     const uint8_t *end = memchr(from->data, '\n', from->size);
 
-    return consume(from,
-                   end != NULL ? (size_t)(end - from->data) + 1 : from->size);
+    return consume(from, end != NULL ? (size_t)(end - from->data) + 1 : from->size);
 }
 
 static uint32_t count_lines(struct wal__span span)
@@ -572,8 +553,7 @@ static size_t common_prefix(struct wal__span a, struct wal__span b)
     size_t at = 0;
 
     for (size_t step = 4096; step > 0; step = step > 1 ? step / 8 : 0) {
-        while (limit - at >= step &&
-               memcmp(a.data + at, b.data + at, step) == 0) {
+        while (limit - at >= step && memcmp(a.data + at, b.data + at, step) == 0) {
             at += step;
         }
     }
@@ -587,16 +567,15 @@ static size_t common_suffix(struct wal__span a, struct wal__span b)
 
     for (size_t step = 4096; step > 0; step = step > 1 ? step / 8 : 0) {
         while (limit - at >= step &&
-               memcmp(a.data + a.size - at - step, b.data + b.size - at - step,
-                      step) == 0) {
+               memcmp(a.data + a.size - at - step, b.data + b.size - at - step, step) == 0) {
             at += step;
         }
     }
     return at;
 }
 
-/* Whether a line begins `size` bytes before the end of the span, which itself
- * begins with a line. */
+/* Whether a line begins `size` bytes before the end of the span, which itself begins with a
+ * line. */
 static bool is_line_start(struct wal__span span, size_t size)
 {
     return size == span.size || span.data[span.size - size - 1] == '\n';
@@ -651,8 +630,7 @@ static uint32_t hash_line(struct wal__span line)
 }
 
 /* The slot of the line's class, or the free slot for it. */
-static uint32_t *find_slot(const struct classes *classes, struct wal__span line,
-                           uint32_t hash)
+static uint32_t *find_slot(const struct classes *classes, struct wal__span line, uint32_t hash)
 {
     uint32_t mask = classes->capacity * 2 - 1;
     uint32_t at = hash & mask;
@@ -674,8 +652,8 @@ static enum wal_status grow(struct classes *classes)
 {
     uint32_t capacity = classes->capacity == 0 ? 64 : classes->capacity * 2;
     uint32_t mask = capacity * 2 - 1;
-    struct line_class *items = wal__heap_resize(classes->heap, classes->items,
-                                                capacity, sizeof(*items));
+    struct line_class *items =
+        wal__heap_resize(classes->heap, classes->items, capacity, sizeof(*items));
     uint32_t *slots;
 
     WAL__ASSERT((capacity & (capacity - 1)) == 0);
@@ -683,8 +661,7 @@ static enum wal_status grow(struct classes *classes)
         return WAL_ENOMEM;
     }
     classes->items = items;
-    slots =
-        wal__heap_zalloc(classes->heap, (size_t)capacity * 2 * sizeof(*slots));
+    slots = wal__heap_zalloc(classes->heap, (size_t)capacity * 2 * sizeof(*slots));
     if (slots == NULL) {
         return WAL_ENOMEM;
     }
@@ -703,8 +680,7 @@ static enum wal_status grow(struct classes *classes)
 }
 
 /* Counts a line of one side in its class; creates the class if needed. */
-static enum wal_status classify_line(struct classes *classes,
-                                     struct wal__span line, int side,
+static enum wal_status classify_line(struct classes *classes, struct wal__span line, int side,
                                      uint32_t *number)
 {
     uint32_t hash = hash_line(line);
@@ -720,8 +696,8 @@ static enum wal_status classify_line(struct classes *classes,
     slot = find_slot(classes, line, hash);
     if (*slot == 0) {
         WAL__ASSERT(classes->count < classes->capacity);
-        classes->items[classes->count] = (struct line_class){
-            .data = line.data, .size = (uint32_t)line.size, .hash = hash};
+        classes->items[classes->count] =
+            (struct line_class){.data = line.data, .size = (uint32_t)line.size, .hash = hash};
         *slot = ++classes->count;
     }
     *number = *slot - 1;
@@ -738,8 +714,7 @@ static enum wal_status classify_lines(struct diff *diff, int index)
     /* Another process may have changed the bytes since they were counted. */
     while (rest.size > 0 && count < side->lines.count) {
         enum wal_status status =
-            classify_line(&diff->classes, next_line(&rest), index,
-                          &side->lines.numbers[count]);
+            classify_line(&diff->classes, next_line(&rest), index, &side->lines.numbers[count]);
 
         if (status != WAL_OK) {
             return status;
@@ -751,8 +726,7 @@ static enum wal_status classify_lines(struct diff *diff, int index)
     return WAL_OK;
 }
 
-/* Counts the lines of the common prefix or suffix in the classes of the
- * middle. */
+/* Counts the lines of the common prefix or suffix in the classes of the middle. */
 static void count_common(struct classes *classes, struct wal__span common)
 {
     while (common.size > 0) {
@@ -772,8 +746,7 @@ static enum wal_status classify_all(struct diff *diff)
     struct wal__lines *after = &diff->sides[1].lines;
     enum wal_status status;
 
-    diff->numbers = wal__heap_resize(diff->classes.heap, NULL,
-                                     (size_t)before->count + after->count,
+    diff->numbers = wal__heap_resize(diff->classes.heap, NULL, (size_t)before->count + after->count,
                                      sizeof(*diff->numbers));
     if (diff->numbers == NULL) {
         return WAL_ENOMEM;
@@ -800,8 +773,8 @@ static enum wal_status discard_confusing(struct diff *diff, int index)
         return WAL_ENOMEM;
     }
     for (uint32_t i = 0; i < side->lines.count; i++) {
-        kinds[i] = (uint8_t)wal__line_kind(
-            items[side->lines.numbers[i]].counts[1 - index], side->total);
+        kinds[i] =
+            (uint8_t)wal__line_kind(items[side->lines.numbers[i]].counts[1 - index], side->total);
     }
     side->lines.count = wal__lines_filter(side->lines, kinds);
     wal__heap_free(diff->classes.heap, kinds);
@@ -834,8 +807,7 @@ static void free_classes(struct classes *classes)
 }
 
 /* Counts the lines of both middles that did not change. */
-static enum wal_status count_unchanged(struct diff *diff, bool is_minimal,
-                                       uint32_t *unchanged)
+static enum wal_status count_unchanged(struct diff *diff, bool is_minimal, uint32_t *unchanged)
 {
     const struct wal__heap *heap = diff->classes.heap;
     struct wal__lines *before = &diff->sides[0].lines;
@@ -853,10 +825,9 @@ static enum wal_status count_unchanged(struct diff *diff, bool is_minimal,
     }
     number_end = diff->classes.count;
     free_classes(&diff->classes);
-    scratch = wal__heap_resize(
-        heap, NULL,
-        wal__lines_scratch_words(before->count, after->count, number_end),
-        sizeof(*scratch));
+    scratch = wal__heap_resize(heap, NULL,
+                               wal__lines_scratch_words(before->count, after->count, number_end),
+                               sizeof(*scratch));
     if (scratch == NULL) {
         return WAL_ENOMEM;
     }
@@ -878,8 +849,8 @@ static enum wal_status count_changed(struct diff *diff, bool is_minimal,
     trim_common(diff);
     before->lines.count = count_lines(before->middle);
     after->lines.count = count_lines(after->middle);
-    *counts = (struct wal__numstat){.insertions = after->lines.count,
-                                    .deletions = before->lines.count};
+    *counts =
+        (struct wal__numstat){.insertions = after->lines.count, .deletions = before->lines.count};
     if (before->lines.count > 0 && after->lines.count > 0) {
         common = count_lines(diff->prefix) + count_lines(diff->suffix);
         before->total = common + before->lines.count;
@@ -893,8 +864,7 @@ static enum wal_status count_changed(struct diff *diff, bool is_minimal,
     return status;
 }
 
-enum wal_status wal__numstat_diff(const struct wal__heap *heap,
-                                  struct wal__span before,
+enum wal_status wal__numstat_diff(const struct wal__heap *heap, struct wal__span before,
                                   struct wal__span after, bool is_minimal,
                                   struct wal__numstat *counts)
 {

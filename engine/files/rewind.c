@@ -1,13 +1,12 @@
 /*
- * rewind.c - runs a rewind (SPEC.md 5.15): computes the changes and checks that
- * it is possible, orders the steps, moves the head `main` with the files, and
- * builds the result; recovers one that was interrupted. Any thread; steps that
- * change files run under wal__rewind_lock.
+ * rewind.c - runs a rewind (SPEC.md 5.15): computes the changes and checks that it is possible,
+ * orders the steps, moves the head `main` with the files, and builds the result; recovers one that
+ * was interrupted. Any thread; steps that change files run under wal__rewind_lock.
  *
- * Invariants: planning changes nothing, neither on disk nor in the store. The
- * head moves in the batch that deletes the journal, so that it moves when all
- * files are restored, and only then. In recovery a file that is in neither its
- * old nor its new state was changed by another program, and is not touched.
+ * Invariants: planning changes nothing, neither on disk nor in the store. The head moves in the
+ * batch that deletes the journal, so that it moves when all files are restored, and only then. In
+ * recovery a file that is in neither its old nor its new state was changed by another program, and
+ * is not touched.
  */
 #include "engine/files/rewind.h"
 
@@ -30,14 +29,12 @@ struct rewind_plan {
 /* The head `main`: fills head_before; with `moves` also
  * head_after, unless the head is there. WAL_ENOTFOUND: the checkpoint is linked
  * with no entry of the session's conversation. */
-static enum wal_status
-rewind_plan_head(struct wal__rewind_job *job,
-                 const struct wal__checkpoint *checkpoint, bool moves,
-                 struct wal_error *error)
+static enum wal_status rewind_plan_head(struct wal__rewind_job *job,
+                                        const struct wal__checkpoint *checkpoint, bool moves,
+                                        struct wal_error *error)
 {
     const struct wal__span *entry = &checkpoint->entry;
-    enum wal_status status =
-        wal__checkpoint_current_entry(job->session, job->head_before, error);
+    enum wal_status status = wal__checkpoint_current_entry(job->session, job->head_before, error);
 
     WAL__ASSERT(job->head_after[0] == '\0');
     if (status != WAL_OK || !moves) {
@@ -47,8 +44,7 @@ rewind_plan_head(struct wal__rewind_job *job,
         return wal__fail(error, WAL_ENOTFOUND,
                          "the checkpoint \"%.*s\" is linked with no entry of "
                          "the conversation; rewind the files alone",
-                         (int)checkpoint->id.size,
-                         (const char *)checkpoint->id.data);
+                         (int)checkpoint->id.size, (const char *)checkpoint->id.data);
     }
     status = wal__checkpoint_check_entry(job->session, *entry, error);
     if (status != WAL_OK) {
@@ -66,8 +62,7 @@ enum {
     SMALL_LIST_MAX = 64 /* reading fewer files is faster than loading lists */
 };
 
-static void rewind_plan_init(struct rewind_plan *plan,
-                             const struct wal__heap *heap)
+static void rewind_plan_init(struct rewind_plan *plan, const struct wal__heap *heap)
 {
     memset(plan, 0, sizeof(*plan));
     wal__checkpoint_init(&plan->checkpoint, heap);
@@ -86,28 +81,25 @@ static void rewind_plan_deinit(struct rewind_plan *plan)
     wal__checkpoint_deinit(&plan->checkpoint);
 }
 
-static enum wal_status load_target(struct rewind_plan *plan,
-                                   struct wal__rewind_job *job,
+static enum wal_status load_target(struct rewind_plan *plan, struct wal__rewind_job *job,
                                    struct wal__span id, struct wal_slice root,
                                    struct wal_error *error)
 {
     struct wal__span override_root = {root.data, (size_t)root.size};
-    enum wal_status status =
-        wal__checkpoint_get(job->session, id, &plan->checkpoint, error);
+    enum wal_status status = wal__checkpoint_get(job->session, id, &plan->checkpoint, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__files_load(&plan->target, &job->session->core->blobs,
-                             &plan->checkpoint.list, error);
+    status =
+        wal__files_load(&plan->target, &job->session->core->blobs, &plan->checkpoint.list, error);
     if (status != WAL_OK) {
         return status;
     }
     wal__files_invalidate_fresh(&plan->target, job->session->core->env.io);
     status = wal__checkpoint_normalize_root(
-        job->session,
-        override_root.size == 0 ? plan->checkpoint.root : override_root,
-        job->root, error);
+        job->session, override_root.size == 0 ? plan->checkpoint.root : override_root, job->root,
+        error);
     if (status != WAL_OK) {
         return status;
     }
@@ -115,16 +107,13 @@ static enum wal_status load_target(struct rewind_plan *plan,
     return wal__rewind_job_open(job, error);
 }
 
-/* Captures the files whose contents the target's list does not determine, using
- * other baselines. */
-static enum wal_status read_unread(const struct wal__rewind_job *job,
-                                   struct wal__files *unread,
+/* Captures the files whose contents the target's list does not determine, using other baselines. */
+static enum wal_status read_unread(const struct wal__rewind_job *job, struct wal__files *unread,
                                    struct wal_error *error)
 {
     const struct wal__env *env = &job->session->core->env;
     struct wal__span root = {(const uint8_t *)job->root, strlen(job->root)};
-    struct wal__capture capture = {
-        .env = env, .io = job->io, .worktree = job->worktree};
+    struct wal__capture capture = {.env = env, .io = job->io, .worktree = job->worktree};
     struct wal__files baselines[WAL__CAPTURE_BASELINES];
     enum wal_status status = WAL_OK;
     struct wal__digest newest;
@@ -134,8 +123,7 @@ static enum wal_status read_unread(const struct wal__rewind_job *job,
         capture.baselines[i] = &baselines[i];
     }
     if (unread->count > SMALL_LIST_MAX) {
-        status = wal__checkpoint_load_baselines(job->session, root, unread,
-                                                baselines, &newest,
+        status = wal__checkpoint_load_baselines(job->session, root, unread, baselines, &newest,
                                                 &capture.baseline_count, error);
     }
     if (status == WAL_OK) {
@@ -148,8 +136,7 @@ static enum wal_status read_unread(const struct wal__rewind_job *job,
 }
 
 /* Copies the chosen records to `to`; scatter_chosen copies them back. */
-static void gather_chosen(struct wal__files *from, const uint8_t *chosen,
-                          struct wal__files *to)
+static void gather_chosen(struct wal__files *from, const uint8_t *chosen, struct wal__files *to)
 {
     to->count = 0;
     for (uint32_t i = 0; i < from->count; i++) {
@@ -173,8 +160,7 @@ static void scatter_chosen(struct wal__files *into, const uint8_t *chosen,
 }
 
 /* Captures the current states of the target's files. */
-static enum wal_status scan_worktree(struct rewind_plan *plan,
-                                     const struct wal__rewind_job *job,
+static enum wal_status scan_worktree(struct rewind_plan *plan, const struct wal__rewind_job *job,
                                      struct wal_error *error)
 {
     const struct wal__env *env = &job->session->core->env;
@@ -186,8 +172,7 @@ static enum wal_status scan_worktree(struct rewind_plan *plan,
                                    .baseline_count = 1};
     struct wal__files unread = {.heap = env->heap};
     struct wal__files none = {.heap = env->heap};
-    enum wal_status status =
-        wal__files_merge(&plan->disk, &plan->target, &none, error);
+    enum wal_status status = wal__files_merge(&plan->disk, &plan->target, &none, error);
 
     if (status != WAL_OK || count == 0) {
         return status;
@@ -216,14 +201,12 @@ done:
 /* --- the expected checkpoint --------------------------------------------- */
 
 /* Lists the files that would change and differ from the expected checkpoint. */
-static enum wal_status compare_expected(struct rewind_plan *plan,
-                                        const struct wal__files *expected,
+static enum wal_status compare_expected(struct rewind_plan *plan, const struct wal__files *expected,
                                         struct wal_error *error)
 {
     const struct wal__changes *changes = &plan->changes;
     struct wal__changes *elsewhere = &plan->elsewhere;
-    enum wal_status status =
-        wal__changes_compute(expected, &plan->disk, elsewhere, error);
+    enum wal_status status = wal__changes_compute(expected, &plan->disk, elsewhere, error);
     uint32_t kept = 0;
     uint32_t next = 0;
 
@@ -234,8 +217,7 @@ static enum wal_status compare_expected(struct rewind_plan *plan,
                wal__file_compare_paths(changes->items[next].path, path) < 0) {
             next++;
         }
-        if (next < changes->count &&
-            wal__span_equal(changes->items[next].path, path)) {
+        if (next < changes->count && wal__span_equal(changes->items[next].path, path)) {
             elsewhere->items[kept] = elsewhere->items[i];
             elsewhere->items[kept++].flags |= WAL_FILE_CHANGE_ELSEWHERE;
         }
@@ -246,14 +228,12 @@ static enum wal_status compare_expected(struct rewind_plan *plan,
     return status;
 }
 
-static enum wal_status check_expected(struct rewind_plan *plan,
-                                      const struct wal__rewind_job *job,
+static enum wal_status check_expected(struct rewind_plan *plan, const struct wal__rewind_job *job,
                                       const struct wal_rewind_options *options,
                                       struct wal_error *error)
 {
     const struct wal__heap *heap = job->session->core->env.heap;
-    struct wal__span id = {options->expected.data,
-                           (size_t)options->expected.size};
+    struct wal__span id = {options->expected.data, (size_t)options->expected.size};
     struct wal__checkpoint checkpoint;
     struct wal__files expected;
     enum wal_status status;
@@ -267,8 +247,7 @@ static enum wal_status check_expected(struct rewind_plan *plan,
     if (status != WAL_OK) {
         goto done;
     }
-    status = wal__files_load(&expected, &job->session->core->blobs,
-                             &checkpoint.list, error);
+    status = wal__files_load(&expected, &job->session->core->blobs, &checkpoint.list, error);
     if (status != WAL_OK) {
         goto done;
     }
@@ -276,14 +255,12 @@ static enum wal_status check_expected(struct rewind_plan *plan,
 done:
     wal__files_deinit(&expected);
     wal__checkpoint_deinit(&checkpoint);
-    if (status == WAL_OK && plan->elsewhere.count > 0 &&
-        (options->flags & WAL_REWIND_FORCE) == 0) {
-        status = wal__fail_at(
-            error, WAL_ECHANGED, 0,
-            (const char *)plan->elsewhere.items[0].path.data, 0,
-            "another program changed %u of the files since checkpoint "
-            "\"%.*s\"; this is the first",
-            plan->elsewhere.count, (int)id.size, (const char *)id.data);
+    if (status == WAL_OK && plan->elsewhere.count > 0 && (options->flags & WAL_REWIND_FORCE) == 0) {
+        status = wal__fail_at(error, WAL_ECHANGED, 0,
+                              (const char *)plan->elsewhere.items[0].path.data, 0,
+                              "another program changed %u of the files since checkpoint "
+                              "\"%.*s\"; this is the first",
+                              plan->elsewhere.count, (int)id.size, (const char *)id.data);
     }
     return status;
 }
@@ -291,15 +268,13 @@ done:
 /* --- whether the rewind is possible -------------------------------------- */
 
 /* Fills the job's lists: current and target states of the files that change. */
-static enum wal_status fill_lists(const struct rewind_plan *plan,
-                                  struct wal__rewind_job *job,
+static enum wal_status fill_lists(const struct rewind_plan *plan, struct wal__rewind_job *job,
                                   struct wal_error *error)
 {
     struct wal__files changing = {.heap = job->session->core->env.heap};
     enum wal_status status;
 
-    changing.items = wal__heap_alloc(
-        changing.heap, plan->changes.count * sizeof(*changing.items));
+    changing.items = wal__heap_alloc(changing.heap, plan->changes.count * sizeof(*changing.items));
     if (changing.items == NULL) {
         return wal__no_memory(error);
     }
@@ -308,29 +283,25 @@ static enum wal_status fill_lists(const struct rewind_plan *plan,
         changing.items[i].path = plan->changes.items[i].path;
     }
     changing.count = plan->changes.count;
-    status =
-        wal__files_filter(&job->before, &plan->disk, &changing, true, error);
+    status = wal__files_filter(&job->before, &plan->disk, &changing, true, error);
     if (status == WAL_OK) {
-        status = wal__files_filter(&job->after, &plan->target, &changing, true,
-                                   error);
+        status = wal__files_filter(&job->after, &plan->target, &changing, true, error);
     }
-    WAL__ASSERT(status != WAL_OK || (job->before.count == changing.count &&
-                                     job->after.count == changing.count));
+    WAL__ASSERT(status != WAL_OK ||
+                (job->before.count == changing.count && job->after.count == changing.count));
     wal__heap_free(changing.heap, changing.items);
     return status;
 }
 
-/* When directories of the path are missing, the first missing one must be
- * creatable. */
-static enum wal_status check_creatable(const struct wal__rewind_job *job,
-                                       const char *path, int *err)
+/* When directories of the path are missing, the first missing one must be creatable. */
+static enum wal_status check_creatable(const struct wal__rewind_job *job, const char *path,
+                                       int *err)
 {
     char name[WAL__FILE_PATH_MAX + 1];
     const char *slash = strchr(path, '/');
     enum wal_status status = WAL_ENOTFOUND;
 
-    for (; slash != NULL && status == WAL_ENOTFOUND;
-         slash = strchr(slash + 1, '/')) {
+    for (; slash != NULL && status == WAL_ENOTFOUND; slash = strchr(slash + 1, '/')) {
         size_t size = (size_t)(slash - path);
         struct wal__worktree_stat stat;
 
@@ -340,16 +311,14 @@ static enum wal_status check_creatable(const struct wal__rewind_job *job,
         status = job->io->stat(job->io->ctx, job->worktree, name, &stat, err);
         if (status == WAL_OK) {
             status = stat.kind == WAL__WORKTREE_ABSENT
-                         ? job->io->check_replace(job->io->ctx, job->worktree,
-                                                  name, err)
+                         ? job->io->check_replace(job->io->ctx, job->worktree, name, err)
                          : WAL_ENOTFOUND;
         }
     }
     return status;
 }
 
-static enum wal_status check_replaceable(const struct wal__rewind_job *job,
-                                         const char *path,
+static enum wal_status check_replaceable(const struct wal__rewind_job *job, const char *path,
                                          struct wal_error *error)
 {
     const char *slash = strrchr(path, '/');
@@ -359,15 +328,14 @@ static enum wal_status check_replaceable(const struct wal__rewind_job *job,
 
     /* The path of the temporary file must not be too long. */
     if (parent + WAL__REWIND_TEMP_RESERVE < WAL__FILE_PATH_MAX) {
-        status =
-            job->io->check_replace(job->io->ctx, job->worktree, path, &err);
+        status = job->io->check_replace(job->io->ctx, job->worktree, path, &err);
     }
     if (status == WAL_ENOTFOUND) {
         status = check_creatable(job, path, &err);
     }
-    return status == WAL_OK ? WAL_OK
-                            : wal__worktree_fail(error, status, err, path,
-                                                 "cannot replace the file");
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__worktree_fail(error, status, err, path, "cannot replace the file");
 }
 
 /* A parallel run that checks and counts the changes. */
@@ -376,8 +344,7 @@ struct examination {
     struct wal__diffstat diffstat;
 };
 
-static enum wal_status examine(void *ctx, void *state, uint32_t item,
-                               struct wal_error *error)
+static enum wal_status examine(void *ctx, void *state, uint32_t item, struct wal_error *error)
 {
     struct examination *examination = ctx;
     const struct wal__rewind_job *job = examination->job;
@@ -389,13 +356,12 @@ static enum wal_status examine(void *ctx, void *state, uint32_t item,
     if (status != WAL_OK) {
         return status;
     }
-    status =
-        check_replaceable(job, wal__file_path(&job->after.items[item]), error);
+    status = check_replaceable(job, wal__file_path(&job->after.items[item]), error);
     if (status != WAL_OK) {
         return status;
     }
-    return wal__diffstat_file(&examination->diffstat, item,
-                              wal__rewind_kept_content(job, item), error);
+    return wal__diffstat_file(&examination->diffstat, item, wal__rewind_kept_content(job, item),
+                              error);
 }
 
 static void examine_worker_end(void *ctx, void *state)
@@ -405,17 +371,13 @@ static void examine_worker_end(void *ctx, void *state)
     wal__rewind_verify_worker_end(examination->job, state);
 }
 
-/* Checks all changes and counts their lines. The job's lists have the order of
- * the changes. */
-static enum wal_status examine_all(struct rewind_plan *plan,
-                                   struct wal__rewind_job *job,
+/* Checks all changes and counts their lines. The job's lists have the order of the changes. */
+static enum wal_status examine_all(struct rewind_plan *plan, struct wal__rewind_job *job,
                                    struct wal_error *error)
 {
     const struct wal__heap *heap = job->session->core->env.heap;
-    const struct wal__content_source blobs = {.blobs =
-                                                  &job->session->core->blobs};
-    const struct wal__content_source disk = {.io = job->io,
-                                             .worktree = job->worktree};
+    const struct wal__content_source blobs = {.blobs = &job->session->core->blobs};
+    const struct wal__content_source disk = {.io = job->io, .worktree = job->worktree};
     struct examination examination = {.job = job};
     const struct wal__parallel_for loop = {.env = &job->session->core->env,
                                            .ctx = &examination,
@@ -432,27 +394,25 @@ static enum wal_status examine_all(struct rewind_plan *plan,
     }
     status = wal__rewind_keep_contents(job, error);
     if (status == WAL_OK) {
-        wal__diffstat_init(&examination.diffstat, &plan->changes, &disk,
-                           &blobs);
+        wal__diffstat_init(&examination.diffstat, &plan->changes, &disk, &blobs);
         status = wal__parallel_for(&loop, error);
         wal__diffstat_deinit(&examination.diffstat);
     }
     if (status == WAL_OK) {
         memset(chosen, 1, job->after.count);
-        status = wal__rewind_list_missing_dirs(job, &job->after, chosen,
-                                               &job->directories, error);
+        status = wal__rewind_list_missing_dirs(job, &job->after, chosen, &job->directories, error);
     }
     wal__heap_free(heap, chosen);
     return status;
 }
 
-/* Builds the plan. job->session is set; this call opens the work tree and fills
- * before and after with the files that change, and directories with the missing
- * ones. WAL_ECHANGED: see elsewhere. */
-static enum wal_status
-rewind_plan_build(struct rewind_plan *plan, struct wal__rewind_job *job,
-                  struct wal__span id, const struct wal_rewind_options *options,
-                  struct wal_error *error)
+/* Builds the plan. job->session is set; this call opens the work tree and fills before and after
+ * with the files that change, and directories with the missing ones. WAL_ECHANGED: see
+ * elsewhere. */
+static enum wal_status rewind_plan_build(struct rewind_plan *plan, struct wal__rewind_job *job,
+                                         struct wal__span id,
+                                         const struct wal_rewind_options *options,
+                                         struct wal_error *error)
 {
     bool moves_head = (options->flags & WAL_REWIND_HEAD) != 0;
     enum wal_status status = load_target(plan, job, id, options->root, error);
@@ -468,8 +428,7 @@ rewind_plan_build(struct rewind_plan *plan, struct wal__rewind_job *job,
     if (status != WAL_OK) {
         goto done;
     }
-    status =
-        wal__changes_compute(&plan->disk, &plan->target, &plan->changes, error);
+    status = wal__changes_compute(&plan->disk, &plan->target, &plan->changes, error);
     if (status != WAL_OK) {
         goto done;
     }
@@ -503,8 +462,8 @@ struct recovery {
 /* --- inspecting ---------------------------------------------------------- */
 
 /* Captures one file. Sets *other if it cannot be in a state of the job. */
-static enum wal_status inspect_file(struct recovery *recovery, uint32_t number,
-                                    bool *other, struct wal_error *error)
+static enum wal_status inspect_file(struct recovery *recovery, uint32_t number, bool *other,
+                                    struct wal_error *error)
 {
     const struct wal__env *env = &recovery->job.session->core->env;
     struct wal_error own = {.struct_size = sizeof(own)};
@@ -523,8 +482,7 @@ static enum wal_status inspect_file(struct recovery *recovery, uint32_t number,
     WAL__ASSERT(number < recovery->now.count);
     status = wal__capture(&capture, &one, &own);
 
-    if (status == WAL_ENOTFILE || status == WAL_EOUTSIDE ||
-        status == WAL_ECHANGED) {
+    if (status == WAL_ENOTFILE || status == WAL_EOUTSIDE || status == WAL_ECHANGED) {
         struct wal__span path = recovery->job.before.items[number].path;
 
         recovery->now.items[number] = (struct wal__file_record){.path = path};
@@ -537,8 +495,7 @@ static enum wal_status inspect_file(struct recovery *recovery, uint32_t number,
     return status;
 }
 
-static enum wal_status inspect_files(struct recovery *recovery,
-                                     struct wal_error *error)
+static enum wal_status inspect_files(struct recovery *recovery, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -550,11 +507,9 @@ static enum wal_status inspect_files(struct recovery *recovery,
         if (other) {
             continue;
         }
-        if (wal__file_state_equal(&recovery->now.items[i],
-                                  &recovery->job.after.items[i])) {
+        if (wal__file_state_equal(&recovery->now.items[i], &recovery->job.after.items[i])) {
             recovery->states[i] = FOUND_AFTER;
-        } else if (wal__file_state_equal(&recovery->now.items[i],
-                                         &recovery->job.before.items[i])) {
+        } else if (wal__file_state_equal(&recovery->now.items[i], &recovery->job.before.items[i])) {
             recovery->states[i] = FOUND_BEFORE;
         }
         recovery->counts[recovery->states[i]]++;
@@ -567,19 +522,17 @@ static enum wal_status inspect_files(struct recovery *recovery,
 
 /* Lists the files that another program changed, as changes from `before`. */
 static enum wal_status list_foreign_changes(const struct recovery *recovery,
-                                            struct wal__changes *elsewhere,
-                                            struct wal_error *error)
+                                            struct wal__changes *elsewhere, struct wal_error *error)
 {
     uint32_t kept = 0;
-    enum wal_status status = wal__changes_compute(
-        &recovery->job.before, &recovery->now, elsewhere, error);
+    enum wal_status status =
+        wal__changes_compute(&recovery->job.before, &recovery->now, elsewhere, error);
 
     for (uint32_t i = 0; status == WAL_OK && i < elsewhere->count; i++) {
         const struct wal__file_record *file =
             wal__files_find(&recovery->now, elsewhere->items[i].path);
 
-        if (file != NULL &&
-            recovery->states[file - recovery->now.items] == FOUND_OTHER) {
+        if (file != NULL && recovery->states[file - recovery->now.items] == FOUND_OTHER) {
             elsewhere->items[kept] = elsewhere->items[i];
             elsewhere->items[kept++].flags |= WAL_FILE_CHANGE_ELSEWHERE;
         }
@@ -606,20 +559,17 @@ static enum wal_status roll_from(struct recovery *recovery, enum found from,
     }
     status = wal__rewind_verify(&recovery->job, to, recovery->chosen, error);
     if (status == WAL_OK) {
-        status = wal__rewind_apply(&recovery->job, to, NULL, recovery->chosen,
-                                   NULL, error);
+        status = wal__rewind_apply(&recovery->job, to, NULL, recovery->chosen, NULL, error);
     }
     return status;
 }
 
-/* Neither state can be restored: deletes the journal, so that the damage is
- * reported once, and leaves the files. */
-static enum wal_status abandon(struct recovery *recovery,
-                               struct wal_error *error)
+/* Neither state can be restored: deletes the journal, so that the damage is reported once, and
+ * leaves the files. */
+static enum wal_status abandon(struct recovery *recovery, struct wal_error *error)
 {
     struct wal_error own = {.struct_size = sizeof(own)};
-    enum wal_status status =
-        wal__rewind_remove_temps(&recovery->job, false, &own);
+    enum wal_status status = wal__rewind_remove_temps(&recovery->job, false, &own);
 
     if (status == WAL_OK) {
         status = wal__rewind_journal_delete(&recovery->job, false, &own);
@@ -631,8 +581,8 @@ static enum wal_status abandon(struct recovery *recovery,
     return WAL_ECORRUPT;
 }
 
-/* Some files are in the old and some in the new state: completes the rewind, or
- * undoes it when contents of the new state are damaged. */
+/* Some files are in the old and some in the new state: completes the rewind, or undoes it when
+ * contents of the new state are damaged. */
 static enum wal_status finish_partial(struct recovery *recovery, bool *undone,
                                       struct wal_error *error)
 {
@@ -646,15 +596,13 @@ static enum wal_status finish_partial(struct recovery *recovery, bool *undone,
         status = roll_from(recovery, FOUND_AFTER, error);
         *undone = true;
     }
-    return status == WAL_OK && *undone
-               ? wal__rewind_remove_temps(&recovery->job, true, error)
-               : status;
+    return status == WAL_OK && *undone ? wal__rewind_remove_temps(&recovery->job, true, error)
+                                       : status;
 }
 
-/* All files are restored. A head that was moved since the rewind was planned
- * was moved by a program that continued the session, and is left there. */
-static enum wal_status finish_recovery(struct recovery *recovery,
-                                       struct wal_error *error)
+/* All files are restored. A head that was moved since the rewind was planned was moved by a program
+ * that continued the session, and is left there. */
+static enum wal_status finish_recovery(struct recovery *recovery, struct wal_error *error)
 {
     struct wal_error own = {.struct_size = sizeof(own)};
     enum wal_status status = wal__rewind_finish(&recovery->job, &own);
@@ -668,12 +616,10 @@ static enum wal_status finish_recovery(struct recovery *recovery,
     return status;
 }
 
-static enum wal_status recover_files(struct recovery *recovery,
-                                     struct wal_error *error)
+static enum wal_status recover_files(struct recovery *recovery, struct wal_error *error)
 {
     bool undone = recovery->counts[FOUND_AFTER] == 0;
-    enum wal_status status =
-        wal__rewind_remove_temps(&recovery->job, undone, error);
+    enum wal_status status = wal__rewind_remove_temps(&recovery->job, undone, error);
 
     if (status == WAL_OK && recovery->counts[FOUND_AFTER] > 0 &&
         recovery->counts[FOUND_BEFORE] > 0) {
@@ -697,14 +643,12 @@ static enum wal_status recover_files(struct recovery *recovery,
 
 /* --- recovery ------------------------------------------------------------ */
 
-static enum wal_status recovery_init(struct recovery *recovery,
-                                     struct wal_error *error)
+static enum wal_status recovery_init(struct recovery *recovery, struct wal_error *error)
 {
     const struct wal__heap *heap = recovery->job.session->core->env.heap;
     uint32_t count = recovery->job.before.count;
-    enum wal_status status =
-        wal__files_filter(&recovery->now, &recovery->job.before,
-                          &recovery->job.before, true, error);
+    enum wal_status status = wal__files_filter(&recovery->now, &recovery->job.before,
+                                               &recovery->job.before, true, error);
 
     if (status != WAL_OK) {
         return status;
@@ -713,13 +657,10 @@ static enum wal_status recovery_init(struct recovery *recovery,
     WAL__ASSERT(recovery->job.after.count == count);
     recovery->states = wal__heap_zalloc(heap, count);
     recovery->chosen = wal__heap_zalloc(heap, count);
-    return recovery->states == NULL || recovery->chosen == NULL
-               ? wal__no_memory(error)
-               : WAL_OK;
+    return recovery->states == NULL || recovery->chosen == NULL ? wal__no_memory(error) : WAL_OK;
 }
 
-static enum wal_status recover_journal(struct recovery *recovery,
-                                       struct wal__changes *elsewhere,
+static enum wal_status recover_journal(struct recovery *recovery, struct wal__changes *elsewhere,
                                        struct wal_error *error)
 {
     enum wal_status status = wal__rewind_job_open(&recovery->job, error);
@@ -763,8 +704,7 @@ static enum wal_status rewind_recover_locked(struct wal_session *session,
     if (status == WAL_OK && found) {
         status = recover_journal(&recovery, elsewhere, error);
     } else if (status == WAL_ECORRUPT) {
-        /* The journal is useless: delete it, so that the damage is reported
-         * once. */
+        /* The journal is useless: delete it, so that the damage is reported once. */
         struct wal_error ignored = {.struct_size = sizeof(ignored)};
 
         (void)!wal__rewind_journal_delete(&recovery.job, false, &ignored);
@@ -776,8 +716,7 @@ static enum wal_status rewind_recover_locked(struct wal_session *session,
     return status;
 }
 
-enum wal_status wal__rewind_recover(struct wal_session *session,
-                                    struct wal_error *error)
+enum wal_status wal__rewind_recover(struct wal_session *session, struct wal_error *error)
 {
     struct wal__changes ignored;
     bool has = false;
@@ -801,13 +740,12 @@ enum wal_status wal__rewind_recover(struct wal_session *session,
 /* --- applying ------------------------------------------------------------ */
 
 /*
- * Undoes a failed rewind. WAL_OK when all files are in their old states, or
- * when the next call will find only temporary files. Otherwise files are in
- * both states, and the journal remains for the next call. `moved` selects the
- * files to restore, including the one that failed, whatever its state.
+ * Undoes a failed rewind. WAL_OK when all files are in their old states, or when the next call will
+ * find only temporary files. Otherwise files are in both states, and the journal remains for the
+ * next call. `moved` selects the files to restore, including the one that failed, whatever its
+ * state.
  */
-static enum wal_status roll_back(struct wal__rewind_job *job,
-                                 const uint8_t *moved)
+static enum wal_status roll_back(struct wal__rewind_job *job, const uint8_t *moved)
 {
     struct wal_error ignored = {.struct_size = sizeof(ignored)};
     enum wal_status status = WAL_OK;
@@ -816,21 +754,19 @@ static enum wal_status roll_back(struct wal__rewind_job *job,
     if (memchr(moved, 1, job->before.count) != NULL) {
         status = wal__rewind_remove_temps(job, false, &ignored);
         if (status == WAL_OK) {
-            status = wal__rewind_apply(job, &job->before, NULL, moved, NULL,
-                                       &ignored);
+            status = wal__rewind_apply(job, &job->before, NULL, moved, NULL, &ignored);
         }
     }
-    if (status == WAL_OK &&
-        wal__rewind_remove_temps(job, true, &ignored) == WAL_OK) {
+    if (status == WAL_OK && wal__rewind_remove_temps(job, true, &ignored) == WAL_OK) {
         (void)!wal__rewind_journal_delete(job, true, &ignored);
     }
     return status;
 }
 
-/* All files are restored: deletes the journal, and moves the head. A head that
- * another thread or process has moved since the plan undoes the rewind. */
-static enum wal_status finish(struct wal__rewind_job *job, const uint8_t *moved,
-                              bool *is_partial, struct wal_error *error)
+/* All files are restored: deletes the journal, and moves the head. A head that another thread or
+ * process has moved since the plan undoes the rewind. */
+static enum wal_status finish(struct wal__rewind_job *job, const uint8_t *moved, bool *is_partial,
+                              struct wal_error *error)
 {
     struct wal_error own = {.struct_size = sizeof(own)};
     enum wal_status status = wal__rewind_finish(job, &own);
@@ -845,13 +781,12 @@ static enum wal_status finish(struct wal__rewind_job *job, const uint8_t *moved,
         return status;
     }
     *is_partial = roll_back(job, moved) != WAL_OK;
-    return wal__fail(error, WAL_ECHANGED,
-                     "%s; it was moved during the rewind, call rewind again",
+    return wal__fail(error, WAL_ECHANGED, "%s; it was moved during the rewind, call rewind again",
                      own.text);
 }
 
-/* Sets *is_partial when files are left in both states, or the head is not where
- * the files belong. */
+/* Sets *is_partial when files are left in both states, or the head is not where the files
+ * belong. */
 static enum wal_status apply_plan(struct wal__rewind_job *job, bool *is_partial,
                                   struct wal_error *error)
 {
@@ -876,8 +811,7 @@ static enum wal_status apply_plan(struct wal__rewind_job *job, bool *is_partial,
     if (status != WAL_OK) {
         goto done;
     }
-    status =
-        wal__rewind_apply(job, &job->after, &job->before, chosen, moved, error);
+    status = wal__rewind_apply(job, &job->after, &job->before, chosen, moved, error);
     if (status != WAL_OK) {
         *is_partial = roll_back(job, moved) != WAL_OK;
     } else {
@@ -890,19 +824,16 @@ done:
 
 /* --- the result ---------------------------------------------------------- */
 
-/* Whether a failure is reported in the result, as the reason why the files
- * cannot be rewound. */
+/* Whether a failure is reported in the result, as the reason why the files cannot be rewound. */
 static bool is_refusal(enum wal_status status)
 {
-    return status == WAL_ENOTFOUND || status == WAL_ECORRUPT ||
-           status == WAL_ECHANGED || status == WAL_EOUTSIDE ||
-           status == WAL_EACCESS || status == WAL_ENOTFILE ||
+    return status == WAL_ENOTFOUND || status == WAL_ECORRUPT || status == WAL_ECHANGED ||
+           status == WAL_EOUTSIDE || status == WAL_EACCESS || status == WAL_ENOTFILE ||
            status == WAL_ENOSPACE || status == WAL_ETOOBIG || status == WAL_EIO;
 }
 
 /* Fills the result of a rewind that is refused. */
-static void rewind_set_refused(struct wal_rewind_result *result,
-                               const struct wal_error *why)
+static void rewind_set_refused(struct wal_rewind_result *result, const struct wal_error *why)
 {
     WAL__ASSERT(why->status != WAL_OK);
     result->can_rewind = 0;
@@ -927,24 +858,20 @@ static void set_counts(struct wal_rewind_result *result,
     }
 }
 
-static void set_heads(struct wal_rewind_result *result,
-                      const struct wal__rewind_job *job)
+static void set_heads(struct wal_rewind_result *result, const struct wal__rewind_job *job)
 {
     bool moves = job->head_after[0] != '\0';
 
-    memcpy(result->previous_head, job->head_before,
-           sizeof(result->previous_head));
-    memcpy(result->new_head, moves ? job->head_after : job->head_before,
-           sizeof(result->new_head));
+    memcpy(result->previous_head, job->head_before, sizeof(result->previous_head));
+    memcpy(result->new_head, moves ? job->head_after : job->head_before, sizeof(result->new_head));
 }
 
 /* Plans the rewind, and applies it unless it is a dry run. The lock is held. */
-static enum wal_status plan_and_apply(struct wal_session *session,
-                                      struct wal__span id,
+static enum wal_status plan_and_apply(struct wal_session *session, struct wal__span id,
                                       const struct wal_rewind_options *options,
                                       struct wal_rewind_result *result,
-                                      struct wal_file_change_cursor *cursor,
-                                      bool *is_partial, struct wal_error *error)
+                                      struct wal_file_change_cursor *cursor, bool *is_partial,
+                                      struct wal_error *error)
 {
     bool dry = (options->flags & WAL_REWIND_DRY_RUN) != 0;
     struct rewind_plan plan;
@@ -954,8 +881,7 @@ static enum wal_status plan_and_apply(struct wal_session *session,
     wal__rewind_job_init(&job, session);
     rewind_plan_init(&plan, session->core->env.heap);
     status = rewind_plan_build(&plan, &job, id, options, error);
-    if (status == WAL_OK && !dry &&
-        (plan.changes.count > 0 || job.head_after[0] != '\0')) {
+    if (status == WAL_OK && !dry && (plan.changes.count > 0 || job.head_after[0] != '\0')) {
         WAL__ASSERT(job.before.count == plan.changes.count);
         status = apply_plan(&job, is_partial, error);
         if (status == WAL_OK) {
@@ -976,12 +902,11 @@ static enum wal_status plan_and_apply(struct wal_session *session,
 }
 
 /* Checks what needs no lock, then recovers and rewinds under the lock. */
-static enum wal_status run_locked(struct wal_session *session,
-                                  struct wal__span id,
+static enum wal_status run_locked(struct wal_session *session, struct wal__span id,
                                   const struct wal_rewind_options *options,
                                   struct wal_rewind_result *result,
-                                  struct wal_file_change_cursor *cursor,
-                                  bool *is_partial, struct wal_error *error)
+                                  struct wal_file_change_cursor *cursor, bool *is_partial,
+                                  struct wal_error *error)
 {
     bool on = true;
     enum wal_status status = wal__checkpoints_enabled(session, &on, error);
@@ -990,9 +915,8 @@ static enum wal_status run_locked(struct wal_session *session,
         return status;
     }
     if (!on) {
-        return wal__fail(
-            error, WAL_ENOTFOUND,
-            "checkpoints are off in this session; enable them first");
+        return wal__fail(error, WAL_ENOTFOUND,
+                         "checkpoints are off in this session; enable them first");
     }
     status = wal__rewind_lock(session->core, error);
     if (status != WAL_OK) {
@@ -1000,44 +924,37 @@ static enum wal_status run_locked(struct wal_session *session,
     }
     status = rewind_recover_locked(session, &cursor->elsewhere[0], error);
     if (status == WAL_OK) {
-        status = plan_and_apply(session, id, options, result, cursor,
-                                is_partial, error);
+        status = plan_and_apply(session, id, options, result, cursor, is_partial, error);
     }
     wal__rewind_unlock(session->core);
     return status;
 }
 
-/* As wal_rewind. The caller checked the arguments; result is a whole struct of
- * this version, and result and changes are not NULL. */
-static enum wal_status wal__rewind(struct wal_session *session,
-                                   struct wal__span checkpoint,
+/* As wal_rewind. The caller checked the arguments; result is a whole struct of this version, and
+ * result and changes are not NULL. */
+static enum wal_status wal__rewind(struct wal_session *session, struct wal__span checkpoint,
                                    const struct wal_rewind_options *options,
                                    struct wal_rewind_result *result,
-                                   struct wal_file_change_cursor **changes,
-                                   struct wal_error *error)
+                                   struct wal_file_change_cursor **changes, struct wal_error *error)
 {
     struct wal_error why = {.struct_size = sizeof(why)};
-    struct wal_rewind_result made = {.struct_size = sizeof(made),
-                                     .can_rewind = 1};
+    struct wal_rewind_result made = {.struct_size = sizeof(made), .can_rewind = 1};
     struct wal_file_change_cursor *cursor = NULL;
     bool is_partial = false;
-    enum wal_status status =
-        wal__change_cursor_create(session->core, &cursor, error);
+    enum wal_status status = wal__change_cursor_create(session->core, &cursor, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    status = run_locked(session, checkpoint, options, &made, cursor,
-                        &is_partial, &why);
+    status = run_locked(session, checkpoint, options, &made, cursor, &is_partial, &why);
     WAL__ASSERT(status != WAL_OK || !is_partial);
     if (status != WAL_OK && (is_partial || !is_refusal(status))) {
         wal__error_copy(error, &why);
         if (is_partial) {
-            wal__fail_at(
-                error, status, why.sys_errno, why.file, 0,
-                "%.300s; the rewind is incomplete: call rewind again to "
-                "complete it",
-                why.text);
+            wal__fail_at(error, status, why.sys_errno, why.file, 0,
+                         "%.300s; the rewind is incomplete: call rewind again to "
+                         "complete it",
+                         why.text);
         }
         wal_file_change_cursor_close(cursor);
         return status;
@@ -1056,20 +973,17 @@ static enum wal_status wal__rewind(struct wal_session *session,
 static enum wal_status check_options(const struct wal_rewind_options *options,
                                      struct wal_error *error)
 {
-    const uint32_t known =
-        WAL_REWIND_DRY_RUN | WAL_REWIND_FORCE | WAL_REWIND_HEAD;
+    const uint32_t known = WAL_REWIND_DRY_RUN | WAL_REWIND_FORCE | WAL_REWIND_HEAD;
     struct wal__span span;
     enum wal_status status;
 
     if ((options->flags & ~known) != 0) {
-        return wal__invalid(error, "the rewind's flags are %#x",
-                            options->flags);
+        return wal__invalid(error, "the rewind's flags are %#x", options->flags);
     }
-    status = wal__text_check(options->expected, WAL__ID_MAX,
-                             "expected checkpoint's id", &span, error);
-    if (status == WAL_OK &&
-        (!wal__text_span(options->root, WAL__PATH_MAX - 1, &span) ||
-         (span.size > 0 && span.data[0] != '/'))) {
+    status =
+        wal__text_check(options->expected, WAL__ID_MAX, "expected checkpoint's id", &span, error);
+    if (status == WAL_OK && (!wal__text_span(options->root, WAL__PATH_MAX - 1, &span) ||
+                             (span.size > 0 && span.data[0] != '/'))) {
         status = wal__invalid(error,
                               "the root is not an absolute path of at most %d "
                               "bytes",
@@ -1078,22 +992,18 @@ static enum wal_status check_options(const struct wal_rewind_options *options,
     return status;
 }
 
-static enum wal_status check_arguments(struct wal_session *session,
-                                       struct wal_slice checkpoint,
+static enum wal_status check_arguments(struct wal_session *session, struct wal_slice checkpoint,
                                        const struct wal_rewind_options *options,
-                                       const struct wal_rewind_result *result,
-                                       struct wal__span *id,
+                                       const struct wal_rewind_result *result, struct wal__span *id,
                                        struct wal_error *error)
 {
-    enum wal_status status =
-        wal__check_writable(session == NULL ? NULL : session->core, error);
+    enum wal_status status = wal__check_writable(session == NULL ? NULL : session->core, error);
 
     if (status == WAL_OK) {
         status = check_options(options, error);
     }
     if (status == WAL_OK) {
-        status = wal__struct_check_optional(WAL__STRUCT(wal_rewind_result),
-                                            result, error);
+        status = wal__struct_check_optional(WAL__STRUCT(wal_rewind_result), result, error);
     }
     if (status == WAL_OK) {
         status = wal__checkpoint_check_id(checkpoint, id, error);
@@ -1101,12 +1011,10 @@ static enum wal_status check_arguments(struct wal_session *session,
     return status;
 }
 
-enum wal_status wal_rewind(struct wal_session *session,
-                           struct wal_slice checkpoint,
+enum wal_status wal_rewind(struct wal_session *session, struct wal_slice checkpoint,
                            const struct wal_rewind_options *options,
                            struct wal_rewind_result *result,
-                           struct wal_file_change_cursor **changes,
-                           struct wal_error *error)
+                           struct wal_file_change_cursor **changes, struct wal_error *error)
 {
     struct wal_rewind_options own;
     struct wal_rewind_result made = {.struct_size = sizeof(made)};

@@ -1,14 +1,13 @@
 /*
- * rewind_apply.c - moves files to the states of a list (SPEC.md 5.15): contents
- * are read and verified, written to temporary files in the directories of their
- * targets, synced, and only then renamed into place. The caller holds
- * wal__rewind_lock. Several threads read and write; on the simulated disk one
- * thread does, file by file. Small contents that were verified are kept in
+ * rewind_apply.c - moves files to the states of a list (SPEC.md 5.15): contents are read and
+ * verified, written to temporary files in the directories of their targets, synced, and only then
+ * renamed into place. The caller holds wal__rewind_lock. Several threads read and write; on the
+ * simulated disk one thread does, file by file. Small contents that were verified are kept in
  * memory until they are written.
  *
- * Invariants: before everything that the chosen files need is on stable
- * storage, only temporary files and directories are created. A temporary file
- * has its content, then its permission bits, or the call fails.
+ * Invariants: before everything that the chosen files need is on stable storage, only temporary
+ * files and directories are created. A temporary file has its content, then its permission bits, or
+ * the call fails.
  */
 #include "engine/files/rewind.h"
 
@@ -51,18 +50,16 @@ static void rewind_temp_name(const struct wal__rewind_job *job, uint32_t number,
     int written;
 
     WAL__ASSERT(number < job->before.count);
-    written = snprintf(out, TEMP_NAME_MAX, "%.*s.agentwal-%s-%" PRIu32, size,
-                       path, job->temp_suffix, number);
+    written = snprintf(out, TEMP_NAME_MAX, "%.*s.agentwal-%s-%" PRIu32, size, path,
+                       job->temp_suffix, number);
     WAL__ASSERT(written > 0 && written < TEMP_NAME_MAX);
 }
 
-static enum wal_status alloc_buffer(const struct wal__rewind_job *job,
-                                    struct worker *worker,
+static enum wal_status alloc_buffer(const struct wal__rewind_job *job, struct worker *worker,
                                     struct wal_error *error)
 {
     if (worker->piece == NULL) {
-        worker->piece =
-            wal__heap_alloc(job->session->core->env.heap, PIECE_SIZE);
+        worker->piece = wal__heap_alloc(job->session->core->env.heap, PIECE_SIZE);
     }
     return worker->piece == NULL ? wal__no_memory(error) : WAL_OK;
 }
@@ -75,13 +72,11 @@ static void worker_end(void *ctx, void *state)
 }
 
 static enum wal_status run(struct work *work,
-                           enum wal_status (*body)(void *ctx, void *state,
-                                                   uint32_t item,
+                           enum wal_status (*body)(void *ctx, void *state, uint32_t item,
                                                    struct wal_error *error),
                            uint32_t threads, struct wal_error *error)
 {
-    const struct wal__parallel_for loop = {.env =
-                                               &work->job->session->core->env,
+    const struct wal__parallel_for loop = {.env = &work->job->session->core->env,
                                            .ctx = work,
                                            .count = work->list->count,
                                            .grain = WAL__REWIND_GRAIN,
@@ -97,10 +92,8 @@ static enum wal_status run(struct work *work,
 /* --- contents ------------------------------------------------------------ */
 
 /* Fails because a content cannot be read; names the file that needs it. */
-static enum wal_status content_fail(const struct wal__file_record *file,
-                                    enum wal_status status,
-                                    const struct wal_error *why,
-                                    struct wal_error *error)
+static enum wal_status content_fail(const struct wal__file_record *file, enum wal_status status,
+                                    const struct wal_error *why, struct wal_error *error)
 {
     char digest[WAL__DIGEST_HEX_SIZE];
 
@@ -113,9 +106,8 @@ static enum wal_status content_fail(const struct wal__file_record *file,
 }
 
 static enum wal_status write_piece(const struct wal__rewind_job *job,
-                                   struct wal__worktree_file *out,
-                                   const char *path, const uint8_t *data,
-                                   size_t size, uint64_t offset,
+                                   struct wal__worktree_file *out, const char *path,
+                                   const uint8_t *data, size_t size, uint64_t offset,
                                    struct wal_error *error)
 {
     size_t done = 0;
@@ -124,15 +116,13 @@ static enum wal_status write_piece(const struct wal__rewind_job *job,
         size_t put = 0;
         int err = 0;
         enum wal_status status =
-            job->io->write(job->io->ctx, out, data + done, size - done,
-                           offset + done, &put, &err);
+            job->io->write(job->io->ctx, out, data + done, size - done, offset + done, &put, &err);
 
         if (status == WAL_OK && put == 0) {
             status = WAL_EIO;
         }
         if (status != WAL_OK) {
-            return wal__worktree_fail(error, status, err, path,
-                                      "cannot write the file");
+            return wal__worktree_fail(error, status, err, path, "cannot write the file");
         }
         WAL__ASSERT(put <= size - done);
         done += put;
@@ -140,35 +130,31 @@ static enum wal_status write_piece(const struct wal__rewind_job *job,
     return WAL_OK;
 }
 
-/* Reads all of a file's content, which verifies it, and writes it to `out`
- * unless that is NULL. */
+/* Reads all of a file's content, which verifies it, and writes it to `out` unless that is NULL. */
 static enum wal_status copy_content(const struct wal__rewind_job *job,
                                     const struct wal__file_record *file,
-                                    struct wal__worktree_file *out,
-                                    uint8_t *piece, struct wal_error *error)
+                                    struct wal__worktree_file *out, uint8_t *piece,
+                                    struct wal_error *error)
 {
     struct wal_error own = {.struct_size = sizeof(own)};
     struct wal__blob_reader *reader = NULL;
     uint64_t offset = 0;
     uint64_t got = 1;
-    enum wal_status status = wal__blob_reader_create(
-        &job->session->core->blobs, &file->digest, &reader, &own);
+    enum wal_status status =
+        wal__blob_reader_create(&job->session->core->blobs, &file->digest, &reader, &own);
 
     if (status == WAL_OK && wal__blob_reader_size(reader) != file->size) {
         status =
-            wal__fail(&own, WAL_ECORRUPT,
-                      "its size differs from the recorded size of the file");
+            wal__fail(&own, WAL_ECORRUPT, "its size differs from the recorded size of the file");
     }
     while (status == WAL_OK && got > 0) {
-        status = wal__blob_reader_read(reader, offset, piece, PIECE_SIZE, &got,
-                                       &own);
+        status = wal__blob_reader_read(reader, offset, piece, PIECE_SIZE, &got, &own);
         WAL__ASSERT(status != WAL_OK || got <= PIECE_SIZE);
         if (status != WAL_OK || out == NULL) {
             offset += got;
             continue;
         }
-        status = write_piece(job, out, wal__file_path(file), piece, (size_t)got,
-                             offset, error);
+        status = write_piece(job, out, wal__file_path(file), piece, (size_t)got, offset, error);
         if (status != WAL_OK) {
             goto done;
         }
@@ -182,12 +168,11 @@ done:
     return status;
 }
 
-enum wal_status wal__rewind_keep_contents(struct wal__rewind_job *job,
-                                          struct wal_error *error)
+enum wal_status wal__rewind_keep_contents(struct wal__rewind_job *job, struct wal_error *error)
 {
     const struct wal__heap *heap = job->session->core->env.heap;
-    struct wal__rewind_contents *made = wal__heap_zalloc(
-        heap, sizeof(*made) + job->after.count * sizeof(made->items[0]));
+    struct wal__rewind_contents *made =
+        wal__heap_zalloc(heap, sizeof(*made) + job->after.count * sizeof(made->items[0]));
 
     WAL__ASSERT(job->contents == NULL);
     if (made == NULL) {
@@ -210,8 +195,7 @@ void wal__rewind_contents_destroy(struct wal__rewind_contents *contents,
     wal__heap_free(heap, contents);
 }
 
-struct wal__span wal__rewind_kept_content(const struct wal__rewind_job *job,
-                                          uint32_t number)
+struct wal__span wal__rewind_kept_content(const struct wal__rewind_job *job, uint32_t number)
 {
     struct wal__span none = {NULL, 0};
 
@@ -219,8 +203,7 @@ struct wal__span wal__rewind_kept_content(const struct wal__rewind_job *job,
         return none;
     }
     WAL__ASSERT(number < job->contents->count);
-    return (struct wal__span){job->contents->items[number].data,
-                              job->contents->items[number].size};
+    return (struct wal__span){job->contents->items[number].data, job->contents->items[number].size};
 }
 
 /* Copies a content, unless there is too little space for it. */
@@ -235,8 +218,7 @@ static void keep_content(struct wal__rewind_contents *contents, uint32_t item,
 }
 
 enum wal_status wal__rewind_verify_file(const struct wal__rewind_job *job,
-                                        const struct wal__files *list,
-                                        uint32_t item, void *state,
+                                        const struct wal__files *list, uint32_t item, void *state,
                                         struct wal_error *error)
 {
     const struct wal__file_record *file = &list->items[item];
@@ -257,29 +239,24 @@ enum wal_status wal__rewind_verify_file(const struct wal__rewind_job *job,
     return status;
 }
 
-void wal__rewind_verify_worker_end(const struct wal__rewind_job *job,
-                                   void *state)
+void wal__rewind_verify_worker_end(const struct wal__rewind_job *job, void *state)
 {
     struct worker *worker = state;
 
     wal__heap_free(job->session->core->env.heap, worker->piece);
 }
 
-static enum wal_status verify_item(void *ctx, void *state, uint32_t item,
-                                   struct wal_error *error)
+static enum wal_status verify_item(void *ctx, void *state, uint32_t item, struct wal_error *error)
 {
     const struct work *work = ctx;
 
     return work->chosen[item] != 0
-               ? wal__rewind_verify_file(work->job, work->list, item, state,
-                                         error)
+               ? wal__rewind_verify_file(work->job, work->list, item, state, error)
                : WAL_OK;
 }
 
-enum wal_status wal__rewind_verify(const struct wal__rewind_job *job,
-                                   const struct wal__files *list,
-                                   const uint8_t *chosen,
-                                   struct wal_error *error)
+enum wal_status wal__rewind_verify(const struct wal__rewind_job *job, const struct wal__files *list,
+                                   const uint8_t *chosen, struct wal_error *error)
 {
     struct work work = {.job = job, .list = list, .chosen = chosen};
 
@@ -290,25 +267,22 @@ enum wal_status wal__rewind_verify(const struct wal__rewind_job *job,
 /* --- temporary files ----------------------------------------------------- */
 
 static enum wal_status stage_file(const struct wal__rewind_job *job,
-                                  const struct wal__file_record *to,
-                                  const char *name, struct wal__span kept,
-                                  struct worker *worker,
+                                  const struct wal__file_record *to, const char *name,
+                                  struct wal__span kept, struct worker *worker,
                                   struct wal_error *error)
 {
     const struct wal__worktree_io *io = job->io;
     struct wal__worktree_file *file;
     int err = 0;
-    enum wal_status status =
-        io->create(io->ctx, job->worktree, name, 0600, &file, &err);
+    enum wal_status status = io->create(io->ctx, job->worktree, name, 0600, &file, &err);
 
     if (status != WAL_OK) {
-        return wal__worktree_fail(
-            error, status, err, wal__file_path(to),
-            "cannot create a temporary file in its directory");
+        return wal__worktree_fail(error, status, err, wal__file_path(to),
+                                  "cannot create a temporary file in its directory");
     }
-    status = kept.size > 0 ? write_piece(job, file, wal__file_path(to),
-                                         kept.data, kept.size, 0, error)
-                           : alloc_buffer(job, worker, error);
+    status = kept.size > 0
+                 ? write_piece(job, file, wal__file_path(to), kept.data, kept.size, 0, error)
+                 : alloc_buffer(job, worker, error);
     if (status == WAL_OK && kept.size == 0) {
         status = copy_content(job, to, file, worker->piece, error);
     }
@@ -325,8 +299,8 @@ static enum wal_status stage_file(const struct wal__rewind_job *job,
 }
 
 static enum wal_status make_link(const struct wal__rewind_job *job,
-                                 const struct wal__file_record *to,
-                                 const char *name, struct wal_error *error)
+                                 const struct wal__file_record *to, const char *name,
+                                 struct wal_error *error)
 {
     struct wal_error own = {.struct_size = sizeof(own)};
     struct wal__buf target;
@@ -334,27 +308,24 @@ static enum wal_status make_link(const struct wal__rewind_job *job,
     int err = 0;
 
     wal__buf_init(&target, job->session->core->env.heap);
-    status =
-        wal__blob_load(&job->session->core->blobs, &to->digest, &target, &own);
+    status = wal__blob_load(&job->session->core->blobs, &to->digest, &target, &own);
     if (status != WAL_OK) {
         status = content_fail(to, status, &own, error);
     } else if (wal__buf_append(&target, "", 1) != WAL_OK) {
         status = wal__no_memory(error);
     } else {
-        status = job->io->make_link(job->io->ctx, job->worktree, name,
-                                    (const char *)target.data, &err);
+        status =
+            job->io->make_link(job->io->ctx, job->worktree, name, (const char *)target.data, &err);
         if (status != WAL_OK) {
-            (void)!wal__worktree_fail(
-                error, status, err, wal__file_path(to),
-                "cannot create a temporary link in its directory");
+            (void)!wal__worktree_fail(error, status, err, wal__file_path(to),
+                                      "cannot create a temporary link in its directory");
         }
     }
     wal__buf_deinit(&target);
     return status;
 }
 
-static enum wal_status stage_item(void *ctx, void *state, uint32_t item,
-                                  struct wal_error *error)
+static enum wal_status stage_item(void *ctx, void *state, uint32_t item, struct wal_error *error)
 {
     const struct work *work = ctx;
     const struct wal__file_record *file = &work->list->items[item];
@@ -387,12 +358,10 @@ static size_t common_size(const char *a, const char *b)
     return size;
 }
 
-/* Appends the missing directories of one path. Those within the first `known`
- * bytes were checked with the previous path. */
-static enum wal_status find_missing(const struct wal__rewind_job *job,
-                                    const char *path, size_t known,
-                                    struct wal__buf *out,
-                                    struct wal_error *error)
+/* Appends the missing directories of one path. Those within the first `known` bytes were checked
+ * with the previous path. */
+static enum wal_status find_missing(const struct wal__rewind_job *job, const char *path,
+                                    size_t known, struct wal__buf *out, struct wal_error *error)
 {
     const struct wal__worktree_io *io = job->io;
     struct wal__worktree_stat stat;
@@ -412,12 +381,10 @@ static enum wal_status find_missing(const struct wal__rewind_job *job,
         name[size] = '\0';
         status = io->stat(io->ctx, job->worktree, name, &stat, &err);
         if (status != WAL_OK) {
-            return wal__worktree_fail(
-                error, status, err, path,
-                "cannot read the metadata of its directory");
+            return wal__worktree_fail(error, status, err, path,
+                                      "cannot read the metadata of its directory");
         }
-        if (stat.kind == WAL__WORKTREE_ABSENT &&
-            wal__buf_append(out, name, size + 1) != WAL_OK) {
+        if (stat.kind == WAL__WORKTREE_ABSENT && wal__buf_append(out, name, size + 1) != WAL_OK) {
             return wal__no_memory(error);
         }
     }
@@ -426,10 +393,8 @@ static enum wal_status find_missing(const struct wal__rewind_job *job,
 
 /* The paths are sorted, so that those below a directory are adjacent. */
 enum wal_status wal__rewind_list_missing_dirs(const struct wal__rewind_job *job,
-                                              const struct wal__files *list,
-                                              const uint8_t *chosen,
-                                              struct wal__buf *out,
-                                              struct wal_error *error)
+                                              const struct wal__files *list, const uint8_t *chosen,
+                                              struct wal__buf *out, struct wal_error *error)
 {
     const char *before = "";
     enum wal_status status = WAL_OK;
@@ -454,23 +419,18 @@ static const char *next_directory(const struct wal__buf *list, const char *at)
     WAL__ASSERT(list->size == 0 || list->data[list->size - 1] == '\0');
     next = at == NULL ? (const char *)list->data : at + strlen(at) + 1;
 
-    return next == NULL || next == (const char *)list->data + list->size ? NULL
-                                                                         : next;
+    return next == NULL || next == (const char *)list->data + list->size ? NULL : next;
 }
 
 static enum wal_status make_directories(const struct wal__rewind_job *job,
-                                        const struct wal__buf *list,
-                                        struct wal_error *error)
+                                        const struct wal__buf *list, struct wal_error *error)
 {
-    for (const char *at = next_directory(list, NULL); at != NULL;
-         at = next_directory(list, at)) {
+    for (const char *at = next_directory(list, NULL); at != NULL; at = next_directory(list, at)) {
         int err = 0;
-        enum wal_status status =
-            job->io->make_directory(job->io->ctx, job->worktree, at, &err);
+        enum wal_status status = job->io->make_directory(job->io->ctx, job->worktree, at, &err);
 
         if (status != WAL_OK && status != WAL_EEXISTS) {
-            return wal__worktree_fail(error, status, err, at,
-                                      "cannot create the directory");
+            return wal__worktree_fail(error, status, err, at, "cannot create the directory");
         }
     }
     return WAL_OK;
@@ -501,8 +461,7 @@ static enum wal_status add_parent_dir(struct wal__buf *dirs, const char *path)
 }
 
 /* Appends the distinct directories to `paths`, each followed by a NUL. */
-static enum wal_status list_distinct_dirs(struct wal__buf *dirs,
-                                          struct wal__buf *paths)
+static enum wal_status list_distinct_dirs(struct wal__buf *dirs, struct wal__buf *paths)
 {
     struct parent_dir *items = (void *)dirs->data;
     size_t count = dirs->size / sizeof(*items);
@@ -524,8 +483,8 @@ static enum wal_status list_distinct_dirs(struct wal__buf *dirs,
     return status;
 }
 
-static enum wal_status sync_dirs(const struct wal__rewind_job *job,
-                                 struct wal__buf *dirs, struct wal_error *error)
+static enum wal_status sync_dirs(const struct wal__rewind_job *job, struct wal__buf *dirs,
+                                 struct wal_error *error)
 {
     struct wal__buf paths;
     enum wal_status status;
@@ -536,17 +495,14 @@ static enum wal_status sync_dirs(const struct wal__rewind_job *job,
     if (status != WAL_OK) {
         status = wal__no_memory(error);
     } else {
-        status = job->io->sync_directories(job->io->ctx, job->worktree,
-                                           (const char *)paths.data, paths.size,
-                                           &err);
+        status = job->io->sync_directories(job->io->ctx, job->worktree, (const char *)paths.data,
+                                           paths.size, &err);
         /* A directory that is gone or was replaced has none of our names. */
-        if (status == WAL_ENOTFOUND || status == WAL_ENOTFILE ||
-            status == WAL_EOUTSIDE) {
+        if (status == WAL_ENOTFOUND || status == WAL_ENOTFILE || status == WAL_EOUTSIDE) {
             status = WAL_OK;
         } else if (status != WAL_OK) {
-            (void)!wal__worktree_fail(
-                error, status, err, job->root,
-                "cannot sync the directories below the root");
+            (void)!wal__worktree_fail(error, status, err, job->root,
+                                      "cannot sync the directories below the root");
         }
     }
     wal__buf_deinit(&paths);
@@ -555,8 +511,7 @@ static enum wal_status sync_dirs(const struct wal__rewind_job *job,
 
 /* Syncs every directory that contains a chosen file or a created directory. */
 static enum wal_status sync_directories(const struct wal__rewind_job *job,
-                                        const struct wal__buf *made,
-                                        const uint8_t *chosen,
+                                        const struct wal__buf *made, const uint8_t *chosen,
                                         struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -565,16 +520,14 @@ static enum wal_status sync_directories(const struct wal__rewind_job *job,
     wal__buf_init(&dirs, job->session->core->env.heap);
     for (uint32_t i = 0; i < job->before.count && status == WAL_OK; i++) {
         if (chosen == NULL || chosen[i] != 0) {
-            status =
-                add_parent_dir(&dirs, wal__file_path(&job->before.items[i]));
+            status = add_parent_dir(&dirs, wal__file_path(&job->before.items[i]));
         }
     }
-    for (const char *at = next_directory(made, NULL);
-         at != NULL && status == WAL_OK; at = next_directory(made, at)) {
+    for (const char *at = next_directory(made, NULL); at != NULL && status == WAL_OK;
+         at = next_directory(made, at)) {
         status = add_parent_dir(&dirs, at);
     }
-    status =
-        status == WAL_OK ? sync_dirs(job, &dirs, error) : wal__no_memory(error);
+    status = status == WAL_OK ? sync_dirs(job, &dirs, error) : wal__no_memory(error);
     wal__buf_deinit(&dirs);
     return status;
 }
@@ -597,8 +550,7 @@ static uint8_t kind_of(enum wal__worktree_kind kind)
     return UINT8_MAX;
 }
 
-static bool matches_stat(const struct wal__file_record *file,
-                         const struct wal__worktree_stat *stat)
+static bool matches_stat(const struct wal__file_record *file, const struct wal__worktree_stat *stat)
 {
     if (kind_of(stat->kind) != file->kind) {
         return false;
@@ -611,8 +563,7 @@ static bool matches_stat(const struct wal__file_record *file,
 
 /* Checks that the stats of the chosen files are those of `from`. */
 static enum wal_status check_not_modified(const struct wal__rewind_job *job,
-                                          const struct wal__files *from,
-                                          const uint8_t *chosen,
+                                          const struct wal__files *from, const uint8_t *chosen,
                                           struct wal_error *error)
 {
     for (uint32_t i = 0; i < from->count; i++) {
@@ -630,18 +581,17 @@ static enum wal_status check_not_modified(const struct wal__rewind_job *job,
                                       "cannot read the metadata of the file");
         }
         if (!matches_stat(&from->items[i], &stat)) {
-            return wal__fail_at(
-                error, WAL_ECHANGED, 0, path, 0,
-                "another program changed the file during the rewind; call "
-                "rewind again");
+            return wal__fail_at(error, WAL_ECHANGED, 0, path, 0,
+                                "another program changed the file during the rewind; call "
+                                "rewind again");
         }
     }
     return WAL_OK;
 }
 
 static enum wal_status replace_file(const struct wal__rewind_job *job,
-                                    const struct wal__file_record *to,
-                                    uint32_t number, struct wal_error *error)
+                                    const struct wal__file_record *to, uint32_t number,
+                                    struct wal_error *error)
 {
     const struct wal__worktree_io *io = job->io;
     const char *path = wal__file_path(to);
@@ -657,13 +607,12 @@ static enum wal_status replace_file(const struct wal__rewind_job *job,
         rewind_temp_name(job, number, name);
         status = io->rename(io->ctx, job->worktree, name, path, &err);
     }
-    return status == WAL_OK ? WAL_OK
-                            : wal__worktree_fail(error, status, err, path,
-                                                 "cannot replace the file");
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__worktree_fail(error, status, err, path, "cannot replace the file");
 }
 
-static enum wal_status replace_item(void *ctx, void *state, uint32_t item,
-                                    struct wal_error *error)
+static enum wal_status replace_item(void *ctx, void *state, uint32_t item, struct wal_error *error)
 {
     const struct work *work = ctx;
 
@@ -677,14 +626,11 @@ static enum wal_status replace_item(void *ctx, void *state, uint32_t item,
     return replace_file(work->job, &work->list->items[item], item, error);
 }
 
-enum wal_status wal__rewind_apply(const struct wal__rewind_job *job,
-                                  const struct wal__files *to,
-                                  const struct wal__files *from,
-                                  const uint8_t *chosen, uint8_t *moved,
-                                  struct wal_error *error)
+enum wal_status wal__rewind_apply(const struct wal__rewind_job *job, const struct wal__files *to,
+                                  const struct wal__files *from, const uint8_t *chosen,
+                                  uint8_t *moved, struct wal_error *error)
 {
-    struct work work = {
-        .job = job, .list = to, .chosen = chosen, .moved = moved};
+    struct work work = {.job = job, .list = to, .chosen = chosen, .moved = moved};
     struct wal__buf missing;
     enum wal_status status;
     int err = 0;
@@ -716,8 +662,8 @@ enum wal_status wal__rewind_apply(const struct wal__rewind_job *job,
             goto done;
         }
     }
-    /* In several threads, on one processor too: the system frees the replaced
-     * contents within the call, and may wait for the disk. */
+    /* In several threads, on one processor too: the system frees the replaced contents within the
+     * call, and may wait for the disk. */
     status = run(&work, replace_item, REPLACE_THREADS, error);
     if (status != WAL_OK) {
         goto done;
@@ -744,14 +690,12 @@ static void remove_directories(const struct wal__rewind_job *job)
         }
         /* Fails if another program put a file there, which must stay. */
         (void)!job->io->remove_directory(job->io->ctx, job->worktree,
-                                         (const char *)list->data + begin,
-                                         &ignored);
+                                         (const char *)list->data + begin, &ignored);
         end = begin;
     }
 }
 
-enum wal_status wal__rewind_remove_temps(const struct wal__rewind_job *job,
-                                         bool directories,
+enum wal_status wal__rewind_remove_temps(const struct wal__rewind_job *job, bool directories,
                                          struct wal_error *error)
 {
     char name[TEMP_NAME_MAX];
@@ -763,10 +707,9 @@ enum wal_status wal__rewind_remove_temps(const struct wal__rewind_job *job,
         rewind_temp_name(job, i, name);
         status = job->io->unlink(job->io->ctx, job->worktree, name, &err);
         /* If its directory was replaced, there is nothing to remove. */
-        if (status != WAL_OK && status != WAL_ENOTFOUND &&
-            status != WAL_EOUTSIDE && status != WAL_ENOTFILE) {
-            return wal__worktree_fail(error, status, err, name,
-                                      "cannot remove the temporary file");
+        if (status != WAL_OK && status != WAL_ENOTFOUND && status != WAL_EOUTSIDE &&
+            status != WAL_ENOTFILE) {
+            return wal__worktree_fail(error, status, err, name, "cannot remove the temporary file");
         }
     }
     if (directories) {

@@ -1,13 +1,12 @@
 /*
- * rewind_journal.c - the lock of rewinds, the journal from which an interrupted
- * rewind is recovered, and the states that a rewind is about to overwrite,
- * which it stores first (SPEC.md 5.15).
+ * rewind_journal.c - the lock of rewinds, the journal from which an interrupted rewind is
+ * recovered, and the states that a rewind is about to overwrite, which it stores first (SPEC.md
+ * 5.15).
  *
- * Invariants: a journal applies only to the session that wrote it; the copy
- * that a fork inherits refers to that session. Contents and list are durable
- * before the checkpoint and the journal are submitted. Those two are one batch,
- * so that neither exists without the other. A rewind that changes no file needs
- * no journal.
+ * Invariants: a journal applies only to the session that wrote it; the copy that a fork inherits
+ * refers to that session. Contents and list are durable before the checkpoint and the journal are
+ * submitted. Those two are one batch, so that neither exists without the other. A rewind that
+ * changes no file needs no journal.
  */
 #include "engine/files/rewind.h"
 
@@ -30,33 +29,29 @@ enum {
 
 /* --- the lock ------------------------------------------------------------ */
 
-/* The lock byte excludes other processes. It belongs to the store's open file
- * description, which all threads share: the mutex excludes them. */
-enum wal_status wal__rewind_lock(struct wal__core *core,
-                                 struct wal_error *error)
+/* The lock byte excludes other processes. It belongs to the store's open file description, which
+ * all threads share: the mutex excludes them. */
+enum wal_status wal__rewind_lock(struct wal__core *core, struct wal_error *error)
 {
     const struct wal__io *io = core->env.io;
-    uint64_t end = io->monotonic_ns(io->ctx) +
-                   (uint64_t)core->env.lock_timeout_ms * 1000000;
+    uint64_t end = io->monotonic_ns(io->ctx) + (uint64_t)core->env.lock_timeout_ms * 1000000;
     const uint32_t nothing = 0;
     enum wal_status status;
     int err = 0;
 
     pthread_mutex_lock(&core->rewind_mutex);
-    status = io->lock(io->ctx, core->control.file, WAL__LOCK_REWIND,
-                      WAL__IO_LOCK_EXCLUSIVE, &err);
+    status = io->lock(io->ctx, core->control.file, WAL__LOCK_REWIND, WAL__IO_LOCK_EXCLUSIVE, &err);
     while (status == WAL_ELOCKED && io->monotonic_ns(io->ctx) < end) {
         io->futex_wait(io->ctx, &nothing, 0, LOCK_POLL_NS);
-        status = io->lock(io->ctx, core->control.file, WAL__LOCK_REWIND,
-                          WAL__IO_LOCK_EXCLUSIVE, &err);
+        status =
+            io->lock(io->ctx, core->control.file, WAL__LOCK_REWIND, WAL__IO_LOCK_EXCLUSIVE, &err);
     }
     if (status != WAL_OK) {
         pthread_mutex_unlock(&core->rewind_mutex);
-        return wal__fail_at(
-            error, status, err, core->control.path, WAL__LOCK_REWIND,
-            status == WAL_ELOCKED
-                ? "another process is rewinding files; retry later"
-                : "cannot lock the rewind byte of the control file");
+        return wal__fail_at(error, status, err, core->control.path, WAL__LOCK_REWIND,
+                            status == WAL_ELOCKED
+                                ? "another process is rewinding files; retry later"
+                                : "cannot lock the rewind byte of the control file");
     }
     return WAL_OK;
 }
@@ -66,15 +61,13 @@ void wal__rewind_unlock(struct wal__core *core)
     const struct wal__io *io = core->env.io;
     int ignored = 0;
 
-    (void)!io->lock(io->ctx, core->control.file, WAL__LOCK_REWIND,
-                    WAL__IO_LOCK_NONE, &ignored);
+    (void)!io->lock(io->ctx, core->control.file, WAL__LOCK_REWIND, WAL__IO_LOCK_NONE, &ignored);
     pthread_mutex_unlock(&core->rewind_mutex);
 }
 
 /* --- a job --------------------------------------------------------------- */
 
-void wal__rewind_job_init(struct wal__rewind_job *job,
-                          struct wal_session *session)
+void wal__rewind_job_init(struct wal__rewind_job *job, struct wal_session *session)
 {
     const struct wal__heap *heap = session->core->env.heap;
 
@@ -100,8 +93,7 @@ void wal__rewind_job_deinit(struct wal__rewind_job *job)
     wal__session_free(job->owner);
 }
 
-enum wal_status wal__rewind_job_open(struct wal__rewind_job *job,
-                                     struct wal_error *error)
+enum wal_status wal__rewind_job_open(struct wal__rewind_job *job, struct wal_error *error)
 {
     enum wal_status status;
     int err = 0;
@@ -112,10 +104,9 @@ enum wal_status wal__rewind_job_open(struct wal__rewind_job *job,
                             "this environment has no file system");
     }
     status = job->io->open_root(job->io->ctx, job->root, &job->worktree, &err);
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__worktree_fail(error, status, err, job->root,
-                                    "cannot open the root of the files");
+    return status == WAL_OK ? WAL_OK
+                            : wal__worktree_fail(error, status, err, job->root,
+                                                 "cannot open the root of the files");
 }
 
 /* --- the document -------------------------------------------------------- */
@@ -126,14 +117,13 @@ static enum wal_status put_text(struct wal__buf *out, const char *text)
 }
 
 /* Appends a member whose value is bytes in hexadecimal. */
-static enum wal_status put_hex(struct wal__buf *out, const char *name,
-                               const void *data, size_t size)
+static enum wal_status put_hex(struct wal__buf *out, const char *name, const void *data,
+                               size_t size)
 {
     uint8_t *at;
 
     if (put_text(out, ",\"") != WAL_OK || put_text(out, name) != WAL_OK ||
-        put_text(out, "\":\"") != WAL_OK ||
-        wal__buf_reserve(out, 2 * size + 1, &at) != WAL_OK) {
+        put_text(out, "\":\"") != WAL_OK || wal__buf_reserve(out, 2 * size + 1, &at) != WAL_OK) {
         return WAL_ENOMEM;
     }
     wal__hex_write(data, size, (char *)at);
@@ -165,29 +155,26 @@ static enum wal_status rewind_journal_encode(const struct wal__rewind_job *job,
 
     WAL__ASSERT(job->undo.size > 0);
     WAL__ASSERT(strlen(job->temp_suffix) == WAL__REWIND_SUFFIX_SIZE);
-    size =
-        snprintf(head, sizeof(head), "{\"session\":%" PRIu32 ",\"mark\":\"%s\"",
-                 job->session->number, job->temp_suffix);
+    size = snprintf(head, sizeof(head), "{\"session\":%" PRIu32 ",\"mark\":\"%s\"",
+                    job->session->number, job->temp_suffix);
     WAL__ASSERT(size > 0 && (size_t)size < sizeof(head));
     status = put_text(value, head);
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
-        status =
-            put_hex(value, members[i].name, members[i].data, members[i].size);
+        status = put_hex(value, members[i].name, members[i].data, members[i].size);
     }
     return status == WAL_OK ? put_text(value, "}") : status;
 }
 
 /* Appends the decoded bytes of a hexadecimal member to out; at most `max`. */
-static enum wal_status get_hex(const struct wal__buf *value, const char *name,
-                               size_t max, struct wal__buf *out)
+static enum wal_status get_hex(const struct wal__buf *value, const char *name, size_t max,
+                               struct wal__buf *out)
 {
     struct wal__json_token token;
     enum wal_status status;
     uint8_t *at;
     size_t size;
 
-    if (wal__json_find(value->data, value->size, name, &token) !=
-            WAL__JSON_OK ||
+    if (wal__json_find(value->data, value->size, name, &token) != WAL__JSON_OK ||
         token.kind != WAL__JSON_STRING || token.span.size % 2 != 0 ||
         token.span.size / 2 - 1 > max) {
         return WAL_ECORRUPT;
@@ -205,8 +192,8 @@ static enum wal_status get_hex(const struct wal__buf *value, const char *name,
 }
 
 /* Decodes exactly `size` bytes of a member. */
-static enum wal_status get_bytes(const struct wal__buf *value, const char *name,
-                                 void *out, size_t size)
+static enum wal_status get_bytes(const struct wal__buf *value, const char *name, void *out,
+                                 size_t size)
 {
     struct wal__buf bytes;
     enum wal_status status;
@@ -223,23 +210,19 @@ static enum wal_status get_bytes(const struct wal__buf *value, const char *name,
     return status;
 }
 
-/* Reads the number of the writing session, and the suffix of its temporary
- * files (JSON key "mark"). */
-static enum wal_status get_header(const struct wal__buf *value,
-                                  uint32_t *number,
+/* Reads the number of the writing session, and the suffix of its temporary files (JSON key
+ * "mark"). */
+static enum wal_status get_header(const struct wal__buf *value, uint32_t *number,
                                   char suffix[WAL__REWIND_SUFFIX_SIZE + 1])
 {
     uint8_t digits[WAL__REWIND_SUFFIX_SIZE / 2];
     struct wal__json_token token;
     int64_t session;
 
-    if (wal__json_find(value->data, value->size, "session", &token) !=
-            WAL__JSON_OK ||
-        token.kind != WAL__JSON_NUMBER ||
-        wal__json_integer(token.span, &session) != WAL__JSON_OK ||
+    if (wal__json_find(value->data, value->size, "session", &token) != WAL__JSON_OK ||
+        token.kind != WAL__JSON_NUMBER || wal__json_integer(token.span, &session) != WAL__JSON_OK ||
         session < 0 || session > UINT32_MAX ||
-        wal__json_find(value->data, value->size, "mark", &token) !=
-            WAL__JSON_OK ||
+        wal__json_find(value->data, value->size, "mark", &token) != WAL__JSON_OK ||
         token.span.size != WAL__REWIND_SUFFIX_SIZE + 2 ||
         !wal__hex_read(token.span.data + 1, sizeof(digits), digits)) {
         return WAL_ECORRUPT;
@@ -251,8 +234,7 @@ static enum wal_status get_header(const struct wal__buf *value,
 }
 
 /* Decodes an entry id, which may be empty, and terminates it. */
-static enum wal_status get_id(const struct wal__buf *value, const char *name,
-                              char out[WAL_ID_SIZE])
+static enum wal_status get_id(const struct wal__buf *value, const char *name, char out[WAL_ID_SIZE])
 {
     struct wal__buf bytes;
     enum wal_status status;
@@ -268,24 +250,20 @@ static enum wal_status get_id(const struct wal__buf *value, const char *name,
 }
 
 /* Reads the members that a rewind with a move of the head has. */
-static enum wal_status get_heads(const struct wal__buf *value,
-                                 struct wal__rewind_job *job)
+static enum wal_status get_heads(const struct wal__buf *value, struct wal__rewind_job *job)
 {
     struct wal__json_token token;
     enum wal_status status;
 
-    if (wal__json_find(value->data, value->size, "headAfter", &token) !=
-        WAL__JSON_OK) {
+    if (wal__json_find(value->data, value->size, "headAfter", &token) != WAL__JSON_OK) {
         return WAL_OK;
     }
     status = get_id(value, "headBefore", job->head_before);
-    return status == WAL_OK ? get_id(value, "headAfter", job->head_after)
-                            : status;
+    return status == WAL_OK ? get_id(value, "headAfter", job->head_after) : status;
 }
 
 /* Reads the other members into the job. */
-static enum wal_status get_job(const struct wal__buf *value,
-                               struct wal__rewind_job *job)
+static enum wal_status get_job(const struct wal__buf *value, struct wal__rewind_job *job)
 {
     struct wal__buf root;
     enum wal_status status;
@@ -310,13 +288,11 @@ static enum wal_status get_job(const struct wal__buf *value,
     if (status != WAL_OK) {
         goto done;
     }
-    if (job->directories.size > 0 &&
-        job->directories.data[job->directories.size - 1] != '\0') {
+    if (job->directories.size > 0 && job->directories.data[job->directories.size - 1] != '\0') {
         status = WAL_ECORRUPT;
         goto done;
     }
-    status =
-        get_bytes(value, "before", job->before_list.bytes, WAL__DIGEST_SIZE);
+    status = get_bytes(value, "before", job->before_list.bytes, WAL__DIGEST_SIZE);
     if (status != WAL_OK) {
         goto done;
     }
@@ -331,40 +307,34 @@ done:
 
 /* --- finding the journal ------------------------------------------------- */
 
-/* Reads the journal in the session's documents, which a fork may have
- * inherited; *number is the session that wrote it. */
-static enum wal_status read_journal(struct wal_session *session,
-                                    struct wal__buf *value, uint32_t *number,
-                                    char suffix[WAL__REWIND_SUFFIX_SIZE + 1],
+/* Reads the journal in the session's documents, which a fork may have inherited; *number is the
+ * session that wrote it. */
+static enum wal_status read_journal(struct wal_session *session, struct wal__buf *value,
+                                    uint32_t *number, char suffix[WAL__REWIND_SUFFIX_SIZE + 1],
                                     struct wal_error *error)
 {
-    enum wal_status status =
-        wal__reserved_doc_get(session, journal_key, value, NULL, error);
+    enum wal_status status = wal__reserved_doc_get(session, journal_key, value, NULL, error);
 
     if (status == WAL_OK) {
         status = get_header(value, number, suffix);
         if (status != WAL_OK) {
-            (void)!wal__fail(
-                error, status,
-                "the journal of a rewind is damaged: invalid session or "
-                "mark");
+            (void)!wal__fail(error, status,
+                             "the journal of a rewind is damaged: invalid session or "
+                             "mark");
         }
     }
     return status;
 }
 
-/* Reads an inherited journal from the session that wrote it. It is valid while
- * that session still has it. */
-static enum wal_status read_owner(struct wal_session *session, uint32_t number,
-                                  const char *suffix,
-                                  struct wal_session **owner,
-                                  struct wal__buf *value,
+/* Reads an inherited journal from the session that wrote it. It is valid while that session still
+ * has it. */
+static enum wal_status read_owner(struct wal_session *session, uint32_t number, const char *suffix,
+                                  struct wal_session **owner, struct wal__buf *value,
                                   struct wal_error *error)
 {
     char now[WAL__REWIND_SUFFIX_SIZE + 1];
     uint32_t writer = 0;
-    enum wal_status status =
-        wal__session_open(session->core, number, owner, error);
+    enum wal_status status = wal__session_open(session->core, number, owner, error);
 
     if (status == WAL_OK) {
         status = read_journal(*owner, value, &writer, now, error);
@@ -375,18 +345,15 @@ static enum wal_status read_owner(struct wal_session *session, uint32_t number,
     return status;
 }
 
-/* Finds the journal. *owner, NULL on entry, is the session that wrote it if
- * that is another one. */
-static enum wal_status find_journal(struct wal_session *session,
-                                    struct wal_session **owner,
+/* Finds the journal. *owner, NULL on entry, is the session that wrote it if that is another one. */
+static enum wal_status find_journal(struct wal_session *session, struct wal_session **owner,
                                     struct wal__buf *value,
                                     char suffix[WAL__REWIND_SUFFIX_SIZE + 1],
                                     struct wal_error *error)
 {
     struct wal_error own = {.struct_size = sizeof(own)};
     uint32_t number = 0;
-    enum wal_status status =
-        read_journal(session, value, &number, suffix, &own);
+    enum wal_status status = read_journal(session, value, &number, suffix, &own);
 
     if (status == WAL_OK && number != session->number) {
         status = read_owner(session, number, suffix, owner, value, &own);
@@ -397,8 +364,8 @@ static enum wal_status find_journal(struct wal_session *session,
     return status;
 }
 
-enum wal_status wal__rewind_journal_exists(struct wal_session *session,
-                                           bool *has, struct wal_error *error)
+enum wal_status wal__rewind_journal_exists(struct wal_session *session, bool *has,
+                                           struct wal_error *error)
 {
     struct wal_session *owner = NULL;
     char suffix[WAL__REWIND_SUFFIX_SIZE + 1];
@@ -416,10 +383,8 @@ enum wal_status wal__rewind_journal_exists(struct wal_session *session,
     return status;
 }
 
-/* Loads the two lists that the journal names and restricts them to the same
- * paths. */
-static enum wal_status load_lists(struct wal__rewind_job *job,
-                                  struct wal_error *error)
+/* Loads the two lists that the journal names and restricts them to the same paths. */
+static enum wal_status load_lists(struct wal__rewind_job *job, struct wal_error *error)
 {
     struct wal__blob_store *blobs = &job->session->core->blobs;
     struct wal__files all;
@@ -431,29 +396,26 @@ static enum wal_status load_lists(struct wal__rewind_job *job,
         status = wal__files_load(&all, blobs, &job->after_list, error);
     }
     if (status == WAL_OK) {
-        status =
-            wal__files_filter(&job->after, &all, &job->before, true, error);
+        status = wal__files_filter(&job->after, &all, &job->before, true, error);
     }
     if (status == WAL_OK && job->after.count != job->before.count) {
-        status = wal__fail(
-            error, WAL_ECORRUPT,
-            "the journal of a rewind is damaged: its lists have different "
-            "paths");
+        status = wal__fail(error, WAL_ECORRUPT,
+                           "the journal of a rewind is damaged: its lists have different "
+                           "paths");
     }
     wal__files_deinit(&all);
     return status;
 }
 
-enum wal_status wal__rewind_journal_load(struct wal__rewind_job *job,
-                                         bool *found, struct wal_error *error)
+enum wal_status wal__rewind_journal_load(struct wal__rewind_job *job, bool *found,
+                                         struct wal_error *error)
 {
     struct wal__buf value;
     enum wal_status status;
 
     WAL__ASSERT(job->owner == NULL && job->undo.size == 0);
     wal__buf_init(&value, job->session->core->env.heap);
-    status = find_journal(job->session, &job->owner, &value, job->temp_suffix,
-                          error);
+    status = find_journal(job->session, &job->owner, &value, job->temp_suffix, error);
     if (status == WAL_ENOTFOUND) {
         *found = false;
         status = WAL_OK;
@@ -483,31 +445,29 @@ done:
 
 /* --- writing ------------------------------------------------------------- */
 
-enum wal_status wal__rewind_journal_delete(struct wal__rewind_job *job,
-                                           bool undone, struct wal_error *error)
+enum wal_status wal__rewind_journal_delete(struct wal__rewind_job *job, bool undone,
+                                           struct wal_error *error)
 {
     const struct wal__span undo = {job->undo.data, job->undo.size};
     uint8_t key_buffer[WAL__CHECKPOINT_KEY_MAX];
-    struct wal_doc docs[2] = {
-        {.struct_size = sizeof(docs[0]),
-         .flags = WAL_DOC_DELETE,
-         .key = wal__text_slice(journal_key)},
-        {.struct_size = sizeof(docs[1]), .flags = WAL_DOC_DELETE}};
-    struct wal_batch batch = {
-        .struct_size = sizeof(batch), .documents = docs, .document_count = 2};
+    struct wal_doc docs[2] = {{.struct_size = sizeof(docs[0]),
+                               .flags = WAL_DOC_DELETE,
+                               .key = wal__text_slice(journal_key)},
+                              {.struct_size = sizeof(docs[1]), .flags = WAL_DOC_DELETE}};
+    struct wal_batch batch = {.struct_size = sizeof(batch), .documents = docs, .document_count = 2};
     enum wal_status status = WAL_ENOTFOUND;
 
     WAL__ASSERT(undo.size <= WAL__ID_MAX);
     if (undone && undo.size > 0) {
         docs[1].key = wal__text_slice(wal__checkpoint_key(undo, key_buffer));
-        status = wal__reserved_commit(job->session, &batch, WAL__BATCH_PLAIN,
-                                      WAL_WRITTEN, NULL, error);
+        status =
+            wal__reserved_commit(job->session, &batch, WAL__BATCH_PLAIN, WAL_WRITTEN, NULL, error);
     }
     /* The checkpoint may be deleted already. */
     if (status == WAL_ENOTFOUND) {
         batch.document_count = 1;
-        status = wal__reserved_commit(job->session, &batch, WAL__BATCH_PLAIN,
-                                      WAL_WRITTEN, NULL, error);
+        status =
+            wal__reserved_commit(job->session, &batch, WAL__BATCH_PLAIN, WAL_WRITTEN, NULL, error);
     }
     return status;
 }
@@ -515,26 +475,22 @@ enum wal_status wal__rewind_journal_delete(struct wal__rewind_job *job,
 /* The move of the head as a batch has it; it expects head_before. */
 static struct wal_head head_move(const struct wal__rewind_job *job)
 {
-    const struct wal_head head = {
-        .struct_size = sizeof(head),
-        .flags = WAL_HEAD_EXPECT,
-        .entry_id = {job->head_after, strlen(job->head_after)},
-        .expected = {job->head_before, strlen(job->head_before)}};
+    const struct wal_head head = {.struct_size = sizeof(head),
+                                  .flags = WAL_HEAD_EXPECT,
+                                  .entry_id = {job->head_after, strlen(job->head_after)},
+                                  .expected = {job->head_before, strlen(job->head_before)}};
 
     WAL__ASSERT(job->head_after[0] != '\0');
     return head;
 }
 
-enum wal_status wal__rewind_finish(struct wal__rewind_job *job,
-                                   struct wal_error *error)
+enum wal_status wal__rewind_finish(struct wal__rewind_job *job, struct wal_error *error)
 {
     const struct wal_doc journal = {.struct_size = sizeof(journal),
                                     .flags = WAL_DOC_DELETE,
                                     .key = wal__text_slice(journal_key)};
-    struct wal_batch batch = {.struct_size = sizeof(batch),
-                              .documents = &journal,
-                              .document_count = 1,
-                              .head_count = 1};
+    struct wal_batch batch = {
+        .struct_size = sizeof(batch), .documents = &journal, .document_count = 1, .head_count = 1};
     struct wal_head head;
 
     if (job->head_after[0] == '\0') {
@@ -542,13 +498,11 @@ enum wal_status wal__rewind_finish(struct wal__rewind_job *job,
     }
     head = head_move(job);
     batch.heads = &head;
-    return wal__reserved_commit(job->session, &batch, WAL__BATCH_PLAIN,
-                                WAL_DURABLE, NULL, error);
+    return wal__reserved_commit(job->session, &batch, WAL__BATCH_PLAIN, WAL_DURABLE, NULL, error);
 }
 
 /* Generates the id of the undo checkpoint and the suffix of temporary files. */
-static enum wal_status generate_names(struct wal__rewind_job *job,
-                                      struct wal_error *error)
+static enum wal_status generate_names(struct wal__rewind_job *job, struct wal_error *error)
 {
     const struct wal__env *env = &job->session->core->env;
     uint8_t temp_suffix[WAL__REWIND_SUFFIX_SIZE / 2];
@@ -564,10 +518,8 @@ static enum wal_status generate_names(struct wal__rewind_job *job,
 }
 
 /* Captures the files of `before` and stores their contents. */
-static enum wal_status capture_files(const struct wal__rewind_job *job,
-                                     struct wal__files *files,
-                                     struct wal__blob_put_result *result,
-                                     struct wal_error *error)
+static enum wal_status capture_files(const struct wal__rewind_job *job, struct wal__files *files,
+                                     struct wal__blob_put_result *result, struct wal_error *error)
 {
     struct wal__capture capture = {.env = &job->session->core->env,
                                    .io = job->io,
@@ -575,8 +527,7 @@ static enum wal_status capture_files(const struct wal__rewind_job *job,
                                    .blobs = &job->session->core->blobs,
                                    .baselines = {&job->before},
                                    .baseline_count = 1};
-    enum wal_status status =
-        wal__files_filter(files, &job->before, &job->before, true, error);
+    enum wal_status status = wal__files_filter(files, &job->before, &job->before, true, error);
 
     if (status == WAL_OK && files->count > 0) {
         WAL__ASSERT(files->count == job->before.count);
@@ -584,10 +535,9 @@ static enum wal_status capture_files(const struct wal__rewind_job *job,
     }
     for (uint32_t i = 0; i < files->count && status == WAL_OK; i++) {
         if (!wal__file_state_equal(&files->items[i], &job->before.items[i])) {
-            status = wal__fail_at(
-                error, WAL_ECHANGED, 0, wal__file_path(&files->items[i]), 0,
-                "another program changed the file during the rewind; call "
-                "rewind again");
+            status = wal__fail_at(error, WAL_ECHANGED, 0, wal__file_path(&files->items[i]), 0,
+                                  "another program changed the file during the rewind; call "
+                                  "rewind again");
         }
     }
     *result = capture.result;
@@ -595,18 +545,15 @@ static enum wal_status capture_files(const struct wal__rewind_job *job,
 }
 
 /* Appends the document of the undo checkpoint to `value`. */
-static enum wal_status
-encode_checkpoint(const struct wal__rewind_job *job,
-                  const struct wal__files *files,
-                  const struct wal__blob_put_result *result,
-                  struct wal__buf *value, struct wal_error *error)
+static enum wal_status encode_checkpoint(const struct wal__rewind_job *job,
+                                         const struct wal__files *files,
+                                         const struct wal__blob_put_result *result,
+                                         struct wal__buf *value, struct wal_error *error)
 {
     const struct wal__io *io = job->session->core->env.io;
     const struct wal__span id = {job->undo.data, job->undo.size};
-    const struct wal__span root = {(const uint8_t *)job->root,
-                                   strlen(job->root)};
-    const struct wal__span entry = {(const uint8_t *)job->head_before,
-                                    strlen(job->head_before)};
+    const struct wal__span root = {(const uint8_t *)job->root, strlen(job->root)};
+    const struct wal__span entry = {(const uint8_t *)job->head_before, strlen(job->head_before)};
     struct wal__checkpoint made;
     enum wal_status status;
 
@@ -625,25 +572,22 @@ encode_checkpoint(const struct wal__rewind_job *job,
     return status;
 }
 
-/* Commits the checkpoint, whose id must be unused, and in the same batch the
- * journal, or without files the move of the head. */
+/* Commits the checkpoint, whose id must be unused, and in the same batch the journal, or without
+ * files the move of the head. */
 static enum wal_status commit_values(const struct wal__rewind_job *job,
                                      const struct wal__buf *checkpoint,
-                                     const struct wal__buf *journal,
-                                     struct wal_error *error)
+                                     const struct wal__buf *journal, struct wal_error *error)
 {
     const struct wal__span id = {job->undo.data, job->undo.size};
     uint8_t key_buffer[WAL__CHECKPOINT_KEY_MAX];
-    const struct wal_doc docs[2] = {
-        {.struct_size = sizeof(docs[0]),
-         .key = wal__text_slice(wal__checkpoint_key(id, key_buffer)),
-         .value = {checkpoint->data, checkpoint->size},
-         .flags = WAL_DOC_EXPECT},
-        {.struct_size = sizeof(docs[1]),
-         .key = wal__text_slice(journal_key),
-         .value = {journal->data, journal->size}}};
-    struct wal_batch batch = {
-        .struct_size = sizeof(batch), .documents = docs, .document_count = 2};
+    const struct wal_doc docs[2] = {{.struct_size = sizeof(docs[0]),
+                                     .key = wal__text_slice(wal__checkpoint_key(id, key_buffer)),
+                                     .value = {checkpoint->data, checkpoint->size},
+                                     .flags = WAL_DOC_EXPECT},
+                                    {.struct_size = sizeof(docs[1]),
+                                     .key = wal__text_slice(journal_key),
+                                     .value = {journal->data, journal->size}}};
+    struct wal_batch batch = {.struct_size = sizeof(batch), .documents = docs, .document_count = 2};
     struct wal_head head;
     enum wal_status status;
 
@@ -653,19 +597,15 @@ static enum wal_status commit_values(const struct wal__rewind_job *job,
         batch.heads = &head;
         batch.head_count = 1;
     }
-    status = wal__reserved_commit(job->session, &batch, WAL__BATCH_PLAIN,
-                                  WAL_DURABLE, NULL, error);
-    return status == WAL_ECONFLICT
-               ? wal__fail(error, WAL_ECHANGED,
-                           "the head was moved during the rewind; call rewind "
-                           "again")
-               : status;
+    status = wal__reserved_commit(job->session, &batch, WAL__BATCH_PLAIN, WAL_DURABLE, NULL, error);
+    return status == WAL_ECONFLICT ? wal__fail(error, WAL_ECHANGED,
+                                               "the head was moved during the rewind; call rewind "
+                                               "again")
+                                   : status;
 }
 
-static enum wal_status commit(const struct wal__rewind_job *job,
-                              const struct wal__files *files,
-                              const struct wal__blob_put_result *result,
-                              struct wal_error *error)
+static enum wal_status commit(const struct wal__rewind_job *job, const struct wal__files *files,
+                              const struct wal__blob_put_result *result, struct wal_error *error)
 {
     struct wal__buf checkpoint;
     struct wal__buf journal;
@@ -685,8 +625,7 @@ static enum wal_status commit(const struct wal__rewind_job *job,
     return status;
 }
 
-enum wal_status wal__rewind_save_undo(struct wal__rewind_job *job,
-                                      struct wal_error *error)
+enum wal_status wal__rewind_save_undo(struct wal__rewind_job *job, struct wal_error *error)
 {
     struct wal__core *core = job->session->core;
     struct wal__content_guard guard = {NULL, 0};
@@ -709,8 +648,7 @@ enum wal_status wal__rewind_save_undo(struct wal__rewind_job *job,
     if (status != WAL_OK) {
         goto done;
     }
-    status = wal__files_store(&files, &core->blobs, NULL, &job->before_list,
-                              &result, error);
+    status = wal__files_store(&files, &core->blobs, NULL, &job->before_list, &result, error);
     if (status != WAL_OK) {
         goto done;
     }

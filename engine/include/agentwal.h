@@ -1,13 +1,11 @@
 /*
- * agentwal.h - the core interface of libagentwal, an append-only log for the
- * sessions of AI agents.
+ * agentwal.h - the core interface of libagentwal, an append-only log for the sessions of AI agents.
  *
- * A store is a directory that holds sessions. A session holds entries; each has
- * an id, a parent and a payload, so that a session is a tree. The path from a
- * root entry to another entry is a branch; a head is a named pointer to an
- * entry. All sessions of a store share one log, so that one sync makes the
- * appends of several writers durable. SPEC.md defines every byte on disk; this
- * header defines every call.
+ * A store is a directory that holds sessions. A session holds entries; each has an id, a parent and
+ * a payload, so that a session is a tree. The path from a root entry to another entry is a branch;
+ * a head is a named pointer to an entry. All sessions of a store share one log, so that one sync
+ * makes the appends of several writers durable. SPEC.md defines every byte on disk; this header
+ * defines every call.
  *
  * Side headers, each of which includes this one:
  *   agentwal/blob.h        content by its SHA-256
@@ -93,8 +91,8 @@ extern "C" {
 
 /* ------------------------------------------------------------ status --- */
 
-/* The result of a call. Failures are negative and differ in what the caller
- * can do about them. The values are part of the ABI. */
+/* The result of a call. Failures are negative and differ in what the caller can do about them. The
+ * values are part of the ABI. */
 enum wal_status {
     WAL_OK = 0,
     WAL_END = 1,           /* the cursor has no more */
@@ -200,9 +198,9 @@ enum wal_expectation {
 /* Where and why a call failed. */
 struct wal_error {
     uint32_t struct_size;
-    int32_t status;    /* enum wal_status */
-    int32_t sys_errno; /* errno, or 0; WAL_ECALLBACK: the function's result */
-    int32_t holder;    /* process id for WAL_ELOCKED and WAL_ECLAIMED, or 0 */
+    int32_t status;       /* enum wal_status */
+    int32_t sys_errno;    /* errno, or 0; WAL_ECALLBACK: the function's result */
+    int32_t holder;       /* process id for WAL_ELOCKED and WAL_ECLAIMED, or 0 */
     uint32_t expectation; /* enum wal_expectation */
     uint32_t reserved;
     uint64_t offset;          /* in the file, where that is known */
@@ -270,9 +268,9 @@ struct wal_open_options {
                                * that runs; 0: 500 */
     uint32_t idle_mark_ms;    /* idle time until a commit mark; 0: 100, and
                                * 5000 where all is durable already */
-    uint32_t group_align;    /* with CREATE: 0, 512 or 4096 bytes; aligns groups
+    uint32_t group_align;     /* with CREATE: 0, 512 or 4096 bytes; aligns groups
                                * for devices without power-safe overwrite */
-    uint32_t schema_version; /* of the sessions that the caller writes;
+    uint32_t schema_version;  /* of the sessions that the caller writes;
                                * others can be read, and refuse writes with
                                * WAL_ESCHEMA. 0: not checked */
     uint32_t reserved;
@@ -325,70 +323,62 @@ struct wal_store_info {
 /*
  * Opens the store at path; recovers it if no other process has it open.
  *
- * options may be null: open an existing store to read and write. A directory
- * without write permission opens read-only, and so does a store of an older
- * format version until wal_store_migrate. With WAL_OPEN_NOOP or WAL_OPEN_MEMORY
- * path is ignored and may be null. Close *store with wal_close.
+ * options may be null: open an existing store to read and write. A directory without write
+ * permission opens read-only, and so does a store of an older format version until
+ * wal_store_migrate. With WAL_OPEN_NOOP or WAL_OPEN_MEMORY path is ignored and may be null. Close
+ * *store with wal_close.
  *
- * Threads: any. Errors: WAL_ENOTSTORE, WAL_EEXISTS, WAL_EVERSION, WAL_ECORRUPT,
- * WAL_ETORN, WAL_ELOCKED, WAL_ENETWORK; WAL_ENOSPACE when creating. SPEC.md,
- * Recovery.
+ * Threads: any. Errors: WAL_ENOTSTORE, WAL_EEXISTS, WAL_EVERSION, WAL_ECORRUPT, WAL_ETORN,
+ * WAL_ELOCKED, WAL_ENETWORK; WAL_ENOSPACE when creating. SPEC.md, Recovery.
  */
-WAL_API WAL_MUST_USE enum wal_status
-wal_open(const char *path, const struct wal_open_options *options,
-         struct wal_store **store, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_open(const char *path,
+                                              const struct wal_open_options *options,
+                                              struct wal_store **store, struct wal_error *error);
 
 /*
- * Commits the queue, makes everything durable, writes a commit mark and the
- * index, and closes the store. Where another process keeps the lock that the
- * mark needs, the store is closed without it.
+ * Commits the queue, makes everything durable, writes a commit mark and the index, and closes the
+ * store. Where another process keeps the lock that the mark needs, the store is closed without it.
  *
- * The store is closed also when the call fails; the status then says what could
- * not be made durable. WAL_EBUSY says that all of it was done, and that handles
- * of the store are open: they must be closed to free its memory (Conventions,
- * Closing); its files, locks, descriptors and threads are released already, so
- * that it can be opened again. store may be null, and is not valid afterwards.
+ * The store is closed also when the call fails; the status then says what could not be made
+ * durable. WAL_EBUSY says that all of it was done, and that handles of the store are open: they
+ * must be closed to free its memory (Conventions, Closing); its files, locks, descriptors and
+ * threads are released already, so that it can be opened again. store may be null, and is not valid
+ * afterwards.
  *
- * Threads: no other call on the store or its handles may run. Errors: those of
- * wal_sync, and an asynchronous error not yet reported; WAL_EBUSY if there is
- * none of these. With WAL_EFORKED nothing is closed or freed.
+ * Threads: no other call on the store or its handles may run. Errors: those of wal_sync, and an
+ * asynchronous error not yet reported; WAL_EBUSY if there is none of these. With WAL_EFORKED
+ * nothing is closed or freed.
  */
-WAL_API enum wal_status wal_close(struct wal_store *store,
-                                  struct wal_error *error);
+WAL_API enum wal_status wal_close(struct wal_store *store, struct wal_error *error);
 
-/* Waits until everything is durable that was appended to the store before the
- * call, whatever its durability class: on this handle all of it, by others what
- * is written and not in their queues. Threads: any. Errors: an asynchronous
- * error not yet reported; WAL_EPOISONED: it may be durable or not. */
-WAL_API WAL_MUST_USE enum wal_status wal_sync(struct wal_store *store,
-                                              struct wal_error *error);
+/* Waits until everything is durable that was appended to the store before the call, whatever its
+ * durability class: on this handle all of it, by others what is written and not in their queues.
+ * Threads: any. Errors: an asynchronous error not yet reported; WAL_EPOISONED: it may be durable or
+ * not. */
+WAL_API WAL_MUST_USE enum wal_status wal_sync(struct wal_store *store, struct wal_error *error);
 
-/* Waits until every operation queued on this handle before the call has been
- * written. Threads: any. Errors: the first failure of a queued operation that
- * no call has reported. */
-WAL_API WAL_MUST_USE enum wal_status wal_flush(struct wal_store *store,
-                                               struct wal_error *error);
+/* Waits until every operation queued on this handle before the call has been written. Threads: any.
+ * Errors: the first failure of a queued operation that no call has reported. */
+WAL_API WAL_MUST_USE enum wal_status wal_flush(struct wal_store *store, struct wal_error *error);
 
 /* Fills *info. Reads no file but for its size. Threads: any. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_store_get_info(struct wal_store *store, struct wal_store_info *info,
-                   struct wal_error *error);
+wal_store_get_info(struct wal_store *store, struct wal_store_info *info, struct wal_error *error);
 
 /*
  * Waits until the log has a record with a higher sequence number than
  * *sequence, written by any process.
  *
- * durability is WAL_WRITTEN, WAL_DURABLE for records on stable storage, or
- * WAL_CLUSTER for those that are stored in the remote too. timeout_ms is in
- * milliseconds, negative for no limit. On success *sequence is the number of
- * the newest such record. The wait sleeps.
+ * durability is WAL_WRITTEN, WAL_DURABLE for records on stable storage, or WAL_CLUSTER for those
+ * that are stored in the remote too. timeout_ms is in milliseconds, negative for no limit. On
+ * success *sequence is the number of the newest such record. The wait sleeps.
  *
- * Threads: any. Errors: WAL_EBUSY when the time is over. With WAL_CLUSTER
- * WAL_EREMOTE when no process ships the store, and what that process reports.
+ * Threads: any. Errors: WAL_EBUSY when the time is over. With WAL_CLUSTER WAL_EREMOTE when no
+ * process ships the store, and what that process reports.
  */
-WAL_API WAL_MUST_USE enum wal_status
-wal_store_wait(struct wal_store *store, uint64_t *sequence, uint32_t durability,
-               int64_t timeout_ms, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_store_wait(struct wal_store *store, uint64_t *sequence,
+                                                    uint32_t durability, int64_t timeout_ms,
+                                                    struct wal_error *error);
 
 /* The kinds of a completion descriptor. */
 enum wal_completion_kind {
@@ -398,25 +388,23 @@ enum wal_completion_kind {
 };
 
 /*
- * Returns a descriptor for event loops in *fd; it becomes readable when a
- * submitted operation of this handle completes.
+ * Returns a descriptor for event loops in *fd; it becomes readable when a submitted operation of
+ * this handle completes.
  *
- * kind is an enum wal_completion_kind: use a pipe or a socket where the event
- * loop refuses an eventfd, as that of Node.js does. Read the descriptor until
- * it is empty, then call wal_ticket_wait with a timeout of 0. The bytes of a
- * pipe or socket mean nothing, and those that find it full are dropped, so that
- * completions never block.
+ * kind is an enum wal_completion_kind: use a pipe or a socket where the event loop refuses an
+ * eventfd, as that of Node.js does. Read the descriptor until it is empty, then call
+ * wal_ticket_wait with a timeout of 0. The bytes of a pipe or socket mean nothing, and those that
+ * find it full are dropped, so that completions never block.
  *
- * The first call makes the descriptor, non-blocking and close-on-exec; later
- * calls return the same. The child of fork() does not have it. wal_close closes
- * both of its ends: pass a duplicate to what closes it too.
+ * The first call makes the descriptor, non-blocking and close-on-exec; later calls return the same.
+ * The child of fork() does not have it. wal_close closes both of its ends: pass a duplicate to what
+ * closes it too.
  *
- * Threads: any. Errors: WAL_EINVAL when the descriptor of this handle has
- * another kind, WAL_ENOMEM when the process has no descriptor left.
+ * Threads: any. Errors: WAL_EINVAL when the descriptor of this handle has another kind, WAL_ENOMEM
+ * when the process has no descriptor left.
  */
-WAL_API WAL_MUST_USE enum wal_status
-wal_store_completion_fd(struct wal_store *store, uint32_t kind, int32_t *fd,
-                        struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_store_completion_fd(struct wal_store *store, uint32_t kind,
+                                                             int32_t *fd, struct wal_error *error);
 
 /* ---------------------------------------------------------- sessions --- */
 
@@ -480,80 +468,75 @@ struct wal_session_info {
 /*
  * Creates a session, durably.
  *
- * options may be null: a session with a made-up id and no texts. Close *session
- * with wal_session_close.
+ * options may be null: a session with a made-up id and no texts. Close *session with
+ * wal_session_close.
  *
- * Threads: any. Errors: WAL_EEXISTS when the id is taken, WAL_ETRASHED when a
- * session in the trash has it, WAL_EINVAL for an id or a text that is too long
- * or not UTF-8, WAL_EBADJSON for metadata, and those of wal_append. SPEC.md,
- * Sessions.
+ * Threads: any. Errors: WAL_EEXISTS when the id is taken, WAL_ETRASHED when a session in the trash
+ * has it, WAL_EINVAL for an id or a text that is too long or not UTF-8, WAL_EBADJSON for metadata,
+ * and those of wal_append. SPEC.md, Sessions.
  */
-WAL_API WAL_MUST_USE enum wal_status
-wal_session_create(struct wal_store *store,
-                   const struct wal_session_options *options,
-                   struct wal_session **session, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_session_create(struct wal_store *store,
+                                                        const struct wal_session_options *options,
+                                                        struct wal_session **session,
+                                                        struct wal_error *error);
 
-/* Opens an existing session by its id. The handle of a session that is deleted
- * later returns WAL_ENOTFOUND. Threads: any. Errors: WAL_ENOTFOUND,
- * WAL_ETRASHED when the session is in the trash. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_session_open(struct wal_store *store, struct wal_slice id,
-                 struct wal_session **session, struct wal_error *error);
+/* Opens an existing session by its id. The handle of a session that is deleted later returns
+ * WAL_ENOTFOUND. Threads: any. Errors: WAL_ENOTFOUND, WAL_ETRASHED when the session is in the
+ * trash. */
+WAL_API WAL_MUST_USE enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
+                                                      struct wal_session **session,
+                                                      struct wal_error *error);
 
-/* Opens the session of a directory that was active last, the first of a list;
- * cwd empty: of the whole store. Threads: any. Errors: WAL_ENOTFOUND when there
- * is none. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_session_open_latest(struct wal_store *store, struct wal_slice cwd,
-                        struct wal_session **session, struct wal_error *error);
+/* Opens the session of a directory that was active last, the first of a list; cwd empty: of the
+ * whole store. Threads: any. Errors: WAL_ENOTFOUND when there is none. */
+WAL_API WAL_MUST_USE enum wal_status wal_session_open_latest(struct wal_store *store,
+                                                             struct wal_slice cwd,
+                                                             struct wal_session **session,
+                                                             struct wal_error *error);
 
 /*
- * Opens the session options->id, or with an empty id the latest of
- * options->cwd; creates it if there is none.
+ * Opens the session options->id, or with an empty id the latest of options->cwd; creates it if
+ * there is none.
  *
- * The other options are used to create it. *created, if not null, is 1 when the
- * session was created and 0 when it existed. Callers that do this at the same
- * time, in any process, for one id, or for one cwd without an id, get the same
- * session: whether there is one is decided under the append lock. That does not
- * hold for wal_session_create, which makes a session whatever there is.
+ * The other options are used to create it. *created, if not null, is 1 when the session was created
+ * and 0 when it existed. Callers that do this at the same time, in any process, for one id, or for
+ * one cwd without an id, get the same session: whether there is one is decided under the append
+ * lock. That does not hold for wal_session_create, which makes a session whatever there is.
  *
- * Threads: any. Errors: those of wal_session_open_latest and
- * wal_session_create, except WAL_ENOTFOUND and WAL_EEXISTS.
+ * Threads: any. Errors: those of wal_session_open_latest and wal_session_create, except
+ * WAL_ENOTFOUND and WAL_EEXISTS.
  */
-WAL_API WAL_MUST_USE enum wal_status wal_session_open_or_create(
-    struct wal_store *store, const struct wal_session_options *options,
-    struct wal_session **session, int32_t *created, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_open_or_create(struct wal_store *store, const struct wal_session_options *options,
+                           struct wal_session **session, int32_t *created, struct wal_error *error);
 
 /* Frees the handle; the session remains. session may be null. */
 WAL_API void wal_session_close(struct wal_session *session);
 
-/* Fills *info. Its slices hold until the next wal_session_get_info on this
- * handle, or its close; threads that share a handle take turns with them.
- * Threads: any. Errors: WAL_ENOTFOUND when the session is deleted. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_session_get_info(struct wal_session *session, struct wal_session_info *info,
-                     struct wal_error *error);
+/* Fills *info. Its slices hold until the next wal_session_get_info on this handle, or its close;
+ * threads that share a handle take turns with them. Threads: any. Errors: WAL_ENOTFOUND when the
+ * session is deleted. */
+WAL_API WAL_MUST_USE enum wal_status wal_session_get_info(struct wal_session *session,
+                                                          struct wal_session_info *info,
+                                                          struct wal_error *error);
 
 /*
  * Expected sequence
  *
- * A caller that reads a session and then removes or changes it, because of what
- * it read, passes the last_sequence of wal_session_info from before it read.
- * The process that writes compares it under the append lock. The session has
- * changed if it has a newer record, of any process: an entry of any stream,
- * also a delta; a document; a head that moved; a change of metadata or texts,
- * which moving to the trash, undelete, migration and a move to another store
- * are too; a redaction of an entry that it does not inherit, also one that a
- * fork made; accepted damage.
+ * A caller that reads a session and then removes or changes it, because of what it read, passes the
+ * last_sequence of wal_session_info from before it read. The process that writes compares it under
+ * the append lock. The session has changed if it has a newer record, of any process: an entry of
+ * any stream, also a delta; a document; a head that moved; a change of metadata or texts, which
+ * moving to the trash, undelete, migration and a move to another store are too; a redaction of an
+ * entry that it does not inherit, also one that a fork made; accepted damage.
  *
- * No change is: an append that is not written yet, which is refused once the
- * session is removed; a fork of the session, which keeps what it shares, and
- * what is written to the fork; a claim; compaction of the store; damage that is
- * found.
+ * No change is: an append that is not written yet, which is refused once the session is removed; a
+ * fork of the session, which keeps what it shares, and what is written to the fork; a claim;
+ * compaction of the store; damage that is found.
  *
- * If it has changed, nothing is written, and the call returns WAL_ECONFLICT
- * with WAL_EXPECTATION_SEQUENCE and the present last_sequence in error->actual.
- * Then look again: the session has what others appended.
+ * If it has changed, nothing is written, and the call returns WAL_ECONFLICT with
+ * WAL_EXPECTATION_SEQUENCE and the present last_sequence in error->actual. Then look again: the
+ * session has what others appended.
  */
 
 /* Which fields of a session a change sets. */
@@ -598,42 +581,38 @@ typedef int32_t wal_update_fn(void *ctx, const struct wal_session_info *now,
 /*
  * Changes a session's metadata by a function of its present state, durably.
  *
- * Reads the session, calls fn in the calling thread without holding a lock, and
- * writes if the metadata has not changed since; otherwise starts again. It sets
- * WAL_CHANGE_EXPECT itself. If fn sets WAL_CHANGE_EXPECT_SEQUENCE, any other
- * record refuses the change, and it does not start again for that.
+ * Reads the session, calls fn in the calling thread without holding a lock, and writes if the
+ * metadata has not changed since; otherwise starts again. It sets WAL_CHANGE_EXPECT itself. If fn
+ * sets WAL_CHANGE_EXPECT_SEQUENCE, any other record refuses the change, and it does not start again
+ * for that.
  *
- * Threads: any. Errors, with nothing changed: WAL_ECALLBACK, WAL_EBADJSON,
- * WAL_ECONFLICT after 1,000 attempts or for the expected sequence, and those of
- * wal_append.
+ * Threads: any. Errors, with nothing changed: WAL_ECALLBACK, WAL_EBADJSON, WAL_ECONFLICT after
+ * 1,000 attempts or for the expected sequence, and those of wal_append.
  */
-WAL_API WAL_MUST_USE enum wal_status
-wal_session_update(struct wal_session *session, wal_update_fn *fn, void *ctx,
-                   struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_session_update(struct wal_session *session,
+                                                        wal_update_fn *fn, void *ctx,
+                                                        struct wal_error *error);
 
-/* Deletes a session for good, durably, also one in the trash: it is no longer
- * listed or opened, and its id is free. Forks of it keep what they share. Close
- * the handle as usual. Threads: any. Errors: WAL_ENOTFOUND when it is deleted
- * already, and those of wal_append. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_session_delete(struct wal_session *session, struct wal_error *error);
+/* Deletes a session for good, durably, also one in the trash: it is no longer listed or opened, and
+ * its id is free. Forks of it keep what they share. Close the handle as usual. Threads: any.
+ * Errors: WAL_ENOTFOUND when it is deleted already, and those of wal_append. */
+WAL_API WAL_MUST_USE enum wal_status wal_session_delete(struct wal_session *session,
+                                                        struct wal_error *error);
 
 /*
  * Moves a session to the trash, durably.
  *
- * In the trash it is in no list but that of WAL_SESSION_CURSOR_TRASH and in
- * lineages, and it is not opened; its id stays taken. Handles that are open
- * read on, and refuse changes with WAL_ETRASHED. Forks of it stay as they are.
- * Nothing of it is lost before the store is compacted with
+ * In the trash it is in no list but that of WAL_SESSION_CURSOR_TRASH and in lineages, and it is not
+ * opened; its id stays taken. Handles that are open read on, and refuse changes with WAL_ETRASHED.
+ * Forks of it stay as they are. Nothing of it is lost before the store is compacted with
  * WAL_STORE_COMPACT_EMPTY_TRASH, which deletes what is in the trash.
  *
- * The first call adds a feature to the store; a library that does not know it
- * refuses the store with WAL_EVERSION. Threads: any. Errors: WAL_ENOTFOUND when
- * the session is deleted, WAL_ETRASHED when it is in the trash already, and
- * those of wal_append. SPEC.md, Trash.
+ * The first call adds a feature to the store; a library that does not know it refuses the store
+ * with WAL_EVERSION. Threads: any. Errors: WAL_ENOTFOUND when the session is deleted, WAL_ETRASHED
+ * when it is in the trash already, and those of wal_append. SPEC.md, Trash.
  */
-WAL_API WAL_MUST_USE enum wal_status
-wal_session_trash(struct wal_session *session, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_session_trash(struct wal_session *session,
+                                                       struct wal_error *error);
 
 enum wal_session_remove_flag {
     WAL_SESSION_REMOVE_TRASH = 1u << 0, /* as wal_session_trash; else as
@@ -649,40 +628,36 @@ struct wal_session_remove_options {
                                  * the session (see "Expected sequence") */
 };
 
-/* Deletes a session for good, or moves it to the trash, durably; only if it has
- * not changed since the caller looked at it, when that is asked for. options
- * may be null: as wal_session_delete. Threads: any. Errors, with nothing
- * changed: WAL_ECONFLICT for the expected sequence, and those of
+/* Deletes a session for good, or moves it to the trash, durably; only if it has not changed since
+ * the caller looked at it, when that is asked for. options may be null: as wal_session_delete.
+ * Threads: any. Errors, with nothing changed: WAL_ECONFLICT for the expected sequence, and those of
  * wal_session_delete or wal_session_trash, which come first. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_session_remove(struct wal_session *session,
-                   const struct wal_session_remove_options *options,
+wal_session_remove(struct wal_session *session, const struct wal_session_remove_options *options,
                    struct wal_error *error);
 
-/* Takes a session out of the trash, durably: it is as it was before, with the
- * same id and times. Threads: any. Errors: WAL_ENOTFOUND when there is no such
- * session, or it is not in the trash, and those of wal_append. */
+/* Takes a session out of the trash, durably: it is as it was before, with the same id and times.
+ * Threads: any. Errors: WAL_ENOTFOUND when there is no such session, or it is not in the trash, and
+ * those of wal_append. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_session_undelete(struct wal_store *store, struct wal_slice id,
-                     struct wal_error *error);
+wal_session_undelete(struct wal_store *store, struct wal_slice id, struct wal_error *error);
 
 /*
- * Creates a session that shares the branch of another one up to and including
- * the entry `at` (empty: the head `main`), durably.
+ * Creates a session that shares the branch of another one up to and including the entry `at`
+ * (empty: the head `main`), durably.
  *
- * Takes time and space independent of the session's length. options may be
- * null; its empty fields, except source, are copied from the session. parent_id
- * and the creation time are set. The fork has one head, `main` of the fork
- * point's stream, at the fork point. It sees the documents as they are now;
- * later changes on either side do not affect the other.
+ * Takes time and space independent of the session's length. options may be null; its empty fields,
+ * except source, are copied from the session. parent_id and the creation time are set. The fork has
+ * one head, `main` of the fork point's stream, at the fork point. It sees the documents as they are
+ * now; later changes on either side do not affect the other.
  *
- * Threads: any. Errors: WAL_ENOTFOUND for `at`, and those of
- * wal_session_create. SPEC.md, Forks.
+ * Threads: any. Errors: WAL_ENOTFOUND for `at`, and those of wal_session_create. SPEC.md, Forks.
  */
-WAL_API WAL_MUST_USE enum wal_status
-wal_session_fork(struct wal_session *session, struct wal_slice at,
-                 const struct wal_session_options *options,
-                 struct wal_session **fork, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_session_fork(struct wal_session *session,
+                                                      struct wal_slice at,
+                                                      const struct wal_session_options *options,
+                                                      struct wal_session **fork,
+                                                      struct wal_error *error);
 
 /* -------------------------------------------------- list of sessions --- */
 
@@ -707,8 +682,8 @@ struct wal_session_cursor_options {
     struct wal_slice lineage_of; /* WAL_SESSION_CURSOR_LINEAGE: session id */
     struct wal_slice after;      /* position of wal_session_cursor_encode, used
                                   * with the same filters; empty: the start */
-    int64_t changed_after;   /* sessions with a greater updated_ms; 0: all */
-    uint64_t recorded_after; /* sessions with a greater last_sequence, such as
+    int64_t changed_after;       /* sessions with a greater updated_ms; 0: all */
+    uint64_t recorded_after;     /* sessions with a greater last_sequence, such as
                               * they have since wal_store_wait; 0: all */
 };
 
@@ -720,25 +695,23 @@ enum {
  * entries. SPEC.md 5.4 has the order. options may be null: all sessions. Close
  * *cursor with wal_session_cursor_close. Threads: any. Errors: WAL_ENOTFOUND
  * for lineage_of, WAL_EINVAL for `after`. */
-WAL_API WAL_MUST_USE enum wal_status wal_session_cursor_open(
-    struct wal_store *store, const struct wal_session_cursor_options *options,
-    struct wal_session_cursor **cursor, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_session_cursor_open(struct wal_store *store, const struct wal_session_cursor_options *options,
+                        struct wal_session_cursor **cursor, struct wal_error *error);
 
 /* Fills *info with the next session as it is now, or returns WAL_END. metadata
  * is left empty. Slices hold until the next call on the cursor, or its
  * close. Threads: one at a time. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_session_cursor_next(struct wal_session_cursor *cursor,
-                        struct wal_session_info *info, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_session_cursor_next(struct wal_session_cursor *cursor,
+                                                             struct wal_session_info *info,
+                                                             struct wal_error *error);
 
-/* Writes a position that continues after the session returned last, terminated
- * by NUL. It is valid in every process and at any time. A session that gets
- * records meanwhile stays or moves towards the front, and is not returned
- * again; SPEC.md 5.4 has the exception. Threads: one at a time. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_session_cursor_encode(struct wal_session_cursor *cursor,
-                          char position[WAL_CURSOR_TEXT_SIZE],
-                          struct wal_error *error);
+/* Writes a position that continues after the session returned last, terminated by NUL. It is valid
+ * in every process and at any time. A session that gets records meanwhile stays or moves towards
+ * the front, and is not returned again; SPEC.md 5.4 has the exception. Threads: one at a time. */
+WAL_API WAL_MUST_USE enum wal_status wal_session_cursor_encode(struct wal_session_cursor *cursor,
+                                                               char position[WAL_CURSOR_TEXT_SIZE],
+                                                               struct wal_error *error);
 
 /* Frees the cursor. cursor may be null. */
 WAL_API void wal_session_cursor_close(struct wal_session_cursor *cursor);
@@ -747,14 +720,12 @@ WAL_API void wal_session_cursor_close(struct wal_session_cursor *cursor);
 
 /* Entry types with a code in the log. Any other text is a type too.
  *
- * Entries of type message_delta_batch, deltas, are provisional, unless they are
- * lines (WAL_ENTRY_LINE): parts of a message that is being written. A delta is
- * under the head and does not move it, is not counted, and cannot be named but
- * by a redaction. Once an entry moved the head under the same parent, the
- * message or what came instead, the delta is complete: compaction drops it, and
- * it may be gone at any time. The first delta of a store adds a feature to it;
- * a library that does not know it refuses the store with WAL_EVERSION.
- * SPEC.md, Entries. */
+ * Entries of type message_delta_batch, deltas, are provisional, unless they are lines
+ * (WAL_ENTRY_LINE): parts of a message that is being written. A delta is under the head and does
+ * not move it, is not counted, and cannot be named but by a redaction. Once an entry moved the head
+ * under the same parent, the message or what came instead, the delta is complete: compaction drops
+ * it, and it may be gone at any time. The first delta of a store adds a feature to it; a library
+ * that does not know it refuses the store with WAL_EVERSION. SPEC.md, Entries. */
 #define WAL_TYPE_MESSAGE                "message"
 #define WAL_TYPE_SESSION_HEADER         "session_header"
 #define WAL_TYPE_MESSAGE_DELTA_BATCH    "message_delta_batch"
@@ -769,8 +740,8 @@ WAL_API void wal_session_cursor_close(struct wal_session_cursor *cursor);
 #define WAL_TYPE_COMPACTION             "compaction"
 
 enum wal_entry_flag {
-    WAL_ENTRY_ROOT = 1u << 0, /* in: take no parent. out: has none */
-    WAL_ENTRY_LINE = 1u << 1, /* the payload is a line of any bytes; id, parent,
+    WAL_ENTRY_ROOT = 1u << 0,       /* in: take no parent. out: has none */
+    WAL_ENTRY_LINE = 1u << 1,       /* the payload is a line of any bytes; id, parent,
                                * type and time were read from it */
     WAL_ENTRY_HEAD_KEEP = 1u << 2,  /* in: do not move the head */
     WAL_ENTRY_HEAD_MOVE = 1u << 3,  /* in: move the head in any case; not of a
@@ -788,18 +759,18 @@ struct wal_entry {
     uint32_t flags;  /* enum wal_entry_flag */
     uint32_t stream; /* 0 conversation, 1 transcript; at most 255 */
     uint32_t reserved;
-    struct wal_slice id;        /* 1 to 255 bytes; empty in: one is made */
-    struct wal_slice parent_id; /* empty in: the head */
-    struct wal_slice type;      /* 1 to 255 bytes, e.g. "message" */
-    struct wal_slice timestamp; /* text of at most 64 bytes; empty in: now */
-    struct wal_slice run_id;    /* at most 255 bytes, or empty */
-    struct wal_slice payload;   /* JSON of at most 1 GiB; WAL_ENTRY_LINE: any
+    struct wal_slice id;                     /* 1 to 255 bytes; empty in: one is made */
+    struct wal_slice parent_id;              /* empty in: the head */
+    struct wal_slice type;                   /* 1 to 255 bytes, e.g. "message" */
+    struct wal_slice timestamp;              /* text of at most 64 bytes; empty in: now */
+    struct wal_slice run_id;                 /* at most 255 bytes, or empty */
+    struct wal_slice payload;                /* JSON of at most 1 GiB; WAL_ENTRY_LINE: any
                                  * bytes, at most 32 GiB. Above 256 KiB it is
                                  * kept as a blob */
-    struct wal_slice meta;      /* a JSON object, or empty */
-    uint64_t sequence;          /* out: number in the store's log */
-    uint64_t depth;             /* out: entries above it on its branch */
-    uint64_t payload_size;      /* out: bytes, also of one left out of line */
+    struct wal_slice meta;                   /* a JSON object, or empty */
+    uint64_t sequence;                       /* out: number in the store's log */
+    uint64_t depth;                          /* out: entries above it on its branch */
+    uint64_t payload_size;                   /* out: bytes, also of one left out of line */
     uint8_t payload_digest[WAL_DIGEST_SIZE]; /* out: WAL_ENTRY_OUT_OF_LINE */
 };
 
@@ -817,9 +788,8 @@ struct wal_append_options {
                                      * `main`; empty: an empty stream */
 };
 
-/* What an append did; ids are terminated by NUL. The library fills it, also on
- * failure: with zeros when nothing is known to be written. With WAL_QUEUED only
- * last_id is set. */
+/* What an append did; ids are terminated by NUL. The library fills it, also on failure: with zeros
+ * when nothing is known to be written. With WAL_QUEUED only last_id is set. */
 struct wal_append_result {
     uint32_t struct_size;
     uint32_t appended;   /* entries written */
@@ -831,20 +801,18 @@ struct wal_append_result {
 };
 
 /*
- * Appends entries as one atomic batch and waits until it is as durable as
- * options->durability says.
+ * Appends entries as one atomic batch and waits until it is as durable as options->durability says.
  *
- * options may be null: WAL_DURABLE. result may be null. The entries are of one
- * session and keep their order; a parent may be an entry of the same batch. An
- * id that exists with the same content is skipped and counted before the tail
- * is checked, so that a batch can be sent again. An entry without a parent goes
- * under the head of its stream and moves it; an entry with a parent that is not
- * the head leaves the head in place, and so does a delta.
+ * options may be null: WAL_DURABLE. result may be null. The entries are of one session and keep
+ * their order; a parent may be an entry of the same batch. An id that exists with the same content
+ * is skipped and counted before the tail is checked, so that a batch can be sent again. An entry
+ * without a parent goes under the head of its stream and moves it; an entry with a parent that is
+ * not the head leaves the head in place, and so does a delta.
  *
- * A compaction_summary must name a firstKeptEntryId on its path to the root, a
- * branch_summary an entry of a session, and a redaction an entry that this
- * session sees: else WAL_EINVAL (no such member) or WAL_ENOTFOUND. A redaction
- * hides its target's content from every reader of every session.
+ * A compaction_summary must name a firstKeptEntryId on its path to the root, a branch_summary an
+ * entry of a session, and a redaction an entry that this session sees: else WAL_EINVAL (no such
+ * member) or WAL_ENOTFOUND. A redaction hides its target's content from every reader of every
+ * session.
  *
  * Threads: any. Errors, with nothing written: WAL_ECONFLICT, WAL_EEXISTS,
  * WAL_ENOPARENT, WAL_EBADJSON, WAL_ETOOBIG, WAL_EREADONLY, WAL_EDAMAGED,
@@ -859,46 +827,46 @@ struct wal_append_result {
  * unless another writer took over.
  * SPEC.md, Batches.
  */
-WAL_API WAL_MUST_USE enum wal_status
-wal_append(struct wal_session *session, const struct wal_entry *entries,
-           uint32_t count, const struct wal_append_options *options,
-           struct wal_append_result *result, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_append(struct wal_session *session,
+                                                const struct wal_entry *entries, uint32_t count,
+                                                const struct wal_append_options *options,
+                                                struct wal_append_result *result,
+                                                struct wal_error *error);
 
-/* Appends one entry durably under the head, with an id that is made up. type is
- * terminated by NUL, such as WAL_TYPE_MESSAGE; payload is JSON; result may be
- * null. Threads: any. Errors: those of wal_append. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_append_one(struct wal_session *session, const char *type,
-               struct wal_slice payload, struct wal_append_result *result,
-               struct wal_error *error);
+/* Appends one entry durably under the head, with an id that is made up. type is terminated by NUL,
+ * such as WAL_TYPE_MESSAGE; payload is JSON; result may be null. Threads: any. Errors: those of
+ * wal_append. */
+WAL_API WAL_MUST_USE enum wal_status wal_append_one(struct wal_session *session, const char *type,
+                                                    struct wal_slice payload,
+                                                    struct wal_append_result *result,
+                                                    struct wal_error *error);
 
 /*
  * Appends as wal_append does, without waiting: *ticket reports the outcome.
  *
- * The entries are copied. A full queue blocks the call, or with
- * WAL_APPEND_NO_WAIT fails it with WAL_EBUSY. Free *ticket with
- * wal_ticket_destroy.
+ * The entries are copied. A full queue blocks the call, or with WAL_APPEND_NO_WAIT fails it with
+ * WAL_EBUSY. Free *ticket with wal_ticket_destroy.
  *
  * Threads: any. Errors: those of wal_append that concern the arguments.
  */
-WAL_API WAL_MUST_USE enum wal_status
-wal_submit(struct wal_session *session, const struct wal_entry *entries,
-           uint32_t count, const struct wal_append_options *options,
-           struct wal_ticket **ticket, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_submit(struct wal_session *session,
+                                                const struct wal_entry *entries, uint32_t count,
+                                                const struct wal_append_options *options,
+                                                struct wal_ticket **ticket,
+                                                struct wal_error *error);
 
-/* Waits for a submitted append, at most timeout_ms milliseconds (negative: no
- * limit), and returns what wal_append would have returned. result may be null.
- * May be called again, and after wal_close, which completes every append. A
- * ticket of WAL_CLUSTER completes (wal_store_completion_fd) when the entries
- * are durable; this call then waits until they are stored in the remote too.
- * Threads: one at a time. Errors: WAL_EBUSY while it is pending, and those of
- * wal_append; with WAL_CLUSTER WAL_ECLOSED after wal_close. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
-                struct wal_append_result *result, struct wal_error *error);
+/* Waits for a submitted append, at most timeout_ms milliseconds (negative: no limit), and returns
+ * what wal_append would have returned. result may be null. May be called again, and after
+ * wal_close, which completes every append. A ticket of WAL_CLUSTER completes
+ * (wal_store_completion_fd) when the entries are durable; this call then waits until they are
+ * stored in the remote too. Threads: one at a time. Errors: WAL_EBUSY while it is pending, and
+ * those of wal_append; with WAL_CLUSTER WAL_ECLOSED after wal_close. */
+WAL_API WAL_MUST_USE enum wal_status wal_ticket_wait(struct wal_ticket *ticket, int64_t timeout_ms,
+                                                     struct wal_append_result *result,
+                                                     struct wal_error *error);
 
-/* Frees a ticket; a pending append continues, and its failure becomes an
- * asynchronous error, unless the store was closed. ticket may be null. */
+/* Frees a ticket; a pending append continues, and its failure becomes an asynchronous error, unless
+ * the store was closed. ticket may be null. */
 WAL_API void wal_ticket_destroy(struct wal_ticket *ticket);
 
 /* ------------------------------------------------------------- heads --- */
@@ -907,8 +875,8 @@ enum wal_head_flag {
     WAL_HEAD_EXPECT = 1u << 0 /* in: refuse unless the head is at `expected` */
 };
 
-/* A named pointer to an entry of a stream. Each stream has a head `main`; an
- * append without a parent goes under it. */
+/* A named pointer to an entry of a stream. Each stream has a head `main`; an append without a
+ * parent goes under it. */
 struct wal_head {
     uint32_t struct_size;
     uint32_t flags; /* enum wal_head_flag */
@@ -924,42 +892,37 @@ struct wal_head {
 };
 
 /*
- * Moves, creates or removes a head, durably. Entries remain, so that moving
- * back undoes it.
+ * Moves, creates or removes a head, durably. Entries remain, so that moving back undoes it.
  *
- * A head that is at the entry already, with the note if one is given, is left
- * as it is, whatever was expected. previous may be null; it takes the entry id
- * that the head had, terminated by NUL.
+ * A head that is at the entry already, with the note if one is given, is left as it is, whatever
+ * was expected. previous may be null; it takes the entry id that the head had, terminated by NUL.
  *
- * Threads: any. Errors, with nothing changed: WAL_ECONFLICT, WAL_ENOTFOUND for
- * the entry, WAL_ETOOBIG beyond 4,096 heads; and those of wal_append, where an
- * unknown outcome is settled by moving again. SPEC.md, Heads.
+ * Threads: any. Errors, with nothing changed: WAL_ECONFLICT, WAL_ENOTFOUND for the entry,
+ * WAL_ETOOBIG beyond 4,096 heads; and those of wal_append, where an unknown outcome is settled by
+ * moving again. SPEC.md, Heads.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_head_move(struct wal_session *session,
                                                    const struct wal_head *head,
                                                    char previous[WAL_ID_SIZE],
                                                    struct wal_error *error);
 
-/* Copies the entry id of a head, terminated by NUL; name empty: "main".
- * Threads: any. Errors: WAL_ENOTFOUND when there is no such head, or `main` has
- * no entry. */
-WAL_API WAL_MUST_USE enum wal_status wal_head_get(struct wal_session *session,
-                                                  uint32_t stream,
-                                                  struct wal_slice name,
-                                                  char entry_id[WAL_ID_SIZE],
+/* Copies the entry id of a head, terminated by NUL; name empty: "main". Threads: any. Errors:
+ * WAL_ENOTFOUND when there is no such head, or `main` has no entry. */
+WAL_API WAL_MUST_USE enum wal_status wal_head_get(struct wal_session *session, uint32_t stream,
+                                                  struct wal_slice name, char entry_id[WAL_ID_SIZE],
                                                   struct wal_error *error);
 
-/* Lists the heads that point to an entry as they are now: `main` first, then by
- * stream and name. Close *cursor with wal_head_cursor_close. Threads: any. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_head_cursor_open(struct wal_session *session,
-                     struct wal_head_cursor **cursor, struct wal_error *error);
+/* Lists the heads that point to an entry as they are now: `main` first, then by stream and name.
+ * Close *cursor with wal_head_cursor_close. Threads: any. */
+WAL_API WAL_MUST_USE enum wal_status wal_head_cursor_open(struct wal_session *session,
+                                                          struct wal_head_cursor **cursor,
+                                                          struct wal_error *error);
 
-/* Fills *head with the next head, or returns WAL_END. Slices hold until the
- * next call on the cursor, or its close. Threads: one at a time. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_head_cursor_next(struct wal_head_cursor *cursor, struct wal_head *head,
-                     struct wal_error *error);
+/* Fills *head with the next head, or returns WAL_END. Slices hold until the next call on the
+ * cursor, or its close. Threads: one at a time. */
+WAL_API WAL_MUST_USE enum wal_status wal_head_cursor_next(struct wal_head_cursor *cursor,
+                                                          struct wal_head *head,
+                                                          struct wal_error *error);
 
 /* Frees the cursor. cursor may be null. */
 WAL_API void wal_head_cursor_close(struct wal_head_cursor *cursor);
@@ -986,40 +949,35 @@ struct wal_doc {
 /*
  * Puts a document, durably; older versions remain readable.
  *
- * session null: a document of the store; else store may be null. A put of the
- * value that the document has writes nothing and succeeds, whatever was
- * expected, so that it can be sent again; callers that take turns with
- * WAL_DOC_EXPECT therefore put distinct values. version may be null; it takes
- * the newest version.
+ * session null: a document of the store; else store may be null. A put of the value that the
+ * document has writes nothing and succeeds, whatever was expected, so that it can be sent again;
+ * callers that take turns with WAL_DOC_EXPECT therefore put distinct values. version may be null;
+ * it takes the newest version.
  *
- * Threads: any. Errors, with nothing changed: WAL_ECONFLICT, WAL_EBADJSON; and
- * those of wal_append, where an unknown outcome is settled by putting again.
- * SPEC.md, Documents.
+ * Threads: any. Errors, with nothing changed: WAL_ECONFLICT, WAL_EBADJSON; and those of wal_append,
+ * where an unknown outcome is settled by putting again. SPEC.md, Documents.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_doc_put(struct wal_store *store,
                                                  struct wal_session *session,
-                                                 const struct wal_doc *doc,
-                                                 uint64_t *version,
+                                                 const struct wal_doc *doc, uint64_t *version,
                                                  struct wal_error *error);
 
-/* Deletes a document, durably; its value is ignored. As wal_doc_put otherwise.
- * Errors: also WAL_ENOTFOUND when there is no such document. */
+/* Deletes a document, durably; its value is ignored. As wal_doc_put otherwise. Errors: also
+ * WAL_ENOTFOUND when there is no such document. */
 WAL_API WAL_MUST_USE enum wal_status wal_doc_delete(struct wal_store *store,
                                                     struct wal_session *session,
-                                                    const struct wal_doc *doc,
-                                                    uint64_t *version,
+                                                    const struct wal_doc *doc, uint64_t *version,
                                                     struct wal_error *error);
 
-/* Fills *doc with a document as it is now; with a version other than 0, as that
- * version left it. session null: of the store; else store may be null. Slices
- * are copies that keep no file of the store, and hold until the next
- * wal_doc_get on the same handle, or its close; threads that share a handle
- * take turns with them. Threads: any. Errors: WAL_ENOTFOUND when there is none,
- * or it was deleted; WAL_ECORRUPT. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_doc_get(struct wal_store *store, struct wal_session *session,
-            struct wal_slice key, uint64_t version, struct wal_doc *doc,
-            struct wal_error *error);
+/* Fills *doc with a document as it is now; with a version other than 0, as that version left it.
+ * session null: of the store; else store may be null. Slices are copies that keep no file of the
+ * store, and hold until the next wal_doc_get on the same handle, or its close; threads that share a
+ * handle take turns with them. Threads: any. Errors: WAL_ENOTFOUND when there is none, or it was
+ * deleted; WAL_ECORRUPT. */
+WAL_API WAL_MUST_USE enum wal_status wal_doc_get(struct wal_store *store,
+                                                 struct wal_session *session, struct wal_slice key,
+                                                 uint64_t version, struct wal_doc *doc,
+                                                 struct wal_error *error);
 
 enum wal_doc_cursor_flag {
     WAL_DOC_CURSOR_KEYS = 1u << 0,   /* leave values empty */
@@ -1033,28 +991,26 @@ struct wal_doc_cursor_options {
     struct wal_slice prefix; /* of keys, or empty */
 };
 
-/* Lists the documents of a session, or with session null of the store, as they
- * are now, in byte order of their keys. options may be null: all. Close *cursor
- * with wal_doc_cursor_close. Threads: any. */
+/* Lists the documents of a session, or with session null of the store, as they are now, in byte
+ * order of their keys. options may be null: all. Close *cursor with wal_doc_cursor_close. Threads:
+ * any. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,
-                    const struct wal_doc_cursor_options *options,
-                    struct wal_doc_cursor **cursor, struct wal_error *error);
-
-/* Fills *doc with the next document, or returns WAL_END. Slices hold until the
- * next call on the cursor, or its close. Threads: one at a time. Errors:
- * WAL_ECORRUPT concerns this document only; the next call continues. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_doc_cursor_next(struct wal_doc_cursor *cursor, struct wal_doc *doc,
+                    const struct wal_doc_cursor_options *options, struct wal_doc_cursor **cursor,
                     struct wal_error *error);
 
-/* As wal_doc_get, whatever the prefix, for threads that share a session: slices
- * hold until the next call on the cursor, or its close. Threads: one at a
- * time. */
+/* Fills *doc with the next document, or returns WAL_END. Slices hold until the next call on the
+ * cursor, or its close. Threads: one at a time. Errors: WAL_ECORRUPT concerns this document only;
+ * the next call continues. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_doc_cursor_get(struct wal_doc_cursor *cursor, struct wal_slice key,
-                   uint64_t version, struct wal_doc *doc,
-                   struct wal_error *error);
+wal_doc_cursor_next(struct wal_doc_cursor *cursor, struct wal_doc *doc, struct wal_error *error);
+
+/* As wal_doc_get, whatever the prefix, for threads that share a session: slices hold until the next
+ * call on the cursor, or its close. Threads: one at a time. */
+WAL_API WAL_MUST_USE enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *cursor,
+                                                        struct wal_slice key, uint64_t version,
+                                                        struct wal_doc *doc,
+                                                        struct wal_error *error);
 
 /* Frees the cursor. cursor may be null. */
 WAL_API void wal_doc_cursor_close(struct wal_doc_cursor *cursor);
@@ -1075,31 +1031,32 @@ struct wal_batch {
 };
 
 /*
- * Appends entries, puts documents, moves heads and changes metadata, all or
- * nothing, in this order; waits as wal_append does.
+ * Appends entries, puts documents, moves heads and changes metadata, all or nothing, in this order;
+ * waits as wal_append does.
  *
- * Expectations are all checked before anything is written. What exists already
- * (an entry, a document's value, a head's entry, a field) is not written again.
- * A change without WAL_CHANGE_EXPECT applies to the present state. With
- * WAL_CHANGE_EXPECT_SEQUENCE, which needs no other field, the whole batch is
- * written only if the session has not changed; a batch of which all exists
- * already succeeds whatever was expected, so that it can be sent again. options
- * and result may be null.
+ * Expectations are all checked before anything is written. What exists already (an entry, a
+ * document's value, a head's entry, a field) is not written again. A change without
+ * WAL_CHANGE_EXPECT applies to the present state. With WAL_CHANGE_EXPECT_SEQUENCE, which needs no
+ * other field, the whole batch is written only if the session has not changed; a batch of which all
+ * exists already succeeds whatever was expected, so that it can be sent again. options and result
+ * may be null.
  *
- * Threads: any. Errors: those of wal_append, wal_doc_put, wal_head_move and
- * wal_session_update. SPEC.md, Batches.
+ * Threads: any. Errors: those of wal_append, wal_doc_put, wal_head_move and wal_session_update.
+ * SPEC.md, Batches.
  */
-WAL_API WAL_MUST_USE enum wal_status
-wal_batch_commit(struct wal_session *session, const struct wal_batch *batch,
-                 const struct wal_append_options *options,
-                 struct wal_append_result *result, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_batch_commit(struct wal_session *session,
+                                                      const struct wal_batch *batch,
+                                                      const struct wal_append_options *options,
+                                                      struct wal_append_result *result,
+                                                      struct wal_error *error);
 
-/* Commits a batch without waiting, as wal_submit does. A change in it must have
- * WAL_CHANGE_EXPECT, or WAL_CHANGE_EXPECT_SEQUENCE alone. Threads: any. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_batch_submit(struct wal_session *session, const struct wal_batch *batch,
-                 const struct wal_append_options *options,
-                 struct wal_ticket **ticket, struct wal_error *error);
+/* Commits a batch without waiting, as wal_submit does. A change in it must have WAL_CHANGE_EXPECT,
+ * or WAL_CHANGE_EXPECT_SEQUENCE alone. Threads: any. */
+WAL_API WAL_MUST_USE enum wal_status wal_batch_submit(struct wal_session *session,
+                                                      const struct wal_batch *batch,
+                                                      const struct wal_append_options *options,
+                                                      struct wal_ticket **ticket,
+                                                      struct wal_error *error);
 
 /* -------------------------------------------- redaction, compaction --- */
 
@@ -1109,46 +1066,42 @@ wal_batch_submit(struct wal_session *session, const struct wal_batch *batch,
  * is empty; result may be null.
  * Threads: any. Errors: WAL_ENOTFOUND, and those of wal_append. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_session_redact(struct wal_session *session, struct wal_slice entry_id,
-                   struct wal_slice reason, struct wal_append_result *result,
-                   struct wal_error *error);
+wal_session_redact(struct wal_session *session, struct wal_slice entry_id, struct wal_slice reason,
+                   struct wal_append_result *result, struct wal_error *error);
 
 struct wal_compact_options {
     uint32_t struct_size;
     uint32_t reserved;
-    struct wal_slice first_kept; /* entry on the branch of the head */
-    struct wal_slice summary;    /* text that replaces the entries before it,
+    struct wal_slice first_kept;            /* entry on the branch of the head */
+    struct wal_slice summary;               /* text that replaces the entries before it,
                                   * at most 4 MiB */
     const struct wal_session_options *into; /* for a fork, or null */
 };
 
 /*
- * Records that a summary replaces the entries before first_kept: a durable
- * entry of type `compaction_summary` under the head.
+ * Records that a summary replaces the entries before first_kept: a durable entry of type
+ * `compaction_summary` under the head.
  *
- * With options->into it is written to a fork of the session, made in the same
- * batch and returned in *fork; otherwise to the session itself, and fork may be
- * null. A cursor with WAL_ENTRY_CURSOR_SINCE_COMPACTION begins at first_kept.
- * Nothing is destroyed. result may be null.
+ * With options->into it is written to a fork of the session, made in the same batch and returned in
+ * *fork; otherwise to the session itself, and fork may be null. A cursor with
+ * WAL_ENTRY_CURSOR_SINCE_COMPACTION begins at first_kept. Nothing is destroyed. result may be null.
  *
- * Threads: any. Errors: WAL_ENOTFOUND for first_kept, and those of wal_append
- * and wal_session_fork. SPEC.md, Compaction.
+ * Threads: any. Errors: WAL_ENOTFOUND for first_kept, and those of wal_append and wal_session_fork.
+ * SPEC.md, Compaction.
  */
-WAL_API WAL_MUST_USE enum wal_status
-wal_session_compact(struct wal_session *session,
-                    const struct wal_compact_options *options,
-                    struct wal_session **fork, struct wal_append_result *result,
-                    struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_session_compact(struct wal_session *session,
+                                                         const struct wal_compact_options *options,
+                                                         struct wal_session **fork,
+                                                         struct wal_append_result *result,
+                                                         struct wal_error *error);
 
 /* ----------------------------------------------------------- reading --- */
 
-/* Fills *entry with one entry by its id, own or shared, on any branch; a
- * payload that is a blob is read into memory. Slices are copies that keep no
- * file of the store, and hold until the next wal_entry_get on the same handle,
- * or its close; threads that share a handle take turns with them. Threads: any.
- * Errors: WAL_ENOTFOUND, WAL_EREDACTED, WAL_ECORRUPT. SPEC.md, Reading. */
-WAL_API WAL_MUST_USE enum wal_status wal_entry_get(struct wal_session *session,
-                                                   struct wal_slice id,
+/* Fills *entry with one entry by its id, own or shared, on any branch; a payload that is a blob is
+ * read into memory. Slices are copies that keep no file of the store, and hold until the next
+ * wal_entry_get on the same handle, or its close; threads that share a handle take turns with them.
+ * Threads: any. Errors: WAL_ENOTFOUND, WAL_EREDACTED, WAL_ECORRUPT. SPEC.md, Reading. */
+WAL_API WAL_MUST_USE enum wal_status wal_entry_get(struct wal_session *session, struct wal_slice id,
                                                    struct wal_entry *entry,
                                                    struct wal_error *error);
 
@@ -1161,22 +1114,22 @@ enum wal_entry_cursor_mode {
 enum wal_entry_cursor_flag {
     /* Branch: from the first kept entry of the last compaction on. */
     WAL_ENTRY_CURSOR_SINCE_COMPACTION = 1u << 0,
-    /* Stop at the durable end, as far as that is known: while the log is
-     * poisoned it may be before what a loss of power left. What a backup or a
-     * replica has of its store was durable there, and counts as durable. */
+    /* Stop at the durable end, as far as that is known: while the log is poisoned it may be before
+     * what a loss of power left. What a backup or a replica has of its store was durable there, and
+     * counts as durable. */
     WAL_ENTRY_CURSOR_DURABLE = 1u << 1,
-    /* Include entries of type message_delta_batch. Branch: deltas that are not
-     * complete, after the entry that they are under, if that is the last. All:
-     * where they are in the log, as long as they are there. */
+    /* Include entries of type message_delta_batch. Branch: deltas that are not complete, after the
+     * entry that they are under, if that is the last. All: where they are in the log, as long as
+     * they are there. */
     WAL_ENTRY_CURSOR_DELTAS = 1u << 2,
     /* Include redacted entries, flagged WAL_ENTRY_REDACTED. */
     WAL_ENTRY_CURSOR_REDACTED = 1u << 3,
-    /* Leave payloads that are blobs out of line, flagged WAL_ENTRY_OUT_OF_LINE;
-     * otherwise they are read into memory of their size. */
+    /* Leave payloads that are blobs out of line, flagged WAL_ENTRY_OUT_OF_LINE; otherwise they are
+     * read into memory of their size. */
     WAL_ENTRY_CURSOR_OUT_OF_LINE = 1u << 4,
-    /* Slices of entries hold until the cursor is closed, and take memory until
-     * then where they are not mapped: payloads that are blobs, and those of
-     * redacted entries. WAL_EINVAL with WAL_OPEN_PREAD. */
+    /* Slices of entries hold until the cursor is closed, and take memory until then where they are
+     * not mapped: payloads that are blobs, and those of redacted entries. WAL_EINVAL with
+     * WAL_OPEN_PREAD. */
     WAL_ENTRY_CURSOR_PINNED = 1u << 5
 };
 
@@ -1194,24 +1147,20 @@ struct wal_entry_cursor_options {
 };
 
 /*
- * Starts reading a session's entries as they are now; redactions take effect at
- * once.
+ * Starts reading a session's entries as they are now; redactions take effect at once.
  *
- * options may be null: the branch of the head `main`. The parent_id of an entry
- * is the nearest entry above it that is not left out. Close *cursor with
- * wal_entry_cursor_close.
+ * options may be null: the branch of the head `main`. The parent_id of an entry is the nearest
+ * entry above it that is not left out. Close *cursor with wal_entry_cursor_close.
  *
  * Threads: any. Errors: WAL_ENOTFOUND for up_to and head. SPEC.md, Reading.
  */
-WAL_API WAL_MUST_USE enum wal_status wal_entry_cursor_open(
-    struct wal_session *session, const struct wal_entry_cursor_options *options,
-    struct wal_entry_cursor **cursor, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_entry_cursor_open(struct wal_session *session, const struct wal_entry_cursor_options *options,
+                      struct wal_entry_cursor **cursor, struct wal_error *error);
 
-/* Returns the number of entries left, also when the store is closed. The next
- * call on the cursor subtracts those that were redacted since the last one.
- * Threads: one at a time. */
-WAL_API uint64_t
-wal_entry_cursor_remaining(const struct wal_entry_cursor *cursor);
+/* Returns the number of entries left, also when the store is closed. The next call on the cursor
+ * subtracts those that were redacted since the last one. Threads: one at a time. */
+WAL_API uint64_t wal_entry_cursor_remaining(const struct wal_entry_cursor *cursor);
 
 /* Fills *entry with the next entry, its checksum verified, or returns WAL_END.
  * Slices hold until the next call on the cursor, or its close. Threads: one
@@ -1222,16 +1171,17 @@ wal_entry_cursor_remaining(const struct wal_entry_cursor *cursor);
  * not be found in the indexes; damage of what was written since the cursor was
  * opened does not concern it. WAL_EPOISONED: it was lost when a sync failed.
  * WAL_ENOTFOUND: the session was deleted, and a compaction has begun. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_entry_cursor_next(struct wal_entry_cursor *cursor, struct wal_entry *entry,
-                      struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_entry_cursor_next(struct wal_entry_cursor *cursor,
+                                                           struct wal_entry *entry,
+                                                           struct wal_error *error);
 
-/* As wal_entry_get, with the flags of the cursor, which does not move; slices
- * hold until the next call on the cursor, or its close. Threads: one at a time.
- * Errors: WAL_EREDACTED unless the cursor has WAL_ENTRY_CURSOR_REDACTED. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_entry_cursor_get(struct wal_entry_cursor *cursor, struct wal_slice id,
-                     struct wal_entry *entry, struct wal_error *error);
+/* As wal_entry_get, with the flags of the cursor, which does not move; slices hold until the next
+ * call on the cursor, or its close. Threads: one at a time. Errors: WAL_EREDACTED unless the cursor
+ * has WAL_ENTRY_CURSOR_REDACTED. */
+WAL_API WAL_MUST_USE enum wal_status wal_entry_cursor_get(struct wal_entry_cursor *cursor,
+                                                          struct wal_slice id,
+                                                          struct wal_entry *entry,
+                                                          struct wal_error *error);
 
 /* Frees the cursor. cursor may be null. */
 WAL_API void wal_entry_cursor_close(struct wal_entry_cursor *cursor);

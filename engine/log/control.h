@@ -1,10 +1,9 @@
 /*
- * control.h - the control page: the first page of the file LOCK, mapped by all
- * processes of a store (SPEC.md 4.1). Locks are bytes of the same file
- * (locks.h).
+ * control.h - the control page: the first page of the file LOCK, mapped by all processes of a store
+ * (SPEC.md 4.1). Locks are bytes of the same file (locks.h).
  *
- * Invariant: the page is valid only while a process holds the participant
- * lock, and the page has this boot's id, and the device and inode of LOCK.
+ * Invariant: the page is valid only while a process holds the participant lock, and the page has
+ * this boot's id, and the device and inode of LOCK.
  *
  * Threads: open, finish_open and close by one; the rest by any.
  */
@@ -37,8 +36,7 @@ enum wal__wait_queue {
     WAL__WAIT_COUNT = 3
 };
 
-/* Where the waiters for one lock sleep: woken when the lock is released, or is
- * no longer needed. */
+/* Where the waiters for one lock sleep: woken when the lock is released, or is no longer needed. */
 struct wal__wait_word {
     _Atomic uint32_t word; /* a futex */
     _Atomic uint32_t waiters;
@@ -55,8 +53,7 @@ enum wal__poison_kind {
                               * or 0 */
 };
 
-/* The page's part for one log. Ends are positions, and only rise while the page
- * is in use. */
+/* The page's part for one log. Ends are positions, and only rise while the page is in use. */
 struct wal__control_log {
     /* End of the last published group; it also names the newest segment. */
     _Atomic uint64_t written;
@@ -66,32 +63,31 @@ struct wal__control_log {
     _Atomic uint64_t indexed_tail_id;     /* a tail that has an index file */
     _Atomic uint64_t epoch;               /* of the last process that joined */
     _Atomic uint64_t last_appender_epoch; /* of the last writer */
-    _Atomic uint64_t poison;        /* kind << 32 | detail; 0: not poisoned */
-    _Atomic uint32_t sync_round;    /* takeovers of the sync lock */
-    _Atomic uint32_t append_holder; /* process id, or 0 */
-    _Atomic uint64_t holder_start;  /* start time of append_holder */
-    _Atomic uint32_t rotation_waiting; /* for the preallocation lock */
-    _Atomic uint32_t is_recovered;     /* of log 0: recovery is done */
-    _Atomic uint32_t prealloc_holder;  /* process id, or 0 */
-    _Atomic uint32_t sync_holder;      /* process id, or 0 */
-    _Atomic uint32_t open_syncing_pid; /* of a running sync of OPEN; 0: none */
-    _Atomic uint32_t rewrites; /* raised when compaction replaced segments */
-    /* Renames by compaction that were not synced: one is under way, or was cut
-     * short in this boot, or its sync failed. */
+    _Atomic uint64_t poison;              /* kind << 32 | detail; 0: not poisoned */
+    _Atomic uint32_t sync_round;          /* takeovers of the sync lock */
+    _Atomic uint32_t append_holder;       /* process id, or 0 */
+    _Atomic uint64_t holder_start;        /* start time of append_holder */
+    _Atomic uint32_t rotation_waiting;    /* for the preallocation lock */
+    _Atomic uint32_t is_recovered;        /* of log 0: recovery is done */
+    _Atomic uint32_t prealloc_holder;     /* process id, or 0 */
+    _Atomic uint32_t sync_holder;         /* process id, or 0 */
+    _Atomic uint32_t open_syncing_pid;    /* of a running sync of OPEN; 0: none */
+    _Atomic uint32_t rewrites;            /* raised when compaction replaced segments */
+    /* Renames by compaction that were not synced: one is under way, or was cut short in this boot,
+     * or its sync failed. */
     _Atomic uint32_t unsynced_renames;
     uint32_t unused;
     struct wal__wait_word wait_words[WAL__WAIT_COUNT];
 };
 
-/* The holder of a session claim. Diagnostic only; the lock byte is
- * authoritative. */
+/* The holder of a session claim. Diagnostic only; the lock byte is authoritative. */
 struct wal__control_claim {
     _Atomic uint64_t start;           /* of the process; 0: the slot is free */
     _Atomic uint64_t session_and_pid; /* session number << 32 | process id */
 };
 
-/* The holder of the open lock, of the exclusive participant lock, or of the
- * compaction lock. Diagnostic only. */
+/* The holder of the open lock, of the exclusive participant lock, or of the compaction lock.
+ * Diagnostic only. */
 struct wal__lock_owner {
     _Atomic uint64_t start;   /* of the process */
     _Atomic uint32_t process; /* its id; 0: none */
@@ -114,19 +110,18 @@ struct wal__control_page {
     uint8_t boot_id[16];
     uint64_t device;
     uint64_t inode;
-    uint8_t
-        rest[512 - 48]; /* the rest of a sector that is constant while in use */
+    uint8_t rest[512 - 48]; /* the rest of a sector that is constant while in use */
     struct wal__control_log logs[WAL__LOG_COUNT];
     struct wal__control_claim claims[WAL__CLAIMS];
-    /* Futex words, odd while a thread sleeps on them. A reset does not clear
-     * them: readers keep the page mapped and sleep until writers return. */
+    /* Futex words, odd while a thread sleeps on them. A reset does not clear them: readers keep the
+     * page mapped and sleep until writers return. */
     _Atomic uint32_t eventcounts[WAL__LOG_COUNT][WAL__LOG_EVENT_COUNT];
     /* Valid also while the page is not. */
     struct wal__lock_owner open_lock_owner;
     struct wal__lock_owner exclusive_owner;
     struct wal__lock_owner compact_owner;
-    /* Segments of the pack up to this id are condemned (wal__content_condemn);
-     * 0: none. The round rises with each compaction. */
+    /* Segments of the pack up to this id are condemned (wal__content_condemn); 0: none. The round
+     * rises with each compaction. */
     _Atomic uint64_t condemned_id;
     _Atomic uint32_t content_round;
     /* 1: a wal__control_sync_directory failed in this boot. */
@@ -161,8 +156,7 @@ struct wal__control {
     const struct wal__env *env;
     struct wal__file *file;
     struct wal__control_page *page;
-    /* The mapped page of LOCK: `page`, or used for lock owners only; NULL: LOCK
-     * has none yet. */
+    /* The mapped page of LOCK: `page`, or used for lock owners only; NULL: LOCK has none yet. */
     struct wal__control_page *file_page;
     struct wal__control_page private_page; /* without live processes */
     char path[WAL__PATH_MAX];
@@ -175,8 +169,7 @@ struct wal__control {
     bool is_first_opener;
     /* No valid page: LOCK may be new while processes lock its predecessor. */
     bool lock_file_replaced;
-    /* The round of the sync lock that this process holds; with the log's
-     * sync_mutex. */
+    /* The round of the sync lock that this process holds; with the log's sync_mutex. */
     uint32_t sync_round[WAL__LOG_COUNT];
     /* The highest written ends that a reader has followed. */
     _Atomic uint64_t followed[WAL__LOG_COUNT];
@@ -188,26 +181,23 @@ struct wal__control {
 };
 
 /*
- * Opens LOCK and acquires the participant lock. control->is_first_opener: the
- * page was reset, and the caller recovers, then calls
- * wal__control_finish_open; otherwise the page is live. A reset keeps the
- * durable end of each log, and poison when what is beyond it may be in the page
- * cache only; recovery clears both. A read-only opener that finds no live
- * process, or cannot use LOCK, gets a private page, with the durable ends that
- * are known; UINT64_MAX: the former boot left nothing to sync. WAL_ELOCKED:
- * error->holder blocks the open for too long, or is stopped; 0: it is unknown.
+ * Opens LOCK and acquires the participant lock. control->is_first_opener: the page was reset, and
+ * the caller recovers, then calls wal__control_finish_open; otherwise the page is live. A reset
+ * keeps the durable end of each log, and poison when what is beyond it may be in the page cache
+ * only; recovery clears both. A read-only opener that finds no live process, or cannot use LOCK,
+ * gets a private page, with the durable ends that are known; UINT64_MAX: the former boot left
+ * nothing to sync. WAL_ELOCKED: error->holder blocks the open for too long, or is stopped; 0: it is
+ * unknown.
  */
-enum wal_status wal__control_open(struct wal__control *control,
-                                  const struct wal__env *env,
+enum wal_status wal__control_open(struct wal__control *control, const struct wal__env *env,
                                   struct wal_error *error) WAL_MUST_USE;
 
 /*
- * Writes to LOCK, where it has no page, the page of a boot that has ended: for
- * a store whose files are all durable, so that the first opener need not doubt
- * what is beyond the last COMMIT. No process has the store open.
+ * Writes to LOCK, where it has no page, the page of a boot that has ended: for a store whose files
+ * are all durable, so that the first opener need not doubt what is beyond the last COMMIT. No
+ * process has the store open.
  */
-enum wal_status wal__control_write_former(const struct wal__io *io,
-                                          struct wal__file *file,
+enum wal_status wal__control_write_former(const struct wal__io *io, struct wal__file *file,
                                           int *sys_errno) WAL_MUST_USE;
 
 /* Recovery is done: other processes may join. A reader releases its locks. */
@@ -215,56 +205,46 @@ enum wal_status wal__control_finish_open(struct wal__control *control,
                                          struct wal_error *error) WAL_MUST_USE;
 void wal__control_close(struct wal__control *control);
 
-/* Poisons a log, unless it is poisoned: the first cause remains until the log
- * is healed. */
-void wal__control_poison(struct wal__control_log *shared,
-                         enum wal__poison_kind kind, uint32_t detail);
+/* Poisons a log, unless it is poisoned: the first cause remains until the log is healed. */
+void wal__control_poison(struct wal__control_log *shared, enum wal__poison_kind kind,
+                         uint32_t detail);
 
 /*
- * Syncs a directory of the store. When that fails, the page says so as long as
- * this boot lasts: what was removed from the directory may be back after a loss
- * of power, whatever is synced later. control: NULL: no page says so.
+ * Syncs a directory of the store. When that fails, the page says so as long as this boot lasts:
+ * what was removed from the directory may be back after a loss of power, whatever is synced later.
+ * control: NULL: no page says so.
  */
 enum wal_status wal__control_sync_directory(const struct wal__control *control,
-                                            const struct wal__io *io,
-                                            const char *path,
+                                            const struct wal__io *io, const char *path,
                                             int *sys_errno) WAL_MUST_USE;
 
-/* Tries once to lock, share or unlock any byte. WAL_ELOCKED: another process
- * holds it. */
-enum wal_status wal__control_set_lock(struct wal__control *control,
-                                      uint64_t byte, enum wal__io_lock mode,
-                                      int *err) WAL_MUST_USE;
+/* Tries once to lock, share or unlock any byte. WAL_ELOCKED: another process holds it. */
+enum wal_status wal__control_set_lock(struct wal__control *control, uint64_t byte,
+                                      enum wal__io_lock mode, int *err) WAL_MUST_USE;
 
 /* Publishes this process as the holder. */
-void wal__lock_owner_publish(const struct wal__control *control,
-                             struct wal__lock_owner *owner);
+void wal__lock_owner_publish(const struct wal__control *control, struct wal__lock_owner *owner);
 /* Returns the process id of a live holder, or 0. */
-uint32_t wal__lock_owner_find(const struct wal__control *control,
-                              struct wal__lock_owner *owner);
+uint32_t wal__lock_owner_find(const struct wal__control *control, struct wal__lock_owner *owner);
 
-/* Tries to make the participant lock exclusive. True: this process is the only
- * one, and holds the lock until wal__control_finish_open or close. */
+/* Tries to make the participant lock exclusive. True: this process is the only one, and holds the
+ * lock until wal__control_finish_open or close. */
 bool wal__control_try_exclusive(struct wal__control *control);
 
 /*
- * Checks that the path still leads to the file that this process locks.
- * Otherwise other processes may lock a different file, and an append could
- * conflict with theirs: WAL_ELOCKFILE. WAL_OK when a relative path leads
- * nowhere since the working directory changed.
+ * Checks that the path still leads to the file that this process locks. Otherwise other processes
+ * may lock a different file, and an append could conflict with theirs: WAL_ELOCKFILE. WAL_OK when a
+ * relative path leads nowhere since the working directory changed.
  */
-enum wal_status
-wal__control_check_lock_file(const struct wal__control *control,
-                             struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__control_check_lock_file(const struct wal__control *control,
+                                             struct wal_error *error) WAL_MUST_USE;
 
 /* As wal__control_check_lock_file, at most every 10 ms. */
-enum wal_status
-wal__control_check_ratelimited(struct wal__control *control,
-                               struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__control_check_ratelimited(struct wal__control *control,
+                                               struct wal_error *error) WAL_MUST_USE;
 
-/* For a reader with a private page: attaches to the page of processes that have
- * opened the store since. True: the caller reloads everything, then calls
- * wal__control_finish_open. */
+/* For a reader with a private page: attaches to the page of processes that have opened the store
+ * since. True: the caller reloads everything, then calls wal__control_finish_open. */
 bool wal__control_attach_live_page(struct wal__control *control);
 
 /*
@@ -274,11 +254,9 @@ bool wal__control_attach_live_page(struct wal__control *control);
  * to clean up. A writer may be killed before it notifies, so a waiter must also
  * check from time to time.
  */
-void wal__control_notify(struct wal__control *control, uint32_t log_id,
-                         enum wal__log_event event);
-uint32_t wal__control_prepare_wait(struct wal__control *control,
-                                   uint32_t log_id, enum wal__log_event event,
-                                   const uint32_t **word);
+void wal__control_notify(struct wal__control *control, uint32_t log_id, enum wal__log_event event);
+uint32_t wal__control_prepare_wait(struct wal__control *control, uint32_t log_id,
+                                   enum wal__log_event event, const uint32_t **word);
 
 /* Returns whether the calling process opened it, and is not a child of fork().
  * */

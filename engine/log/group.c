@@ -1,17 +1,16 @@
 /*
- * group.c - a group of the log: gathering its frames, writing and publishing
- * it; and groups of one segment in another (SPEC.md 3.1, 3.3, 4.2).
+ * group.c - a group of the log: gathering its frames, writing and publishing it; and groups of one
+ * segment in another (SPEC.md 3.1, 3.3, 4.2).
  *
- * One vectored write gathers the frames of a group from the memory of the
- * operations; there is no second copy into a staging buffer. A group that no
- * sync follows is copied into a map of the tail segment instead, where that can
- * be done (engine/base/map.h): the bytes are in the system's cache either way.
+ * One vectored write gathers the frames of a group from the memory of the operations; there is no
+ * second copy into a staging buffer. A group that no sync follows is copied into a map of the tail
+ * segment instead, where that can be done (engine/base/map.h): the bytes are in the system's cache
+ * either way.
  *
- * Invariants: disk space and memory are reserved before the first byte is
- * written; a write that fails after that poisons the log. log->end moves only
- * after the whole group is written, and is published after that. A copy's
- * body.size is a multiple of group_align between two calls, and its chain is
- * that of the frames so far.
+ * Invariants: disk space and memory are reserved before the first byte is written; a write that
+ * fails after that poisons the log. log->end moves only after the whole group is written, and is
+ * published after that. A copy's body.size is a multiple of group_align between two calls, and its
+ * chain is that of the frames so far.
  */
 #include "engine/log/group.h"
 
@@ -44,16 +43,13 @@ void wal__group_deinit(struct wal__group *group)
     wal__buf_deinit(&group->iov);
 }
 
-uint64_t wal__group_offset(const struct wal__group *group,
-                           const struct wal__log *log)
+uint64_t wal__group_offset(const struct wal__group *group, const struct wal__log *log)
 {
     return atomic_load(&log->tail_segment->end) + group->size;
 }
 
-/* Adds bytes to the vector; extends the last element when they follow it in
- * memory. */
-static enum wal_status add_bytes(struct wal__group *group, const void *bytes,
-                                 uint64_t size)
+/* Adds bytes to the vector; extends the last element when they follow it in memory. */
+static enum wal_status add_bytes(struct wal__group *group, const void *bytes, uint64_t size)
 {
     struct iovec iov = {(void *)(uintptr_t)bytes, (size_t)size};
     struct iovec *last;
@@ -74,8 +70,7 @@ static enum wal_status add_bytes(struct wal__group *group, const void *bytes,
     return WAL_OK;
 }
 
-enum wal_status wal__group_add(struct wal__group *group,
-                               const struct wal__log *log,
+enum wal_status wal__group_add(struct wal__group *group, const struct wal__log *log,
                                struct wal__frame *frame, uint8_t *bytes)
 {
     WAL__ASSERT(group->size % 8 == 0);
@@ -83,10 +78,8 @@ enum wal_status wal__group_add(struct wal__group *group,
     if (wal__frame_is_sequenced(frame->type)) {
         frame->sequence = group->next_sequence;
     }
-    wal__frame_encode(frame, log->tail_segment->header.salt,
-                      wal__group_offset(group, log), bytes);
-    if (add_bytes(group, bytes, wal__frame_total_size(frame->stored_size)) !=
-        WAL_OK) {
+    wal__frame_encode(frame, log->tail_segment->header.salt, wal__group_offset(group, log), bytes);
+    if (add_bytes(group, bytes, wal__frame_total_size(frame->stored_size)) != WAL_OK) {
         return WAL_ENOMEM;
     }
     group->chain = wal__frame_chain_crc(group->chain, frame);
@@ -109,10 +102,9 @@ static uint64_t durable_offset(const struct wal__log *log)
 }
 
 /* Encodes the COMMIT frame to out[WAL__COMMIT_SPAN_MAX]; returns its size. */
-static uint64_t encode_commit(const struct wal__log *log,
-                              const struct wal__group *group,
-                              struct wal__commit_record *commit,
-                              struct wal__frame *frame, uint8_t *out)
+static uint64_t encode_commit(const struct wal__log *log, const struct wal__group *group,
+                              struct wal__commit_record *commit, struct wal__frame *frame,
+                              uint8_t *out)
 {
     uint64_t offset = wal__group_offset(group, log);
 
@@ -131,11 +123,9 @@ static uint64_t encode_commit(const struct wal__log *log,
     commit->session_count = group->session_count;
     memset(frame, 0, sizeof(*frame));
     frame->type = WAL__FRAME_COMMIT;
-    frame->stored_size =
-        (uint32_t)wal__commit_record_size(group->session_count);
+    frame->stored_size = (uint32_t)wal__commit_record_size(group->session_count);
     frame->raw_size = frame->stored_size;
-    WAL__ASSERT(wal__frame_total_size(frame->stored_size) <=
-                WAL__COMMIT_SPAN_MAX);
+    WAL__ASSERT(wal__frame_total_size(frame->stored_size) <= WAL__COMMIT_SPAN_MAX);
     memset(out, 0, wal__frame_total_size(frame->stored_size));
     wal__commit_record_encode(commit, group->sessions, out + WAL__FRAME_SIZE);
     frame->data_crc = wal__crc32(0, out + WAL__FRAME_SIZE, frame->stored_size);
@@ -143,15 +133,13 @@ static uint64_t encode_commit(const struct wal__log *log,
     return wal__frame_total_size(frame->stored_size);
 }
 
-enum wal_status wal__log_write_failed(struct wal__log *log,
-                                      enum wal__poison_kind kind, int err,
+enum wal_status wal__log_write_failed(struct wal__log *log, enum wal__poison_kind kind, int err,
                                       struct wal_error *error)
 {
     wal__control_poison(log->shared, kind, (uint32_t)err);
     log->needs_reload = true;
     return wal__fail_at(error, WAL_EPOISONED, err, log->tail_segment->path,
-                        wal__position_offset(atomic_load(&log->end)),
-                        "a %s the log failed",
+                        wal__position_offset(atomic_load(&log->end)), "a %s the log failed",
                         kind == WAL__POISON_SYNC ? "sync of" : "write to");
 }
 
@@ -159,32 +147,27 @@ void wal__log_publish(struct wal__log *log)
 {
     WAL__ASSERT(log->append_lock_held);
     WAL__ASSERT(atomic_load(&log->end) ==
-                wal__position(log->tail_segment->id,
-                              atomic_load(&log->tail_segment->end)));
+                wal__position(log->tail_segment->id, atomic_load(&log->tail_segment->end)));
     atomic_store(&log->shared->written, atomic_load(&log->end));
     wal__control_notify(log->control, log->log_id, WAL__LOG_EVENT_WRITTEN);
 }
 
-/* Writes the bytes of the group at its offset: through the map, unless a sync
- * follows at once, which takes longer after that. */
-static enum wal_status write_bytes(const struct wal__group *group,
-                                   struct wal__log *log, uint64_t offset,
-                                   int *err)
+/* Writes the bytes of the group at its offset: through the map, unless a sync follows at once,
+ * which takes longer after that. */
+static enum wal_status write_bytes(const struct wal__group *group, struct wal__log *log,
+                                   uint64_t offset, int *err)
 {
     const struct wal__io *io = log->env->io;
-    const struct wal__write_target target = {
-        log->tail_segment->file, log->tail_segment->id,
-        log->tail_segment->header.capacity};
+    const struct wal__write_target target = {log->tail_segment->file, log->tail_segment->id,
+                                             log->tail_segment->header.capacity};
     const struct iovec *iov = (const struct iovec *)(void *)group->iov.data;
     int count = (int)(group->iov.size / sizeof(struct iovec));
 
     if (!group->is_synced && !group->defer_publish &&
-        wal__write_map_write(&log->write_map, io, &target, iov, count,
-                             offset)) {
+        wal__write_map_write(&log->write_map, io, &target, iov, count, offset)) {
         return WAL_OK;
     }
-    return wal__io_write_full(io, log->tail_segment->file, iov, count, offset,
-                              err);
+    return wal__io_write_full(io, log->tail_segment->file, iov, count, offset, err);
 }
 
 enum wal_status wal__group_write(struct wal__group *group, struct wal__log *log,
@@ -227,8 +210,7 @@ enum wal_status wal__group_write(struct wal__group *group, struct wal__log *log,
     if (status != WAL_OK) {
         return wal__log_write_failed(log, WAL__POISON_WRITE, err, error);
     }
-    WAL__ASSERT(wal__position(log->tail_segment->id, end) >
-                atomic_load(&log->end));
+    WAL__ASSERT(wal__position(log->tail_segment->id, end) > atomic_load(&log->end));
     if (group->size >= WRITE_BACK_SIZE && io->write_back != NULL) {
         io->write_back(io->ctx, log->tail_segment->file, offset, end - offset);
     }
@@ -255,15 +237,14 @@ uint64_t wal__regroup_end(const struct wal__regroup *copy)
     return WAL__SEGMENT_HEADER_SIZE + copy->body.size;
 }
 
-/* Encodes a frame's header at the end of the body, where its payload already
- * follows, and extends the body by the frame. */
+/* Encodes a frame's header at the end of the body, where its payload already follows, and extends
+ * the body by the frame. */
 static void finish_frame(struct wal__regroup *copy, struct wal__frame *frame)
 {
     uint8_t *at = copy->body.data + copy->body.size;
 
     WAL__ASSERT(copy->body.size % 8 == 0);
-    WAL__ASSERT(wal__frame_total_size(frame->stored_size) <=
-                copy->body.capacity - copy->body.size);
+    WAL__ASSERT(wal__frame_total_size(frame->stored_size) <= copy->body.capacity - copy->body.size);
     wal__frame_encode(frame, copy->header.salt, wal__regroup_end(copy), at);
     copy->chain = wal__frame_chain_crc(copy->chain, frame);
     copy->body.size += wal__frame_total_size(frame->stored_size);
@@ -271,8 +252,7 @@ static void finish_frame(struct wal__regroup *copy, struct wal__frame *frame)
 
 static enum wal_status pad_group(struct wal__regroup *copy)
 {
-    uint64_t size = wal__align_up(copy->body.size, copy->header.group_align) -
-                    copy->body.size;
+    uint64_t size = wal__align_up(copy->body.size, copy->header.group_align) - copy->body.size;
     uint8_t *at;
     enum wal_status status = wal__buf_reserve(&copy->body, size, &at);
 
@@ -283,22 +263,18 @@ static enum wal_status pad_group(struct wal__regroup *copy)
     return status;
 }
 
-/* Closes a group of the body with its former COMMIT, adapted to the new
- * offsets. */
-static enum wal_status add_commit(struct wal__regroup *copy,
-                                  struct wal__commit_record *commit,
+/* Closes a group of the body with its former COMMIT, adapted to the new offsets. */
+static enum wal_status add_commit(struct wal__regroup *copy, struct wal__commit_record *commit,
                                   const uint32_t *sessions)
 {
     uint32_t size = (uint32_t)wal__commit_record_size(commit->session_count);
-    struct wal__frame frame = {
-        .type = WAL__FRAME_COMMIT, .stored_size = size, .raw_size = size};
+    struct wal__frame frame = {.type = WAL__FRAME_COMMIT, .stored_size = size, .raw_size = size};
     uint8_t *at;
 
     WAL__ASSERT(commit->session_count <= WAL__COMMIT_SESSIONS_MAX);
     commit->chain = copy->chain;
     commit->durable_off = WAL__SEGMENT_HEADER_SIZE;
-    if (wal__buf_reserve(&copy->body, wal__frame_total_size(size), &at) !=
-        WAL_OK) {
+    if (wal__buf_reserve(&copy->body, wal__frame_total_size(size), &at) != WAL_OK) {
         return WAL_ENOMEM;
     }
     memset(at, 0, wal__frame_total_size(size));
@@ -308,23 +284,20 @@ static enum wal_status add_commit(struct wal__regroup *copy,
     return pad_group(copy);
 }
 
-enum wal_status
-wal__regroup_add_open_record(struct wal__regroup *copy, const uint8_t *record,
-                             uint32_t size, uint64_t last_sequence,
-                             const struct wal__commit_record *commit)
+enum wal_status wal__regroup_add_open_record(struct wal__regroup *copy, const uint8_t *record,
+                                             uint32_t size, uint64_t last_sequence,
+                                             const struct wal__commit_record *commit)
 {
     struct wal__commit_record open = {.first_sequence = last_sequence + 1,
                                       .frame_count = 1,
                                       .epoch = commit->epoch,
                                       .clock_ms = commit->clock_ms,
                                       .pack_durable = commit->pack_durable};
-    struct wal__frame frame = {
-        .type = WAL__FRAME_OPEN, .stored_size = size, .raw_size = size};
+    struct wal__frame frame = {.type = WAL__FRAME_OPEN, .stored_size = size, .raw_size = size};
     uint8_t *at;
 
     WAL__ASSERT(copy->body.size == 0);
-    if (wal__buf_reserve(&copy->body, wal__frame_total_size(size), &at) !=
-        WAL_OK) {
+    if (wal__buf_reserve(&copy->body, wal__frame_total_size(size), &at) != WAL_OK) {
         return WAL_ENOMEM;
     }
     memset(at, 0, wal__frame_total_size(size));
@@ -335,8 +308,7 @@ wal__regroup_add_open_record(struct wal__regroup *copy, const uint8_t *record,
     return add_commit(copy, &open, NULL);
 }
 
-enum wal_status wal__regroup_add_open(struct wal__regroup *copy,
-                                      uint64_t previous_id, uint64_t cut,
+enum wal_status wal__regroup_add_open(struct wal__regroup *copy, uint64_t previous_id, uint64_t cut,
                                       const struct wal__scan_result *facts,
                                       const struct wal__commit_record *commit)
 {
@@ -357,18 +329,16 @@ enum wal_status wal__regroup_add_open(struct wal__regroup *copy,
     if (record == NULL) {
         return WAL_ENOMEM;
     }
-    wal__open_record_encode(&open, facts == NULL ? NULL : facts->damage,
-                            record);
-    status = wal__regroup_add_open_record(
-        copy, record, (uint32_t)wal__open_record_size(open.damage_count),
-        open.last_sequence, commit);
+    wal__open_record_encode(&open, facts == NULL ? NULL : facts->damage, record);
+    status = wal__regroup_add_open_record(copy, record,
+                                          (uint32_t)wal__open_record_size(open.damage_count),
+                                          open.last_sequence, commit);
     wal__heap_free(heap, record);
     return status;
 }
 
 enum wal_status wal__regroup_add_group(struct wal__regroup *copy,
-                                       const struct wal__scan_range *range,
-                                       uint64_t salt)
+                                       const struct wal__scan_range *range, uint64_t salt)
 {
     uint32_t sessions[WAL__COMMIT_SESSIONS_MAX];
     struct wal__commit_record commit;
@@ -389,8 +359,8 @@ enum wal_status wal__regroup_add_group(struct wal__regroup *copy,
     while (at < range->size) {
         struct wal__frame frame;
 
-        if (wal__frame_decode(range->bytes + at, range->size - at, salt,
-                              range->offset + at, &frame) != WAL__FMT_OK) {
+        if (wal__frame_decode(range->bytes + at, range->size - at, salt, range->offset + at,
+                              &frame) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
         finish_frame(copy, &frame);

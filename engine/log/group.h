@@ -1,13 +1,11 @@
 /*
- * group.h - a group of the log: gathering frames, closing them with a COMMIT,
- * writing and publishing them (SPEC.md 3.1, 3.3); and copying groups to a new
- * segment (4.2).
+ * group.h - a group of the log: gathering frames, closing them with a COMMIT, writing and
+ * publishing them (SPEC.md 3.1, 3.3); and copying groups to a new segment (4.2).
  *
- * Called with append lock and state lock, after wal__log_reserve for at least
- * the group's size.
+ * Called with append lock and state lock, after wal__log_reserve for at least the group's size.
  *
- * Invariant: the group's bytes follow the tail segment's end without a gap; a
- * group is published whole or not at all.
+ * Invariant: the group's bytes follow the tail segment's end without a gap; a group is published
+ * whole or not at all.
  */
 #ifndef AGENTWAL_ENGINE_LOG_GROUP_H
 #define AGENTWAL_ENGINE_LOG_GROUP_H
@@ -33,20 +31,17 @@ struct wal__group {
 void wal__group_init(struct wal__group *group, const struct wal__log *log);
 void wal__group_deinit(struct wal__group *group);
 /* Returns the offset in the tail segment of the next frame of the group. */
-uint64_t wal__group_offset(const struct wal__group *group,
-                           const struct wal__log *log);
-/* Adds a frame: 48 bytes for its header, payload and padding at `bytes`, which
- * are borrowed until the group is written. Assigns the next sequence number and
- * encodes the header in place. WAL_ENOMEM. */
-enum wal_status wal__group_add(struct wal__group *group,
-                               const struct wal__log *log,
-                               struct wal__frame *frame,
-                               uint8_t *bytes) WAL_MUST_USE;
+uint64_t wal__group_offset(const struct wal__group *group, const struct wal__log *log);
+/* Adds a frame: 48 bytes for its header, payload and padding at `bytes`, which are borrowed until
+ * the group is written. Assigns the next sequence number and encodes the header in place.
+ * WAL_ENOMEM. */
+enum wal_status wal__group_add(struct wal__group *group, const struct wal__log *log,
+                               struct wal__frame *frame, uint8_t *bytes) WAL_MUST_USE;
 
 /*
- * Closes the group with a COMMIT, writes it, and publishes it unless
- * defer_publish. The client has applied its records before. Not synced. On
- * failure log->needs_reload is set; WAL_EPOISONED: the write failed.
+ * Closes the group with a COMMIT, writes it, and publishes it unless defer_publish. The client has
+ * applied its records before. Not synced. On failure log->needs_reload is set; WAL_EPOISONED: the
+ * write failed.
  */
 enum wal_status wal__group_write(struct wal__group *group, struct wal__log *log,
                                  struct wal_error *error) WAL_MUST_USE;
@@ -55,17 +50,16 @@ enum wal_status wal__group_write(struct wal__group *group, struct wal__log *log,
  * it. */
 void wal__log_publish(struct wal__log *log);
 
-/* Poisons the log after a write or sync of the tail failed: WAL__POISON_WRITE
- * or WAL__POISON_SYNC. Fills *error, and returns WAL_EPOISONED. */
-enum wal_status wal__log_write_failed(struct wal__log *log,
-                                      enum wal__poison_kind kind, int err,
+/* Poisons the log after a write or sync of the tail failed: WAL__POISON_WRITE or WAL__POISON_SYNC.
+ * Fills *error, and returns WAL_EPOISONED. */
+enum wal_status wal__log_write_failed(struct wal__log *log, enum wal__poison_kind kind, int err,
                                       struct wal_error *error);
 
 /* --- groups in another segment ------------------------------------------ */
 
-/* The content of a new segment that has groups of another one: payloads and
- * sequence numbers are the same, and the headers are encoded for the new
- * offsets. Healing and backups use it. One thread. */
+/* The content of a new segment that has groups of another one: payloads and sequence numbers are
+ * the same, and the headers are encoded for the new offsets. Healing and backups use it. One
+ * thread. */
 struct wal__regroup {
     struct wal__segment_header header;
     struct wal__buf body; /* of the segment; it follows the header */
@@ -75,22 +69,20 @@ struct wal__regroup {
 /* Returns the offset in the segment of the next byte of the body. */
 uint64_t wal__regroup_end(const struct wal__regroup *copy);
 
-/* Adds the group with OPEN, first of all: `size` bytes of an encoded record.
- * Its COMMIT has epoch, clock and pack_durable of *commit. WAL_ENOMEM. */
-enum wal_status wal__regroup_add_open_record(
-    struct wal__regroup *copy, const uint8_t *record, uint32_t size,
-    uint64_t last_sequence,
-    const struct wal__commit_record *commit) WAL_MUST_USE;
+/* Adds the group with OPEN, first of all: `size` bytes of an encoded record. Its COMMIT has epoch,
+ * clock and pack_durable of *commit. WAL_ENOMEM. */
+enum wal_status wal__regroup_add_open_record(struct wal__regroup *copy, const uint8_t *record,
+                                             uint32_t size, uint64_t last_sequence,
+                                             const struct wal__commit_record *commit) WAL_MUST_USE;
 
 /* The same with an OPEN that ends the segment `previous_id` at the offset
  * `cut`; `facts` are those of a scan up to there, or NULL without one. */
-enum wal_status
-wal__regroup_add_open(struct wal__regroup *copy, uint64_t previous_id,
-                      uint64_t cut, const struct wal__scan_result *facts,
-                      const struct wal__commit_record *commit) WAL_MUST_USE;
+enum wal_status wal__regroup_add_open(struct wal__regroup *copy, uint64_t previous_id, uint64_t cut,
+                                      const struct wal__scan_result *facts,
+                                      const struct wal__commit_record *commit) WAL_MUST_USE;
 
-/* Adds a group of a segment with this salt, its OPEN too; a commit mark is left
- * out. WAL_ECORRUPT: the range is no whole group. */
+/* Adds a group of a segment with this salt, its OPEN too; a commit mark is left out. WAL_ECORRUPT:
+ * the range is no whole group. */
 enum wal_status wal__regroup_add_group(struct wal__regroup *copy,
                                        const struct wal__scan_range *range,
                                        uint64_t salt) WAL_MUST_USE;

@@ -1,8 +1,8 @@
 /*
  * index_file.c - mapping and writing the files of index/ (SPEC.md 3.6).
  *
- * Invariant: a file is renamed to its name when it is complete and synced, by
- * one process at a time.
+ * Invariant: a file is renamed to its name when it is complete and synced, by one process at a
+ * time.
  */
 #include "engine/log/index_file.h"
 
@@ -15,8 +15,7 @@
 #include "engine/log/locks.h"
 #include "format/bytes/assert.h"
 
-enum wal_status wal__index_read_sealed(struct wal__segment *segment,
-                                       struct wal__span *bytes)
+enum wal_status wal__index_read_sealed(struct wal__segment *segment, struct wal__span *bytes)
 {
     uint64_t offset = segment->trailer.index_offset;
     uint64_t capacity = segment->header.capacity;
@@ -30,8 +29,8 @@ enum wal_status wal__index_read_sealed(struct wal__segment *segment,
     if (map == NULL) {
         return wal__segment_map_status(segment);
     }
-    if (wal__frame_decode(map + offset, capacity - offset, segment->header.salt,
-                          offset, &frame) != WAL__FMT_OK ||
+    if (wal__frame_decode(map + offset, capacity - offset, segment->header.salt, offset, &frame) !=
+            WAL__FMT_OK ||
         frame.type != WAL__FRAME_INDEX) {
         return WAL_ENOTFOUND;
     }
@@ -40,10 +39,8 @@ enum wal_status wal__index_read_sealed(struct wal__segment *segment,
     return WAL_OK;
 }
 
-enum wal_status wal__mapped_file_open(const struct wal__env *env,
-                                      const char *path,
-                                      struct wal__mapped_file *mapped,
-                                      struct wal_error *error)
+enum wal_status wal__mapped_file_open(const struct wal__env *env, const char *path,
+                                      struct wal__mapped_file *mapped, struct wal_error *error)
 {
     const struct wal__io *io = env->io;
     struct wal__mapped_file opened = {0};
@@ -63,8 +60,7 @@ enum wal_status wal__mapped_file_open(const struct wal__env *env,
         status = WAL_ECORRUPT;
     }
     if (status == WAL_OK) {
-        status =
-            io->map(io->ctx, opened.file, stat.size, false, &opened.at, &err);
+        status = io->map(io->ctx, opened.file, stat.size, false, &opened.at, &err);
     }
     if (status != WAL_OK) {
         io->close(io->ctx, opened.file);
@@ -76,8 +72,7 @@ enum wal_status wal__mapped_file_open(const struct wal__env *env,
     return WAL_OK;
 }
 
-void wal__mapped_file_close(const struct wal__env *env,
-                            struct wal__mapped_file *mapped)
+void wal__mapped_file_close(const struct wal__env *env, struct wal__mapped_file *mapped)
 {
     if (mapped->at != NULL) {
         env->io->unmap(env->io->ctx, mapped->at, mapped->size);
@@ -91,9 +86,8 @@ void wal__mapped_file_close(const struct wal__env *env,
 void wal__index_path(const struct wal__env *env, uint32_t log_id, uint64_t id,
                      char out[WAL__PATH_MAX])
 {
-    int size =
-        snprintf(out, WAL__PATH_MAX, "%s/index/%s%016" PRIx64 ".idx", env->root,
-                 log_id == WAL__LOG_ID_PACK ? "pack-" : "", id);
+    int size = snprintf(out, WAL__PATH_MAX, "%s/index/%s%016" PRIx64 ".idx", env->root,
+                        log_id == WAL__LOG_ID_PACK ? "pack-" : "", id);
 
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
 }
@@ -104,15 +98,13 @@ static void unlock(struct wal__index_writer *writer)
 
     if (writer->control != NULL) {
         /* A byte that the kernel keeps only delays derived files. */
-        (void)!wal__control_set_lock(writer->control, writer->lock,
-                                     WAL__IO_LOCK_NONE, &ignored);
+        (void)!wal__control_set_lock(writer->control, writer->lock, WAL__IO_LOCK_NONE, &ignored);
     }
 }
 
-enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
-                                       const struct wal__env *env,
-                                       struct wal__control *control,
-                                       uint64_t lock, const char *path)
+enum wal_status wal__index_writer_open(struct wal__index_writer *writer, const struct wal__env *env,
+                                       struct wal__control *control, uint64_t lock,
+                                       const char *path)
 {
     const struct wal__io *io = env->io;
     enum wal_status status = WAL_OK;
@@ -124,42 +116,38 @@ enum wal_status wal__index_writer_open(struct wal__index_writer *writer,
     writer->lock = lock;
     size = snprintf(writer->path, sizeof(writer->path), "%s", path);
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
-    size = snprintf(writer->temporary, sizeof(writer->temporary), "%.*s.new",
-                    WAL__PATH_MAX - 8, path);
+    size =
+        snprintf(writer->temporary, sizeof(writer->temporary), "%.*s.new", WAL__PATH_MAX - 8, path);
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
     if (control != NULL) {
-        status = wal__control_set_lock(control, lock, WAL__IO_LOCK_EXCLUSIVE,
-                                       &writer->sys_errno);
+        status = wal__control_set_lock(control, lock, WAL__IO_LOCK_EXCLUSIVE, &writer->sys_errno);
     }
     if (status != WAL_OK) {
         return status == WAL_ELOCKED ? WAL_EEXISTS : status;
     }
     /* A process that was killed may have left it. */
     (void)!io->unlink(io->ctx, writer->temporary, &writer->sys_errno);
-    status = io->open(io->ctx, writer->temporary,
-                      WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
-                      &writer->file, &writer->sys_errno);
+    status =
+        io->open(io->ctx, writer->temporary, WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
+                 &writer->file, &writer->sys_errno);
     if (status != WAL_OK) {
         unlock(writer);
     }
     return status;
 }
 
-enum wal_status wal__index_writer_write(void *ctx, const void *data,
-                                        size_t size)
+enum wal_status wal__index_writer_write(void *ctx, const void *data, size_t size)
 {
     struct wal__index_writer *writer = ctx;
     struct iovec iov = {(void *)(uintptr_t)data, size};
-    enum wal_status status =
-        wal__io_write_full(writer->env->io, writer->file, &iov, 1,
-                           writer->offset, &writer->sys_errno);
+    enum wal_status status = wal__io_write_full(writer->env->io, writer->file, &iov, 1,
+                                                writer->offset, &writer->sys_errno);
 
     writer->offset += size;
     return status;
 }
 
-enum wal_status wal__index_writer_close(struct wal__index_writer *writer,
-                                        enum wal_status status)
+enum wal_status wal__index_writer_close(struct wal__index_writer *writer, enum wal_status status)
 {
     const struct wal__io *io = writer->env->io;
     char directory[WAL__PATH_MAX];
@@ -170,14 +158,12 @@ enum wal_status wal__index_writer_close(struct wal__index_writer *writer,
     }
     io->close(io->ctx, writer->file);
     if (status == WAL_OK) {
-        status = io->rename(io->ctx, writer->temporary, writer->path,
-                            &writer->sys_errno);
+        status = io->rename(io->ctx, writer->temporary, writer->path, &writer->sys_errno);
     }
     if (status == WAL_OK) {
         memcpy(directory, writer->path, sizeof(directory));
         *strrchr(directory, '/') = '\0';
-        status = wal__control_sync_directory(writer->control, io, directory,
-                                             &writer->sys_errno);
+        status = wal__control_sync_directory(writer->control, io, directory, &writer->sys_errno);
     } else {
         (void)!io->unlink(io->ctx, writer->temporary, &ignored);
     }
@@ -188,8 +174,7 @@ enum wal_status wal__index_writer_close(struct wal__index_writer *writer,
 /* --- the index of a segment --------------------------------------------- */
 
 enum wal_status wal__index_file_write(const struct wal__log *log, uint64_t id,
-                                      struct wal__span bytes,
-                                      struct wal_error *error)
+                                      struct wal__span bytes, struct wal_error *error)
 {
     struct wal__index_writer writer;
     char path[WAL__PATH_MAX];
@@ -199,8 +184,8 @@ enum wal_status wal__index_file_write(const struct wal__log *log, uint64_t id,
     if (log->env->read_only) {
         return WAL_EREADONLY;
     }
-    status = wal__index_writer_open(&writer, log->env, log->control,
-                                    WAL__LOCK_INDEX + log->log_id, path);
+    status = wal__index_writer_open(&writer, log->env, log->control, WAL__LOCK_INDEX + log->log_id,
+                                    path);
     if (status == WAL_OK) {
         status = wal__index_writer_write(&writer, bytes.data, bytes.size);
         status = wal__index_writer_close(&writer, status);
@@ -235,13 +220,10 @@ enum wal_status wal__index_file_remove(const struct wal__log *log, uint64_t id)
 
     wal__index_path(log->env, log->log_id, id, path);
     status = io->unlink(io->ctx, path, &err);
-    return status == WAL_OK || status == WAL_ENOTFOUND
-               ? wal__index_sync_directory(log)
-               : status;
+    return status == WAL_OK || status == WAL_ENOTFOUND ? wal__index_sync_directory(log) : status;
 }
 
-enum wal_status wal__index_file_write_tail(struct wal__log *log,
-                                           struct wal_error *error)
+enum wal_status wal__index_file_write_tail(struct wal__log *log, struct wal_error *error)
 {
     struct wal__index_header header;
     struct wal__buf bytes;
@@ -269,15 +251,14 @@ enum wal_status wal__index_file_write_tail(struct wal__log *log,
 
 bool wal__index_file_can_write_tail(const struct wal__log *log)
 {
-    return log->tail_segment != NULL && !log->needs_reload &&
-           !log->tail_segment->sealed && !log->must_rotate && log->marked &&
+    return log->tail_segment != NULL && !log->needs_reload && !log->tail_segment->sealed &&
+           !log->must_rotate && log->marked &&
            atomic_load(&log->end) == atomic_load(&log->shared->written) &&
            atomic_load(&log->end) <= atomic_load(&log->shared->durable) &&
            atomic_load(&log->shared->indexed_tail_id) != log->tail_segment->id;
 }
 
-bool wal__index_matches_tail(struct wal__log *log,
-                             const struct wal__index_header *header,
+bool wal__index_matches_tail(struct wal__log *log, const struct wal__index_header *header,
                              uint64_t *pack_durable)
 {
     struct wal__segment *tail = log->tail_segment;

@@ -1,10 +1,9 @@
 /*
- * leader.c - the right to write to a log: acquiring it, and what its holder
- * does apart from groups (SPEC.md 4.1 to 4.3).
+ * leader.c - the right to write to a log: acquiring it, and what its holder does apart from groups
+ * (SPEC.md 4.1 to 4.3).
  *
- * Begin acquires the append lock, or takes over the one that the previous
- * leader of this process retained, then the state lock, and brings this process
- * to the published end, in this order:
+ * Begin acquires the append lock, or takes over the one that the previous leader of this process
+ * retained, then the state lock, and brings this process to the published end, in this order:
  *
  *  1. Poisons the log when a process died while it synced.
  *  2. Applies what other processes published (replay.c).
@@ -13,19 +12,17 @@
  *     the lock: a writer that died may have left a group there, which counts
  *     when it is whole.
  *
- * Every caller that waits for a sync, and finds the log poisoned, begins in the
- * same way, and so heals it. It tries WAL__HEAL_ATTEMPTS times: processes may
- * die one after the other while they heal.
+ * Every caller that waits for a sync, and finds the log poisoned, begins in the same way, and so
+ * heals it. It tries WAL__HEAL_ATTEMPTS times: processes may die one after the other while they
+ * heal.
  *
- * Invariants: begin either holds append lock and state lock, with everything
- * applied that is published, or holds neither. append_lock_held is true exactly
- * while this process holds the lock byte, also while it is retained;
- * append_lock_retained implies it.
+ * Invariants: begin either holds append lock and state lock, with everything applied that is
+ * published, or holds neither. append_lock_held is true exactly while this process holds the lock
+ * byte, also while it is retained; append_lock_retained implies it.
  *
- * Healing continues after a failed write or sync, while processes have the
- * store open. What was published beyond the durable end may be in the page
- * cache only, and the kernel treats it as clean there. So it is copied, never
- * written again in place:
+ * Healing continues after a failed write or sync, while processes have the store open. What was
+ * published beyond the durable end may be in the page cache only, and the kernel treats it as clean
+ * there. So it is copied, never written again in place:
  *
  *  1. Group by group, with their sequence numbers, to a new segment, whose OPEN
  *     ends the old one at the durable end and lists the damage before it. A
@@ -38,11 +35,10 @@
  *  4. The new segment is published, then the poison is cleared. Every process
  *     rebuilds its indexes from there.
  *
- * Until the new segment is named the log is poisoned as before, and healing can
- * start again; a process that is killed between two steps leaves nothing that
- * the next one does not give back. Healing omits nothing that was published:
- * where a group is no longer readable, the log remains poisoned. Healing
- * acquires the preallocation lock, then the sync lock.
+ * Until the new segment is named the log is poisoned as before, and healing can start again; a
+ * process that is killed between two steps leaves nothing that the next one does not give back.
+ * Healing omits nothing that was published: where a group is no longer readable, the log remains
+ * poisoned. Healing acquires the preallocation lock, then the sync lock.
  */
 #include "engine/log/leader.h"
 
@@ -71,24 +67,22 @@ static struct wal__commit_record commit_fields(const struct wal__log *log)
 
     return (struct wal__commit_record){.epoch = log->epoch,
                                        .clock_ms = io->now_ms(io->ctx),
-                                       .pack_durable =
-                                           wal__log_pack_durable(log)};
+                                       .pack_durable = wal__log_pack_durable(log)};
 }
 
 static bool copy_range(void *ctx, const struct wal__scan_range *range)
 {
     struct healing *healing = ctx;
 
-    healing->status = wal__regroup_add_group(
-        &healing->copy, range, healing->log->tail_segment->header.salt);
+    healing->status =
+        wal__regroup_add_group(&healing->copy, range, healing->log->tail_segment->header.salt);
     return healing->status == WAL_OK;
 }
 
 /* Scans the tail segment from `offset` to `end`, and copies its groups when
  * `copies`: fails then unless whole groups fill that range. */
-static enum wal_status read_tail(struct healing *healing, uint64_t offset,
-                                 uint64_t end, bool copies,
-                                 struct wal__scan_result *facts,
+static enum wal_status read_tail(struct healing *healing, uint64_t offset, uint64_t end,
+                                 bool copies, struct wal__scan_result *facts,
                                  uint64_t last_sequence, uint32_t chain)
 {
     struct wal__log *log = healing->log;
@@ -113,17 +107,16 @@ static enum wal_status read_tail(struct healing *healing, uint64_t offset,
     }
     /* Damage is before the cut only: from there on whole groups are copied. */
     if (status == WAL_OK &&
-        (facts->end != end ||
-         (facts->verdict != WAL__VERDICT_CLEAN &&
-          (copies || facts->verdict != WAL__VERDICT_DAMAGED)))) {
+        (facts->end != end || (facts->verdict != WAL__VERDICT_CLEAN &&
+                               (copies || facts->verdict != WAL__VERDICT_DAMAGED)))) {
         status = WAL_ECORRUPT;
     }
     return status;
 }
 
 /*
- * The tail is not published, or recovery found only an OPEN there. It holds
- * nothing else, so that the new segment takes its place, with the same record.
+ * The tail is not published, or recovery found only an OPEN there. It holds nothing else, so that
+ * the new segment takes its place, with the same record.
  */
 static enum wal_status replace_tail(struct healing *healing, uint64_t durable)
 {
@@ -147,27 +140,25 @@ static enum wal_status replace_tail(struct healing *healing, uint64_t durable)
         /* The write of the record may be what failed. */
         wal__open_record_encode(&open, NULL, record);
         return wal__regroup_add_open_record(&healing->copy, record,
-                                            (uint32_t)wal__open_record_size(0),
-                                            open.last_sequence, &commit);
+                                            (uint32_t)wal__open_record_size(0), open.last_sequence,
+                                            &commit);
     }
     wal__record_buf_init(&scratch, log->env->heap);
-    status =
-        wal__log_read(log, wal__position(tail->id, WAL__SEGMENT_HEADER_SIZE),
-                      &scratch, &frame, &payload, NULL);
+    status = wal__log_read(log, wal__position(tail->id, WAL__SEGMENT_HEADER_SIZE), &scratch, &frame,
+                           &payload, NULL);
     if (status == WAL_OK) {
-        status = frame.type == WAL__FRAME_OPEN
-                     ? wal__regroup_add_open_record(
-                           &healing->copy, payload.data, (uint32_t)payload.size,
-                           open.last_sequence, &commit)
-                     : WAL_ECORRUPT;
+        status =
+            frame.type == WAL__FRAME_OPEN
+                ? wal__regroup_add_open_record(&healing->copy, payload.data, (uint32_t)payload.size,
+                                               open.last_sequence, &commit)
+                : WAL_ECORRUPT;
     }
     wal__record_buf_deinit(&scratch);
     return status;
 }
 
 /* Builds the body of the new segment from what follows the durable end. */
-static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
-                                 uint64_t written)
+static enum wal_status copy_tail(struct healing *healing, uint64_t durable, uint64_t written)
 {
     struct wal__log *log = healing->log;
     struct wal__segment *tail = log->tail_segment;
@@ -189,33 +180,29 @@ static enum wal_status copy_tail(struct healing *healing, uint64_t durable,
     if (facts == NULL) {
         return WAL_ENOMEM;
     }
-    /* At least OPEN is durable, which is synced before it is published. The
-     * process that published it may have died before it raised the durable
-     * end. */
-    healing->cut = wal__position_segment(durable) == tail->id
-                       ? wal__position_offset(durable)
-                       : wal__segment_open_end(tail);
-    status = read_tail(healing, WAL__SEGMENT_HEADER_SIZE, healing->cut, false,
-                       facts, tail->open.last_sequence, tail->open.chain);
+    /* At least OPEN is durable, which is synced before it is published. The process that published
+     * it may have died before it raised the durable end. */
+    healing->cut = wal__position_segment(durable) == tail->id ? wal__position_offset(durable)
+                                                              : wal__segment_open_end(tail);
+    status = read_tail(healing, WAL__SEGMENT_HEADER_SIZE, healing->cut, false, facts,
+                       tail->open.last_sequence, tail->open.chain);
     if (status == WAL_OK) {
         healing->copy.chain = facts->chain;
-        status = wal__regroup_add_open(&healing->copy, tail->id, healing->cut,
-                                       facts, &commit);
+        status = wal__regroup_add_open(&healing->copy, tail->id, healing->cut, facts, &commit);
     }
     if (status == WAL_OK && healing->cut < end) {
-        status = read_tail(healing, healing->cut, end, true, facts,
-                           facts->last_sequence, facts->chain);
+        status =
+            read_tail(healing, healing->cut, end, true, facts, facts->last_sequence, facts->chain);
     }
     wal__heap_free(log->env->heap, facts);
     return status;
 }
 
-/* Gives the space after the published end of the old segment back: nothing is
- * written there any more. What follows may be a group that was never published:
- * healing has decided that it does not count. Where the file system has no
- * holes, the space is lost. */
-static void punch_rest(const struct wal__log *log, struct wal__segment *old,
-                       uint64_t written, uint64_t cut)
+/* Gives the space after the published end of the old segment back: nothing is written there any
+ * more. What follows may be a group that was never published: healing has decided that it does not
+ * count. Where the file system has no holes, the space is lost. */
+static void punch_rest(const struct wal__log *log, struct wal__segment *old, uint64_t written,
+                       uint64_t cut)
 {
     uint64_t from = wal__segment_open_end(old);
     uint64_t to = old->header.capacity;
@@ -223,17 +210,15 @@ static void punch_rest(const struct wal__log *log, struct wal__segment *old,
     if (wal__segment_refresh(old) != WAL_OK) {
         return;
     }
-    if (wal__position_segment(written) == old->id &&
-        wal__position_offset(written) > from) {
+    if (wal__position_segment(written) == old->id && wal__position_offset(written) > from) {
         from = wal__position_offset(written);
     }
     if (old->sealed && old->trailer.end != cut) {
         old->sealed = false; /* the trailer is given back */
     }
     if (old->sealed) {
-        /* A SEAL ends the segment at the cut. Processes that opened the segment
-         * with it read by the index in its map, so that both are kept, also
-         * where the sync of them failed. */
+        /* A SEAL ends the segment at the cut. Processes that opened the segment with it read by the
+         * index in its map, so that both are kept, also where the sync of them failed. */
         from = old->trailer.seal_offset + wal__frame_total_size(WAL__SEAL_SIZE);
         to -= WAL__TRAILER_SIZE;
     }
@@ -241,9 +226,8 @@ static void punch_rest(const struct wal__log *log, struct wal__segment *old,
 }
 
 /*
- * Publishes the new segment, which is complete and durable. Once `written` is
- * stored, every process uses it. When this process dies before the poison is
- * cleared, the log is healed again.
+ * Publishes the new segment, which is complete and durable. Once `written` is stored, every process
+ * uses it. When this process dies before the poison is cleared, the log is healed again.
  */
 static void publish_healed(struct wal__log *log, uint64_t id, uint64_t end)
 {
@@ -276,26 +260,21 @@ static enum wal_status heal(struct wal__log *log, struct wal_error *error)
     status = copy_tail(&healing, durable, written);
     if (status != WAL_OK) {
         /* The next first opener recovers the log by the decision table. */
-        status = wal__fail_at(
-            error, status == WAL_ENOMEM ? status : WAL_EPOISONED, 0,
-            old == NULL ? NULL : old->path, healing.cut,
-            "the groups written since the last sync are not all readable: "
-            "close the store in every process and open it again");
+        status = wal__fail_at(error, status == WAL_ENOMEM ? status : WAL_EPOISONED, 0,
+                              old == NULL ? NULL : old->path, healing.cut,
+                              "the groups written since the last sync are not all readable: "
+                              "close the store in every process and open it again");
         goto done;
     }
-    status =
-        wal__log_install(log, &healing.copy.header, &healing.copy.body, error);
+    status = wal__log_install(log, &healing.copy.header, &healing.copy.body, error);
     if (status == WAL_OK) {
-        /* Before publishing: a process that dies after it leaves nothing to
-         * give back. The poison lasts until then, so that nobody appends to
-         * the old segment. */
+        /* Before publishing: a process that dies after it leaves nothing to give back. The poison
+         * lasts until then, so that nobody appends to the old segment. */
         if (old != NULL) {
             punch_rest(log, old, written, healing.cut);
         }
-        wal__prealloc_remove_leftovers(log, wal__position_segment(written),
-                                       healing.copy.header.id);
-        publish_healed(log, healing.copy.header.id,
-                       wal__regroup_end(&healing.copy));
+        wal__prealloc_remove_leftovers(log, wal__position_segment(written), healing.copy.header.id);
+        publish_healed(log, healing.copy.header.id, wal__regroup_end(&healing.copy));
     }
 
 done:
@@ -317,8 +296,7 @@ enum wal_status wal__log_heal(struct wal__log *log, struct wal_error *error)
         /* It is that of a process that died, or that lost the lock. */
         atomic_store(&log->shared->syncing_pid, 0);
         status = heal(log, error);
-        wal__control_unlock(log->control, WAL__LOCK_SYNC + log->log_id,
-                            log->log_id);
+        wal__control_unlock(log->control, WAL__LOCK_SYNC + log->log_id, log->log_id);
     }
     pthread_mutex_unlock(&log->sync_mutex);
     wal__prealloc_unlock(log);
@@ -329,8 +307,7 @@ enum wal_status wal__log_heal(struct wal__log *log, struct wal_error *error)
 
 /* --- the append lock ---------------------------------------------------- */
 
-enum wal_status wal__log_lock_append(struct wal__log *log,
-                                     struct wal_error *error)
+enum wal_status wal__log_lock_append(struct wal__log *log, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -340,8 +317,7 @@ enum wal_status wal__log_lock_append(struct wal__log *log,
         log->append_lock_retained = false;
         return WAL_OK;
     }
-    status = wal__control_lock(log->control, WAL__LOCK_APPEND + log->log_id,
-                               log->log_id, error);
+    status = wal__control_lock(log->control, WAL__LOCK_APPEND + log->log_id, log->log_id, error);
     log->append_lock_held = status == WAL_OK;
     if (status == WAL_OK) {
         status = wal__control_check_ratelimited(log->control, error);
@@ -356,15 +332,14 @@ void wal__log_unlock_append(struct wal__log *log)
 {
     WAL__ASSERT(log->append_lock_held && !log->append_lock_retained);
     log->append_lock_held = false;
-    wal__control_unlock(log->control, WAL__LOCK_APPEND + log->log_id,
-                        log->log_id);
+    wal__control_unlock(log->control, WAL__LOCK_APPEND + log->log_id, log->log_id);
 }
 
 void wal__log_retain_append_lock(struct wal__log *log)
 {
     WAL__ASSERT(log->append_lock_held && !log->append_lock_retained);
-    log->append_lock_retained = !wal__control_has_waiters(
-        log->control, WAL__LOCK_APPEND + log->log_id, log->log_id);
+    log->append_lock_retained =
+        !wal__control_has_waiters(log->control, WAL__LOCK_APPEND + log->log_id, log->log_id);
     if (!log->append_lock_retained) {
         wal__log_unlock_append(log);
     }
@@ -381,10 +356,9 @@ void wal__log_release_retained_lock(struct wal__log *log)
 
 /* --- begin and end ------------------------------------------------------ */
 
-enum wal_status
-wal__leader_apply_published(struct wal__log *log,
-                            const struct wal__leader_client *client,
-                            struct wal_error *error)
+enum wal_status wal__leader_apply_published(struct wal__log *log,
+                                            const struct wal__leader_client *client,
+                                            struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -396,16 +370,14 @@ wal__leader_apply_published(struct wal__log *log,
     }
     if (status == WAL_ECORRUPT || status == WAL_ENOTFOUND ||
         (status != WAL_OK && wal__log_find_replaced(log))) {
-        /* Perhaps of files that compaction has replaced: what the present ones
-         * say is true. */
+        /* Perhaps of files that compaction has replaced: what the present ones say is true. */
         log->needs_reload = true;
     }
     return log->needs_reload ? client->reload(client->ctx, error) : status;
 }
 
 /* Brings this process to the published end, under both locks. */
-static enum wal_status catch_up(struct wal__log *log,
-                                const struct wal__leader_client *client,
+static enum wal_status catch_up(struct wal__log *log, const struct wal__leader_client *client,
                                 bool allow_heal, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -435,8 +407,7 @@ static enum wal_status catch_up(struct wal__log *log,
     return wal__log_take_over_dead_writer(log, error);
 }
 
-enum wal_status wal__leader_begin(struct wal__log *log,
-                                  const struct wal__leader_client *client,
+enum wal_status wal__leader_begin(struct wal__log *log, const struct wal__leader_client *client,
                                   bool allow_heal, struct wal_error *error)
 {
     enum wal_status status = wal__log_lock_append(log, error);
@@ -452,16 +423,14 @@ enum wal_status wal__leader_begin(struct wal__log *log,
     return status;
 }
 
-void wal__leader_end(struct wal__log *log,
-                     const struct wal__leader_client *client)
+void wal__leader_end(struct wal__log *log, const struct wal__leader_client *client)
 {
     WAL__ASSERT(log->append_lock_held && log->pending_group == NULL);
     client->unlock(client->ctx);
     wal__log_unlock_append(log);
 }
 
-void wal__leader_end_retaining_lock(struct wal__log *log,
-                                    const struct wal__leader_client *client)
+void wal__leader_end_retaining_lock(struct wal__log *log, const struct wal__leader_client *client)
 {
     WAL__ASSERT(log->append_lock_held && !log->append_lock_retained);
     WAL__ASSERT(log->pending_group == NULL);
@@ -470,21 +439,18 @@ void wal__leader_end_retaining_lock(struct wal__log *log,
 }
 
 enum wal_status wal__leader_fail_unknown(const struct wal_error *cause,
-                                         const struct wal_error *healing,
-                                         struct wal_error *error)
+                                         const struct wal_error *healing, struct wal_error *error)
 {
-    return wal__fail_at(
-        error, WAL_EPOISONED,
-        cause->sys_errno != 0 ? cause->sys_errno : healing->sys_errno, NULL, 0,
-        "%.160s, and the log could not be healed: %.200s; whether what was "
-        "written is kept is unknown: send it again with the same ids",
-        cause->text, healing->text);
+    return wal__fail_at(error, WAL_EPOISONED,
+                        cause->sys_errno != 0 ? cause->sys_errno : healing->sys_errno, NULL, 0,
+                        "%.160s, and the log could not be healed: %.200s; whether what was "
+                        "written is kept is unknown: send it again with the same ids",
+                        cause->text, healing->text);
 }
 
 /* --- what a leader does ------------------------------------------------- */
 
-enum wal_status wal__leader_sync(struct wal__log *log,
-                                 const struct wal__leader_client *client,
+enum wal_status wal__leader_sync(struct wal__log *log, const struct wal__leader_client *client,
                                  uint64_t position, struct wal_error *error)
 {
     struct wal_error cause = {.struct_size = sizeof(cause)};
@@ -511,8 +477,7 @@ enum wal_status wal__leader_sync(struct wal__log *log,
 }
 
 /* Removes the index file of the tail segment, which an append makes stale. */
-static enum wal_status remove_tail_index(struct wal__log *log,
-                                         struct wal_error *error)
+static enum wal_status remove_tail_index(struct wal__log *log, struct wal_error *error)
 {
     enum wal_status status;
     uint64_t indexed = atomic_load(&log->shared->indexed_tail_id);
@@ -531,22 +496,19 @@ static enum wal_status remove_tail_index(struct wal__log *log,
     return WAL_OK;
 }
 
-enum wal_status
-wal__leader_reserve(struct wal__log *log,
-                    const struct wal__log_reservation *reservation,
-                    struct wal_error *error)
+enum wal_status wal__leader_reserve(struct wal__log *log,
+                                    const struct wal__log_reservation *reservation,
+                                    struct wal_error *error)
 {
-    /* Before a rotation, which writes to the tail segment, and may put another
-     * index file in the place of this one. */
+    /* Before a rotation, which writes to the tail segment, and may put another index file in the
+     * place of this one. */
     enum wal_status status = remove_tail_index(log, error);
 
     WAL__ASSERT(log->append_lock_held);
-    return status == WAL_OK ? wal__log_reserve(log, reservation, error)
-                            : status;
+    return status == WAL_OK ? wal__log_reserve(log, reservation, error) : status;
 }
 
-static enum wal_status rotate(struct wal__log *log,
-                              const struct wal__leader_client *client,
+static enum wal_status rotate(struct wal__log *log, const struct wal__leader_client *client,
                               struct wal_error *error)
 {
     enum wal_status status = wal__leader_begin(log, client, true, error);
@@ -561,8 +523,7 @@ static enum wal_status rotate(struct wal__log *log,
     return status;
 }
 
-enum wal_status wal__leader_rotate(struct wal__log *log,
-                                   const struct wal__leader_client *client,
+enum wal_status wal__leader_rotate(struct wal__log *log, const struct wal__leader_client *client,
                                    struct wal_error *error)
 {
     enum wal_status status = rotate(log, client, error);
@@ -576,14 +537,12 @@ enum wal_status wal__leader_rotate(struct wal__log *log,
 /* Returns whether the tail can take a commit mark, and needs it. */
 static bool needs_mark(const struct wal__log *log)
 {
-    return log->tail_segment != NULL && !log->marked &&
-           !log->tail_segment->sealed && !log->must_rotate &&
-           atomic_load(&log->shared->closed_segment_id) !=
-               log->tail_segment->id;
+    return log->tail_segment != NULL && !log->marked && !log->tail_segment->sealed &&
+           !log->must_rotate &&
+           atomic_load(&log->shared->closed_segment_id) != log->tail_segment->id;
 }
 
-static enum wal_status write_mark(struct wal__log *log,
-                                  const struct wal__leader_client *client,
+static enum wal_status write_mark(struct wal__log *log, const struct wal__leader_client *client,
                                   bool allow_heal, struct wal_error *error)
 {
     enum wal_status status = wal__leader_begin(log, client, allow_heal, error);
@@ -613,13 +572,12 @@ done:
 }
 
 enum wal_status wal__leader_write_mark(struct wal__log *log,
-                                       const struct wal__leader_client *client,
-                                       bool allow_heal, struct wal_error *error)
+                                       const struct wal__leader_client *client, bool allow_heal,
+                                       struct wal_error *error)
 {
     enum wal_status status = write_mark(log, client, allow_heal, error);
 
-    for (int i = 0;
-         allow_heal && status == WAL_EPOISONED && i < WAL__HEAL_ATTEMPTS; i++) {
+    for (int i = 0; allow_heal && status == WAL_EPOISONED && i < WAL__HEAL_ATTEMPTS; i++) {
         status = write_mark(log, client, true, error);
     }
     return status;

@@ -4,15 +4,14 @@
  * processes, and index files of search that belong to no segment (SPEC.md 3.5,
  * 3.9).
  *
- * The first opener does it before other processes use the store; what
- * compactions left, a later compaction too. A segment that is not in the chain
- * goes only if the chain has all its records: a scan compares them with those
- * of the segment that follows the same end. What cannot be removed stays, and
- * is looked at again.
+ * The first opener does it before other processes use the store; what compactions left, a later
+ * compaction too. A segment that is not in the chain goes only if the chain has all its records: a
+ * scan compares them with those of the segment that follows the same end. What cannot be removed
+ * stays, and is looked at again.
  *
- * Invariants: a segment of the chain is never removed, nor one with a record
- * that the chain does not hold, nor one that anything names. An index file of
- * search that stays belongs to the segment that has its id in log/.
+ * Invariants: a segment of the chain is never removed, nor one with a record that the chain does
+ * not hold, nor one that anything names. An index file of search that stays belongs to the segment
+ * that has its id in log/.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,8 +38,7 @@ struct removal {
     bool (*is_temporary)(const struct removal *removal, const char *name);
 };
 
-/* Returns the segment of the chain that follows the same end as `segment`, or
- * NULL. */
+/* Returns the segment of the chain that follows the same end as `segment`, or NULL. */
 static struct wal__segment *find_successor(const struct wal__log *log,
                                            const struct wal__segment *segment)
 {
@@ -49,8 +47,7 @@ static struct wal__segment *find_successor(const struct wal__log *log,
     for (uint32_t i = table->count; i > 0; i--) {
         struct wal__segment *other = table->segments[i - 1];
 
-        if (other->has_open &&
-            other->open.previous_id == segment->open.previous_id &&
+        if (other->has_open && other->open.previous_id == segment->open.previous_id &&
             other->open.previous_end == segment->open.previous_end) {
             return other;
         }
@@ -58,8 +55,8 @@ static struct wal__segment *find_successor(const struct wal__log *log,
     return NULL;
 }
 
-/* Returns whether something proves that the segment was in the chain: an OPEN
- * that names it, or its file in index/. */
+/* Returns whether something proves that the segment was in the chain: an OPEN that names it, or its
+ * file in index/. */
 static bool is_named(const struct wal__log *log, uint64_t id)
 {
     const struct wal__segment_table *table = atomic_load(&log->table);
@@ -80,27 +77,22 @@ static bool is_named(const struct wal__log *log, uint64_t id)
 static struct wal__repeat_segment scanned(struct wal__segment *segment,
                                           struct wal__segment_reader *reader)
 {
-    struct wal__repeat_segment scanned = {
-        .source = {reader, wal__segment_reader_fetch}};
+    struct wal__repeat_segment scanned = {.source = {reader, wal__segment_reader_fetch}};
 
     wal__segment_reader_init(reader, segment);
     wal__replay_init_start(segment, &scanned.start);
     return scanned;
 }
 
-/* Returns whether what the scan of a segment found is in the rewritten one that
- * follows the same end: the chain has everything up to the last record of
- * that. */
-static bool is_passed(const struct wal__scan_result *facts,
-                      const struct wal__segment *successor)
+/* Returns whether what the scan of a segment found is in the rewritten one that follows the same
+ * end: the chain has everything up to the last record of that. */
+static bool is_passed(const struct wal__scan_result *facts, const struct wal__segment *successor)
 {
-    return (facts->verdict == WAL__VERDICT_CLEAN ||
-            facts->verdict == WAL__VERDICT_TORN) &&
+    return (facts->verdict == WAL__VERDICT_CLEAN || facts->verdict == WAL__VERDICT_TORN) &&
            facts->last_sequence <= successor->header.rewrite.last_sequence;
 }
 
-static bool is_leftover(const struct removal *removal,
-                        struct wal__segment *segment)
+static bool is_leftover(const struct removal *removal, struct wal__segment *segment)
 {
     struct wal__segment_reader reader;
     struct wal__segment_reader other_reader;
@@ -112,12 +104,10 @@ static bool is_leftover(const struct removal *removal,
 
     if (successor != NULL && wal__segment_is_rewritten(&successor->header)) {
         repeat = wal__segment_repeats(&left, NULL, removal->scratch);
-        if (repeat == WAL__REPEAT_NO &&
-            is_passed(removal->scratch, successor)) {
+        if (repeat == WAL__REPEAT_NO && is_passed(removal->scratch, successor)) {
             repeat = WAL__REPEAT_RECORDS;
         }
-    } else if (successor == NULL ||
-               wal__segment_reopen_file(successor, NULL) != WAL_OK) {
+    } else if (successor == NULL || wal__segment_reopen_file(successor, NULL) != WAL_OK) {
         repeat = wal__segment_repeats(&left, NULL, removal->scratch);
     } else {
         other = scanned(successor, &other_reader);
@@ -131,8 +121,8 @@ static bool is_leftover(const struct removal *removal,
     return repeat != WAL__REPEAT_NO;
 }
 
-enum wal_status wal__log_remove_replaced(const struct wal__log *log,
-                                         uint64_t id, struct wal_error *error)
+enum wal_status wal__log_remove_replaced(const struct wal__log *log, uint64_t id,
+                                         struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
     char path[WAL__PATH_MAX];
@@ -144,14 +134,13 @@ enum wal_status wal__log_remove_replaced(const struct wal__log *log,
     if (status == WAL_OK || status == WAL_ENOTFOUND) {
         status = wal__index_file_remove(log, id);
     }
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__fail_at(error, status, err, path, 0,
-                              "cannot remove what compaction replaced");
+    return status == WAL_OK ? WAL_OK
+                            : wal__fail_at(error, status, err, path, 0,
+                                           "cannot remove what compaction replaced");
 }
 
-/* What a compaction left. Before the rename of what replaces it is durable,
- * nothing may be removed: a loss of power would leave neither. */
+/* What a compaction left. Before the rename of what replaces it is durable, nothing may be removed:
+ * a loss of power would leave neither. */
 static void remove_replaced(struct removal *removal, uint64_t id)
 {
     struct wal__log *log = removal->log;
@@ -171,13 +160,12 @@ static bool remove_leftover(struct removal *removal, uint64_t id)
     bool is_removed;
     int ignored = 0;
 
-    if (is_named(log, id) ||
-        wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
-                          &segment, NULL) != WAL_OK) {
+    if (is_named(log, id) || wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
+                                               &segment, NULL) != WAL_OK) {
         return false;
     }
-    is_removed = is_leftover(removal, segment) &&
-                 io->unlink(io->ctx, segment->path, &ignored) == WAL_OK;
+    is_removed =
+        is_leftover(removal, segment) && io->unlink(io->ctx, segment->path, &ignored) == WAL_OK;
     removal->has_removed |= is_removed;
     wal__segment_close(segment);
     return is_removed;
@@ -221,12 +209,11 @@ static const char *index_id(const struct removal *removal, const char *name)
 static bool is_new_index(const struct removal *removal, const char *name)
 {
     name = index_id(removal, name);
-    return name != NULL && strlen(name) == 24 &&
-           strcmp(name + 16, ".idx.new") == 0;
+    return name != NULL && strlen(name) == 24 && strcmp(name + 16, ".idx.new") == 0;
 }
 
-/* Returns whether it is the index file of a segment that compaction has
- * replaced: a rewritten one has its own. */
+/* Returns whether it is the index file of a segment that compaction has replaced: a rewritten one
+ * has its own. */
 static bool is_replaced_index(const struct removal *removal, const char *name)
 {
     const struct wal__log *log = removal->log;
@@ -240,9 +227,8 @@ static bool is_replaced_index(const struct removal *removal, const char *name)
     }
     id = strtoull(name, &end, 16);
     segment = wal__log_segment(log, id);
-    return end == name + 16 &&
-           (segment == NULL ? id < log->tail_segment->id
-                            : wal__segment_is_rewritten(&segment->header));
+    return end == name + 16 && (segment == NULL ? id < log->tail_segment->id
+                                                : wal__segment_is_rewritten(&segment->header));
 }
 
 static enum wal_status remove_temporary(void *ctx, const char *name)
@@ -257,8 +243,7 @@ static enum wal_status remove_temporary(void *ctx, const char *name)
     if (!removal->is_temporary(removal, name)) {
         return WAL_OK;
     }
-    size = snprintf(path, sizeof(path), "%s/%s/%s", env->root,
-                    removal->directory, name);
+    size = snprintf(path, sizeof(path), "%s/%s/%s", env->root, removal->directory, name);
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
     status = io->unlink(io->ctx, path, &removal->sys_errno);
     if (status == WAL_OK) {
@@ -271,8 +256,7 @@ static enum wal_status remove_temporary(void *ctx, const char *name)
 
 /* Removes files of a kind, which nobody is writing. */
 static void remove_all(struct removal *removal, const char *directory,
-                       bool (*is_temporary)(const struct removal *removal,
-                                            const char *name))
+                       bool (*is_temporary)(const struct removal *removal, const char *name))
 {
     const struct wal__env *env = removal->log->env;
     char path[WAL__PATH_MAX];
@@ -290,9 +274,8 @@ static void remove_all(struct removal *removal, const char *directory,
     }
 }
 
-/* Removes the temporary files of segments and their indexes that killed
- * processes left: nobody holds the lock of those who write them. Where somebody
- * does, the files are used. */
+/* Removes the temporary files of segments and their indexes that killed processes left: nobody
+ * holds the lock of those who write them. Where somebody does, the files are used. */
 static void remove_abandoned(struct removal *removal)
 {
     struct wal__log *log = removal->log;
@@ -302,24 +285,21 @@ static void remove_abandoned(struct removal *removal)
     if (pthread_mutex_trylock(&log->prealloc_mutex) == 0) {
         uint64_t lock = WAL__LOCK_PREALLOC + log->log_id;
 
-        if (wal__control_try_lock(log->control, lock, log->log_id, &ignored) ==
-            WAL_OK) {
+        if (wal__control_try_lock(log->control, lock, log->log_id, &ignored) == WAL_OK) {
             remove_all(removal, log->directory, is_new_segment);
             wal__control_unlock(log->control, lock, log->log_id);
         }
         pthread_mutex_unlock(&log->prealloc_mutex);
     }
-    if (wal__control_set_lock(log->control, index_lock, WAL__IO_LOCK_EXCLUSIVE,
-                              &ignored) == WAL_OK) {
+    if (wal__control_set_lock(log->control, index_lock, WAL__IO_LOCK_EXCLUSIVE, &ignored) ==
+        WAL_OK) {
         remove_all(removal, "index", is_new_index);
-        (void)!wal__control_set_lock(log->control, index_lock,
-                                     WAL__IO_LOCK_NONE, &ignored);
+        (void)!wal__control_set_lock(log->control, index_lock, WAL__IO_LOCK_NONE, &ignored);
     }
 }
 
 /* Removes the segments that are replaced by one of the chain. */
-static enum wal_status remove_all_replaced(struct removal *removal,
-                                           struct wal_error *error)
+static enum wal_status remove_all_replaced(struct removal *removal, struct wal_error *error)
 {
     struct wal__log *log = removal->log;
     enum wal_status status;
@@ -342,8 +322,7 @@ static enum wal_status remove_all_replaced(struct removal *removal,
     return status;
 }
 
-enum wal_status wal__log_remove_compacted(struct wal__log *log,
-                                          struct wal_error *error)
+enum wal_status wal__log_remove_compacted(struct wal__log *log, struct wal_error *error)
 {
     struct removal removal = {.log = log, .status = WAL_OK};
     enum wal_status status = WAL_OK;
@@ -352,8 +331,7 @@ enum wal_status wal__log_remove_compacted(struct wal__log *log,
     remove_abandoned(&removal);
     remove_all(&removal, "index", is_replaced_index);
     if (removal.status != WAL_OK) {
-        return wal__fail_at(error, removal.status, removal.sys_errno,
-                            log->directory, 0,
+        return wal__fail_at(error, removal.status, removal.sys_errno, log->directory, 0,
                             "cannot remove what a compaction left");
     }
     if (atomic_load(&log->shared->unsynced_renames) == 0) {
@@ -372,8 +350,7 @@ enum wal_status wal__log_remove_compacted(struct wal__log *log,
                                            "cannot sync the directory index/");
 }
 
-enum wal_status wal__log_remove_unlinked(struct wal__log *log,
-                                         wal__log_unlinked_left *left,
+enum wal_status wal__log_remove_unlinked(struct wal__log *log, wal__log_unlinked_left *left,
                                          void *ctx, struct wal_error *error)
 {
     struct removal removal = {.log = log};
@@ -383,8 +360,7 @@ enum wal_status wal__log_remove_unlinked(struct wal__log *log,
 
     wal__buf_init(&ids, log->env->heap);
     removal.scratch = wal__heap_alloc(log->env->heap, sizeof(*removal.scratch));
-    status = removal.scratch == NULL ? wal__no_memory(error)
-                                     : wal__log_list_ids(log, &ids, error);
+    status = removal.scratch == NULL ? wal__no_memory(error) : wal__log_list_ids(log, &ids, error);
     for (size_t at = 0; at < ids.size && status == WAL_OK; at += sizeof(id)) {
         memcpy(&id, ids.data + at, sizeof(id));
         if (id < log->tail_segment->id && wal__log_live_id(log, id) == 0 &&
@@ -407,8 +383,7 @@ void wal__log_remove_leftovers(struct wal__log *log)
     uint64_t id;
 
     if (log->tail_segment == NULL || log->env->read_only ||
-        (!log->has_unlinked && !log->has_unfinished) ||
-        atomic_load(&log->shared->poison) != 0) {
+        (!log->has_unlinked && !log->has_unfinished) || atomic_load(&log->shared->poison) != 0) {
         return;
     }
     if (log->has_unfinished) {
@@ -419,8 +394,7 @@ void wal__log_remove_leftovers(struct wal__log *log)
     WAL__ASSERT(log->control->is_first_opener);
     wal__buf_init(&ids, log->env->heap);
     removal.scratch = wal__heap_alloc(log->env->heap, sizeof(*removal.scratch));
-    if (removal.scratch != NULL &&
-        wal__log_list_ids(log, &ids, NULL) == WAL_OK) {
+    if (removal.scratch != NULL && wal__log_list_ids(log, &ids, NULL) == WAL_OK) {
         for (size_t at = 0; at < ids.size; at += sizeof(id)) {
             memcpy(&id, ids.data + at, sizeof(id));
             if (id < log->tail_segment->id) {
@@ -460,18 +434,17 @@ static enum wal_status add_name(void *ctx, const char *name)
     return wal__buf_append(&sweep->names, copy, sizeof(copy));
 }
 
-static void make_path(const struct wal__env *env, const char *directory,
-                      const char *name, char out[WAL__PATH_MAX])
+static void make_path(const struct wal__env *env, const char *directory, const char *name,
+                      char out[WAL__PATH_MAX])
 {
-    int size =
-        snprintf(out, WAL__PATH_MAX, "%s/%s/%s", env->root, directory, name);
+    int size = snprintf(out, WAL__PATH_MAX, "%s/%s/%s", env->root, directory, name);
 
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
 }
 
 /* Reads the first `size` bytes of a file. */
-static enum wal_status read_start(const struct wal__env *env, const char *path,
-                                  uint8_t *bytes, size_t size)
+static enum wal_status read_start(const struct wal__env *env, const char *path, uint8_t *bytes,
+                                  size_t size)
 {
     const struct wal__io *io = env->io;
     struct wal__file *file;
@@ -511,12 +484,11 @@ static bool belongs(const struct wal__env *env, const char *path, uint64_t id)
     uint64_t salt;
 
     return read_start(env, path, bytes, sizeof(bytes)) == WAL_OK &&
-           wal__search_file_decode(span, &file) == WAL__FMT_OK &&
-           file.id == id && read_salt(env, id, &salt) && salt == file.identity;
+           wal__search_file_decode(span, &file) == WAL__FMT_OK && file.id == id &&
+           read_salt(env, id, &salt) && salt == file.identity;
 }
 
-static enum wal_status sweep_file(struct sweep *sweep, const char *name,
-                                  struct wal_error *error)
+static enum wal_status sweep_file(struct sweep *sweep, const char *name, struct wal_error *error)
 {
     const struct wal__env *env = sweep->env;
     const struct wal__io *io = env->io;
@@ -544,22 +516,19 @@ static enum wal_status sweep_file(struct sweep *sweep, const char *name,
 }
 
 /* A power cut must not bring back what was erased. */
-static enum wal_status sync_index(const struct wal__env *env,
-                                  const struct wal__control *control,
+static enum wal_status sync_index(const struct wal__env *env, const struct wal__control *control,
                                   const char *path, struct wal_error *error)
 {
     int err = 0;
-    enum wal_status status =
-        wal__control_sync_directory(control, env->io, path, &err);
+    enum wal_status status = wal__control_sync_directory(control, env->io, path, &err);
 
-    return status == WAL_OK ? WAL_OK
-                            : wal__fail_at(error, status, err, path, 0,
-                                           "cannot sync the directory");
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail_at(error, status, err, path, 0, "cannot sync the directory");
 }
 
 enum wal_status wal__search_files_sweep(const struct wal__env *env,
-                                        const struct wal__control *control,
-                                        struct wal_error *error)
+                                        const struct wal__control *control, struct wal_error *error)
 {
     struct sweep sweep = {.env = env};
     char path[WAL__PATH_MAX];
@@ -576,13 +545,11 @@ enum wal_status wal__search_files_sweep(const struct wal__env *env,
         if (status == WAL_ENOTFOUND) {
             status = WAL_OK; /* the directory is derived and may be missing */
         } else if (status != WAL_OK) {
-            status = wal__fail_at(error, status, err, path, 0,
-                                  "cannot list the indexes of search");
+            status = wal__fail_at(error, status, err, path, 0, "cannot list the indexes of search");
         }
         for (size_t at = 0; at < sweep.names.size && status == WAL_OK;
              at += WAL__SEARCH_FILE_NAME) {
-            status =
-                sweep_file(&sweep, (const char *)sweep.names.data + at, error);
+            status = sweep_file(&sweep, (const char *)sweep.names.data + at, error);
         }
     } while (status == WAL_OK && sweep.was_named);
     if (status == WAL_OK && sweep.has_removed) {

@@ -1,24 +1,22 @@
 /*
- * log.c - the chain of a log's segments: finding it in the directory, looking
- * segments up, and replacing them under readers (SPEC.md 3.5).
+ * log.c - the chain of a log's segments: finding it in the directory, looking segments up, and
+ * replacing them under readers (SPEC.md 3.5).
  *
- * The chain begins with the newest segment that has a valid OPEN, and goes on
- * by the predecessors that OPEN names. The first opener tries the ids of the
- * directory from the highest down, since those above may be preallocated only;
- * others know the newest from the written end. A rewritten segment is there for
- * all that it replaces. The chain of the log has no gap; that of the pack skips
- * segments that are missing or damaged, and counts them: the loss of blobs must
- * not make the log unreadable.
+ * The chain begins with the newest segment that has a valid OPEN, and goes on by the predecessors
+ * that OPEN names. The first opener tries the ids of the directory from the highest down, since
+ * those above may be preallocated only; others know the newest from the written end. A rewritten
+ * segment is there for all that it replaces. The chain of the log has no gap; that of the pack
+ * skips segments that are missing or damaged, and counts them: the loss of blobs must not make the
+ * log unreadable.
  *
- * Opening all segments takes a while, in which a compaction may replace some.
- * So attach begins again when it meets a segment that is gone.
+ * Opening all segments takes a while, in which a compaction may replace some. So attach begins
+ * again when it meets a segment that is gone.
  *
- * Readers use the table of the chain without a lock. A table is replaced by a
- * larger copy, and what is out of the chain is retired, not closed, while
- * anybody uses it: a thread that is about to look into the table holds the log
- * first, and the thread that closes what is not in the present table any more
- * finds that there is no hold before it looks for uses. A hold that is taken
- * after that meets the present table only.
+ * Readers use the table of the chain without a lock. A table is replaced by a larger copy, and what
+ * is out of the chain is retired, not closed, while anybody uses it: a thread that is about to look
+ * into the table holds the log first, and the thread that closes what is not in the present table
+ * any more finds that there is no hold before it looks for uses. A hold that is taken after that
+ * meets the present table only.
  *
  * Invariant: ids of the table rise.
  */
@@ -41,9 +39,8 @@ enum {
     ATTEMPTS = 64 /* to open all segments while others are replaced */
 };
 
-void wal__log_init(struct wal__log *log, const struct wal__env *env,
-                   struct wal__control *control, uint32_t log_id,
-                   const uint8_t uuid[16], uint32_t group_align,
+void wal__log_init(struct wal__log *log, const struct wal__env *env, struct wal__control *control,
+                   uint32_t log_id, const uint8_t uuid[16], uint32_t group_align,
                    const struct wal__log_client *client)
 {
     WAL__ASSERT(log_id < WAL__LOG_COUNT && group_align % 8 == 0);
@@ -95,8 +92,7 @@ uint32_t wal__log_segment_count(const struct wal__log *log)
     return table == NULL ? 0 : table->count;
 }
 
-struct wal__segment *wal__log_segment_at(const struct wal__log *log,
-                                         uint32_t rank)
+struct wal__segment *wal__log_segment_at(const struct wal__log *log, uint32_t rank)
 {
     const struct wal__segment_table *table = atomic_load(&log->table);
 
@@ -130,17 +126,14 @@ struct wal__segment *wal__log_segment(const struct wal__log *log, uint64_t id)
 
     /* Ids have gaps only where preallocated segments were not used. */
     if (count > 0 && id - table->segments[0]->id < count) {
-        struct wal__segment *guess =
-            table->segments[id - table->segments[0]->id];
+        struct wal__segment *guess = table->segments[id - table->segments[0]->id];
 
         if (guess->id == id) {
             return guess;
         }
     }
     rank = find_rank(table, id);
-    return rank < count && table->segments[rank]->id == id
-               ? table->segments[rank]
-               : NULL;
+    return rank < count && table->segments[rank]->id == id ? table->segments[rank] : NULL;
 }
 
 uint64_t wal__log_live_id(const struct wal__log *log, uint64_t id)
@@ -188,46 +181,40 @@ bool wal__log_find_replaced(struct wal__log *log)
 
 bool wal__log_is_outdated(const struct wal__log *log)
 {
-    return atomic_load_explicit(&log->shared->rewrites, memory_order_relaxed) !=
-           log->rewrites;
+    return atomic_load_explicit(&log->shared->rewrites, memory_order_relaxed) != log->rewrites;
 }
 
 /* --- changing the chain ------------------------------------------------- */
 
-/* Returns a copy of the segment table with room for `more` segments, or NULL
- * without memory; the old one stays valid for readers. */
-static struct wal__segment_table *grow_table(const struct wal__log *log,
-                                             uint32_t more)
+/* Returns a copy of the segment table with room for `more` segments, or NULL without memory; the
+ * old one stays valid for readers. */
+static struct wal__segment_table *grow_table(const struct wal__log *log, uint32_t more)
 {
     struct wal__segment_table *old = atomic_load(&log->table);
     uint32_t count = old == NULL ? 0 : old->count;
     struct wal__segment_table *table;
 
     table = wal__heap_zalloc(log->env->heap,
-                             sizeof(*table) + ((size_t)count + more) *
-                                                  sizeof(table->segments[0]));
+                             sizeof(*table) + ((size_t)count + more) * sizeof(table->segments[0]));
     if (table == NULL) {
         return NULL;
     }
     table->retired = old;
     table->count = count;
     if (count > 0) {
-        memcpy(table->segments, old->segments,
-               count * sizeof(table->segments[0]));
+        memcpy(table->segments, old->segments, count * sizeof(table->segments[0]));
     }
     return table;
 }
 
-enum wal_status wal__log_append_segment(struct wal__log *log,
-                                        struct wal__segment *segment)
+enum wal_status wal__log_append_segment(struct wal__log *log, struct wal__segment *segment)
 {
     struct wal__segment_table *table = grow_table(log, 1);
 
     if (table == NULL) {
         return WAL_ENOMEM;
     }
-    WAL__ASSERT(table->count == 0 ||
-                table->segments[table->count - 1]->id < segment->id);
+    WAL__ASSERT(table->count == 0 || table->segments[table->count - 1]->id < segment->id);
     table->segments[table->count] = segment;
     table->count++;
     atomic_store(&log->table, table);
@@ -264,8 +251,7 @@ void wal__log_retire(struct wal__log *log, struct wal__segment *segment)
     atomic_store(&log->has_retired, true);
 }
 
-static void free_tables(const struct wal__log *log,
-                        struct wal__segment_table *table)
+static void free_tables(const struct wal__log *log, struct wal__segment_table *table)
 {
     while (table != NULL) {
         struct wal__segment_table *retired = table->retired;
@@ -307,8 +293,7 @@ void wal__log_close_retired(struct wal__log *log)
 
 /* --- the directory ------------------------------------------------------ */
 
-enum wal_status wal__log_sync_directory(const struct wal__log *log,
-                                        struct wal_error *error)
+enum wal_status wal__log_sync_directory(const struct wal__log *log, struct wal_error *error)
 {
     char path[WAL__PATH_MAX];
     enum wal_status status;
@@ -316,8 +301,7 @@ enum wal_status wal__log_sync_directory(const struct wal__log *log,
 
     wal__segment_path(log->env, log->directory, 0, path);
     *strrchr(path, '/') = '\0';
-    status =
-        wal__control_sync_directory(log->control, log->env->io, path, &err);
+    status = wal__control_sync_directory(log->control, log->env->io, path, &err);
     if (status != WAL_OK) {
         return wal__fail_at(error, status, err, path, 0,
                             "cannot sync the directory of the segments");
@@ -356,21 +340,18 @@ static void sort_ids(struct wal__buf *ids)
     size_t size = ids->size;
 
     if (size > 0) {
-        qsort(ids->data, size / sizeof(uint64_t), sizeof(uint64_t),
-              wal__compare_u64);
+        qsort(ids->data, size / sizeof(uint64_t), sizeof(uint64_t), wal__compare_u64);
     }
     ids->size = 0;
     for (size_t at = 0; at < size; at += sizeof(uint64_t)) {
-        if (at == 0 || wal__compare_u64(ids->data + at,
-                                        ids->data + at - sizeof(uint64_t))) {
+        if (at == 0 || wal__compare_u64(ids->data + at, ids->data + at - sizeof(uint64_t))) {
             memmove(ids->data + ids->size, ids->data + at, sizeof(uint64_t));
             ids->size += sizeof(uint64_t);
         }
     }
 }
 
-static enum wal_status list_ids(const struct wal__log *log,
-                                struct listing *listing,
+static enum wal_status list_ids(const struct wal__log *log, struct listing *listing,
                                 struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
@@ -383,23 +364,21 @@ static enum wal_status list_ids(const struct wal__log *log,
     memset(listing, 0, sizeof(*listing));
     listing->has_shadows = log->env->has_shadows;
     wal__buf_init(ids, log->env->heap);
-    size =
-        snprintf(path, sizeof(path), "%s/%s", log->env->root, log->directory);
+    size = snprintf(path, sizeof(path), "%s/%s", log->env->root, log->directory);
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
     status = io->list(io->ctx, path, collect_id, listing, &err);
     if (status == WAL_ENOTFOUND) {
         return WAL_OK;
     }
     if (status != WAL_OK) {
-        return wal__fail_at(error, status, err, path, 0,
-                            "cannot list the directory");
+        return wal__fail_at(error, status, err, path, 0, "cannot list the directory");
     }
     sort_ids(ids);
     return WAL_OK;
 }
 
-enum wal_status wal__log_list_ids(const struct wal__log *log,
-                                  struct wal__buf *ids, struct wal_error *error)
+enum wal_status wal__log_list_ids(const struct wal__log *log, struct wal__buf *ids,
+                                  struct wal_error *error)
 {
     struct listing listing;
     enum wal_status status = list_ids(log, &listing, error);
@@ -417,15 +396,13 @@ static uint64_t id_at(const struct listing *listing, size_t rank)
     return id;
 }
 
-enum wal_status wal__log_find_highest_id(struct wal__log *log,
-                                         struct wal_error *error)
+enum wal_status wal__log_find_highest_id(struct wal__log *log, struct wal_error *error)
 {
     struct listing listing = {0};
     enum wal_status status = list_ids(log, &listing, error);
     size_t count = listing.ids.size / sizeof(uint64_t);
 
-    if (status == WAL_OK && count > 0 &&
-        id_at(&listing, count - 1) > log->highest_id) {
+    if (status == WAL_OK && count > 0 && id_at(&listing, count - 1) > log->highest_id) {
         log->highest_id = id_at(&listing, count - 1);
     }
     wal__buf_deinit(&listing.ids);
@@ -434,10 +411,10 @@ enum wal_status wal__log_find_highest_id(struct wal__log *log,
 
 /* --- finding the chain -------------------------------------------------- */
 
-/* Returns whether the bytes after the header are zero. OPEN is durable before
- * anything else is written, so its first bytes suffice (SPEC.md 3.5). */
-static enum wal_status probe_is_empty(const struct wal__log *log, uint64_t id,
-                                      bool *empty, struct wal_error *error)
+/* Returns whether the bytes after the header are zero. OPEN is durable before anything else is
+ * written, so its first bytes suffice (SPEC.md 3.5). */
+static enum wal_status probe_is_empty(const struct wal__log *log, uint64_t id, bool *empty,
+                                      struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
     char path[WAL__PATH_MAX];
@@ -454,14 +431,13 @@ static enum wal_status probe_is_empty(const struct wal__log *log, uint64_t id,
     }
     status = io->open(io->ctx, path, 0, &file, &err);
     if (status == WAL_OK) {
-        status = wal__io_read_full(io, file, bytes, PROBE_SIZE,
-                                   WAL__SEGMENT_HEADER_SIZE, &got, &err);
+        status =
+            wal__io_read_full(io, file, bytes, PROBE_SIZE, WAL__SEGMENT_HEADER_SIZE, &got, &err);
         io->close(io->ctx, file);
     }
     WAL__ASSERT(got <= PROBE_SIZE);
     if (status == WAL_OK) {
-        *empty = got == 0 ||
-                 (bytes[0] == 0 && memcmp(bytes, bytes + 1, got - 1) == 0);
+        *empty = got == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, got - 1) == 0);
     } else {
         wal__fail_at(error, status, err, path, 0, "cannot read the segment");
     }
@@ -469,19 +445,16 @@ static enum wal_status probe_is_empty(const struct wal__log *log, uint64_t id,
     return status;
 }
 
-/* Opens a segment. Where the present table has the same file, that one is
- * taken; not the tail when another one succeeded it: it has been sealed. */
-static enum wal_status open_segment(struct wal__log *log, uint64_t id,
-                                    bool is_newest,
-                                    struct wal__segment **segment,
-                                    struct wal_error *error)
+/* Opens a segment. Where the present table has the same file, that one is taken; not the tail when
+ * another one succeeded it: it has been sealed. */
+static enum wal_status open_segment(struct wal__log *log, uint64_t id, bool is_newest,
+                                    struct wal__segment **segment, struct wal_error *error)
 {
     struct wal__segment *present = wal__log_segment(log, id);
-    enum wal_status status = wal__segment_open(
-        log->env, log->directory, id, log->uuid, log->class, segment, error);
+    enum wal_status status =
+        wal__segment_open(log->env, log->directory, id, log->uuid, log->class, segment, error);
 
-    if (status == WAL_OK && present != NULL &&
-        !atomic_load(&present->replaced) &&
+    if (status == WAL_OK && present != NULL && !atomic_load(&present->replaced) &&
         present->header.salt == (*segment)->header.salt &&
         (is_newest || present != log->tail_segment)) {
         wal__segment_close(*segment);
@@ -491,20 +464,17 @@ static enum wal_status open_segment(struct wal__log *log, uint64_t id,
 }
 
 /* Closes a segment that the present table does not have. */
-static void close_segment(const struct wal__log *log,
-                          struct wal__segment *segment)
+static void close_segment(const struct wal__log *log, struct wal__segment *segment)
 {
     if (segment != NULL && wal__log_segment(log, segment->id) != segment) {
         wal__segment_close(segment);
     }
 }
 
-/* Opens a segment that may be preallocated or unfinished, or the guard of a
- * backup that has committed: *segment is NULL then. A file that is not empty
- * and cannot be opened is damaged. */
+/* Opens a segment that may be preallocated or unfinished, or the guard of a backup that has
+ * committed: *segment is NULL then. A file that is not empty and cannot be opened is damaged. */
 static enum wal_status open_candidate(struct wal__log *log, uint64_t id,
-                                      struct wal__segment **segment,
-                                      struct wal_error *error)
+                                      struct wal__segment **segment, struct wal_error *error)
 {
     struct wal__segment *opened = NULL;
     enum wal_status status;
@@ -513,8 +483,7 @@ static enum wal_status open_candidate(struct wal__log *log, uint64_t id,
 
     *segment = NULL;
     status = open_segment(log, id, true, &opened, error);
-    if (status == WAL_OK && log->env->has_shadows &&
-        wal__segment_is_guard(&opened->header)) {
+    if (status == WAL_OK && log->env->has_shadows && wal__segment_is_guard(&opened->header)) {
         close_segment(log, opened);
         return WAL_OK;
     }
@@ -531,20 +500,18 @@ static enum wal_status open_candidate(struct wal__log *log, uint64_t id,
         return probed;
     }
     if (status == WAL_END) {
-        return wal__fail(error, WAL_ECORRUPT,
-                         "segment %016" PRIx64 " has data but no header", id);
+        return wal__fail(error, WAL_ECORRUPT, "segment %016" PRIx64 " has data but no header", id);
     }
     *segment = opened; /* a scan distinguishes a torn OPEN from damage */
     return status;
 }
 
-/* Returns whether the chain skips a segment that cannot be opened, and counts
- * it: the loss of blobs must not make the log unreadable. */
+/* Returns whether the chain skips a segment that cannot be opened, and counts it: the loss of blobs
+ * must not make the log unreadable. */
 static bool skip_lost_segment(struct wal__log *log, enum wal_status status)
 {
     if (log->log_id != WAL__LOG_ID_PACK ||
-        (status != WAL_END && status != WAL_ENOTFOUND &&
-         status != WAL_ECORRUPT)) {
+        (status != WAL_END && status != WAL_ENOTFOUND && status != WAL_ECORRUPT)) {
         return false;
     }
     log->lost_segment_count++;
@@ -567,11 +534,9 @@ static uint64_t id_below(const struct listing *listing, uint64_t id)
 
 /* Opens the predecessor of a segment, or where that is skipped one before it;
  * *previous is NULL when there is none. */
-static enum wal_status open_previous(struct wal__log *log,
-                                     const struct listing *listing,
+static enum wal_status open_previous(struct wal__log *log, const struct listing *listing,
                                      const struct wal__segment *segment,
-                                     struct wal__segment **previous,
-                                     struct wal_error *error)
+                                     struct wal__segment **previous, struct wal_error *error)
 {
     uint64_t id = segment->open.previous_id;
     enum wal_status status = WAL_OK;
@@ -586,31 +551,25 @@ static enum wal_status open_previous(struct wal__log *log,
         id = id_below(listing, id);
     }
     if (status == WAL_END) {
-        return wal__fail_at(
-            error, WAL_ECORRUPT, 0, segment->path, 0,
-            "segment %016" PRIx64 ", its predecessor, is zeroed", id);
+        return wal__fail_at(error, WAL_ECORRUPT, 0, segment->path, 0,
+                            "segment %016" PRIx64 ", its predecessor, is zeroed", id);
     }
     if (status == WAL_ENOTFOUND) {
-        return wal__fail_at(
-            error, WAL_ECORRUPT, 0, segment->path, 0,
-            "segment %016" PRIx64 ", its predecessor, is missing", id);
+        return wal__fail_at(error, WAL_ECORRUPT, 0, segment->path, 0,
+                            "segment %016" PRIx64 ", its predecessor, is missing", id);
     }
     return status;
 }
 
-/* Assumes that a segment whose OPEN was lost follows the one with the next
- * lower id. */
-static void assume_predecessor(struct wal__segment *segment,
-                               const struct listing *listing)
+/* Assumes that a segment whose OPEN was lost follows the one with the next lower id. */
+static void assume_predecessor(struct wal__segment *segment, const struct listing *listing)
 {
     segment->open.previous_id = id_below(listing, segment->id);
 }
 
 /* Collects the segments from the newest to the first. */
-static enum wal_status build_chain(struct wal__log *log,
-                                   const struct listing *listing,
-                                   struct wal__segment *newest,
-                                   struct wal__buf *chain,
+static enum wal_status build_chain(struct wal__log *log, const struct listing *listing,
+                                   struct wal__segment *newest, struct wal__buf *chain,
                                    struct wal_error *error)
 {
     struct wal__segment *segment = newest;
@@ -654,8 +613,7 @@ static enum wal_status store_chain(struct wal__log *log, struct wal__buf *chain)
         return WAL_ENOMEM;
     }
     for (uint32_t i = 0; i < count; i++) {
-        memcpy(&table->segments[count - 1 - i],
-               chain->data + i * sizeof(table->segments[0]),
+        memcpy(&table->segments[count - 1 - i], chain->data + i * sizeof(table->segments[0]),
                sizeof(table->segments[0]));
     }
     WAL__ASSERT(count > 0);
@@ -675,8 +633,7 @@ static void find_unlinked(struct wal__log *log, const struct listing *listing)
     for (size_t rank = 0; rank < count && !log->has_unlinked; rank++) {
         uint64_t id = id_at(listing, rank);
 
-        log->has_unlinked =
-            id < log->tail_segment->id && wal__log_segment(log, id) == NULL;
+        log->has_unlinked = id < log->tail_segment->id && wal__log_segment(log, id) == NULL;
     }
 }
 
@@ -691,12 +648,10 @@ static void close_chain(const struct wal__log *log, struct wal__buf *chain)
     wal__buf_deinit(chain);
 }
 
-/* Finds the newest segment: that of the written end when processes have the
- * store open, otherwise the highest id that is not preallocated only. */
-static enum wal_status find_newest(struct wal__log *log,
-                                   const struct listing *listing,
-                                   struct wal__segment **newest,
-                                   struct wal_error *error)
+/* Finds the newest segment: that of the written end when processes have the store open, otherwise
+ * the highest id that is not preallocated only. */
+static enum wal_status find_newest(struct wal__log *log, const struct listing *listing,
+                                   struct wal__segment **newest, struct wal_error *error)
 {
     size_t rank = listing->ids.size / sizeof(uint64_t);
     uint64_t live = wal__log_newest_id(log);
@@ -721,17 +676,14 @@ static enum wal_status find_newest(struct wal__log *log,
 }
 
 /* Collects the chain that the directory has now; empty when there is none. */
-static enum wal_status collect_chain(struct wal__log *log,
-                                     struct listing *listing,
-                                     struct wal__buf *chain,
-                                     struct wal_error *error)
+static enum wal_status collect_chain(struct wal__log *log, struct listing *listing,
+                                     struct wal__buf *chain, struct wal_error *error)
 {
     struct wal__segment *newest = NULL;
     enum wal_status status = list_ids(log, listing, error);
 
     if (status == WAL_OK && listing->ids.size > 0) {
-        log->highest_id =
-            id_at(listing, listing->ids.size / sizeof(uint64_t) - 1);
+        log->highest_id = id_at(listing, listing->ids.size / sizeof(uint64_t) - 1);
         status = find_newest(log, listing, &newest, error);
     }
     if (status == WAL_OK && newest != NULL) {
@@ -748,8 +700,7 @@ static bool chain_is_replaced(const struct wal__buf *chain)
 {
     bool is_replaced = false;
 
-    for (size_t at = 0; at < chain->size && !is_replaced;
-         at += sizeof(struct wal__segment *)) {
+    for (size_t at = 0; at < chain->size && !is_replaced; at += sizeof(struct wal__segment *)) {
         struct wal__segment *segment;
 
         memcpy(&segment, chain->data + at, sizeof(segment));
@@ -758,11 +709,11 @@ static bool chain_is_replaced(const struct wal__buf *chain)
     return is_replaced;
 }
 
-/* Returns whether a compaction may have replaced segments while they were
- * opened: one that another names is gone, or the newest one is not the newest
- * any more. `skips`: the chain was continued without a segment that is gone. */
-static bool is_overtaken(const struct wal__log *log, enum wal_status status,
-                         bool skips, const struct wal__buf *chain)
+/* Returns whether a compaction may have replaced segments while they were opened: one that another
+ * names is gone, or the newest one is not the newest any more. `skips`: the chain was continued
+ * without a segment that is gone. */
+static bool is_overtaken(const struct wal__log *log, enum wal_status status, bool skips,
+                         const struct wal__buf *chain)
 {
     const struct wal__segment *newest;
 
@@ -776,13 +727,11 @@ static bool is_overtaken(const struct wal__log *log, enum wal_status status,
         return status == WAL_ECORRUPT || status == WAL_ENOTFOUND;
     }
     memcpy(&newest, chain->data, sizeof(newest));
-    return !log->control->is_first_opener &&
-           wal__segment_is_rewritten(&newest->header);
+    return !log->control->is_first_opener && wal__segment_is_rewritten(&newest->header);
 }
 
 /* Puts the segments that the new table lacks among the retired ones. */
-static void retire_replaced(struct wal__log *log,
-                            const struct wal__segment_table *old)
+static void retire_replaced(struct wal__log *log, const struct wal__segment_table *old)
 {
     for (uint32_t i = 0; old != NULL && i < old->count; i++) {
         struct wal__segment *segment = old->segments[i];
@@ -807,8 +756,7 @@ enum wal_status wal__log_attach(struct wal__log *log, struct wal_error *error)
         wal__buf_init(&chain, log->env->heap);
         status = collect_chain(log, &listing, &chain, error);
         if (attempt == ATTEMPTS ||
-            !is_overtaken(log, status, log->lost_segment_count != lost,
-                          &chain)) {
+            !is_overtaken(log, status, log->lost_segment_count != lost, &chain)) {
             break;
         }
         log->lost_segment_count = lost;
@@ -831,8 +779,7 @@ enum wal_status wal__log_attach(struct wal__log *log, struct wal_error *error)
     return status;
 }
 
-enum wal_status wal__log_refresh_segments(struct wal__log *log,
-                                          struct wal_error *error)
+enum wal_status wal__log_refresh_segments(struct wal__log *log, struct wal_error *error)
 {
     const struct wal__segment *tail = log->tail_segment;
     enum wal_status status;

@@ -1,10 +1,10 @@
 /*
- * op.c - operations, their frames and their pool, and the failures of those
- * that no caller waits for (SPEC.md 4.3).
+ * op.c - operations, their frames and their pool, and the failures of those that no caller waits
+ * for (SPEC.md 4.3).
  *
- * Invariants: bytes.size is the sum of the frames' total sizes, a multiple of
- * 8; the pool's list has `count` operations without references. The recorded
- * error is that of the recorded status, and changes under the mutex only.
+ * Invariants: bytes.size is the sum of the frames' total sizes, a multiple of 8; the pool's list
+ * has `count` operations without references. The recorded error is that of the recorded status, and
+ * changes under the mutex only.
  */
 #include "engine/log/op.h"
 
@@ -22,9 +22,9 @@ enum {
     RESERVE_USE_MAX = 4096 /* bytes of frames that may be in the reserve */
 };
 
-/* Fetches one line for exclusive ownership. __builtin_prefetch(line, 1) emits
- * prefetchw only if the build targets processors that all have it; processors
- * without it execute it as a no-op, so it is always used here. */
+/* Fetches one line for exclusive ownership. __builtin_prefetch(line, 1) emits prefetchw only if the
+ * build targets processors that all have it; processors without it execute it as a no-op, so it is
+ * always used here. */
 static void prefetch_line_write(const uint8_t *line)
 {
 #ifdef __x86_64__
@@ -45,8 +45,7 @@ static void prefetch_write(const void *bytes, uint64_t size)
 
 /* --- the pool ----------------------------------------------------------- */
 
-void wal__op_pool_init(struct wal__op_pool *pool, const struct wal__heap *heap,
-                       size_t request_size)
+void wal__op_pool_init(struct wal__op_pool *pool, const struct wal__heap *heap, size_t request_size)
 {
     WAL__ASSERT(request_size % sizeof(void *) == 0);
     memset(pool, 0, sizeof(*pool));
@@ -56,8 +55,7 @@ void wal__op_pool_init(struct wal__op_pool *pool, const struct wal__heap *heap,
 
 static void destroy(struct wal__op *op)
 {
-    WAL__ASSERT(atomic_load_explicit(&op->references, memory_order_relaxed) ==
-                0);
+    WAL__ASSERT(atomic_load_explicit(&op->references, memory_order_relaxed) == 0);
     wal__buf_deinit(&op->bytes);
     wal__heap_free(op->heap, op);
 }
@@ -210,8 +208,8 @@ void wal__op_release(struct wal__op *op)
     }
 }
 
-/* Makes room for one more frame: the first one is inline, then the array
- * doubles whenever the count is a power of two. */
+/* Makes room for one more frame: the first one is inline, then the array doubles whenever the count
+ * is a power of two. */
 static enum wal_status grow_frames(struct wal__op *op)
 {
     uint32_t count = op->frame_count;
@@ -225,8 +223,8 @@ static enum wal_status grow_frames(struct wal__op *op)
     if ((count & (count - 1)) != 0) {
         return WAL_OK;
     }
-    frames = wal__heap_resize(op->heap, is_inline ? NULL : op->frames,
-                              (size_t)count * 2, sizeof(*frames));
+    frames = wal__heap_resize(op->heap, is_inline ? NULL : op->frames, (size_t)count * 2,
+                              sizeof(*frames));
     if (frames == NULL) {
         return WAL_ENOMEM;
     }
@@ -237,16 +235,14 @@ static enum wal_status grow_frames(struct wal__op *op)
     return WAL_OK;
 }
 
-enum wal_status wal__op_add_frame(struct wal__op *op, uint32_t size,
-                                  struct wal__op_frame **frame,
+enum wal_status wal__op_add_frame(struct wal__op *op, uint32_t size, struct wal__op_frame **frame,
                                   uint8_t **payload)
 {
     uint64_t span = wal__frame_total_size(size);
     struct wal__op_frame *added;
     uint8_t *at;
 
-    if (grow_frames(op) != WAL_OK ||
-        wal__buf_reserve(&op->bytes, span, &at) != WAL_OK) {
+    if (grow_frames(op) != WAL_OK || wal__buf_reserve(&op->bytes, span, &at) != WAL_OK) {
         return WAL_ENOMEM;
     }
     WAL__ASSERT(span >= WAL__FRAME_SIZE + (uint64_t)size && span % 8 == 0);
@@ -265,8 +261,8 @@ enum wal_status wal__op_add_frame(struct wal__op *op, uint32_t size,
     return WAL_OK;
 }
 
-/* Returns whether the operation only deletes or redacts. Each REDACT may have
- * the entry that orders it. */
+/* Returns whether the operation only deletes or redacts. Each REDACT may have the entry that orders
+ * it. */
 static bool uses_reserve(const struct wal__op *op)
 {
     uint32_t removals = 0;
@@ -278,8 +274,7 @@ static bool uses_reserve(const struct wal__op *op)
         removals += type == WAL__FRAME_TOMBSTONE || type == WAL__FRAME_REDACT;
         entries += type == WAL__FRAME_ENTRY;
     }
-    return removals > 0 && entries <= removals &&
-           removals + entries == op->frame_count &&
+    return removals > 0 && entries <= removals && removals + entries == op->frame_count &&
            op->bytes.size <= RESERVE_USE_MAX;
 }
 
@@ -292,12 +287,10 @@ void wal__op_finish(struct wal__op *op)
     for (uint32_t i = 0; i < op->frame_count; i++) {
         struct wal__op_frame *frame = &op->frames[i];
 
-        WAL__ASSERT(frame->offset +
-                        wal__frame_total_size(frame->frame.stored_size) <=
+        WAL__ASSERT(frame->offset + wal__frame_total_size(frame->frame.stored_size) <=
                     op->bytes.size);
-        frame->frame.data_crc =
-            wal__crc32(0, op->bytes.data + frame->offset + WAL__FRAME_SIZE,
-                       frame->frame.stored_size);
+        frame->frame.data_crc = wal__crc32(0, op->bytes.data + frame->offset + WAL__FRAME_SIZE,
+                                           frame->frame.stored_size);
     }
 }
 
@@ -318,8 +311,7 @@ void wal__async_errors_deinit(struct wal__async_errors *async_errors)
 }
 
 /* With the mutex. */
-static void record_error(struct wal__async_errors *async_errors,
-                         const struct wal__op *op)
+static void record_error(struct wal__async_errors *async_errors, const struct wal__op *op)
 {
     WAL__ASSERT(op->status != WAL_OK && op->error_recorded);
     if (atomic_load(&async_errors->status) != WAL_OK) {
@@ -332,8 +324,7 @@ static void record_error(struct wal__async_errors *async_errors,
     atomic_store(&async_errors->status, op->status);
 }
 
-void wal__async_errors_record(struct wal__async_errors *async_errors,
-                              struct wal__op *op)
+void wal__async_errors_record(struct wal__async_errors *async_errors, struct wal__op *op)
 {
     pthread_mutex_lock(&async_errors->mutex);
     WAL__ASSERT(!op->error_recorded);
@@ -345,8 +336,7 @@ void wal__async_errors_record(struct wal__async_errors *async_errors,
     pthread_mutex_unlock(&async_errors->mutex);
 }
 
-void wal__async_errors_drop(struct wal__async_errors *async_errors,
-                            struct wal__op *op)
+void wal__async_errors_drop(struct wal__async_errors *async_errors, struct wal__op *op)
 {
     if (atomic_load(&op->state) == WAL__OP_DONE && op->status == WAL_OK) {
         return;
@@ -368,8 +358,7 @@ static void append_suppressed_count(struct wal__async_errors *async_errors)
     WAL__ASSERT(size < sizeof(async_errors->error.text));
     if (async_errors->suppressed_count > 0) {
         (void)snprintf(text + size, sizeof(async_errors->error.text) - size,
-                       " (and %u more operations failed)",
-                       async_errors->suppressed_count);
+                       " (and %u more operations failed)", async_errors->suppressed_count);
     }
 }
 
@@ -395,8 +384,7 @@ enum wal_status wal__async_errors_take(struct wal__async_errors *async_errors,
 
 /* Opens the descriptor unless it is open. With the mutex. */
 static enum wal_status open_once(struct wal__async_errors *async_errors,
-                                 enum wal_completion_kind kind,
-                                 struct wal_error *error)
+                                 enum wal_completion_kind kind, struct wal_error *error)
 {
     static const char *const names[] = {"an eventfd", "a pipe", "a socket"};
     struct wal__completion_fd *completion = &async_errors->completion_fd;
@@ -415,8 +403,7 @@ static enum wal_status open_once(struct wal__async_errors *async_errors,
     atomic_store(&async_errors->has_completion_fd, 0);
     if (!wal__completion_fd_open(completion, kind, is_signalled, &err)) {
         return wal__fail_at(error, WAL_ENOMEM, err, NULL, 0,
-                            "cannot create %s: no descriptor is available",
-                            names[kind]);
+                            "cannot create %s: no descriptor is available", names[kind]);
     }
     atomic_store(&async_errors->has_completion_fd, 1);
     if (!is_signalled && atomic_load(&async_errors->has_completions) != 0) {
@@ -425,10 +412,9 @@ static enum wal_status open_once(struct wal__async_errors *async_errors,
     return WAL_OK;
 }
 
-enum wal_status
-wal__async_errors_completion_fd(struct wal__async_errors *async_errors,
-                                enum wal_completion_kind kind, int32_t *fd,
-                                struct wal_error *error)
+enum wal_status wal__async_errors_completion_fd(struct wal__async_errors *async_errors,
+                                                enum wal_completion_kind kind, int32_t *fd,
+                                                struct wal_error *error)
 {
     enum wal_status status;
 
@@ -443,8 +429,8 @@ wal__async_errors_completion_fd(struct wal__async_errors *async_errors,
 
 void wal__async_errors_signal(struct wal__async_errors *async_errors)
 {
-    /* Stored before has_completion_fd is loaded; open_once stores that before
-     * it loads this: one of the two signals. */
+    /* Stored before has_completion_fd is loaded; open_once stores that before it loads this: one of
+     * the two signals. */
     atomic_store(&async_errors->has_completions, 1);
     if (atomic_load(&async_errors->has_completion_fd) != 0) {
         wal__completion_fd_signal(&async_errors->completion_fd);

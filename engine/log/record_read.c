@@ -1,7 +1,7 @@
 /*
- * record_read.c - reading records by position (SPEC.md 2.3, 2.23): from a
- * segment's map, by pread, from the group that is being built, or from a block
- * of a rewritten segment, which is decompressed into the reader's buffer.
+ * record_read.c - reading records by position (SPEC.md 2.3, 2.23): from a segment's map, by pread,
+ * from the group that is being built, or from a block of a rewritten segment, which is decompressed
+ * into the reader's buffer.
  *
  * Invariant: no payload is returned whose checksums were not verified.
  */
@@ -17,8 +17,7 @@ enum {
     CACHE_LINE_SIZE = 64
 };
 
-void wal__record_buf_init(struct wal__record_buf *buf,
-                          const struct wal__heap *heap)
+void wal__record_buf_init(struct wal__record_buf *buf, const struct wal__heap *heap)
 {
     memset(buf, 0, sizeof(*buf));
     wal__buf_init(&buf->bytes, heap);
@@ -75,18 +74,16 @@ static enum wal_status leave_used(struct wal__record_buf *buf)
             return WAL_OK;
         }
     }
-    if (wal__buf_append(&buf->all_used, &buf->used, sizeof(buf->used)) !=
-        WAL_OK) {
+    if (wal__buf_append(&buf->all_used, &buf->used, sizeof(buf->used)) != WAL_OK) {
         return WAL_ENOMEM;
     }
     buf->used = NULL;
     return WAL_OK;
 }
 
-/* Finds the segment, which is used from now on in place of the last one. A
- * sequential reader does so once for each segment. */
-static enum wal_status use_segment(struct wal__log *log, uint64_t id,
-                                   struct wal__record_buf *buf,
+/* Finds the segment, which is used from now on in place of the last one. A sequential reader does
+ * so once for each segment. */
+static enum wal_status use_segment(struct wal__log *log, uint64_t id, struct wal__record_buf *buf,
                                    struct wal__segment **segment)
 {
     struct wal__segment *used = buf->used;
@@ -109,9 +106,8 @@ static enum wal_status use_segment(struct wal__log *log, uint64_t id,
 }
 
 /* Reads bytes by pread into a buffer; *bytes points to them. */
-static enum wal_status read_bytes(const struct wal__segment *segment,
-                                  uint64_t offset, struct wal__buf *scratch,
-                                  uint64_t size, const uint8_t **bytes,
+static enum wal_status read_bytes(const struct wal__segment *segment, uint64_t offset,
+                                  struct wal__buf *scratch, uint64_t size, const uint8_t **bytes,
                                   struct wal_error *error)
 {
     const struct wal__io *io = segment->env->io;
@@ -126,17 +122,15 @@ static enum wal_status read_bytes(const struct wal__segment *segment,
     }
     status = wal__io_read_full(io, segment->file, at, size, offset, &got, &err);
     if (status != WAL_OK || got < size) {
-        return wal__fail_at(error, WAL_EIO, err, segment->path, offset,
-                            "cannot read a record");
+        return wal__fail_at(error, WAL_EIO, err, segment->path, offset, "cannot read a record");
     }
     *bytes = at;
     return WAL_OK;
 }
 
-/* Returns the frame at a position in the pending group, or NULL. Only the
- * thread that builds the group knows positions at or beyond the end. */
-static const uint8_t *locate_pending(const struct wal__log *log,
-                                     uint64_t position)
+/* Returns the frame at a position in the pending group, or NULL. Only the thread that builds the
+ * group knows positions at or beyond the end. */
+static const uint8_t *locate_pending(const struct wal__log *log, uint64_t position)
 {
     const struct iovec *iov;
     uint64_t at;
@@ -153,8 +147,7 @@ static const uint8_t *locate_pending(const struct wal__log *log,
     iov = (const struct iovec *)(const void *)log->pending_group->iov.data;
     while (at >= iov->iov_len) {
         WAL__ASSERT((const uint8_t *)(iov + 1) <
-                    log->pending_group->iov.data +
-                        log->pending_group->iov.size);
+                    log->pending_group->iov.data + log->pending_group->iov.size);
         at -= iov->iov_len;
         iov++;
     }
@@ -171,22 +164,19 @@ struct record_location {
     bool is_memory; /* decompressed from a BLOCK whose checksum is true */
 };
 
-static enum wal_status fail_damaged(const struct wal__segment *segment,
-                                    uint64_t offset, enum wal__fmt fmt,
-                                    struct wal_error *error)
+static enum wal_status fail_damaged(const struct wal__segment *segment, uint64_t offset,
+                                    enum wal__fmt fmt, struct wal_error *error)
 {
-    return wal__fail_at(error, WAL_ECORRUPT, 0, segment->path, offset,
-                        "the record is damaged: %s", wal__fmt_text(fmt));
+    return wal__fail_at(error, WAL_ECORRUPT, 0, segment->path, offset, "the record is damaged: %s",
+                        wal__fmt_text(fmt));
 }
 
 /* --- from a block ------------------------------------------------------- */
 
 /* Finds a BLOCK frame, whole: in the map, or by pread in buf->stored. */
-static enum wal_status fetch_block(struct wal__segment *segment,
-                                   uint64_t offset, struct wal__record_buf *buf,
-                                   struct wal__frame *frame,
-                                   const uint8_t **payload,
-                                   struct wal_error *error)
+static enum wal_status fetch_block(struct wal__segment *segment, uint64_t offset,
+                                   struct wal__record_buf *buf, struct wal__frame *frame,
+                                   const uint8_t **payload, struct wal_error *error)
 {
     const uint64_t left = segment->header.capacity - offset;
     const bool use_pread = segment->env->use_pread;
@@ -195,8 +185,7 @@ static enum wal_status fetch_block(struct wal__segment *segment,
     enum wal__fmt fmt;
 
     if (use_pread) {
-        status = read_bytes(segment, offset, &buf->stored, WAL__FRAME_SIZE, &at,
-                            error);
+        status = read_bytes(segment, offset, &buf->stored, WAL__FRAME_SIZE, &at, error);
     } else {
         at = wal__segment_map(segment, error);
         status = at == NULL ? wal__segment_map_status(segment) : WAL_OK;
@@ -210,9 +199,8 @@ static enum wal_status fetch_block(struct wal__segment *segment,
         fmt = WAL__FMT_TYPE;
     }
     if (fmt == WAL__FMT_OK && use_pread) {
-        status =
-            read_bytes(segment, offset, &buf->stored,
-                       wal__frame_total_size(frame->stored_size), &at, error);
+        status = read_bytes(segment, offset, &buf->stored,
+                            wal__frame_total_size(frame->stored_size), &at, error);
     }
     if (status == WAL_OK && fmt == WAL__FMT_OK) {
         fmt = wal__frame_check_data(frame, at + WAL__FRAME_SIZE);
@@ -242,8 +230,7 @@ static enum wal_status pin(struct wal__record_buf *buf)
 
 /* Fills buf->records with those of the BLOCK at `offset`. */
 static enum wal_status load_block(struct wal__segment *segment, uint64_t offset,
-                                  struct wal__record_buf *buf,
-                                  struct wal_error *error)
+                                  struct wal__record_buf *buf, struct wal_error *error)
 {
     const uint8_t *payload = NULL;
     struct wal__block block;
@@ -278,23 +265,20 @@ static enum wal_status load_block(struct wal__segment *segment, uint64_t offset,
 }
 
 static enum wal_status locate_in_block(struct wal__record_buf *buf,
-                                       struct record_location *location,
-                                       struct wal_error *error)
+                                       struct record_location *location, struct wal_error *error)
 {
     uint64_t offset = wal__block_offset(location->offset);
     struct wal__span found;
     enum wal_status status = WAL_OK;
     enum wal__fmt fmt;
 
-    if (buf->salt == 0 || buf->salt != location->segment->header.salt ||
-        buf->block != offset) {
+    if (buf->salt == 0 || buf->salt != location->segment->header.salt || buf->block != offset) {
         status = load_block(location->segment, offset, buf, error);
     }
     if (status != WAL_OK) {
         return status;
     }
-    fmt = wal__block_find(buf->records, wal__block_rank(location->offset),
-                          &found);
+    fmt = wal__block_find(buf->records, wal__block_rank(location->offset), &found);
     if (fmt != WAL__FMT_OK) {
         return fail_damaged(location->segment, location->offset, fmt, error);
     }
@@ -308,9 +292,8 @@ static enum wal_status locate_in_block(struct wal__record_buf *buf,
 /* --- from anywhere ------------------------------------------------------ */
 
 /* Finds the record, and its first `size` bytes: at least its header. */
-static enum wal_status locate(struct wal__log *log, uint64_t position,
-                              uint64_t size, struct wal__record_buf *scratch,
-                              struct record_location *location,
+static enum wal_status locate(struct wal__log *log, uint64_t position, uint64_t size,
+                              struct wal__record_buf *scratch, struct record_location *location,
                               struct wal_error *error)
 {
     uint64_t offset = wal__position_offset(position);
@@ -318,12 +301,10 @@ static enum wal_status locate(struct wal__log *log, uint64_t position,
     const uint8_t *map;
 
     WAL__ASSERT(size >= WAL__FRAME_SIZE);
-    if (use_segment(log, wal__position_segment(position), scratch, &segment) !=
-        WAL_OK) {
+    if (use_segment(log, wal__position_segment(position), scratch, &segment) != WAL_OK) {
         return wal__no_memory(error);
     }
-    if (segment == NULL ||
-        offset + WAL__FRAME_SIZE > segment->header.capacity) {
+    if (segment == NULL || offset + WAL__FRAME_SIZE > segment->header.capacity) {
         return wal__fail_at(error, WAL_ECORRUPT, 0, NULL, offset,
                             "an index names a position that is not in the log");
     }
@@ -344,8 +325,7 @@ static enum wal_status locate(struct wal__log *log, uint64_t position,
             size = segment->header.capacity - offset;
         }
         scratch->salt = 0;
-        return read_bytes(segment, offset, &scratch->bytes, size, &location->at,
-                          error);
+        return read_bytes(segment, offset, &scratch->bytes, size, &location->at, error);
     }
     map = wal__segment_map(segment, error);
     if (map == NULL) {
@@ -355,24 +335,19 @@ static enum wal_status locate(struct wal__log *log, uint64_t position,
     return WAL_OK;
 }
 
-static enum wal__fmt decode(const struct record_location *location,
-                            struct wal__frame *frame)
+static enum wal__fmt decode(const struct record_location *location, struct wal__frame *frame)
 {
-    return wal__frame_decode(location->at, location->size,
-                             location->segment->header.salt, location->offset,
-                             frame);
+    return wal__frame_decode(location->at, location->size, location->segment->header.salt,
+                             location->offset, frame);
 }
 
 enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
-                              struct wal__record_buf *scratch,
-                              struct wal__frame *frame,
-                              struct wal__span *payload,
-                              struct wal_error *error)
+                              struct wal__record_buf *scratch, struct wal__frame *frame,
+                              struct wal__span *payload, struct wal_error *error)
 {
     struct record_location location;
     enum wal__fmt fmt;
-    enum wal_status status =
-        locate(log, position, WAL__FRAME_SIZE, scratch, &location, error);
+    enum wal_status status = locate(log, position, WAL__FRAME_SIZE, scratch, &location, error);
 
     if (status != WAL_OK) {
         return status;
@@ -380,8 +355,7 @@ enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
     fmt = decode(&location, frame);
     if (fmt == WAL__FMT_OK && !location.is_whole) {
         status = read_bytes(location.segment, location.offset, &scratch->bytes,
-                            wal__frame_total_size(frame->stored_size),
-                            &location.at, error);
+                            wal__frame_total_size(frame->stored_size), &location.at, error);
         if (status != WAL_OK) {
             return status;
         }
@@ -398,16 +372,14 @@ enum wal_status wal__log_read(struct wal__log *log, uint64_t position,
     return WAL_OK;
 }
 
-enum wal_status wal__log_peek(struct wal__log *log, uint64_t position,
-                              uint32_t size, struct wal__record_buf *scratch,
-                              struct wal__frame *frame, struct wal__span *first,
-                              struct wal_error *error)
+enum wal_status wal__log_peek(struct wal__log *log, uint64_t position, uint32_t size,
+                              struct wal__record_buf *scratch, struct wal__frame *frame,
+                              struct wal__span *first, struct wal_error *error)
 {
     struct record_location location;
     enum wal__fmt fmt;
     enum wal_status status =
-        locate(log, position, (uint64_t)WAL__FRAME_SIZE + size, scratch,
-               &location, error);
+        locate(log, position, (uint64_t)WAL__FRAME_SIZE + size, scratch, &location, error);
 
     if (status != WAL_OK) {
         return status;
@@ -421,22 +393,19 @@ enum wal_status wal__log_peek(struct wal__log *log, uint64_t position,
     return WAL_OK;
 }
 
-bool wal__log_has_record(struct wal__log *log, uint64_t position,
-                         uint64_t sequence, struct wal__record_buf *scratch)
+bool wal__log_has_record(struct wal__log *log, uint64_t position, uint64_t sequence,
+                         struct wal__record_buf *scratch)
 {
     struct wal__frame frame;
     struct wal__span ignored;
 
-    return wal__log_peek(log, position, 0, scratch, &frame, &ignored, NULL) ==
-               WAL_OK &&
+    return wal__log_peek(log, position, 0, scratch, &frame, &ignored, NULL) == WAL_OK &&
            frame.sequence == sequence;
 }
 
-void wal__log_prefetch(const struct wal__log *log, uint64_t position,
-                       uint64_t size)
+void wal__log_prefetch(const struct wal__log *log, uint64_t position, uint64_t size)
 {
-    const struct wal__segment *segment =
-        wal__log_segment(log, wal__position_segment(position));
+    const struct wal__segment *segment = wal__log_segment(log, wal__position_segment(position));
     uint64_t offset = wal__position_offset(position);
     const uint8_t *map;
 
@@ -450,8 +419,7 @@ void wal__log_prefetch(const struct wal__log *log, uint64_t position,
 }
 
 enum wal_status wal__log_read_commit(struct wal__log *log, uint64_t position,
-                                     struct wal__frame *frame,
-                                     struct wal__commit_record *commit)
+                                     struct wal__frame *frame, struct wal__commit_record *commit)
 {
     struct wal__record_buf scratch;
     struct wal__span payload;
@@ -459,9 +427,8 @@ enum wal_status wal__log_read_commit(struct wal__log *log, uint64_t position,
 
     wal__record_buf_init(&scratch, log->env->heap);
     status = wal__log_read(log, position, &scratch, frame, &payload, NULL);
-    if (status == WAL_OK &&
-        (frame->type != WAL__FRAME_COMMIT ||
-         wal__commit_record_decode(payload, commit) != WAL__FMT_OK)) {
+    if (status == WAL_OK && (frame->type != WAL__FRAME_COMMIT ||
+                             wal__commit_record_decode(payload, commit) != WAL__FMT_OK)) {
         status = WAL_ECORRUPT;
     }
     wal__record_buf_deinit(&scratch);

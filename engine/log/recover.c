@@ -1,10 +1,9 @@
 /*
- * recover.c - recovery: finding the end of the log by the decision table
- * (SPEC.md 3.4). One thread, which opens the store.
+ * recover.c - recovery: finding the end of the log by the decision table (SPEC.md 3.4). One thread,
+ * which opens the store.
  *
- * Invariant: the client receives each kept record once, in log order, unless
- * log->needs_reload is set: it then loads again. What is kept beyond the
- * watermark is synced before recovery returns.
+ * Invariant: the client receives each kept record once, in log order, unless log->needs_reload is
+ * set: it then loads again. What is kept beyond the watermark is synced before recovery returns.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -21,8 +20,8 @@ enum {
 /* Returns whether the bytes after the end that an index file names are zero:
  * then no group follows, since the file is removed before an append (SPEC.md
  * 3.6). */
-static enum wal_status probe_end(struct wal__log *log, uint64_t offset,
-                                 bool *zero, struct wal_error *error)
+static enum wal_status probe_end(struct wal__log *log, uint64_t offset, bool *zero,
+                                 struct wal_error *error)
 {
     struct wal__segment *tail = log->tail_segment;
     uint64_t size = tail->header.capacity - offset;
@@ -38,11 +37,10 @@ static enum wal_status probe_end(struct wal__log *log, uint64_t offset,
     reader.readahead_size = 0;
     bytes = wal__segment_reader_fetch(&reader, offset, size);
     if (bytes == NULL) {
-        status = wal__fail_at(error, reader.status, reader.sys_errno,
-                              tail->path, offset, "cannot read the segment");
+        status = wal__fail_at(error, reader.status, reader.sys_errno, tail->path, offset,
+                              "cannot read the segment");
     } else {
-        *zero = size == 0 ||
-                (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
+        *zero = size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, size - 1) == 0);
     }
     wal__segment_reader_deinit(&reader);
     return status;
@@ -75,8 +73,7 @@ static void discard_tail(struct wal__log *log)
     WAL__ASSERT(log->control->is_first_opener && !dropped->has_open);
     WAL__ASSERT(table->segments[table->count - 1] == dropped);
     table->count--;
-    log->tail_segment =
-        table->count > 0 ? table->segments[table->count - 1] : NULL;
+    log->tail_segment = table->count > 0 ? table->segments[table->count - 1] : NULL;
     wal__segment_close(dropped);
 }
 
@@ -96,10 +93,9 @@ static void infer_start(struct wal__log *log)
     }
 }
 
-/* Finds the end of the tail segment: from its index file on where it has one,
- * otherwise by a whole scan. */
-static enum wal_status scan_tail(struct wal__log *log,
-                                 const struct wal__tail_state *state,
+/* Finds the end of the tail segment: from its index file on where it has one, otherwise by a whole
+ * scan. */
+static enum wal_status scan_tail(struct wal__log *log, const struct wal__tail_state *state,
                                  struct wal_error *error)
 {
     struct wal__scan_start start;
@@ -139,22 +135,20 @@ static void start_epoch(struct wal__log *log)
     log->epoch = atomic_fetch_add(&log->shared->epoch, 1) + 1;
 }
 
-/* Publishes, for healing, what the tail holds from `from` on; or the end of its
- * predecessor when it holds only OPEN, whose segment is then replaced. */
+/* Publishes, for healing, what the tail holds from `from` on; or the end of its predecessor when it
+ * holds only OPEN, whose segment is then replaced. */
 static void publish_for_healing(struct wal__log *log, uint64_t from)
 {
     struct wal__control_log *shared = log->shared;
     const struct wal__segment *tail = log->tail_segment;
     uint64_t open_end = wal__segment_open_end(tail);
-    uint64_t durable =
-        wal__position(tail->id, from > open_end ? from : open_end);
+    uint64_t durable = wal__position(tail->id, from > open_end ? from : open_end);
     uint64_t written = wal__position(tail->id, log->facts.end);
 
     if (log->facts.end <= open_end) {
         durable = tail->open.previous_id == 0
                       ? 0
-                      : wal__position(tail->open.previous_id,
-                                      tail->open.previous_end);
+                      : wal__position(tail->open.previous_id, tail->open.previous_end);
         written = durable;
     }
     atomic_store(&shared->durable, durable);
@@ -164,13 +158,11 @@ static void publish_for_healing(struct wal__log *log, uint64_t from)
 }
 
 /*
- * Heals the log that an earlier process left poisoned: copies what it keeps
- * from `from` on to a new segment, which the caller loads afterwards
- * (log->needs_reload). Where that fails the log remains poisoned, and can be
- * read; the next append heals it.
+ * Heals the log that an earlier process left poisoned: copies what it keeps from `from` on to a new
+ * segment, which the caller loads afterwards (log->needs_reload). Where that fails the log remains
+ * poisoned, and can be read; the next append heals it.
  */
-static enum wal_status heal_tail(struct wal__log *log, uint64_t from,
-                                 struct wal_error *error)
+static enum wal_status heal_tail(struct wal__log *log, uint64_t from, struct wal_error *error)
 {
     enum wal_status status = wal__log_lock_append(log, error);
 
@@ -190,8 +182,7 @@ static enum wal_status heal_tail(struct wal__log *log, uint64_t from,
     return status;
 }
 
-static enum wal_status sync_tail(struct wal__log *log, uint64_t from,
-                                 struct wal_error *error)
+static enum wal_status sync_tail(struct wal__log *log, uint64_t from, struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
     struct wal__segment *tail = log->tail_segment;
@@ -211,10 +202,9 @@ static enum wal_status sync_tail(struct wal__log *log, uint64_t from,
     return WAL_OK;
 }
 
-/* Returns the offset in the tail segment up to which it is known to be durable,
- * by its COMMITs, the control page and derived files. */
-static uint64_t find_durable_offset(const struct wal__log *log,
-                                    uint64_t known_end)
+/* Returns the offset in the tail segment up to which it is known to be durable, by its COMMITs, the
+ * control page and derived files. */
+static uint64_t find_durable_offset(const struct wal__log *log, uint64_t known_end)
 {
     uint64_t durable = atomic_load(&log->shared->durable);
     uint64_t from = log->facts.watermark;
@@ -227,16 +217,14 @@ static uint64_t find_durable_offset(const struct wal__log *log,
 }
 
 /*
- * Makes the kept end of the log durable. Where a sync failed in an earlier
- * process, what is beyond the durable end may be in the page cache only, and
- * the kernel treats it as clean. It is copied to a new segment, never written
- * again in place, because it may be durable nevertheless: the control page does
- * not survive a power loss, so the durable end may be an older one, and a power
- * loss may destroy bytes that are being written. Derived files stop at the
- * durable end: known_end is one. *published: healing has published the end.
+ * Makes the kept end of the log durable. Where a sync failed in an earlier process, what is beyond
+ * the durable end may be in the page cache only, and the kernel treats it as clean. It is copied to
+ * a new segment, never written again in place, because it may be durable nevertheless: the control
+ * page does not survive a power loss, so the durable end may be an older one, and a power loss may
+ * destroy bytes that are being written. Derived files stop at the durable end: known_end is one.
+ * *published: healing has published the end.
  */
-static enum wal_status make_tail_durable(struct wal__log *log,
-                                         uint64_t known_end, bool *published,
+static enum wal_status make_tail_durable(struct wal__log *log, uint64_t known_end, bool *published,
                                          struct wal_error *error)
 {
     uint64_t from = find_durable_offset(log, known_end);
@@ -245,12 +233,11 @@ static enum wal_status make_tail_durable(struct wal__log *log,
         return WAL_OK;
     }
     *published = atomic_load(&log->shared->poison) != 0;
-    return *published ? heal_tail(log, from, error)
-                      : sync_tail(log, from, error);
+    return *published ? heal_tail(log, from, error) : sync_tail(log, from, error);
 }
 
-static enum wal_status apply_strict_mode(const struct wal__log *log,
-                                         bool strict, struct wal_error *error)
+static enum wal_status apply_strict_mode(const struct wal__log *log, bool strict,
+                                         struct wal_error *error)
 {
     const struct wal__scan_result *facts = &log->facts;
 
@@ -258,35 +245,30 @@ static enum wal_status apply_strict_mode(const struct wal__log *log,
         return WAL_OK;
     }
     if (facts->verdict == WAL__VERDICT_AMBIGUOUS) {
-        return wal__fail_at(
-            error, WAL_ETORN, 0, log->tail_segment->path, facts->invalid,
-            "the tail is ambiguous: a group that may have been "
-            "acknowledged is unreadable; open without strict to "
-            "continue without it");
+        return wal__fail_at(error, WAL_ETORN, 0, log->tail_segment->path, facts->invalid,
+                            "the tail is ambiguous: a group that may have been "
+                            "acknowledged is unreadable; open without strict to "
+                            "continue without it");
     }
     if (facts->verdict == WAL__VERDICT_DAMAGED) {
-        return wal__fail_at(
-            error, WAL_ECORRUPT, 0, log->tail_segment->path,
-            facts->damage[0].offset,
-            "acknowledged data is damaged, sequence %" PRIu64 " to %" PRIu64,
-            facts->damage[0].first_sequence, facts->damage[0].last_sequence);
+        return wal__fail_at(error, WAL_ECORRUPT, 0, log->tail_segment->path,
+                            facts->damage[0].offset,
+                            "acknowledged data is damaged, sequence %" PRIu64 " to %" PRIu64,
+                            facts->damage[0].first_sequence, facts->damage[0].last_sequence);
     }
     return WAL_OK;
 }
 
-/* Returns the durable end of a log that this process recovered: a handle that
- * only reads has synced nothing. What it finds in a copy was durable before it
- * was copied. */
-static uint64_t recovered_durable(const struct wal__log *log,
-                                  const struct wal__tail_state *state)
+/* Returns the durable end of a log that this process recovered: a handle that only reads has synced
+ * nothing. What it finds in a copy was durable before it was copied. */
+static uint64_t recovered_durable(const struct wal__log *log, const struct wal__tail_state *state)
 {
     const struct wal__segment *tail = log->tail_segment;
     uint64_t end = atomic_load(&log->end);
     uint64_t offset;
     uint64_t durable;
 
-    if (!log->env->read_only || tail == NULL ||
-        log->last_sequence <= state->copied ||
+    if (!log->env->read_only || tail == NULL || log->last_sequence <= state->copied ||
         atomic_load(&log->shared->durable) >= end) {
         return end;
     }
@@ -298,31 +280,25 @@ static uint64_t recovered_durable(const struct wal__log *log,
     return durable < end ? durable : end;
 }
 
-/* Publishes the recovered end. Of the first opener: no other process writes the
- * page. */
-static void publish_recovered(struct wal__log *log,
-                              const struct wal__tail_state *state)
+/* Publishes the recovered end. Of the first opener: no other process writes the page. */
+static void publish_recovered(struct wal__log *log, const struct wal__tail_state *state)
 {
     uint64_t end = atomic_load(&log->end);
 
     WAL__ASSERT(log->control->is_first_opener);
     WAL__ASSERT(log->tail_segment == NULL ||
-                end == wal__position(log->tail_segment->id,
-                                     atomic_load(&log->tail_segment->end)));
+                end == wal__position(log->tail_segment->id, atomic_load(&log->tail_segment->end)));
     atomic_store(&log->shared->durable, recovered_durable(log, state));
     atomic_store(&log->shared->poison, 0);
     atomic_store(&log->shared->closed_segment_id,
-                 log->must_rotate && log->tail_segment != NULL
-                     ? log->tail_segment->id
-                     : 0);
+                 log->must_rotate && log->tail_segment != NULL ? log->tail_segment->id : 0);
     atomic_store(&log->shared->epoch, log->last_epoch);
     /* Last: a reader that still maps the page then finds the segment. */
     atomic_store(&log->shared->written, end);
 }
 
-/* Returns whether the tail, which has no valid OPEN, holds anything: OPEN is
- * durable before anything else is written, so a tail without groups is
- * uninitialised, and not damaged. */
+/* Returns whether the tail, which has no valid OPEN, holds anything: OPEN is durable before
+ * anything else is written, so a tail without groups is uninitialised, and not damaged. */
 static enum wal_status is_initialised(struct wal__log *log, bool *initialised,
                                       struct wal_error *error)
 {
@@ -339,21 +315,18 @@ static enum wal_status is_initialised(struct wal__log *log, bool *initialised,
     wal__segment_reader_init(&reader, log->tail_segment);
     wal__scan(&source, &sink, &start, facts);
     if (facts->verdict == WAL__VERDICT_READ_ERROR) {
-        status = wal__fail_at(error,
-                              reader.status != WAL_OK ? reader.status : WAL_EIO,
-                              reader.sys_errno, log->tail_segment->path,
-                              facts->error_offset, "cannot read the segment");
+        status =
+            wal__fail_at(error, reader.status != WAL_OK ? reader.status : WAL_EIO, reader.sys_errno,
+                         log->tail_segment->path, facts->error_offset, "cannot read the segment");
     }
     wal__segment_reader_deinit(&reader);
-    *initialised =
-        facts->commit_offset != 0 || (facts->verdict != WAL__VERDICT_CLEAN &&
-                                      facts->verdict != WAL__VERDICT_TORN);
+    *initialised = facts->commit_offset != 0 ||
+                   (facts->verdict != WAL__VERDICT_CLEAN && facts->verdict != WAL__VERDICT_TORN);
     memset(facts, 0, sizeof(*facts));
     return status;
 }
 
-enum wal_status wal__log_discard_uninitialised_tail(struct wal__log *log,
-                                                    struct wal_error *error)
+enum wal_status wal__log_discard_uninitialised_tail(struct wal__log *log, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     bool initialised = false;
@@ -373,8 +346,7 @@ enum wal_status wal__log_discard_uninitialised_tail(struct wal__log *log,
 }
 
 /* Finds the end of the log, and decides whether the tail takes more groups. */
-static enum wal_status find_end(struct wal__log *log,
-                                const struct wal__tail_state *state,
+static enum wal_status find_end(struct wal__log *log, const struct wal__tail_state *state,
                                 struct wal_error *error)
 {
     enum wal_status status;
@@ -395,8 +367,7 @@ static enum wal_status find_end(struct wal__log *log,
         return status;
     }
     wal__replay_set_end(log, &log->facts);
-    log->must_rotate = log->facts.verdict != WAL__VERDICT_CLEAN ||
-                       log->facts.sealed_end != 0 ||
+    log->must_rotate = log->facts.verdict != WAL__VERDICT_CLEAN || log->facts.sealed_end != 0 ||
                        log->facts.index_offset != 0 ||
                        wal__segment_is_rewritten(&log->tail_segment->header);
     return WAL_OK;
@@ -415,8 +386,7 @@ static bool may_lose_name(const struct wal__log *log)
 }
 
 /* Recovers the tail, makes it durable and publishes it. Of the first opener. */
-static enum wal_status recover_exclusive(struct wal__log *log,
-                                         const struct wal__tail_state *state,
+static enum wal_status recover_exclusive(struct wal__log *log, const struct wal__tail_state *state,
                                          bool strict, struct wal_error *error)
 {
     enum wal_status status = find_end(log, state, error);
@@ -431,9 +401,8 @@ static enum wal_status recover_exclusive(struct wal__log *log,
         return status;
     }
     if (log->tail_segment != NULL && !log->env->read_only) {
-        makes_durable =
-            !log->tail_segment->sealed &&
-            atomic_load(&log->shared->indexed_tail_id) != log->tail_segment->id;
+        makes_durable = !log->tail_segment->sealed &&
+                        atomic_load(&log->shared->indexed_tail_id) != log->tail_segment->id;
         /* What a compaction that was cut short has renamed stays so. */
         if (makes_durable || may_lose_name(log)) {
             status = wal__log_sync_directory(log, error);
@@ -449,8 +418,7 @@ static enum wal_status recover_exclusive(struct wal__log *log,
 }
 
 /* Sets the end from which a process that joins others catches up. */
-static void use_start_of_joiner(struct wal__log *log,
-                                const struct wal__tail_state *state)
+static void use_start_of_joiner(struct wal__log *log, const struct wal__tail_state *state)
 {
     struct wal__scan_result *facts = &log->facts;
 
@@ -470,8 +438,7 @@ static void use_start_of_joiner(struct wal__log *log,
     log->marked = state->end != 0;
 }
 
-enum wal_status wal__log_recover(struct wal__log *log,
-                                 const struct wal__tail_state *state,
+enum wal_status wal__log_recover(struct wal__log *log, const struct wal__tail_state *state,
                                  bool strict, struct wal_error *error)
 {
     enum wal_status status;

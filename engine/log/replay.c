@@ -1,27 +1,24 @@
 /*
- * replay.c - applying the log to the indexes of its client: the records of a
- * segment, and what other processes wrote since (SPEC.md 3.4, 3.6, 4.3). With
- * the state lock for writing; takeover with the append lock too.
+ * replay.c - applying the log to the indexes of its client: the records of a segment, and what
+ * other processes wrote since (SPEC.md 3.4, 3.6, 4.3). With the state lock for writing; takeover
+ * with the append lock too.
  *
- * Replay scans a segment (format/segment/scan.h has the decision table), and
- * applies the groups that are kept. Those of a rewritten segment's blocks are
- * stored session by session (SPEC.md 2.23), and are put back into the order of
- * the log.
+ * Replay scans a segment (format/segment/scan.h has the decision table), and applies the groups
+ * that are kept. Those of a rewritten segment's blocks are stored session by session (SPEC.md
+ * 2.23), and are put back into the order of the log.
  *
- * Catching up goes from the applied end to the published one. In the tail it
- * scans on; where the published end is in a later segment, it finishes the
- * tail at the end that its successor's OPEN names, and goes on there. Where
- * that end is less than was applied, healing has cut the segment; where a
- * segment was replaced meanwhile, the chain must be found anew: both set
- * needs_reload, and the client rebuilds its indexes from the log.
+ * Catching up goes from the applied end to the published one. In the tail it scans on; where the
+ * published end is in a later segment, it finishes the tail at the end that its successor's OPEN
+ * names, and goes on there. Where that end is less than was applied, healing has cut the segment;
+ * where a segment was replaced meanwhile, the chain must be found anew: both set needs_reload, and
+ * the client rebuilds its indexes from the log.
  *
- * Takeover: a writer that is killed between write and publish leaves a group
- * after the written end. The next holder of the append lock looks there, unless
- * it was itself the last one: a whole group is accepted, a torn one or a seal
- * ends the segment.
+ * Takeover: a writer that is killed between write and publish leaves a group after the written end.
+ * The next holder of the append lock looks there, unless it was itself the last one: a whole group
+ * is accepted, a torn one or a seal ends the segment.
  *
- * Invariant: the client receives each published record once, in log order,
- * unless needs_reload is set; a scan stops at the first record that it refuses.
+ * Invariant: the client receives each published record once, in log order, unless needs_reload is
+ * set; a scan stops at the first record that it refuses.
  */
 #include "engine/base/containers.h"
 #include "engine/log/log.h"
@@ -37,11 +34,9 @@
 /* --- records and blocks ------------------------------------------------- */
 
 /* Applies one record; one that refers to what was lost is an orphan. */
-static enum wal_status apply_record(struct wal__log *log,
-                                    const struct wal__segment *segment,
-                                    const struct wal__frame *frame,
-                                    const uint8_t *payload, uint64_t offset,
-                                    int64_t clock_ms)
+static enum wal_status apply_record(struct wal__log *log, const struct wal__segment *segment,
+                                    const struct wal__frame *frame, const uint8_t *payload,
+                                    uint64_t offset, int64_t clock_ms)
 {
     struct wal__log_record record = {
         .frame = frame,
@@ -52,9 +47,7 @@ static enum wal_status apply_record(struct wal__log *log,
     };
     enum wal_status status = log->client.apply(log->client.ctx, &record);
 
-    return status == WAL_ECORRUPT
-               ? log->client.on_orphan(log->client.ctx, &record)
-               : status;
+    return status == WAL_ECORRUPT ? log->client.on_orphan(log->client.ctx, &record) : status;
 }
 
 /* A record of the range. */
@@ -88,19 +81,16 @@ static enum wal_status load_block(struct block_replay *replay, uint64_t offset)
         return WAL_OK;
     }
     replay->block = 0;
-    if (wal__frame_decode(at, left, replay->segment->header.salt, offset,
-                          &frame) != WAL__FMT_OK ||
+    if (wal__frame_decode(at, left, replay->segment->header.salt, offset, &frame) != WAL__FMT_OK ||
         frame.type != WAL__FRAME_BLOCK ||
-        wal__block_decode(&frame, at + WAL__FRAME_SIZE, &block) !=
-            WAL__FMT_OK) {
+        wal__block_decode(&frame, at + WAL__FRAME_SIZE, &block) != WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
     replay->found = block.data;
     replay->count = block.count;
     if (block.is_compressed) {
         replay->records.size = 0;
-        if (wal__buf_reserve(&replay->records, block.raw_size, &out) !=
-            WAL_OK) {
+        if (wal__buf_reserve(&replay->records, block.raw_size, &out) != WAL_OK) {
             return WAL_ENOMEM;
         }
         if (wal__block_decompress(&block, out) != WAL__FMT_OK) {
@@ -122,8 +112,8 @@ static enum wal_status list_block(struct block_replay *replay, uint64_t offset)
     enum wal__fmt fmt = WAL__FMT_OK;
 
     if (status == WAL_OK) {
-        wal__block_cursor_begin(&cursor, replay->found, replay->count,
-                                replay->segment->header.salt, offset);
+        wal__block_cursor_begin(&cursor, replay->found, replay->count, replay->segment->header.salt,
+                                offset);
     }
     while (status == WAL_OK && fmt == WAL__FMT_OK) {
         struct block_record record = {.offset = cursor.offset};
@@ -137,33 +127,28 @@ static enum wal_status list_block(struct block_replay *replay, uint64_t offset)
     return status == WAL_OK && fmt != WAL__FMT_ZERO ? WAL_ECORRUPT : status;
 }
 
-static enum wal_status apply_listed(struct block_replay *replay,
-                                    const struct block_record *record,
+static enum wal_status apply_listed(struct block_replay *replay, const struct block_record *record,
                                     int64_t clock_ms)
 {
     struct wal__span payload;
     struct wal__frame frame;
-    enum wal_status status =
-        load_block(replay, wal__block_offset(record->offset));
+    enum wal_status status = load_block(replay, wal__block_offset(record->offset));
 
     if (status != WAL_OK) {
         return status;
     }
-    if (wal__block_record(replay->found, replay->segment->header.salt,
-                          record->offset, &frame, &payload) != WAL__FMT_OK) {
+    if (wal__block_record(replay->found, replay->segment->header.salt, record->offset, &frame,
+                          &payload) != WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
-    return apply_record(replay->log, replay->segment, &frame, payload.data,
-                        record->offset, clock_ms);
+    return apply_record(replay->log, replay->segment, &frame, payload.data, record->offset,
+                        clock_ms);
 }
 
-static enum wal_status apply_blocks(struct wal__log *log,
-                                    const struct wal__segment *segment,
-                                    const struct wal__scan_range *range,
-                                    int64_t clock_ms)
+static enum wal_status apply_blocks(struct wal__log *log, const struct wal__segment *segment,
+                                    const struct wal__scan_range *range, int64_t clock_ms)
 {
-    struct block_replay replay = {
-        .log = log, .segment = segment, .range = range};
+    struct block_replay replay = {.log = log, .segment = segment, .range = range};
     enum wal_status status = WAL_OK;
     size_t count;
 
@@ -172,9 +157,8 @@ static enum wal_status apply_blocks(struct wal__log *log,
     for (uint64_t at = 0; at < range->size && status == WAL_OK;) {
         struct wal__frame frame;
 
-        if (wal__frame_decode(range->bytes + at, range->size - at,
-                              segment->header.salt, range->offset + at,
-                              &frame) != WAL__FMT_OK) {
+        if (wal__frame_decode(range->bytes + at, range->size - at, segment->header.salt,
+                              range->offset + at, &frame) != WAL__FMT_OK) {
             status = WAL_ECORRUPT;
             break;
         }
@@ -185,25 +169,21 @@ static enum wal_status apply_blocks(struct wal__log *log,
     }
     count = replay.list.size / sizeof(struct block_record);
     if (count > 0) {
-        qsort(replay.list.data, count, sizeof(struct block_record),
-              wal__compare_u64);
+        qsort(replay.list.data, count, sizeof(struct block_record), wal__compare_u64);
     }
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
-        status = apply_listed(
-            &replay, (struct block_record *)(void *)replay.list.data + i,
-            clock_ms);
+        status =
+            apply_listed(&replay, (struct block_record *)(void *)replay.list.data + i, clock_ms);
     }
     wal__buf_deinit(&replay.list);
     wal__buf_deinit(&replay.records);
     return status;
 }
 
-/* Applies the records of a range that a scan found, those of blocks too, by
- * ascending sequence number. */
-static enum wal_status apply_range(struct wal__log *log,
-                                   const struct wal__segment *segment,
-                                   const struct wal__scan_range *range,
-                                   int64_t clock_ms)
+/* Applies the records of a range that a scan found, those of blocks too, by ascending sequence
+ * number. */
+static enum wal_status apply_range(struct wal__log *log, const struct wal__segment *segment,
+                                   const struct wal__scan_range *range, int64_t clock_ms)
 {
     uint64_t at = 0;
 
@@ -215,14 +195,12 @@ static enum wal_status apply_range(struct wal__log *log,
         struct wal__frame frame;
         enum wal_status status;
 
-        if (wal__frame_decode(range->bytes + at, range->size - at,
-                              segment->header.salt, range->offset + at,
-                              &frame) != WAL__FMT_OK) {
+        if (wal__frame_decode(range->bytes + at, range->size - at, segment->header.salt,
+                              range->offset + at, &frame) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
         if (wal__frame_is_sequenced(frame.type)) {
-            status = apply_record(log, segment, &frame,
-                                  range->bytes + at + WAL__FRAME_SIZE,
+            status = apply_record(log, segment, &frame, range->bytes + at + WAL__FRAME_SIZE,
                                   range->offset + at, clock_ms);
             if (status != WAL_OK) {
                 return status;
@@ -253,8 +231,7 @@ static bool apply_scanned(void *ctx, const struct wal__scan_range *range)
     if (range->commit != NULL) {
         applier->clock_ms = range->commit->clock_ms;
     }
-    applier->status =
-        apply_range(applier->log, applier->segment, range, applier->clock_ms);
+    applier->status = apply_range(applier->log, applier->segment, range, applier->clock_ms);
     return applier->status == WAL_OK;
 }
 
@@ -264,13 +241,11 @@ static bool note_lost(void *ctx, uint32_t session)
     struct applier *applier = ctx;
 
     WAL__ASSERT(applier->status == WAL_OK);
-    applier->status =
-        applier->log->client.on_record_lost(applier->log->client.ctx, session);
+    applier->status = applier->log->client.on_record_lost(applier->log->client.ctx, session);
     return applier->status == WAL_OK;
 }
 
-void wal__replay_init_start(const struct wal__segment *segment,
-                            struct wal__scan_start *start)
+void wal__replay_init_start(const struct wal__segment *segment, struct wal__scan_start *start)
 {
     memset(start, 0, sizeof(*start));
     start->salt = segment->header.salt;
@@ -285,26 +260,23 @@ void wal__replay_init_start(const struct wal__segment *segment,
     start->is_rewritten = wal__segment_is_rewritten(&segment->header);
 }
 
-/* Returns the failure of a scan that was stopped; WAL_OK when it found an end,
- * whatever the verdict. */
+/* Returns the failure of a scan that was stopped; WAL_OK when it found an end, whatever the
+ * verdict. */
 static enum wal_status scan_status(const struct wal__segment *segment,
                                    const struct wal__scan_result *facts,
-                                   const struct applier *applier,
-                                   struct wal_error *error)
+                                   const struct applier *applier, struct wal_error *error)
 {
     switch (facts->verdict) {
     case WAL__VERDICT_READ_ERROR:
-        return wal__fail_at(error, WAL_EIO, 0, segment->path,
-                            facts->error_offset, "cannot read the segment");
+        return wal__fail_at(error, WAL_EIO, 0, segment->path, facts->error_offset,
+                            "cannot read the segment");
     case WAL__VERDICT_NEWER:
-        return wal__fail_at(error, WAL_EVERSION, 0, segment->path,
-                            facts->error_offset,
+        return wal__fail_at(error, WAL_EVERSION, 0, segment->path, facts->error_offset,
                             "the record has a newer format; this library reads "
                             "format version %d: use a newer library",
                             (int)WAL__FORMAT_VERSION);
     case WAL__VERDICT_STOPPED:
-        return wal__fail_at(error, applier->status, 0, segment->path,
-                            facts->error_offset,
+        return wal__fail_at(error, applier->status, 0, segment->path, facts->error_offset,
                             "cannot apply a record to the indexes");
     case WAL__VERDICT_CLEAN:
     case WAL__VERDICT_TORN:
@@ -315,11 +287,9 @@ static enum wal_status scan_status(const struct wal__segment *segment,
     return WAL_OK;
 }
 
-enum wal_status wal__replay_scan(struct wal__log *log,
-                                 struct wal__segment *segment,
+enum wal_status wal__replay_scan(struct wal__log *log, struct wal__segment *segment,
                                  const struct wal__scan_start *start,
-                                 struct wal__scan_result *facts,
-                                 struct wal_error *error)
+                                 struct wal__scan_result *facts, struct wal_error *error)
 {
     struct applier applier = {log, segment, log->clock_ms, WAL_OK};
     struct wal__scan_sink sink = {&applier, apply_scanned, note_lost};
@@ -329,15 +299,13 @@ enum wal_status wal__replay_scan(struct wal__log *log,
 
     wal__segment_reader_init(&reader, segment);
     wal__scan(&source, &sink, start, facts);
-    status = reader.status == WAL_ENOMEM
-                 ? wal__no_memory(error)
-                 : scan_status(segment, facts, &applier, error);
+    status = reader.status == WAL_ENOMEM ? wal__no_memory(error)
+                                         : scan_status(segment, facts, &applier, error);
     wal__segment_reader_deinit(&reader);
     return status;
 }
 
-void wal__replay_set_end(struct wal__log *log,
-                         const struct wal__scan_result *facts)
+void wal__replay_set_end(struct wal__log *log, const struct wal__scan_result *facts)
 {
     WAL__ASSERT(facts->end <= log->tail_segment->header.capacity);
     atomic_store(&log->tail_segment->end, facts->end);
@@ -356,10 +324,8 @@ void wal__replay_set_end(struct wal__log *log,
 /* --- the index of one segment ------------------------------------------- */
 
 /* Replays a segment before the tail, up to where its successor ends it. */
-static enum wal_status replay(struct wal__log *log,
-                              struct wal__segment *segment,
-                              struct wal__scan_result *facts,
-                              struct wal_error *error)
+static enum wal_status replay(struct wal__log *log, struct wal__segment *segment,
+                              struct wal__scan_result *facts, struct wal_error *error)
 {
     uint64_t end = atomic_load(&segment->end);
     struct wal__scan_start start;
@@ -377,8 +343,7 @@ static enum wal_status replay(struct wal__log *log,
 }
 
 /* Fills the index header of a segment that was replayed, except the counts. */
-static void fill_index_header(const struct wal__log *log,
-                              const struct wal__segment *segment,
+static void fill_index_header(const struct wal__log *log, const struct wal__segment *segment,
                               const struct wal__scan_result *facts,
                               struct wal__index_header *header)
 {
@@ -393,8 +358,7 @@ static void fill_index_header(const struct wal__log *log,
     memcpy(header->uuid, log->uuid, sizeof(header->uuid));
 }
 
-enum wal_status wal__log_rebuild_index(struct wal__log *log,
-                                       struct wal__segment *segment,
+enum wal_status wal__log_rebuild_index(struct wal__log *log, struct wal__segment *segment,
                                        struct wal_error *error)
 {
     const struct wal__log_client *client = &log->client;
@@ -434,8 +398,7 @@ done:
 /* Returns whether the page may be reset while this handle uses it. */
 static bool is_follower(const struct wal__log *log)
 {
-    return log->env->read_only &&
-           log->shared != &log->control->private_page.logs[log->log_id];
+    return log->env->read_only && log->shared != &log->control->private_page.logs[log->log_id];
 }
 
 static void raise_followed(struct wal__log *log, uint32_t log_id, uint64_t end)
@@ -443,8 +406,7 @@ static void raise_followed(struct wal__log *log, uint32_t log_id, uint64_t end)
     _Atomic uint64_t *followed = &log->control->followed[log_id];
     uint64_t before = atomic_load(followed);
 
-    while (before < end &&
-           !atomic_compare_exchange_weak(followed, &before, end)) {
+    while (before < end && !atomic_compare_exchange_weak(followed, &before, end)) {
     }
 }
 
@@ -459,16 +421,15 @@ uint64_t wal__log_follow(struct wal__log *log)
         return atomic_load(&log->shared->written);
     }
     do {
-        /* Ends that were read before a reset are valid, those from a reset to
-         * the end of the recovery are not; is_recovered is 0 then. */
+        /* Ends that were read before a reset are valid, those from a reset to the end of the
+         * recovery are not; is_recovered is 0 then. */
         written = atomic_load(&log->shared->written);
         pack = atomic_load(&first[WAL__LOG_ID_PACK].written);
         if (atomic_load(&first->is_recovered) == 0) {
             return followed;
         }
         /* An end that fell may have been read during a whole recovery. */
-    } while (written < followed &&
-             written != atomic_load(&log->shared->written));
+    } while (written < followed && written != atomic_load(&log->shared->written));
     raise_followed(log, WAL__LOG_ID_PACK, pack);
     raise_followed(log, log->log_id, written);
     return written;
@@ -480,12 +441,11 @@ bool wal__log_needs_catch_up(const struct wal__log *log)
 
     return log->needs_reload || wal__log_is_outdated(log) ||
            end < atomic_load(&log->shared->written) ||
-           (is_follower(log) &&
-            end < atomic_load(&log->control->followed[log->log_id]));
+           (is_follower(log) && end < atomic_load(&log->control->followed[log->log_id]));
 }
 
-/* Reads a scan's source from a map without populating it: the bytes were just
- * written, so they are in memory. */
+/* Reads a scan's source from a map without populating it: the bytes were just written, so they are
+ * in memory. */
 static const uint8_t *map_fetch(void *ctx, uint64_t offset, uint64_t size)
 {
     const uint8_t *map = ctx;
@@ -496,8 +456,7 @@ static const uint8_t *map_fetch(void *ctx, uint64_t offset, uint64_t size)
 
 /* Applies the groups of the tail segment from the applied end up to offset
  * `to`. */
-static enum wal_status apply_to(struct wal__log *log, uint64_t to,
-                                struct wal_error *error)
+static enum wal_status apply_to(struct wal__log *log, uint64_t to, struct wal_error *error)
 {
     struct applier applier = {log, log->tail_segment, log->clock_ms, WAL_OK};
     struct wal__scan_sink sink = {&applier, apply_scanned, note_lost};
@@ -521,8 +480,7 @@ static enum wal_status apply_to(struct wal__log *log, uint64_t to,
         source.ctx = &reader;
         source.fetch = wal__segment_reader_fetch;
     } else {
-        source.ctx =
-            (void *)(uintptr_t)wal__segment_map(log->tail_segment, error);
+        source.ctx = (void *)(uintptr_t)wal__segment_map(log->tail_segment, error);
         if (source.ctx == NULL) {
             return WAL_EIO;
         }
@@ -531,9 +489,8 @@ static enum wal_status apply_to(struct wal__log *log, uint64_t to,
     wal__segment_reader_deinit(&reader);
     status = scan_status(log->tail_segment, facts, &applier, error);
     if (status == WAL_OK && facts->end != to) {
-        return wal__fail_at(
-            error, WAL_ECORRUPT, 0, log->tail_segment->path, facts->invalid,
-            "a group that another process published is damaged");
+        return wal__fail_at(error, WAL_ECORRUPT, 0, log->tail_segment->path, facts->invalid,
+                            "a group that another process published is damaged");
     }
     if (status == WAL_OK) {
         wal__replay_set_end(log, facts);
@@ -543,8 +500,8 @@ static enum wal_status apply_to(struct wal__log *log, uint64_t to,
     return status;
 }
 
-/* Removes segments newer than `id` from the chain: healing continued without
- * them. They remain open for readers that use them. */
+/* Removes segments newer than `id` from the chain: healing continued without them. They remain open
+ * for readers that use them. */
 static void retire_newer_segments(struct wal__log *log, uint64_t id)
 {
     struct wal__segment_table *table = atomic_load(&log->table);
@@ -552,32 +509,27 @@ static void retire_newer_segments(struct wal__log *log, uint64_t id)
     while (log->tail_segment != NULL && log->tail_segment->id > id) {
         struct wal__segment *dropped = log->tail_segment;
 
-        WAL__ASSERT(table->count > 0 &&
-                    table->segments[table->count - 1] == dropped);
+        WAL__ASSERT(table->count > 0 && table->segments[table->count - 1] == dropped);
         table->count--;
-        log->tail_segment =
-            table->count > 0 ? table->segments[table->count - 1] : NULL;
+        log->tail_segment = table->count > 0 ? table->segments[table->count - 1] : NULL;
         wal__log_retire(log, dropped);
         log->needs_reload = true;
     }
 }
 
-/* Returns whether compaction has replaced the segments after the tail, the tail
- * perhaps among them: one of them is gone, or was rewritten. */
+/* Returns whether compaction has replaced the segments after the tail, the tail perhaps among them:
+ * one of them is gone, or was rewritten. */
 static bool is_overtaken(const struct wal__log *log, enum wal_status status,
                          const struct wal__segment *segment, uint64_t id)
 {
     return log->log_id == WAL__LOG_ID_LOG &&
-           (status == WAL_OK
-                ? wal__segment_is_rewritten(&segment->header)
-                : status == WAL_ENOTFOUND && id != wal__log_newest_id(log));
+           (status == WAL_OK ? wal__segment_is_rewritten(&segment->header)
+                             : status == WAL_ENOTFOUND && id != wal__log_newest_id(log));
 }
 
-/* Opens the segment whose OPEN names the tail as its predecessor: searched from
- * the newest one downwards. *next is NULL when the chain was replaced: it must
- * be found anew. */
-static enum wal_status open_successor(struct wal__log *log,
-                                      struct wal__segment **next,
+/* Opens the segment whose OPEN names the tail as its predecessor: searched from the newest one
+ * downwards. *next is NULL when the chain was replaced: it must be found anew. */
+static enum wal_status open_successor(struct wal__log *log, struct wal__segment **next,
                                       struct wal_error *error)
 {
     uint64_t id = wal__position_segment(wal__log_follow(log));
@@ -586,8 +538,7 @@ static enum wal_status open_successor(struct wal__log *log,
         uint64_t tail = log->tail_segment == NULL ? 0 : log->tail_segment->id;
         struct wal__segment *segment = NULL;
         enum wal_status status =
-            wal__segment_open(log->env, log->directory, id, log->uuid,
-                              log->class, &segment, error);
+            wal__segment_open(log->env, log->directory, id, log->uuid, log->class, &segment, error);
 
         if (is_overtaken(log, status, segment, id)) {
             wal__segment_close(segment);
@@ -596,10 +547,9 @@ static enum wal_status open_successor(struct wal__log *log,
         }
         if (status != WAL_OK || !segment->has_open) {
             wal__segment_close(segment);
-            return wal__fail(error, status == WAL_OK ? WAL_ECORRUPT : status,
-                             "segment %016" PRIx64
-                             ", which another process began, has no valid OPEN",
-                             id);
+            return wal__fail(
+                error, status == WAL_OK ? WAL_ECORRUPT : status,
+                "segment %016" PRIx64 ", which another process began, has no valid OPEN", id);
         }
         if (segment->open.previous_id < tail) {
             retire_newer_segments(log, segment->open.previous_id);
@@ -619,15 +569,14 @@ static enum wal_status open_successor(struct wal__log *log,
     }
 }
 
-/* Applies the rest of a segment that its successor ends at `end`. Where more of
- * it was applied, healing has cut it: the indexes must be rebuilt. */
-static enum wal_status finish_segment(struct wal__log *log,
-                                      struct wal__segment *ended, uint64_t end,
-                                      struct wal_error *error)
+/* Applies the rest of a segment that its successor ends at `end`. Where more of it was applied,
+ * healing has cut it: the indexes must be rebuilt. */
+static enum wal_status finish_segment(struct wal__log *log, struct wal__segment *ended,
+                                      uint64_t end, struct wal_error *error)
 {
     if (wal__segment_is_rewritten(&ended->header)) {
-        /* Healing replaced an empty segment after it. It is whole: `end` is
-         * that of the segment that it replaced. */
+        /* Healing replaced an empty segment after it. It is whole: `end` is that of the segment
+         * that it replaced. */
         log->needs_reload = true;
         return WAL_OK;
     }
@@ -640,8 +589,7 @@ static enum wal_status finish_segment(struct wal__log *log,
 }
 
 /* Makes the segment after the tail the tail. */
-static enum wal_status advance_segment(struct wal__log *log,
-                                       struct wal_error *error)
+static enum wal_status advance_segment(struct wal__log *log, struct wal_error *error)
 {
     struct wal__segment *ended;
     struct wal__segment *next = NULL;
@@ -689,10 +637,8 @@ enum wal_status wal__log_catch_up(struct wal__log *log, struct wal_error *error)
     uint64_t written = wal__log_follow(log);
     enum wal_status status = WAL_OK;
 
-    while (status == WAL_OK && !log->needs_reload &&
-           atomic_load(&log->end) < written) {
-        if (log->tail_segment != NULL &&
-            wal__position_segment(written) == log->tail_segment->id) {
+    while (status == WAL_OK && !log->needs_reload && atomic_load(&log->end) < written) {
+        if (log->tail_segment != NULL && wal__position_segment(written) == log->tail_segment->id) {
             status = apply_to(log, wal__position_offset(written), error);
         } else {
             status = advance_segment(log, error);
@@ -705,8 +651,7 @@ enum wal_status wal__log_catch_up(struct wal__log *log, struct wal_error *error)
 
 /* Returns whether the bytes after the published end are zero: no group follows.
  * */
-static enum wal_status end_is_zero(struct wal__log *log, bool *zero,
-                                   struct wal_error *error)
+static enum wal_status end_is_zero(struct wal__log *log, bool *zero, struct wal_error *error)
 {
     static const uint8_t zeros[WAL__FRAME_SIZE];
     uint64_t end = atomic_load(&log->tail_segment->end);
@@ -727,21 +672,20 @@ static enum wal_status end_is_zero(struct wal__log *log, bool *zero,
         }
         at += end;
     } else {
-        status = wal__io_read_full(log->env->io, log->tail_segment->file, bytes,
-                                   sizeof(bytes), end, &got, &err);
+        status = wal__io_read_full(log->env->io, log->tail_segment->file, bytes, sizeof(bytes), end,
+                                   &got, &err);
         if (status != WAL_OK) {
-            return wal__fail_at(error, status, err, log->tail_segment->path,
-                                end, "cannot read the end of the log");
+            return wal__fail_at(error, status, err, log->tail_segment->path, end,
+                                "cannot read the end of the log");
         }
     }
     *zero = memcmp(at, zeros, sizeof(zeros)) == 0;
     return WAL_OK;
 }
 
-/* Decides about what follows the published end, by the decision table; then
- * publishes what it keeps. */
-static enum wal_status scan_unpublished(struct wal__log *log,
-                                        struct wal_error *error)
+/* Decides about what follows the published end, by the decision table; then publishes what it
+ * keeps. */
+static enum wal_status scan_unpublished(struct wal__log *log, struct wal_error *error)
 {
     struct wal__scan_start start;
     enum wal_status status;
@@ -759,15 +703,14 @@ static enum wal_status scan_unpublished(struct wal__log *log,
     start.offset = atomic_load(&log->tail_segment->end);
     start.last_sequence = log->last_sequence;
     start.chain = log->chain;
-    status =
-        wal__replay_scan(log, log->tail_segment, &start, &log->facts, error);
+    status = wal__replay_scan(log, log->tail_segment, &start, &log->facts, error);
     if (status != WAL_OK) {
         log->needs_reload = true;
         return status;
     }
     wal__replay_set_end(log, &log->facts);
-    if (log->facts.verdict != WAL__VERDICT_CLEAN ||
-        log->facts.sealed_end != 0 || log->facts.index_offset != 0) {
+    if (log->facts.verdict != WAL__VERDICT_CLEAN || log->facts.sealed_end != 0 ||
+        log->facts.index_offset != 0) {
         log->must_rotate = true;
         atomic_store(&log->shared->closed_segment_id, log->tail_segment->id);
     }
@@ -778,8 +721,7 @@ static enum wal_status scan_unpublished(struct wal__log *log,
     return WAL_OK;
 }
 
-enum wal_status wal__log_take_over_dead_writer(struct wal__log *log,
-                                               struct wal_error *error)
+enum wal_status wal__log_take_over_dead_writer(struct wal__log *log, struct wal_error *error)
 {
     enum wal_status status;
 

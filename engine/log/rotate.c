@@ -1,7 +1,7 @@
 /*
- * rotate.c - the next segment: making it before it is needed, sealing the tail,
- * and beginning the one after it (SPEC.md 3.5). With append lock and state
- * lock; acquires the preallocation lock, and the sync lock within it.
+ * rotate.c - the next segment: making it before it is needed, sealing the tail, and beginning the
+ * one after it (SPEC.md 3.5). With append lock and state lock; acquires the preallocation lock, and
+ * the sync lock within it.
  *
  * A group that does not fit the tail makes room by a rotation:
  *
@@ -17,15 +17,14 @@
  *     It names the end of its predecessor, and the damage before it.
  *  4. The new segment is published.
  *
- * From a sixteenth of the tail on (of the first one, a quarter) the background
- * thread makes the next segment, no faster than the tail fills. Its size
- * doubles while segments fill fast, and halves while they fill slowly.
+ * From a sixteenth of the tail on (of the first one, a quarter) the background thread makes the
+ * next segment, no faster than the tail fills. Its size doubles while segments fill fast, and
+ * halves while they fill slowly.
  *
- * Invariants: disk space and memory are reserved before the first byte is
- * written; a write that fails after that poisons the log. A segment is
- * published only when its OPEN is durable. A file with a segment's name has its
- * full size and its header. A process that chooses, makes or begins a segment
- * holds the preallocation lock.
+ * Invariants: disk space and memory are reserved before the first byte is written; a write that
+ * fails after that poisons the log. A segment is published only when its OPEN is durable. A file
+ * with a segment's name has its full size and its header. A process that chooses, makes or begins a
+ * segment holds the preallocation lock.
  */
 #include "engine/log/rotate.h"
 
@@ -44,38 +43,33 @@ enum {
     SEGMENT_SIZE_LEAST = 64 * 1024, /* on a disk that is nearly full */
     SEGMENT_SIZE_INITIAL = 1024 * 1024,
     SEGMENT_SIZE_REGULAR = 32 * 1024 * 1024,
-    FAST_MS = 10 * 1000, /* a segment fills in less: the next one doubles */
-    SLOW_MS = 60 * 1000, /* in more: it is half as large */
-    SHARE_LEAST = 64,    /* of the log: no segment is smaller than this part */
-    SHARE_UNUSED = 32,   /* no more than this part is left unused */
+    FAST_MS = 10 * 1000,          /* a segment fills in less: the next one doubles */
+    SLOW_MS = 60 * 1000,          /* in more: it is half as large */
+    SHARE_LEAST = 64,             /* of the log: no segment is smaller than this part */
+    SHARE_UNUSED = 32,            /* no more than this part is left unused */
     UNUSED_MAX = 2 * 1024 * 1024, /* or this */
     PAGE_SIZE = 4096,             /* what holes are rounded to */
     RESERVE_SIZE = 16 * 1024,     /* of each segment: wal__log_reserve */
     MARK_SIZE_MAX = 4096 + 256,   /* a commit mark, aligned */
-    SEAL_SIZE_MAX =
-        WAL__FRAME_SIZE + WAL__FRAME_SIZE + WAL__SEAL_SIZE + WAL__TRAILER_SIZE
+    SEAL_SIZE_MAX = WAL__FRAME_SIZE + WAL__FRAME_SIZE + WAL__SEAL_SIZE + WAL__TRAILER_SIZE
 };
 
 /* --- the preallocation lock --------------------------------------------- */
 
-/* Acquires prealloc_mutex, then the preallocation lock byte. Any thread.
- * WAL_ELOCKED. */
-static enum wal_status lock_prealloc(struct wal__log *log,
-                                     struct wal_error *error)
+/* Acquires prealloc_mutex, then the preallocation lock byte. Any thread. WAL_ELOCKED. */
+static enum wal_status lock_prealloc(struct wal__log *log, struct wal_error *error)
 {
     enum wal_status status;
 
     pthread_mutex_lock(&log->prealloc_mutex);
-    status = wal__control_lock(log->control, WAL__LOCK_PREALLOC + log->log_id,
-                               log->log_id, error);
+    status = wal__control_lock(log->control, WAL__LOCK_PREALLOC + log->log_id, log->log_id, error);
     if (status != WAL_OK) {
         pthread_mutex_unlock(&log->prealloc_mutex);
     }
     return status;
 }
 
-enum wal_status wal__prealloc_lock_for_rotation(struct wal__log *log,
-                                                struct wal_error *error)
+enum wal_status wal__prealloc_lock_for_rotation(struct wal__log *log, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -87,8 +81,7 @@ enum wal_status wal__prealloc_lock_for_rotation(struct wal__log *log,
 
 void wal__prealloc_unlock(struct wal__log *log)
 {
-    wal__control_unlock(log->control, WAL__LOCK_PREALLOC + log->log_id,
-                        log->log_id);
+    wal__control_unlock(log->control, WAL__LOCK_PREALLOC + log->log_id, log->log_id);
     pthread_mutex_unlock(&log->prealloc_mutex);
 }
 
@@ -102,26 +95,23 @@ static bool is_uninitialised(struct wal__segment *segment)
     size_t got = 0;
     int ignored;
 
-    return wal__io_read_full(segment->env->io, segment->file, bytes,
-                             sizeof(bytes), WAL__SEGMENT_HEADER_SIZE, &got,
-                             &ignored) == WAL_OK &&
+    return wal__io_read_full(segment->env->io, segment->file, bytes, sizeof(bytes),
+                             WAL__SEGMENT_HEADER_SIZE, &got, &ignored) == WAL_OK &&
            got == sizeof(bytes) && memcmp(bytes, zeros, sizeof(bytes)) == 0;
 }
 
-/* Returns the capacity of the segment of that id; 0 unless its file exists and
- * can be begun. */
+/* Returns the capacity of the segment of that id; 0 unless its file exists and can be begun. */
 static uint64_t usable_capacity(const struct wal__log *log, uint64_t id)
 {
     struct wal__segment *segment = NULL;
     uint64_t capacity = 0;
 
-    if (wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
-                          &segment, NULL) != WAL_OK) {
+    if (wal__segment_open(log->env, log->directory, id, log->uuid, log->class, &segment, NULL) !=
+        WAL_OK) {
         return 0;
     }
     if (!segment->has_open && segment->header.version == WAL__FORMAT_VERSION &&
-        segment->header.group_align == log->group_align &&
-        is_uninitialised(segment)) {
+        segment->header.group_align == log->group_align && is_uninitialised(segment)) {
         capacity = segment->header.capacity;
     }
     wal__segment_close(segment);
@@ -145,9 +135,8 @@ static uint64_t sum_of_capacities(const struct wal__log *log)
     return sum;
 }
 
-/* The milliseconds in which the tail segment fills; of one that another process
- * began, its age: it was made about when its predecessor was as full as it is
- * now. */
+/* The milliseconds in which the tail segment fills; of one that another process began, its age: it
+ * was made about when its predecessor was as full as it is now. */
 static double fill_time(const struct wal__log *log)
 {
     const struct wal__io *io = log->env->io;
@@ -158,12 +147,11 @@ static double fill_time(const struct wal__log *log)
     if (tail->begun_ms == 0 || end == 0) {
         return (double)(now - tail->header.created_ms);
     }
-    return (double)(now - tail->begun_ms) * (double)tail->header.capacity /
-           (double)end;
+    return (double)(now - tail->begun_ms) * (double)tail->header.capacity / (double)end;
 }
 
-/* Twice the capacity of the tail while it is written fast, half of it while it
- * is written slowly. */
+/* Twice the capacity of the tail while it is written fast, half of it while it is written
+ * slowly. */
 static uint64_t capacity_by_rate(const struct wal__log *log)
 {
     double time = fill_time(log);
@@ -182,17 +170,16 @@ static uint64_t capacity_by_rate(const struct wal__log *log)
     return capacity > least ? capacity : least;
 }
 
-/* Returns the capacity of the next segment, 1 to 32 MiB: twice that of the tail
- * when that fills within 10 s, half of it when it takes more than 60 s, at
- * least a 64th of the log; larger only for a group that needs it. Of the pack
- * also four times `needed`, up to 32 MiB: large groups follow each other. */
+/* Returns the capacity of the next segment, 1 to 32 MiB: twice that of the tail when that fills
+ * within 10 s, half of it when it takes more than 60 s, at least a 64th of the log; larger only for
+ * a group that needs it. Of the pack also four times `needed`, up to 32 MiB: large groups follow
+ * each other. */
 static uint64_t next_capacity(const struct wal__log *log, uint64_t needed)
 {
     uint64_t capacity = SEGMENT_SIZE_INITIAL;
     uint64_t others = log->log_id == WAL__LOG_ID_PACK ? 3 * needed : 0;
 
-    if (log->tail_segment != NULL &&
-        log->tail_segment->header.capacity >= SEGMENT_SIZE_INITIAL) {
+    if (log->tail_segment != NULL && log->tail_segment->header.capacity >= SEGMENT_SIZE_INITIAL) {
         capacity = capacity_by_rate(log);
     }
     while (capacity < needed + others && capacity < SEGMENT_SIZE_REGULAR) {
@@ -226,8 +213,8 @@ static uint64_t smaller_capacity(uint64_t capacity, uint64_t needed)
     return half > least ? half : least;
 }
 
-/* Returns the capacity of a segment that healing makes: 1 MiB, or as large as
- * it needs. It does not double: each healing would take the space again. */
+/* Returns the capacity of a segment that healing makes: 1 MiB, or as large as it needs. It does not
+ * double: each healing would take the space again. */
 static uint64_t healing_capacity(uint64_t needed)
 {
     uint64_t capacity = SEGMENT_SIZE_INITIAL;
@@ -240,8 +227,7 @@ static uint64_t healing_capacity(uint64_t needed)
 
 /* --- making one --------------------------------------------------------- */
 
-static void fill_header(const struct wal__log *log, uint64_t id,
-                        struct wal__segment_header *header)
+static void fill_header(const struct wal__log *log, uint64_t id, struct wal__segment_header *header)
 {
     const struct wal__io *io = log->env->io;
 
@@ -255,9 +241,8 @@ static void fill_header(const struct wal__log *log, uint64_t id,
     io->random(io->ctx, &header->salt, sizeof(header->salt));
 }
 
-static enum wal_status make_segment(struct wal__log *log, uint64_t id,
-                                    uint64_t capacity, uint64_t zeroed,
-                                    const struct wal__pacer *pacer,
+static enum wal_status make_segment(struct wal__log *log, uint64_t id, uint64_t capacity,
+                                    uint64_t zeroed, const struct wal__pacer *pacer,
                                     struct wal_error *error)
 {
     struct wal__segment_header header;
@@ -266,19 +251,17 @@ static enum wal_status make_segment(struct wal__log *log, uint64_t id,
     WAL__ASSERT(id > 0);
     fill_header(log, id, &header);
     header.capacity = capacity;
-    return wal__segment_preallocate(log->env, log->directory, log->control,
-                                    &header, zeroed, pacer, error);
+    return wal__segment_preallocate(log->env, log->directory, log->control, &header, zeroed, pacer,
+                                    error);
 }
 
 /*
- * Renames a preallocated segment that was found to its own name, and makes that
- * durable. The process that named it may have died after a failed sync of the
- * directory, and a later sync that succeeds does not cover a name that was lost
- * then. A process that dies in between leaves a file that the next attempt
- * makes again.
+ * Renames a preallocated segment that was found to its own name, and makes that durable. The
+ * process that named it may have died after a failed sync of the directory, and a later sync that
+ * succeeds does not cover a name that was lost then. A process that dies in between leaves a file
+ * that the next attempt makes again.
  */
-static enum wal_status renew_name(const struct wal__log *log, uint64_t id,
-                                  struct wal_error *error)
+static enum wal_status renew_name(const struct wal__log *log, uint64_t id, struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
     char path[WAL__PATH_MAX];
@@ -293,17 +276,15 @@ static enum wal_status renew_name(const struct wal__log *log, uint64_t id,
         status = io->rename(io->ctx, temporary, path, &err);
     }
     if (status != WAL_OK) {
-        return wal__fail_at(error, status, err, path, 0,
-                            "cannot rename a preallocated segment");
+        return wal__fail_at(error, status, err, path, 0, "cannot rename a preallocated segment");
     }
     return wal__log_sync_directory(log, error);
 }
 
-/* Makes a segment of the regular capacity, or halves that until the disk has
- * the space, down to what is needed. */
-static enum wal_status make_as_large_as_fits(struct wal__log *log, uint64_t id,
-                                             uint64_t capacity, uint64_t needed,
-                                             struct wal_error *error)
+/* Makes a segment of the regular capacity, or halves that until the disk has the space, down to
+ * what is needed. */
+static enum wal_status make_as_large_as_fits(struct wal__log *log, uint64_t id, uint64_t capacity,
+                                             uint64_t needed, struct wal_error *error)
 {
     uint64_t least = least_capacity(needed);
     enum wal_status status = make_segment(log, id, capacity, 0, NULL, error);
@@ -315,23 +296,19 @@ static enum wal_status make_as_large_as_fits(struct wal__log *log, uint64_t id,
     return status;
 }
 
-/* Returns the id of a segment of at least `needed` bytes that can be begun: the
- * preallocated one, or one made now without zeroing, since a writer waits.
- * is_small: always the latter, as small as it can be; then
- * wal__prealloc_remove_leftovers removes the preallocated one. With append and
+/* Returns the id of a segment of at least `needed` bytes that can be begun: the preallocated one,
+ * or one made now without zeroing, since a writer waits. is_small: always the latter, as small as
+ * it can be; then wal__prealloc_remove_leftovers removes the preallocated one. With append and
  * preallocation lock. */
-static enum wal_status obtain_segment(struct wal__log *log, uint64_t needed,
-                                      bool is_small, uint64_t *id,
-                                      struct wal_error *error)
+static enum wal_status obtain_segment(struct wal__log *log, uint64_t needed, bool is_small,
+                                      uint64_t *id, struct wal_error *error)
 {
     uint64_t tail = log->tail_segment == NULL ? 0 : log->tail_segment->id;
-    uint64_t capacity =
-        is_small ? least_capacity(needed) : next_capacity(log, needed);
+    uint64_t capacity = is_small ? least_capacity(needed) : next_capacity(log, needed);
     enum wal_status status;
 
     WAL__ASSERT(log->append_lock_held);
-    if (!is_small && log->highest_id > tail &&
-        usable_capacity(log, log->highest_id) >= needed) {
+    if (!is_small && log->highest_id > tail && usable_capacity(log, log->highest_id) >= needed) {
         *id = log->highest_id;
         status = renew_name(log, *id, error);
     } else {
@@ -342,8 +319,7 @@ static enum wal_status obtain_segment(struct wal__log *log, uint64_t needed,
     return status;
 }
 
-void wal__prealloc_next_header(const struct wal__log *log,
-                               struct wal__segment_header *header)
+void wal__prealloc_next_header(const struct wal__log *log, struct wal__segment_header *header)
 {
     uint64_t live = wal__log_newest_id(log);
     uint64_t id = next_id(log);
@@ -353,15 +329,14 @@ void wal__prealloc_next_header(const struct wal__log *log,
 
 /* --- ahead of its need -------------------------------------------------- */
 
-/* Returns the end of a segment from which the next one is preallocated. A store
- * with more than one segment grows: an early start allows a slow pace. */
+/* Returns the end of a segment from which the next one is preallocated. A store with more than one
+ * segment grows: an early start allows a slow pace. */
 static uint64_t prealloc_threshold(uint64_t capacity)
 {
     return capacity > SEGMENT_SIZE_INITIAL ? capacity / 16 : capacity / 4;
 }
 
-bool wal__prealloc_is_needed(const struct wal__log *log,
-                             struct wal__prealloc_job *job)
+bool wal__prealloc_is_needed(const struct wal__log *log, struct wal__prealloc_job *job)
 {
     if (log->tail_segment == NULL || log->tail_segment->sealed ||
         log->highest_id > log->tail_segment->id ||
@@ -383,16 +358,14 @@ struct zeroing {
     uint64_t room; /* bytes after it in the tail segment */
 };
 
-/* Returns whether zeroing is faster than the tail segment fills, by a quarter:
- * the rest of the tail is then time enough for the final sync. */
+/* Returns whether zeroing is faster than the tail segment fills, by a quarter: the rest of the tail
+ * is then time enough for the final sync. */
 static bool is_ahead(const struct zeroing *zeroing, uint64_t zeroed)
 {
     uint64_t written = atomic_load(&zeroing->log->shared->written);
 
-    return wal__position_segment(written) ==
-               wal__position_segment(zeroing->from) &&
-           zeroed * zeroing->room * 4 >=
-               (written - zeroing->from) * zeroing->capacity * 5;
+    return wal__position_segment(written) == wal__position_segment(zeroing->from) &&
+           zeroed * zeroing->room * 4 >= (written - zeroing->from) * zeroing->capacity * 5;
 }
 
 static enum wal__pace next_pace(void *ctx, uint64_t zeroed)
@@ -406,8 +379,7 @@ static enum wal__pace next_pace(void *ctx, uint64_t zeroed)
     return is_ahead(zeroing, zeroed) ? WAL__PACE_PAUSE : WAL__PACE_CONTINUE;
 }
 
-static enum wal_status zero_segment(struct wal__log *log,
-                                    const struct wal__prealloc_job *job,
+static enum wal_status zero_segment(struct wal__log *log, const struct wal__prealloc_job *job,
                                     uint32_t pause_us, struct wal_error *error)
 {
     struct zeroing zeroing = {.log = log, .capacity = job->capacity};
@@ -417,16 +389,14 @@ static enum wal_status zero_segment(struct wal__log *log,
     zeroing.from = atomic_load(&log->shared->written);
     tail = wal__log_use_segment(log, wal__position_segment(zeroing.from));
     if (tail != NULL) {
-        zeroing.room =
-            tail->header.capacity - wal__position_offset(zeroing.from);
+        zeroing.room = tail->header.capacity - wal__position_offset(zeroing.from);
         wal__log_end_use(tail);
     }
-    return make_segment(log, job->id, job->capacity, job->capacity,
-                        pause_us == 0 ? NULL : &pacer, error);
+    return make_segment(log, job->id, job->capacity, job->capacity, pause_us == 0 ? NULL : &pacer,
+                        error);
 }
 
-enum wal_status wal__prealloc_create(struct wal__log *log,
-                                     const struct wal__prealloc_job *job,
+enum wal_status wal__prealloc_create(struct wal__log *log, const struct wal__prealloc_job *job,
                                      uint32_t pause_us, struct wal_error *error)
 {
     enum wal_status status = lock_prealloc(log, error);
@@ -434,8 +404,7 @@ enum wal_status wal__prealloc_create(struct wal__log *log,
     if (status != WAL_OK) {
         return status;
     }
-    if (wal__log_newest_id(log) < job->id &&
-        usable_capacity(log, job->id) == 0) {
+    if (wal__log_newest_id(log) < job->id && usable_capacity(log, job->id) == 0) {
         status = zero_segment(log, job, pause_us, error);
     }
     wal__prealloc_unlock(log);
@@ -446,16 +415,14 @@ enum wal_status wal__prealloc_create(struct wal__log *log,
 
 static bool is_excessive(const struct wal__log *log, uint64_t unused)
 {
-    return unused > UNUSED_MAX &&
-           unused > sum_of_capacities(log) / SHARE_UNUSED;
+    return unused > UNUSED_MAX && unused > sum_of_capacities(log) / SHARE_UNUSED;
 }
 
 bool wal__prealloc_has_excess(const struct wal__log *log)
 {
     const struct wal__segment *tail = log->tail_segment;
 
-    return tail != NULL &&
-           is_excessive(log, tail->header.capacity - atomic_load(&tail->end));
+    return tail != NULL && is_excessive(log, tail->header.capacity - atomic_load(&tail->end));
 }
 
 void wal__prealloc_remove_excess(struct wal__log *log)
@@ -467,8 +434,7 @@ void wal__prealloc_remove_excess(struct wal__log *log)
     if (lock_prealloc(log, NULL) != WAL_OK) {
         return;
     }
-    if (log->tail_segment != NULL &&
-        wal__log_find_highest_id(log, NULL) == WAL_OK &&
+    if (log->tail_segment != NULL && wal__log_find_highest_id(log, NULL) == WAL_OK &&
         is_excessive(log, usable_capacity(log, log->highest_id))) {
         wal__segment_path(log->env, log->directory, log->highest_id, path);
         (void)!io->unlink(io->ctx, path, &ignored);
@@ -476,8 +442,7 @@ void wal__prealloc_remove_excess(struct wal__log *log)
     wal__prealloc_unlock(log);
 }
 
-void wal__prealloc_punch(const struct wal__log *log,
-                         struct wal__segment *segment, uint64_t from,
+void wal__prealloc_punch(const struct wal__log *log, struct wal__segment *segment, uint64_t from,
                          uint64_t to)
 {
     const struct wal__io *io = log->env->io;
@@ -493,24 +458,22 @@ void wal__prealloc_punch(const struct wal__log *log,
 /* Returns whether the file of that id is a segment that was never published:
  * one that was preallocated, or that a process began or healed to after
  * `previous`. */
-static bool is_leftover(const struct wal__log *log, uint64_t id,
-                        uint64_t previous)
+static bool is_leftover(const struct wal__log *log, uint64_t id, uint64_t previous)
 {
     struct wal__segment *segment = NULL;
     bool leftover;
 
-    if (wal__segment_open(log->env, log->directory, id, log->uuid, log->class,
-                          &segment, NULL) != WAL_OK) {
+    if (wal__segment_open(log->env, log->directory, id, log->uuid, log->class, &segment, NULL) !=
+        WAL_OK) {
         return false;
     }
-    leftover = segment->has_open ? segment->open.previous_id <= previous
-                                 : is_uninitialised(segment);
+    leftover =
+        segment->has_open ? segment->open.previous_id <= previous : is_uninitialised(segment);
     wal__segment_close(segment);
     return leftover;
 }
 
-void wal__prealloc_remove_leftovers(const struct wal__log *log,
-                                    uint64_t previous, uint64_t id)
+void wal__prealloc_remove_leftovers(const struct wal__log *log, uint64_t previous, uint64_t id)
 {
     const struct wal__io *io = log->env->io;
     char path[WAL__PATH_MAX];
@@ -530,8 +493,7 @@ void wal__prealloc_remove_leftovers(const struct wal__log *log,
 
 /* --- rotation ----------------------------------------------------------- */
 
-void wal__log_index_header(const struct wal__log *log,
-                           const struct wal__segment *segment,
+void wal__log_index_header(const struct wal__log *log, const struct wal__segment *segment,
                            struct wal__index_header *header)
 {
     memset(header, 0, sizeof(*header));
@@ -547,11 +509,9 @@ void wal__log_index_header(const struct wal__log *log,
     memcpy(header->uuid, log->uuid, sizeof(header->uuid));
 }
 
-/* Encodes INDEX and SEAL, which follow the last group, and the trailer. *index
- * is 48 bytes for the frame header, then the payload; padding and SEAL are
- * appended to it. */
-static enum wal_status encode_seal(const struct wal__log *log,
-                                   struct wal__buf *index,
+/* Encodes INDEX and SEAL, which follow the last group, and the trailer. *index is 48 bytes for the
+ * frame header, then the payload; padding and SEAL are appended to it. */
+static enum wal_status encode_seal(const struct wal__log *log, struct wal__buf *index,
                                    uint8_t trailer_bytes[WAL__TRAILER_SIZE])
 {
     const struct wal__segment_header *header = &log->tail_segment->header;
@@ -563,18 +523,15 @@ static enum wal_status encode_seal(const struct wal__log *log,
     uint8_t *at;
 
     WAL__ASSERT(index->size >= WAL__FRAME_SIZE && end % 8 == 0);
-    WAL__ASSERT(end + wal__align_up(index->size, 8) + SEAL_SIZE_MAX <=
-                header->capacity);
+    WAL__ASSERT(end + wal__align_up(index->size, 8) + SEAL_SIZE_MAX <= header->capacity);
     frame.type = WAL__FRAME_INDEX;
     frame.stored_size = (uint32_t)payload;
     frame.raw_size = frame.stored_size;
-    frame.data_crc =
-        wal__crc32(0, index->data + WAL__FRAME_SIZE, (size_t)payload);
+    frame.data_crc = wal__crc32(0, index->data + WAL__FRAME_SIZE, (size_t)payload);
     wal__frame_encode(&frame, header->salt, end, index->data);
     trailer.index_offset = end;
     trailer.seal_offset = end + wal__frame_total_size(frame.stored_size);
-    if (wal__buf_reserve(index, 8 + WAL__FRAME_SIZE + WAL__SEAL_SIZE, &at) !=
-        WAL_OK) {
+    if (wal__buf_reserve(index, 8 + WAL__FRAME_SIZE + WAL__SEAL_SIZE, &at) != WAL_OK) {
         return WAL_ENOMEM;
     }
     memset(at, 0, 8 + WAL__FRAME_SIZE + WAL__SEAL_SIZE);
@@ -596,8 +553,8 @@ static enum wal_status encode_seal(const struct wal__log *log,
     trailer.end = end;
     trailer.last_sequence = log->last_sequence;
     trailer.chain = log->chain;
-    wal__trailer_encode(&trailer, header->salt,
-                        header->capacity - WAL__TRAILER_SIZE, trailer_bytes);
+    wal__trailer_encode(&trailer, header->salt, header->capacity - WAL__TRAILER_SIZE,
+                        trailer_bytes);
     /* Valid once `sealed` is set. */
     log->tail_segment->trailer = trailer;
     return WAL_OK;
@@ -627,19 +584,15 @@ static enum wal_status write_seal(struct wal__log *log, struct wal__buf *index,
     iov.iov_base = trailer;
     iov.iov_len = sizeof(trailer);
     if (status == WAL_OK) {
-        status = wal__io_write_full(
-            io, log->tail_segment->file, &iov, 1,
-            log->tail_segment->header.capacity - WAL__TRAILER_SIZE, &err);
+        status = wal__io_write_full(io, log->tail_segment->file, &iov, 1,
+                                    log->tail_segment->header.capacity - WAL__TRAILER_SIZE, &err);
     }
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__log_write_failed(log, WAL__POISON_WRITE, err, error);
+    return status == WAL_OK ? WAL_OK : wal__log_write_failed(log, WAL__POISON_WRITE, err, error);
 }
 
-/* Ends the tail segment: encodes its index, appends index and SEAL when *seal,
- * and syncs. Clears *seal when they do not fit. */
-static enum wal_status finish_tail(struct wal__log *log, bool *seal,
-                                   struct wal__buf *index,
+/* Ends the tail segment: encodes its index, appends index and SEAL when *seal, and syncs. Clears
+ * *seal when they do not fit. */
+static enum wal_status finish_tail(struct wal__log *log, bool *seal, struct wal__buf *index,
                                    struct wal_error *error)
 {
     struct wal__index_header header;
@@ -651,11 +604,9 @@ static enum wal_status finish_tail(struct wal__log *log, bool *seal,
         return wal__fail_at(error, status, 0, log->tail_segment->path, 0,
                             "cannot encode the index of the segment");
     }
-    /* Texts may exceed the bound that was reserved: the index is then written
-     * to an index file. */
-    *seal =
-        *seal && header.end + wal__align_up(index->size, 8) + SEAL_SIZE_MAX <=
-                     log->tail_segment->header.capacity;
+    /* Texts may exceed the bound that was reserved: the index is then written to an index file. */
+    *seal = *seal && header.end + wal__align_up(index->size, 8) + SEAL_SIZE_MAX <=
+                         log->tail_segment->header.capacity;
     if (*seal) {
         /* SEAL and trailer promise that everything before them is durable. */
         status = wal__log_sync(log, atomic_load(&log->end), error);
@@ -671,16 +622,13 @@ static void unlink_newest(struct wal__log *log)
 {
     struct wal__segment_table *table = atomic_load(&log->table);
 
-    WAL__ASSERT(table->count > 0 &&
-                table->segments[table->count - 1] == log->tail_segment);
+    WAL__ASSERT(table->count > 0 && table->segments[table->count - 1] == log->tail_segment);
     table->count--;
-    log->tail_segment =
-        table->count > 0 ? table->segments[table->count - 1] : NULL;
+    log->tail_segment = table->count > 0 ? table->segments[table->count - 1] : NULL;
 }
 
-/* The end of the tail, as the OPEN after it has it. A rewritten tail, which
- * only a replica that became a store has, ends like the segment that it
- * replaced. */
+/* The end of the tail, as the OPEN after it has it. A rewritten tail, which only a replica that
+ * became a store has, ends like the segment that it replaced. */
 static uint64_t end_tail(struct wal__log *log)
 {
     const struct wal__segment *tail = log->tail_segment;
@@ -694,17 +642,14 @@ static uint64_t end_tail(struct wal__log *log)
     return rewrite->original_end;
 }
 
-/* Appends the segment to the chain, writes OPEN and its COMMIT, syncs, and
- * publishes: recovery relies on nothing else being in a segment before its OPEN
- * is durable. */
-static enum wal_status initialise_segment(struct wal__log *log,
-                                          struct wal__segment *segment,
+/* Appends the segment to the chain, writes OPEN and its COMMIT, syncs, and publishes: recovery
+ * relies on nothing else being in a segment before its OPEN is durable. */
+static enum wal_status initialise_segment(struct wal__log *log, struct wal__segment *segment,
                                           struct wal_error *error)
 {
     const struct wal__scan_result *facts = &log->facts;
-    uint32_t count = log->must_rotate && facts->verdict == WAL__VERDICT_DAMAGED
-                         ? facts->damage_count
-                         : 0;
+    uint32_t count =
+        log->must_rotate && facts->verdict == WAL__VERDICT_DAMAGED ? facts->damage_count : 0;
     struct wal__open_record open = {0};
     struct wal__frame frame = {0};
     struct wal__group group;
@@ -728,8 +673,7 @@ static enum wal_status initialise_segment(struct wal__log *log,
     frame.type = WAL__FRAME_OPEN;
     frame.stored_size = (uint32_t)wal__open_record_size(count);
     frame.raw_size = frame.stored_size;
-    bytes = wal__heap_zalloc(log->env->heap,
-                             wal__frame_total_size(frame.stored_size));
+    bytes = wal__heap_zalloc(log->env->heap, wal__frame_total_size(frame.stored_size));
     if (bytes == NULL) {
         return wal__no_memory(error);
     }
@@ -769,8 +713,7 @@ static enum wal_status initialise_segment(struct wal__log *log,
 }
 
 /* Ends the tail segment and begins one of at least `needed` bytes. */
-static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
-                                          bool is_small,
+static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed, bool is_small,
                                           struct wal_error *error)
 {
     struct wal__segment *ended = log->tail_segment;
@@ -788,8 +731,8 @@ static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
     if (status != WAL_OK) {
         goto done;
     }
-    status = wal__segment_open(log->env, log->directory, id, log->uuid,
-                               log->class, &segment, error);
+    status =
+        wal__segment_open(log->env, log->directory, id, log->uuid, log->class, &segment, error);
     if (status == WAL_OK && ended != NULL && !ended->sealed) {
         status = finish_tail(log, &seal, &index, error);
     }
@@ -813,13 +756,11 @@ static enum wal_status start_next_segment(struct wal__log *log, uint64_t needed,
 
         if (seal) {
             /* SEAL ends index.size bytes after the last group. */
-            wal__prealloc_punch(log, ended,
-                                atomic_load(&ended->end) + index.size,
+            wal__prealloc_punch(log, ended, atomic_load(&ended->end) + index.size,
                                 ended->header.capacity - WAL__TRAILER_SIZE);
         }
         ended->sealed = ended->sealed || seal;
-        status = log->client.on_segment_end(log->client.ctx, ended,
-                                            has_index_file ? &index : NULL);
+        status = log->client.on_segment_end(log->client.ctx, ended, has_index_file ? &index : NULL);
         wal__segment_release_file(ended);
     }
     if (status == WAL_OK && ended != NULL) {
@@ -836,8 +777,8 @@ done:
     return status;
 }
 
-static enum wal_status rotate(struct wal__log *log, uint64_t needed,
-                              bool is_small, struct wal_error *error)
+static enum wal_status rotate(struct wal__log *log, uint64_t needed, bool is_small,
+                              struct wal_error *error)
 {
     enum wal_status status = wal__prealloc_lock_for_rotation(log, error);
 
@@ -849,8 +790,8 @@ static enum wal_status rotate(struct wal__log *log, uint64_t needed,
         status = start_next_segment(log, needed, is_small, error);
     }
     if (status != WAL_OK) {
-        /* A SEAL may follow the end: the next leader must look for it as if
-         * this writer had died. */
+        /* A SEAL may follow the end: the next leader must look for it as if this writer had
+         * died. */
         atomic_store(&log->shared->last_appender_epoch, 0);
     }
     wal__prealloc_unlock(log);
@@ -859,19 +800,16 @@ static enum wal_status rotate(struct wal__log *log, uint64_t needed,
 
 /* --- room --------------------------------------------------------------- */
 
-/* Returns the bytes for a group of `size` bytes, its COMMIT, a commit mark and
- * an index of at most index_size. */
-static uint64_t space_needed(const struct wal__log *log, uint64_t size,
-                             uint64_t index_size)
+/* Returns the bytes for a group of `size` bytes, its COMMIT, a commit mark and an index of at most
+ * index_size. */
+static uint64_t space_needed(const struct wal__log *log, uint64_t size, uint64_t index_size)
 {
-    return size + WAL__COMMIT_SPAN_MAX + log->group_align + MARK_SIZE_MAX +
-           SEAL_SIZE_MAX + wal__align_up(index_size, 8);
+    return size + WAL__COMMIT_SPAN_MAX + log->group_align + MARK_SIZE_MAX + SEAL_SIZE_MAX +
+           wal__align_up(index_size, 8);
 }
 
-/* Returns whether the tail takes groups, and has room for this one, with `rest`
- * bytes left. */
-static bool fits_tail(const struct wal__log *log, uint64_t needed,
-                      uint64_t rest)
+/* Returns whether the tail takes groups, and has room for this one, with `rest` bytes left. */
+static bool fits_tail(const struct wal__log *log, uint64_t needed, uint64_t rest)
 {
     const struct wal__segment *tail = log->tail_segment;
 
@@ -885,8 +823,8 @@ enum wal_status wal__log_reserve(struct wal__log *log,
                                  struct wal_error *error)
 {
     void *ctx = log->client.ctx;
-    uint64_t bound = log->client.index_bound(
-        ctx, reservation->frames, reservation->sessions, reservation->texts);
+    uint64_t bound = log->client.index_bound(ctx, reservation->frames, reservation->sessions,
+                                             reservation->texts);
     uint64_t fresh = bound - log->client.index_bound(ctx, 0, 0, 0);
     uint64_t in_tail = space_needed(log, reservation->size, bound);
     enum wal_status status;
@@ -897,21 +835,17 @@ enum wal_status wal__log_reserve(struct wal__log *log,
     if (fits_tail(log, in_tail, RESERVE_SIZE)) {
         return WAL_OK;
     }
-    needed =
-        WAL__SEGMENT_HEADER_SIZE + WAL__COMMIT_SPAN_MAX + log->group_align +
-        wal__frame_total_size(
-            (uint32_t)wal__open_record_size(WAL__DAMAGE_MAX)) +
-        space_needed(log, reservation->size, fresh) + WAL__INDEX_HEADER_SIZE;
+    needed = WAL__SEGMENT_HEADER_SIZE + WAL__COMMIT_SPAN_MAX + log->group_align +
+             wal__frame_total_size((uint32_t)wal__open_record_size(WAL__DAMAGE_MAX)) +
+             space_needed(log, reservation->size, fresh) + WAL__INDEX_HEADER_SIZE;
     if (needed > WAL__SEGMENT_MAX) {
         return wal__fail(error, WAL_ETOOBIG,
-                         "the batch needs %" PRIu64
-                         " bytes; a segment has at most %d",
-                         needed, (int)WAL__SEGMENT_MAX);
+                         "the batch needs %" PRIu64 " bytes; a segment has at most %d", needed,
+                         (int)WAL__SEGMENT_MAX);
     }
     needed += needed + RESERVE_SIZE <= WAL__SEGMENT_MAX ? RESERVE_SIZE : 0;
     status = rotate(log, needed, false, error);
-    if (status == WAL_ENOSPACE && reservation->uses_reserve &&
-        fits_tail(log, in_tail, 0)) {
+    if (status == WAL_ENOSPACE && reservation->uses_reserve && fits_tail(log, in_tail, 0)) {
         return WAL_OK;
     }
     return status;
@@ -923,29 +857,25 @@ enum wal_status wal__log_rotate(struct wal__log *log, struct wal_error *error)
     struct wal__segment *tail = log->tail_segment;
 
     WAL__ASSERT(log->append_lock_held && !log->append_lock_retained);
-    if (tail == NULL ||
-        (log->last_sequence == tail->open.last_sequence &&
-         !wal__segment_has_rest(tail, atomic_load(&tail->end)))) {
+    if (tail == NULL || (log->last_sequence == tail->open.last_sequence &&
+                         !wal__segment_has_rest(tail, atomic_load(&tail->end)))) {
         return WAL_OK;
     }
     return rotate(log, needed, true, error);
 }
 
-enum wal_status wal__log_install(struct wal__log *log,
-                                 struct wal__segment_header *header,
-                                 const struct wal__buf *body,
-                                 struct wal_error *error)
+enum wal_status wal__log_install(struct wal__log *log, struct wal__segment_header *header,
+                                 const struct wal__buf *body, struct wal_error *error)
 {
     uint64_t bound = log->client.index_bound(log->client.ctx, 0, 0, 0);
-    uint64_t needed = WAL__SEGMENT_HEADER_SIZE + RESERVE_SIZE +
-                      space_needed(log, body->size, bound);
+    uint64_t needed =
+        WAL__SEGMENT_HEADER_SIZE + RESERVE_SIZE + space_needed(log, body->size, bound);
     enum wal_status status;
 
     WAL__ASSERT(log->append_lock_held && header->id > log->highest_id);
     WAL__ASSERT(header->id > wal__log_newest_id(log));
     if (needed > WAL__SEGMENT_MAX) {
-        /* Without room for more: the next append rotates, and the index is a
-         * file in index/. */
+        /* Without room for more: the next append rotates, and the index is a file in index/. */
         needed = WAL__SEGMENT_HEADER_SIZE + body->size + WAL__TRAILER_SIZE;
     }
     if (needed > WAL__SEGMENT_MAX) {
@@ -957,10 +887,9 @@ enum wal_status wal__log_install(struct wal__log *log,
     }
     header->capacity = healing_capacity(needed);
     for (;;) {
-        status = wal__segment_install(log->env, log->directory, log->control,
-                                      header, body->data, body->size, error);
-        if (status != WAL_ENOSPACE ||
-            header->capacity <= least_capacity(needed)) {
+        status = wal__segment_install(log->env, log->directory, log->control, header, body->data,
+                                      body->size, error);
+        if (status != WAL_ENOSPACE || header->capacity <= least_capacity(needed)) {
             break;
         }
         header->capacity = smaller_capacity(header->capacity, needed);

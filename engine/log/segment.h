@@ -1,12 +1,10 @@
 /*
  * segment.h - one segment file (SPEC.md 2.2, 3.5).
  *
- * Invariant: a segment file is created at its full size, and is never
- * truncated, written anew or reused, so that a map of it stays valid.
- * Compaction puts another file in its place (SPEC.md 3.9).
+ * Invariant: a segment file is created at its full size, and is never truncated, written anew or
+ * reused, so that a map of it stays valid. Compaction puts another file in its place (SPEC.md 3.9).
  *
- * Any thread may read an open segment; only the holder of the log's append lock
- * writes to it.
+ * Any thread may read an open segment; only the holder of the log's append lock writes to it.
  */
 #ifndef AGENTWAL_ENGINE_LOG_SEGMENT_H
 #define AGENTWAL_ENGINE_LOG_SEGMENT_H
@@ -42,11 +40,11 @@ struct wal__segment {
 };
 
 /* Writes the path of a segment in the directory "log" or "pack". */
-void wal__segment_path(const struct wal__env *env, const char *directory,
-                       uint64_t id, char out[WAL__PATH_MAX]);
+void wal__segment_path(const struct wal__env *env, const char *directory, uint64_t id,
+                       char out[WAL__PATH_MAX]);
 /* The same of its shadow segment (SPEC.md 3.11). */
-void wal__segment_shadow_path(const struct wal__env *env, const char *directory,
-                              uint64_t id, char out[WAL__PATH_MAX]);
+void wal__segment_shadow_path(const struct wal__env *env, const char *directory, uint64_t id,
+                              char out[WAL__PATH_MAX]);
 
 /*
  * Opens an existing segment and reads header, OPEN and trailer, of its
@@ -55,8 +53,7 @@ void wal__segment_shadow_path(const struct wal__env *env, const char *directory,
  * WAL_EVERSION, WAL_EIO, WAL_ENOMEM. WAL_END: the header is zero, since its
  * creation was never finished.
  */
-enum wal_status wal__segment_open(const struct wal__env *env,
-                                  const char *directory, uint64_t id,
+enum wal_status wal__segment_open(const struct wal__env *env, const char *directory, uint64_t id,
                                   const uint8_t uuid[16], uint32_t class,
                                   struct wal__segment **segment,
                                   struct wal_error *error) WAL_MUST_USE;
@@ -78,37 +75,30 @@ struct wal__pacer {
 };
 
 /*
- * Creates a segment without groups: a file of its full size with its header.
- * Replaces a file of that name. Writes zeros up to offset `zeroed`, or to where
- * the pacer stops (NULL: without pausing), and only reserves the rest. Durable
- * on success, directory included. control: of wal__control_sync_directory.
- * WAL_ENOSPACE, WAL_EIO.
+ * Creates a segment without groups: a file of its full size with its header. Replaces a file of
+ * that name. Writes zeros up to offset `zeroed`, or to where the pacer stops (NULL: without
+ * pausing), and only reserves the rest. Durable on success, directory included. control: of
+ * wal__control_sync_directory. WAL_ENOSPACE, WAL_EIO.
  */
-enum wal_status
-wal__segment_preallocate(const struct wal__env *env, const char *directory,
-                         const struct wal__control *control,
-                         const struct wal__segment_header *header,
-                         uint64_t zeroed, const struct wal__pacer *pacer,
-                         struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__segment_preallocate(const struct wal__env *env, const char *directory,
+                                         const struct wal__control *control,
+                                         const struct wal__segment_header *header, uint64_t zeroed,
+                                         const struct wal__pacer *pacer,
+                                         struct wal_error *error) WAL_MUST_USE;
 
-/* Creates a segment with complete content: `size` bytes after its header, OPEN
- * first. It gets its name when it is synced. Durable on success; after a
- * failure it may exist, complete. */
-enum wal_status wal__segment_install(const struct wal__env *env,
-                                     const char *directory,
+/* Creates a segment with complete content: `size` bytes after its header, OPEN first. It gets its
+ * name when it is synced. Durable on success; after a failure it may exist, complete. */
+enum wal_status wal__segment_install(const struct wal__env *env, const char *directory,
                                      const struct wal__control *control,
-                                     const struct wal__segment_header *header,
-                                     const uint8_t *data, uint64_t size,
-                                     struct wal_error *error) WAL_MUST_USE;
+                                     const struct wal__segment_header *header, const uint8_t *data,
+                                     uint64_t size, struct wal_error *error) WAL_MUST_USE;
 
-/* Returns the end of the segment as the next segment's OPEN and the catalogue
- * name it: of a rewritten one that of the segment it replaced. */
-static inline uint64_t
-wal__segment_original_end(const struct wal__segment *segment)
+/* Returns the end of the segment as the next segment's OPEN and the catalogue name it: of a
+ * rewritten one that of the segment it replaced. */
+static inline uint64_t wal__segment_original_end(const struct wal__segment *segment)
 {
-    return wal__segment_is_rewritten(&segment->header)
-               ? segment->header.rewrite.original_end
-               : atomic_load(&segment->end);
+    return wal__segment_is_rewritten(&segment->header) ? segment->header.rewrite.original_end
+                                                       : atomic_load(&segment->end);
 }
 
 /* Returns the offset of the end of OPEN's group. */
@@ -132,15 +122,14 @@ void wal__segment_release_file(struct wal__segment *segment);
 enum wal_status wal__segment_reopen_file(struct wal__segment *segment,
                                          struct wal_error *error) WAL_MUST_USE;
 
-/* Returns the whole segment, mapped read only until close; NULL with *error set
- * on failure, of which wal__segment_map_status is the status: WAL_ECORRUPT when
- * compaction replaced the file, else WAL_EIO. Any thread. */
-const uint8_t *wal__segment_map(struct wal__segment *segment,
-                                struct wal_error *error);
+/* Returns the whole segment, mapped read only until close; NULL with *error set on failure, of
+ * which wal__segment_map_status is the status: WAL_ECORRUPT when compaction replaced the file, else
+ * WAL_EIO. Any thread. */
+const uint8_t *wal__segment_map(struct wal__segment *segment, struct wal_error *error);
 enum wal_status wal__segment_map_status(const struct wal__segment *segment);
 
-/* Returns whether compaction replaced the file: it is gone, or is that of
- * another segment. Opens it to find out. Any thread. */
+/* Returns whether compaction replaced the file: it is gone, or is that of another segment. Opens it
+ * to find out. Any thread. */
 bool wal__segment_find_replaced(struct wal__segment *segment);
 
 /* --- reading ------------------------------------------------------------ */
@@ -162,17 +151,14 @@ struct wal__segment_reader {
     int sys_errno;
 };
 
-void wal__segment_reader_init(struct wal__segment_reader *reader,
-                              struct wal__segment *segment);
+void wal__segment_reader_init(struct wal__segment_reader *reader, struct wal__segment *segment);
 void wal__segment_reader_deinit(struct wal__segment_reader *reader);
-/* The function of a struct wal__scan_source; ctx is the reader. Returns `size`
- * bytes at `offset`, valid until the next call, or NULL: reader->status says
- * why, WAL_OK at the end of the file. */
-const uint8_t *wal__segment_reader_fetch(void *ctx, uint64_t offset,
-                                         uint64_t size);
+/* The function of a struct wal__scan_source; ctx is the reader. Returns `size` bytes at `offset`,
+ * valid until the next call, or NULL: reader->status says why, WAL_OK at the end of the file. */
+const uint8_t *wal__segment_reader_fetch(void *ctx, uint64_t offset, uint64_t size);
 
-/* Returns whether anything but zeros is in the segment from the offset on. What
- * cannot be read may be anything. */
+/* Returns whether anything but zeros is in the segment from the offset on. What cannot be read may
+ * be anything. */
 bool wal__segment_has_rest(struct wal__segment *segment, uint64_t offset);
 
 #endif

@@ -1,19 +1,17 @@
 /*
- * sync.c - making the log durable, by one sync for all waiters, and the poison
- * that a failed one leaves (SPEC.md 3.3, 4.2). Any thread.
+ * sync.c - making the log durable, by one sync for all waiters, and the poison that a failed one
+ * leaves (SPEC.md 3.3, 4.2). Any thread.
  *
- * Invariant: the durable end only rises, and never exceeds what a successful
- * sync has covered. After a failed sync, or one whose outcome nobody knows, no
- * process syncs or appends until the log is healed: a later sync may succeed
- * without the bytes that the failed one dropped.
+ * Invariant: the durable end only rises, and never exceeds what a successful sync has covered.
+ * After a failed sync, or one whose outcome nobody knows, no process syncs or appends until the log
+ * is healed: a later sync may succeed without the bytes that the failed one dropped.
  *
- * A process that lost the sync lock to a takeover may be anywhere in
- * sync_and_publish. So each of its stores must be harmless late: the durable
- * end is raised, never set; syncing_pid is changed only from the expected
- * value; the poison of a log that was healed since costs another healing.
+ * A process that lost the sync lock to a takeover may be anywhere in sync_and_publish. So each of
+ * its stores must be harmless late: the durable end is raised, never set; syncing_pid is changed
+ * only from the expected value; the poison of a log that was healed since costs another healing.
  *
- * Lock order: append lock, sync_mutex, sync lock byte. A sync acquires no other
- * lock while it holds them.
+ * Lock order: append lock, sync_mutex, sync lock byte. A sync acquires no other lock while it holds
+ * them.
  */
 #include "engine/base/error.h"
 #include "engine/log/locks.h"
@@ -22,20 +20,16 @@
 
 enum {
     UNSYNCED_SIZE_MAX = 4 * 1024 * 1024, /* before a background sync */
-    SMALL_SYNC_SIZE = 1024 * 1024, /* larger syncs are not typical durations */
-    TAKEOVERS_MAX = 4 /* of stopped processes, each a lock timeout long */
+    SMALL_SYNC_SIZE = 1024 * 1024,       /* larger syncs are not typical durations */
+    TAKEOVERS_MAX = 4                    /* of stopped processes, each a lock timeout long */
 };
 
-enum wal_status wal__log_check_poison(const struct wal__log *log,
-                                      struct wal_error *error)
+enum wal_status wal__log_check_poison(const struct wal__log *log, struct wal_error *error)
 {
-    return atomic_load(&log->shared->poison) == 0
-               ? WAL_OK
-               : wal__log_fail_poisoned(log, error);
+    return atomic_load(&log->shared->poison) == 0 ? WAL_OK : wal__log_fail_poisoned(log, error);
 }
 
-enum wal_status wal__log_fail_poisoned(const struct wal__log *log,
-                                       struct wal_error *error)
+enum wal_status wal__log_fail_poisoned(const struct wal__log *log, struct wal_error *error)
 {
     uint64_t poison = atomic_load(&log->shared->poison);
     uint32_t detail = (uint32_t)poison;
@@ -43,22 +37,16 @@ enum wal_status wal__log_fail_poisoned(const struct wal__log *log,
 
     switch ((enum wal__poison_kind)(poison >> 32)) {
     case WAL__POISON_WRITE:
-        return wal__fail_at(error, status, (int)detail, NULL, 0,
-                            "a write to the log failed");
+        return wal__fail_at(error, status, (int)detail, NULL, 0, "a write to the log failed");
     case WAL__POISON_SYNC:
-        return wal__fail_at(error, status, (int)detail, NULL, 0,
-                            "a sync of the log failed");
+        return wal__fail_at(error, status, (int)detail, NULL, 0, "a sync of the log failed");
     case WAL__POISON_DEATH:
-        return wal__fail(error, status,
-                         "process %u died while it synced the log", detail);
+        return wal__fail(error, status, "process %u died while it synced the log", detail);
     case WAL__POISON_STOPPED:
         if (detail == 0) {
-            return wal__fail(error, status,
-                             "a process was stopped while it synced the log");
+            return wal__fail(error, status, "a process was stopped while it synced the log");
         }
-        return wal__fail(error, status,
-                         "process %u was stopped while it synced the log",
-                         detail);
+        return wal__fail(error, status, "process %u was stopped while it synced the log", detail);
     case WAL__POISON_NONE: /* healed just now */
     case WAL__POISON_UNKNOWN:
     default:
@@ -78,15 +66,13 @@ void wal__log_set_durable(struct wal__log *log, uint64_t position)
     uint64_t durable = atomic_load(&log->shared->durable);
 
     while (durable < position &&
-           !atomic_compare_exchange_weak(&log->shared->durable, &durable,
-                                         position)) {
+           !atomic_compare_exchange_weak(&log->shared->durable, &durable, position)) {
     }
     wal__control_notify(log->control, log->log_id, WAL__LOG_EVENT_DURABLE);
 }
 
 /* Syncs the segment that contains the written end. */
-static enum wal_status sync_written(struct wal__log *log, uint64_t written,
-                                    int *err)
+static enum wal_status sync_written(struct wal__log *log, uint64_t written, int *err)
 {
     const struct wal__io *io = log->env->io;
     uint64_t id = wal__position_segment(written);
@@ -113,16 +99,15 @@ static enum wal_status sync_written(struct wal__log *log, uint64_t written,
     return status;
 }
 
-/* With the sync lock: a syncing_pid that is still set is that of a process that
- * died while it synced. What its sync covered is unknown. */
+/* With the sync lock: a syncing_pid that is still set is that of a process that died while it
+ * synced. What its sync covered is unknown. */
 static void poison_if_syncer_died(struct wal__log *log)
 {
     uint64_t syncing = atomic_load(&log->shared->syncing_pid);
 
     if (syncing != 0) {
         wal__control_poison(log->shared, WAL__POISON_DEATH, (uint32_t)syncing);
-        (void)atomic_compare_exchange_strong(&log->shared->syncing_pid,
-                                             &syncing, 0);
+        (void)atomic_compare_exchange_strong(&log->shared->syncing_pid, &syncing, 0);
     }
 }
 
@@ -136,18 +121,15 @@ void wal__log_check_dead_syncer(struct wal__log *log)
         pthread_mutex_trylock(&log->sync_mutex) != 0) {
         return;
     }
-    if (wal__control_try_lock(log->control, lock, log->log_id, &ignored) ==
-        WAL_OK) {
+    if (wal__control_try_lock(log->control, lock, log->log_id, &ignored) == WAL_OK) {
         poison_if_syncer_died(log);
         wal__control_unlock(log->control, lock, log->log_id);
     }
     pthread_mutex_unlock(&log->sync_mutex);
 }
 
-/* With the sync lock: syncs up to the written end, and publishes it, unless the
- * log is poisoned. */
-static enum wal_status sync_and_publish(struct wal__log *log,
-                                        struct wal_error *error)
+/* With the sync lock: syncs up to the written end, and publishes it, unless the log is poisoned. */
+static enum wal_status sync_and_publish(struct wal__log *log, struct wal_error *error)
 {
     struct wal__control_log *shared = log->shared;
     const struct wal__io *io = log->env->io;
@@ -188,15 +170,13 @@ static enum wal_status sync_and_publish(struct wal__log *log,
     return status;
 }
 
-enum wal_status wal__log_lock_sync(struct wal__log *log, uint64_t position,
-                                   struct wal_error *error)
+enum wal_status wal__log_lock_sync(struct wal__log *log, uint64_t position, struct wal_error *error)
 {
     enum wal_status status;
     int takeovers = 0;
 
     do {
-        status = wal__control_lock_unless_durable(log->control,
-                                                  WAL__LOCK_SYNC + log->log_id,
+        status = wal__control_lock_unless_durable(log->control, WAL__LOCK_SYNC + log->log_id,
                                                   log->log_id, position, error);
     } while (status == WAL_ELOCKED && takeovers++ < TAKEOVERS_MAX &&
              wal__control_take_over_sync_lock(log->control, log->log_id));
@@ -204,8 +184,7 @@ enum wal_status wal__log_lock_sync(struct wal__log *log, uint64_t position,
 }
 
 /* sync_mutex is held. As wal__log_sync. */
-static enum wal_status sync_to(struct wal__log *log, uint64_t position,
-                               struct wal_error *error)
+static enum wal_status sync_to(struct wal__log *log, uint64_t position, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -217,16 +196,13 @@ static enum wal_status sync_to(struct wal__log *log, uint64_t position,
         if (!wal__log_is_durable(log, position)) {
             status = sync_and_publish(log, error);
         }
-        wal__control_unlock(log->control, WAL__LOCK_SYNC + log->log_id,
-                            log->log_id);
+        wal__control_unlock(log->control, WAL__LOCK_SYNC + log->log_id, log->log_id);
     }
     /* Another process may have healed the log meanwhile. */
-    return status == WAL_END || wal__log_is_durable(log, position) ? WAL_OK
-                                                                   : status;
+    return status == WAL_END || wal__log_is_durable(log, position) ? WAL_OK : status;
 }
 
-enum wal_status wal__log_sync(struct wal__log *log, uint64_t position,
-                              struct wal_error *error)
+enum wal_status wal__log_sync(struct wal__log *log, uint64_t position, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -253,8 +229,7 @@ bool wal__log_needs_background_sync(const struct wal__log *log)
 
 void wal__log_background_sync(struct wal__log *log)
 {
-    if (!wal__log_needs_background_sync(log) ||
-        wal__log_check_poison(log, NULL) != WAL_OK) {
+    if (!wal__log_needs_background_sync(log) || wal__log_check_poison(log, NULL) != WAL_OK) {
         return;
     }
     /* The thread that holds the mutex syncs, or heals. */

@@ -31,13 +31,10 @@ static struct wal__span span_of(struct wal_slice slice)
 
 static enum wal_status check_output(const void *place, struct wal_error *error)
 {
-    return place != NULL
-               ? WAL_OK
-               : wal__invalid(error, "a place for the result is null");
+    return place != NULL ? WAL_OK : wal__invalid(error, "a place for the result is null");
 }
 
-static enum wal_status check_content(struct wal_slice content,
-                                     struct wal_error *error)
+static enum wal_status check_content(struct wal_slice content, struct wal_error *error)
 {
     return content.data != NULL || content.size == 0
                ? WAL_OK
@@ -46,29 +43,23 @@ static enum wal_status check_content(struct wal_slice content,
 
 /* --- putting ------------------------------------------------------------ */
 
-static enum wal_status put_blob(struct wal__core *core,
-                                struct wal__span content,
-                                struct wal__digest *digest,
-                                struct wal_error *error)
+static enum wal_status put_blob(struct wal__core *core, struct wal__span content,
+                                struct wal__digest *digest, struct wal_error *error)
 {
     struct wal__content_guard guard = {NULL, 0};
     struct wal__blob_put_result result = {0};
-    enum wal_status status =
-        wal__content_guard_enter(&guard, &core->control, error);
+    enum wal_status status = wal__content_guard_enter(&guard, &core->control, error);
 
     if (status == WAL_OK) {
-        status = wal__blob_put(&core->blobs, content, NULL, WAL__BLOB_OF_CALLER,
-                               digest, &result, error);
+        status =
+            wal__blob_put(&core->blobs, content, NULL, WAL__BLOB_OF_CALLER, digest, &result, error);
     }
     wal__content_guard_leave(&guard);
-    return status == WAL_OK
-               ? wal__blob_store_sync(&core->blobs, result.end, error)
-               : status;
+    return status == WAL_OK ? wal__blob_store_sync(&core->blobs, result.end, error) : status;
 }
 
 enum wal_status wal_blob_put(struct wal_store *store, struct wal_slice content,
-                             uint8_t digest[WAL_DIGEST_SIZE],
-                             struct wal_error *error)
+                             uint8_t digest[WAL_DIGEST_SIZE], struct wal_error *error)
 {
     struct wal__core *core = store_core(store);
     struct wal__digest whole;
@@ -89,10 +80,8 @@ enum wal_status wal_blob_put(struct wal_store *store, struct wal_slice content,
     return status;
 }
 
-static enum wal_status create_writer(struct wal_store *store,
-                                     enum wal__blob_owner owner,
-                                     struct wal_blob_writer **writer,
-                                     struct wal_error *error)
+static enum wal_status create_writer(struct wal_store *store, enum wal__blob_owner owner,
+                                     struct wal_blob_writer **writer, struct wal_error *error)
 {
     struct wal__core *core = store_core(store);
     struct wal_blob_writer *made;
@@ -113,8 +102,7 @@ static enum wal_status create_writer(struct wal_store *store,
     wal__core_retain(core);
     status = wal__content_guard_enter(&made->guard, &core->control, error);
     if (status == WAL_OK) {
-        status = wal__blob_writer_create(&core->blobs, NULL, owner,
-                                         &made->writer, error);
+        status = wal__blob_writer_create(&core->blobs, NULL, owner, &made->writer, error);
     }
     if (status != WAL_OK) {
         wal_blob_discard(made);
@@ -124,25 +112,21 @@ static enum wal_status create_writer(struct wal_store *store,
     return WAL_OK;
 }
 
-enum wal_status wal_blob_create(struct wal_store *store,
-                                struct wal_blob_writer **writer,
+enum wal_status wal_blob_create(struct wal_store *store, struct wal_blob_writer **writer,
                                 struct wal_error *error)
 {
     return create_writer(store, WAL__BLOB_OF_CALLER, writer, error);
 }
 
-enum wal_status wal_blob_create_named(struct wal_store *store,
-                                      struct wal_blob_writer **writer,
+enum wal_status wal_blob_create_named(struct wal_store *store, struct wal_blob_writer **writer,
                                       struct wal_error *error)
 {
     return create_writer(store, WAL__BLOB_OF_RECORDS, writer, error);
 }
 
-static enum wal_status check_writer(const struct wal_blob_writer *writer,
-                                    struct wal_error *error)
+static enum wal_status check_writer(const struct wal_blob_writer *writer, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__check_writable(writer == NULL ? NULL : writer->core, error);
+    enum wal_status status = wal__check_writable(writer == NULL ? NULL : writer->core, error);
 
     if (status == WAL_OK && writer->finished) {
         status = wal__invalid(error, "the writer was finished");
@@ -150,41 +134,36 @@ static enum wal_status check_writer(const struct wal_blob_writer *writer,
     return status;
 }
 
-enum wal_status wal_blob_write(struct wal_blob_writer *writer,
-                               struct wal_slice piece, struct wal_error *error)
+enum wal_status wal_blob_write(struct wal_blob_writer *writer, struct wal_slice piece,
+                               struct wal_error *error)
 {
     enum wal_status status = check_writer(writer, error);
 
     if (status == WAL_OK) {
         status = check_content(piece, error);
     }
-    return status == WAL_OK
-               ? wal__blob_writer_append(writer->writer, span_of(piece), error)
-               : status;
+    return status == WAL_OK ? wal__blob_writer_append(writer->writer, span_of(piece), error)
+                            : status;
 }
 
 /* Durable on success. */
-static enum wal_status finish_writer(struct wal_blob_writer *writer,
-                                     struct wal__digest *digest, uint64_t *size,
-                                     struct wal_error *error)
+static enum wal_status finish_writer(struct wal_blob_writer *writer, struct wal__digest *digest,
+                                     uint64_t *size, struct wal_error *error)
 {
     struct wal__blob_put_result result = {0};
-    enum wal_status status =
-        wal__blob_writer_finish(writer->writer, digest, size, &result, error);
+    enum wal_status status = wal__blob_writer_finish(writer->writer, digest, size, &result, error);
 
     wal__blob_writer_destroy(writer->writer);
     writer->writer = NULL;
     if (writer->owner == WAL__BLOB_OF_CALLER) {
         wal__content_guard_leave(&writer->guard);
     }
-    return status == WAL_OK
-               ? wal__blob_store_sync(&writer->core->blobs, result.end, error)
-               : status;
+    return status == WAL_OK ? wal__blob_store_sync(&writer->core->blobs, result.end, error)
+                            : status;
 }
 
-enum wal_status wal_blob_finish(struct wal_blob_writer *writer,
-                                uint8_t digest[WAL_DIGEST_SIZE], uint64_t *size,
-                                struct wal_error *error)
+enum wal_status wal_blob_finish(struct wal_blob_writer *writer, uint8_t digest[WAL_DIGEST_SIZE],
+                                uint64_t *size, struct wal_error *error)
 {
     struct wal__digest whole;
     uint64_t whole_size = 0;
@@ -220,8 +199,7 @@ void wal_blob_discard(struct wal_blob_writer *writer)
 
 /* --- reading ------------------------------------------------------------ */
 
-enum wal_status wal_blob_open(struct wal_store *store,
-                              const uint8_t digest[WAL_DIGEST_SIZE],
+enum wal_status wal_blob_open(struct wal_store *store, const uint8_t digest[WAL_DIGEST_SIZE],
                               struct wal_blob **blob, struct wal_error *error)
 {
     struct wal__core *core = store_core(store);
@@ -244,8 +222,7 @@ enum wal_status wal_blob_open(struct wal_store *store,
     }
     opened->core = core;
     memcpy(wanted.bytes, digest, WAL_DIGEST_SIZE);
-    status =
-        wal__blob_reader_create(&core->blobs, &wanted, &opened->reader, error);
+    status = wal__blob_reader_create(&core->blobs, &wanted, &opened->reader, error);
     if (status != WAL_OK) {
         wal__heap_free(core->env.heap, opened);
         return status;
@@ -260,12 +237,10 @@ uint64_t wal_blob_size(const struct wal_blob *blob)
     return blob == NULL ? 0 : wal__blob_reader_size(blob->reader);
 }
 
-enum wal_status wal_blob_read(struct wal_blob *blob, uint64_t offset,
-                              void *data, uint64_t size, uint64_t *got,
-                              struct wal_error *error)
+enum wal_status wal_blob_read(struct wal_blob *blob, uint64_t offset, void *data, uint64_t size,
+                              uint64_t *got, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__check_core(blob == NULL ? NULL : blob->core, error);
+    enum wal_status status = wal__check_core(blob == NULL ? NULL : blob->core, error);
 
     if (status == WAL_OK) {
         status = check_output(got, error);
@@ -273,8 +248,7 @@ enum wal_status wal_blob_read(struct wal_blob *blob, uint64_t offset,
     if (status == WAL_OK && data == NULL && size > 0) {
         status = check_output(data, error);
     }
-    return status == WAL_OK ? wal__blob_reader_read(blob->reader, offset, data,
-                                                    size, got, error)
+    return status == WAL_OK ? wal__blob_reader_read(blob->reader, offset, data, size, got, error)
                             : status;
 }
 

@@ -1,9 +1,8 @@
 /*
- * claim_cursor.c - the claims of sessions (agentwal/admin.h; SPEC.md 4.1), and
- * a cursor over a copy of them: it is used by one thread at a time and does not
- * follow later changes. The claims are read before the state lock is taken: the
- * lock catches up with the log, so that a session which another process made
- * and claimed is known by then.
+ * claim_cursor.c - the claims of sessions (agentwal/admin.h; SPEC.md 4.1), and a cursor over a copy
+ * of them: it is used by one thread at a time and does not follow later changes. The claims are
+ * read before the state lock is taken: the lock catches up with the log, so that a session which
+ * another process made and claimed is known by then.
  */
 #include "engine/session/session.h"
 
@@ -30,10 +29,9 @@ static int compare_sessions(const void *left, const void *right)
     return a->session < b->session ? -1 : a->session > b->session;
 }
 
-/* Copies the ids of the sessions; drops claims of sessions that were deleted.
- * State lock for reading. */
-static enum wal_status resolve_ids(struct wal__core *core,
-                                   struct wal_claim_cursor *cursor,
+/* Copies the ids of the sessions; drops claims of sessions that were deleted. State lock for
+ * reading. */
+static enum wal_status resolve_ids(struct wal__core *core, struct wal_claim_cursor *cursor,
                                    struct wal_error *error)
 {
     struct wal_error own = {.struct_size = sizeof(own)};
@@ -62,12 +60,11 @@ static enum wal_status resolve_ids(struct wal__core *core,
     return WAL_OK;
 }
 
-static enum wal_status fill(struct wal__core *core,
-                            struct wal_claim_cursor *cursor,
+static enum wal_status fill(struct wal__core *core, struct wal_claim_cursor *cursor,
                             struct wal_error *error)
 {
-    enum wal_status status = wal__control_list_claims(
-        &core->control, cursor->holders, &cursor->count, error);
+    enum wal_status status =
+        wal__control_list_claims(&core->control, cursor->holders, &cursor->count, error);
 
     if (status == WAL_OK) {
         status = wal__core_read_lock(core, error);
@@ -75,21 +72,18 @@ static enum wal_status fill(struct wal__core *core,
     if (status != WAL_OK) {
         return status;
     }
-    qsort(cursor->holders, cursor->count, sizeof(cursor->holders[0]),
-          compare_sessions);
+    qsort(cursor->holders, cursor->count, sizeof(cursor->holders[0]), compare_sessions);
     status = resolve_ids(core, cursor, error);
     wal__core_unlock(core);
     return status;
 }
 
-/* Opens a cursor over the claims at this moment, by session number; an empty
- * one with persistence off. Takes the state lock. */
-static enum wal_status claim_cursor_open(struct wal__core *core,
-                                         struct wal_claim_cursor **cursor,
+/* Opens a cursor over the claims at this moment, by session number; an empty one with persistence
+ * off. Takes the state lock. */
+static enum wal_status claim_cursor_open(struct wal__core *core, struct wal_claim_cursor **cursor,
                                          struct wal_error *error)
 {
-    struct wal_claim_cursor *opened =
-        wal__heap_zalloc(core->env.heap, sizeof(*opened));
+    struct wal_claim_cursor *opened = wal__heap_zalloc(core->env.heap, sizeof(*opened));
     enum wal_status status;
 
     if (opened == NULL) {
@@ -107,8 +101,7 @@ static enum wal_status claim_cursor_open(struct wal__core *core,
 }
 
 /* The next claim, or WAL_END. Texts are valid until the close. */
-static enum wal_status claim_cursor_next(struct wal_claim_cursor *cursor,
-                                         struct wal_claim *claim)
+static enum wal_status claim_cursor_next(struct wal_claim_cursor *cursor, struct wal_claim *claim)
 {
     const struct wal__claim_holder *holder = &cursor->holders[cursor->next];
 
@@ -138,21 +131,17 @@ void wal_claim_cursor_close(struct wal_claim_cursor *cursor)
     wal__core_release(core);
 }
 
-enum wal_status wal_session_claim(struct wal_session *session,
-                                  struct wal_error *error)
+enum wal_status wal_session_claim(struct wal_session *session, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__check_writable(session == NULL ? NULL : session->core, error);
+    enum wal_status status = wal__check_writable(session == NULL ? NULL : session->core, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    return wal__core_claim(session->core, &session->claim, session->number,
-                           error);
+    return wal__core_claim(session->core, &session->claim, session->number, error);
 }
 
-enum wal_status wal_session_unclaim(struct wal_session *session,
-                                    struct wal_error *error)
+enum wal_status wal_session_unclaim(struct wal_session *session, struct wal_error *error)
 {
     enum wal_status status = wal__check_session(session, error);
 
@@ -164,22 +153,18 @@ enum wal_status wal_session_unclaim(struct wal_session *session,
 
 /* --- the list ------------------------------------------------------------ */
 
-enum wal_status wal_claim_cursor_open(struct wal_store *store,
-                                      struct wal_claim_cursor **cursor,
+enum wal_status wal_claim_cursor_open(struct wal_store *store, struct wal_claim_cursor **cursor,
                                       struct wal_error *error)
 {
-    enum wal_status status =
-        wal__check_core(store == NULL ? NULL : &store->core, error);
+    enum wal_status status = wal__check_core(store == NULL ? NULL : &store->core, error);
 
     if (status == WAL_OK && cursor == NULL) {
         status = wal__invalid(error, "the place for the cursor is null");
     }
-    return status == WAL_OK ? claim_cursor_open(&store->core, cursor, error)
-                            : status;
+    return status == WAL_OK ? claim_cursor_open(&store->core, cursor, error) : status;
 }
 
-enum wal_status wal_claim_cursor_next(struct wal_claim_cursor *cursor,
-                                      struct wal_claim *claim,
+enum wal_status wal_claim_cursor_next(struct wal_claim_cursor *cursor, struct wal_claim *claim,
                                       struct wal_error *error)
 {
     struct wal_claim own = WAL_INIT(wal_claim);

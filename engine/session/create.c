@@ -4,8 +4,8 @@
  * (SPEC.md 5.3). A fork is a SESSION and a FORK record, and a
  * compaction_summary entry when it continues from a summary.
  *
- * Any thread; the resolve functions run in the leader, under the append lock
- * and the state lock for writing.
+ * Any thread; the resolve functions run in the leader, under the append lock and the state lock for
+ * writing.
  */
 #include "engine/session/session.h"
 
@@ -38,8 +38,7 @@ struct wal__new_session {
 /* Allocates a handle without a session; NULL when out of memory. */
 static struct wal_session *session_alloc(struct wal__core *core)
 {
-    struct wal_session *handle =
-        wal__heap_zalloc(core->env.heap, sizeof(*handle));
+    struct wal_session *handle = wal__heap_zalloc(core->env.heap, sizeof(*handle));
 
     if (handle != NULL) {
         handle->core = core;
@@ -52,8 +51,7 @@ static struct wal_session *session_alloc(struct wal__core *core)
 }
 
 enum wal_status wal__session_open(struct wal__core *core, uint32_t number,
-                                  struct wal_session **session,
-                                  struct wal_error *error)
+                                  struct wal_session **session, struct wal_error *error)
 {
     struct wal_session *handle = session_alloc(core);
     struct wal__summary summary;
@@ -88,8 +86,7 @@ void wal__session_free(struct wal_session *session)
         return;
     }
     core = session->core;
-    if (session->claim.is_held &&
-        wal__control_is_same_process(&core->control)) {
+    if (session->claim.is_held && wal__control_is_same_process(&core->control)) {
         wal__core_release_claim(core, &session->claim);
     }
     pthread_mutex_destroy(&session->info_mutex);
@@ -102,8 +99,7 @@ void wal__session_free(struct wal_session *session)
 enum wal_status wal__session_commit(struct wal__core *core, struct wal__op *op,
                                     struct wal_error *error)
 {
-    enum wal_status status =
-        wal__committer_submit(&core->committer, op, false, error);
+    enum wal_status status = wal__committer_submit(&core->committer, op, false, error);
 
     if (status != WAL_OK) {
         return status;
@@ -115,19 +111,17 @@ enum wal_status wal__session_commit(struct wal__core *core, struct wal__op *op,
     return status;
 }
 
-/* Under the append lock: checks that the id is free, and sets the session
- * number of all frames. */
-static enum wal_status new_session_resolve(struct wal__core *core,
-                                           struct wal__op *op, uint32_t *number)
+/* Under the append lock: checks that the id is free, and sets the session number of all frames. */
+static enum wal_status new_session_resolve(struct wal__core *core, struct wal__op *op,
+                                           uint32_t *number)
 {
     struct wal__session_record record;
     struct wal__summary summary;
     enum wal_status status;
 
     WAL__ASSERT(op->frame_count > 0);
-    if (wal__session_record_decode(wal__batch_payload(op, 0),
-                                   WAL__FORMAT_VERSION,
-                                   &record) != WAL__FMT_OK) {
+    if (wal__session_record_decode(wal__batch_payload(op, 0), WAL__FORMAT_VERSION, &record) !=
+        WAL__FMT_OK) {
         return wal__invalid(&op->error, "the SESSION record is not valid");
     }
     status = wal__catalogue_find(&core->catalogue, record.id, &summary);
@@ -137,8 +131,8 @@ static enum wal_status new_session_resolve(struct wal__core *core,
         return WAL_ETRASHED;
     }
     if (status == WAL_OK) {
-        wal__fail(&op->error, WAL_EEXISTS, "session \"%.*s\" already exists",
-                  (int)record.id.size, (const char *)record.id.data);
+        wal__fail(&op->error, WAL_EEXISTS, "session \"%.*s\" already exists", (int)record.id.size,
+                  (const char *)record.id.data);
         wal__error_set_actual(&op->error, record.id.data, record.id.size);
         return WAL_EEXISTS;
     }
@@ -147,8 +141,7 @@ static enum wal_status new_session_resolve(struct wal__core *core,
                          wal_status_text(status));
     }
     if (core->catalogue.last_session == UINT32_MAX - 1) {
-        return wal__fail(&op->error, WAL_ETOOBIG,
-                         "the store has no free session number");
+        return wal__fail(&op->error, WAL_ETOOBIG, "the store has no free session number");
     }
     *number = core->catalogue.last_session + 1;
     for (uint32_t i = 0; i < op->frame_count; i++) {
@@ -160,8 +153,7 @@ static enum wal_status new_session_resolve(struct wal__core *core,
 }
 
 /* WAL_EEXISTS when a session of the record's directory is listed. */
-static enum wal_status check_only(const struct wal__core *core,
-                                  struct wal__op *op)
+static enum wal_status check_only(const struct wal__core *core, struct wal__op *op)
 {
     struct wal__catalogue_filter filter = {.is_trash = false};
     struct wal__catalogue_iter iter = {.heap = core->env.heap};
@@ -169,9 +161,8 @@ static enum wal_status check_only(const struct wal__core *core,
     struct wal__summary other;
     enum wal_status status;
 
-    if (wal__session_record_decode(wal__batch_payload(op, 0),
-                                   WAL__FORMAT_VERSION,
-                                   &record) != WAL__FMT_OK) {
+    if (wal__session_record_decode(wal__batch_payload(op, 0), WAL__FORMAT_VERSION, &record) !=
+        WAL__FMT_OK) {
         return wal__invalid(&op->error, "the SESSION record is not valid");
     }
     filter.cwd = record.cwd;
@@ -181,32 +172,26 @@ static enum wal_status check_only(const struct wal__core *core,
         wal__catalogue_iter_deinit(&iter);
     }
     if (status == WAL_OK) {
-        return wal__fail(&op->error, WAL_EEXISTS,
-                         "session \"%.*s\" already exists", (int)other.id.size,
-                         (const char *)other.id.data);
+        return wal__fail(&op->error, WAL_EEXISTS, "session \"%.*s\" already exists",
+                         (int)other.id.size, (const char *)other.id.data);
     }
-    return status == WAL_END
-               ? WAL_OK
-               : wal__fail(&op->error, status, "cannot read the catalogue: %s",
-                           wal_status_text(status));
+    return status == WAL_END ? WAL_OK
+                             : wal__fail(&op->error, status, "cannot read the catalogue: %s",
+                                         wal_status_text(status));
 }
 
 static enum wal_status resolve_create(void *ctx, struct wal__op *op)
 {
     struct wal__new_session *new_session = op->request;
-    enum wal_status status =
-        new_session->is_only ? check_only(ctx, op) : WAL_OK;
+    enum wal_status status = new_session->is_only ? check_only(ctx, op) : WAL_OK;
 
-    return status == WAL_OK ? new_session_resolve(ctx, op, &new_session->number)
-                            : status;
+    return status == WAL_OK ? new_session_resolve(ctx, op, &new_session->number) : status;
 }
 
-/* Checks the caller's options and converts them to a record, which borrows from
- * them. */
-static enum wal_status
-new_session_init_record(const struct wal_session_options *options,
-                        struct wal__session_record *record,
-                        struct wal_error *error)
+/* Checks the caller's options and converts them to a record, which borrows from them. */
+static enum wal_status new_session_init_record(const struct wal_session_options *options,
+                                               struct wal__session_record *record,
+                                               struct wal_error *error)
 {
     const struct {
         const struct wal_slice *slice;
@@ -225,21 +210,19 @@ new_session_init_record(const struct wal_session_options *options,
 
     if (options->id.size > WAL__ID_MAX) {
         return wal__invalid(error,
-                            "the session's id has %" PRIu64
-                            " bytes; the limits are 1 and %d",
+                            "the session's id has %" PRIu64 " bytes; the limits are 1 and %d",
                             options->id.size, WAL__ID_MAX);
     }
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        status = wal__text_check(*texts[i].slice, texts[i].max, texts[i].what,
-                                 texts[i].span, error);
+        status =
+            wal__text_check(*texts[i].slice, texts[i].max, texts[i].what, texts[i].span, error);
         if (status != WAL_OK) {
             return status;
         }
     }
     if (options->metadata.size > 0) {
-        status =
-            wal__text_check_json(options->metadata, WAL__METADATA_MAX, true,
-                                 "metadata", &record->metadata, error);
+        status = wal__text_check_json(options->metadata, WAL__METADATA_MAX, true, "metadata",
+                                      &record->metadata, error);
         if (status != WAL_OK) {
             return status;
         }
@@ -252,8 +235,7 @@ new_session_init_record(const struct wal_session_options *options,
     return WAL_OK;
 }
 
-static enum wal_status reject_schema(uint32_t requested, uint32_t required,
-                                     struct wal_error *error)
+static enum wal_status reject_schema(uint32_t requested, uint32_t required, struct wal_error *error)
 {
     char actual[16];
     int size = snprintf(actual, sizeof(actual), "%" PRIu32, requested);
@@ -268,41 +250,34 @@ static enum wal_status reject_schema(uint32_t requested, uint32_t required,
 }
 
 /* Sets the fields that the options left unset. WAL_ESCHEMA. */
-static enum wal_status
-new_session_set_defaults(const struct wal__core *core,
-                         struct wal__session_record *record,
-                         struct wal_error *error)
+static enum wal_status new_session_set_defaults(const struct wal__core *core,
+                                                struct wal__session_record *record,
+                                                struct wal_error *error)
 {
     if (record->created_ms == 0) {
         record->created_ms = core->env.io->now_ms(core->env.io->ctx);
     }
     if (record->schema_version == 0) {
-        record->schema_version =
-            core->schema_version != 0 ? core->schema_version : 1;
+        record->schema_version = core->schema_version != 0 ? core->schema_version : 1;
     }
-    if (core->schema_version != 0 &&
-        record->schema_version != core->schema_version) {
-        return reject_schema(record->schema_version, core->schema_version,
-                             error);
+    if (core->schema_version != 0 && record->schema_version != core->schema_version) {
+        return reject_schema(record->schema_version, core->schema_version, error);
     }
     return WAL_OK;
 }
 
-/* Creates an operation whose first frame is the record; op->request is
- * new_session. */
-static enum wal_status
-new_session_create_op(struct wal__core *core,
-                      const struct wal__session_record *record,
-                      struct wal__new_session *new_session, struct wal__op **op,
-                      struct wal_error *error)
+/* Creates an operation whose first frame is the record; op->request is new_session. */
+static enum wal_status new_session_create_op(struct wal__core *core,
+                                             const struct wal__session_record *record,
+                                             struct wal__new_session *new_session,
+                                             struct wal__op **op, struct wal_error *error)
 {
     size_t size = wal__session_record_size(record);
     struct wal__op *created = wal__op_create(&core->ops);
     struct wal__op_frame *frame;
     uint8_t *payload;
 
-    if (created == NULL || wal__op_add_frame(created, (uint32_t)size, &frame,
-                                             &payload) != WAL_OK) {
+    if (created == NULL || wal__op_add_frame(created, (uint32_t)size, &frame, &payload) != WAL_OK) {
         wal__op_release(created);
         return wal__no_memory(error);
     }
@@ -316,13 +291,11 @@ new_session_create_op(struct wal__core *core,
     return WAL_OK;
 }
 
-/* Commits the operation and returns a handle on the new session. The handle is
- * allocated before the commit: after it, running out of memory would report a
- * failure of a session that exists. */
-static enum wal_status
-new_session_commit(struct wal__core *core, struct wal__op *op,
-                   const struct wal__new_session *new_session,
-                   struct wal_session **session, struct wal_error *error)
+/* Commits the operation and returns a handle on the new session. The handle is allocated before the
+ * commit: after it, running out of memory would report a failure of a session that exists. */
+static enum wal_status new_session_commit(struct wal__core *core, struct wal__op *op,
+                                          const struct wal__new_session *new_session,
+                                          struct wal_session **session, struct wal_error *error)
 {
     struct wal_session *handle = session_alloc(core);
     enum wal_status status;
@@ -342,13 +315,11 @@ new_session_commit(struct wal__core *core, struct wal__op *op,
     return WAL_OK;
 }
 
-/* is_only: WAL_EEXISTS if the list of the directory options->cwd has a session;
- * without one, the list of the store. */
+/* is_only: WAL_EEXISTS if the list of the directory options->cwd has a session; without one, the
+ * list of the store. */
 static enum wal_status session_create(struct wal__core *core,
-                                      const struct wal_session_options *options,
-                                      bool is_only,
-                                      struct wal_session **session,
-                                      struct wal_error *error)
+                                      const struct wal_session_options *options, bool is_only,
+                                      struct wal_session **session, struct wal_error *error)
 {
     const struct wal_session_options none = {.struct_size = sizeof(none)};
     struct wal__session_record record = {0};
@@ -357,8 +328,7 @@ static enum wal_status session_create(struct wal__core *core,
     struct wal__op *op = NULL;
     enum wal_status status;
 
-    status = new_session_init_record(options == NULL ? &none : options, &record,
-                                     error);
+    status = new_session_init_record(options == NULL ? &none : options, &record, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -387,12 +357,11 @@ enum {
     COMPACTION_FRAME = 2
 };
 
-/* Finds the fork point: its location, its depth + 1, and the number of sessions
- * that the fork descends from. */
+/* Finds the fork point: its location, its depth + 1, and the number of sessions that the fork
+ * descends from. */
 static enum wal_status find_fork_point(struct wal__new_session *new_session,
-                                       struct wal__entry_location *found,
-                                       uint64_t *depth, uint32_t *sessions,
-                                       struct wal_error *error)
+                                       struct wal__entry_location *found, uint64_t *depth,
+                                       uint32_t *sessions, struct wal_error *error)
 {
     struct wal__core *core = new_session->core;
     struct wal__summary summary;
@@ -410,17 +379,14 @@ static enum wal_status find_fork_point(struct wal__new_session *new_session,
         return WAL_OK; /* there are no entries */
     }
     if (new_session->fork_point.size > 0) {
-        status = wal__core_find_id(core, new_session->source,
-                                   new_session->fork_point, found, error);
+        status =
+            wal__core_find_id(core, new_session->source, new_session->fork_point, found, error);
         if (status == WAL_OK && found->stream >= WAL__STREAM_COUNT) {
-            return wal__core_fail_delta(WAL_ENOTFOUND, new_session->fork_point,
-                                        error);
+            return wal__core_fail_delta(WAL_ENOTFOUND, new_session->fork_point, error);
         }
-    } else if (!new_session->sees_none &&
-               wal__branch_head(&slot->branch, 0) != 0) {
+    } else if (!new_session->sees_none && wal__branch_head(&slot->branch, 0) != 0) {
         status = wal__core_find_sequence(core, new_session->source, 0,
-                                         wal__branch_head(&slot->branch, 0),
-                                         found, error);
+                                         wal__branch_head(&slot->branch, 0), found, error);
     } else {
         return WAL_OK; /* before the first entry: nothing is inherited */
     }
@@ -432,8 +398,8 @@ static enum wal_status find_fork_point(struct wal__new_session *new_session,
         return status;
     }
     *sessions = summary.depth + 1;
-    status = wal__core_entry_depth(core, found->session, found->stream,
-                                   found->sequence, depth, error);
+    status =
+        wal__core_entry_depth(core, found->session, found->stream, found->sequence, depth, error);
     *depth += status == WAL_OK;
     return status;
 }
@@ -442,21 +408,18 @@ static enum wal_status find_fork_point(struct wal__new_session *new_session,
 static enum wal_status read_fork_point(struct wal__core *core,
                                        const struct wal__entry_location *found,
                                        struct wal__record_buf *scratch,
-                                       struct wal__fork_record *record,
-                                       struct wal_error *error)
+                                       struct wal__fork_record *record, struct wal_error *error)
 {
     struct wal__entry_record entry;
     struct wal__summary owner;
     struct wal__frame point;
     struct wal__span payload;
-    enum wal_status status =
-        wal__catalogue_get(&core->catalogue, found->session, &owner);
+    enum wal_status status = wal__catalogue_get(&core->catalogue, found->session, &owner);
 
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__log_read(&core->log, found->position, scratch, &point,
-                           &payload, error);
+    status = wal__log_read(&core->log, found->position, scratch, &point, &payload, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -469,10 +432,9 @@ static enum wal_status read_fork_point(struct wal__core *core,
     return WAL_OK;
 }
 
-/* Encodes the FORK record again, with the owner and depth found under the
- * append lock. Space for the longest texts was reserved. */
-static void encode_fork(struct wal__op *op,
-                        const struct wal__fork_record *record,
+/* Encodes the FORK record again, with the owner and depth found under the append lock. Space for
+ * the longest texts was reserved. */
+static void encode_fork(struct wal__op *op, const struct wal__fork_record *record,
                         uint64_t sequence)
 {
     struct wal__op_frame *frame = &op->frames[FORK_FRAME];
@@ -486,27 +448,23 @@ static void encode_fork(struct wal__op *op,
     frame->frame.stream = record->stream;
     memset(at, 0, wal__frame_total_size(frame->frame.stored_size));
     wal__fork_record_encode(record, at + WAL__FRAME_SIZE);
-    frame->frame.data_crc =
-        wal__crc32(0, at + WAL__FRAME_SIZE, frame->frame.stored_size);
+    frame->frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, frame->frame.stored_size);
 }
 
-/* Sets the compaction's parent to the fork point; its first kept entry must be
- * on the path. */
-static enum wal_status resolve_compaction(struct wal__new_session *new_session,
-                                          struct wal__op *op, uint64_t point)
+/* Sets the compaction's parent to the fork point; its first kept entry must be on the path. */
+static enum wal_status resolve_compaction(struct wal__new_session *new_session, struct wal__op *op,
+                                          uint64_t point)
 {
     struct wal__frame *frame = &op->frames[COMPACTION_FRAME].frame;
     struct wal__entry_location kept = {0};
     bool on_path = false;
-    enum wal_status status =
-        wal__core_find_id(new_session->core, new_session->source,
-                          new_session->first_kept, &kept, &op->error);
+    enum wal_status status = wal__core_find_id(new_session->core, new_session->source,
+                                               new_session->first_kept, &kept, &op->error);
 
     WAL__ASSERT(op->frame_count > COMPACTION_FRAME);
     if (status == WAL_OK) {
-        status =
-            wal__core_is_on_path(new_session->core, new_session->source, 0,
-                                 point, kept.sequence, &on_path, &op->error);
+        status = wal__core_is_on_path(new_session->core, new_session->source, 0, point,
+                                      kept.sequence, &on_path, &op->error);
     }
     if (status == WAL_ENOTFOUND || (status == WAL_OK && !on_path)) {
         return wal__fail(&op->error, WAL_ENOTFOUND,
@@ -530,8 +488,8 @@ static enum wal_status resolve_fork(void *ctx, struct wal__op *op)
     enum wal_status status;
 
     wal__record_buf_init(&scratch, op->heap);
-    status = wal__session_check_writable(new_session->core, new_session->source,
-                                         true, &source, &op->error);
+    status = wal__session_check_writable(new_session->core, new_session->source, true, &source,
+                                         &op->error);
     if (status != WAL_OK && status != WAL_EDAMAGED) {
         goto done;
     }
@@ -539,14 +497,12 @@ static enum wal_status resolve_fork(void *ctx, struct wal__op *op)
     if (status != WAL_OK) {
         goto done;
     }
-    status = find_fork_point(new_session, &found, &record.inherited,
-                             &record.depth, &op->error);
+    status = find_fork_point(new_session, &found, &record.inherited, &record.depth, &op->error);
     if (status != WAL_OK) {
         goto done;
     }
     /* Loading branches may have moved the texts of the first read. */
-    status = wal__catalogue_get(&new_session->core->catalogue,
-                                new_session->source, &source);
+    status = wal__catalogue_get(&new_session->core->catalogue, new_session->source, &source);
     if (status != WAL_OK) {
         goto done;
     }
@@ -556,20 +512,17 @@ static enum wal_status resolve_fork(void *ctx, struct wal__op *op)
     record.owner_id = source.id;
     record.stream = (uint8_t)found.stream;
     if (found.sequence != 0) {
-        status = read_fork_point(new_session->core, &found, &scratch, &record,
-                                 &op->error);
+        status = read_fork_point(new_session->core, &found, &scratch, &record, &op->error);
         if (status != WAL_OK) {
             goto done;
         }
     }
     if (record.depth > WAL__LINEAGE_MAX) {
-        status = wal__fail(&op->error, WAL_ETOOBIG,
-                           "the lineage has %u sessions; the limit is %d",
+        status = wal__fail(&op->error, WAL_ETOOBIG, "the lineage has %u sessions; the limit is %d",
                            record.depth, WAL__LINEAGE_MAX);
         goto done;
     }
-    if (new_session->first_kept.size > 0 &&
-        new_session->core->env.io->forgets) {
+    if (new_session->first_kept.size > 0 && new_session->core->env.io->forgets) {
         op->frames[FORK_FRAME].frame.flags |= WAL__FRAME_LAST;
         op->frames[COMPACTION_FRAME].skipped = true;
     } else if (new_session->first_kept.size > 0) {
@@ -609,19 +562,16 @@ static void copy_source_texts(struct wal__session_record *record,
     record->parent_id.size = (size_t)source->id.size;
 }
 
-/* Creates the operation of SESSION and FORK; FORK has space for the longest
- * texts. */
+/* Creates the operation of SESSION and FORK; FORK has space for the longest texts. */
 static enum wal_status create_fork_op(struct wal__core *core,
                                       const struct wal__session_record *record,
-                                      struct wal__new_session *new_session,
-                                      struct wal__op **op,
+                                      struct wal__new_session *new_session, struct wal__op **op,
                                       struct wal_error *error)
 {
     const uint32_t size_max = WAL__FORK_SIZE_MAX;
     struct wal__op_frame *frame;
     uint8_t *payload;
-    enum wal_status status =
-        new_session_create_op(core, record, new_session, op, error);
+    enum wal_status status = new_session_create_op(core, record, new_session, op, error);
 
     if (status != WAL_OK) {
         return status;
@@ -649,10 +599,8 @@ struct fork_build {
     struct wal__op *op;
 };
 
-static enum wal_status prepare(struct fork_build *fork_build,
-                               struct wal_session *source,
-                               const struct wal_session_options *options,
-                               struct wal_error *error)
+static enum wal_status prepare(struct fork_build *fork_build, struct wal_session *source,
+                               const struct wal_session_options *options, struct wal_error *error)
 {
     const struct wal_session_options none = {.struct_size = sizeof(none)};
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -662,12 +610,10 @@ static enum wal_status prepare(struct fork_build *fork_build,
 
     fork_build->new_session.core = core;
     fork_build->new_session.source = source->number;
-    status = new_session_init_record(options == NULL ? &none : options, record,
-                                     error);
+    status = new_session_init_record(options == NULL ? &none : options, record, error);
     if (status == WAL_OK) {
         /* A separate handle: the caller owns the info texts of its handle. */
-        status =
-            wal__session_open(core, source->number, &fork_build->reader, error);
+        status = wal__session_open(core, source->number, &fork_build->reader, error);
     }
     if (status == WAL_OK) {
         status = wal__session_get_info(fork_build->reader, &info, error);
@@ -687,8 +633,7 @@ static enum wal_status prepare(struct fork_build *fork_build,
     }
     status = new_session_set_defaults(core, record, error);
     return status == WAL_OK
-               ? create_fork_op(core, record, &fork_build->new_session,
-                                &fork_build->op, error)
+               ? create_fork_op(core, record, &fork_build->new_session, &fork_build->op, error)
                : status;
 }
 
@@ -698,33 +643,28 @@ static void end(struct fork_build *fork_build)
     wal__session_free(fork_build->reader);
 }
 
-enum wal_status wal__session_fork(struct wal_session *source,
-                                  struct wal_slice at, bool sees_none,
+enum wal_status wal__session_fork(struct wal_session *source, struct wal_slice at, bool sees_none,
                                   const struct wal_session_options *options,
-                                  struct wal_session **fork,
-                                  struct wal_error *error)
+                                  struct wal_session **fork, struct wal_error *error)
 {
-    struct fork_build fork_build = {.op = NULL,
-                                    .new_session.sees_none = sees_none};
-    enum wal_status status =
-        wal__text_check(at, WAL__ID_MAX, "fork point's id",
-                        &fork_build.new_session.fork_point, error);
+    struct fork_build fork_build = {.op = NULL, .new_session.sees_none = sees_none};
+    enum wal_status status = wal__text_check(at, WAL__ID_MAX, "fork point's id",
+                                             &fork_build.new_session.fork_point, error);
 
     if (status == WAL_OK) {
         status = prepare(&fork_build, source, options, error);
     }
     if (status == WAL_OK) {
         wal__op_finish(fork_build.op);
-        status = new_session_commit(source->core, fork_build.op,
-                                    &fork_build.new_session, fork, error);
+        status =
+            new_session_commit(source->core, fork_build.op, &fork_build.new_session, fork, error);
     }
     end(&fork_build);
     return status;
 }
 
 /* Adds the compaction_summary entry that the fork continues from. */
-static enum wal_status add_compaction(struct fork_build *fork_build,
-                                      struct wal__span payload,
+static enum wal_status add_compaction(struct fork_build *fork_build, struct wal__span payload,
                                       struct wal_error *error)
 {
     const struct wal__env *env = &fork_build->new_session.core->env;
@@ -741,12 +681,10 @@ static enum wal_status add_compaction(struct fork_build *fork_build,
     record.id = (struct wal__span){(const uint8_t *)id, sizeof(id)};
     record.time = (struct wal__span){(const uint8_t *)now, sizeof(now)};
     record.payload = payload;
-    status = wal__payload_store(fork_build->new_session.core,
-                                WAL__KIND_COMPACTION_SUMMARY, &record,
+    status = wal__payload_store(fork_build->new_session.core, WAL__KIND_COMPACTION_SUMMARY, &record,
                                 &out_of_line, fork_build->op, error);
     if (status == WAL_OK) {
-        status = wal__op_add_frame(fork_build->op,
-                                   (uint32_t)wal__entry_record_size(&record),
+        status = wal__op_add_frame(fork_build->op, (uint32_t)wal__entry_record_size(&record),
                                    &frame, &at);
         if (status != WAL_OK) {
             status = wal__no_memory(error);
@@ -768,18 +706,18 @@ static enum wal_status add_compaction(struct fork_build *fork_build,
     return WAL_OK;
 }
 
-enum wal_status wal__session_compact_into(
-    struct wal_session *source, const struct wal_compact_options *options,
-    struct wal_session **fork, struct wal_append_result *result,
-    struct wal_error *error)
+enum wal_status wal__session_compact_into(struct wal_session *source,
+                                          const struct wal_compact_options *options,
+                                          struct wal_session **fork,
+                                          struct wal_append_result *result, struct wal_error *error)
 {
     struct fork_build fork_build = {.op = NULL};
     struct wal__buf payload;
     enum wal_status status;
 
     wal__buf_init(&payload, source->core->env.heap);
-    status = wal__payload_build_compaction(
-        options, &fork_build.new_session.first_kept, &payload, error);
+    status =
+        wal__payload_build_compaction(options, &fork_build.new_session.first_kept, &payload, error);
     if (status == WAL_OK) {
         status = prepare(&fork_build, source, options->into, error);
     }
@@ -790,8 +728,8 @@ enum wal_status wal__session_compact_into(
     }
     if (status == WAL_OK) {
         wal__op_finish(fork_build.op);
-        status = new_session_commit(source->core, fork_build.op,
-                                    &fork_build.new_session, fork, error);
+        status =
+            new_session_commit(source->core, fork_build.op, &fork_build.new_session, fork, error);
     }
     if (status == WAL_OK && result != NULL) {
         *result = fork_build.op->result;
@@ -804,8 +742,7 @@ enum wal_status wal__session_compact_into(
 }
 
 static enum wal_status open_session(struct wal__core *core, struct wal__span id,
-                                    struct wal_session **session,
-                                    struct wal_error *error)
+                                    struct wal_session **session, struct wal_error *error)
 {
     struct wal__summary summary = {0};
     enum wal_status status = wal__core_read_lock(core, error);
@@ -820,9 +757,8 @@ static enum wal_status open_session(struct wal__core *core, struct wal__span id,
     }
     if (status != WAL_OK) {
         return wal__fail_at(error, status, 0, core->env.root, 0,
-                            status == WAL_ENOTFOUND
-                                ? "there is no session \"%.*s\""
-                                : "session \"%.*s\" cannot be looked up",
+                            status == WAL_ENOTFOUND ? "there is no session \"%.*s\""
+                                                    : "session \"%.*s\" cannot be looked up",
                             (int)id.size, (const char *)id.data);
     }
     return wal__session_open(core, summary.number, session, error);
@@ -830,10 +766,8 @@ static enum wal_status open_session(struct wal__core *core, struct wal__span id,
 
 /* is_only: see session_create. A store that forgets has any session that
  * is named (SPEC.md 5.11). */
-static enum wal_status create(struct wal_store *store,
-                              const struct wal_session_options *options,
-                              bool is_only, struct wal_session **session,
-                              struct wal_error *error)
+static enum wal_status create(struct wal_store *store, const struct wal_session_options *options,
+                              bool is_only, struct wal_session **session, struct wal_error *error)
 {
     uint64_t looked = 0;
     struct wal__core *core = store == NULL ? NULL : &store->core;
@@ -844,16 +778,14 @@ static enum wal_status create(struct wal_store *store,
         status = wal__invalid(error, "the place for the handle is null");
     }
     if (status == WAL_OK) {
-        status = wal__struct_load(WAL__STRUCT(wal_session_options), &own,
-                                  options, error);
+        status = wal__struct_load(WAL__STRUCT(wal_session_options), &own, options, error);
     }
     for (bool again = status == WAL_OK; again;
          again = wal__core_invalidate_derived(core, status, &looked)) {
         status = session_create(core, &own, is_only, session, error);
         if (status == WAL_EEXISTS && !is_only && core->env.io->forgets) {
-            status = open_session(
-                core, (struct wal__span){own.id.data, (size_t)own.id.size},
-                session, error);
+            status = open_session(core, (struct wal__span){own.id.data, (size_t)own.id.size},
+                                  session, error);
         }
     }
     return status;
@@ -861,15 +793,13 @@ static enum wal_status create(struct wal_store *store,
 
 enum wal_status wal_session_create(struct wal_store *store,
                                    const struct wal_session_options *options,
-                                   struct wal_session **session,
-                                   struct wal_error *error)
+                                   struct wal_session **session, struct wal_error *error)
 {
     return create(store, options, false, session, error);
 }
 
 enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
-                                 struct wal_session **session,
-                                 struct wal_error *error)
+                                 struct wal_session **session, struct wal_error *error)
 {
     uint64_t looked = 0;
     struct wal__core *core = store == NULL ? NULL : &store->core;
@@ -887,8 +817,7 @@ enum wal_status wal_session_open(struct wal_store *store, struct wal_slice id,
         status = open_session(core, span, session, error);
     }
     if (status == WAL_ENOTFOUND && span.size > 0 && core->env.io->forgets) {
-        const struct wal_session_options named = {.struct_size = sizeof(named),
-                                                  .id = id};
+        const struct wal_session_options named = {.struct_size = sizeof(named), .id = id};
 
         status = create(store, &named, false, session, error);
     }
@@ -900,23 +829,19 @@ void wal_session_close(struct wal_session *session)
     wal__session_free(session);
 }
 
-enum wal_status wal_session_fork(struct wal_session *session,
-                                 struct wal_slice at,
+enum wal_status wal_session_fork(struct wal_session *session, struct wal_slice at,
                                  const struct wal_session_options *options,
-                                 struct wal_session **fork,
-                                 struct wal_error *error)
+                                 struct wal_session **fork, struct wal_error *error)
 {
     uint64_t looked = 0;
     struct wal_session_options own;
-    enum wal_status status =
-        wal__check_writable(session == NULL ? NULL : session->core, error);
+    enum wal_status status = wal__check_writable(session == NULL ? NULL : session->core, error);
 
     if (status == WAL_OK && fork == NULL) {
         status = wal__invalid(error, "the place for the handle is null");
     }
     if (status == WAL_OK) {
-        status = wal__struct_load(WAL__STRUCT(wal_session_options), &own,
-                                  options, error);
+        status = wal__struct_load(WAL__STRUCT(wal_session_options), &own, options, error);
     }
     for (bool again = status == WAL_OK; again;
          again = wal__core_invalidate_derived(session->core, status, &looked)) {
@@ -930,15 +855,12 @@ enum {
 };
 
 static enum wal_status open_latest(struct wal__core *core, struct wal_slice cwd,
-                                   struct wal_session **session,
-                                   struct wal_error *error)
+                                   struct wal_session **session, struct wal_error *error)
 {
-    const struct wal_session_cursor_options options = {
-        .struct_size = sizeof(options), .cwd = cwd};
+    const struct wal_session_cursor_options options = {.struct_size = sizeof(options), .cwd = cwd};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *list = NULL;
-    enum wal_status status =
-        wal__session_cursor_open(core, &options, &list, error);
+    enum wal_status status = wal__session_cursor_open(core, &options, &list, error);
 
     if (status != WAL_OK) {
         return status;
@@ -947,19 +869,17 @@ static enum wal_status open_latest(struct wal__core *core, struct wal_slice cwd,
     if (status == WAL_OK) {
         status = wal__session_open(core, info.number, session, error);
     } else if (status == WAL_END) {
-        status = wal__fail_at(error, WAL_ENOTFOUND, 0, core->env.root, 0,
-                              cwd.size == 0 ? "there is no session"
-                                            : "there is no session of \"%.*s\"",
-                              (int)cwd.size, (const char *)cwd.data);
+        status =
+            wal__fail_at(error, WAL_ENOTFOUND, 0, core->env.root, 0,
+                         cwd.size == 0 ? "there is no session" : "there is no session of \"%.*s\"",
+                         (int)cwd.size, (const char *)cwd.data);
     }
     wal__session_cursor_close(list);
     return status;
 }
 
-enum wal_status wal_session_open_latest(struct wal_store *store,
-                                        struct wal_slice cwd,
-                                        struct wal_session **session,
-                                        struct wal_error *error)
+enum wal_status wal_session_open_latest(struct wal_store *store, struct wal_slice cwd,
+                                        struct wal_session **session, struct wal_error *error)
 {
     uint64_t looked = 0;
     struct wal__core *core = store == NULL ? NULL : &store->core;
@@ -975,14 +895,15 @@ enum wal_status wal_session_open_latest(struct wal_store *store,
     return status;
 }
 
-enum wal_status wal_session_open_or_create(
-    struct wal_store *store, const struct wal_session_options *options,
-    struct wal_session **session, int32_t *created, struct wal_error *error)
+enum wal_status wal_session_open_or_create(struct wal_store *store,
+                                           const struct wal_session_options *options,
+                                           struct wal_session **session, int32_t *created,
+                                           struct wal_error *error)
 {
     struct wal_session_options wanted;
     struct wal_error own = {.struct_size = sizeof(own)};
-    enum wal_status status = wal__struct_load(WAL__STRUCT(wal_session_options),
-                                              &wanted, options, error);
+    enum wal_status status =
+        wal__struct_load(WAL__STRUCT(wal_session_options), &wanted, options, error);
     bool is_new = false;
 
     if (status != WAL_OK) {
@@ -991,14 +912,12 @@ enum wal_status wal_session_open_or_create(
     if (wanted.id.size == 0) {
         wanted.id.data = NULL; /* an empty text is not an id */
     }
-    /* Another process may create or delete it between two steps. The leader
-     * decides whether one is created: by its id, or by its directory. */
+    /* Another process may create or delete it between two steps. The leader decides whether one is
+     * created: by its id, or by its directory. */
     for (int i = 0; i < OPEN_ATTEMPTS_MAX; i++) {
         is_new = false;
-        status =
-            wanted.id.size > 0
-                ? wal_session_open(store, wanted.id, session, &own)
-                : wal_session_open_latest(store, wanted.cwd, session, &own);
+        status = wanted.id.size > 0 ? wal_session_open(store, wanted.id, session, &own)
+                                    : wal_session_open_latest(store, wanted.cwd, session, &own);
         if (status != WAL_ENOTFOUND) {
             break;
         }

@@ -3,8 +3,8 @@
  * The versions are fixed when it is opened; their records are read without a
  * lock.
  *
- * The texts of keys are read from the log when documents are first ordered, and
- * where a prefix is searched.
+ * The texts of keys are read from the log when documents are first ordered, and where a prefix is
+ * searched.
  */
 #include "engine/session/doc_cursor.h"
 
@@ -16,22 +16,18 @@
 #include "format/bytes/assert.h"
 #include "format/bytes/crc32.h"
 
-static enum wal_status read_record(struct wal_doc_cursor *docs,
-                                   uint64_t position, uint64_t sequence,
-                                   struct wal__frame *frame,
-                                   struct wal__doc_record *record,
-                                   struct wal_error *error)
+static enum wal_status read_record(struct wal_doc_cursor *docs, uint64_t position,
+                                   uint64_t sequence, struct wal__frame *frame,
+                                   struct wal__doc_record *record, struct wal_error *error)
 {
     struct wal__span payload;
-    enum wal_status status = wal__log_read(
-        &docs->core->log, position, &docs->scratch, frame, &payload, error);
+    enum wal_status status =
+        wal__log_read(&docs->core->log, position, &docs->scratch, frame, &payload, error);
 
     if (status == WAL_OK &&
-        (frame->sequence != sequence ||
-         wal__doc_record_decode(payload, record) != WAL__FMT_OK)) {
-        status = wal__fail_at(
-            error, WAL_ECORRUPT, 0, NULL, wal__position_offset(position),
-            "the document with version %" PRIu64 " is damaged", sequence);
+        (frame->sequence != sequence || wal__doc_record_decode(payload, record) != WAL__FMT_OK)) {
+        status = wal__fail_at(error, WAL_ECORRUPT, 0, NULL, wal__position_offset(position),
+                              "the document with version %" PRIu64 " is damaged", sequence);
     }
     return status;
 }
@@ -45,48 +41,41 @@ struct key_reader {
 
 /* Reads the key of a version; the hash in the record's header verifies it. */
 static enum wal_status read_key_at(struct wal_doc_cursor *docs,
-                                   const struct wal__doc_version *version,
-                                   uint64_t key_hash, struct wal__span *key,
-                                   struct wal_error *error)
+                                   const struct wal__doc_version *version, uint64_t key_hash,
+                                   struct wal__span *key, struct wal_error *error)
 {
     struct wal__span first;
     struct wal__frame frame;
-    enum wal_status status =
-        wal__log_peek(&docs->core->log, version->position, WAL__DOC_KEY_END,
-                      &docs->scratch, &frame, &first, error);
+    enum wal_status status = wal__log_peek(&docs->core->log, version->position, WAL__DOC_KEY_END,
+                                           &docs->scratch, &frame, &first, error);
 
-    if (status == WAL_OK && (frame.sequence != version->sequence ||
-                             !wal__doc_record_key(first, key) ||
-                             wal__id_hash(key->data, key->size) != key_hash)) {
+    if (status == WAL_OK &&
+        (frame.sequence != version->sequence || !wal__doc_record_key(first, key) ||
+         wal__id_hash(key->data, key->size) != key_hash)) {
         status =
-            wal__fail_at(error, WAL_ECORRUPT, 0, NULL,
-                         wal__position_offset(version->position),
-                         "the document with version %" PRIu64 " is damaged",
-                         version->sequence);
+            wal__fail_at(error, WAL_ECORRUPT, 0, NULL, wal__position_offset(version->position),
+                         "the document with version %" PRIu64 " is damaged", version->sequence);
     }
     return status;
 }
 
-/* Reads a document's key from any version that is readable: the key that
- * orders it. An unreadable key is WAL_ENOTFOUND: the document sorts first, and
- * reading it reports the damage. WAL_ECORRUPT is returned unless the indexes
- * were rebuilt from the log already, since an index may be at fault. */
+/* Reads a document's key from any version that is readable: the key that orders it. An unreadable
+ * key is WAL_ENOTFOUND: the document sorts first, and reading it reports the damage. WAL_ECORRUPT
+ * is returned unless the indexes were rebuilt from the log already, since an index may be at
+ * fault. */
 static enum wal_status read_key(void *ctx, const struct wal__document *document,
                                 struct wal__span *key)
 {
     const struct key_reader *reader = ctx;
-    const struct wal__doc_version *version =
-        wal__documents_newest(reader->documents, document);
+    const struct wal__doc_version *version = wal__documents_newest(reader->documents, document);
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status;
 
     do {
-        status =
-            read_key_at(reader->docs, version, document->key_hash, key, &error);
+        status = read_key_at(reader->docs, version, document->key_hash, key, &error);
         version = wal__documents_previous(reader->documents, version);
     } while ((status == WAL_ECORRUPT || status == WAL_EIO) && version != NULL);
-    if (status == WAL_EIO ||
-        (status == WAL_ECORRUPT && reader->docs->core->rebuild_from_log)) {
+    if (status == WAL_EIO || (status == WAL_ECORRUPT && reader->docs->core->rebuild_from_log)) {
         return WAL_ENOTFOUND;
     }
     if (status != WAL_OK) {
@@ -122,8 +111,7 @@ static enum wal_status add_document(void *ctx, uint32_t rank, bool is_readable)
 }
 
 /* WAL_ENOTFOUND when the session was deleted. */
-static enum wal_status check_session(const struct wal_doc_cursor *docs,
-                                     struct wal_error *error)
+static enum wal_status check_session(const struct wal_doc_cursor *docs, struct wal_error *error)
 {
     struct wal__summary summary;
 
@@ -133,8 +121,7 @@ static enum wal_status check_session(const struct wal_doc_cursor *docs,
 }
 
 /* Adds the documents with the prefix, or all that are not reserved. */
-static enum wal_status visit(struct wal_doc_cursor *docs,
-                             struct wal__documents *documents,
+static enum wal_status visit(struct wal_doc_cursor *docs, struct wal__documents *documents,
                              struct wal__span prefix, struct wal_error *error)
 {
     static const uint8_t not_reserved[] = {1};
@@ -146,26 +133,23 @@ static enum wal_status visit(struct wal_doc_cursor *docs,
     if (prefix.size == 0) {
         range.from = (struct wal__span){not_reserved, sizeof(not_reserved)};
     }
-    /* A key that was readable when it was sorted may be so no more: then all
-     * are sorted again. */
+    /* A key that was readable when it was sorted may be so no more: then all are sorted again. */
     for (int attempt = 0; attempt < 2 && status == WAL_ECORRUPT; attempt++) {
         docs->items.size = 0;
-        status = wal__documents_visit(documents, &keys, &range, add_document,
-                                      &reader);
+        status = wal__documents_visit(documents, &keys, &range, add_document, &reader);
     }
     return status;
 }
 
 /* State lock for writing. */
-static enum wal_status collect(struct wal_doc_cursor *docs,
-                               struct wal__span prefix, struct wal_error *error)
+static enum wal_status collect(struct wal_doc_cursor *docs, struct wal__span prefix,
+                               struct wal_error *error)
 {
     struct wal__branch_slot *slot;
     enum wal_status status = check_session(docs, error);
 
     if (status == WAL_OK) {
-        status =
-            wal__core_load_documents(docs->core, docs->number, &slot, error);
+        status = wal__core_load_documents(docs->core, docs->number, &slot, error);
     }
     if (status != WAL_OK || slot == NULL) {
         return status;
@@ -173,27 +157,21 @@ static enum wal_status collect(struct wal_doc_cursor *docs,
     return visit(docs, &slot->documents, prefix, error);
 }
 
-static enum wal_status
-check_options(const struct wal_doc_cursor_options *options,
-              struct wal__span *prefix, struct wal_error *error)
+static enum wal_status check_options(const struct wal_doc_cursor_options *options,
+                                     struct wal__span *prefix, struct wal_error *error)
 {
     const uint32_t known = WAL_DOC_CURSOR_KEYS | WAL_DOC_CURSOR_HISTORY;
 
     if ((options->flags & ~known) != 0) {
-        return wal__invalid(error,
-                            "the flags of the document options are not valid");
+        return wal__invalid(error, "the flags of the document options are not valid");
     }
-    return wal__text_check(options->prefix, WAL__KEY_MAX, "key prefix", prefix,
-                           error);
+    return wal__text_check(options->prefix, WAL__KEY_MAX, "key prefix", prefix, error);
 }
 
-enum wal_status wal__doc_cursor_create_empty(struct wal__core *core,
-                                             uint32_t number,
-                                             struct wal_doc_cursor **docs,
-                                             struct wal_error *error)
+enum wal_status wal__doc_cursor_create_empty(struct wal__core *core, uint32_t number,
+                                             struct wal_doc_cursor **docs, struct wal_error *error)
 {
-    struct wal_doc_cursor *made =
-        wal__heap_zalloc(core->env.heap, sizeof(*made));
+    struct wal_doc_cursor *made = wal__heap_zalloc(core->env.heap, sizeof(*made));
 
     if (made == NULL) {
         return wal__no_memory(error);
@@ -207,10 +185,9 @@ enum wal_status wal__doc_cursor_create_empty(struct wal__core *core,
     return WAL_OK;
 }
 
-enum wal_status
-wal__doc_cursor_open(struct wal__core *core, uint32_t number,
-                     const struct wal_doc_cursor_options *options,
-                     struct wal_doc_cursor **docs, struct wal_error *error)
+enum wal_status wal__doc_cursor_open(struct wal__core *core, uint32_t number,
+                                     const struct wal_doc_cursor_options *options,
+                                     struct wal_doc_cursor **docs, struct wal_error *error)
 {
     const struct wal_doc_cursor_options none = {.struct_size = sizeof(none)};
     struct wal__span prefix = {NULL, 0};
@@ -240,8 +217,8 @@ wal__doc_cursor_open(struct wal__core *core, uint32_t number,
     return WAL_OK;
 }
 
-static void fill_doc(const struct wal__doc_record *record, uint64_t version,
-                     uint32_t flags, struct wal_doc *doc)
+static void fill_doc(const struct wal__doc_record *record, uint64_t version, uint32_t flags,
+                     struct wal_doc *doc)
 {
     uint32_t size = doc->struct_size;
 
@@ -254,10 +231,9 @@ static void fill_doc(const struct wal__doc_record *record, uint64_t version,
     doc->modified_ms = record->modified_ms;
 }
 
-/* Finds where compaction put the versions that are still to be returned. One
- * that it dropped keeps its position, where it is not found. */
-static enum wal_status find_again(struct wal_doc_cursor *docs,
-                                  struct wal_error *error)
+/* Finds where compaction put the versions that are still to be returned. One that it dropped keeps
+ * its position, where it is not found. */
+static enum wal_status find_again(struct wal_doc_cursor *docs, struct wal_error *error)
 {
     struct wal__doc_cursor_item *items = (void *)docs->items.data;
     size_t count = docs->items.size / sizeof(*items);
@@ -269,8 +245,7 @@ static enum wal_status find_again(struct wal_doc_cursor *docs,
     }
     status = check_session(docs, error);
     if (status == WAL_OK) {
-        status =
-            wal__core_load_documents(docs->core, docs->number, &slot, error);
+        status = wal__core_load_documents(docs->core, docs->number, &slot, error);
     }
     for (size_t i = docs->next; slot != NULL && i < count; i++) {
         const struct wal__doc_version *version =
@@ -285,30 +260,26 @@ static enum wal_status find_again(struct wal_doc_cursor *docs,
 }
 
 /* Reads the record of the next item. */
-static enum wal_status read_next(struct wal_doc_cursor *docs,
-                                 struct wal__doc_record *record,
+static enum wal_status read_next(struct wal_doc_cursor *docs, struct wal__doc_record *record,
                                  struct wal_error *error)
 {
     const struct wal__doc_cursor_item *items = (const void *)docs->items.data;
     const struct wal__doc_cursor_item *item = &items[docs->next];
     struct wal__frame frame;
     uint64_t looked = 0;
-    enum wal_status status = read_record(docs, item->position, item->sequence,
-                                         &frame, record, error);
+    enum wal_status status =
+        read_record(docs, item->position, item->sequence, &frame, record, error);
 
-    while (status == WAL_ECORRUPT &&
-           wal__core_look_again(docs->core, &looked)) {
+    while (status == WAL_ECORRUPT && wal__core_look_again(docs->core, &looked)) {
         status = find_again(docs, error);
         if (status == WAL_OK) {
-            status = read_record(docs, item->position, item->sequence, &frame,
-                                 record, error);
+            status = read_record(docs, item->position, item->sequence, &frame, record, error);
         }
     }
     return status;
 }
 
-enum wal_status wal__doc_cursor_next(struct wal_doc_cursor *docs,
-                                     struct wal_doc *doc,
+enum wal_status wal__doc_cursor_next(struct wal_doc_cursor *docs, struct wal_doc *doc,
                                      struct wal_error *error)
 {
     const struct wal__doc_cursor_item *items = (const void *)docs->items.data;
@@ -330,19 +301,17 @@ enum wal_status wal__doc_cursor_next(struct wal_doc_cursor *docs,
         if ((docs->flags & WAL_DOC_CURSOR_KEYS) != 0) {
             record.value.size = 0;
         }
-        fill_doc(&record, item->sequence, item->deleted ? WAL_DOC_DELETE : 0,
-                 doc);
+        fill_doc(&record, item->sequence, item->deleted ? WAL_DOC_DELETE : 0, doc);
     }
     return status;
 }
 
 /* The requested version, or the newest for 0; NULL when there is none. */
-static const struct wal__doc_version *
-find_version(const struct wal__documents *documents,
-             const struct wal__document *document, uint64_t version)
+static const struct wal__doc_version *find_version(const struct wal__documents *documents,
+                                                   const struct wal__document *document,
+                                                   uint64_t version)
 {
-    const struct wal__doc_version *at =
-        wal__documents_newest(documents, document);
+    const struct wal__doc_version *at = wal__documents_newest(documents, document);
 
     while (version != 0 && at != NULL && at->sequence != version) {
         at = wal__documents_previous(documents, at);
@@ -350,10 +319,8 @@ find_version(const struct wal__documents *documents,
     return at;
 }
 
-enum wal_status wal__doc_cursor_get(struct wal_doc_cursor *docs,
-                                    struct wal__span key, uint64_t version,
-                                    struct wal_doc *doc,
-                                    struct wal_error *error)
+enum wal_status wal__doc_cursor_get(struct wal_doc_cursor *docs, struct wal__span key,
+                                    uint64_t version, struct wal_doc *doc, struct wal_error *error)
 {
     const struct wal__document *document = NULL;
     const struct wal__doc_version *at = NULL;
@@ -369,12 +336,10 @@ enum wal_status wal__doc_cursor_get(struct wal_doc_cursor *docs,
     }
     status = check_session(docs, error);
     if (status == WAL_OK) {
-        status =
-            wal__core_load_documents(docs->core, docs->number, &slot, error);
+        status = wal__core_load_documents(docs->core, docs->number, &slot, error);
     }
     if (status == WAL_OK && slot != NULL) {
-        document = wal__documents_find(&slot->documents,
-                                       wal__id_hash(key.data, key.size));
+        document = wal__documents_find(&slot->documents, wal__id_hash(key.data, key.size));
     }
     if (document != NULL) {
         at = find_version(&slot->documents, document, version);
@@ -387,19 +352,15 @@ enum wal_status wal__doc_cursor_get(struct wal_doc_cursor *docs,
         return status;
     }
     if (at != NULL && !found.deleted) {
-        status = read_record(docs, found.position, found.sequence, &frame,
-                             &record, error);
-        docs->is_damaged = status == WAL_ECORRUPT &&
-                           wal__log_has_record(&docs->core->log, found.position,
-                                               found.sequence, &docs->scratch);
+        status = read_record(docs, found.position, found.sequence, &frame, &record, error);
+        docs->is_damaged =
+            status == WAL_ECORRUPT &&
+            wal__log_has_record(&docs->core->log, found.position, found.sequence, &docs->scratch);
     }
-    if (status == WAL_OK &&
-        (at == NULL || found.deleted || record.key.size != key.size ||
-         memcmp(record.key.data, key.data, key.size) != 0)) {
-        return wal__fail(error, WAL_ENOTFOUND,
-                         "there is no document \"%.*s\"%s", (int)key.size,
-                         (const char *)key.data,
-                         version == 0 ? "" : " of that version");
+    if (status == WAL_OK && (at == NULL || found.deleted || record.key.size != key.size ||
+                             memcmp(record.key.data, key.data, key.size) != 0)) {
+        return wal__fail(error, WAL_ENOTFOUND, "there is no document \"%.*s\"%s", (int)key.size,
+                         (const char *)key.data, version == 0 ? "" : " of that version");
     }
     if (status == WAL_OK) {
         fill_doc(&record, found.sequence, 0, doc);
@@ -418,10 +379,9 @@ void wal__doc_cursor_close(struct wal_doc_cursor *docs)
     wal__heap_free(docs->core->env.heap, docs);
 }
 
-enum wal_status
-wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,
-                    const struct wal_doc_cursor_options *options,
-                    struct wal_doc_cursor **docs, struct wal_error *error)
+enum wal_status wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,
+                                    const struct wal_doc_cursor_options *options,
+                                    struct wal_doc_cursor **docs, struct wal_error *error)
 {
     uint64_t looked = 0;
     struct wal__core *core = store == NULL ? NULL : &store->core;
@@ -438,8 +398,7 @@ wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,
         status = wal__invalid(error, "the place for the cursor is null");
     }
     if (status == WAL_OK) {
-        status = wal__struct_load(WAL__STRUCT(wal_doc_cursor_options), &own,
-                                  options, error);
+        status = wal__struct_load(WAL__STRUCT(wal_doc_cursor_options), &own, options, error);
     }
     if (status == WAL_OK) {
         status = wal__check_key(own.prefix, error);
@@ -454,14 +413,13 @@ wal_doc_cursor_open(struct wal_store *store, struct wal_session *session,
     return status;
 }
 
-enum wal_status wal_doc_cursor_next(struct wal_doc_cursor *docs,
-                                    struct wal_doc *doc,
+enum wal_status wal_doc_cursor_next(struct wal_doc_cursor *docs, struct wal_doc *doc,
                                     struct wal_error *error)
 {
     struct wal_doc own;
     struct wal_doc *out;
-    enum wal_status status = wal__check_output(
-        docs == NULL ? NULL : docs->core, WAL__STRUCT(wal_doc), doc, error);
+    enum wal_status status =
+        wal__check_output(docs == NULL ? NULL : docs->core, WAL__STRUCT(wal_doc), doc, error);
 
     if (status != WAL_OK) {
         return status;
@@ -474,20 +432,18 @@ enum wal_status wal_doc_cursor_next(struct wal_doc_cursor *docs,
     return status;
 }
 
-enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs,
-                                   struct wal_slice key, uint64_t version,
-                                   struct wal_doc *doc, struct wal_error *error)
+enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs, struct wal_slice key,
+                                   uint64_t version, struct wal_doc *doc, struct wal_error *error)
 {
     uint64_t looked = 0;
     struct wal__span span;
     struct wal_doc own;
     struct wal_doc *out = &own;
-    enum wal_status status = wal__check_output(
-        docs == NULL ? NULL : docs->core, WAL__STRUCT(wal_doc), doc, error);
+    enum wal_status status =
+        wal__check_output(docs == NULL ? NULL : docs->core, WAL__STRUCT(wal_doc), doc, error);
 
     if (status == WAL_OK) {
-        status =
-            wal__text_check(key, WAL__KEY_MAX, "document's key", &span, error);
+        status = wal__text_check(key, WAL__KEY_MAX, "document's key", &span, error);
     }
     if (status == WAL_OK) {
         status = wal__check_key(key, error);
@@ -496,8 +452,7 @@ enum wal_status wal_doc_cursor_get(struct wal_doc_cursor *docs,
         out = wal__struct_target(WAL__STRUCT(wal_doc), doc, &own);
     }
     for (bool again = status == WAL_OK; again;
-         again = wal__core_read_again(docs->core, status, docs->is_damaged,
-                                      &looked)) {
+         again = wal__core_read_again(docs->core, status, docs->is_damaged, &looked)) {
         status = wal__doc_cursor_get(docs, span, version, out, error);
     }
     if (status == WAL_OK) {

@@ -1,29 +1,25 @@
 /*
- * entry_path.c - which entries a cursor returns (SPEC.md 5.5, 5.7): those of
- * its path, or all of the session, without the hidden ones.
+ * entry_path.c - which entries a cursor returns (SPEC.md 5.5, 5.7): those of its path, or all of
+ * the session, without the hidden ones.
  *
- * Visibility. A cursor hides deltas and redacted entries, as its flags say. Its
- * path is a list of ranges, consecutive entries of one session, which is split
- * at hidden entries. A refresh splits what remains of it again after a
- * redaction.
+ * Visibility. A cursor hides deltas and redacted entries, as its flags say. Its path is a list of
+ * ranges, consecutive entries of one session, which is split at hidden entries. A refresh splits
+ * what remains of it again after a redaction.
  *
- * Deltas. In log order all that the session has are returned, on a path those
- * of the message that is being written under its end. A delta is newer than its
- * parent, and a session shows its own deltas only, so that they are among its
- * own entries or after them.
+ * Deltas. In log order all that the session has are returned, on a path those of the message that
+ * is being written under its end. A delta is newer than its parent, and a session shows its own
+ * deltas only, so that they are among its own entries or after them.
  *
- * Reading "since the last compaction". A hidden compaction counts too: the
- * entries that it keeps are part of the shape of the tree.
+ * Reading "since the last compaction". A hidden compaction counts too: the entries that it keeps
+ * are part of the shape of the tree.
  *
- * The tail. The last entries of a path are found by walking postings from the
- * newest on, and listed in `items`. No branch is built: the cost is that of the
- * postings passed, whatever the length of the session and the depth of its
- * lineage. The records of a session are passed newest first, so that the
- * redaction of an entry is known before the entry is reached.
+ * The tail. The last entries of a path are found by walking postings from the newest on, and listed
+ * in `items`. No branch is built: the cost is that of the postings passed, whatever the length of
+ * the session and the depth of its lineage. The records of a session are passed newest first, so
+ * that the redaction of an entry is known before the entry is reached.
  *
- * Invariant: no range contains an entry that was hidden at
- * redaction_generation. One thread at a time; state lock for writing, except
- * where entry_cursor.h says otherwise.
+ * Invariant: no range contains an entry that was hidden at redaction_generation. One thread at a
+ * time; state lock for writing, except where entry_cursor.h says otherwise.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -39,56 +35,48 @@
 static bool hides_deltas(const struct wal_entry_cursor *cursor,
                          const struct wal__annotations *annotations)
 {
-    return (cursor->flags & WAL_ENTRY_CURSOR_DELTAS) == 0 &&
-           annotations->delta_count > 0;
+    return (cursor->flags & WAL_ENTRY_CURSOR_DELTAS) == 0 && annotations->delta_count > 0;
 }
 
 static bool hides_redacted(const struct wal_entry_cursor *cursor,
                            const struct wal__annotations *annotations)
 {
-    return (cursor->flags & WAL_ENTRY_CURSOR_REDACTED) == 0 &&
-           annotations->redaction_count > 0;
+    return (cursor->flags & WAL_ENTRY_CURSOR_REDACTED) == 0 && annotations->redaction_count > 0;
 }
 
 bool wal__entry_cursor_is_hidden(const struct wal_entry_cursor *cursor,
                                  const struct wal__annotations *annotations,
                                  const struct wal__branch_entry *entry)
 {
-    if (hides_deltas(cursor, annotations) &&
-        entry->kind == WAL__KIND_MESSAGE_DELTA_BATCH) {
+    if (hides_deltas(cursor, annotations) && entry->kind == WAL__KIND_MESSAGE_DELTA_BATCH) {
         return true;
     }
     return hides_redacted(cursor, annotations) &&
-           wal__annotations_find_redaction(annotations, entry->sequence) !=
-               NULL;
+           wal__annotations_find_redaction(annotations, entry->sequence) != NULL;
 }
 
 /* The first hidden sequence at or above this one, in any stream. */
 static uint64_t next_hidden_sequence(const struct wal_entry_cursor *cursor,
-                                     const struct wal__annotations *annotations,
-                                     uint64_t sequence)
+                                     const struct wal__annotations *annotations, uint64_t sequence)
 {
     uint64_t delta = hides_deltas(cursor, annotations)
                          ? wal__annotations_next_delta(annotations, sequence)
                          : UINT64_MAX;
-    uint64_t redacted =
-        hides_redacted(cursor, annotations)
-            ? wal__annotations_next_redacted(annotations, sequence)
-            : UINT64_MAX;
+    uint64_t redacted = hides_redacted(cursor, annotations)
+                            ? wal__annotations_next_redacted(annotations, sequence)
+                            : UINT64_MAX;
 
     return delta < redacted ? delta : redacted;
 }
 
-/* The first hidden ordinal of [at, end), or end. Skips visible entries and
- * annotations of other streams by binary search. */
+/* The first hidden ordinal of [at, end), or end. Skips visible entries and annotations of other
+ * streams by binary search. */
 static uint32_t next_hidden(const struct wal_entry_cursor *cursor,
                             const struct wal__annotations *annotations,
-                            const struct wal__stream *stream, uint32_t at,
-                            uint32_t end)
+                            const struct wal__stream *stream, uint32_t at, uint32_t end)
 {
     while (at < end) {
-        uint64_t hidden = next_hidden_sequence(cursor, annotations,
-                                               stream->entries[at].sequence);
+        uint64_t hidden = next_hidden_sequence(cursor, annotations, stream->entries[at].sequence);
 
         at = wal__branch_lower_bound(stream, at, end, hidden);
         if (at < end && stream->entries[at].sequence == hidden) {
@@ -108,22 +96,21 @@ static enum wal_status fail_lost(struct wal_error *error)
                      "open a new one");
 }
 
-enum wal_status wal__entry_cursor_find_stream(
-    const struct wal_entry_cursor *cursor, const struct wal__branch_slot *slot,
-    const struct wal__entry_cursor_range *range,
-    const struct wal__stream **stream, uint32_t *first, struct wal_error *error)
+enum wal_status wal__entry_cursor_find_stream(const struct wal_entry_cursor *cursor,
+                                              const struct wal__branch_slot *slot,
+                                              const struct wal__entry_cursor_range *range,
+                                              const struct wal__stream **stream, uint32_t *first,
+                                              struct wal_error *error)
 {
     const struct wal__stream *found = wal__branch_stream(
-        &slot->branch,
-        range->delta == 0 ? cursor->stream : WAL__DELTAS_OF(cursor->stream));
+        &slot->branch, range->delta == 0 ? cursor->stream : WAL__DELTAS_OF(cursor->stream));
 
     if (found != NULL && range->delta != 0 &&
         wal__branch_find_sequence(found, range->delta, first)) {
         *stream = found;
         return WAL_OK;
     }
-    if (found == NULL || range->delta != 0 ||
-        range->first > found->entry_count ||
+    if (found == NULL || range->delta != 0 || range->first > found->entry_count ||
         range->count > found->entry_count - range->first) {
         return fail_lost(error);
     }
@@ -141,10 +128,8 @@ static enum wal_status add_delta(const struct wal_entry_cursor *cursor,
     const struct wal__stream *stream;
     uint32_t ordinal;
 
-    if (wal__entry_cursor_find_stream(cursor, slot, range, &stream, &ordinal,
-                                      NULL) != WAL_OK ||
-        wal__entry_cursor_is_hidden(cursor, &slot->annotations,
-                                    &stream->entries[ordinal])) {
+    if (wal__entry_cursor_find_stream(cursor, slot, range, &stream, &ordinal, NULL) != WAL_OK ||
+        wal__entry_cursor_is_hidden(cursor, &slot->annotations, &stream->entries[ordinal])) {
         return WAL_OK;
     }
     ++*count;
@@ -153,29 +138,26 @@ static enum wal_status add_delta(const struct wal_entry_cursor *cursor,
 
 /* Appends the visible parts of the range. */
 static enum wal_status split(const struct wal_entry_cursor *cursor,
-                             const struct wal__branch_slot *slot,
-                             const struct wal__stream *stream,
-                             const struct wal__entry_cursor_range *range,
-                             struct wal__buf *ranges, uint64_t *count)
+                             const struct wal__branch_slot *slot, const struct wal__stream *stream,
+                             const struct wal__entry_cursor_range *range, struct wal__buf *ranges,
+                             uint64_t *count)
 {
     uint32_t end = range->first + range->count;
     uint32_t at = range->first;
 
     WAL__ASSERT(end >= range->first && end <= stream->entry_count);
     while (at < end) {
-        struct wal__entry_cursor_range visible = {
-            range->depth + (at - range->first), 0, range->session, at, 0};
+        struct wal__entry_cursor_range visible = {range->depth + (at - range->first), 0,
+                                                  range->session, at, 0};
 
         at = next_hidden(cursor, &slot->annotations, stream, at, end);
         visible.count = at - visible.first;
-        if (visible.count > 0 &&
-            wal__buf_append(ranges, &visible, sizeof(visible)) != WAL_OK) {
+        if (visible.count > 0 && wal__buf_append(ranges, &visible, sizeof(visible)) != WAL_OK) {
             return WAL_ENOMEM;
         }
         *count += visible.count;
         while (at < end &&
-               wal__entry_cursor_is_hidden(cursor, &slot->annotations,
-                                           &stream->entries[at])) {
+               wal__entry_cursor_is_hidden(cursor, &slot->annotations, &stream->entries[at])) {
             at++;
         }
     }
@@ -183,17 +165,15 @@ static enum wal_status split(const struct wal_entry_cursor *cursor,
     return WAL_OK;
 }
 
-enum wal_status
-wal__entry_cursor_add_visible(struct wal_entry_cursor *cursor,
-                              const struct wal__entry_cursor_range *range,
-                              struct wal__buf *ranges, uint64_t *count,
-                              struct wal_error *error)
+enum wal_status wal__entry_cursor_add_visible(struct wal_entry_cursor *cursor,
+                                              const struct wal__entry_cursor_range *range,
+                                              struct wal__buf *ranges, uint64_t *count,
+                                              struct wal_error *error)
 {
     const struct wal__stream *stream = NULL;
     struct wal__branch_slot *slot;
     uint32_t first;
-    enum wal_status status =
-        wal__core_get_branch(cursor->core, range->session, &slot, error);
+    enum wal_status status = wal__core_get_branch(cursor->core, range->session, &slot, error);
 
     if (status != WAL_OK) {
         return status;
@@ -202,8 +182,7 @@ wal__entry_cursor_add_visible(struct wal_entry_cursor *cursor,
         status = add_delta(cursor, slot, range, ranges, count);
         return status == WAL_OK ? WAL_OK : wal__no_memory(error);
     }
-    status = wal__entry_cursor_find_stream(cursor, slot, range, &stream, &first,
-                                           error);
+    status = wal__entry_cursor_find_stream(cursor, slot, range, &stream, &first, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -211,11 +190,9 @@ wal__entry_cursor_add_visible(struct wal_entry_cursor *cursor,
     return status == WAL_OK ? WAL_OK : wal__no_memory(error);
 }
 
-enum wal_status wal__entry_cursor_refresh(struct wal_entry_cursor *cursor,
-                                          struct wal_error *error)
+enum wal_status wal__entry_cursor_refresh(struct wal_entry_cursor *cursor, struct wal_error *error)
 {
-    const struct wal__entry_cursor_range *ranges =
-        (const void *)cursor->ranges.data;
+    const struct wal__entry_cursor_range *ranges = (const void *)cursor->ranges.data;
     size_t count = cursor->ranges.size / sizeof(*ranges);
     uint64_t redactions = atomic_load(&cursor->core->redaction_generation);
     uint64_t remaining = 0;
@@ -231,8 +208,7 @@ enum wal_status wal__entry_cursor_refresh(struct wal_entry_cursor *cursor,
             range.first += cursor->range_index;
             range.count -= cursor->range_index;
         }
-        status = wal__entry_cursor_add_visible(cursor, &range, &left,
-                                               &remaining, error);
+        status = wal__entry_cursor_add_visible(cursor, &range, &left, &remaining, error);
     }
     if (status != WAL_OK) {
         wal__buf_deinit(&left);
@@ -263,10 +239,9 @@ struct merge {
     size_t next; /* of the cursor's ranges */
 };
 
-/* The sequence of the newest own entry that moved the head under `parent`,
- * which completes the deltas before it; 0: none. */
-static uint64_t find_newest_child(const struct wal__stream *entries,
-                                  uint64_t parent)
+/* The sequence of the newest own entry that moved the head under `parent`, which completes the
+ * deltas before it; 0: none. */
+static uint64_t find_newest_child(const struct wal__stream *entries, uint64_t parent)
 {
     for (uint32_t i = entries == NULL ? 0 : entries->entry_count; i > 0; i--) {
         const struct wal__branch_entry *entry = &entries->entries[i - 1];
@@ -283,19 +258,16 @@ static uint64_t find_newest_child(const struct wal__stream *entries,
 }
 
 /* Whether the cursor returns the delta of this rank, unless it is hidden. */
-static bool is_wanted(const struct merge *merge, uint32_t ordinal, uint64_t end,
-                      uint64_t completed)
+static bool is_wanted(const struct merge *merge, uint32_t ordinal, uint64_t end, uint64_t completed)
 {
     const struct wal__branch_entry *delta = &merge->deltas->entries[ordinal];
 
     return delta->position < merge->cursor->limit &&
            (merge->cursor->all ||
-            (wal__branch_parent(merge->deltas, ordinal) == end &&
-             delta->sequence > completed));
+            (wal__branch_parent(merge->deltas, ordinal) == end && delta->sequence > completed));
 }
 
-/* Moves the cursor's ranges up to the sequence; splits the one that reaches
- * beyond it. */
+/* Moves the cursor's ranges up to the sequence; splits the one that reaches beyond it. */
 static enum wal_status move_ranges(struct merge *merge, uint64_t sequence)
 {
     struct wal_entry_cursor *cursor = merge->cursor;
@@ -309,14 +281,12 @@ static enum wal_status move_ranges(struct merge *merge, uint64_t sequence)
         if (range->session == cursor->session) {
             uint32_t end = range->first + range->count;
 
-            WAL__ASSERT(merge->entries != NULL &&
-                        end <= merge->entries->entry_count);
-            before.count = wal__branch_lower_bound(merge->entries, range->first,
-                                                   end, sequence) -
-                           range->first;
+            WAL__ASSERT(merge->entries != NULL && end <= merge->entries->entry_count);
+            before.count =
+                wal__branch_lower_bound(merge->entries, range->first, end, sequence) - range->first;
         }
-        if (before.count > 0 && wal__buf_append(&merge->ranges, &before,
-                                                sizeof(before)) != WAL_OK) {
+        if (before.count > 0 &&
+            wal__buf_append(&merge->ranges, &before, sizeof(before)) != WAL_OK) {
             return WAL_ENOMEM;
         }
         if (before.count < range->count) {
@@ -329,50 +299,43 @@ static enum wal_status move_ranges(struct merge *merge, uint64_t sequence)
     return WAL_OK;
 }
 
-static enum wal_status merge_deltas(struct merge *merge, uint64_t end,
-                                    uint64_t depth, struct wal_error *error)
+static enum wal_status merge_deltas(struct merge *merge, uint64_t end, uint64_t depth,
+                                    struct wal_error *error)
 {
     const struct wal_entry_cursor *cursor = merge->cursor;
-    uint64_t completed =
-        cursor->all ? 0 : find_newest_child(merge->entries, end);
+    uint64_t completed = cursor->all ? 0 : find_newest_child(merge->entries, end);
     enum wal_status status = WAL_OK;
 
-    for (uint32_t i = 0; i < merge->deltas->entry_count && status == WAL_OK;
-         i++) {
-        struct wal__entry_cursor_range range = {
-            .depth = depth,
-            .delta = merge->deltas->entries[i].sequence,
-            .session = cursor->session,
-            .count = 1};
+    for (uint32_t i = 0; i < merge->deltas->entry_count && status == WAL_OK; i++) {
+        struct wal__entry_cursor_range range = {.depth = depth,
+                                                .delta = merge->deltas->entries[i].sequence,
+                                                .session = cursor->session,
+                                                .count = 1};
 
         if (!is_wanted(merge, i, end, completed)) {
             continue;
         }
         status = move_ranges(merge, range.delta);
         if (status == WAL_OK) {
-            status = wal__entry_cursor_add_visible(merge->cursor, &range,
-                                                   &merge->ranges,
+            status = wal__entry_cursor_add_visible(merge->cursor, &range, &merge->ranges,
                                                    &merge->remaining, error);
         }
     }
     return status == WAL_OK ? move_ranges(merge, UINT64_MAX) : status;
 }
 
-enum wal_status wal__entry_cursor_add_deltas(struct wal_entry_cursor *cursor,
-                                             uint64_t end, uint64_t depth,
-                                             struct wal_error *error)
+enum wal_status wal__entry_cursor_add_deltas(struct wal_entry_cursor *cursor, uint64_t end,
+                                             uint64_t depth, struct wal_error *error)
 {
     struct merge merge = {.cursor = cursor, .remaining = cursor->remaining};
     struct wal__branch_slot *slot;
-    enum wal_status status =
-        wal__core_get_branch(cursor->core, cursor->session, &slot, error);
+    enum wal_status status = wal__core_get_branch(cursor->core, cursor->session, &slot, error);
 
     if (status != WAL_OK) {
         return status;
     }
     merge.entries = wal__branch_stream(&slot->branch, cursor->stream);
-    merge.deltas =
-        wal__branch_stream(&slot->branch, WAL__DELTAS_OF(cursor->stream));
+    merge.deltas = wal__branch_stream(&slot->branch, WAL__DELTAS_OF(cursor->stream));
     if (merge.deltas == NULL) {
         return WAL_OK;
     }
@@ -390,12 +353,9 @@ enum wal_status wal__entry_cursor_add_deltas(struct wal_entry_cursor *cursor,
 
 /* --- the last compaction -------------------------------------------------- */
 
-/* Depth on the path of the entry with this sequence; UINT64_MAX when it is not
- * on the path. */
-static enum wal_status depth_on_path(struct wal_entry_cursor *cursor,
-                                     const struct wal__buf *path,
-                                     uint64_t sequence, uint64_t *depth,
-                                     struct wal_error *error)
+/* Depth on the path of the entry with this sequence; UINT64_MAX when it is not on the path. */
+static enum wal_status depth_on_path(struct wal_entry_cursor *cursor, const struct wal__buf *path,
+                                     uint64_t sequence, uint64_t *depth, struct wal_error *error)
 {
     const struct wal__path_range *ranges = (const void *)path->data;
     size_t count = path->size / sizeof(*ranges);
@@ -413,10 +373,8 @@ static enum wal_status depth_on_path(struct wal_entry_cursor *cursor,
             return status;
         }
         stream = wal__branch_stream(&slot->branch, cursor->stream);
-        if (stream != NULL &&
-            wal__branch_find_sequence(stream, sequence, &ordinal) &&
-            ordinal >= ranges[i].first &&
-            ordinal - ranges[i].first < ranges[i].count) {
+        if (stream != NULL && wal__branch_find_sequence(stream, sequence, &ordinal) &&
+            ordinal >= ranges[i].first && ordinal - ranges[i].first < ranges[i].count) {
             *depth = before + ordinal - ranges[i].first;
             return WAL_OK;
         }
@@ -437,12 +395,10 @@ static uint64_t count_ranges(const struct wal__buf *path)
     return total;
 }
 
-/* The newest compaction on the path: its depth and position. Position 0: there
- * is none. */
+/* The newest compaction on the path: its depth and position. Position 0: there is none. */
 static enum wal_status find_last_compaction(struct wal_entry_cursor *cursor,
-                                            const struct wal__buf *path,
-                                            uint64_t *depth, uint64_t *position,
-                                            struct wal_error *error)
+                                            const struct wal__buf *path, uint64_t *depth,
+                                            uint64_t *position, struct wal_error *error)
 {
     const struct wal__path_range *ranges = (const void *)path->data;
     size_t count = path->size / sizeof(*ranges);
@@ -455,8 +411,7 @@ static enum wal_status find_last_compaction(struct wal_entry_cursor *cursor,
         struct wal__branch_slot *slot;
         const struct wal__stream *stream;
         uint32_t ordinal;
-        enum wal_status status =
-            wal__core_get_branch(cursor->core, range->session, &slot, error);
+        enum wal_status status = wal__core_get_branch(cursor->core, range->session, &slot, error);
 
         if (status != WAL_OK) {
             return status;
@@ -464,10 +419,8 @@ static enum wal_status find_last_compaction(struct wal_entry_cursor *cursor,
         WAL__ASSERT(before >= range->count);
         before -= range->count;
         stream = wal__branch_stream(&slot->branch, cursor->stream);
-        if (stream != NULL &&
-            wal__branch_find_compaction(stream, &own_range, &ordinal)) {
-            WAL__ASSERT(ordinal >= range->first &&
-                        ordinal - range->first < range->count);
+        if (stream != NULL && wal__branch_find_compaction(stream, &own_range, &ordinal)) {
+            WAL__ASSERT(ordinal >= range->first && ordinal - range->first < range->count);
             *depth = before + ordinal - range->first;
             *position = stream->entries[ordinal].position;
             return WAL_OK;
@@ -476,13 +429,11 @@ static enum wal_status find_last_compaction(struct wal_entry_cursor *cursor,
     return WAL_OK;
 }
 
-/* The entry that the compaction's payload names as firstKeptEntryId.
- * WAL_ENOTFOUND when it names none that exists, or is damaged; WAL_ECORRUPT
- * when an index is, or a segment was replaced: reading again may find it. */
-static enum wal_status find_first_kept(struct wal_entry_cursor *cursor,
-                                       uint64_t position,
-                                       struct wal__entry_location *found,
-                                       struct wal_error *error)
+/* The entry that the compaction's payload names as firstKeptEntryId. WAL_ENOTFOUND when it names
+ * none that exists, or is damaged; WAL_ECORRUPT when an index is, or a segment was replaced:
+ * reading again may find it. */
+static enum wal_status find_first_kept(struct wal_entry_cursor *cursor, uint64_t position,
+                                       struct wal__entry_location *found, struct wal_error *error)
 {
     struct wal__entry_record record;
     struct wal__frame frame;
@@ -490,8 +441,7 @@ static enum wal_status find_first_kept(struct wal_entry_cursor *cursor,
     struct wal__span id;
     uint8_t text[WAL__ID_MAX];
     enum wal_status status =
-        wal__log_read(&cursor->core->log, position, &cursor->scratch, &frame,
-                      &payload, error);
+        wal__log_read(&cursor->core->log, position, &cursor->scratch, &frame, &payload, error);
 
     if (status == WAL_ECORRUPT && !wal__log_find_replaced(&cursor->core->log)) {
         return WAL_ENOTFOUND;
@@ -500,25 +450,22 @@ static enum wal_status find_first_kept(struct wal_entry_cursor *cursor,
         return status;
     }
     if (wal__entry_record_decode(payload, &record) != WAL__FMT_OK ||
-        !wal__text_member(record.payload, "firstKeptEntryId", text,
-                          sizeof(text), &id)) {
+        !wal__text_member(record.payload, "firstKeptEntryId", text, sizeof(text), &id)) {
         return WAL_ENOTFOUND;
     }
     return wal__core_find_id(cursor->core, cursor->session, id, found, error);
 }
 
-enum wal_status
-wal__entry_cursor_find_compaction(struct wal_entry_cursor *cursor,
-                                  const struct wal__buf *path, uint64_t *cut,
-                                  struct wal_error *error)
+enum wal_status wal__entry_cursor_find_compaction(struct wal_entry_cursor *cursor,
+                                                  const struct wal__buf *path, uint64_t *cut,
+                                                  struct wal_error *error)
 {
     struct wal_error local_error = {.struct_size = sizeof(local_error)};
     struct wal__entry_location found;
     uint64_t position = 0;
     uint64_t depth = 0;
     uint64_t kept = UINT64_MAX;
-    enum wal_status status =
-        find_last_compaction(cursor, path, &depth, &position, error);
+    enum wal_status status = find_last_compaction(cursor, path, &depth, &position, error);
 
     if (status != WAL_OK) {
         return status;
@@ -543,8 +490,8 @@ wal__entry_cursor_find_compaction(struct wal_entry_cursor *cursor,
 
 /* --- the tail ------------------------------------------------------------- */
 
-/* A walk from an entry towards its root. The depth of an item is the number of
- * entries passed before it, until that of the first is known. */
+/* A walk from an entry towards its root. The depth of an item is the number of entries passed
+ * before it, until that of the first is known. */
 struct walk {
     struct wal_entry_cursor *cursor;
     uint64_t wanted; /* visible entries */
@@ -569,8 +516,7 @@ static size_t item_count(const struct walk *walk)
 
 /* --- redactions ----------------------------------------------------------- */
 
-static struct wal__redaction *find_redaction(const struct walk *walk,
-                                             uint64_t target)
+static struct wal__redaction *find_redaction(const struct walk *walk, uint64_t target)
 {
     struct wal__redaction *redactions = (void *)walk->redactions.data;
     uint32_t cursor = 0;
@@ -585,8 +531,7 @@ static struct wal__redaction *find_redaction(const struct walk *walk,
 }
 
 /* The oldest redaction of an entry counts. */
-static enum wal_status add_redaction(struct walk *walk, uint64_t target,
-                                     uint64_t position)
+static enum wal_status add_redaction(struct walk *walk, uint64_t target, uint64_t position)
 {
     const struct wal__redaction redaction = {target, position};
     struct wal__redaction *known = find_redaction(walk, target);
@@ -598,9 +543,7 @@ static enum wal_status add_redaction(struct walk *walk, uint64_t target,
         return WAL_OK;
     }
     status = wal__buf_append(&walk->redactions, &redaction, sizeof(redaction));
-    return status == WAL_OK
-               ? wal__hashmap_add(&walk->redaction_map, target, rank)
-               : status;
+    return status == WAL_OK ? wal__hashmap_add(&walk->redaction_map, target, rank) : status;
 }
 
 /* The position of the record that redacted the entry; 0: none did. */
@@ -608,8 +551,7 @@ static uint64_t redaction_of(const struct walk *walk, uint64_t sequence)
 {
     const struct wal__redaction *redaction =
         walk->slot == NULL ? find_redaction(walk, sequence)
-                           : wal__annotations_find_redaction(
-                                 &walk->slot->annotations, sequence);
+                           : wal__annotations_find_redaction(&walk->slot->annotations, sequence);
 
     return redaction == NULL ? 0 : redaction->position;
 }
@@ -620,8 +562,7 @@ static uint64_t redaction_of(const struct walk *walk, uint64_t sequence)
 static enum wal_status enter_session(struct walk *walk, uint32_t number)
 {
     struct wal__core *core = walk->cursor->core;
-    enum wal_status status =
-        wal__catalogue_get(&core->catalogue, number, &walk->summary);
+    enum wal_status status = wal__catalogue_get(&core->catalogue, number, &walk->summary);
 
     if (status != WAL_OK) {
         return status;
@@ -641,8 +582,7 @@ static enum wal_status enter_session(struct walk *walk, uint32_t number)
     return WAL_OK;
 }
 
-/* Ascends to the session that owns the next entry. WAL_ENOTFOUND when it was
- * lost. */
+/* Ascends to the session that owns the next entry. WAL_ENOTFOUND when it was lost. */
 static enum wal_status find_owner(struct walk *walk)
 {
     enum wal_status status = WAL_OK;
@@ -667,23 +607,19 @@ static void set_depth(struct walk *walk, uint64_t depth)
 }
 
 /* Finds the depth of the first entry from the branch of the present one. */
-static void find_depth_in_branch(struct walk *walk,
-                                 const struct wal__posting *posting)
+static void find_depth_in_branch(struct walk *walk, const struct wal__posting *posting)
 {
-    const struct wal__stream *stream =
-        wal__branch_stream(&walk->slot->branch, posting->stream);
+    const struct wal__stream *stream = wal__branch_stream(&walk->slot->branch, posting->stream);
     uint32_t ordinal;
 
-    if (stream != NULL &&
-        wal__branch_find_sequence(stream, posting->sequence, &ordinal) &&
+    if (stream != NULL && wal__branch_find_sequence(stream, posting->sequence, &ordinal) &&
         wal__branch_is_depth_exact(stream, ordinal)) {
         set_depth(walk, wal__branch_depth(stream, ordinal) + walk->passed);
     }
 }
 
 /* Passes the entry, and keeps it when it is visible and still wanted. */
-static enum wal_status pass_entry(struct walk *walk,
-                                  const struct wal__posting *posting,
+static enum wal_status pass_entry(struct walk *walk, const struct wal__posting *posting,
                                   uint64_t position)
 {
     const struct wal_entry_cursor *cursor = walk->cursor;
@@ -693,8 +629,7 @@ static enum wal_status pass_entry(struct walk *walk,
         .depth = walk->passed,
         .redaction = redaction_of(walk, posting->sequence),
     };
-    bool is_hidden = (item.redaction != 0 &&
-                      (cursor->flags & WAL_ENTRY_CURSOR_REDACTED) == 0) ||
+    bool is_hidden = (item.redaction != 0 && (cursor->flags & WAL_ENTRY_CURSOR_REDACTED) == 0) ||
                      (posting->kind == WAL__KIND_MESSAGE_DELTA_BATCH &&
                       (cursor->flags & WAL_ENTRY_CURSOR_DELTAS) == 0) ||
                      position >= cursor->limit;
@@ -704,8 +639,7 @@ static enum wal_status pass_entry(struct walk *walk,
     }
     walk->passed++;
     walk->next = posting->parent;
-    if (!walk->depth_known && walk->next != 0 &&
-        walk->next == walk->summary.fork_sequence) {
+    if (!walk->depth_known && walk->next != 0 && walk->next == walk->summary.fork_sequence) {
         set_depth(walk, walk->summary.inherited + walk->passed - 1);
     }
     return is_hidden || item_count(walk) == walk->wanted
@@ -713,8 +647,7 @@ static enum wal_status pass_entry(struct walk *walk,
                : wal__buf_append(&walk->items, &item, sizeof(item));
 }
 
-/* Passes the records of the session down to the next entry. WAL_ENOTFOUND when
- * that was lost. */
+/* Passes the records of the session down to the next entry. WAL_ENOTFOUND when that was lost. */
 static enum wal_status pass_records(struct walk *walk)
 {
     struct wal__posting posting;
@@ -722,8 +655,7 @@ static enum wal_status pass_records(struct walk *walk)
     enum wal_status status;
 
     do {
-        status =
-            wal__posting_cursor_previous(&walk->postings, &posting, &position);
+        status = wal__posting_cursor_previous(&walk->postings, &posting, &position);
         if (status != WAL_OK) {
             return status == WAL_END ? WAL_ENOTFOUND : status;
         }
@@ -735,23 +667,20 @@ static enum wal_status pass_records(struct walk *walk)
         }
     } while (posting.sequence > walk->next);
     if (posting.sequence != walk->next || posting.type != WAL__FRAME_ENTRY ||
-        posting.stream != walk->cursor->stream ||
-        posting.parent >= posting.sequence) {
+        posting.stream != walk->cursor->stream || posting.parent >= posting.sequence) {
         return WAL_ENOTFOUND;
     }
     return pass_entry(walk, &posting, position);
 }
 
-/* The catalogue knows the depth of a fork point and of the head of a straight
- * session. */
+/* The catalogue knows the depth of a fork point and of the head of a straight session. */
 static void find_depth_of_end(struct walk *walk)
 {
     const struct wal__summary *summary = &walk->summary;
 
     if (walk->next == summary->fork_sequence) {
         set_depth(walk, summary->inherited - 1);
-    } else if (walk->cursor->stream == 0 &&
-               walk->next == summary->head_sequence &&
+    } else if (walk->cursor->stream == 0 && walk->next == summary->head_sequence &&
                (summary->flags & WAL__SUMMARY_STRAIGHT) != 0) {
         set_depth(walk, summary->inherited + summary->entries - 1);
     }
@@ -792,8 +721,8 @@ static void set_parent_hint(struct wal_entry_cursor *cursor,
     struct wal__span id;
 
     cursor->previous.sequence = 0;
-    if (wal__core_read_id(cursor->core, parent->position, parent->sequence,
-                          &cursor->aux_scratch, &id) == WAL_OK) {
+    if (wal__core_read_id(cursor->core, parent->position, parent->sequence, &cursor->aux_scratch,
+                          &id) == WAL_OK) {
         WAL__ASSERT(id.size <= WAL__ID_MAX);
         /* A copy: the id may be in the scratch. */
         memcpy(cursor->id_copy[0], id.data, id.size);
@@ -803,8 +732,8 @@ static void set_parent_hint(struct wal_entry_cursor *cursor,
     }
 }
 
-/* Moves the items to the cursor in reading order, without those below `floor`
- * and beyond `last`; the newest of these is the parent of the first. */
+/* Moves the items to the cursor in reading order, without those below `floor` and beyond `last`;
+ * the newest of these is the parent of the first. */
 static void take_items(struct walk *walk, uint64_t last, uint64_t floor)
 {
     struct wal_entry_cursor *cursor = walk->cursor;
@@ -837,8 +766,8 @@ static void take_items(struct walk *walk, uint64_t last, uint64_t floor)
     cursor->remaining = kept;
 }
 
-static enum wal_status fill(struct wal_entry_cursor *cursor, uint64_t end,
-                            uint64_t last, uint64_t floor)
+static enum wal_status fill(struct wal_entry_cursor *cursor, uint64_t end, uint64_t last,
+                            uint64_t floor)
 {
     const struct wal__heap *heap = cursor->core->env.heap;
     struct walk walk = {.cursor = cursor, .wanted = last + 1};
@@ -857,18 +786,15 @@ static enum wal_status fill(struct wal_entry_cursor *cursor, uint64_t end,
     return status;
 }
 
-static enum wal_status fail_index(const struct wal_entry_cursor *cursor,
-                                  enum wal_status status,
+static enum wal_status fail_index(const struct wal_entry_cursor *cursor, enum wal_status status,
                                   struct wal_error *error)
 {
-    return wal__fail(error, status,
-                     "cannot read the index of session %" PRIu32 ": %s",
+    return wal__fail(error, status, "cannot read the index of session %" PRIu32 ": %s",
                      cursor->session, wal_status_text(status));
 }
 
-enum wal_status wal__entry_cursor_fill_tail(struct wal_entry_cursor *cursor,
-                                            uint64_t end, uint64_t last,
-                                            struct wal_error *error)
+enum wal_status wal__entry_cursor_fill_tail(struct wal_entry_cursor *cursor, uint64_t end,
+                                            uint64_t last, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -877,9 +803,8 @@ enum wal_status wal__entry_cursor_fill_tail(struct wal_entry_cursor *cursor,
     cursor->end = end;
     status = fill(cursor, end, last, 0);
     if (status == WAL_ENOTFOUND) {
-        return wal__fail(
-            error, status,
-            "the entry with sequence number %" PRIu64 " is missing", end);
+        return wal__fail(error, status, "the entry with sequence number %" PRIu64 " is missing",
+                         end);
     }
     return status == WAL_OK ? WAL_OK : fail_index(cursor, status, error);
 }
@@ -887,17 +812,14 @@ enum wal_status wal__entry_cursor_fill_tail(struct wal_entry_cursor *cursor,
 enum wal_status wal__entry_cursor_refresh_tail(struct wal_entry_cursor *cursor,
                                                struct wal_error *error)
 {
-    const struct wal__entry_cursor_item *items =
-        (const void *)cursor->items.data;
+    const struct wal__entry_cursor_item *items = (const void *)cursor->items.data;
     uint64_t redactions = atomic_load(&cursor->core->redaction_generation);
     enum wal_status status;
 
     WAL__ASSERT(cursor->is_tail && cursor->remaining > 0);
-    status = fill(cursor, cursor->end, cursor->remaining,
-                  items[cursor->item_next].sequence);
+    status = fill(cursor, cursor->end, cursor->remaining, items[cursor->item_next].sequence);
     if (status != WAL_OK) {
-        return status == WAL_ENOTFOUND ? fail_lost(error)
-                                       : fail_index(cursor, status, error);
+        return status == WAL_ENOTFOUND ? fail_lost(error) : fail_index(cursor, status, error);
     }
     cursor->redaction_generation = redactions;
     cursor->block_count = 0;
@@ -907,14 +829,11 @@ enum wal_status wal__entry_cursor_refresh_tail(struct wal_entry_cursor *cursor,
 
 void wal__entry_cursor_fill_from_tail(struct wal_entry_cursor *cursor)
 {
-    const struct wal__entry_cursor_item *items =
-        (const void *)cursor->items.data;
-    uint64_t count = cursor->remaining < WAL__ENTRY_CURSOR_BLOCK
-                         ? cursor->remaining
-                         : WAL__ENTRY_CURSOR_BLOCK;
+    const struct wal__entry_cursor_item *items = (const void *)cursor->items.data;
+    uint64_t count =
+        cursor->remaining < WAL__ENTRY_CURSOR_BLOCK ? cursor->remaining : WAL__ENTRY_CURSOR_BLOCK;
 
     WAL__ASSERT(cursor->block_count == 0);
-    memcpy(cursor->block, items + cursor->item_next,
-           (size_t)count * sizeof(*items));
+    memcpy(cursor->block, items + cursor->item_next, (size_t)count * sizeof(*items));
     cursor->block_count = (uint32_t)count;
 }

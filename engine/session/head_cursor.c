@@ -1,7 +1,7 @@
 /*
- * head_cursor.c - reading the heads of a session (SPEC.md 5.5). The target of a
- * head is in the branch and the annotations of the session's own records; its
- * name and note are read from the record that set it, the id from the entry.
+ * head_cursor.c - reading the heads of a session (SPEC.md 5.5). The target of a head is in the
+ * branch and the annotations of the session's own records; its name and note are read from the
+ * record that set it, the id from the entry.
  *
  * A cursor is used by one thread at a time; the state lock is taken inside.
  */
@@ -21,8 +21,7 @@ enum {
     STREAMS = 256
 };
 
-/* A head and copies of its texts: first as offsets in the cursor's texts,
- * finally as spans. */
+/* A head and copies of its texts: first as offsets in the cursor's texts, finally as spans. */
 struct item {
     uint64_t version;
     uint32_t stream;
@@ -49,8 +48,7 @@ struct wal_head_cursor {
 bool wal__head_is_main(struct wal__span name)
 {
     return name.size == 0 ||
-           (name.size == main_name.size &&
-            memcmp(name.data, main_name.data, name.size) == 0);
+           (name.size == main_name.size && memcmp(name.data, main_name.data, name.size) == 0);
 }
 
 uint64_t wal__head_target(const struct wal__branch_slot *slot, uint32_t stream,
@@ -62,16 +60,15 @@ uint64_t wal__head_target(const struct wal__branch_slot *slot, uint32_t stream,
     if (wal__head_is_main(name)) {
         return wal__branch_head(&slot->branch, stream);
     }
-    head = wal__annotations_find_head(&slot->annotations, stream,
-                                      wal__id_hash(name.data, name.size));
+    head =
+        wal__annotations_find_head(&slot->annotations, stream, wal__id_hash(name.data, name.size));
     return head == NULL ? 0 : head->target;
 }
 
-/* The id of the entry; valid while scratch is. WAL_ENOTFOUND when the entry was
- * lost. State lock for writing. */
-static enum wal_status read_id(struct wal__core *core, uint32_t session,
-                               uint32_t stream, uint64_t sequence,
-                               struct wal__record_buf *scratch,
+/* The id of the entry; valid while scratch is. WAL_ENOTFOUND when the entry was lost. State lock
+ * for writing. */
+static enum wal_status read_id(struct wal__core *core, uint32_t session, uint32_t stream,
+                               uint64_t sequence, struct wal__record_buf *scratch,
                                struct wal__span *id, struct wal_error *error)
 {
     struct wal__entry_record record;
@@ -84,15 +81,13 @@ static enum wal_status read_id(struct wal__core *core, uint32_t session,
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__log_read(&core->log, found.position, scratch, &frame,
-                           &payload, error);
+    status = wal__log_read(&core->log, found.position, scratch, &frame, &payload, error);
     if (status != WAL_OK) {
         return status;
     }
     if (frame.type != WAL__FRAME_ENTRY ||
         wal__entry_record_decode(payload, &record) != WAL__FMT_OK) {
-        return wal__fail_at(error, WAL_ECORRUPT, 0, NULL,
-                            wal__position_offset(found.position),
+        return wal__fail_at(error, WAL_ECORRUPT, 0, NULL, wal__position_offset(found.position),
                             "the entry that a head points to is damaged");
     }
     *id = record.id;
@@ -101,16 +96,14 @@ static enum wal_status read_id(struct wal__core *core, uint32_t session,
 
 /* --- one head ----------------------------------------------------------- */
 
-static enum wal_status find_id(struct wal_session *session, uint32_t stream,
-                               struct wal__span name,
-                               struct wal__record_buf *scratch,
-                               struct wal__span *id, struct wal_error *error)
+static enum wal_status find_id(struct wal_session *session, uint32_t stream, struct wal__span name,
+                               struct wal__record_buf *scratch, struct wal__span *id,
+                               struct wal_error *error)
 {
     struct wal__core *core = session->core;
     struct wal__branch_slot *slot;
     struct wal__summary summary;
-    enum wal_status status =
-        wal__session_find(core, session->number, &summary, error);
+    enum wal_status status = wal__session_find(core, session->number, &summary, error);
     uint64_t target;
 
     if (status == WAL_OK) {
@@ -130,9 +123,8 @@ static enum wal_status find_id(struct wal_session *session, uint32_t stream,
     return read_id(core, session->number, stream, target, scratch, id, error);
 }
 
-enum wal_status wal__head_get(struct wal_session *session, uint32_t stream,
-                              struct wal__span name, char entry_id[256],
-                              struct wal_error *error)
+enum wal_status wal__head_get(struct wal_session *session, uint32_t stream, struct wal__span name,
+                              char entry_id[256], struct wal_error *error)
 {
     struct wal__core *core = session->core;
     struct wal__span id;
@@ -157,14 +149,12 @@ enum wal_status wal__head_get(struct wal_session *session, uint32_t stream,
 /* --- the list ----------------------------------------------------------- */
 
 /* Appends a copy of a text to the cursor's texts. */
-static enum wal_status copy_text(struct wal_head_cursor *heads,
-                                 struct wal__span text, struct wal__span *copy,
-                                 size_t *at, struct wal_error *error)
+static enum wal_status copy_text(struct wal_head_cursor *heads, struct wal__span text,
+                                 struct wal__span *copy, size_t *at, struct wal_error *error)
 {
     *at = heads->texts.size;
     copy->size = text.size;
-    if (text.size > 0 &&
-        wal__buf_append(&heads->texts, text.data, text.size) != WAL_OK) {
+    if (text.size > 0 && wal__buf_append(&heads->texts, text.data, text.size) != WAL_OK) {
         return wal__no_memory(error);
     }
     return WAL_OK;
@@ -172,46 +162,39 @@ static enum wal_status copy_text(struct wal_head_cursor *heads,
 
 /* Copies name, note and version from the record that set the head. */
 static enum wal_status copy_record(struct wal_head_cursor *heads,
-                                   const struct wal__named_head *head,
-                                   struct item *item, struct wal_error *error)
+                                   const struct wal__named_head *head, struct item *item,
+                                   struct wal_error *error)
 {
     struct wal__head_record record;
     struct wal__frame frame;
     struct wal__span payload;
     enum wal_status status =
-        wal__log_read(&heads->core->log, head->position, &heads->scratch,
-                      &frame, &payload, error);
+        wal__log_read(&heads->core->log, head->position, &heads->scratch, &frame, &payload, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    if (frame.type != WAL__FRAME_HEAD ||
-        wal__head_record_decode(payload, &record) != WAL__FMT_OK) {
-        return wal__fail_at(error, WAL_ECORRUPT, 0, NULL,
-                            wal__position_offset(head->position),
+    if (frame.type != WAL__FRAME_HEAD || wal__head_record_decode(payload, &record) != WAL__FMT_OK) {
+        return wal__fail_at(error, WAL_ECORRUPT, 0, NULL, wal__position_offset(head->position),
                             "the record of a head is damaged");
     }
     item->version = head->version;
-    status =
-        copy_text(heads, record.name, &item->name, &item->name_offset, error);
+    status = copy_text(heads, record.name, &item->name, &item->name_offset, error);
     if (status != WAL_OK) {
         return status;
     }
-    return copy_text(heads, record.note, &item->note, &item->note_offset,
-                     error);
+    return copy_text(heads, record.note, &item->note, &item->note_offset, error);
 }
 
 /* Adds the item with the id of its target; skips it when the target was
  * lost. */
-static enum wal_status add_item(struct wal_head_cursor *heads,
-                                struct item *item, uint64_t target,
+static enum wal_status add_item(struct wal_head_cursor *heads, struct item *item, uint64_t target,
                                 struct wal_error *error)
 {
     struct wal_error local_error = {.struct_size = sizeof(local_error)};
     struct wal__span id;
-    enum wal_status status =
-        read_id(heads->core, heads->session, item->stream, target,
-                &heads->scratch, &id, &local_error);
+    enum wal_status status = read_id(heads->core, heads->session, item->stream, target,
+                                     &heads->scratch, &id, &local_error);
 
     if (status == WAL_ENOTFOUND) {
         return WAL_OK;
@@ -224,22 +207,19 @@ static enum wal_status add_item(struct wal_head_cursor *heads,
     if (status != WAL_OK) {
         return status;
     }
-    return wal__buf_append(&heads->items, item, sizeof(*item)) == WAL_OK
-               ? WAL_OK
-               : wal__no_memory(error);
+    return wal__buf_append(&heads->items, item, sizeof(*item)) == WAL_OK ? WAL_OK
+                                                                         : wal__no_memory(error);
 }
 
-/* Adds `main` of a stream: it was set by a record, moved by an append, or is
- * still at the fork point. */
-static enum wal_status add_main(struct wal_head_cursor *heads,
-                                const struct wal__branch_slot *slot,
-                                const struct wal__summary *summary,
-                                uint32_t stream, struct wal_error *error)
+/* Adds `main` of a stream: it was set by a record, moved by an append, or is still at the fork
+ * point. */
+static enum wal_status add_main(struct wal_head_cursor *heads, const struct wal__branch_slot *slot,
+                                const struct wal__summary *summary, uint32_t stream,
+                                struct wal_error *error)
 {
     uint64_t target = wal__branch_head(&slot->branch, stream);
     const struct wal__named_head *set = wal__annotations_find_head(
-        &slot->annotations, stream,
-        wal__id_hash(main_name.data, main_name.size));
+        &slot->annotations, stream, wal__id_hash(main_name.data, main_name.size));
     struct item item = {.stream = stream, .version = target};
     enum wal_status status;
 
@@ -252,34 +232,29 @@ static enum wal_status add_main(struct wal_head_cursor *heads,
         if (target == slot->branch.fork_sequence) {
             item.version = summary->fork_record;
         }
-        status =
-            copy_text(heads, main_name, &item.name, &item.name_offset, error);
+        status = copy_text(heads, main_name, &item.name, &item.name_offset, error);
     }
     return status == WAL_OK ? add_item(heads, &item, target, error) : status;
 }
 
-static enum wal_status add_named(struct wal_head_cursor *heads,
-                                 const struct wal__named_head *head,
+static enum wal_status add_named(struct wal_head_cursor *heads, const struct wal__named_head *head,
                                  struct wal_error *error)
 {
     struct item item = {.stream = head->stream, .named = true};
     enum wal_status status = WAL_OK;
 
-    if (head->target == 0 ||
-        head->name_hash == wal__id_hash(main_name.data, main_name.size)) {
+    if (head->target == 0 || head->name_hash == wal__id_hash(main_name.data, main_name.size)) {
         return WAL_OK;
     }
     status = copy_record(heads, head, &item, error);
-    return status == WAL_OK ? add_item(heads, &item, head->target, error)
-                            : status;
+    return status == WAL_OK ? add_item(heads, &item, head->target, error) : status;
 }
 
 static int compare(const void *a, const void *b)
 {
     const struct item *one = a;
     const struct item *other = b;
-    size_t size =
-        one->name.size < other->name.size ? one->name.size : other->name.size;
+    size_t size = one->name.size < other->name.size ? one->name.size : other->name.size;
     int order;
 
     if (one->named != other->named) {
@@ -295,20 +270,16 @@ static int compare(const void *a, const void *b)
     return one->name.size < other->name.size ? -1 : 1;
 }
 
-/* Converts offsets to spans, since the texts move no more, and sorts the
- * items. */
+/* Converts offsets to spans, since the texts move no more, and sorts the items. */
 static void finish_items(struct wal_head_cursor *heads)
 {
     struct item *items = (void *)heads->items.data;
     size_t count = heads->items.size / sizeof(*items);
 
     for (size_t i = 0; i < count; i++) {
-        WAL__ASSERT(items[i].name_offset + items[i].name.size <=
-                    heads->texts.size);
-        WAL__ASSERT(items[i].id_offset + items[i].entry_id.size <=
-                    heads->texts.size);
-        WAL__ASSERT(items[i].note_offset + items[i].note.size <=
-                    heads->texts.size);
+        WAL__ASSERT(items[i].name_offset + items[i].name.size <= heads->texts.size);
+        WAL__ASSERT(items[i].id_offset + items[i].entry_id.size <= heads->texts.size);
+        WAL__ASSERT(items[i].note_offset + items[i].note.size <= heads->texts.size);
         items[i].name.data = heads->texts.data + items[i].name_offset;
         items[i].entry_id.data = heads->texts.data + items[i].id_offset;
         items[i].note.data = heads->texts.data + items[i].note_offset;
@@ -318,17 +289,14 @@ static void finish_items(struct wal_head_cursor *heads)
     }
 }
 
-static enum wal_status collect(struct wal_head_cursor *heads,
-                               struct wal_error *error)
+static enum wal_status collect(struct wal_head_cursor *heads, struct wal_error *error)
 {
     struct wal__branch_slot *slot;
     struct wal__summary summary;
-    enum wal_status status =
-        wal__session_find(heads->core, heads->session, &summary, error);
+    enum wal_status status = wal__session_find(heads->core, heads->session, &summary, error);
 
     if (status == WAL_OK) {
-        status =
-            wal__core_get_branch(heads->core, heads->session, &slot, error);
+        status = wal__core_get_branch(heads->core, heads->session, &slot, error);
     }
     if (status != WAL_OK) {
         return status;
@@ -337,8 +305,7 @@ static enum wal_status collect(struct wal_head_cursor *heads,
     for (uint32_t i = 0; i < STREAMS && status == WAL_OK; i++) {
         status = add_main(heads, slot, &summary, i, error);
     }
-    for (uint32_t i = 0; status == WAL_OK && i < slot->annotations.head_count;
-         i++) {
+    for (uint32_t i = 0; status == WAL_OK && i < slot->annotations.head_count; i++) {
         status = add_named(heads, &slot->annotations.heads[i], error);
     }
     WAL__ASSERT(slot->pin_count > 0);
@@ -346,8 +313,7 @@ static enum wal_status collect(struct wal_head_cursor *heads,
     return status;
 }
 
-static enum wal_status fill(struct wal_head_cursor *heads,
-                            struct wal_error *error)
+static enum wal_status fill(struct wal_head_cursor *heads, struct wal_error *error)
 {
     enum wal_status status = wal__core_write_lock(heads->core, error);
 
@@ -358,8 +324,7 @@ static enum wal_status fill(struct wal_head_cursor *heads,
     return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }
 
-enum wal_status wal__head_cursor_open(struct wal_session *session,
-                                      struct wal_head_cursor **heads,
+enum wal_status wal__head_cursor_open(struct wal_session *session, struct wal_head_cursor **heads,
                                       struct wal_error *error)
 {
     const struct wal__heap *heap = session->core->env.heap;
@@ -386,8 +351,7 @@ enum wal_status wal__head_cursor_open(struct wal_session *session,
     return WAL_OK;
 }
 
-enum wal_status wal__head_cursor_next(struct wal_head_cursor *heads,
-                                      struct wal_head *head)
+enum wal_status wal__head_cursor_next(struct wal_head_cursor *heads, struct wal_head *head)
 {
     const struct item *item = (const void *)heads->items.data;
     uint32_t size = head->struct_size;
@@ -423,22 +387,19 @@ void wal__head_cursor_close(struct wal_head_cursor *heads)
     wal__core_release(core);
 }
 
-enum wal_status wal_head_get(struct wal_session *session, uint32_t stream,
-                             struct wal_slice name, char entry_id[256],
-                             struct wal_error *error)
+enum wal_status wal_head_get(struct wal_session *session, uint32_t stream, struct wal_slice name,
+                             char entry_id[256], struct wal_error *error)
 {
     uint64_t looked = 0;
     struct wal__span span;
     enum wal_status status = wal__check_session(session, error);
 
     if (status == WAL_OK && (entry_id == NULL || stream > 255)) {
-        status = wal__invalid(error, entry_id == NULL
-                                         ? "the place for the entry id is null"
-                                         : "a stream has a number up to 255");
+        status = wal__invalid(error, entry_id == NULL ? "the place for the entry id is null"
+                                                      : "a stream has a number up to 255");
     }
     if (status == WAL_OK) {
-        status =
-            wal__text_check(name, WAL__ID_MAX, "head's name", &span, error);
+        status = wal__text_check(name, WAL__ID_MAX, "head's name", &span, error);
     }
     for (bool again = status == WAL_OK; again;
          again = wal__core_invalidate_derived(session->core, status, &looked)) {
@@ -447,8 +408,7 @@ enum wal_status wal_head_get(struct wal_session *session, uint32_t stream,
     return status;
 }
 
-enum wal_status wal_head_cursor_open(struct wal_session *session,
-                                     struct wal_head_cursor **heads,
+enum wal_status wal_head_cursor_open(struct wal_session *session, struct wal_head_cursor **heads,
                                      struct wal_error *error)
 {
     uint64_t looked = 0;
@@ -464,8 +424,7 @@ enum wal_status wal_head_cursor_open(struct wal_session *session,
     return status;
 }
 
-enum wal_status wal_head_cursor_next(struct wal_head_cursor *heads,
-                                     struct wal_head *head,
+enum wal_status wal_head_cursor_next(struct wal_head_cursor *heads, struct wal_head *head,
                                      struct wal_error *error)
 {
     struct wal_head own;

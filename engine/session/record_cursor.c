@@ -1,9 +1,8 @@
 /*
- * record_cursor.c - the log by its segments and records (agentwal/record.h):
- * the list of the segments, and the records of one segment, session by session.
- * Locations are collected when the cursor is opened; records are read without a
- * lock, and their session is looked up when it changes. One thread at a time
- * per cursor.
+ * record_cursor.c - the log by its segments and records (agentwal/record.h): the list of the
+ * segments, and the records of one segment, session by session. Locations are collected when the
+ * cursor is opened; records are read without a lock, and their session is looked up when it
+ * changes. One thread at a time per cursor.
  *
  * Invariant: an entry that was redacted before the call is not returned.
  */
@@ -56,18 +55,15 @@ struct wal_segment_cursor {
     size_t next;           /* bytes of items */
 };
 
-static enum wal_status fail_damaged(uint64_t position, uint64_t sequence,
-                                    struct wal_error *error)
+static enum wal_status fail_damaged(uint64_t position, uint64_t sequence, struct wal_error *error)
 {
-    return wal__fail_at(
-        error, WAL_ECORRUPT, 0, NULL, wal__position_offset(position),
-        "the record with sequence number %" PRIu64 " is damaged", sequence);
+    return wal__fail_at(error, WAL_ECORRUPT, 0, NULL, wal__position_offset(position),
+                        "the record with sequence number %" PRIu64 " is damaged", sequence);
 }
 
 /* Sets the payload of an entry that is stored as a blob. */
 static enum wal_status load_payload(struct wal_record_cursor *cursor,
-                                    const struct wal__entry_record *record,
-                                    struct wal_error *error)
+                                    const struct wal__entry_record *record, struct wal_error *error)
 {
     struct wal_entry *entry = &cursor->entry;
     enum wal_status status;
@@ -80,14 +76,12 @@ static enum wal_status load_payload(struct wal_record_cursor *cursor,
     }
     status = wal__payload_load(cursor->core, record, &cursor->payload, error);
     if (status == WAL_OK) {
-        entry->payload =
-            (struct wal_slice){cursor->payload.data, cursor->payload.size};
+        entry->payload = (struct wal_slice){cursor->payload.data, cursor->payload.size};
     }
     return status;
 }
 
-static enum wal_status read_entry(struct wal_record_cursor *cursor,
-                                  const struct wal__frame *frame,
+static enum wal_status read_entry(struct wal_record_cursor *cursor, const struct wal__frame *frame,
                                   struct wal__span payload, uint64_t position,
                                   struct wal_error *error)
 {
@@ -106,21 +100,18 @@ static enum wal_status read_entry(struct wal_record_cursor *cursor,
     entry->flags |= frame->parent == 0 ? WAL_ENTRY_ROOT : 0U;
     entry->stream = frame->stream;
     entry->id = wal__text_slice(record.id);
-    entry->type = wal__text_slice(frame->kind == WAL__KIND_NAMED
-                                      ? record.type
-                                      : wal__kind_name(frame->kind));
+    entry->type =
+        wal__text_slice(frame->kind == WAL__KIND_NAMED ? record.type : wal__kind_name(frame->kind));
     entry->timestamp = wal__text_slice(record.time);
     entry->run_id = wal__text_slice(record.run);
     entry->payload = wal__text_slice(record.payload);
     entry->payload_size = record.payload_size;
     entry->meta = wal__text_slice(record.meta);
     entry->sequence = frame->sequence;
-    return record.digest == NULL ? WAL_OK
-                                 : load_payload(cursor, &record, error);
+    return record.digest == NULL ? WAL_OK : load_payload(cursor, &record, error);
 }
 
-static enum wal_status read_doc(struct wal_record_cursor *cursor,
-                                const struct wal__frame *frame,
+static enum wal_status read_doc(struct wal_record_cursor *cursor, const struct wal__frame *frame,
                                 struct wal__span payload, uint64_t position,
                                 struct wal_error *error)
 {
@@ -144,15 +135,13 @@ static enum wal_status read_doc(struct wal_record_cursor *cursor,
 }
 
 static enum wal_status read_session(struct wal_record_cursor *cursor,
-                                    const struct wal__frame *frame,
-                                    struct wal__span payload, uint64_t position,
-                                    struct wal_error *error)
+                                    const struct wal__frame *frame, struct wal__span payload,
+                                    uint64_t position, struct wal_error *error)
 {
     struct wal__session_record record;
     struct wal_session_info *info = &cursor->info;
-    if (wal__session_record_decode(payload,
-                                   cursor->scratch.used->header.version,
-                                   &record) != WAL__FMT_OK) {
+    if (wal__session_record_decode(payload, cursor->scratch.used->header.version, &record) !=
+        WAL__FMT_OK) {
         return fail_damaged(position, frame->sequence, error);
     }
     memset(info, 0, sizeof(*info));
@@ -172,11 +161,9 @@ static enum wal_status read_session(struct wal_record_cursor *cursor,
 }
 
 /* Reads the record into the member of its kind. */
-static enum wal_status read_kind(struct wal_record_cursor *cursor,
-                                 const struct wal__frame *frame,
+static enum wal_status read_kind(struct wal_record_cursor *cursor, const struct wal__frame *frame,
                                  struct wal__span payload, uint64_t position,
-                                 struct wal_record *record,
-                                 struct wal_error *error)
+                                 struct wal_record *record, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -198,11 +185,9 @@ static enum wal_status read_kind(struct wal_record_cursor *cursor,
 
 /* Reads the record at a position whose session was
  * loaded. WAL_ENOTFOUND, without an error, when it is one that is left out. */
-static enum wal_status record_cursor_read(struct wal_record_cursor *cursor,
-                                          uint64_t position,
+static enum wal_status record_cursor_read(struct wal_record_cursor *cursor, uint64_t position,
                                           const struct record_cursor_item *item,
-                                          struct wal_record *record,
-                                          struct wal_error *error)
+                                          struct wal_record *record, struct wal_error *error)
 {
     struct wal_record read = WAL_INIT(wal_record);
     struct wal__frame frame;
@@ -210,8 +195,7 @@ static enum wal_status record_cursor_read(struct wal_record_cursor *cursor,
     enum wal_status status;
 
     wal__buf_deinit(&cursor->payload);
-    status = wal__log_read(&cursor->core->log, position, &cursor->scratch,
-                           &frame, &payload, error);
+    status = wal__log_read(&cursor->core->log, position, &cursor->scratch, &frame, &payload, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -222,8 +206,7 @@ static enum wal_status record_cursor_read(struct wal_record_cursor *cursor,
     read.flags = cursor->session_flags;
     read.session_number = item->session;
     read.sequence = item->sequence;
-    read.session_id =
-        (struct wal_slice){cursor->session_id.data, cursor->session_id.size};
+    read.session_id = (struct wal_slice){cursor->session_id.data, cursor->session_id.size};
     status = read_kind(cursor, &frame, payload, position, &read, error);
     if (status == WAL_OK) {
         *record = read;
@@ -235,8 +218,7 @@ static enum wal_status record_cursor_read(struct wal_record_cursor *cursor,
 
 static bool is_wanted(uint8_t type, uint8_t kind)
 {
-    return type == WAL__FRAME_SESSION || type == WAL__FRAME_DOC ||
-           type == WAL__FRAME_DOC_DELETE ||
+    return type == WAL__FRAME_SESSION || type == WAL__FRAME_DOC || type == WAL__FRAME_DOC_DELETE ||
            (type == WAL__FRAME_ENTRY && kind != WAL__KIND_MESSAGE_DELTA_BATCH);
 }
 
@@ -260,9 +242,8 @@ static enum wal_status add(const struct collector *collector, uint32_t session,
     return wal__buf_append(&collector->cursor->items, &item, sizeof(item));
 }
 
-static enum wal_status add_encoded(const struct collector *collector,
-                                   uint32_t session, const uint8_t *postings,
-                                   uint32_t count)
+static enum wal_status add_encoded(const struct collector *collector, uint32_t session,
+                                   const uint8_t *postings, uint32_t count)
 {
     enum wal_status status = WAL_OK;
 
@@ -275,21 +256,18 @@ static enum wal_status add_encoded(const struct collector *collector,
     return status;
 }
 
-static enum wal_status add_index(const struct collector *collector,
-                                 const struct wal__index *index)
+static enum wal_status add_index(const struct collector *collector, const struct wal__index *index)
 {
     enum wal_status status = WAL_OK;
 
-    for (uint32_t i = 0; i < index->header.session_count && status == WAL_OK;
-         i++) {
+    for (uint32_t i = 0; i < index->header.session_count && status == WAL_OK; i++) {
         struct wal__summary summary;
 
         if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
         status = add_encoded(collector, summary.number,
-                             index->postings + (size_t)summary.first_posting *
-                                                   WAL__POSTING_SIZE,
+                             index->postings + (size_t)summary.first_posting * WAL__POSTING_SIZE,
                              summary.posting_count);
     }
     return status;
@@ -300,18 +278,15 @@ static enum wal_status add_tail_session(void *ctx, uint32_t number)
 {
     const struct collector *collector = ctx;
     const struct wal__core *core = collector->cursor->core;
-    struct wal__tail_postings tail =
-        wal__tail_index_postings(&core->tail_index, number);
+    struct wal__tail_postings tail = wal__tail_index_postings(&core->tail_index, number);
     struct wal__buf postings;
-    enum wal_status status =
-        add_encoded(collector, number, tail.base, tail.base_count);
+    enum wal_status status = add_encoded(collector, number, tail.base, tail.base_count);
 
     wal__buf_init(&postings, core->env.heap);
     if (status == WAL_OK) {
         status = wal__tail_index_collect(&core->tail_index, &tail, &postings);
     }
-    for (size_t at = 0; at < postings.size && status == WAL_OK;
-         at += sizeof(struct wal__posting)) {
+    for (size_t at = 0; at < postings.size && status == WAL_OK; at += sizeof(struct wal__posting)) {
         struct wal__posting posting;
 
         memcpy(&posting, postings.data + at, sizeof(posting));
@@ -333,8 +308,7 @@ static enum wal_status fail_replaced(const struct wal_record_cursor *cursor,
 /* Whether the log has the segment. Any time of an open log. */
 static bool has_segment(const struct wal_record_cursor *cursor)
 {
-    struct wal__segment *segment =
-        wal__log_use_segment(&cursor->core->log, cursor->segment);
+    struct wal__segment *segment = wal__log_use_segment(&cursor->core->log, cursor->segment);
     bool has = segment != NULL && segment->header.salt == cursor->identity;
 
     if (segment != NULL) {
@@ -343,9 +317,9 @@ static bool has_segment(const struct wal_record_cursor *cursor)
     return has;
 }
 
-/* Whether the tail index has the records of the segment. A process that begins
- * the next segment seals the tail first: one that joins or reloads meanwhile
- * loads the index of the sealed tail as that of any other segment. */
+/* Whether the tail index has the records of the segment. A process that begins the next segment
+ * seals the tail first: one that joins or reloads meanwhile loads the index of the sealed tail as
+ * that of any other segment. */
 static bool is_in_tail_index(const struct wal__core *core, uint64_t id)
 {
     const struct wal__segment *tail = core->log.tail_segment;
@@ -367,8 +341,8 @@ static enum wal_status collect(struct wal_record_cursor *cursor, uint64_t after,
         return fail_replaced(cursor, error);
     }
     if (is_in_tail_index(core, cursor->segment)) {
-        status = wal__tail_index_visit_sessions(
-            &core->tail_index, add_tail_session, (void *)&collector);
+        status =
+            wal__tail_index_visit_sessions(&core->tail_index, add_tail_session, (void *)&collector);
     } else {
         status = wal__index_set_get(&core->indexes, cursor->segment, &index);
         status = status == WAL_OK          ? add_index(&collector, index)
@@ -377,20 +351,17 @@ static enum wal_status collect(struct wal_record_cursor *cursor, uint64_t after,
     }
     return status == WAL_OK
                ? WAL_OK
-               : wal__fail(error, status,
-                           "cannot read the index of segment %016" PRIx64
-                           ": %s",
+               : wal__fail(error, status, "cannot read the index of segment %016" PRIx64 ": %s",
                            cursor->segment, wal_status_text(status));
 }
 
 /* options is of this library's size, with a payload_limit. */
-static enum wal_status
-record_cursor_open(struct wal__core *core,
-                   const struct wal_record_cursor_options *options,
-                   struct wal_record_cursor **cursor, struct wal_error *error)
+static enum wal_status record_cursor_open(struct wal__core *core,
+                                          const struct wal_record_cursor_options *options,
+                                          struct wal_record_cursor **cursor,
+                                          struct wal_error *error)
 {
-    struct wal_record_cursor *opened =
-        wal__heap_zalloc(core->env.heap, sizeof(*opened));
+    struct wal_record_cursor *opened = wal__heap_zalloc(core->env.heap, sizeof(*opened));
     uint64_t looked = 0;
     enum wal_status status = WAL_OK;
 
@@ -433,8 +404,7 @@ static enum wal_status copy_redactions(struct wal_record_cursor *cursor,
     const struct wal__annotations *annotations = &slot->annotations;
     enum wal_status status = WAL_OK;
 
-    for (uint32_t i = 0; i < annotations->redaction_count && status == WAL_OK;
-         i++) {
+    for (uint32_t i = 0; i < annotations->redaction_count && status == WAL_OK; i++) {
         uint64_t target = annotations->redactions[i].target;
 
         status = wal__buf_append(&cursor->redacted, &target, sizeof(target));
@@ -443,14 +413,13 @@ static enum wal_status copy_redactions(struct wal_record_cursor *cursor,
 }
 
 /* Looks a session up. State lock for writing. */
-static enum wal_status load_session(struct wal_record_cursor *cursor,
-                                    uint32_t number, struct wal_error *error)
+static enum wal_status load_session(struct wal_record_cursor *cursor, uint32_t number,
+                                    struct wal_error *error)
 {
     struct wal__core *core = cursor->core;
     struct wal__branch_slot *slot = NULL;
     struct wal__summary summary;
-    enum wal_status status =
-        wal__catalogue_get(&core->catalogue, number, &summary);
+    enum wal_status status = wal__catalogue_get(&core->catalogue, number, &summary);
 
     cursor->session = 0;
     cursor->session_flags = 0;
@@ -464,14 +433,12 @@ static enum wal_status load_session(struct wal_record_cursor *cursor,
         return WAL_OK;
     }
     if (status == WAL_OK) {
-        cursor->session_flags =
-            (summary.flags & WAL__SUMMARY_DELETED) != 0   ? WAL_RECORD_DELETED
-            : (summary.flags & WAL__SUMMARY_TRASHED) != 0 ? WAL_RECORD_TRASHED
-                                                          : 0U;
-        cursor->is_left_out = cursor->session_flags != 0 &&
-                              (cursor->flags & WAL_RECORD_CURSOR_DELETED) == 0;
-        status = wal__buf_append(&cursor->session_id, summary.id.data,
-                                 summary.id.size);
+        cursor->session_flags = (summary.flags & WAL__SUMMARY_DELETED) != 0   ? WAL_RECORD_DELETED
+                                : (summary.flags & WAL__SUMMARY_TRASHED) != 0 ? WAL_RECORD_TRASHED
+                                                                              : 0U;
+        cursor->is_left_out =
+            cursor->session_flags != 0 && (cursor->flags & WAL_RECORD_CURSOR_DELETED) == 0;
+        status = wal__buf_append(&cursor->session_id, summary.id.data, summary.id.size);
     }
     if (status == WAL_OK && !cursor->is_left_out) {
         status = wal__core_get_branch(core, number, &slot, error);
@@ -485,25 +452,21 @@ static enum wal_status load_session(struct wal_record_cursor *cursor,
     }
     return status == WAL_OK
                ? WAL_OK
-               : wal__fail(error, status, "cannot look a session up: %s",
-                           wal_status_text(status));
+               : wal__fail(error, status, "cannot look a session up: %s", wal_status_text(status));
 }
 
 static bool is_loaded(const struct wal_record_cursor *cursor, uint32_t number)
 {
     return cursor->session == number &&
            cursor->redaction_generation ==
-               atomic_load_explicit(&cursor->core->redaction_generation,
-                                    memory_order_acquire);
+               atomic_load_explicit(&cursor->core->redaction_generation, memory_order_acquire);
 }
 
-static bool is_redacted(const struct wal_record_cursor *cursor,
-                        uint64_t sequence)
+static bool is_redacted(const struct wal_record_cursor *cursor, uint64_t sequence)
 {
     const uint64_t *targets = (const void *)cursor->redacted.data;
     size_t count = cursor->redacted.size / sizeof(*targets);
-    size_t rank =
-        wal__lower_bound(targets, count, sizeof(*targets), 0, sequence);
+    size_t rank = wal__lower_bound(targets, count, sizeof(*targets), 0, sequence);
 
     return rank < count && targets[rank] == sequence;
 }
@@ -512,8 +475,7 @@ static bool is_redacted(const struct wal_record_cursor *cursor,
 
 /* WAL_ENOTFOUND without a record: it is left out. */
 static enum wal_status read_item(struct wal_record_cursor *cursor,
-                                 const struct record_cursor_item *item,
-                                 struct wal_record *record,
+                                 const struct record_cursor_item *item, struct wal_record *record,
                                  struct wal_error *error)
 {
     struct wal__core *core = cursor->core;
@@ -527,18 +489,15 @@ static enum wal_status read_item(struct wal_record_cursor *cursor,
         status = load_session(cursor, item->session, error);
         wal__core_unlock(core);
     }
-    if (status != WAL_OK || cursor->is_left_out ||
-        is_redacted(cursor, item->sequence)) {
+    if (status != WAL_OK || cursor->is_left_out || is_redacted(cursor, item->sequence)) {
         return status == WAL_OK ? WAL_ENOTFOUND : status;
     }
-    return record_cursor_read(cursor,
-                              wal__position(cursor->segment, item->offset),
-                              item, record, error);
+    return record_cursor_read(cursor, wal__position(cursor->segment, item->offset), item, record,
+                              error);
 }
 
 static enum wal_status record_cursor_next(struct wal_record_cursor *cursor,
-                                          struct wal_record *record,
-                                          struct wal_error *error)
+                                          struct wal_record *record, struct wal_error *error)
 {
     const struct record_cursor_item *items = (const void *)cursor->items.data;
     size_t count = cursor->items.size / sizeof(*items);
@@ -552,8 +511,7 @@ static enum wal_status record_cursor_next(struct wal_record_cursor *cursor,
             if (status != WAL_OK && !has_segment(cursor)) {
                 return fail_replaced(cursor, error);
             }
-        } while (status == WAL_ECORRUPT &&
-                 wal__core_look_again(cursor->core, &looked));
+        } while (status == WAL_ECORRUPT && wal__core_look_again(cursor->core, &looked));
         if (status != WAL_ENOMEM) {
             cursor->next++;
         }
@@ -565,11 +523,10 @@ static enum wal_status record_cursor_next(struct wal_record_cursor *cursor,
     return status;
 }
 
-/* Finds the record of a session; *position leads to it. State lock for
- * writing. */
-static enum wal_status find(struct wal_record_cursor *cursor, uint32_t session,
-                            uint64_t sequence, struct record_cursor_item *item,
-                            uint64_t *position, struct wal_error *error)
+/* Finds the record of a session; *position leads to it. State lock for writing. */
+static enum wal_status find(struct wal_record_cursor *cursor, uint32_t session, uint64_t sequence,
+                            struct record_cursor_item *item, uint64_t *position,
+                            struct wal_error *error)
 {
     struct wal__core *core = cursor->core;
     struct wal__posting_cursor postings;
@@ -585,28 +542,23 @@ static enum wal_status find(struct wal_record_cursor *cursor, uint32_t session,
         wal__posting_cursor_begin(&postings, core, &summary, sequence);
         status = wal__posting_cursor_previous(&postings, &posting, position);
     }
-    if (status == WAL_END ||
-        (status == WAL_OK && (posting.sequence != sequence ||
-                              !is_wanted(posting.type, posting.kind)))) {
+    if (status == WAL_END || (status == WAL_OK && (posting.sequence != sequence ||
+                                                   !is_wanted(posting.type, posting.kind)))) {
         return WAL_ENOTFOUND;
     }
     if (status == WAL_OK && is_redacted(cursor, sequence)) {
         return wal__fail(error, WAL_EREDACTED,
-                         "the entry with sequence number %" PRIu64
-                         " was redacted",
-                         sequence);
+                         "the entry with sequence number %" PRIu64 " was redacted", sequence);
     }
-    *item = (struct record_cursor_item){
-        .sequence = sequence, .session = session, .type = posting.type};
+    *item =
+        (struct record_cursor_item){.sequence = sequence, .session = session, .type = posting.type};
     return status == WAL_OK
                ? WAL_OK
-               : wal__fail(error, status, "cannot find a record: %s",
-                           wal_status_text(status));
+               : wal__fail(error, status, "cannot find a record: %s", wal_status_text(status));
 }
 
-static enum wal_status record_cursor_get(struct wal_record_cursor *cursor,
-                                         uint32_t session, uint64_t sequence,
-                                         struct wal_record *record,
+static enum wal_status record_cursor_get(struct wal_record_cursor *cursor, uint32_t session,
+                                         uint64_t sequence, struct wal_record *record,
                                          struct wal_error *error)
 {
     struct wal__core *core = cursor->core;
@@ -616,8 +568,7 @@ static enum wal_status record_cursor_get(struct wal_record_cursor *cursor,
     enum wal_status status;
 
     if (session == 0 || session == WAL__STORE_NUMBER) {
-        return wal__invalid(error, "%" PRIu32 " is not the number of a session",
-                            session);
+        return wal__invalid(error, "%" PRIu32 " is not the number of a session", session);
     }
     do {
         status = wal__core_write_lock(core, error);
@@ -632,8 +583,7 @@ static enum wal_status record_cursor_get(struct wal_record_cursor *cursor,
     } while (wal__core_invalidate_derived(core, status, &looked));
     return status == WAL_ENOTFOUND
                ? wal__fail(error, WAL_ENOTFOUND,
-                           "there is no record with sequence number %" PRIu64
-                           " of that session",
+                           "there is no record with sequence number %" PRIu64 " of that session",
                            sequence)
                : status;
 }
@@ -655,8 +605,7 @@ void wal_record_cursor_close(struct wal_record_cursor *cursor)
     wal__core_release(core);
 }
 
-/* The highest sequence number of a record in the segment of a rank or before
- * it. State lock. */
+/* The highest sequence number of a record in the segment of a rank or before it. State lock. */
 static uint64_t last_sequence(const struct wal__log *log, uint32_t rank)
 {
     const struct wal__segment *segment = wal__log_segment_at(log, rank);
@@ -670,9 +619,8 @@ static uint64_t last_sequence(const struct wal__log *log, uint32_t rank)
         return next->open.last_sequence;
     }
     /* Of the next one OPEN is damaged. */
-    return wal__segment_is_rewritten(&segment->header)
-               ? segment->header.rewrite.last_sequence
-               : segment->trailer.last_sequence;
+    return wal__segment_is_rewritten(&segment->header) ? segment->header.rewrite.last_sequence
+                                                       : segment->trailer.last_sequence;
 }
 
 /* State lock for reading. */
@@ -703,8 +651,7 @@ static enum wal_status segment_cursor_open(struct wal__core *core,
                                            struct wal_segment_cursor **cursor,
                                            struct wal_error *error)
 {
-    struct wal_segment_cursor *opened =
-        wal__heap_zalloc(core->env.heap, sizeof(*opened));
+    struct wal_segment_cursor *opened = wal__heap_zalloc(core->env.heap, sizeof(*opened));
     enum wal_status status;
 
     if (opened == NULL) {
@@ -715,8 +662,7 @@ static enum wal_status segment_cursor_open(struct wal__core *core,
     wal__core_retain(core);
     status = wal__core_read_lock(core, error);
     if (status == WAL_OK) {
-        status =
-            collect_segments(opened) == WAL_OK ? WAL_OK : wal__no_memory(error);
+        status = collect_segments(opened) == WAL_OK ? WAL_OK : wal__no_memory(error);
         wal__core_unlock(core);
     }
     if (status != WAL_OK) {
@@ -759,28 +705,23 @@ enum {
 
 static const char null_place[] = "the place for the cursor is null";
 
-enum wal_status wal_segment_cursor_open(struct wal_store *store,
-                                        struct wal_segment_cursor **cursor,
+enum wal_status wal_segment_cursor_open(struct wal_store *store, struct wal_segment_cursor **cursor,
                                         struct wal_error *error)
 {
-    enum wal_status status =
-        wal__check_core(store == NULL ? NULL : &store->core, error);
+    enum wal_status status = wal__check_core(store == NULL ? NULL : &store->core, error);
 
     if (status == WAL_OK && cursor == NULL) {
         status = wal__invalid(error, null_place);
     }
-    return status == WAL_OK ? segment_cursor_open(&store->core, cursor, error)
-                            : status;
+    return status == WAL_OK ? segment_cursor_open(&store->core, cursor, error) : status;
 }
 
 enum wal_status wal_segment_cursor_next(struct wal_segment_cursor *cursor,
-                                        struct wal_segment_info *segment,
-                                        struct wal_error *error)
+                                        struct wal_segment_info *segment, struct wal_error *error)
 {
     struct wal_segment_info own = WAL_INIT(wal_segment_info);
-    enum wal_status status =
-        wal__check_output(cursor == NULL ? NULL : cursor->core,
-                          WAL__STRUCT(wal_segment_info), segment, error);
+    enum wal_status status = wal__check_output(cursor == NULL ? NULL : cursor->core,
+                                               WAL__STRUCT(wal_segment_info), segment, error);
 
     if (status == WAL_OK) {
         status = segment_cursor_next(cursor, &own);
@@ -795,13 +736,11 @@ static enum wal_status load_options(const struct wal_record_cursor_options *in,
                                     struct wal_record_cursor_options *options,
                                     struct wal_error *error)
 {
-    enum wal_status status = wal__struct_load(
-        WAL__STRUCT(wal_record_cursor_options), options, in, error);
+    enum wal_status status =
+        wal__struct_load(WAL__STRUCT(wal_record_cursor_options), options, in, error);
 
-    if (status == WAL_OK &&
-        (options->flags & ~(uint32_t)WAL_RECORD_CURSOR_DELETED) != 0) {
-        status = wal__invalid(error,
-                              "the flags of the record options are not valid");
+    if (status == WAL_OK && (options->flags & ~(uint32_t)WAL_RECORD_CURSOR_DELETED) != 0) {
+        status = wal__invalid(error, "the flags of the record options are not valid");
     }
     if (options->payload_limit == 0) {
         options->payload_limit = PAYLOAD_LIMIT;
@@ -809,13 +748,12 @@ static enum wal_status load_options(const struct wal_record_cursor_options *in,
     return status;
 }
 
-enum wal_status wal_record_cursor_open(
-    struct wal_store *store, const struct wal_record_cursor_options *options,
-    struct wal_record_cursor **cursor, struct wal_error *error)
+enum wal_status wal_record_cursor_open(struct wal_store *store,
+                                       const struct wal_record_cursor_options *options,
+                                       struct wal_record_cursor **cursor, struct wal_error *error)
 {
     struct wal_record_cursor_options own = {0};
-    enum wal_status status =
-        wal__check_core(store == NULL ? NULL : &store->core, error);
+    enum wal_status status = wal__check_core(store == NULL ? NULL : &store->core, error);
 
     if (status == WAL_OK && cursor == NULL) {
         status = wal__invalid(error, null_place);
@@ -823,19 +761,15 @@ enum wal_status wal_record_cursor_open(
     if (status == WAL_OK) {
         status = load_options(options, &own, error);
     }
-    return status == WAL_OK
-               ? record_cursor_open(&store->core, &own, cursor, error)
-               : status;
+    return status == WAL_OK ? record_cursor_open(&store->core, &own, cursor, error) : status;
 }
 
-enum wal_status wal_record_cursor_next(struct wal_record_cursor *cursor,
-                                       struct wal_record *record,
+enum wal_status wal_record_cursor_next(struct wal_record_cursor *cursor, struct wal_record *record,
                                        struct wal_error *error)
 {
     struct wal_record own = WAL_INIT(wal_record);
-    enum wal_status status =
-        wal__check_output(cursor == NULL ? NULL : cursor->core,
-                          WAL__STRUCT(wal_record), record, error);
+    enum wal_status status = wal__check_output(cursor == NULL ? NULL : cursor->core,
+                                               WAL__STRUCT(wal_record), record, error);
 
     if (status == WAL_OK) {
         status = record_cursor_next(cursor, &own, error);
@@ -846,20 +780,16 @@ enum wal_status wal_record_cursor_next(struct wal_record_cursor *cursor,
     return status;
 }
 
-enum wal_status wal_record_cursor_get(struct wal_record_cursor *cursor,
-                                      uint32_t session_number,
-                                      uint64_t sequence,
-                                      struct wal_record *record,
+enum wal_status wal_record_cursor_get(struct wal_record_cursor *cursor, uint32_t session_number,
+                                      uint64_t sequence, struct wal_record *record,
                                       struct wal_error *error)
 {
     struct wal_record own = WAL_INIT(wal_record);
-    enum wal_status status =
-        wal__check_output(cursor == NULL ? NULL : cursor->core,
-                          WAL__STRUCT(wal_record), record, error);
+    enum wal_status status = wal__check_output(cursor == NULL ? NULL : cursor->core,
+                                               WAL__STRUCT(wal_record), record, error);
 
     if (status == WAL_OK) {
-        status =
-            record_cursor_get(cursor, session_number, sequence, &own, error);
+        status = record_cursor_get(cursor, session_number, sequence, &own, error);
     }
     if (status == WAL_OK) {
         wal__struct_store(WAL__STRUCT(wal_record), record, &own);

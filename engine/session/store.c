@@ -1,7 +1,7 @@
 /*
- * store.c - the public functions on stores (agentwal.h, agentwal/admin.h,
- * agentwal/replica.h): opening, closing, syncing, what is known of a store, its
- * migration, and the process that ships it.
+ * store.c - the public functions on stores (agentwal.h, agentwal/admin.h, agentwal/replica.h):
+ * opening, closing, syncing, what is known of a store, its migration, and the process that ships
+ * it.
  */
 #include "engine/session/store.h"
 #include "agentwal/replica.h"
@@ -15,8 +15,7 @@
 
 /* --- store -------------------------------------------------------------- */
 
-/* Where nothing may be written to the store its files go where files of no
- * consequence do. */
+/* Where nothing may be written to the store its files go where files of no consequence do. */
 #define SPILL_FALLBACK_DIR "/var/tmp"
 
 enum {
@@ -24,36 +23,28 @@ enum {
     PATHLESS = WAL_OPEN_NOOP | WAL_OPEN_MEMORY
 };
 
-static enum wal_status check_open(const char *path,
-                                  const struct wal_open_options *options,
-                                  struct wal_store **store,
-                                  struct wal_error *error)
+static enum wal_status check_open(const char *path, const struct wal_open_options *options,
+                                  struct wal_store **store, struct wal_error *error)
 {
-    const uint32_t known = WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE |
-                           WAL_OPEN_READ_ONLY | WAL_OPEN_STRICT |
-                           WAL_OPEN_NETWORK_FS | WAL_OPEN_PREAD |
-                           WAL_OPEN_NOOP | WAL_OPEN_MEMORY;
+    const uint32_t known = WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE | WAL_OPEN_READ_ONLY |
+                           WAL_OPEN_STRICT | WAL_OPEN_NETWORK_FS | WAL_OPEN_PREAD | WAL_OPEN_NOOP |
+                           WAL_OPEN_MEMORY;
 
     if (store == NULL || (path == NULL && (options->flags & PATHLESS) == 0)) {
-        return wal__invalid(error,
-                            "the path or the place for the handle is null");
+        return wal__invalid(error, "the path or the place for the handle is null");
     }
     if ((options->flags & ~known) != 0 ||
-        ((options->flags & WAL_OPEN_CREATE) != 0 &&
-         (options->flags & WAL_OPEN_READ_ONLY) != 0)) {
+        ((options->flags & WAL_OPEN_CREATE) != 0 && (options->flags & WAL_OPEN_READ_ONLY) != 0)) {
         return wal__invalid(error, "the options for opening are not valid");
     }
     if ((options->flags & WAL_OPEN_MEMORY) != 0 &&
         (options->flags & (WAL_OPEN_READ_ONLY | WAL_OPEN_NOOP)) != 0) {
-        return wal__invalid(
-            error, "a store in memory begins empty, so that it cannot "
-                   "be for reading only, and it is not persistence off");
+        return wal__invalid(error, "a store in memory begins empty, so that it cannot "
+                                   "be for reading only, and it is not persistence off");
     }
-    if (options->group_align != 0 && options->group_align != 512 &&
-        options->group_align != 4096) {
-        return wal__invalid(
-            error, "groups can be aligned to 512 or 4096 bytes, not %u",
-            options->group_align);
+    if (options->group_align != 0 && options->group_align != 512 && options->group_align != 4096) {
+        return wal__invalid(error, "groups can be aligned to 512 or 4096 bytes, not %u",
+                            options->group_align);
     }
     return WAL_OK;
 }
@@ -77,10 +68,8 @@ static void destroy_store(struct wal__core *core)
 }
 
 /* *overtaken: it is to be repeated, whatever the status. */
-static enum wal_status open_once(const char *path,
-                                 struct wal__core_options *options,
-                                 struct wal_store **store, bool *overtaken,
-                                 struct wal_error *error)
+static enum wal_status open_once(const char *path, struct wal__core_options *options,
+                                 struct wal_store **store, bool *overtaken, struct wal_error *error)
 {
     const struct wal__heap *heap = options->heap;
     struct wal_store *opened = wal__heap_zalloc(heap, sizeof(*opened));
@@ -95,8 +84,7 @@ static enum wal_status open_once(const char *path,
         bool forgets = (options->open.flags & WAL_OPEN_NOOP) != 0;
 
         status = wal__io_memory_create(heap, forgets, &opened->memory, error);
-        options->open.flags =
-            WAL_OPEN_CREATE | (forgets ? 0 : options->open.flags);
+        options->open.flags = WAL_OPEN_CREATE | (forgets ? 0 : options->open.flags);
         options->io = opened->memory;
         path = "memory";
     }
@@ -104,15 +92,13 @@ static enum wal_status open_once(const char *path,
         wal__heap_free(heap, opened);
         return status;
     }
-    /* Files are no place for what a caller wants to have without maps, or wants
-     * to have on no disk. */
-    if (options->io == &wal__io_posix &&
-        (options->open.flags & WAL_OPEN_PREAD) == 0) {
+    /* Files are no place for what a caller wants to have without maps, or wants to have on no
+     * disk. */
+    if (options->io == &wal__io_posix && (options->open.flags & WAL_OPEN_PREAD) == 0) {
         bool is_read_only = (options->open.flags & WAL_OPEN_READ_ONLY) != 0;
 
         wal__spill_init(&opened->spill, heap,
-                        is_read_only ? SPILL_FALLBACK_DIR
-                                     : opened->core.env.root);
+                        is_read_only ? SPILL_FALLBACK_DIR : opened->core.env.root);
         options->large_heap = &opened->spill.heap;
     }
     status = wal__core_init(&opened->core, path, options, error);
@@ -131,15 +117,14 @@ static enum wal_status open_once(const char *path,
     return WAL_OK;
 }
 
-enum wal_status
-wal__store_open(const char *path, const struct wal_open_options *options,
-                const struct wal__heap *heap, const struct wal__io *io,
-                struct wal_store **store, struct wal_error *error)
+enum wal_status wal__store_open(const char *path, const struct wal_open_options *options,
+                                const struct wal__heap *heap, const struct wal__io *io,
+                                struct wal_store **store, struct wal_error *error)
 {
     struct wal__core_options core_options = {
         .heap = heap, .io = io, .request_size = sizeof(struct wal__batch)};
-    enum wal_status status = wal__struct_load(
-        WAL__STRUCT(wal_open_options), &core_options.open, options, error);
+    enum wal_status status =
+        wal__struct_load(WAL__STRUCT(wal_open_options), &core_options.open, options, error);
 
     if (status == WAL_OK) {
         status = check_open(path, &core_options.open, store, error);
@@ -160,12 +145,10 @@ wal__store_open(const char *path, const struct wal_open_options *options,
                      "later");
 }
 
-enum wal_status wal_open(const char *path,
-                         const struct wal_open_options *options,
+enum wal_status wal_open(const char *path, const struct wal_open_options *options,
                          struct wal_store **store, struct wal_error *error)
 {
-    return wal__store_open(path, options, &wal__heap_libc, &wal__io_posix,
-                           store, error);
+    return wal__store_open(path, options, &wal__heap_libc, &wal__io_posix, store, error);
 }
 
 enum wal_status wal_close(struct wal_store *store, struct wal_error *error)
@@ -194,8 +177,7 @@ enum wal_status wal_close(struct wal_store *store, struct wal_error *error)
 
 enum wal_status wal_sync(struct wal_store *store, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__check_writable(store == NULL ? NULL : &store->core, error);
+    enum wal_status status = wal__check_writable(store == NULL ? NULL : &store->core, error);
 
     if (status != WAL_OK) {
         return status;
@@ -203,41 +185,33 @@ enum wal_status wal_sync(struct wal_store *store, struct wal_error *error)
     return wal__committer_sync(&store->core.committer, error);
 }
 
-enum wal_status wal_store_wait(struct wal_store *store, uint64_t *sequence,
-                               uint32_t durability, int64_t timeout_ms,
-                               struct wal_error *error)
+enum wal_status wal_store_wait(struct wal_store *store, uint64_t *sequence, uint32_t durability,
+                               int64_t timeout_ms, struct wal_error *error)
 {
     uint64_t looked = 0;
     struct wal__core *core = store == NULL ? NULL : &store->core;
     enum wal_status status = wal__check_core(core, error);
 
-    if (status == WAL_OK && (sequence == NULL || durability == WAL_QUEUED ||
-                             durability > WAL_CLUSTER)) {
-        return wal__invalid(error,
-                            "the place for the sequence number is null, or the "
-                            "class is not written, durable or cluster");
+    if (status == WAL_OK &&
+        (sequence == NULL || durability == WAL_QUEUED || durability > WAL_CLUSTER)) {
+        return wal__invalid(error, "the place for the sequence number is null, or the "
+                                   "class is not written, durable or cluster");
     }
-    if (status == WAL_OK && durability == WAL_CLUSTER &&
-        !core->env.io->forgets) {
+    if (status == WAL_OK && durability == WAL_CLUSTER && !core->env.io->forgets) {
         return wal__core_wait_shipped(core, sequence, timeout_ms, error);
     }
     for (bool again = status == WAL_OK; again;
          again = wal__core_invalidate_derived(core, status, &looked)) {
-        status = wal__core_wait(core, sequence, durability == WAL_DURABLE,
-                                timeout_ms, error);
+        status = wal__core_wait(core, sequence, durability == WAL_DURABLE, timeout_ms, error);
     }
     return status;
 }
 
-enum wal_status wal__store_commit_mark(struct wal_store *store,
-                                       struct wal_error *error)
+enum wal_status wal__store_commit_mark(struct wal_store *store, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__check_writable(store == NULL ? NULL : &store->core, error);
+    enum wal_status status = wal__check_writable(store == NULL ? NULL : &store->core, error);
 
-    return status == WAL_OK
-               ? wal__committer_write_mark(&store->core.committer, error)
-               : status;
+    return status == WAL_OK ? wal__committer_write_mark(&store->core.committer, error) : status;
 }
 
 /* The tail as recovery found it. */
@@ -273,22 +247,20 @@ static void fill_tail(const struct wal__core *core, struct wal_store_info *info)
 }
 
 /* Bytes of disk of a segment: not of its holes. */
-static uint64_t disk_usage(const struct wal__log *log,
-                           const struct wal__segment *segment)
+static uint64_t disk_usage(const struct wal__log *log, const struct wal__segment *segment)
 {
     const struct wal__io *io = log->env->io;
     struct wal__io_stat stat;
     int ignored = 0;
 
-    if (io->path_stat(io->ctx, segment->path, &stat, &ignored) != WAL_OK ||
-        stat.allocated == 0) {
+    if (io->path_stat(io->ctx, segment->path, &stat, &ignored) != WAL_OK || stat.allocated == 0) {
         return segment->header.capacity; /* not known */
     }
     return stat.allocated;
 }
 
-static void add_segments(const struct wal__log *log, uint64_t *count,
-                         uint64_t *bytes, uint64_t *disk_bytes)
+static void add_segments(const struct wal__log *log, uint64_t *count, uint64_t *bytes,
+                         uint64_t *disk_bytes)
 {
     *count = wal__log_segment_count(log);
     for (uint32_t i = 0; i < *count; i++) {
@@ -301,30 +273,26 @@ static void add_segments(const struct wal__log *log, uint64_t *count,
 
 static void fill_log(struct wal__core *core, struct wal_store_info *info)
 {
-    add_segments(&core->log, &info->segments, &info->log_bytes,
-                 &info->disk_bytes);
+    add_segments(&core->log, &info->segments, &info->log_bytes, &info->disk_bytes);
     info->last_sequence = core->log.last_sequence;
     info->groups = atomic_load(&core->log.groups);
     info->syncs = atomic_load(&core->log.syncs);
     info->acknowledged = atomic_load(&core->committer.acknowledged);
 }
 
-static enum wal_status fill_pack(struct wal__blob_store *blobs,
-                                 struct wal_store_info *info,
+static enum wal_status fill_pack(struct wal__blob_store *blobs, struct wal_store_info *info,
                                  struct wal_error *error)
 {
     enum wal_status status = wal__blob_store_read_lock(blobs, error);
 
     if (status == WAL_OK) {
-        add_segments(&blobs->log, &info->pack_segments, &info->pack_bytes,
-                     &info->pack_disk_bytes);
+        add_segments(&blobs->log, &info->pack_segments, &info->pack_bytes, &info->pack_disk_bytes);
         wal__blob_store_unlock(blobs);
     }
     return status;
 }
 
-static enum wal_status fill_info(struct wal__core *core,
-                                 struct wal_store_info *info,
+static enum wal_status fill_info(struct wal__core *core, struct wal_store_info *info,
                                  struct wal_error *error)
 {
     enum wal_status status = wal__core_read_lock(core, error);
@@ -353,8 +321,7 @@ static enum wal_status fill_info(struct wal__core *core,
     return status;
 }
 
-enum wal_status wal_store_get_info(struct wal_store *store,
-                                   struct wal_store_info *info,
+enum wal_status wal_store_get_info(struct wal_store *store, struct wal_store_info *info,
                                    struct wal_error *error)
 {
     const struct wal__struct *type = WAL__STRUCT(wal_store_info);
@@ -372,23 +339,20 @@ enum wal_status wal_store_get_info(struct wal_store *store,
     return status;
 }
 
-enum wal_status wal_store_accept_damage(struct wal_store *store,
-                                        struct wal_error *error)
+enum wal_status wal_store_accept_damage(struct wal_store *store, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__check_writable(store == NULL ? NULL : &store->core, error);
+    enum wal_status status = wal__check_writable(store == NULL ? NULL : &store->core, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    return wal__session_accept_damage(&store->core, WAL__STORE_NUMBER,
-                                      WAL__SUMMARY_TEXT_MAX, error);
+    return wal__session_accept_damage(&store->core, WAL__STORE_NUMBER, WAL__SUMMARY_TEXT_MAX,
+                                      error);
 }
 
 enum wal_status wal_flush(struct wal_store *store, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__check_writable(store == NULL ? NULL : &store->core, error);
+    enum wal_status status = wal__check_writable(store == NULL ? NULL : &store->core, error);
 
     if (status != WAL_OK) {
         return status;
@@ -396,11 +360,10 @@ enum wal_status wal_flush(struct wal_store *store, struct wal_error *error)
     return wal__committer_flush(&store->core.committer, error);
 }
 
-enum wal_status wal_store_completion_fd(struct wal_store *store, uint32_t kind,
-                                        int32_t *fd, struct wal_error *error)
+enum wal_status wal_store_completion_fd(struct wal_store *store, uint32_t kind, int32_t *fd,
+                                        struct wal_error *error)
 {
-    enum wal_status status =
-        wal__check_core(store == NULL ? NULL : &store->core, error);
+    enum wal_status status = wal__check_core(store == NULL ? NULL : &store->core, error);
 
     if (status == WAL_OK && fd == NULL) {
         status = wal__invalid(error, "the place for the descriptor is null");
@@ -408,25 +371,22 @@ enum wal_status wal_store_completion_fd(struct wal_store *store, uint32_t kind,
     if (status == WAL_OK && kind > WAL_COMPLETION_SOCKET) {
         status = wal__invalid(error, "%u is no kind of descriptor", kind);
     }
-    return status == WAL_OK ? wal__async_errors_completion_fd(
-                                  &store->core.committer.async_errors,
-                                  (enum wal_completion_kind)kind, fd, error)
-                            : status;
+    return status == WAL_OK
+               ? wal__async_errors_completion_fd(&store->core.committer.async_errors,
+                                                 (enum wal_completion_kind)kind, fd, error)
+               : status;
 }
 
 /* --- migration ------------------------------------------------------------ */
 
 /* Version 0 to 1: sessions get a schema version, and their title is a field. */
-static enum wal_status migrate_sessions(struct wal__core *core,
-                                        uint64_t *changed,
+static enum wal_status migrate_sessions(struct wal__core *core, uint64_t *changed,
                                         struct wal_error *error)
 {
-    const struct wal_session_cursor_options options = {.struct_size =
-                                                           sizeof(options)};
+    const struct wal_session_cursor_options options = {.struct_size = sizeof(options)};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *list = NULL;
-    enum wal_status status =
-        wal__session_cursor_open(core, &options, &list, error);
+    enum wal_status status = wal__session_cursor_open(core, &options, &list, error);
 
     if (status != WAL_OK) {
         return status;
@@ -452,8 +412,7 @@ static enum wal_status migrate_sessions(struct wal__core *core,
     return status == WAL_END ? WAL_OK : status;
 }
 
-static enum wal_status migrate(struct wal__core *core,
-                               struct wal_migrate_result *done,
+static enum wal_status migrate(struct wal__core *core, struct wal_migrate_result *done,
                                struct wal_error *error)
 {
     enum wal_status status = wal__check_writable(core, error);
@@ -469,39 +428,30 @@ static enum wal_status migrate(struct wal__core *core,
     return status;
 }
 
-static enum wal_status check_migrate(const char *path,
-                                     const struct wal_open_options *options,
+static enum wal_status check_migrate(const char *path, const struct wal_open_options *options,
                                      const struct wal_migrate_result *result,
                                      struct wal_error *error)
 {
-    const uint32_t refused =
-        WAL_OPEN_CREATE | WAL_OPEN_READ_ONLY | WAL_OPEN_MEMORY;
+    const uint32_t refused = WAL_OPEN_CREATE | WAL_OPEN_READ_ONLY | WAL_OPEN_MEMORY;
 
     if ((path == NULL && (options->flags & WAL_OPEN_NOOP) == 0) ||
         (options->flags & refused) != 0) {
-        return wal__invalid(error,
-                            "the path or the options for migrating are not "
-                            "valid");
+        return wal__invalid(error, "the path or the options for migrating are not "
+                                   "valid");
     }
-    return wal__struct_check_optional(WAL__STRUCT(wal_migrate_result), result,
-                                      error);
+    return wal__struct_check_optional(WAL__STRUCT(wal_migrate_result), result, error);
 }
 
-enum wal_status
-wal__store_migrate(const char *path, const struct wal_open_options *options,
-                   const struct wal__heap *heap, const struct wal__io *io,
-                   struct wal_migrate_result *result, struct wal_error *error)
+enum wal_status wal__store_migrate(const char *path, const struct wal_open_options *options,
+                                   const struct wal__heap *heap, const struct wal__io *io,
+                                   struct wal_migrate_result *result, struct wal_error *error)
 {
-    struct wal__core_options core_options = {.heap = heap,
-                                             .io = io,
-                                             .request_size =
-                                                 sizeof(struct wal__batch),
-                                             .is_migration = true};
+    struct wal__core_options core_options = {
+        .heap = heap, .io = io, .request_size = sizeof(struct wal__batch), .is_migration = true};
     struct wal_migrate_result done = {.struct_size = sizeof(done)};
     struct wal__core *core;
     struct wal_open_options *open = &core_options.open;
-    enum wal_status status =
-        wal__struct_load(WAL__STRUCT(wal_open_options), open, options, error);
+    enum wal_status status = wal__struct_load(WAL__STRUCT(wal_open_options), open, options, error);
     enum wal_status closed;
 
     if (status == WAL_OK) {
@@ -524,8 +474,7 @@ wal__store_migrate(const char *path, const struct wal_open_options *options,
     status = wal__core_init(core, path, &core_options, error);
     if (status == WAL_OK) {
         status = migrate(core, &done, error);
-        closed =
-            wal__core_shutdown(core, true, status == WAL_OK ? error : NULL);
+        closed = wal__core_shutdown(core, true, status == WAL_OK ? error : NULL);
         status = status == WAL_OK ? closed : status;
     }
     wal__core_detach(core);
@@ -537,13 +486,10 @@ wal__store_migrate(const char *path, const struct wal_open_options *options,
     return status;
 }
 
-enum wal_status wal_store_migrate(const char *path,
-                                  const struct wal_open_options *options,
-                                  struct wal_migrate_result *result,
-                                  struct wal_error *error)
+enum wal_status wal_store_migrate(const char *path, const struct wal_open_options *options,
+                                  struct wal_migrate_result *result, struct wal_error *error)
 {
-    return wal__store_migrate(path, options, &wal__heap_libc, &wal__io_posix,
-                              result, error);
+    return wal__store_migrate(path, options, &wal__heap_libc, &wal__io_posix, result, error);
 }
 
 /* --- the shipper ---------------------------------------------------------- */
@@ -552,8 +498,7 @@ struct wal_shipper {
     struct wal__core *core;
 };
 
-enum wal_status wal_shipper_open(struct wal_store *store,
-                                 struct wal_shipper **shipper,
+enum wal_status wal_shipper_open(struct wal_store *store, struct wal_shipper **shipper,
                                  struct wal_error *error)
 {
     struct wal__core *core = store == NULL ? NULL : &store->core;
@@ -591,19 +536,16 @@ enum wal_status wal_shipper_open(struct wal_store *store,
     return WAL_OK;
 }
 
-enum wal_status wal_shipper_report(struct wal_shipper *shipper,
-                                   uint64_t sequence, int32_t outcome,
+enum wal_status wal_shipper_report(struct wal_shipper *shipper, uint64_t sequence, int32_t outcome,
                                    struct wal_error *error)
 {
-    enum wal_status status =
-        wal__check_core(shipper == NULL ? NULL : shipper->core, error);
+    enum wal_status status = wal__check_core(shipper == NULL ? NULL : shipper->core, error);
 
     if (status == WAL_OK && outcome > WAL_OK) {
         status = wal__invalid(error, "%d is no failure", outcome);
     }
     if (status == WAL_OK) {
-        wal__shipping_report(&shipper->core->control, sequence,
-                             (enum wal_status)outcome);
+        wal__shipping_report(&shipper->core->control, sequence, (enum wal_status)outcome);
     }
     return status;
 }

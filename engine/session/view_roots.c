@@ -1,6 +1,5 @@
 /*
- * view_roots.c - the list of roots of views that a store keeps
- * (agentwal/admin.h, view_roots.h).
+ * view_roots.c - the list of roots of views that a store keeps (agentwal/admin.h, view_roots.h).
  */
 #include "engine/session/view_roots.h"
 
@@ -22,18 +21,16 @@ enum {
 };
 
 /* The path of the list, or with a name that of a file in it. */
-static void list_path(const struct wal__env *env, const char *name,
-                      char out[WAL__PATH_MAX])
+static void list_path(const struct wal__env *env, const char *name, char out[WAL__PATH_MAX])
 {
-    int size = snprintf(out, WAL__PATH_MAX, "%s/views%s%s", env->root,
-                        name[0] != '\0' ? "/" : "", name);
+    int size =
+        snprintf(out, WAL__PATH_MAX, "%s/views%s%s", env->root, name[0] != '\0' ? "/" : "", name);
 
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
 }
 
 /* WAL_ENOTFOUND: there is no list. A symbolic link is not followed. */
-static enum wal_status check_directory(const struct wal__env *env,
-                                       struct wal_error *error)
+static enum wal_status check_directory(const struct wal__env *env, struct wal_error *error)
 {
     const struct wal__io *io = env->io;
     char path[WAL__PATH_MAX];
@@ -45,8 +42,7 @@ static enum wal_status check_directory(const struct wal__env *env,
     status = io->open(io->ctx, path, 0, &file, &err);
     if (status == WAL_OK) {
         io->close(io->ctx, file);
-        return wal__fail_at(error, WAL_EIO, 0, path, 0,
-                            "a file is in place of the directory");
+        return wal__fail_at(error, WAL_EIO, 0, path, 0, "a file is in place of the directory");
     }
     if (err == EISDIR) {
         return WAL_OK;
@@ -62,8 +58,7 @@ static enum wal_status check_directory(const struct wal__env *env,
 
 /* Reads the entry with a name into `bytes`; false: there is no valid one. */
 static bool read_entry(const struct wal__env *env, const char *name,
-                       uint8_t bytes[WAL__VIEW_ROOT_SIZE_MAX + 1],
-                       struct wal__view_root *root)
+                       uint8_t bytes[WAL__VIEW_ROOT_SIZE_MAX + 1], struct wal__view_root *root)
 {
     const struct wal__io *io = env->io;
     char path[WAL__PATH_MAX];
@@ -77,12 +72,10 @@ static bool read_entry(const struct wal__env *env, const char *name,
     if (io->open(io->ctx, path, 0, &file, &err) != WAL_OK) {
         return false;
     }
-    status = wal__io_read_full(io, file, bytes, WAL__VIEW_ROOT_SIZE_MAX + 1, 0,
-                               &size, &err);
+    status = wal__io_read_full(io, file, bytes, WAL__VIEW_ROOT_SIZE_MAX + 1, 0, &size, &err);
     io->close(io->ctx, file);
     if (status != WAL_OK ||
-        wal__view_root_decode((struct wal__span){bytes, size}, root) !=
-            WAL__FMT_OK) {
+        wal__view_root_decode((struct wal__span){bytes, size}, root) != WAL__FMT_OK) {
         return false;
     }
     wal__view_root_name(root, expected);
@@ -106,8 +99,8 @@ static enum wal_status collect_name(void *ctx, const char *name)
                    ? WAL_OK
                    : wal__buf_append(&listing->names, name, NAME_SIZE);
     }
-    /* A process that died has left it. One that lives, and writes the same
-     * entry, fails to rename it, and finds ours. */
+    /* A process that died has left it. One that lives, and writes the same entry, fails to rename
+     * it, and finds ours. */
     if (listing->prefix != NULL && strlen(name) == TEMPORARY_SIZE - 1 &&
         strncmp(name, listing->prefix, WAL__VIEW_ROOT_NAME) == 0) {
         list_path(listing->env, name, path);
@@ -116,8 +109,7 @@ static enum wal_status collect_name(void *ctx, const char *name)
     return WAL_OK;
 }
 
-static enum wal_status collect_names(const struct wal__env *env,
-                                     struct listing *listing,
+static enum wal_status collect_names(const struct wal__env *env, struct listing *listing,
                                      struct wal_error *error)
 {
     const struct wal__io *io = env->io;
@@ -131,15 +123,15 @@ static enum wal_status collect_names(const struct wal__env *env,
     if (status == WAL_ENOMEM) {
         return wal__no_memory(error);
     }
-    return status == WAL_OK ? WAL_OK
-                            : wal__fail_at(error, status, err, path, 0,
-                                           "cannot list the directory");
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail_at(error, status, err, path, 0, "cannot list the directory");
 }
 
-enum wal_status wal__view_roots_list(
-    const struct wal__env *env,
-    enum wal_status (*each)(void *ctx, const struct wal__view_root *root),
-    void *ctx, struct wal_error *error)
+enum wal_status wal__view_roots_list(const struct wal__env *env,
+                                     enum wal_status (*each)(void *ctx,
+                                                             const struct wal__view_root *root),
+                                     void *ctx, struct wal_error *error)
 {
     uint8_t bytes[WAL__VIEW_ROOT_SIZE_MAX + 1];
     struct listing listing = {.env = env};
@@ -151,12 +143,10 @@ enum wal_status wal__view_roots_list(
     if (status == WAL_OK) {
         status = collect_names(env, &listing, error);
     }
-    for (size_t at = 0; at < listing.names.size && status == WAL_OK;
-         at += NAME_SIZE) {
+    for (size_t at = 0; at < listing.names.size && status == WAL_OK; at += NAME_SIZE) {
         struct wal__view_root root;
 
-        if (read_entry(env, (const char *)listing.names.data + at, bytes,
-                       &root)) {
+        if (read_entry(env, (const char *)listing.names.data + at, bytes, &root)) {
             status = each(ctx, &root);
         }
     }
@@ -166,8 +156,7 @@ enum wal_status wal__view_roots_list(
 
 /* ------------------------------------------------------------- writing --- */
 
-static enum wal_status make_directory(const struct wal__env *env,
-                                      struct wal_error *error)
+static enum wal_status make_directory(const struct wal__env *env, struct wal_error *error)
 {
     const struct wal__io *io = env->io;
     char path[WAL__PATH_MAX];
@@ -181,13 +170,12 @@ static enum wal_status make_directory(const struct wal__env *env,
     status = io->make_directory(io->ctx, path, &err);
     return status == WAL_OK || status == WAL_EEXISTS
                ? WAL_OK
-               : wal__fail_at(error, status, err, path, 0,
-                              "cannot create the directory");
+               : wal__fail_at(error, status, err, path, 0, "cannot create the directory");
 }
 
 /* Writes a temporary file, and renames it when it is durable. */
-static enum wal_status replace(const struct wal__env *env, const char *name,
-                               const uint8_t *bytes, size_t size, int *err)
+static enum wal_status replace(const struct wal__env *env, const char *name, const uint8_t *bytes,
+                               size_t size, int *err)
 {
     const struct wal__io *io = env->io;
     struct iovec iov = {(void *)(uintptr_t)bytes, size};
@@ -199,13 +187,11 @@ static enum wal_status replace(const struct wal__env *env, const char *name,
     int ignored = 0;
 
     wal__random_bytes(env->random, io, &random, sizeof(random));
-    (void)snprintf(temporary, sizeof(temporary), "%s.%08" PRIx32 ".tmp", name,
-                   random);
+    (void)snprintf(temporary, sizeof(temporary), "%s.%08" PRIx32 ".tmp", name, random);
     list_path(env, temporary, paths[0]);
     list_path(env, name, paths[1]);
-    status = io->open(io->ctx, paths[0],
-                      WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE, &file,
-                      err);
+    status =
+        io->open(io->ctx, paths[0], WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE, &file, err);
     if (status != WAL_OK) {
         return status;
     }
@@ -223,8 +209,8 @@ static enum wal_status replace(const struct wal__env *env, const char *name,
     return status;
 }
 
-/* Makes the entry and the list itself durable: another process may have
- * created the directory, and have died before it synced it. */
+/* Makes the entry and the list itself durable: another process may have created the directory, and
+ * have died before it synced it. */
 static enum wal_status sync_names(const struct wal__env *env, int *err)
 {
     const struct wal__io *io = env->io;
@@ -233,14 +219,12 @@ static enum wal_status sync_names(const struct wal__env *env, int *err)
 
     list_path(env, "", path);
     status = io->sync_directory(io->ctx, path, err);
-    return status == WAL_OK ? io->sync_directory(io->ctx, env->root, err)
-                            : status;
+    return status == WAL_OK ? io->sync_directory(io->ctx, env->root, err) : status;
 }
 
-/* Counts the entries, and removes what processes left that died while they
- * wrote this one. WAL_ELIMIT: there is no place for another. */
-static enum wal_status clean(const struct wal__env *env, const char *name,
-                             struct wal_error *error)
+/* Counts the entries, and removes what processes left that died while they wrote this one.
+ * WAL_ELIMIT: there is no place for another. */
+static enum wal_status clean(const struct wal__env *env, const char *name, struct wal_error *error)
 {
     struct listing listing = {.env = env, .prefix = name};
     enum wal_status status = collect_names(env, &listing, error);
@@ -248,15 +232,13 @@ static enum wal_status clean(const struct wal__env *env, const char *name,
 
     wal__buf_deinit(&listing.names);
     return status == WAL_OK && is_full
-               ? wal__fail(error, WAL_ELIMIT,
-                           "the store knows of %d roots of views already",
+               ? wal__fail(error, WAL_ELIMIT, "the store knows of %d roots of views already",
                            (int)WAL__VIEW_ROOTS_MAX)
                : status;
 }
 
 /* Removes an entry. Best effort, and not durable. */
-static void view_roots_remove(const struct wal__env *env,
-                              const struct wal__view_root *root)
+static void view_roots_remove(const struct wal__env *env, const struct wal__view_root *root)
 {
     char path[WAL__PATH_MAX];
     char name[NAME_SIZE];
@@ -267,8 +249,8 @@ static void view_roots_remove(const struct wal__env *env,
     (void)!env->io->unlink(env->io->ctx, path, &err);
 }
 
-/* After a sync of names that failed a later one may succeed without them: they
- * are made again by the next call. */
+/* After a sync of names that failed a later one may succeed without them: they are made again by
+ * the next call. */
 static void undo(const struct wal__env *env, const struct wal__view_root *root)
 {
     char path[WAL__PATH_MAX];
@@ -279,10 +261,8 @@ static void undo(const struct wal__env *env, const struct wal__view_root *root)
     (void)!env->io->remove_directory(env->io->ctx, path, &err);
 }
 
-enum wal_status wal__view_roots_add(const struct wal__env *env,
-                                    const struct wal__view_root *root,
-                                    bool syncs, bool *is_new,
-                                    struct wal_error *error)
+enum wal_status wal__view_roots_add(const struct wal__env *env, const struct wal__view_root *root,
+                                    bool syncs, bool *is_new, struct wal_error *error)
 {
     uint8_t bytes[WAL__VIEW_ROOT_SIZE_MAX + 1];
     struct wal__view_root found;
@@ -303,8 +283,7 @@ enum wal_status wal__view_roots_add(const struct wal__env *env,
         if (status != WAL_OK) {
             return status;
         }
-        status =
-            replace(env, name, bytes, wal__view_root_encode(root, bytes), &err);
+        status = replace(env, name, bytes, wal__view_root_encode(root, bytes), &err);
     }
     if (status == WAL_OK) {
         status = sync_names(env, &err);
@@ -313,10 +292,9 @@ enum wal_status wal__view_roots_add(const struct wal__env *env,
         }
     }
     *is_new = status == WAL_OK && !exists;
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__fail_at(error, status, err, name, 0,
-                              "cannot add the root to the list of views");
+    return status == WAL_OK ? WAL_OK
+                            : wal__fail_at(error, status, err, name, 0,
+                                           "cannot add the root to the list of views");
 }
 
 enum {
@@ -325,8 +303,7 @@ enum {
 
 static struct wal__span span_of(struct wal_slice text)
 {
-    return (struct wal__span){text.data,
-                              text.data == NULL ? 0 : (size_t)text.size};
+    return (struct wal__span){text.data, text.data == NULL ? 0 : (size_t)text.size};
 }
 
 /* A store in memory has no list. */
@@ -336,11 +313,9 @@ static bool has_list(const struct wal_store *store)
 }
 
 static enum wal_status check_view_root(const struct wal_store *store,
-                                       const struct wal__view_root *root,
-                                       struct wal_error *error)
+                                       const struct wal__view_root *root, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__check_core(store == NULL ? NULL : &store->core, error);
+    enum wal_status status = wal__check_core(store == NULL ? NULL : &store->core, error);
 
     return status != WAL_OK || wal__view_root_is_valid(root)
                ? status
@@ -348,10 +323,8 @@ static enum wal_status check_view_root(const struct wal_store *store,
                                      "long, or the path is not absolute");
 }
 
-enum wal_status wal_store_add_view_root(struct wal_store *store,
-                                        struct wal_slice dialect,
-                                        struct wal_slice root, uint32_t flags,
-                                        int32_t *is_new,
+enum wal_status wal_store_add_view_root(struct wal_store *store, struct wal_slice dialect,
+                                        struct wal_slice root, uint32_t flags, int32_t *is_new,
                                         struct wal_error *error)
 {
     const struct wal__view_root entry = {span_of(dialect), span_of(root)};
@@ -359,17 +332,15 @@ enum wal_status wal_store_add_view_root(struct wal_store *store,
     bool is_added = false;
 
     if (status == WAL_OK && (flags & ~(uint32_t)KNOWN_FLAGS) != 0) {
-        status = wal__invalid(error, "unknown flags: 0x%x",
-                              flags & ~(uint32_t)KNOWN_FLAGS);
+        status = wal__invalid(error, "unknown flags: 0x%x", flags & ~(uint32_t)KNOWN_FLAGS);
     }
     if (status == WAL_OK && has_list(store)) {
         if ((flags & WAL_STORE_VIEW_ROOT_WRITER) != 0) {
             status = wal__check_writable(&store->core, error);
         }
         if (status == WAL_OK) {
-            status = wal__view_roots_add(
-                &store->core.env, &entry,
-                (flags & WAL_STORE_VIEW_ROOT_SYNC) != 0, &is_added, error);
+            status = wal__view_roots_add(&store->core.env, &entry,
+                                         (flags & WAL_STORE_VIEW_ROOT_SYNC) != 0, &is_added, error);
         }
     }
     if (status == WAL_OK && is_new != NULL) {
@@ -395,35 +366,29 @@ static enum wal_status call_each(void *ctx, const struct wal__view_root *root)
     dialect[root->dialect.size] = '\0';
     memcpy(path, root->path.data, root->path.size);
     path[root->path.size] = '\0';
-    answer =
-        each->call(each->ctx, (struct wal_slice){dialect, root->dialect.size},
-                   (struct wal_slice){path, root->path.size});
+    answer = each->call(each->ctx, (struct wal_slice){dialect, root->dialect.size},
+                        (struct wal_slice){path, root->path.size});
     return answer == 0 ? WAL_OK
-                       : wal__fail_at(each->error, WAL_ECALLBACK, answer, NULL,
-                                      0, "the callback stopped the listing");
+                       : wal__fail_at(each->error, WAL_ECALLBACK, answer, NULL, 0,
+                                      "the callback stopped the listing");
 }
 
-enum wal_status wal_store_list_view_roots(struct wal_store *store,
-                                          wal_store_view_root_fn *each,
+enum wal_status wal_store_list_view_roots(struct wal_store *store, wal_store_view_root_fn *each,
                                           void *ctx, struct wal_error *error)
 {
     struct each calls = {each, ctx, error};
-    enum wal_status status =
-        wal__check_core(store == NULL ? NULL : &store->core, error);
+    enum wal_status status = wal__check_core(store == NULL ? NULL : &store->core, error);
 
     if (status == WAL_OK && each == NULL) {
         status = wal__invalid(error, "the callback is null");
     }
     return status == WAL_OK && has_list(store)
-               ? wal__view_roots_list(&store->core.env, call_each, &calls,
-                                      error)
+               ? wal__view_roots_list(&store->core.env, call_each, &calls, error)
                : status;
 }
 
-enum wal_status wal_store_remove_view_root(struct wal_store *store,
-                                           struct wal_slice dialect,
-                                           struct wal_slice root,
-                                           struct wal_error *error)
+enum wal_status wal_store_remove_view_root(struct wal_store *store, struct wal_slice dialect,
+                                           struct wal_slice root, struct wal_error *error)
 {
     const struct wal__view_root entry = {span_of(dialect), span_of(root)};
     enum wal_status status = check_view_root(store, &entry, error);

@@ -13,15 +13,13 @@
  *     add the SESSION record
  *     reserve texts and sessions of the catalogue; checksum
  *
- * The SESSION record. A change of metadata writes the whole record anew
- * (SPEC.md 5.9). It is made from the newest one, which is read here under the
- * state lock; resolving fails with stale_read when a newer one was appended
- * since, and the caller makes the batch anew. A change that changes nothing
- * adds no frame.
+ * The SESSION record. A change of metadata writes the whole record anew (SPEC.md 5.9). It is made
+ * from the newest one, which is read here under the state lock; resolving fails with stale_read
+ * when a newer one was appended since, and the caller makes the batch anew. A change that changes
+ * nothing adds no frame.
  *
- * Memory. What an entry needs in addition to its frame is in batch->entries,
- * with the same rank; texts that resolving needs are copied to batch->texts, by
- * offset, since the buffer may move.
+ * Memory. What an entry needs in addition to its frame is in batch->entries, with the same rank;
+ * texts that resolving needs are copied to batch->texts, by offset, since the buffer may move.
  *
  * Threads: any. The caller holds no lock.
  */
@@ -52,31 +50,27 @@ enum {
 
 /* --- entries -------------------------------------------------------------- */
 
-/* Checks the texts of an entry. A generated id or time is written to id or
- * now. */
-static enum wal_status
-check_texts(const struct wal__env *env, const struct wal_entry *entry,
-            struct wal__entry_record *record, char id[WAL__UUID_TEXT],
-            char now[WAL__TIME_TEXT], struct wal_error *error)
+/* Checks the texts of an entry. A generated id or time is written to id or now. */
+static enum wal_status check_texts(const struct wal__env *env, const struct wal_entry *entry,
+                                   struct wal__entry_record *record, char id[WAL__UUID_TEXT],
+                                   char now[WAL__TIME_TEXT], struct wal_error *error)
 {
-    enum wal_status status = wal__text_check(entry->id, WAL__ID_MAX,
-                                             "entry's id", &record->id, error);
+    enum wal_status status =
+        wal__text_check(entry->id, WAL__ID_MAX, "entry's id", &record->id, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__text_check(entry->type, WAL__ID_MAX, "entry's type",
-                             &record->type, error);
+    status = wal__text_check(entry->type, WAL__ID_MAX, "entry's type", &record->type, error);
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__text_check(entry->timestamp, WAL__TIME_MAX,
-                             "entry's timestamp", &record->time, error);
+    status =
+        wal__text_check(entry->timestamp, WAL__TIME_MAX, "entry's timestamp", &record->time, error);
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__text_check(entry->run_id, WAL__ID_MAX, "run id", &record->run,
-                             error);
+    status = wal__text_check(entry->run_id, WAL__ID_MAX, "run id", &record->run, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -103,86 +97,77 @@ check_texts(const struct wal__env *env, const struct wal_entry *entry,
 #define FIELDS_SIZE_MAX (UINT64_C(1) << 30)
 
 static enum wal_status check_content(const struct wal_entry *entry,
-                                     struct wal__entry_record *record,
-                                     struct wal_error *error)
+                                     struct wal__entry_record *record, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     if (entry->meta.size > 0) {
-        status = wal__text_check_json(entry->meta, WAL__METADATA_MAX, true,
-                                      "entry's meta", &record->meta, error);
+        status = wal__text_check_json(entry->meta, WAL__METADATA_MAX, true, "entry's meta",
+                                      &record->meta, error);
     }
     if (status != WAL_OK) {
         return status;
     }
     if ((entry->flags & WAL_ENTRY_LINE) == 0) {
         record->form = WAL__ENTRY_FIELDS;
-        return wal__text_check_json(entry->payload, FIELDS_SIZE_MAX, false,
-                                    "entry's payload", &record->payload, error);
+        return wal__text_check_json(entry->payload, FIELDS_SIZE_MAX, false, "entry's payload",
+                                    &record->payload, error);
     }
     record->form = WAL__ENTRY_LINE;
     if (entry->payload.size > 0 && entry->payload.data == NULL) {
         return wal__invalid(error, "the line has a size but its data is NULL");
     }
-    if (!wal__text_span(entry->payload, WAL__PAYLOAD_BLOB_MAX,
-                        &record->payload)) {
+    if (!wal__text_span(entry->payload, WAL__PAYLOAD_BLOB_MAX, &record->payload)) {
         return wal__fail(error, WAL_ETOOBIG,
-                         "the line has %" PRIu64
-                         " bytes; the limit is %" PRIu64,
+                         "the line has %" PRIu64 " bytes; the limit is %" PRIu64,
                          entry->payload.size, WAL__PAYLOAD_BLOB_MAX);
     }
     return WAL_OK;
 }
 
 /* Stores the parent's id, to be resolved under the append lock. */
-static enum wal_status add_parent(struct wal__batch *batch,
-                                  struct wal__batch_entry *item,
-                                  const struct wal_entry *entry,
-                                  struct wal_error *error)
+static enum wal_status add_parent(struct wal__batch *batch, struct wal__batch_entry *item,
+                                  const struct wal_entry *entry, struct wal_error *error)
 {
     struct wal__span parent;
-    enum wal_status status = wal__text_check(entry->parent_id, WAL__ID_MAX,
-                                             "parent's id", &parent, error);
+    enum wal_status status =
+        wal__text_check(entry->parent_id, WAL__ID_MAX, "parent's id", &parent, error);
 
     if (status != WAL_OK) {
         return status;
     }
     if (parent.size > 0 && (entry->flags & WAL_ENTRY_ROOT) != 0) {
-        return wal__invalid(
-            error, "a root entry (WAL_ENTRY_ROOT) must not have a parent_id");
+        return wal__invalid(error, "a root entry (WAL_ENTRY_ROOT) must not have a parent_id");
     }
     WAL__ASSERT(parent.size <= UINT8_MAX);
     item->parent_offset = (uint32_t)batch->texts.size;
     item->parent_size = (uint8_t)parent.size;
-    if (parent.size > 0 &&
-        wal__buf_append(&batch->texts, parent.data, parent.size) != WAL_OK) {
+    if (parent.size > 0 && wal__buf_append(&batch->texts, parent.data, parent.size) != WAL_OK) {
         return wal__no_memory(error);
     }
     return WAL_OK;
 }
 
-static enum wal_status check_flags(const struct wal_entry *entry,
-                                   struct wal_error *error)
+static enum wal_status check_flags(const struct wal_entry *entry, struct wal_error *error)
 {
-    const uint32_t known = WAL_ENTRY_ROOT | WAL_ENTRY_LINE |
-                           WAL_ENTRY_HEAD_KEEP | WAL_ENTRY_HEAD_MOVE;
+    const uint32_t known =
+        WAL_ENTRY_ROOT | WAL_ENTRY_LINE | WAL_ENTRY_HEAD_KEEP | WAL_ENTRY_HEAD_MOVE;
     const uint32_t both = WAL_ENTRY_HEAD_KEEP | WAL_ENTRY_HEAD_MOVE;
 
     if ((entry->flags & ~known) != 0 || (entry->flags & both) == both) {
-        return wal__invalid(error, "the flags %#x of the entry are not valid",
-                            entry->flags);
+        return wal__invalid(error, "the flags %#x of the entry are not valid", entry->flags);
     }
     if (entry->stream > STREAM_MAX) {
-        return wal__invalid(error, "the stream is %u; the highest is %d",
-                            entry->stream, STREAM_MAX);
+        return wal__invalid(error, "the stream is %u; the highest is %d", entry->stream,
+                            STREAM_MAX);
     }
     return WAL_OK;
 }
 
-/* Whether the entry is provisional: a delta that is neither a line nor a copy
- * of one that is not (SPEC.md 5.1). */
-static bool is_provisional(const struct wal__batch *batch,
-                           const struct wal_entry *entry, uint8_t kind)
+/* Whether the entry is provisional: a delta that is neither a line nor a copy of one that is not
+ * (SPEC.md 5.1). */
+static bool is_provisional(const struct wal__batch *batch, const struct wal_entry *entry,
+                           uint8_t kind)
 {
     return kind == WAL__KIND_MESSAGE_DELTA_BATCH && !batch->is_copy &&
            (entry->flags & WAL_ENTRY_LINE) == 0;
@@ -190,23 +175,19 @@ static bool is_provisional(const struct wal__batch *batch,
 
 /* The first provisional entry of a store adds the feature to it. */
 static enum wal_status allow_provisional(const struct wal__batch *batch,
-                                         const struct wal_entry *entry,
-                                         struct wal_error *error)
+                                         const struct wal_entry *entry, struct wal_error *error)
 {
     if ((entry->flags & WAL_ENTRY_HEAD_MOVE) != 0) {
         return wal__invalid(error, "a delta (%s) does not move the head",
                             WAL_TYPE_MESSAGE_DELTA_BATCH);
     }
-    return wal__core_require_feature(batch->core, WAL__INCOMPAT_PROVISIONAL,
-                                     error);
+    return wal__core_require_feature(batch->core, WAL__INCOMPAT_PROVISIONAL, error);
 }
 
 /* Encodes the frame of a checked entry. */
-static enum wal_status add_frame(struct wal__op *op,
-                                 const struct wal_entry *entry,
-                                 const struct wal__entry_record *record,
-                                 uint64_t id_hash, uint8_t kind,
-                                 struct wal_error *error)
+static enum wal_status add_frame(struct wal__op *op, const struct wal_entry *entry,
+                                 const struct wal__entry_record *record, uint64_t id_hash,
+                                 uint8_t kind, struct wal_error *error)
 {
     const struct wal__batch *batch = op->request;
     uint64_t size = wal__entry_record_size(record);
@@ -215,8 +196,7 @@ static enum wal_status add_frame(struct wal__op *op,
 
     WAL__ASSERT(record->payload.size <= WAL__PAYLOAD_INLINE_MAX);
     if (op->bytes.size + size > BATCH_SIZE_MAX) {
-        return wal__fail(error, WAL_ETOOBIG,
-                         "the batch is larger than %d bytes", BATCH_SIZE_MAX);
+        return wal__fail(error, WAL_ETOOBIG, "the batch is larger than %d bytes", BATCH_SIZE_MAX);
     }
     if (wal__op_add_frame(op, (uint32_t)size, &frame, &payload) != WAL_OK) {
         return wal__no_memory(error);
@@ -225,17 +205,14 @@ static enum wal_status add_frame(struct wal__op *op,
     frame->frame.type = WAL__FRAME_ENTRY;
     frame->frame.stream = (uint8_t)entry->stream;
     frame->frame.kind = kind;
-    frame->frame.flags =
-        is_provisional(batch, entry, kind) ? WAL__FRAME_PROVISIONAL : 0;
+    frame->frame.flags = is_provisional(batch, entry, kind) ? WAL__FRAME_PROVISIONAL : 0;
     frame->frame.session = batch->session;
     frame->frame.id_hash = id_hash;
     return WAL_OK;
 }
 
-static enum wal_status add_entry(struct wal__op *op,
-                                 const struct wal_entry *entry,
-                                 struct wal__batch_entry *item,
-                                 struct wal_error *error)
+static enum wal_status add_entry(struct wal__op *op, const struct wal_entry *entry,
+                                 struct wal__batch_entry *item, struct wal_error *error)
 {
     struct wal__batch *batch = op->request;
     struct wal__entry_record record = {0};
@@ -278,8 +255,7 @@ static enum wal_status add_entry(struct wal__op *op,
             return status;
         }
     }
-    status =
-        wal__payload_store(batch->core, kind, &record, &out_of_line, op, error);
+    status = wal__payload_store(batch->core, kind, &record, &out_of_line, op, error);
     if (status == WAL_OK) {
         status = add_frame(op, entry, &record, item->id_hash, kind, error);
     }
@@ -287,37 +263,32 @@ static enum wal_status add_entry(struct wal__op *op,
     return status;
 }
 
-/* Reads the target and reason of a redaction. An imported line has them in its
- * member `payload`, or names no target. */
-static bool read_redaction(const struct wal__entry_record *record,
-                           uint8_t target[WAL__ID_MAX], uint8_t *reason,
-                           struct wal__redact_record *redact)
+/* Reads the target and reason of a redaction. An imported line has them in its member `payload`, or
+ * names no target. */
+static bool read_redaction(const struct wal__entry_record *record, uint8_t target[WAL__ID_MAX],
+                           uint8_t *reason, struct wal__redact_record *redact)
 {
     struct wal__json_token token;
     struct wal__span object = record->payload;
 
     if (record->form == WAL__ENTRY_LINE &&
-        wal__json_find(object.data, object.size, "payload", &token) ==
-            WAL__JSON_OK) {
+        wal__json_find(object.data, object.size, "payload", &token) == WAL__JSON_OK) {
         object.data = token.span.data;
         object.size = token.span.size;
     }
-    if (!wal__text_member(object, "targetEntryId", target, WAL__ID_MAX,
-                          &redact->target_id) ||
+    if (!wal__text_member(object, "targetEntryId", target, WAL__ID_MAX, &redact->target_id) ||
         redact->target_id.size == 0) {
         return false;
     }
-    if (!wal__text_member(object, "reason", reason, WAL__TEXT_MAX,
-                          &redact->reason)) {
+    if (!wal__text_member(object, "reason", reason, WAL__TEXT_MAX, &redact->reason)) {
         redact->reason = (struct wal__span){reason, 0};
     }
     return true;
 }
 
-/* Adds the REDACT record of a redaction; an imported line without a target, or
- * a copy that was redacted itself, gets none. */
-static enum wal_status add_redact(struct wal__op *op, uint32_t entry,
-                                  struct wal_error *error)
+/* Adds the REDACT record of a redaction; an imported line without a target, or a copy that was
+ * redacted itself, gets none. */
+static enum wal_status add_redact(struct wal__op *op, uint32_t entry, struct wal_error *error)
 {
     struct wal__batch *batch = op->request;
     struct wal__redact_record redact = {.session = batch->session};
@@ -329,8 +300,7 @@ static enum wal_status add_redact(struct wal__op *op, uint32_t entry,
     uint8_t *payload;
 
     WAL__ASSERT(entry < batch->entry_count);
-    if (wal__entry_record_decode(wal__batch_payload(op, entry), &record) !=
-        WAL__FMT_OK) {
+    if (wal__entry_record_decode(wal__batch_payload(op, entry), &record) != WAL__FMT_OK) {
         return WAL_EINVAL;
     }
     if (!read_redaction(&record, target, reason, &redact)) {
@@ -343,8 +313,8 @@ static enum wal_status add_redact(struct wal__op *op, uint32_t entry,
     memcpy(id, record.id.data, record.id.size);
     redact.entry_id.data = id;
     redact.entry_id.size = record.id.size;
-    if (wal__op_add_frame(op, (uint32_t)wal__redact_record_size(&redact),
-                          &frame, &payload) != WAL_OK) {
+    if (wal__op_add_frame(op, (uint32_t)wal__redact_record_size(&redact), &frame, &payload) !=
+        WAL_OK) {
         return wal__no_memory(error);
     }
     wal__redact_record_encode(&redact, payload);
@@ -371,8 +341,7 @@ static enum wal_status add_redacts(struct wal__op *op, struct wal_error *error)
     if (count == 0) {
         return WAL_OK;
     }
-    batch->redacts =
-        wal__heap_zalloc(op->heap, count * sizeof(batch->redacts[0]));
+    batch->redacts = wal__heap_zalloc(op->heap, count * sizeof(batch->redacts[0]));
     if (batch->redacts == NULL) {
         return wal__no_memory(error);
     }
@@ -386,8 +355,7 @@ static enum wal_status add_redacts(struct wal__op *op, struct wal_error *error)
 }
 
 /* Adds the entries to the operation. */
-static enum wal_status add_entries(struct wal__op *op,
-                                   const struct wal_entry *entries,
+static enum wal_status add_entries(struct wal__op *op, const struct wal_entry *entries,
                                    uint32_t count, struct wal_error *error)
 {
     struct wal__batch *batch = op->request;
@@ -396,8 +364,7 @@ static enum wal_status add_entries(struct wal__op *op,
     WAL__ASSERT(count == batch->entry_count && op->frame_count == 0);
     for (uint32_t i = 0; i < count && status == WAL_OK; i++) {
         if (i + 1 < count) {
-            wal__prefetch_read(entries[i + 1].payload.data,
-                               entries[i + 1].payload.size);
+            wal__prefetch_read(entries[i + 1].payload.data, entries[i + 1].payload.size);
         }
         status = add_entry(op, &entries[i], &batch->entries[i], error);
     }
@@ -406,14 +373,12 @@ static enum wal_status add_entries(struct wal__op *op,
 
 /* --- the SESSION record --------------------------------------------------- */
 
-/* Builds the record of a session whose SESSION record was lost, from the
- * catalogue. */
+/* Builds the record of a session whose SESSION record was lost, from the catalogue. */
 static void record_from_summary(const struct wal__summary *summary,
                                 struct wal__session_record *record)
 {
     record->created_ms = summary->created_ms;
-    record->schema_version =
-        summary->schema_version != 0 ? summary->schema_version : 1;
+    record->schema_version = summary->schema_version != 0 ? summary->schema_version : 1;
     if ((summary->flags & WAL__SUMMARY_FORK) != 0) {
         record->flags = WAL__SESSION_RECORD_FORK;
     }
@@ -430,8 +395,7 @@ static enum wal_status copy_id(struct wal__current_record *current,
                                const struct wal__summary *summary)
 {
     uint8_t *at;
-    enum wal_status status =
-        wal__buf_reserve(&current->scratch.bytes, summary->id.size, &at);
+    enum wal_status status = wal__buf_reserve(&current->scratch.bytes, summary->id.size, &at);
 
     if (status == WAL_OK) {
         memcpy(at, summary->id.data, summary->id.size);
@@ -443,8 +407,7 @@ static enum wal_status copy_id(struct wal__current_record *current,
 
 /* Once; see wal__session_read_current. */
 static enum wal_status read_current(struct wal__core *core, uint32_t number,
-                                    struct wal__current_record *current,
-                                    struct wal_error *error)
+                                    struct wal__current_record *current, struct wal_error *error)
 {
     struct wal__summary summary;
     enum wal_status status = wal__core_read_lock(core, error);
@@ -462,13 +425,11 @@ static enum wal_status read_current(struct wal__core *core, uint32_t number,
     if (status != WAL_OK || current->position == 0) {
         return status;
     }
-    return wal__core_read_session_record(core, current->position,
-                                         &current->scratch, &current->record,
-                                         &current->version, error);
+    return wal__core_read_session_record(core, current->position, &current->scratch,
+                                         &current->record, &current->version, error);
 }
 
-enum wal_status wal__session_read_current(struct wal__core *core,
-                                          uint32_t number,
+enum wal_status wal__session_read_current(struct wal__core *core, uint32_t number,
                                           struct wal__current_record *current,
                                           struct wal_error *error)
 {
@@ -482,13 +443,11 @@ enum wal_status wal__session_read_current(struct wal__core *core,
 }
 
 /* Sets a text of the record, and *differs when that changes it. */
-static enum wal_status set_text(struct wal_slice slice, const char *what,
-                                struct wal__span *text, bool *differs,
-                                struct wal_error *error)
+static enum wal_status set_text(struct wal_slice slice, const char *what, struct wal__span *text,
+                                bool *differs, struct wal_error *error)
 {
     struct wal__span value;
-    enum wal_status status =
-        wal__text_check(slice, WAL__TEXT_MAX, what, &value, error);
+    enum wal_status status = wal__text_check(slice, WAL__TEXT_MAX, what, &value, error);
 
     if (status == WAL_OK) {
         *differs |= !wal__span_equal(value, *text);
@@ -505,8 +464,8 @@ static enum wal_status set_metadata(const struct wal_session_change *change,
     enum wal_status status = WAL_OK;
 
     if (change->metadata.size > 0) {
-        status = wal__text_check_json(change->metadata, WAL__METADATA_MAX, true,
-                                      "metadata", &value, error);
+        status = wal__text_check_json(change->metadata, WAL__METADATA_MAX, true, "metadata", &value,
+                                      error);
     }
     if (status == WAL_OK) {
         *differs |= !wal__span_equal(value, *metadata);
@@ -516,8 +475,8 @@ static enum wal_status set_metadata(const struct wal_session_change *change,
 }
 
 static enum wal_status apply_change(const struct wal_session_change *change,
-                                    struct wal__session_record *record,
-                                    bool *differs, struct wal_error *error)
+                                    struct wal__session_record *record, bool *differs,
+                                    struct wal_error *error)
 {
     enum wal_status status;
 
@@ -528,8 +487,7 @@ static enum wal_status apply_change(const struct wal_session_change *change,
         }
     }
     if ((change->fields & WAL_CHANGE_TITLE) != 0) {
-        status =
-            set_text(change->title, "title", &record->title, differs, error);
+        status = set_text(change->title, "title", &record->title, differs, error);
         if (status != WAL_OK) {
             return status;
         }
@@ -541,16 +499,14 @@ static enum wal_status apply_change(const struct wal_session_change *change,
         }
     }
     if ((change->fields & WAL_CHANGE_PROJECT) != 0) {
-        status = set_text(change->project, "project id", &record->project,
-                          differs, error);
+        status = set_text(change->project, "project id", &record->project, differs, error);
         if (status != WAL_OK) {
             return status;
         }
     }
     if ((change->fields & WAL_CHANGE_SCHEMA) != 0) {
         if (change->schema_version == 0) {
-            return wal__invalid(
-                error, "the schema version of a change must be 1 or higher");
+            return wal__invalid(error, "the schema version of a change must be 1 or higher");
         }
         *differs |= record->schema_version != change->schema_version;
         record->schema_version = change->schema_version;
@@ -564,8 +520,7 @@ static enum wal_status check_version(const struct wal_session_change *change,
 {
     char actual[24];
 
-    if ((change->fields & WAL_CHANGE_EXPECT) == 0 ||
-        change->expected_version == current->version) {
+    if ((change->fields & WAL_CHANGE_EXPECT) == 0 || change->expected_version == current->version) {
         return WAL_OK;
     }
     (void)snprintf(actual, sizeof(actual), "%" PRIu64, current->version);
@@ -574,8 +529,7 @@ static enum wal_status check_version(const struct wal_session_change *change,
                          change->expected_version);
 }
 
-static enum wal_status add_record(struct wal__op *op,
-                                  const struct wal__current_record *current,
+static enum wal_status add_record(struct wal__op *op, const struct wal__current_record *current,
                                   struct wal_error *error)
 {
     struct wal__batch *batch = op->request;
@@ -599,37 +553,31 @@ static enum wal_status add_record(struct wal__op *op,
     return WAL_OK;
 }
 
-/* Adds the SESSION record with the change as the operation's last frame; adds
- * nothing when it changes nothing. Takes the state lock. */
-static enum wal_status add_change(struct wal__op *op,
-                                  const struct wal_session_change *change,
+/* Adds the SESSION record with the change as the operation's last frame; adds nothing when it
+ * changes nothing. Takes the state lock. */
+static enum wal_status add_change(struct wal__op *op, const struct wal_session_change *change,
                                   struct wal_error *error)
 {
-    const uint32_t known = WAL_CHANGE_METADATA | WAL_CHANGE_TITLE |
-                           WAL_CHANGE_CWD | WAL_CHANGE_PROJECT |
-                           WAL_CHANGE_SCHEMA | WAL_CHANGE_EXPECT |
+    const uint32_t known = WAL_CHANGE_METADATA | WAL_CHANGE_TITLE | WAL_CHANGE_CWD |
+                           WAL_CHANGE_PROJECT | WAL_CHANGE_SCHEMA | WAL_CHANGE_EXPECT |
                            WAL_CHANGE_EXPECT_SEQUENCE;
     struct wal__batch *batch = op->request;
     struct wal__current_record current = {.position = 0};
     enum wal_status status;
     bool differs = false;
 
-    if (change->struct_size != sizeof(*change) ||
-        (change->fields & ~known) != 0) {
-        return wal__invalid(error,
-                            "the struct_size or fields of the change are not "
-                            "valid");
+    if (change->struct_size != sizeof(*change) || (change->fields & ~known) != 0) {
+        return wal__invalid(error, "the struct_size or fields of the change are not "
+                                   "valid");
     }
     batch->conditional = (change->fields & WAL_CHANGE_EXPECT) != 0;
-    batch->expects_sequence =
-        (change->fields & WAL_CHANGE_EXPECT_SEQUENCE) != 0;
+    batch->expects_sequence = (change->fields & WAL_CHANGE_EXPECT_SEQUENCE) != 0;
     batch->expected_sequence = change->expected_sequence;
     if (change->fields == WAL_CHANGE_EXPECT_SEQUENCE) {
         return WAL_OK; /* no metadata that could be stale */
     }
     wal__record_buf_init(&current.scratch, op->heap);
-    status =
-        wal__session_read_current(batch->core, batch->session, &current, error);
+    status = wal__session_read_current(batch->core, batch->session, &current, error);
     if (status != WAL_OK) {
         goto done;
     }
@@ -650,8 +598,7 @@ static enum wal_status add_change(struct wal__op *op,
         goto done;
     }
     if (current.record.schema_version == 0) {
-        wal__fail(error, WAL_ESCHEMA,
-                  "the session has no schema version; migrate it first");
+        wal__fail(error, WAL_ESCHEMA, "the session has no schema version; migrate it first");
         wal__error_set_actual(error, "0", 1);
         status = WAL_ESCHEMA;
         goto done;
@@ -678,10 +625,9 @@ static void release(struct wal__op *op)
     wal__heap_free(op->heap, batch->heads);
 }
 
-/* Creates an operation with an empty batch and room for entry_count entries;
- * NULL when out of memory. */
-static struct wal__op *alloc_op(struct wal__core *core, uint32_t session,
-                                uint32_t entry_count)
+/* Creates an operation with an empty batch and room for entry_count entries; NULL when out of
+ * memory. */
+static struct wal__op *alloc_op(struct wal__core *core, uint32_t session, uint32_t entry_count)
 {
     struct wal__op *op = wal__op_create(&core->ops);
     struct wal__batch *batch;
@@ -700,8 +646,7 @@ static struct wal__op *alloc_op(struct wal__core *core, uint32_t session,
     wal__hashmap_init(&batch->keys, core->env.heap);
     batch->entries = &batch->inline_entry;
     if (entry_count > 1) {
-        batch->entries = wal__heap_zalloc(
-            core->env.heap, entry_count * sizeof(batch->entries[0]));
+        batch->entries = wal__heap_zalloc(core->env.heap, entry_count * sizeof(batch->entries[0]));
         if (batch->entries == NULL) {
             wal__op_release(op);
             return NULL;
@@ -712,8 +657,7 @@ static struct wal__op *alloc_op(struct wal__core *core, uint32_t session,
 
 /* --- documents ------------------------------------------------------------ */
 
-static enum wal_status check_doc(const struct wal_doc *doc,
-                                 struct wal__doc_record *record,
+static enum wal_status check_doc(const struct wal_doc *doc, struct wal__doc_record *record,
                                  struct wal_error *error)
 {
     const uint32_t known = WAL_DOC_EXPECT | WAL_DOC_DELETE | WAL_DOC_STORE;
@@ -722,8 +666,7 @@ static enum wal_status check_doc(const struct wal_doc *doc,
     if ((doc->flags & ~known) != 0) {
         return wal__invalid(error, "the flags of the document are not valid");
     }
-    status = wal__text_check(doc->key, WAL__KEY_MAX, "document's key",
-                             &record->key, error);
+    status = wal__text_check(doc->key, WAL__KEY_MAX, "document's key", &record->key, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -733,8 +676,8 @@ static enum wal_status check_doc(const struct wal_doc *doc,
     if ((doc->flags & WAL_DOC_DELETE) != 0) {
         return WAL_OK;
     }
-    return wal__text_check_json(doc->value, WAL__PAYLOAD_MAX, false, "document",
-                                &record->value, error);
+    return wal__text_check_json(doc->value, WAL__PAYLOAD_MAX, false, "document", &record->value,
+                                error);
 }
 
 /* Adds the key of the document added last; each key may occur once. */
@@ -750,8 +693,8 @@ static enum wal_status add_unique_key(struct wal__op *op, struct wal__span key,
     while (wal__hashmap_find(&batch->keys, hash, &cursor, &other)) {
         if (batch->docs[other].number == item->number &&
             op->frames[batch->docs[other].frame].frame.id_hash == hash) {
-            return wal__invalid(error, "the key \"%.*s\" is in the batch twice",
-                                (int)key.size, (const char *)key.data);
+            return wal__invalid(error, "the key \"%.*s\" is in the batch twice", (int)key.size,
+                                (const char *)key.data);
         }
     }
     if (wal__hashmap_add(&batch->keys, hash, batch->doc_count) != WAL_OK) {
@@ -778,68 +721,55 @@ static enum wal_status add_doc(struct wal__op *op, const struct wal_doc *doc,
         return status;
     }
     if (op->bytes.size + size > BATCH_SIZE_MAX) {
-        return wal__fail(error, WAL_ETOOBIG,
-                         "the batch is larger than %d bytes", BATCH_SIZE_MAX);
+        return wal__fail(error, WAL_ETOOBIG, "the batch is larger than %d bytes", BATCH_SIZE_MAX);
     }
-    record.modified_ms = batch->is_copy && doc->modified_ms != 0
-                             ? doc->modified_ms
-                             : io->now_ms(io->ctx);
+    record.modified_ms =
+        batch->is_copy && doc->modified_ms != 0 ? doc->modified_ms : io->now_ms(io->ctx);
     if (wal__op_add_frame(op, (uint32_t)size, &frame, &payload) != WAL_OK) {
         return wal__no_memory(error);
     }
     wal__doc_record_encode(&record, payload);
     item->frame = op->frame_count - 1;
-    item->number =
-        (doc->flags & WAL_DOC_STORE) != 0 ? WAL__STORE_NUMBER : batch->session;
+    item->number = (doc->flags & WAL_DOC_STORE) != 0 ? WAL__STORE_NUMBER : batch->session;
     item->flags = doc->flags;
     item->expected_version = doc->version;
-    frame->frame.type = (doc->flags & WAL_DOC_DELETE) != 0
-                            ? WAL__FRAME_DOC_DELETE
-                            : WAL__FRAME_DOC;
+    frame->frame.type = (doc->flags & WAL_DOC_DELETE) != 0 ? WAL__FRAME_DOC_DELETE : WAL__FRAME_DOC;
     frame->frame.session = item->number;
     frame->frame.id_hash = wal__id_hash(record.key.data, record.key.size);
     return add_unique_key(op, record.key, error);
 }
 
-static enum wal_status check_size(const struct wal__op *op,
-                                  struct wal_error *error)
+static enum wal_status check_size(const struct wal__op *op, struct wal_error *error)
 {
     return op->bytes.size <= BATCH_SIZE_MAX
                ? WAL_OK
-               : wal__fail(error, WAL_ETOOBIG,
-                           "the batch has %zu bytes; the limit is %d",
+               : wal__fail(error, WAL_ETOOBIG, "the batch has %zu bytes; the limit is %d",
                            op->bytes.size, BATCH_SIZE_MAX);
 }
 
 /* --- heads ---------------------------------------------------------------- */
 
-static enum wal_status check_head(const struct wal_head *head,
-                                  struct wal__head_record *record,
+static enum wal_status check_head(const struct wal_head *head, struct wal__head_record *record,
                                   struct wal_error *error)
 {
     static const struct wal__span main_name = {(const uint8_t *)"main", 4};
     enum wal_status status;
 
-    if ((head->flags & ~(uint32_t)WAL_HEAD_EXPECT) != 0 ||
-        head->stream >= WAL__BATCH_STREAMS) {
-        return wal__invalid(error,
-                            "the flags or stream of the head are not valid");
+    if ((head->flags & ~(uint32_t)WAL_HEAD_EXPECT) != 0 || head->stream >= WAL__BATCH_STREAMS) {
+        return wal__invalid(error, "the flags or stream of the head are not valid");
     }
-    status = wal__text_check(head->name, WAL__ID_MAX, "head's name",
-                             &record->name, error);
+    status = wal__text_check(head->name, WAL__ID_MAX, "head's name", &record->name, error);
     if (status != WAL_OK) {
         return status;
     }
     if (record->name.size == 0) {
         record->name = main_name;
     }
-    status = wal__text_check(head->entry_id, WAL__ID_MAX, "entry's id",
-                             &record->entry_id, error);
+    status = wal__text_check(head->entry_id, WAL__ID_MAX, "entry's id", &record->entry_id, error);
     if (status != WAL_OK) {
         return status;
     }
-    return wal__text_check(head->note, WAL__TEXT_MAX, "head's note",
-                           &record->note, error);
+    return wal__text_check(head->note, WAL__TEXT_MAX, "head's note", &record->note, error);
 }
 
 static enum wal_status add_head(struct wal__op *op, const struct wal_head *head,
@@ -855,8 +785,8 @@ static enum wal_status add_head(struct wal__op *op, const struct wal_head *head,
 
     WAL__ASSERT(batch->head_count < WAL__HEADS_MAX);
     if (status == WAL_OK) {
-        status = wal__text_check(head->expected, WAL__ID_MAX,
-                                 "expected entry's id", &expected, error);
+        status =
+            wal__text_check(head->expected, WAL__ID_MAX, "expected entry's id", &expected, error);
     }
     if (status == WAL_OK) {
         status = check_size(op, error);
@@ -867,10 +797,9 @@ static enum wal_status add_head(struct wal__op *op, const struct wal_head *head,
     item->flags = head->flags;
     item->expected_offset = (uint32_t)batch->texts.size;
     item->expected_size = (uint8_t)expected.size;
-    if (wal__buf_append(&batch->texts, expected.data, expected.size) !=
-            WAL_OK ||
-        wal__op_add_frame(op, (uint32_t)wal__head_record_size(&record), &frame,
-                          &payload) != WAL_OK) {
+    if (wal__buf_append(&batch->texts, expected.data, expected.size) != WAL_OK ||
+        wal__op_add_frame(op, (uint32_t)wal__head_record_size(&record), &frame, &payload) !=
+            WAL_OK) {
         return wal__no_memory(error);
     }
     wal__head_record_encode(&record, payload);
@@ -880,14 +809,11 @@ static enum wal_status add_head(struct wal__op *op, const struct wal_head *head,
     frame->frame.session = batch->session;
     frame->frame.id_hash = wal__id_hash(record.name.data, record.name.size);
     for (uint32_t i = 0; i < batch->head_count; i++) {
-        const struct wal__frame *other =
-            &op->frames[batch->heads[i].frame].frame;
+        const struct wal__frame *other = &op->frames[batch->heads[i].frame].frame;
 
-        if (other->stream == frame->frame.stream &&
-            other->id_hash == frame->frame.id_hash) {
-            return wal__invalid(
-                error, "the head \"%.*s\" is in the batch twice",
-                (int)record.name.size, (const char *)record.name.data);
+        if (other->stream == frame->frame.stream && other->id_hash == frame->frame.id_hash) {
+            return wal__invalid(error, "the head \"%.*s\" is in the batch twice",
+                                (int)record.name.size, (const char *)record.name.data);
         }
     }
     batch->head_count++;
@@ -896,8 +822,7 @@ static enum wal_status add_head(struct wal__op *op, const struct wal_head *head,
 
 /* --- the batch ------------------------------------------------------------ */
 
-static enum wal_status check_options(const struct wal_append_options *options,
-                                     struct wal__op *op,
+static enum wal_status check_options(const struct wal_append_options *options, struct wal__op *op,
                                      struct wal_error *error)
 {
     const uint32_t known = WAL_APPEND_EXPECT | WAL_APPEND_NO_WAIT;
@@ -909,14 +834,13 @@ static enum wal_status check_options(const struct wal_append_options *options,
         return WAL_OK;
     }
     if (options->durability > WAL_QUEUED || (options->flags & ~known) != 0) {
-        return wal__invalid(
-            error, "the durability or flags of the append options are not "
-                   "valid");
+        return wal__invalid(error, "the durability or flags of the append options are not "
+                                   "valid");
     }
     op->durability = options->durability;
     batch->expects_head = (options->flags & WAL_APPEND_EXPECT) != 0;
-    status = wal__text_check(options->expected_tail, WAL__ID_MAX,
-                             "expected tail", &expected, error);
+    status =
+        wal__text_check(options->expected_tail, WAL__ID_MAX, "expected tail", &expected, error);
     if (status == WAL_OK && expected.size > 0) {
         WAL__ASSERT(expected.size <= sizeof(batch->expected_head));
         batch->expected_head_size = (uint16_t)expected.size;
@@ -925,48 +849,41 @@ static enum wal_status check_options(const struct wal_append_options *options,
     return status;
 }
 
-enum wal_status wal__batch_check_counts(const struct wal_batch *batch,
-                                        struct wal_error *error)
+enum wal_status wal__batch_check_counts(const struct wal_batch *batch, struct wal_error *error)
 {
     if ((batch->entry_count > 0 && batch->entries == NULL) ||
         (batch->document_count > 0 && batch->documents == NULL) ||
         (batch->head_count > 0 && batch->heads == NULL)) {
         return wal__invalid(error, "the batch has a count whose array is NULL");
     }
-    if (batch->entry_count == 0 && batch->document_count == 0 &&
-        batch->head_count == 0 && batch->change == NULL) {
+    if (batch->entry_count == 0 && batch->document_count == 0 && batch->head_count == 0 &&
+        batch->change == NULL) {
         return wal__invalid(error, "the batch is empty");
     }
     if (batch->entry_count > ENTRIES_MAX) {
-        return wal__fail(error, WAL_ETOOBIG,
-                         "the batch has %u entries; the limit is %d",
+        return wal__fail(error, WAL_ETOOBIG, "the batch has %u entries; the limit is %d",
                          batch->entry_count, ENTRIES_MAX);
     }
-    if (batch->document_count > DOCS_MAX ||
-        batch->head_count > WAL__HEADS_MAX) {
+    if (batch->document_count > DOCS_MAX || batch->head_count > WAL__HEADS_MAX) {
         return wal__fail(error, WAL_ETOOBIG,
                          "the batch has %u documents and %u heads; the limits "
                          "are %d and %d",
-                         batch->document_count, batch->head_count, DOCS_MAX,
-                         WAL__HEADS_MAX);
+                         batch->document_count, batch->head_count, DOCS_MAX, WAL__HEADS_MAX);
     }
     return WAL_OK;
 }
 
 /* Allocates the arrays of documents and heads. */
-static enum wal_status alloc_records(struct wal__batch *batch,
-                                     const struct wal_batch *requested,
+static enum wal_status alloc_records(struct wal__batch *batch, const struct wal_batch *requested,
                                      struct wal_error *error)
 {
     const struct wal__heap *heap = batch->core->env.heap;
 
     if (requested->document_count > 0) {
-        batch->docs = wal__heap_zalloc(heap, requested->document_count *
-                                                 sizeof(batch->docs[0]));
+        batch->docs = wal__heap_zalloc(heap, requested->document_count * sizeof(batch->docs[0]));
     }
     if (requested->head_count > 0) {
-        batch->heads = wal__heap_zalloc(heap, requested->head_count *
-                                                  sizeof(batch->heads[0]));
+        batch->heads = wal__heap_zalloc(heap, requested->head_count * sizeof(batch->heads[0]));
         batch->previous_head[0] = '\0';
     }
     if ((requested->document_count > 0 && batch->docs == NULL) ||
@@ -976,8 +893,7 @@ static enum wal_status alloc_records(struct wal__batch *batch,
     return WAL_OK;
 }
 
-static enum wal_status add_records(struct wal__op *op,
-                                   const struct wal_batch *requested,
+static enum wal_status add_records(struct wal__op *op, const struct wal_batch *requested,
                                    struct wal_error *error)
 {
     enum wal_status status = alloc_records(op->request, requested, error);
@@ -986,8 +902,7 @@ static enum wal_status add_records(struct wal__op *op,
         return status;
     }
     status = add_entries(op, requested->entries, requested->entry_count, error);
-    for (uint32_t i = 0; i < requested->document_count && status == WAL_OK;
-         i++) {
+    for (uint32_t i = 0; i < requested->document_count && status == WAL_OK; i++) {
         status = add_doc(op, &requested->documents[i], error);
     }
     for (uint32_t i = 0; i < requested->head_count && status == WAL_OK; i++) {
@@ -996,32 +911,27 @@ static enum wal_status add_records(struct wal__op *op,
     if (status != WAL_OK) {
         return status;
     }
-    return requested->change == NULL ? WAL_OK
-                                     : add_change(op, requested->change, error);
+    return requested->change == NULL ? WAL_OK : add_change(op, requested->change, error);
 }
 
-/* Bounds the number of other sessions that own targets of the batch's
- * redactions: they are ancestors. Takes no lock, since a caller that queues
- * must not wait for the disk. */
+/* Bounds the number of other sessions that own targets of the batch's redactions: they are
+ * ancestors. Takes no lock, since a caller that queues must not wait for the disk. */
 static enum wal_status bound_owners(const struct wal_session *session,
-                                    const struct wal__batch *batch,
-                                    uint32_t *owners, struct wal_error *error)
+                                    const struct wal__batch *batch, uint32_t *owners,
+                                    struct wal_error *error)
 {
-    *owners = session->depth < batch->redact_count ? session->depth
-                                                   : batch->redact_count;
-    return *owners <= OWNERS_MAX
-               ? WAL_OK
-               : wal__fail(error, WAL_ETOOBIG,
-                           "the batch has redactions for up to %" PRIu32
-                           " sessions; the limit is %d",
-                           *owners, OWNERS_MAX);
+    *owners = session->depth < batch->redact_count ? session->depth : batch->redact_count;
+    return *owners <= OWNERS_MAX ? WAL_OK
+                                 : wal__fail(error, WAL_ETOOBIG,
+                                             "the batch has redactions for up to %" PRIu32
+                                             " sessions; the limit is %d",
+                                             *owners, OWNERS_MAX);
 }
 
-enum wal_status wal__batch_create(struct wal_session *session,
-                                  const struct wal_batch *requested,
+enum wal_status wal__batch_create(struct wal_session *session, const struct wal_batch *requested,
                                   const struct wal_append_options *options,
-                                  enum wal__batch_mode mode,
-                                  struct wal__op **op, struct wal_error *error)
+                                  enum wal__batch_mode mode, struct wal__op **op,
+                                  struct wal_error *error)
 {
     struct wal__batch *batch;
     struct wal__op *created;
@@ -1032,8 +942,7 @@ enum wal_status wal__batch_create(struct wal_session *session,
         return status;
     }
     if (requested->entry_count > 0) {
-        wal__prefetch_read(requested->entries[0].payload.data,
-                           requested->entries[0].payload.size);
+        wal__prefetch_read(requested->entries[0].payload.data, requested->entries[0].payload.size);
     }
     created = alloc_op(session->core, session->number, requested->entry_count);
     if (created == NULL) {
@@ -1063,8 +972,7 @@ enum wal_status wal__batch_create(struct wal_session *session,
                 batch->head_count == requested->head_count);
     wal__op_finish(created);
     created->reservation.sessions = 2 + owners;
-    created->reservation.texts +=
-        session->text_size + (uint64_t)owners * WAL__SUMMARY_TEXT_MAX;
+    created->reservation.texts += session->text_size + (uint64_t)owners * WAL__SUMMARY_TEXT_MAX;
     *op = created;
     return WAL_OK;
 failed:
@@ -1081,10 +989,8 @@ static enum wal_status append_text(struct wal__buf *out, const char *text)
 
 /* Appends a JSON object of two texts. */
 static enum wal_status append_object(struct wal__buf *out, const char *first,
-                                     struct wal__span first_text,
-                                     const char *second,
-                                     struct wal__span second_text,
-                                     struct wal_error *error)
+                                     struct wal__span first_text, const char *second,
+                                     struct wal__span second_text, struct wal_error *error)
 {
     enum wal_status status = append_text(out, first);
 
@@ -1112,36 +1018,31 @@ failed:
     return wal__fail(error, status, "%s", wal_status_text(status));
 }
 
-enum wal_status
-wal__payload_build_compaction(const struct wal_compact_options *options,
-                              struct wal__span *first_kept,
-                              struct wal__buf *payload, struct wal_error *error)
+enum wal_status wal__payload_build_compaction(const struct wal_compact_options *options,
+                                              struct wal__span *first_kept,
+                                              struct wal__buf *payload, struct wal_error *error)
 {
     struct wal__span summary;
     enum wal_status status;
 
-    status = wal__text_check(options->first_kept, WAL__ID_MAX,
-                             "first kept entry's id", first_kept, error);
-    if (status != WAL_OK) {
-        return status;
-    }
-    status = wal__text_check(options->summary, SUMMARY_MAX, "summary", &summary,
+    status = wal__text_check(options->first_kept, WAL__ID_MAX, "first kept entry's id", first_kept,
                              error);
     if (status != WAL_OK) {
         return status;
     }
-    if (first_kept->size == 0) {
-        return wal__invalid(
-            error, "a compaction needs the id of the first entry to keep");
+    status = wal__text_check(options->summary, SUMMARY_MAX, "summary", &summary, error);
+    if (status != WAL_OK) {
+        return status;
     }
-    return append_object(payload, "{\"firstKeptEntryId\":", *first_kept,
-                         ",\"summary\":", summary, error);
+    if (first_kept->size == 0) {
+        return wal__invalid(error, "a compaction needs the id of the first entry to keep");
+    }
+    return append_object(payload, "{\"firstKeptEntryId\":", *first_kept, ",\"summary\":", summary,
+                         error);
 }
 
-enum wal_status wal__payload_build_redaction(struct wal_slice target,
-                                             struct wal_slice reason,
-                                             struct wal__buf *payload,
-                                             struct wal_error *error)
+enum wal_status wal__payload_build_redaction(struct wal_slice target, struct wal_slice reason,
+                                             struct wal__buf *payload, struct wal_error *error)
 {
     struct wal__span target_text;
     struct wal__span reason_text;
@@ -1151,15 +1052,13 @@ enum wal_status wal__payload_build_redaction(struct wal_slice target,
     if (status != WAL_OK) {
         return status;
     }
-    status =
-        wal__text_check(reason, WAL__TEXT_MAX, "reason", &reason_text, error);
+    status = wal__text_check(reason, WAL__TEXT_MAX, "reason", &reason_text, error);
     if (status != WAL_OK) {
         return status;
     }
     if (target_text.size == 0) {
-        return wal__invalid(error,
-                            "a redaction needs the id of the entry to hide");
+        return wal__invalid(error, "a redaction needs the id of the entry to hide");
     }
-    return append_object(payload, "{\"targetEntryId\":", target_text,
-                         ",\"reason\":", reason_text, error);
+    return append_object(payload, "{\"targetEntryId\":", target_text, ",\"reason\":", reason_text,
+                         error);
 }

@@ -1,11 +1,10 @@
 /*
- * write_batch.h - the contents of one atomic operation on a session, and how it
- * is resolved under the append lock (SPEC.md 5.2).
+ * write_batch.h - the contents of one atomic operation on a session, and how it is resolved under
+ * the append lock (SPEC.md 5.2).
  *
- * The frames of an operation are in this order: entries, a REDACT for each
- * entry that is a redaction, documents, heads, and the SESSION record. They are
- * encoded in the caller's thread; resolving sets their parents and sessions, or
- * skips them.
+ * The frames of an operation are in this order: entries, a REDACT for each entry that is a
+ * redaction, documents, heads, and the SESSION record. They are encoded in the caller's thread;
+ * resolving sets their parents and sessions, or skips them.
  *
  * Invariant: resolving changes nothing but the operation itself.
  */
@@ -96,17 +95,14 @@ struct wal__batch {
     char previous_head[256];
 };
 
-/* Checks that a batch has parts, and arrays of permitted length for its counts;
- * reads no array. */
+/* Checks that a batch has parts, and arrays of permitted length for its counts; reads no array. */
 enum wal_status wal__batch_check_counts(const struct wal_batch *batch,
                                         struct wal_error *error) WAL_MUST_USE;
 
 /* Creates the operation of a batch, not submitted. */
-enum wal_status wal__batch_create(struct wal_session *session,
-                                  const struct wal_batch *requested,
+enum wal_status wal__batch_create(struct wal_session *session, const struct wal_batch *requested,
                                   const struct wal_append_options *options,
-                                  enum wal__batch_mode mode,
-                                  struct wal__op **op,
+                                  enum wal__batch_mode mode, struct wal__op **op,
                                   struct wal_error *error) WAL_MUST_USE;
 
 /* The newest SESSION record of a session. */
@@ -117,11 +113,9 @@ struct wal__current_record {
     uint64_t version;  /* sequence */
 };
 
-/* Reads it, or makes one from the catalogue when it was lost. current->scratch
- * is initialised. WAL_ENOTFOUND when the session was deleted. Takes the state
- * lock. */
-enum wal_status wal__session_read_current(struct wal__core *core,
-                                          uint32_t number,
+/* Reads it, or makes one from the catalogue when it was lost. current->scratch is initialised.
+ * WAL_ENOTFOUND when the session was deleted. Takes the state lock. */
+enum wal_status wal__session_read_current(struct wal__core *core, uint32_t number,
                                           struct wal__current_record *current,
                                           struct wal_error *error) WAL_MUST_USE;
 
@@ -129,28 +123,26 @@ enum wal_status wal__session_read_current(struct wal__core *core,
  * lock for writing; ctx is the core. */
 enum wal_status wal__batch_resolve(void *ctx, struct wal__op *op);
 
-/* Checks that the caller may write to the session: WAL_ENOTFOUND when it was
- * deleted, WAL_ETRASHED, WAL_EDAMAGED, WAL_ESCHEMA. *summary is set on success
- * and for the last three. State lock for reading. */
-enum wal_status
-wal__session_check_writable(struct wal__core *core, uint32_t number,
-                            bool is_migration, struct wal__summary *summary,
-                            struct wal_error *error) WAL_MUST_USE;
+/* Checks that the caller may write to the session: WAL_ENOTFOUND when it was deleted, WAL_ETRASHED,
+ * WAL_EDAMAGED, WAL_ESCHEMA. *summary is set on success and for the last three. State lock for
+ * reading. */
+enum wal_status wal__session_check_writable(struct wal__core *core, uint32_t number,
+                                            bool is_migration, struct wal__summary *summary,
+                                            struct wal_error *error) WAL_MUST_USE;
 
-/* Returns a frame's payload in the operation's bytes; valid until a frame is
- * added. */
+/* Returns a frame's payload in the operation's bytes; valid until a frame is added. */
 struct wal__span wal__batch_payload(const struct wal__op *op, uint32_t frame);
 
-/* Appends the payload of a compaction_summary entry (SPEC.md 5.6). *first_kept
- * borrows from the options. */
-enum wal_status wal__payload_build_compaction(
-    const struct wal_compact_options *options, struct wal__span *first_kept,
-    struct wal__buf *payload, struct wal_error *error) WAL_MUST_USE;
+/* Appends the payload of a compaction_summary entry (SPEC.md 5.6). *first_kept borrows from the
+ * options. */
+enum wal_status wal__payload_build_compaction(const struct wal_compact_options *options,
+                                              struct wal__span *first_kept,
+                                              struct wal__buf *payload,
+                                              struct wal_error *error) WAL_MUST_USE;
 
 /* Appends the payload of a redaction entry (SPEC.md 5.7). */
-enum wal_status
-wal__payload_build_redaction(struct wal_slice target, struct wal_slice reason,
-                             struct wal__buf *payload,
-                             struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__payload_build_redaction(struct wal_slice target, struct wal_slice reason,
+                                             struct wal__buf *payload,
+                                             struct wal_error *error) WAL_MUST_USE;
 
 #endif

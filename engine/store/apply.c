@@ -1,9 +1,9 @@
 /*
- * apply.c - the client of the log: applies each record to the catalogue, the
- * tail index and, when it is loaded, the branch of its session (SPEC.md 3.6).
+ * apply.c - the client of the log: applies each record to the catalogue, the tail index and, when
+ * it is loaded, the branch of its session (SPEC.md 3.6).
  *
- * Called under the state lock for writing. After a failure the indexes lack
- * records of the log; the log then has them reloaded.
+ * Called under the state lock for writing. After a failure the indexes lack records of the log; the
+ * log then has them reloaded.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,8 +13,7 @@
 #include "engine/store/core.h"
 #include "format/bytes/assert.h"
 
-static void make_posting(const struct wal__log_record *record,
-                         struct wal__posting *posting)
+static void make_posting(const struct wal__log_record *record, struct wal__posting *posting)
 {
     WAL__ASSERT(wal__position_offset(record->position) <= UINT32_MAX);
     posting->offset = (uint32_t)wal__position_offset(record->position);
@@ -32,16 +31,14 @@ static uint64_t text_size_max(const struct wal__log_record *record)
 {
     struct wal__session_record session;
 
-    if (wal__session_record_decode(record->payload, record->version,
-                                   &session) != WAL__FMT_OK) {
+    if (wal__session_record_decode(record->payload, record->version, &session) != WAL__FMT_OK) {
         return record->payload.size;
     }
     WAL__ASSERT(session.metadata.size <= record->payload.size);
     return record->payload.size - session.metadata.size;
 }
 
-static enum wal_status apply_to_tail(struct wal__core *core,
-                                     const struct wal__log_record *record,
+static enum wal_status apply_to_tail(struct wal__core *core, const struct wal__log_record *record,
                                      const struct wal__posting *posting)
 {
     uint32_t session = record->frame->session;
@@ -63,22 +60,18 @@ static enum wal_status apply_to_tail(struct wal__core *core,
 }
 
 /* Restores what a FORK refers to, if the snapshot omits it. */
-static enum wal_status restore_source(struct wal__core *core,
-                                      const struct wal__log_record *record,
+static enum wal_status restore_source(struct wal__core *core, const struct wal__log_record *record,
                                       uint32_t number)
 {
     struct wal__summary summary;
-    enum wal_status status =
-        wal__catalogue_get(&core->catalogue, number, &summary);
+    enum wal_status status = wal__catalogue_get(&core->catalogue, number, &summary);
 
     return status == WAL_ENOTFOUND
-               ? wal__core_restore_summary(
-                     core, number, wal__position_segment(record->position))
+               ? wal__core_restore_summary(core, number, wal__position_segment(record->position))
                : status;
 }
 
-static enum wal_status restore_sources(struct wal__core *core,
-                                       const struct wal__log_record *record)
+static enum wal_status restore_sources(struct wal__core *core, const struct wal__log_record *record)
 {
     struct wal__fork_record fork;
     enum wal_status status;
@@ -90,45 +83,38 @@ static enum wal_status restore_sources(struct wal__core *core,
         return WAL_ECORRUPT;
     }
     status = restore_source(core, record, fork.owner);
-    return status == WAL_OK ? restore_source(core, record, fork.source)
-                            : status;
+    return status == WAL_OK ? restore_source(core, record, fork.source) : status;
 }
 
 /*
- * Applies a record that the snapshot covers, of a session that it omits: the
- * session was deleted, but its segment has not ended, and the segment's index
- * will have it.
+ * Applies a record that the snapshot covers, of a session that it omits: the session was deleted,
+ * but its segment has not ended, and the segment's index will have it.
  */
-static enum wal_status apply_omitted(struct wal__core *core,
-                                     const struct wal__log_record *record)
+static enum wal_status apply_omitted(struct wal__core *core, const struct wal__log_record *record)
 {
     uint32_t number = record->frame->session;
     struct wal__summary summary;
     bool is_covered = false;
-    enum wal_status status =
-        wal__catalogue_is_in_snapshot(&core->catalogue, number, &is_covered);
+    enum wal_status status = wal__catalogue_is_in_snapshot(&core->catalogue, number, &is_covered);
 
     if (status != WAL_OK || is_covered || number == 0) {
         return status;
     }
     status = wal__catalogue_get(&core->catalogue, number, &summary);
     if (status == WAL_ENOTFOUND) {
-        status = wal__core_restore_summary(
-            core, number, wal__position_segment(record->position));
+        status = wal__core_restore_summary(core, number, wal__position_segment(record->position));
         /* Its first record is in this segment. */
         status = status == WAL_ENOTFOUND ? WAL_OK : status;
     }
     if (status == WAL_OK) {
         status = restore_sources(core, record);
     }
-    return status == WAL_OK
-               ? wal__catalogue_apply_deleted(&core->catalogue, record)
+    return status == WAL_OK          ? wal__catalogue_apply_deleted(&core->catalogue, record)
            : status == WAL_ENOTFOUND ? WAL_ECORRUPT
                                      : status;
 }
 
-static enum wal_status on_record(void *ctx,
-                                 const struct wal__log_record *record)
+static enum wal_status on_record(void *ctx, const struct wal__log_record *record)
 {
     struct wal__core *core = ctx;
     struct wal__branch_slot *slot;
@@ -173,10 +159,9 @@ static enum wal_status on_lost(void *ctx, uint32_t session)
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-/* Adds a session whose SESSION record was lost: its entries are kept under an
- * id made of its number. */
-static enum wal_status add_placeholder(struct wal__core *core,
-                                       const struct wal__log_record *record)
+/* Adds a session whose SESSION record was lost: its entries are kept under an id made of its
+ * number. */
+static enum wal_status add_placeholder(struct wal__core *core, const struct wal__log_record *record)
 {
     struct wal__summary summary = {.number = record->frame->session,
                                    .flags = WAL__SUMMARY_DAMAGED,
@@ -191,8 +176,7 @@ static enum wal_status add_placeholder(struct wal__core *core,
     return wal__catalogue_put(&core->catalogue, &summary);
 }
 
-static enum wal_status on_orphan(void *ctx,
-                                 const struct wal__log_record *record)
+static enum wal_status on_orphan(void *ctx, const struct wal__log_record *record)
 {
     struct wal__core *core = ctx;
     uint32_t number = record->frame->session;
@@ -212,13 +196,11 @@ static enum wal_status on_orphan(void *ctx,
     if (status == WAL_OK) {
         status = wal__catalogue_apply(&core->catalogue, record);
     }
-    /* The source of a fork may be lost too; the fork then has no inherited
-     * entries. */
+    /* The source of a fork may be lost too; the fork then has no inherited entries. */
     return status == WAL_ECORRUPT ? WAL_OK : status;
 }
 
-static uint64_t index_bound(void *ctx, uint32_t postings, uint32_t sessions,
-                            uint64_t texts)
+static uint64_t index_bound(void *ctx, uint32_t postings, uint32_t sessions, uint64_t texts)
 {
     struct wal__core *core = ctx;
 
@@ -237,18 +219,16 @@ static enum wal_status set_session_segment(void *ctx, uint32_t number)
 {
     const struct segment_end *segment_end = ctx;
 
-    return wal__catalogue_set_segment(&segment_end->core->catalogue, number,
-                                      segment_end->segment);
+    return wal__catalogue_set_segment(&segment_end->core->catalogue, number, segment_end->segment);
 }
 
-/* Records the ended segment as the newest of each session in the tail index,
- * and empties the tail index. */
-static enum wal_status reset_tail_index(struct wal__core *core,
-                                        uint64_t segment)
+/* Records the ended segment as the newest of each session in the tail index, and empties the tail
+ * index. */
+static enum wal_status reset_tail_index(struct wal__core *core, uint64_t segment)
 {
     struct segment_end segment_end = {core, segment};
-    enum wal_status status = wal__tail_index_visit_sessions(
-        &core->tail_index, set_session_segment, &segment_end);
+    enum wal_status status =
+        wal__tail_index_visit_sessions(&core->tail_index, set_session_segment, &segment_end);
 
     if (status != WAL_OK) {
         return status;
@@ -260,10 +240,9 @@ static enum wal_status reset_tail_index(struct wal__core *core,
     return WAL_OK;
 }
 
-/* Writes index/ID.idx. The file is derived: when it cannot be written, the
- * index is kept in memory and the next opening is slower. */
-static enum wal_status write_index_file(struct wal__core *core, uint64_t id,
-                                        struct wal__span bytes)
+/* Writes index/ID.idx. The file is derived: when it cannot be written, the index is kept in memory
+ * and the next opening is slower. */
+static enum wal_status write_index_file(struct wal__core *core, uint64_t id, struct wal__span bytes)
 {
     if (wal__index_file_write(&core->log, id, bytes, NULL) != WAL_OK) {
         return wal__index_set_put(&core->indexes, id, bytes);
@@ -272,8 +251,7 @@ static enum wal_status write_index_file(struct wal__core *core, uint64_t id,
 }
 
 /* Keeps an index in memory for a segment that has none. */
-static enum wal_status store_index(struct wal__core *core,
-                                   const struct wal__segment *segment)
+static enum wal_status store_index(struct wal__core *core, const struct wal__segment *segment)
 {
     struct wal__index_header header;
     const struct wal__index *index;
@@ -297,8 +275,7 @@ static enum wal_status store_index(struct wal__core *core,
     return status;
 }
 
-static enum wal_status on_segment_end(void *ctx,
-                                      const struct wal__segment *segment,
+static enum wal_status on_segment_end(void *ctx, const struct wal__segment *segment,
                                       const struct wal__buf *index)
 {
     struct wal__core *core = ctx;
@@ -306,8 +283,7 @@ static enum wal_status on_segment_end(void *ctx,
 
     WAL__ASSERT(index == NULL || index->size > WAL__FRAME_SIZE);
     if (index != NULL) {
-        struct wal__span bytes = {index->data + WAL__FRAME_SIZE,
-                                  index->size - WAL__FRAME_SIZE};
+        struct wal__span bytes = {index->data + WAL__FRAME_SIZE, index->size - WAL__FRAME_SIZE};
 
         status = write_index_file(core, segment->id, bytes);
     } else if (!segment->sealed) {
@@ -322,8 +298,7 @@ static enum wal_status on_segment_end(void *ctx,
     return status;
 }
 
-void wal__core_init_log_client(struct wal__core *core,
-                               struct wal__log_client *client)
+void wal__core_init_log_client(struct wal__core *core, struct wal__log_client *client)
 {
     client->ctx = core;
     client->apply = on_record;

@@ -1,18 +1,15 @@
 /*
- * blob_reader.c - decodes records of the blob stream, and reads content of any
- * size from them, one chunk in memory at a time (blob.h; SPEC.md 2.18, 5.12).
+ * blob_reader.c - decodes records of the blob stream, and reads content of any size from them, one
+ * chunk in memory at a time (blob.h; SPEC.md 2.18, 5.12).
  *
- * A chunk may be a delta of another one, and that of a third: the chain ends at
- * a chunk without a base, and is decoded from there. A compaction may replace a
- * segment between a look-up and the read, or give a chunk another base: what
- * looks damaged is looked up again before it is reported.
+ * A chunk may be a delta of another one, and that of a third: the chain ends at a chunk without a
+ * base, and is decoded from there. A compaction may replace a segment between a look-up and the
+ * read, or give a chunk another base: what looks damaged is looked up again before it is reported.
  *
- * Any thread; a reader belongs to one at a time. No lock is held while a record
- * is read.
+ * Any thread; a reader belongs to one at a time. No lock is held while a record is read.
  *
- * Invariants: content is returned only if its digest is the one asked for; the
- * last byte of a sequential read is returned only if the digest of the whole
- * content was verified too.
+ * Invariants: content is returned only if its digest is the one asked for; the last byte of a
+ * sequential read is returned only if the digest of the whole content was verified too.
  */
 #include <string.h>
 
@@ -26,8 +23,8 @@ enum {
     DELTA_CHAIN_MAX = WAL__CHUNK_DEPTH_MAX + 1
 };
 
-/* A record of the blob stream with verified checksums. The payload is in the
- * segment's map or in the caller's scratch buffer. */
+/* A record of the blob stream with verified checksums. The payload is in the segment's map or in
+ * the caller's scratch buffer. */
 struct blob_frame {
     uint64_t position;
     struct wal__frame frame;
@@ -37,73 +34,63 @@ struct blob_frame {
 /* Fills *error with the file, the offset and the digest; returns
  * WAL_ECORRUPT. */
 static enum wal_status blob_report_corrupt(const struct wal__blob_store *blobs,
-                                           const struct wal__digest *digest,
-                                           uint64_t position, const char *why,
-                                           struct wal_error *error)
+                                           const struct wal__digest *digest, uint64_t position,
+                                           const char *why, struct wal_error *error)
 {
     char text[WAL__DIGEST_HEX_SIZE];
     char path[WAL__PATH_MAX];
 
     wal__hex_write(digest->bytes, WAL__DIGEST_SIZE, text);
-    wal__segment_path(blobs->env, blobs->log.directory,
-                      wal__position_segment(position), path);
+    wal__segment_path(blobs->env, blobs->log.directory, wal__position_segment(position), path);
     return wal__fail_at(error, WAL_ECORRUPT, 0, position == 0 ? NULL : path,
                         wal__position_offset(position),
-                        "cannot read the content with SHA-256 %s: %s", text,
-                        why);
+                        "cannot read the content with SHA-256 %s: %s", text, why);
 }
 
-/* Reads the newest record with the digest. WAL_ENOTFOUND; WAL_ECORRUPT when
- * its checksums or its digest do not match. */
-static enum wal_status blob_fetch(struct wal__blob_store *blobs,
-                                  const struct wal__digest *digest,
-                                  struct wal__record_buf *scratch,
-                                  struct blob_frame *found,
+/* Reads the newest record with the digest. WAL_ENOTFOUND; WAL_ECORRUPT when its checksums or its
+ * digest do not match. */
+static enum wal_status blob_fetch(struct wal__blob_store *blobs, const struct wal__digest *digest,
+                                  struct wal__record_buf *scratch, struct blob_frame *found,
                                   struct wal_error *error)
 {
     const char *damage;
     uint64_t looked = 0;
     enum wal_status status;
 
-    /* A compaction may replace the segment after the look-up: the position then
-     * is that of another record, or of none. */
+    /* A compaction may replace the segment after the look-up: the position then is that of another
+     * record, or of none. */
     do {
         damage = NULL;
         status = wal__blob_find(blobs, digest, &found->position, error);
         if (status != WAL_OK) {
             return status;
         }
-        status = wal__log_read(&blobs->log, found->position, scratch,
-                               &found->frame, &found->payload, error);
+        status = wal__log_read(&blobs->log, found->position, scratch, &found->frame,
+                               &found->payload, error);
         if (status == WAL_ECORRUPT) {
             damage = "its record is damaged";
         } else if (status == WAL_OK &&
                    (found->payload.size < WAL__DIGEST_SIZE ||
-                    memcmp(found->payload.data, digest->bytes,
-                           WAL__DIGEST_SIZE) != 0)) {
+                    memcmp(found->payload.data, digest->bytes, WAL__DIGEST_SIZE) != 0)) {
             damage = "the record has another digest";
         }
     } while (damage != NULL && wal__blob_store_look_again(blobs, &looked));
     if (damage != NULL) {
-        return blob_report_corrupt(blobs, digest, found->position, damage,
-                                   error);
+        return blob_report_corrupt(blobs, digest, found->position, damage, error);
     }
     WAL__ASSERT(status != WAL_OK || found->position != 0);
     return status;
 }
 
-/* A chunk followed by its base, the base of that, and so on, up to a chunk
- * without a base. */
+/* A chunk followed by its base, the base of that, and so on, up to a chunk without a base. */
 struct delta_chain {
     uint32_t count;
     uint64_t positions[DELTA_CHAIN_MAX];
     struct wal__chunk_record chunks[DELTA_CHAIN_MAX];
-    struct wal__record_buf
-        scratch[DELTA_CHAIN_MAX]; /* payloads read by pread */
+    struct wal__record_buf scratch[DELTA_CHAIN_MAX]; /* payloads read by pread */
 };
 
-static void delta_chain_init(struct delta_chain *delta_chain,
-                             const struct wal__blob_store *blobs)
+static void delta_chain_init(struct delta_chain *delta_chain, const struct wal__blob_store *blobs)
 {
     delta_chain->count = 0;
     for (int i = 0; i < DELTA_CHAIN_MAX; i++) {
@@ -120,8 +107,7 @@ static void delta_chain_deinit(struct delta_chain *delta_chain)
 
 static enum wal_status delta_chain_fetch(struct wal__blob_store *blobs,
                                          const struct wal__digest *digest,
-                                         struct delta_chain *delta_chain,
-                                         struct wal_error *error)
+                                         struct delta_chain *delta_chain, struct wal_error *error)
 {
     const struct wal__digest *wanted = digest;
     struct wal__chunk_record *chunk;
@@ -135,8 +121,7 @@ static enum wal_status delta_chain_fetch(struct wal__blob_store *blobs,
                                        "its delta chain is too long", error);
         }
         status =
-            blob_fetch(blobs, wanted, &delta_chain->scratch[delta_chain->count],
-                       &found, error);
+            blob_fetch(blobs, wanted, &delta_chain->scratch[delta_chain->count], &found, error);
         if (status == WAL_ENOTFOUND && delta_chain->count > 0) {
             return blob_report_corrupt(blobs, digest, delta_chain->positions[0],
                                        "a base chunk of it is missing", error);
@@ -149,23 +134,20 @@ static enum wal_status delta_chain_fetch(struct wal__blob_store *blobs,
         if (found.frame.type != WAL__FRAME_CHUNK ||
             wal__chunk_record_decode(found.payload, chunk) != WAL__FMT_OK) {
             return blob_report_corrupt(blobs, digest, found.position,
-                                       "its record is not a valid chunk",
-                                       error);
+                                       "its record is not a valid chunk", error);
         }
         delta_chain->count++;
         wanted = &chunk->base;
     } while (chunk->encoding == WAL__CHUNK_DELTA);
-    WAL__ASSERT(delta_chain->count > 0 &&
-                delta_chain->count <= DELTA_CHAIN_MAX);
+    WAL__ASSERT(delta_chain->count > 0 && delta_chain->count <= DELTA_CHAIN_MAX);
     return WAL_OK;
 }
 
-/* Decodes from the chunk without a base to chunk 0. Two buffers alternate as
- * base and target; chunk 0 is decoded into out. */
+/* Decodes from the chunk without a base to chunk 0. Two buffers alternate as base and target; chunk
+ * 0 is decoded into out. */
 static enum wal_status delta_chain_decode(struct wal__blob_store *blobs,
                                           const struct delta_chain *delta_chain,
-                                          struct wal__buf *out,
-                                          struct wal_error *error)
+                                          struct wal__buf *out, struct wal_error *error)
 {
     struct wal__span base = {NULL, 0};
     struct wal__buf other;
@@ -182,9 +164,8 @@ static enum wal_status delta_chain_decode(struct wal__blob_store *blobs,
         if (wal__buf_reserve(to, (size_t)chunk->size + 1, &content) != WAL_OK) {
             status = wal__no_memory(error);
         } else if (!wal__chunk_decode_content(chunk, base, content)) {
-            status = blob_report_corrupt(
-                blobs, &chunk->digest, delta_chain->positions[i - 1],
-                "its compressed data is not valid", error);
+            status = blob_report_corrupt(blobs, &chunk->digest, delta_chain->positions[i - 1],
+                                         "its compressed data is not valid", error);
         } else {
             to->size = chunk->size;
             base.data = to->data;
@@ -195,10 +176,8 @@ static enum wal_status delta_chain_decode(struct wal__blob_store *blobs,
     return status;
 }
 
-enum wal_status wal__blob_verify(struct wal__blob_store *blobs,
-                                 const struct wal__digest *digest,
-                                 uint64_t *position,
-                                 enum wal__blob_owner *owner,
+enum wal_status wal__blob_verify(struct wal__blob_store *blobs, const struct wal__digest *digest,
+                                 uint64_t *position, enum wal__blob_owner *owner,
                                  struct wal_error *error)
 {
     struct blob_frame found;
@@ -222,9 +201,8 @@ enum wal_status wal__blob_verify(struct wal__blob_store *blobs,
 }
 
 static enum wal_status try_load_chunk(struct wal__blob_store *blobs,
-                                      const struct wal__digest *digest,
-                                      struct wal__buf *out, uint8_t *depth,
-                                      struct wal_error *error)
+                                      const struct wal__digest *digest, struct wal__buf *out,
+                                      uint8_t *depth, struct wal_error *error)
 {
     struct wal__digest actual;
     struct wal__span content;
@@ -256,10 +234,8 @@ done:
     return status;
 }
 
-enum wal_status wal__chunk_load(struct wal__blob_store *blobs,
-                                const struct wal__digest *digest,
-                                struct wal__buf *out, uint8_t *depth,
-                                struct wal_error *error)
+enum wal_status wal__chunk_load(struct wal__blob_store *blobs, const struct wal__digest *digest,
+                                struct wal__buf *out, uint8_t *depth, struct wal_error *error)
 {
     uint64_t looked = 0;
     enum wal_status status;
@@ -267,15 +243,13 @@ enum wal_status wal__chunk_load(struct wal__blob_store *blobs,
     /* A compaction may give a chunk another base between two look-ups. */
     do {
         status = try_load_chunk(blobs, digest, out, depth, error);
-    } while (status == WAL_ECORRUPT &&
-             wal__blob_store_look_again(blobs, &looked));
+    } while (status == WAL_ECORRUPT && wal__blob_store_look_again(blobs, &looked));
     return status;
 }
 
 enum wal_status wal__blob_list_chunks(struct wal__blob_store *blobs,
-                                      const struct wal__digest *digest,
-                                      struct wal__buf *chunks, uint64_t *size,
-                                      struct wal_error *error)
+                                      const struct wal__digest *digest, struct wal__buf *chunks,
+                                      uint64_t *size, struct wal_error *error)
 {
     struct blob_frame found;
     struct wal__chunk_record chunk;
@@ -292,21 +266,19 @@ enum wal_status wal__blob_list_chunks(struct wal__blob_store *blobs,
     } else if (status == WAL_OK && found.frame.type == WAL__FRAME_BLOB &&
                wal__blob_record_decode(found.payload, &blob) == WAL__FMT_OK) {
         *size = blob.size;
-        status = wal__buf_append(chunks, blob.chunks,
-                                 (size_t)blob.chunk_count * WAL__DIGEST_SIZE);
+        status = wal__buf_append(chunks, blob.chunks, (size_t)blob.chunk_count * WAL__DIGEST_SIZE);
     } else if (status == WAL_OK) {
-        status = blob_report_corrupt(blobs, digest, found.position,
-                                     "its record is not valid", error);
+        status =
+            blob_report_corrupt(blobs, digest, found.position, "its record is not valid", error);
     }
     wal__record_buf_deinit(&scratch);
-    WAL__ASSERT(status != WAL_OK || (chunks->size >= WAL__DIGEST_SIZE &&
-                                     chunks->size % WAL__DIGEST_SIZE == 0));
+    WAL__ASSERT(status != WAL_OK ||
+                (chunks->size >= WAL__DIGEST_SIZE && chunks->size % WAL__DIGEST_SIZE == 0));
     return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }
 
-enum wal_status wal__blob_stat(struct wal__blob_store *blobs,
-                               const struct wal__digest *digest, uint64_t *size,
-                               uint64_t *end, struct wal_error *error)
+enum wal_status wal__blob_stat(struct wal__blob_store *blobs, const struct wal__digest *digest,
+                               uint64_t *size, uint64_t *end, struct wal_error *error)
 {
     struct wal__buf chunks;
     uint64_t position = 0;
@@ -317,8 +289,7 @@ enum wal_status wal__blob_stat(struct wal__blob_store *blobs,
         return status;
     }
     wal__buf_init(&chunks, blobs->env->heap);
-    status =
-        wal__blob_list_chunks(blobs, digest, &chunks, &content_size, error);
+    status = wal__blob_list_chunks(blobs, digest, &chunks, &content_size, error);
     wal__buf_deinit(&chunks);
     if (status != WAL_OK) {
         return status;
@@ -328,43 +299,34 @@ enum wal_status wal__blob_stat(struct wal__blob_store *blobs,
     return WAL_OK;
 }
 
-/* Finds the newest record with the digest, and reads of it what
- * wal__chunk_record_decode does. */
-static enum wal_status peek_record(struct wal__blob_store *blobs,
-                                   const struct wal__digest *digest,
-                                   struct wal__record_buf *scratch,
-                                   struct blob_frame *found,
+/* Finds the newest record with the digest, and reads of it what wal__chunk_record_decode does. */
+static enum wal_status peek_record(struct wal__blob_store *blobs, const struct wal__digest *digest,
+                                   struct wal__record_buf *scratch, struct blob_frame *found,
                                    struct wal_error *error)
 {
-    enum wal_status status =
-        wal__blob_find(blobs, digest, &found->position, error);
+    enum wal_status status = wal__blob_find(blobs, digest, &found->position, error);
 
     if (status == WAL_OK) {
-        status =
-            wal__log_peek(&blobs->log, found->position, WAL__CHUNK_HEAD_MAX,
-                          scratch, &found->frame, &found->payload, error);
+        status = wal__log_peek(&blobs->log, found->position, WAL__CHUNK_HEAD_MAX, scratch,
+                               &found->frame, &found->payload, error);
     }
-    if (status == WAL_OK &&
-        (found->payload.size < WAL__DIGEST_SIZE ||
-         memcmp(found->payload.data, digest->bytes, WAL__DIGEST_SIZE) != 0)) {
+    if (status == WAL_OK && (found->payload.size < WAL__DIGEST_SIZE ||
+                             memcmp(found->payload.data, digest->bytes, WAL__DIGEST_SIZE) != 0)) {
         status = WAL_ECORRUPT;
     }
     return status;
 }
 
 /* Finds a chunk and what it is based on: WAL_ENOTFOUND, WAL_ECORRUPT. */
-static enum wal_status find_chunk(struct wal__blob_store *blobs,
-                                  const struct wal__digest *digest,
-                                  struct wal__record_buf *scratch,
-                                  struct wal_error *error)
+static enum wal_status find_chunk(struct wal__blob_store *blobs, const struct wal__digest *digest,
+                                  struct wal__record_buf *scratch, struct wal_error *error)
 {
     struct wal__digest wanted = *digest;
 
     for (int i = 0; i < DELTA_CHAIN_MAX; i++) {
         struct blob_frame found;
         struct wal__chunk_record chunk;
-        enum wal_status status =
-            peek_record(blobs, &wanted, scratch, &found, error);
+        enum wal_status status = peek_record(blobs, &wanted, scratch, &found, error);
 
         if (status != WAL_OK) {
             return status;
@@ -384,10 +346,9 @@ static enum wal_status find_chunk(struct wal__blob_store *blobs,
 
 /* Finds content with all that it consists of: WAL_ENOTFOUND, WAL_ECORRUPT.
  * *position is that of its record. */
-static enum wal_status find_whole(struct wal__blob_store *blobs,
-                                  const struct wal__digest *digest,
-                                  struct wal__record_buf *scratch,
-                                  uint64_t *position, struct wal_error *error)
+static enum wal_status find_whole(struct wal__blob_store *blobs, const struct wal__digest *digest,
+                                  struct wal__record_buf *scratch, uint64_t *position,
+                                  struct wal_error *error)
 {
     struct blob_frame found;
     struct wal__digest chunk;
@@ -404,8 +365,7 @@ static enum wal_status find_whole(struct wal__blob_store *blobs,
     }
     wal__buf_init(&chunks, blobs->env->heap);
     status = wal__blob_list_chunks(blobs, digest, &chunks, &ignored, error);
-    for (size_t at = 0; at < chunks.size && status == WAL_OK;
-         at += WAL__DIGEST_SIZE) {
+    for (size_t at = 0; at < chunks.size && status == WAL_OK; at += WAL__DIGEST_SIZE) {
         memcpy(chunk.bytes, chunks.data + at, WAL__DIGEST_SIZE);
         status = find_chunk(blobs, &chunk, scratch, error);
     }
@@ -413,8 +373,7 @@ static enum wal_status find_whole(struct wal__blob_store *blobs,
     return status;
 }
 
-enum wal_status wal__blob_find_end(struct wal__blob_store *blobs,
-                                   const struct wal__digest *digest,
+enum wal_status wal__blob_find_end(struct wal__blob_store *blobs, const struct wal__digest *digest,
                                    uint64_t *end, struct wal_error *error)
 {
     const uint64_t condemned = wal__blob_condemned_end(blobs);
@@ -425,8 +384,7 @@ enum wal_status wal__blob_find_end(struct wal__blob_store *blobs,
     wal__record_buf_init(&scratch, blobs->env->heap);
     status = find_whole(blobs, digest, &scratch, &position, error);
     wal__record_buf_deinit(&scratch);
-    if (status == WAL_ENOTFOUND || status == WAL_ECORRUPT ||
-        status == WAL_EIO) {
+    if (status == WAL_ENOTFOUND || status == WAL_ECORRUPT || status == WAL_EIO) {
         position = 0; /* it is stored again */
         status = WAL_OK;
     }
@@ -448,18 +406,16 @@ struct wal__blob_reader {
     struct wal__buf content;
     uint64_t loaded_chunk; /* the chunk in `content`; NO_CHUNK: none */
     struct wal__sha256_ctx whole;
-    /* Bytes from the start that were read sequentially and are in `whole`;
-     * NO_CHUNK: the read was not sequential, or `whole` is finished. */
+    /* Bytes from the start that were read sequentially and are in `whole`; NO_CHUNK: the read was
+     * not sequential, or `whole` is finished. */
     uint64_t hashed_size;
 };
 
 enum wal_status wal__blob_reader_create(struct wal__blob_store *blobs,
                                         const struct wal__digest *digest,
-                                        struct wal__blob_reader **reader,
-                                        struct wal_error *error)
+                                        struct wal__blob_reader **reader, struct wal_error *error)
 {
-    struct wal__blob_reader *created =
-        wal__heap_zalloc(blobs->env->heap, sizeof(*created));
+    struct wal__blob_reader *created = wal__heap_zalloc(blobs->env->heap, sizeof(*created));
     enum wal_status status;
 
     if (created == NULL) {
@@ -470,8 +426,7 @@ enum wal_status wal__blob_reader_create(struct wal__blob_store *blobs,
     created->loaded_chunk = NO_CHUNK;
     wal__buf_init(&created->chunks, blobs->env->heap);
     wal__buf_init(&created->content, blobs->env->heap);
-    status = wal__blob_list_chunks(blobs, digest, &created->chunks,
-                                   &created->size, error);
+    status = wal__blob_list_chunks(blobs, digest, &created->chunks, &created->size, error);
     if (status != WAL_OK) {
         wal__blob_reader_destroy(created);
         return status;
@@ -497,8 +452,7 @@ uint64_t wal__blob_reader_size(const struct wal__blob_reader *reader)
 }
 
 /* The size of a chunk: all but the last one are full. */
-static uint64_t chunk_size(const struct wal__blob_reader *reader,
-                           uint64_t number)
+static uint64_t chunk_size(const struct wal__blob_reader *reader, uint64_t number)
 {
     WAL__ASSERT(number * WAL__CHUNK_MAX <= reader->size);
 
@@ -507,23 +461,20 @@ static uint64_t chunk_size(const struct wal__blob_reader *reader,
     return left < WAL__CHUNK_MAX ? left : WAL__CHUNK_MAX;
 }
 
-/* A chunk is missing: that is damage, unless the whole content was removed
- * since the reader was made. */
-static enum wal_status fail_missing(const struct wal__blob_reader *reader,
-                                    struct wal_error *error)
+/* A chunk is missing: that is damage, unless the whole content was removed since the reader was
+ * made. */
+static enum wal_status fail_missing(const struct wal__blob_reader *reader, struct wal_error *error)
 {
     uint64_t ignored;
-    enum wal_status status =
-        wal__blob_find(reader->blobs, &reader->digest, &ignored, error);
+    enum wal_status status = wal__blob_find(reader->blobs, &reader->digest, &ignored, error);
 
-    return status == WAL_OK
-               ? blob_report_corrupt(reader->blobs, &reader->digest, 0,
-                                     "a chunk of it is missing", error)
-               : status;
+    return status == WAL_OK ? blob_report_corrupt(reader->blobs, &reader->digest, 0,
+                                                  "a chunk of it is missing", error)
+                            : status;
 }
 
-static enum wal_status load_chunk(struct wal__blob_reader *reader,
-                                  uint64_t number, struct wal_error *error)
+static enum wal_status load_chunk(struct wal__blob_reader *reader, uint64_t number,
+                                  struct wal_error *error)
 {
     struct wal__digest digest;
     enum wal_status status;
@@ -533,10 +484,8 @@ static enum wal_status load_chunk(struct wal__blob_reader *reader,
     }
     WAL__ASSERT((number + 1) * WAL__DIGEST_SIZE <= reader->chunks.size);
     reader->loaded_chunk = NO_CHUNK;
-    memcpy(digest.bytes, reader->chunks.data + number * WAL__DIGEST_SIZE,
-           WAL__DIGEST_SIZE);
-    status =
-        wal__chunk_load(reader->blobs, &digest, &reader->content, NULL, error);
+    memcpy(digest.bytes, reader->chunks.data + number * WAL__DIGEST_SIZE, WAL__DIGEST_SIZE);
+    status = wal__chunk_load(reader->blobs, &digest, &reader->content, NULL, error);
     if (status == WAL_ENOTFOUND) {
         return fail_missing(reader, error);
     }
@@ -551,11 +500,10 @@ static enum wal_status load_chunk(struct wal__blob_reader *reader,
     return WAL_OK;
 }
 
-/* Hashes a piece that continues a sequential read of several chunks, and
- * verifies the digest of the whole content at its end. */
-static enum wal_status verify_content(struct wal__blob_reader *reader,
-                                      uint64_t offset, struct wal__span piece,
-                                      struct wal_error *error)
+/* Hashes a piece that continues a sequential read of several chunks, and verifies the digest of the
+ * whole content at its end. */
+static enum wal_status verify_content(struct wal__blob_reader *reader, uint64_t offset,
+                                      struct wal__span piece, struct wal_error *error)
 {
     struct wal__digest actual;
     enum wal_status status = WAL_OK;
@@ -586,10 +534,8 @@ static enum wal_status verify_content(struct wal__blob_reader *reader,
     return status == WAL_OK ? WAL_OK : wal__no_memory(error);
 }
 
-enum wal_status wal__blob_reader_read(struct wal__blob_reader *reader,
-                                      uint64_t offset, void *data,
-                                      uint64_t size, uint64_t *bytes_read,
-                                      struct wal_error *error)
+enum wal_status wal__blob_reader_read(struct wal__blob_reader *reader, uint64_t offset, void *data,
+                                      uint64_t size, uint64_t *bytes_read, struct wal_error *error)
 {
     struct wal__span piece = {data, 0};
     enum wal_status status;
@@ -612,8 +558,7 @@ enum wal_status wal__blob_reader_read(struct wal__blob_reader *reader,
             return status;
         }
         WAL__ASSERT(chunk_offset + part <= reader->content.size);
-        memcpy((uint8_t *)data + piece.size,
-               reader->content.data + chunk_offset, (size_t)part);
+        memcpy((uint8_t *)data + piece.size, reader->content.data + chunk_offset, (size_t)part);
         piece.size += (size_t)part;
     }
     status = verify_content(reader, offset, piece, error);
@@ -624,8 +569,7 @@ enum wal_status wal__blob_reader_read(struct wal__blob_reader *reader,
     return WAL_OK;
 }
 
-enum wal_status wal__blob_load(struct wal__blob_store *blobs,
-                               const struct wal__digest *digest,
+enum wal_status wal__blob_load(struct wal__blob_store *blobs, const struct wal__digest *digest,
                                struct wal__buf *out, struct wal_error *error)
 {
     struct wal__blob_reader *reader = NULL;
@@ -641,8 +585,7 @@ enum wal_status wal__blob_load(struct wal__blob_store *blobs,
         status = wal__no_memory(error);
         goto done;
     }
-    status =
-        wal__blob_reader_read(reader, 0, end, reader->size, &bytes_read, error);
+    status = wal__blob_reader_read(reader, 0, end, reader->size, &bytes_read, error);
     if (status != WAL_OK) {
         goto done;
     }

@@ -1,25 +1,22 @@
 /*
- * blob_store.c - the blob stream of an open store (blob_store.h; SPEC.md 5.12):
- * opens and recovers it, looks digests up, and appends records.
+ * blob_store.c - the blob stream of an open store (blob_store.h; SPEC.md 5.12): opens and recovers
+ * it, looks digests up, and appends records.
  *
- * The stream is a separate log, in pack/, of which this is the client. The
- * index of a segment has its digests, ascending (2.20): mapped from the
- * segment's INDEX frame or from index/pack-ID.idx, or kept in memory where
- * neither could be written. The first search for a digest opens the indexes,
- * so that blobs cost nothing when a store is opened. The digests of the tail
- * are in a memtable, which is encoded as an index when the segment ends.
+ * The stream is a separate log, in pack/, of which this is the client. The index of a segment has
+ * its digests, ascending (2.20): mapped from the segment's INDEX frame or from index/pack-ID.idx,
+ * or kept in memory where neither could be written. The first search for a digest opens the
+ * indexes, so that blobs cost nothing when a store is opened. The digests of the tail are in a
+ * memtable, which is encoded as an index when the segment ends.
  *
- * Locks, in this order: write_mutex, which serialises the threads that append;
- * the append lock of the stream, which serialises the processes; index_lock,
- * held for writing while records are applied or indexes are loaded, and for
- * reading while digests are looked up, but never while content is read, hashed
- * or compressed. Any thread, but for init and deinit.
+ * Locks, in this order: write_mutex, which serialises the threads that append; the append lock of
+ * the stream, which serialises the processes; index_lock, held for writing while records are
+ * applied or indexes are loaded, and for reading while digests are looked up, but never while
+ * content is read, hashed or compressed. Any thread, but for init and deinit.
  *
- * Invariants: records that the log names durable are never cut off as a torn
- * tail; the indexes contain exactly the records below the applied end, ascend
- * by id, and are at most one for a segment. A digest that is in the stream
- * when the append lock is acquired is not written again; a group is written
- * whole or not at all.
+ * Invariants: records that the log names durable are never cut off as a torn tail; the indexes
+ * contain exactly the records below the applied end, ascend by id, and are at most one for a
+ * segment. A digest that is in the stream when the append lock is acquired is not written again; a
+ * group is written whole or not at all.
  */
 #include "engine/store/blob_store.h"
 
@@ -37,8 +34,7 @@
 
 /* --- digests of a segment in memory ------------------------------------- */
 
-void wal__pack_memtable_init(struct wal__pack_memtable *memtable,
-                             const struct wal__heap *heap)
+void wal__pack_memtable_init(struct wal__pack_memtable *memtable, const struct wal__heap *heap)
 {
     memset(memtable, 0, sizeof(*memtable));
     wal__buf_init(&memtable->entries, heap);
@@ -61,8 +57,8 @@ static void pack_memtable_reset(struct wal__pack_memtable *memtable)
     wal__pack_memtable_init(memtable, heap);
 }
 
-static const struct wal__pack_entry *
-entry_at(const struct wal__pack_memtable *memtable, uint32_t rank)
+static const struct wal__pack_entry *entry_at(const struct wal__pack_memtable *memtable,
+                                              uint32_t rank)
 {
     const void *entries = memtable->entries.data;
 
@@ -71,15 +67,13 @@ entry_at(const struct wal__pack_memtable *memtable, uint32_t rank)
 }
 
 enum wal_status wal__pack_memtable_add(struct wal__pack_memtable *memtable,
-                                       const struct wal__digest *digest,
-                                       uint32_t offset)
+                                       const struct wal__digest *digest, uint32_t offset)
 {
     struct wal__pack_entry entry = {*digest, offset};
 
     if (wal__hashmap_reserve(&memtable->map, 1) != WAL_OK ||
         wal__buf_append(&memtable->entries, &entry, sizeof(entry)) != WAL_OK ||
-        wal__hashmap_add(&memtable->map, wal__digest_hash(digest),
-                         memtable->count) != WAL_OK) {
+        wal__hashmap_add(&memtable->map, wal__digest_hash(digest), memtable->count) != WAL_OK) {
         return WAL_ENOMEM;
     }
     memtable->count++;
@@ -94,29 +88,25 @@ static enum wal_status pack_memtable_load(struct wal__pack_memtable *memtable,
 {
     enum wal_status status = WAL_OK;
 
-    for (uint32_t i = 0; i < index->header.posting_count && status == WAL_OK;
-         i++) {
+    for (uint32_t i = 0; i < index->header.posting_count && status == WAL_OK; i++) {
         struct wal__digest digest;
 
-        memcpy(digest.bytes, index->digests + (size_t)i * WAL__DIGEST_SIZE,
-               WAL__DIGEST_SIZE);
-        status = wal__pack_memtable_add(
-            memtable, &digest, wal__get32(index->offsets + (size_t)i * 4));
+        memcpy(digest.bytes, index->digests + (size_t)i * WAL__DIGEST_SIZE, WAL__DIGEST_SIZE);
+        status =
+            wal__pack_memtable_add(memtable, &digest, wal__get32(index->offsets + (size_t)i * 4));
     }
     return status;
 }
 
 /* The offset of the newest record with the digest; false if there is none. */
 static bool pack_memtable_find(const struct wal__pack_memtable *memtable,
-                               const struct wal__digest *digest,
-                               uint32_t *offset)
+                               const struct wal__digest *digest, uint32_t *offset)
 {
     uint32_t cursor = 0;
     uint32_t rank;
     bool found = false;
 
-    while (wal__hashmap_find(&memtable->map, wal__digest_hash(digest), &cursor,
-                             &rank)) {
+    while (wal__hashmap_find(&memtable->map, wal__digest_hash(digest), &cursor, &rank)) {
         const struct wal__pack_entry *entry = entry_at(memtable, rank);
 
         if (memcmp(entry->digest.bytes, digest->bytes, WAL__DIGEST_SIZE) == 0 &&
@@ -140,10 +130,8 @@ static int compare_entries(const void *a, const void *b)
     return x->offset < y->offset ? -1 : x->offset > y->offset;
 }
 
-enum wal_status
-wal__pack_memtable_encode(const struct wal__pack_memtable *memtable,
-                          struct wal__index_header *header,
-                          struct wal__buf *out)
+enum wal_status wal__pack_memtable_encode(const struct wal__pack_memtable *memtable,
+                                          struct wal__index_header *header, struct wal__buf *out)
 {
     size_t size = (size_t)wal__pack_index_size(memtable->count);
     const struct wal__pack_entry *entries;
@@ -152,8 +140,7 @@ wal__pack_memtable_encode(const struct wal__pack_memtable *memtable,
     uint8_t *frame;
 
     wal__buf_init(&sorted, out->heap);
-    status = wal__buf_append(&sorted, memtable->entries.data,
-                             memtable->entries.size);
+    status = wal__buf_append(&sorted, memtable->entries.data, memtable->entries.size);
     if (status != WAL_OK) {
         goto done;
     }
@@ -168,8 +155,8 @@ wal__pack_memtable_encode(const struct wal__pack_memtable *memtable,
     }
     memset(frame, 0, WAL__FRAME_SIZE);
     for (uint32_t i = 0; i < memtable->count; i++) {
-        wal__pack_index_put(frame + WAL__FRAME_SIZE, memtable->count, i,
-                            &entries[i].digest, entries[i].offset);
+        wal__pack_index_put(frame + WAL__FRAME_SIZE, memtable->count, i, &entries[i].digest,
+                            entries[i].offset);
     }
     header->posting_count = memtable->count;
     wal__pack_index_finish(header, frame + WAL__FRAME_SIZE);
@@ -181,8 +168,8 @@ done:
 
 /* --- indexes of the segments before the tail ---------------------------- */
 
-/* The index of one segment. Its bytes are in the segment's map, in a mapped
- * index file, or in `buffer`. */
+/* The index of one segment. Its bytes are in the segment's map, in a mapped index file, or in
+ * `buffer`. */
 struct wal__pack_segment_index {
     uint64_t id;
     struct wal__pack_index index;
@@ -190,9 +177,8 @@ struct wal__pack_segment_index {
     uint8_t *buffer; /* heap */
 };
 
-static void
-pack_segment_index_deinit(const struct wal__env *env,
-                          struct wal__pack_segment_index *segment_index)
+static void pack_segment_index_deinit(const struct wal__env *env,
+                                      struct wal__pack_segment_index *segment_index)
 {
     wal__mapped_file_close(env, &segment_index->mapped);
     wal__heap_free(env->heap, segment_index->buffer);
@@ -213,9 +199,8 @@ static void pack_indexes_discard(struct wal__blob_store *blobs)
 
 static uint32_t lower_bound(const struct wal__blob_store *blobs, uint64_t id)
 {
-    return (uint32_t)wal__lower_bound(
-        blobs->indexes, blobs->index_count, sizeof(blobs->indexes[0]),
-        offsetof(struct wal__pack_segment_index, id), id);
+    return (uint32_t)wal__lower_bound(blobs->indexes, blobs->index_count, sizeof(blobs->indexes[0]),
+                                      offsetof(struct wal__pack_segment_index, id), id);
 }
 
 static bool has_index(const struct wal__blob_store *blobs, uint64_t id)
@@ -226,14 +211,13 @@ static bool has_index(const struct wal__blob_store *blobs, uint64_t id)
 }
 
 /* Moves the index into the set, which has none of its id. */
-static enum wal_status
-insert(struct wal__blob_store *blobs,
-       const struct wal__pack_segment_index *segment_index)
+static enum wal_status insert(struct wal__blob_store *blobs,
+                              const struct wal__pack_segment_index *segment_index)
 {
     uint32_t rank = lower_bound(blobs, segment_index->id);
-    struct wal__pack_segment_index *indexes = wal__heap_grow_array(
-        blobs->env->heap, blobs->indexes, blobs->index_count,
-        &blobs->index_capacity, sizeof(*indexes));
+    struct wal__pack_segment_index *indexes =
+        wal__heap_grow_array(blobs->env->heap, blobs->indexes, blobs->index_count,
+                             &blobs->index_capacity, sizeof(*indexes));
 
     if (indexes == NULL) {
         return WAL_ENOMEM;
@@ -245,15 +229,13 @@ insert(struct wal__blob_store *blobs,
             (blobs->index_count - rank) * sizeof(*segment_index));
     indexes[rank] = *segment_index;
     blobs->index_count++;
-    WAL__ASSERT(rank + 1 == blobs->index_count ||
-                indexes[rank].id < indexes[rank + 1].id);
+    WAL__ASSERT(rank + 1 == blobs->index_count || indexes[rank].id < indexes[rank + 1].id);
     return WAL_OK;
 }
 
-/* Adds a copy of an encoded index, for a segment that has none in the set.
- * WAL_ECORRUPT when it does not decode. */
-static enum wal_status pack_indexes_add_copy(struct wal__blob_store *blobs,
-                                             uint64_t id,
+/* Adds a copy of an encoded index, for a segment that has none in the set. WAL_ECORRUPT when it
+ * does not decode. */
+static enum wal_status pack_indexes_add_copy(struct wal__blob_store *blobs, uint64_t id,
                                              struct wal__span bytes)
 {
     struct wal__pack_segment_index segment_index = {.id = id};
@@ -265,10 +247,9 @@ static enum wal_status pack_indexes_add_copy(struct wal__blob_store *blobs,
         memcpy(segment_index.buffer, bytes.data, bytes.size);
         copy.data = segment_index.buffer;
         copy.size = bytes.size;
-        status =
-            wal__pack_index_decode(copy, &segment_index.index) == WAL__FMT_OK
-                ? insert(blobs, &segment_index)
-                : WAL_ECORRUPT;
+        status = wal__pack_index_decode(copy, &segment_index.index) == WAL__FMT_OK
+                     ? insert(blobs, &segment_index)
+                     : WAL_ECORRUPT;
     }
     if (status != WAL_OK) {
         pack_segment_index_deinit(blobs->env, &segment_index);
@@ -277,9 +258,8 @@ static enum wal_status pack_indexes_add_copy(struct wal__blob_store *blobs,
 }
 
 /* Decodes the INDEX frame of a sealed segment in its map. */
-static enum wal_status
-open_sealed(struct wal__segment *segment,
-            struct wal__pack_segment_index *segment_index)
+static enum wal_status open_sealed(struct wal__segment *segment,
+                                   struct wal__pack_segment_index *segment_index)
 {
     struct wal__span bytes;
     enum wal_status status = wal__index_read_sealed(segment, &bytes);
@@ -288,16 +268,14 @@ open_sealed(struct wal__segment *segment,
     if (status != WAL_OK) {
         return status;
     }
-    return wal__pack_index_decode(bytes, &segment_index->index) == WAL__FMT_OK
-               ? WAL_OK
-               : WAL_ENOTFOUND;
+    return wal__pack_index_decode(bytes, &segment_index->index) == WAL__FMT_OK ? WAL_OK
+                                                                               : WAL_ENOTFOUND;
 }
 
-/* Opens index/pack-ID.idx; WAL_ENOTFOUND when it is missing or invalid. The
- * index is not added to the set. It may be deinited after a failure too. */
-static enum wal_status
-pack_index_file_open(const struct wal__blob_store *blobs, uint64_t id,
-                     struct wal__pack_segment_index *segment_index)
+/* Opens index/pack-ID.idx; WAL_ENOTFOUND when it is missing or invalid. The index is not added to
+ * the set. It may be deinited after a failure too. */
+static enum wal_status pack_index_file_open(const struct wal__blob_store *blobs, uint64_t id,
+                                            struct wal__pack_segment_index *segment_index)
 {
     char path[WAL__PATH_MAX];
     struct wal__span bytes;
@@ -306,8 +284,7 @@ pack_index_file_open(const struct wal__blob_store *blobs, uint64_t id,
     memset(segment_index, 0, sizeof(*segment_index));
     segment_index->id = id;
     wal__index_path(blobs->env, WAL__LOG_ID_PACK, id, path);
-    status =
-        wal__mapped_file_open(blobs->env, path, &segment_index->mapped, NULL);
+    status = wal__mapped_file_open(blobs->env, path, &segment_index->mapped, NULL);
     if (status == WAL_ENOMEM || status == WAL_EIO) {
         return status;
     }
@@ -325,29 +302,25 @@ pack_index_file_open(const struct wal__blob_store *blobs, uint64_t id,
     return WAL_OK;
 }
 
-/* Adds the index of a segment from its INDEX frame or its index file;
- * WAL_ENOTFOUND if neither is valid. */
-static enum wal_status open_index(struct wal__blob_store *blobs,
-                                  struct wal__segment *segment)
+/* Adds the index of a segment from its INDEX frame or its index file; WAL_ENOTFOUND if neither is
+ * valid. */
+static enum wal_status open_index(struct wal__blob_store *blobs, struct wal__segment *segment)
 {
     struct wal__pack_segment_index segment_index = {.id = segment->id};
     enum wal_status status = wal__segment_refresh(segment);
 
     if (status == WAL_OK) {
-        status = segment->sealed ? open_sealed(segment, &segment_index)
-                                 : WAL_ENOTFOUND;
+        status = segment->sealed ? open_sealed(segment, &segment_index) : WAL_ENOTFOUND;
     }
     if (status == WAL_ENOTFOUND) {
         status = pack_index_file_open(blobs, segment->id, &segment_index);
     }
-    if (status == WAL_OK &&
-        atomic_load(&segment->end) == WAL__SEGMENT_HEADER_SIZE) {
+    if (status == WAL_OK && atomic_load(&segment->end) == WAL__SEGMENT_HEADER_SIZE) {
         /* The OPEN frame of the next segment, which has the end, was lost. */
         atomic_store(&segment->end, segment_index.index.header.end);
     }
-    if (status == WAL_OK &&
-        (segment_index.index.header.id != segment->id ||
-         segment_index.index.header.end != atomic_load(&segment->end))) {
+    if (status == WAL_OK && (segment_index.index.header.id != segment->id ||
+                             segment_index.index.header.end != atomic_load(&segment->end))) {
         status = WAL_ENOTFOUND;
     }
     if (status == WAL_OK) {
@@ -360,8 +333,7 @@ static enum wal_status open_index(struct wal__blob_store *blobs,
 }
 
 /* Scans the segment and adds an index: an index file, or one in memory. */
-static enum wal_status rebuild_index(struct wal__blob_store *blobs,
-                                     struct wal__segment *segment,
+static enum wal_status rebuild_index(struct wal__blob_store *blobs, struct wal__segment *segment,
                                      struct wal_error *error)
 {
     struct wal__pack_memtable found;
@@ -373,15 +345,12 @@ static enum wal_status rebuild_index(struct wal__blob_store *blobs,
     status = wal__log_rebuild_index(&blobs->log, segment, error);
     blobs->apply_target = &blobs->tail;
     wal__pack_memtable_deinit(&found);
-    return status == WAL_OK && !has_index(blobs, segment->id)
-               ? open_index(blobs, segment)
-               : status;
+    return status == WAL_OK && !has_index(blobs, segment->id) ? open_index(blobs, segment) : status;
 }
 
-/* Loads the indexes of all segments before the tail, and rebuilds missing ones
- * from their segments. Does nothing if they are loaded. */
-static enum wal_status pack_indexes_load(struct wal__blob_store *blobs,
-                                         struct wal_error *error)
+/* Loads the indexes of all segments before the tail, and rebuilds missing ones from their segments.
+ * Does nothing if they are loaded. */
+static enum wal_status pack_indexes_load(struct wal__blob_store *blobs, struct wal_error *error)
 {
     struct wal__log *log = &blobs->log;
     uint32_t count = wal__log_segment_count(log);
@@ -427,14 +396,12 @@ static enum wal_status apply(void *ctx, const struct wal__log_record *record)
         if (wal__chunk_record_decode(record->payload, &chunk) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
-        return wal__pack_memtable_add(blobs->apply_target, &chunk.digest,
-                                      offset);
+        return wal__pack_memtable_add(blobs->apply_target, &chunk.digest, offset);
     case WAL__FRAME_BLOB:
         if (wal__blob_record_decode(record->payload, &blob) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
-        return wal__pack_memtable_add(blobs->apply_target, &blob.digest,
-                                      offset);
+        return wal__pack_memtable_add(blobs->apply_target, &blob.digest, offset);
     default:
         return WAL_OK; /* an ignorable type of a newer library */
     }
@@ -448,24 +415,21 @@ static enum wal_status ignore_lost(void *ctx, uint32_t session)
     return WAL_OK;
 }
 
-static enum wal_status ignore_orphan(void *ctx,
-                                     const struct wal__log_record *record)
+static enum wal_status ignore_orphan(void *ctx, const struct wal__log_record *record)
 {
     (void)ctx;
     (void)record;
     return WAL_OK;
 }
 
-static enum wal_status encode(void *ctx, struct wal__index_header *header,
-                              struct wal__buf *out)
+static enum wal_status encode(void *ctx, struct wal__index_header *header, struct wal__buf *out)
 {
     struct wal__blob_store *blobs = ctx;
 
     return wal__pack_memtable_encode(blobs->apply_target, header, out);
 }
 
-static uint64_t index_bound(void *ctx, uint32_t postings, uint32_t sessions,
-                            uint64_t texts)
+static uint64_t index_bound(void *ctx, uint32_t postings, uint32_t sessions, uint64_t texts)
 {
     struct wal__blob_store *blobs = ctx;
 
@@ -482,8 +446,7 @@ static enum wal_status build_memory_index(struct wal__blob_store *blobs,
     struct wal__pack_segment_index segment_index;
     struct wal__buf bytes;
     struct wal__span span;
-    enum wal_status status =
-        pack_index_file_open(blobs, segment->id, &segment_index);
+    enum wal_status status = pack_index_file_open(blobs, segment->id, &segment_index);
 
     if (status != WAL_ENOTFOUND) {
         pack_segment_index_deinit(blobs->env, &segment_index);
@@ -502,21 +465,17 @@ static enum wal_status build_memory_index(struct wal__blob_store *blobs,
     return status;
 }
 
-static enum wal_status on_segment_end(void *ctx,
-                                      const struct wal__segment *segment,
+static enum wal_status on_segment_end(void *ctx, const struct wal__segment *segment,
                                       const struct wal__buf *index)
 {
     struct wal__blob_store *blobs = ctx;
     enum wal_status status = WAL_OK;
 
     if (index != NULL) {
-        struct wal__span bytes = {index->data + WAL__FRAME_SIZE,
-                                  index->size - WAL__FRAME_SIZE};
+        struct wal__span bytes = {index->data + WAL__FRAME_SIZE, index->size - WAL__FRAME_SIZE};
 
-        /* The index is derived data: if the file cannot be written, it is kept
-         * in memory. */
-        if (wal__index_file_write(&blobs->log, segment->id, bytes, NULL) !=
-            WAL_OK) {
+        /* The index is derived data: if the file cannot be written, it is kept in memory. */
+        if (wal__index_file_write(&blobs->log, segment->id, bytes, NULL) != WAL_OK) {
             status = pack_indexes_add_copy(blobs, segment->id, bytes);
         }
     } else if (!segment->sealed) {
@@ -533,10 +492,8 @@ static enum wal_status on_segment_end(void *ctx,
 
 /* --- loading ------------------------------------------------------------ */
 
-/* Loads the index file of the tail segment: the records that it covers need no
- * scan. */
-static enum wal_status load_tail_index(struct wal__blob_store *blobs,
-                                       struct wal__tail_state *state)
+/* Loads the index file of the tail segment: the records that it covers need no scan. */
+static enum wal_status load_tail_index(struct wal__blob_store *blobs, struct wal__tail_state *state)
 {
     struct wal__log *log = &blobs->log;
     const struct wal__index_header *header;
@@ -569,10 +526,9 @@ static enum wal_status load_tail_index(struct wal__blob_store *blobs,
     return status;
 }
 
-/* Reloads everything. known_end is the offset in the tail segment that the log
- * names durable. */
-static enum wal_status load(struct wal__blob_store *blobs, uint64_t known_end,
-                            bool strict, struct wal_error *error)
+/* Reloads everything. known_end is the offset in the tail segment that the log names durable. */
+static enum wal_status load(struct wal__blob_store *blobs, uint64_t known_end, bool strict,
+                            struct wal_error *error)
 {
     struct wal__tail_state state = {.known_end = known_end};
     enum wal_status status;
@@ -582,9 +538,7 @@ static enum wal_status load(struct wal__blob_store *blobs, uint64_t known_end,
     pack_memtable_reset(&blobs->tail);
     WAL__ASSERT(blobs->apply_target == &blobs->tail && !blobs->indexes_loaded);
     status = load_tail_index(blobs, &state);
-    return status == WAL_OK
-               ? wal__log_recover(&blobs->log, &state, strict, error)
-               : status;
+    return status == WAL_OK ? wal__log_recover(&blobs->log, &state, strict, error) : status;
 }
 
 static enum wal_status reload(void *ctx, struct wal_error *error)
@@ -604,11 +558,9 @@ static enum wal_status reload(void *ctx, struct wal_error *error)
         if (status == WAL_OK) {
             status = load(blobs, 0, false, error);
         }
-        /* Repeat if another process healed the stream during the load, or
-         * replaced segments. */
-    } while (status == WAL_OK
-                 ? log->needs_reload
-                 : wal__log_find_replaced(log) && loads < WAL__LOADS_MAX);
+        /* Repeat if another process healed the stream during the load, or replaced segments. */
+    } while (status == WAL_OK ? log->needs_reload
+                              : wal__log_find_replaced(log) && loads < WAL__LOADS_MAX);
     if (status != WAL_OK) {
         log->needs_reload = true;
     }
@@ -631,13 +583,11 @@ static void unlock_state(void *ctx)
 
 /* --- opening ------------------------------------------------------------ */
 
-static void init_fields(struct wal__blob_store *blobs,
-                        const struct wal__env *env)
+static void init_fields(struct wal__blob_store *blobs, const struct wal__env *env)
 {
     memset(blobs, 0, sizeof(*blobs));
     blobs->env = env;
-    blobs->leader_client =
-        (struct wal__leader_client){blobs, lock_state, unlock_state, reload};
+    blobs->leader_client = (struct wal__leader_client){blobs, lock_state, unlock_state, reload};
     pthread_mutex_init(&blobs->write_mutex, NULL);
     pthread_rwlock_init(&blobs->index_lock, NULL);
     wal__sha256_alg_init(&blobs->sha256_alg);
@@ -646,10 +596,9 @@ static void init_fields(struct wal__blob_store *blobs,
     blobs->is_open = true;
 }
 
-/* If the stream ends before the end that the log refers to, no position that
- * was used is reused, and nothing is appended to the remaining tail segment. */
-static void skip_lost_positions(struct wal__blob_store *blobs,
-                                uint64_t referenced_end)
+/* If the stream ends before the end that the log refers to, no position that was used is reused,
+ * and nothing is appended to the remaining tail segment. */
+static void skip_lost_positions(struct wal__blob_store *blobs, uint64_t referenced_end)
 {
     struct wal__log *log = &blobs->log;
     uint64_t newest = log->tail_segment == NULL ? 0 : log->tail_segment->id;
@@ -663,46 +612,40 @@ static void skip_lost_positions(struct wal__blob_store *blobs,
     }
 }
 
-static enum wal_status check_loss(const struct wal__blob_store *blobs,
-                                  bool strict, struct wal_error *error)
+static enum wal_status check_loss(const struct wal__blob_store *blobs, bool strict,
+                                  struct wal_error *error)
 {
     const struct wal__log *log = &blobs->log;
 
-    if (!strict ||
-        (log->lost_segment_count == 0 && !log->newest_segment_lost)) {
+    if (!strict || (log->lost_segment_count == 0 && !log->newest_segment_lost)) {
         return WAL_OK;
     }
-    return wal__fail_at(
-        error, WAL_ECORRUPT, 0, blobs->env->root, 0,
-        "pack segments are missing or damaged; open the store without strict "
-        "to continue without them");
+    return wal__fail_at(error, WAL_ECORRUPT, 0, blobs->env->root, 0,
+                        "pack segments are missing or damaged; open the store without strict "
+                        "to continue without them");
 }
 
 static void force_rotation(struct wal__log *log)
 {
-    if (log->newest_segment_lost && log->tail_segment != NULL &&
-        !log->env->read_only) {
+    if (log->newest_segment_lost && log->tail_segment != NULL && !log->env->read_only) {
         log->must_rotate = true;
         atomic_store(&log->shared->closed_segment_id, log->tail_segment->id);
     }
 }
 
-enum wal_status
-wal__blob_store_init(struct wal__blob_store *blobs, const struct wal__env *env,
-                     struct wal__control *control, const uint8_t uuid[16],
-                     uint32_t group_align, uint64_t referenced_end, bool strict,
-                     struct wal_error *error)
+enum wal_status wal__blob_store_init(struct wal__blob_store *blobs, const struct wal__env *env,
+                                     struct wal__control *control, const uint8_t uuid[16],
+                                     uint32_t group_align, uint64_t referenced_end, bool strict,
+                                     struct wal_error *error)
 {
-    const struct wal__log_client client = {blobs,         apply,  ignore_lost,
-                                           ignore_orphan, encode, index_bound,
-                                           on_segment_end};
+    const struct wal__log_client client = {blobs,  apply,       ignore_lost,   ignore_orphan,
+                                           encode, index_bound, on_segment_end};
     struct wal__log *log = &blobs->log;
     uint64_t known_end = 0;
     enum wal_status status;
 
     init_fields(blobs, env);
-    wal__log_init(log, env, control, WAL__LOG_ID_PACK, uuid, group_align,
-                  &client);
+    wal__log_init(log, env, control, WAL__LOG_ID_PACK, uuid, group_align, &client);
     status = wal__log_attach(log, error);
     if (status == WAL_OK) {
         status = wal__log_discard_uninitialised_tail(log, error);
@@ -728,8 +671,7 @@ wal__blob_store_init(struct wal__blob_store *blobs, const struct wal__env *env,
     return status == WAL_ENOMEM ? wal__no_memory(error) : status;
 }
 
-enum wal_status wal__blob_store_rejoin(struct wal__blob_store *blobs,
-                                       struct wal_error *error)
+enum wal_status wal__blob_store_rejoin(struct wal__blob_store *blobs, struct wal_error *error)
 {
     struct wal__log *log = &blobs->log;
     enum wal_status status;
@@ -741,8 +683,7 @@ enum wal_status wal__blob_store_rejoin(struct wal__blob_store *blobs,
     return status;
 }
 
-enum wal_status wal__blob_store_finish(struct wal__blob_store *blobs,
-                                       struct wal_error *error)
+enum wal_status wal__blob_store_finish(struct wal__blob_store *blobs, struct wal_error *error)
 {
     struct wal__log *log = &blobs->log;
     enum wal_status status;
@@ -751,18 +692,15 @@ enum wal_status wal__blob_store_finish(struct wal__blob_store *blobs,
         return WAL_OK; /* the stream is empty */
     }
     pthread_mutex_lock(&blobs->write_mutex);
-    status = wal__leader_sync(log, &blobs->leader_client,
-                              atomic_load(&log->end), error);
+    status = wal__leader_sync(log, &blobs->leader_client, atomic_load(&log->end), error);
     if (status == WAL_OK) {
-        status =
-            wal__leader_write_mark(log, &blobs->leader_client, true, error);
+        status = wal__leader_write_mark(log, &blobs->leader_client, true, error);
     }
     pthread_mutex_unlock(&blobs->write_mutex);
     return status;
 }
 
-enum wal_status wal__blob_store_rotate(struct wal__blob_store *blobs,
-                                       struct wal_error *error)
+enum wal_status wal__blob_store_rotate(struct wal__blob_store *blobs, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -781,8 +719,7 @@ void wal__blob_store_invalidate(struct wal__blob_store *blobs)
     }
 }
 
-enum wal_status wal__blob_store_publish(struct wal__blob_store *blobs,
-                                        struct wal_error *error)
+enum wal_status wal__blob_store_publish(struct wal__blob_store *blobs, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -794,8 +731,7 @@ enum wal_status wal__blob_store_publish(struct wal__blob_store *blobs,
     return status;
 }
 
-enum wal_status wal__blob_store_write_index(struct wal__blob_store *blobs,
-                                            struct wal_error *error)
+enum wal_status wal__blob_store_write_index(struct wal__blob_store *blobs, struct wal_error *error)
 {
     return wal__index_file_can_write_tail(&blobs->log)
                ? wal__index_file_write_tail(&blobs->log, error)
@@ -818,8 +754,8 @@ void wal__blob_store_deinit(struct wal__blob_store *blobs)
 
 /* --- looking up --------------------------------------------------------- */
 
-/* The position of the newest record with the digest that this process has
- * applied, or 0. The caller holds index_lock, and the indexes are loaded. */
+/* The position of the newest record with the digest that this process has applied, or 0. The caller
+ * holds index_lock, and the indexes are loaded. */
 static uint64_t blob_find_locked(const struct wal__blob_store *blobs,
                                  const struct wal__digest *digest)
 {
@@ -830,8 +766,7 @@ static uint64_t blob_find_locked(const struct wal__blob_store *blobs,
         return wal__position(blobs->log.tail_segment->id, offset);
     }
     for (uint32_t i = blobs->index_count; i > 0; i--) {
-        const struct wal__pack_segment_index *segment_index =
-            &blobs->indexes[i - 1];
+        const struct wal__pack_segment_index *segment_index = &blobs->indexes[i - 1];
 
         WAL__ASSERT(i < 2 || blobs->indexes[i - 2].id < segment_index->id);
         if (wal__pack_index_find(&segment_index->index, digest, &offset)) {
@@ -853,11 +788,9 @@ uint64_t wal__blob_sync_end(uint64_t position)
     return position + WAL__FRAME_SIZE;
 }
 
-static enum wal_status catch_up(struct wal__blob_store *blobs,
-                                struct wal_error *error)
+static enum wal_status catch_up(struct wal__blob_store *blobs, struct wal_error *error)
 {
-    return wal__leader_apply_published(&blobs->log, &blobs->leader_client,
-                                       error);
+    return wal__leader_apply_published(&blobs->log, &blobs->leader_client, error);
 }
 
 bool wal__blob_store_look_again(struct wal__blob_store *blobs, uint64_t *looked)
@@ -873,8 +806,7 @@ bool wal__blob_store_look_again(struct wal__blob_store *blobs, uint64_t *looked)
     return *looked != before;
 }
 
-enum wal_status wal__blob_store_read_lock(struct wal__blob_store *blobs,
-                                          struct wal_error *error)
+enum wal_status wal__blob_store_read_lock(struct wal__blob_store *blobs, struct wal_error *error)
 {
     pthread_rwlock_rdlock(&blobs->index_lock);
     if (!wal__log_needs_catch_up(&blobs->log)) {
@@ -884,8 +816,7 @@ enum wal_status wal__blob_store_read_lock(struct wal__blob_store *blobs,
     return wal__blob_store_write_lock(blobs, error);
 }
 
-enum wal_status wal__blob_store_write_lock(struct wal__blob_store *blobs,
-                                           struct wal_error *error)
+enum wal_status wal__blob_store_write_lock(struct wal__blob_store *blobs, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -926,8 +857,7 @@ void wal__blob_store_close_replaced(struct wal__blob_store *blobs)
 
 /* Catches up and loads the indexes before the look-up. */
 static enum wal_status catch_up_and_find(struct wal__blob_store *blobs,
-                                         const struct wal__digest *digest,
-                                         uint64_t *position,
+                                         const struct wal__digest *digest, uint64_t *position,
                                          struct wal_error *error)
 {
     enum wal_status status;
@@ -938,8 +868,7 @@ static enum wal_status catch_up_and_find(struct wal__blob_store *blobs,
         if (status == WAL_OK) {
             status = pack_indexes_load(blobs, error);
         }
-        if (status == WAL_OK || attempt == WAL__LOADS_MAX ||
-            !wal__log_find_replaced(&blobs->log)) {
+        if (status == WAL_OK || attempt == WAL__LOADS_MAX || !wal__log_find_replaced(&blobs->log)) {
             break;
         }
         blobs->log.needs_reload = true; /* a compaction was faster */
@@ -953,8 +882,7 @@ static enum wal_status catch_up_and_find(struct wal__blob_store *blobs,
 }
 
 /* Sets *position to 0 if the digest is not found. */
-static enum wal_status find(struct wal__blob_store *blobs,
-                            const struct wal__digest *digest,
+static enum wal_status find(struct wal__blob_store *blobs, const struct wal__digest *digest,
                             uint64_t *position, struct wal_error *error)
 {
     bool current;
@@ -969,8 +897,7 @@ static enum wal_status find(struct wal__blob_store *blobs,
     return current ? WAL_OK : catch_up_and_find(blobs, digest, position, error);
 }
 
-enum wal_status wal__blob_find(struct wal__blob_store *blobs,
-                               const struct wal__digest *digest,
+enum wal_status wal__blob_find(struct wal__blob_store *blobs, const struct wal__digest *digest,
                                uint64_t *position, struct wal_error *error)
 {
     char text[WAL__DIGEST_HEX_SIZE];
@@ -982,8 +909,7 @@ enum wal_status wal__blob_find(struct wal__blob_store *blobs,
     }
     if (found == 0) {
         wal__hex_write(digest->bytes, WAL__DIGEST_SIZE, text);
-        return wal__fail(error, WAL_ENOTFOUND,
-                         "the store has no content with SHA-256 %s", text);
+        return wal__fail(error, WAL_ENOTFOUND, "the store has no content with SHA-256 %s", text);
     }
     *position = found;
     return WAL_OK;
@@ -996,8 +922,7 @@ enum {
 };
 
 /* Creates the pack directory for the first blob of the store. */
-static enum wal_status make_directory(struct wal__blob_store *blobs,
-                                      struct wal_error *error)
+static enum wal_status make_directory(struct wal__blob_store *blobs, struct wal_error *error)
 {
     const struct wal__io *io = blobs->env->io;
     char path[WAL__PATH_MAX];
@@ -1016,8 +941,7 @@ static enum wal_status make_directory(struct wal__blob_store *blobs,
         status = io->sync_directory(io->ctx, blobs->env->root, &err);
     }
     if (status != WAL_OK) {
-        return wal__fail_at(error, status, err, path, 0,
-                            "cannot create the pack directory");
+        return wal__fail_at(error, status, err, path, 0, "cannot create the pack directory");
     }
     return WAL_OK;
 }
@@ -1027,10 +951,9 @@ static uint64_t frame_span(const struct wal__blob_prepared *prepared)
     return wal__frame_total_size(prepared->header.stored_size);
 }
 
-/* Whether content that another thread stored meanwhile is kept as long as the
- * owner of this one needs it. */
-static bool is_kept(struct wal__blob_store *blobs,
-                    const struct wal__blob_prepared *prepared,
+/* Whether content that another thread stored meanwhile is kept as long as the owner of this one
+ * needs it. */
+static bool is_kept(struct wal__blob_store *blobs, const struct wal__blob_prepared *prepared,
                     uint64_t position)
 {
     struct wal__record_buf scratch;
@@ -1042,34 +965,28 @@ static bool is_kept(struct wal__blob_store *blobs,
         return true;
     }
     wal__record_buf_init(&scratch, blobs->env->heap);
-    is_kept = wal__log_peek(&blobs->log, position, 0, &scratch, &frame,
-                            &ignored, NULL) == WAL_OK &&
+    is_kept = wal__log_peek(&blobs->log, position, 0, &scratch, &frame, &ignored, NULL) == WAL_OK &&
               wal__blob_frame_owner(&frame) == WAL__BLOB_OF_CALLER;
     wal__record_buf_deinit(&scratch);
     return is_kept;
 }
 
-/* The position that must be durable for content that is stored and can be
- * relied on, or 0. */
+/* The position that must be durable for content that is stored and can be relied on, or 0. */
 static uint64_t find_existing_end(struct wal__blob_store *blobs,
                                   const struct wal__blob_prepared *prepared)
 {
     uint64_t position = blob_find_locked(blobs, &prepared->digest);
 
-    return position <= blobs->condemned_end ||
-                   position == prepared->unusable_position ||
+    return position <= blobs->condemned_end || position == prepared->unusable_position ||
                    !is_kept(blobs, prepared, position)
                ? 0
                : wal__blob_sync_end(position);
 }
 
-/* Plans a group from `first` on: sets the end of contents that other processes
- * have written, and sums the others in *reservation. Returns the end of the
- * group. */
-static uint32_t plan_group(struct wal__blob_store *blobs,
-                           struct wal__blob_prepared *prepared, uint32_t first,
-                           uint32_t count,
-                           struct wal__log_reservation *reservation)
+/* Plans a group from `first` on: sets the end of contents that other processes have written, and
+ * sums the others in *reservation. Returns the end of the group. */
+static uint32_t plan_group(struct wal__blob_store *blobs, struct wal__blob_prepared *prepared,
+                           uint32_t first, uint32_t count, struct wal__log_reservation *reservation)
 {
     WAL__ASSERT(first < count);
     memset(reservation, 0, sizeof(*reservation));
@@ -1080,8 +997,7 @@ static uint32_t plan_group(struct wal__blob_store *blobs,
             next->end = find_existing_end(blobs, next);
         }
         if (next->end == 0) {
-            if (reservation->frames > 0 &&
-                reservation->size + frame_span(next) > GROUP_SIZE) {
+            if (reservation->frames > 0 && reservation->size + frame_span(next) > GROUP_SIZE) {
                 break;
             }
             reservation->size += frame_span(next);
@@ -1092,28 +1008,24 @@ static uint32_t plan_group(struct wal__blob_store *blobs,
     return first;
 }
 
-static enum wal_status add_record(struct wal__blob_store *blobs,
-                                  struct wal__group *group,
+static enum wal_status add_record(struct wal__blob_store *blobs, struct wal__group *group,
                                   struct wal__blob_prepared *prepared)
 {
     struct wal__log *log = &blobs->log;
     uint64_t offset = wal__group_offset(group, log);
     enum wal_status status;
 
-    WAL__ASSERT(prepared->end == 0 &&
-                prepared->frame.size == frame_span(prepared));
+    WAL__ASSERT(prepared->end == 0 && prepared->frame.size == frame_span(prepared));
     WAL__ASSERT(offset <= UINT32_MAX);
-    status =
-        wal__group_add(group, log, &prepared->header, prepared->frame.data);
+    status = wal__group_add(group, log, &prepared->header, prepared->frame.data);
     return status == WAL_OK
-               ? wal__pack_memtable_add(&blobs->tail, &prepared->digest,
-                                        (uint32_t)offset)
+               ? wal__pack_memtable_add(&blobs->tail, &prepared->digest, (uint32_t)offset)
                : status;
 }
 
 /* Sets the end of the contents of a group that was written. */
-static void set_ends(struct wal__blob_prepared *prepared, uint32_t first,
-                     uint32_t end, uint64_t written_end)
+static void set_ends(struct wal__blob_prepared *prepared, uint32_t first, uint32_t end,
+                     uint64_t written_end)
 {
     WAL__ASSERT(written_end != 0);
     for (uint32_t i = first; i < end; i++) {
@@ -1123,12 +1035,11 @@ static void set_ends(struct wal__blob_prepared *prepared, uint32_t first,
     }
 }
 
-/* Writes the contents of [first, end) that have no end yet. The range may
- * contain a content twice: the look-up finds the first one's record. */
+/* Writes the contents of [first, end) that have no end yet. The range may contain a content twice:
+ * the look-up finds the first one's record. */
 static enum wal_status write_group(struct wal__blob_store *blobs,
-                                   struct wal__blob_prepared *prepared,
-                                   uint32_t first, uint32_t end,
-                                   struct wal__blob_put_result *result,
+                                   struct wal__blob_prepared *prepared, uint32_t first,
+                                   uint32_t end, struct wal__blob_put_result *result,
                                    struct wal_error *error)
 {
     struct wal__log *log = &blobs->log;
@@ -1140,8 +1051,7 @@ static enum wal_status write_group(struct wal__blob_store *blobs,
     wal__group_init(&group, log);
     group.is_synced = true; /* before a record names the contents */
     for (uint32_t i = first; i < end && status == WAL_OK; i++) {
-        if (prepared[i].end != 0 ||
-            find_existing_end(blobs, &prepared[i]) != 0) {
+        if (prepared[i].end != 0 || find_existing_end(blobs, &prepared[i]) != 0) {
             continue;
         }
         status = add_record(blobs, &group, &prepared[i]);
@@ -1168,9 +1078,8 @@ done:
 
 /* Plans, reserves and writes one group from *first on, and advances *first. */
 static enum wal_status append_group(struct wal__blob_store *blobs,
-                                    struct wal__blob_prepared *prepared,
-                                    uint32_t *first, uint32_t count,
-                                    struct wal__blob_put_result *result,
+                                    struct wal__blob_prepared *prepared, uint32_t *first,
+                                    uint32_t count, struct wal__blob_put_result *result,
                                     struct wal_error *error)
 {
     struct wal__log_reservation reservation;
@@ -1195,10 +1104,8 @@ static enum wal_status append_group(struct wal__blob_store *blobs,
 
 /* Between wal__leader_begin and wal__leader_end. */
 static enum wal_status append_all(struct wal__blob_store *blobs,
-                                  struct wal__blob_prepared *prepared,
-                                  uint32_t count,
-                                  struct wal__blob_put_result *result,
-                                  struct wal_error *error)
+                                  struct wal__blob_prepared *prepared, uint32_t count,
+                                  struct wal__blob_put_result *result, struct wal_error *error)
 {
     enum wal_status status = pack_indexes_load(blobs, error);
     uint32_t first = 0;
@@ -1211,10 +1118,8 @@ static enum wal_status append_all(struct wal__blob_store *blobs,
 
 /* One attempt. WAL_EPOISONED: the next one heals the stream first. */
 static enum wal_status try_append(struct wal__blob_store *blobs,
-                                  struct wal__blob_prepared *prepared,
-                                  uint32_t count,
-                                  struct wal__blob_put_result *result,
-                                  struct wal_error *error)
+                                  struct wal__blob_prepared *prepared, uint32_t count,
+                                  struct wal__blob_put_result *result, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -1228,10 +1133,8 @@ static enum wal_status try_append(struct wal__blob_store *blobs,
     return status;
 }
 
-enum wal_status wal__pack_append(struct wal__blob_store *blobs,
-                                 struct wal__blob_prepared *prepared,
-                                 uint32_t count,
-                                 struct wal__blob_put_result *result,
+enum wal_status wal__pack_append(struct wal__blob_store *blobs, struct wal__blob_prepared *prepared,
+                                 uint32_t count, struct wal__blob_put_result *result,
                                  struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -1243,8 +1146,7 @@ enum wal_status wal__pack_append(struct wal__blob_store *blobs,
     if (!all_stored) {
         pthread_mutex_lock(&blobs->write_mutex);
         status = try_append(blobs, prepared, count, result, error);
-        for (int i = 0; status == WAL_EPOISONED && i < WAL__HEAL_ATTEMPTS;
-             i++) {
+        for (int i = 0; status == WAL_EPOISONED && i < WAL__HEAL_ATTEMPTS; i++) {
             status = try_append(blobs, prepared, count, result, error);
         }
         pthread_mutex_unlock(&blobs->write_mutex);
@@ -1258,8 +1160,8 @@ enum wal_status wal__pack_append(struct wal__blob_store *blobs,
     return status;
 }
 
-enum wal_status wal__blob_store_sync(struct wal__blob_store *blobs,
-                                     uint64_t end, struct wal_error *error)
+enum wal_status wal__blob_store_sync(struct wal__blob_store *blobs, uint64_t end,
+                                     struct wal_error *error)
 {
     enum wal_status status;
 
@@ -1269,8 +1171,7 @@ enum wal_status wal__blob_store_sync(struct wal__blob_store *blobs,
     status = wal__log_sync(&blobs->log, end, NULL);
     if (status != WAL_OK) {
         pthread_mutex_lock(&blobs->write_mutex);
-        status =
-            wal__leader_sync(&blobs->log, &blobs->leader_client, end, error);
+        status = wal__leader_sync(&blobs->log, &blobs->leader_client, end, error);
         pthread_mutex_unlock(&blobs->write_mutex);
     }
     return status;
@@ -1283,34 +1184,30 @@ uint64_t wal__blob_store_durable_end(const struct wal__blob_store *blobs)
 
 /* --- the records of a segment ------------------------------------------- */
 
-static enum wal_status list_index(const struct wal__pack_index *index,
-                                  uint64_t id, struct wal__buf *places)
+static enum wal_status list_index(const struct wal__pack_index *index, uint64_t id,
+                                  struct wal__buf *places)
 {
     enum wal_status status = WAL_OK;
 
-    for (uint32_t i = 0; i < index->header.posting_count && status == WAL_OK;
-         i++) {
+    for (uint32_t i = 0; i < index->header.posting_count && status == WAL_OK; i++) {
         struct wal__pack_place place;
 
-        memcpy(place.digest.bytes,
-               index->digests + (size_t)i * WAL__DIGEST_SIZE, WAL__DIGEST_SIZE);
-        place.position =
-            wal__position(id, wal__get32(index->offsets + (size_t)i * 4));
+        memcpy(place.digest.bytes, index->digests + (size_t)i * WAL__DIGEST_SIZE, WAL__DIGEST_SIZE);
+        place.position = wal__position(id, wal__get32(index->offsets + (size_t)i * 4));
         status = wal__buf_append(places, &place, sizeof(place));
     }
     return status;
 }
 
-static enum wal_status list_tail(const struct wal__blob_store *blobs,
-                                 uint64_t id, struct wal__buf *places)
+static enum wal_status list_tail(const struct wal__blob_store *blobs, uint64_t id,
+                                 struct wal__buf *places)
 {
-    const struct wal__pack_entry *entries =
-        (const void *)blobs->tail.entries.data;
+    const struct wal__pack_entry *entries = (const void *)blobs->tail.entries.data;
     enum wal_status status = WAL_OK;
 
     for (uint32_t i = 0; i < blobs->tail.count && status == WAL_OK; i++) {
-        const struct wal__pack_place place = {
-            entries[i].digest, wal__position(id, entries[i].offset)};
+        const struct wal__pack_place place = {entries[i].digest,
+                                              wal__position(id, entries[i].offset)};
 
         status = wal__buf_append(places, &place, sizeof(place));
     }
@@ -1319,8 +1216,7 @@ static enum wal_status list_tail(const struct wal__blob_store *blobs,
 
 /* With the index lock for writing, and the indexes loaded. */
 static enum wal_status list_locked(struct wal__blob_store *blobs, uint64_t id,
-                                   struct wal__index_header *header,
-                                   struct wal__buf *places)
+                                   struct wal__index_header *header, struct wal__buf *places)
 {
     const struct wal__segment *tail = blobs->log.tail_segment;
 
@@ -1332,13 +1228,12 @@ static enum wal_status list_locked(struct wal__blob_store *blobs, uint64_t id,
             return list_index(index, id, places);
         }
     }
-    return tail != NULL && tail->id == id ? list_tail(blobs, id, places)
-                                          : WAL_ENOTFOUND;
+    return tail != NULL && tail->id == id ? list_tail(blobs, id, places) : WAL_ENOTFOUND;
 }
 
 enum wal_status wal__pack_list(struct wal__blob_store *blobs, uint64_t id,
-                               struct wal__index_header *header,
-                               struct wal__buf *places, struct wal_error *error)
+                               struct wal__index_header *header, struct wal__buf *places,
+                               struct wal_error *error)
 {
     enum wal_status status = wal__blob_store_read_lock(blobs, error);
 

@@ -1,20 +1,18 @@
 /*
- * blob_writer.c - encodes content as records, and puts content of any size:
- * piece by piece, whole from memory, or from what is stored already, here or in
- * another store (blob.h; SPEC.md 2.18, 5.12).
+ * blob_writer.c - encodes content as records, and puts content of any size: piece by piece, whole
+ * from memory, or from what is stored already, here or in another store (blob.h; SPEC.md 2.18,
+ * 5.12).
  *
- * A chunk is stored raw, compressed by LZ4, or as a delta of another one: LZ4
- * blocks whose dictionary is a window of that, which
- * format/segment/record_blob.c decodes. Content above 1 MiB is written chunk by
- * chunk and its chunk list last, so that unfinished content is never found. Its
+ * A chunk is stored raw, compressed by LZ4, or as a delta of another one: LZ4 blocks whose
+ * dictionary is a window of that, which format/segment/record_blob.c decodes. Content above 1 MiB
+ * is written chunk by chunk and its chunk list last, so that unfinished content is never found. Its
  * chunks are reused when the same bytes are put later.
  *
- * Any thread; a writer belongs to one at a time. No lock is held while content
- * is hashed and compressed. The caller holds a content guard until a record
- * names what it has put.
+ * Any thread; a writer belongs to one at a time. No lock is held while content is hashed and
+ * compressed. The caller holds a content guard until a record names what it has put.
  *
- * Invariant: content that is stored already is neither compressed nor copied,
- * unless a compaction may drop it.
+ * Invariant: content that is stored already is neither compressed nor copied, unless a compaction
+ * may drop it.
  */
 #include <lz4.h>
 #include <string.h>
@@ -27,8 +25,8 @@
 /* --- deltas ------------------------------------------------------------- */
 
 enum {
-    /* Bytes of a window before the block's position: with a block of 32 KiB,
-     * 16 KiB on either side are in reach of LZ4, which looks back 64 KiB. */
+    /* Bytes of a window before the block's position: with a block of 32 KiB, 16 KiB on either side
+     * are in reach of LZ4, which looks back 64 KiB. */
     WINDOW_LEAD = 16 * 1024
 };
 
@@ -38,8 +36,8 @@ struct delta {
     char compressed[2][LZ4_COMPRESSBOUND(WAL__CHUNK_BLOCK)];
 };
 
-/* The start of the window around a position of the base; WAL__CHUNK_MAX, an
- * empty window, if the base cannot have the position. */
+/* The start of the window around a position of the base; WAL__CHUNK_MAX, an empty window, if the
+ * base cannot have the position. */
 static int32_t window_begin(int64_t position)
 {
     int64_t begin = position - WINDOW_LEAD;
@@ -50,26 +48,24 @@ static int32_t window_begin(int64_t position)
     return (int32_t)begin;
 }
 
-/* Compresses a block with one window into compressed[to], and returns its size;
- * 0 on failure. */
-static uint32_t compress_block(struct delta *delta, struct wal__span block,
-                               struct wal__span base, int32_t begin, int to)
+/* Compresses a block with one window into compressed[to], and returns its size; 0 on failure. */
+static uint32_t compress_block(struct delta *delta, struct wal__span block, struct wal__span base,
+                               int32_t begin, int to)
 {
     struct wal__span window = wal__chunk_window(base, begin);
 
     WAL__ASSERT(block.size > 0 && block.size <= WAL__CHUNK_BLOCK);
     WAL__ASSERT(window.size <= WAL__CHUNK_WINDOW);
     LZ4_resetStream_fast(&delta->stream);
-    (void)LZ4_loadDict(&delta->stream, (const char *)window.data,
-                       (int)window.size);
-    return (uint32_t)LZ4_compress_fast_continue(
-        &delta->stream, (const char *)block.data, delta->compressed[to],
-        (int)block.size, (int)sizeof(delta->compressed[to]), 1);
+    (void)LZ4_loadDict(&delta->stream, (const char *)window.data, (int)window.size);
+    return (uint32_t)LZ4_compress_fast_continue(&delta->stream, (const char *)block.data,
+                                                delta->compressed[to], (int)block.size,
+                                                (int)sizeof(delta->compressed[to]), 1);
 }
 
 /* Appends a block, compressed or raw. */
-static enum wal_status put_block(struct wal__buf *out, const uint8_t *bytes,
-                                 uint32_t size, int32_t window)
+static enum wal_status put_block(struct wal__buf *out, const uint8_t *bytes, uint32_t size,
+                                 int32_t window)
 {
     struct wal__chunk_block block = {.stored_size = size, .window = window};
     enum wal_status status;
@@ -86,10 +82,9 @@ static enum wal_status put_block(struct wal__buf *out, const uint8_t *bytes,
     return WAL_OK;
 }
 
-/* Tries two positions of the base: at the block's distance from the front, and
- * at its distance from the end, since an edit shifts all bytes after it. */
-static enum wal_status encode_block(struct delta *delta,
-                                    struct wal__span content, size_t offset,
+/* Tries two positions of the base: at the block's distance from the front, and at its distance from
+ * the end, since an edit shifts all bytes after it. */
+static enum wal_status encode_block(struct delta *delta, struct wal__span content, size_t offset,
                                     struct wal__span base, struct wal__buf *out)
 {
     struct wal__span block = {content.data + offset, content.size - offset};
@@ -117,14 +112,11 @@ static enum wal_status encode_block(struct delta *delta,
     if (size == 0 || size >= block.size) {
         return put_block(out, block.data, (uint32_t)block.size, 0);
     }
-    return put_block(out, (const uint8_t *)delta->compressed[best], size,
-                     window);
+    return put_block(out, (const uint8_t *)delta->compressed[best], size, window);
 }
 
-enum wal_status wal__delta_encode(const struct wal__heap *heap,
-                                  struct wal__span content,
-                                  struct wal__span base, size_t limit,
-                                  struct wal__buf *out)
+enum wal_status wal__delta_encode(const struct wal__heap *heap, struct wal__span content,
+                                  struct wal__span base, size_t limit, struct wal__buf *out)
 {
     struct delta *delta = wal__heap_alloc(heap, sizeof(*delta));
     size_t before = out->size;
@@ -135,8 +127,7 @@ enum wal_status wal__delta_encode(const struct wal__heap *heap,
         return WAL_ENOMEM;
     }
     (void)LZ4_initStream(&delta->stream, sizeof(delta->stream));
-    for (size_t at = 0; at < content.size && status == WAL_OK;
-         at += WAL__CHUNK_BLOCK) {
+    for (size_t at = 0; at < content.size && status == WAL_OK; at += WAL__CHUNK_BLOCK) {
         status = encode_block(delta, content, at, base, out);
         if (status == WAL_OK && out->size - before > limit) {
             status = WAL_END;
@@ -156,10 +147,9 @@ enum {
     DELTA_SAVING_DIVISOR = 5 /* a delta must save 1/5 of the plain encoding */
 };
 
-/* Sets the frame's header and padding around a payload of `size` bytes that is
- * in place. */
-static void finish_frame(struct wal__blob_prepared *out, uint8_t type,
-                         enum wal__blob_owner owner, size_t size)
+/* Sets the frame's header and padding around a payload of `size` bytes that is in place. */
+static void finish_frame(struct wal__blob_prepared *out, uint8_t type, enum wal__blob_owner owner,
+                         size_t size)
 {
     uint64_t span = wal__frame_total_size((uint32_t)size);
     uint8_t *payload = out->frame.data + WAL__FRAME_SIZE;
@@ -177,10 +167,10 @@ static void finish_frame(struct wal__blob_prepared *out, uint8_t type,
     out->header.data_crc = wal__crc32(0, payload, size);
 }
 
-/* Encodes content raw, or by LZ4 if that saves enough, after the chunk's head
- * in payload[]; sets encoding and data of the chunk. */
-static void encode_plain(struct wal__span content,
-                         struct wal__chunk_record *chunk, uint8_t *payload)
+/* Encodes content raw, or by LZ4 if that saves enough, after the chunk's head in payload[]; sets
+ * encoding and data of the chunk. */
+static void encode_plain(struct wal__span content, struct wal__chunk_record *chunk,
+                         uint8_t *payload)
 {
     int limit = (int)(content.size - content.size / LZ4_SAVING_DIVISOR) - 1;
     uint8_t *data;
@@ -190,8 +180,8 @@ static void encode_plain(struct wal__span content,
     chunk->encoding = WAL__CHUNK_LZ4;
     data = payload + wal__chunk_record_size(chunk) - content.size;
     if (limit > 0) {
-        compressed_size = LZ4_compress_default(
-            (const char *)content.data, (char *)data, (int)content.size, limit);
+        compressed_size = LZ4_compress_default((const char *)content.data, (char *)data,
+                                               (int)content.size, limit);
     }
     if (compressed_size > 0) {
         WAL__ASSERT(compressed_size <= limit);
@@ -205,17 +195,14 @@ static void encode_plain(struct wal__span content,
     }
 }
 
-/* Replaces the plain encoding by a delta of the base if that saves enough. A
- * base that cannot be read, or may be dropped, counts as none. */
-static enum wal_status encode_delta(struct wal__blob_store *blobs,
-                                    struct wal__span content,
-                                    const struct wal__digest *base,
-                                    struct wal__chunk_record *chunk,
+/* Replaces the plain encoding by a delta of the base if that saves enough. A base that cannot be
+ * read, or may be dropped, counts as none. */
+static enum wal_status encode_delta(struct wal__blob_store *blobs, struct wal__span content,
+                                    const struct wal__digest *base, struct wal__chunk_record *chunk,
                                     uint8_t *payload)
 {
     size_t limit =
-        chunk->data.size -
-        (chunk->data.size + DELTA_SAVING_DIVISOR - 1) / DELTA_SAVING_DIVISOR;
+        chunk->data.size - (chunk->data.size + DELTA_SAVING_DIVISOR - 1) / DELTA_SAVING_DIVISOR;
     struct wal__buf base_content;
     struct wal__buf delta;
     struct wal__span span;
@@ -243,22 +230,18 @@ static enum wal_status encode_delta(struct wal__blob_store *blobs,
     chunk->depth = (uint8_t)(depth + 1);
     chunk->base = *base;
     chunk->data.size = delta.size;
-    memcpy(payload + wal__chunk_record_size(chunk) - delta.size, delta.data,
-           delta.size);
+    memcpy(payload + wal__chunk_record_size(chunk) - delta.size, delta.data, delta.size);
 done:
     wal__buf_deinit(&base_content);
     wal__buf_deinit(&delta);
     return status == WAL_ENOMEM ? status : WAL_OK;
 }
 
-static enum wal_status encode_chunk(struct wal__blob_store *blobs,
-                                    struct wal__span content,
-                                    const struct wal__digest *base,
-                                    enum wal__blob_owner owner,
+static enum wal_status encode_chunk(struct wal__blob_store *blobs, struct wal__span content,
+                                    const struct wal__digest *base, enum wal__blob_owner owner,
                                     struct wal__blob_prepared *out)
 {
-    struct wal__chunk_record chunk = {.digest = out->digest,
-                                      .size = (uint32_t)content.size};
+    struct wal__chunk_record chunk = {.digest = out->digest, .size = (uint32_t)content.size};
     enum wal_status status;
     uint8_t *payload;
 
@@ -266,9 +249,8 @@ static enum wal_status encode_chunk(struct wal__blob_store *blobs,
     /* Room for the longest head, that of a delta, and for padding. */
     chunk.encoding = WAL__CHUNK_DELTA;
     chunk.data = content;
-    status = wal__buf_reserve(
-        &out->frame, WAL__FRAME_SIZE + wal__chunk_record_size(&chunk) + 8,
-        &payload);
+    status = wal__buf_reserve(&out->frame, WAL__FRAME_SIZE + wal__chunk_record_size(&chunk) + 8,
+                              &payload);
     if (status != WAL_OK) {
         return status;
     }
@@ -285,22 +267,17 @@ static enum wal_status encode_chunk(struct wal__blob_store *blobs,
     return WAL_OK;
 }
 
-enum wal_status wal__chunk_encode_plain(struct wal__blob_store *blobs,
-                                        struct wal__span content,
-                                        enum wal__blob_owner owner,
-                                        struct wal__blob_prepared *out)
+enum wal_status wal__chunk_encode_plain(struct wal__blob_store *blobs, struct wal__span content,
+                                        enum wal__blob_owner owner, struct wal__blob_prepared *out)
 {
     return encode_chunk(blobs, content, NULL, owner, out);
 }
 
-/* Sets out->end if the content is stored, can be read, and is kept as long as
- * the owner needs it; or out->unusable_position if it is stored otherwise. A
- * caller's content that is stored again stays the caller's. Where content is
- * written nowhere all of it passes for stored. */
-static enum wal_status find_existing(struct wal__blob_store *blobs,
-                                     enum wal__blob_owner *owner,
-                                     struct wal__blob_prepared *out,
-                                     struct wal_error *error)
+/* Sets out->end if the content is stored, can be read, and is kept as long as the owner needs it;
+ * or out->unusable_position if it is stored otherwise. A caller's content that is stored again
+ * stays the caller's. Where content is written nowhere all of it passes for stored. */
+static enum wal_status find_existing(struct wal__blob_store *blobs, enum wal__blob_owner *owner,
+                                     struct wal__blob_prepared *out, struct wal_error *error)
 {
     uint64_t condemned = wal__blob_condemned_end(blobs);
     enum wal__blob_owner found = WAL__BLOB_OF_CALLER;
@@ -316,8 +293,7 @@ static enum wal_status find_existing(struct wal__blob_store *blobs,
     if (status == WAL_OK && position > condemned &&
         (found == *owner || found == WAL__BLOB_OF_CALLER)) {
         out->end = wal__blob_sync_end(position);
-    } else if (status == WAL_OK || status == WAL_ECORRUPT ||
-               status == WAL_EIO) {
+    } else if (status == WAL_OK || status == WAL_ECORRUPT || status == WAL_EIO) {
         out->unusable_position = position;
         *owner = found == WAL__BLOB_OF_CALLER ? found : *owner;
         status = WAL_OK;
@@ -326,10 +302,9 @@ static enum wal_status find_existing(struct wal__blob_store *blobs,
 }
 
 /* As wal__blob_prepare, but base is the digest of a chunk, or NULL. */
-static enum wal_status
-chunk_prepare(struct wal__blob_store *blobs, struct wal__span content,
-              const struct wal__digest *base, enum wal__blob_owner owner,
-              struct wal__blob_prepared *out, struct wal_error *error)
+static enum wal_status chunk_prepare(struct wal__blob_store *blobs, struct wal__span content,
+                                     const struct wal__digest *base, enum wal__blob_owner owner,
+                                     struct wal__blob_prepared *out, struct wal_error *error)
 {
     struct wal__blob_prepared prepared = {.size = content.size};
     enum wal_status status;
@@ -352,10 +327,9 @@ chunk_prepare(struct wal__blob_store *blobs, struct wal__span content,
     return WAL_OK;
 }
 
-enum wal_status
-wal__blob_prepare(struct wal__blob_store *blobs, struct wal__span content,
-                  const struct wal__digest *base, enum wal__blob_owner owner,
-                  struct wal__blob_prepared *out, struct wal_error *error)
+enum wal_status wal__blob_prepare(struct wal__blob_store *blobs, struct wal__span content,
+                                  const struct wal__digest *base, enum wal__blob_owner owner,
+                                  struct wal__blob_prepared *out, struct wal_error *error)
 {
     struct wal__digest first;
     struct wal__buf chunks;
@@ -375,30 +349,27 @@ wal__blob_prepare(struct wal__blob_store *blobs, struct wal__span content,
     if (status == WAL_ENOMEM) {
         return wal__no_memory(error);
     }
-    return chunk_prepare(blobs, content, status == WAL_OK ? &first : NULL,
-                         owner, out, error);
+    return chunk_prepare(blobs, content, status == WAL_OK ? &first : NULL, owner, out, error);
 }
 
-enum wal_status wal__blob_prepare_chunk_list(
-    struct wal__blob_store *blobs, const struct wal__blob_record *blob,
-    enum wal__blob_owner owner, struct wal__blob_prepared *out,
-    struct wal_error *error)
+enum wal_status wal__blob_prepare_chunk_list(struct wal__blob_store *blobs,
+                                             const struct wal__blob_record *blob,
+                                             enum wal__blob_owner owner,
+                                             struct wal__blob_prepared *out,
+                                             struct wal_error *error)
 {
-    struct wal__blob_prepared prepared = {.digest = blob->digest,
-                                          .size = blob->size};
+    struct wal__blob_prepared prepared = {.digest = blob->digest, .size = blob->size};
     size_t size = wal__blob_record_size(blob);
     enum wal_status status = find_existing(blobs, &owner, &prepared, error);
     uint8_t *frame;
 
-    WAL__ASSERT(blob->chunk_count > 1 &&
-                blob->chunk_count <= WAL__BLOB_CHUNKS_MAX);
+    WAL__ASSERT(blob->chunk_count > 1 && blob->chunk_count <= WAL__BLOB_CHUNKS_MAX);
     if (status != WAL_OK) {
         return status;
     }
     wal__buf_init(&prepared.frame, blobs->env->heap);
     if (prepared.end == 0) {
-        if (wal__buf_reserve(&prepared.frame, WAL__FRAME_SIZE + size + 8,
-                             &frame) != WAL_OK) {
+        if (wal__buf_reserve(&prepared.frame, WAL__FRAME_SIZE + size + 8, &frame) != WAL_OK) {
             return wal__no_memory(error);
         }
         wal__blob_record_encode(blob, frame + WAL__FRAME_SIZE);
@@ -430,10 +401,8 @@ struct wal__blob_writer {
 };
 
 enum wal_status wal__blob_writer_create(struct wal__blob_store *blobs,
-                                        const struct wal__digest *base,
-                                        enum wal__blob_owner owner,
-                                        struct wal__blob_writer **writer,
-                                        struct wal_error *error)
+                                        const struct wal__digest *base, enum wal__blob_owner owner,
+                                        struct wal__blob_writer **writer, struct wal_error *error)
 {
     const struct wal__heap *heap = blobs->env->heap;
     struct wal__blob_writer *created = wal__heap_zalloc(heap, sizeof(*created));
@@ -451,8 +420,7 @@ enum wal_status wal__blob_writer_create(struct wal__blob_store *blobs,
     status = wal__sha256_begin(&blobs->sha256_alg, &created->whole);
     if (status == WAL_OK && base != NULL) {
         /* A base that cannot be read counts as none. */
-        status = wal__blob_list_chunks(blobs, base, &created->base_chunks,
-                                       &size, NULL);
+        status = wal__blob_list_chunks(blobs, base, &created->base_chunks, &size, NULL);
         status = status == WAL_ENOMEM ? status : WAL_OK;
     }
     if (status != WAL_OK) {
@@ -476,23 +444,19 @@ void wal__blob_writer_destroy(struct wal__blob_writer *writer)
 }
 
 /* The digest of the base's chunk with this number, or null. */
-static const struct wal__digest *
-base_chunk(const struct wal__blob_writer *writer, size_t number,
-           struct wal__digest *digest)
+static const struct wal__digest *base_chunk(const struct wal__blob_writer *writer, size_t number,
+                                            struct wal__digest *digest)
 {
     if ((number + 1) * WAL__DIGEST_SIZE > writer->base_chunks.size) {
         return NULL;
     }
-    memcpy(digest->bytes, writer->base_chunks.data + number * WAL__DIGEST_SIZE,
-           WAL__DIGEST_SIZE);
+    memcpy(digest->bytes, writer->base_chunks.data + number * WAL__DIGEST_SIZE, WAL__DIGEST_SIZE);
     return digest;
 }
 
 /* Puts the next chunk; *digest is the chunk's. */
-static enum wal_status put_chunk(struct wal__blob_writer *writer,
-                                 struct wal__span content,
-                                 enum wal__blob_owner owner,
-                                 struct wal__digest *digest,
+static enum wal_status put_chunk(struct wal__blob_writer *writer, struct wal__span content,
+                                 enum wal__blob_owner owner, struct wal__digest *digest,
                                  struct wal_error *error)
 {
     size_t number = writer->chunks.size / WAL__DIGEST_SIZE;
@@ -503,41 +467,36 @@ static enum wal_status put_chunk(struct wal__blob_writer *writer,
     WAL__ASSERT(content.size <= WAL__CHUNK_MAX);
     WAL__ASSERT(number <= WAL__BLOB_CHUNKS_MAX);
     if (number == WAL__BLOB_CHUNKS_MAX) {
-        return wal__fail(error, WAL_ETOOBIG,
-                         "the content is larger than %d chunks of 1 MiB",
+        return wal__fail(error, WAL_ETOOBIG, "the content is larger than %d chunks of 1 MiB",
                          (int)WAL__BLOB_CHUNKS_MAX);
     }
-    status =
-        chunk_prepare(writer->blobs, content, base_chunk(writer, number, &base),
-                      owner, &prepared, error);
+    status = chunk_prepare(writer->blobs, content, base_chunk(writer, number, &base), owner,
+                           &prepared, error);
     if (status != WAL_OK) {
         return status;
     }
     *digest = prepared.digest;
-    status =
-        wal__pack_append(writer->blobs, &prepared, 1, &writer->result, error);
+    status = wal__pack_append(writer->blobs, &prepared, 1, &writer->result, error);
     wal__blob_prepared_deinit(&prepared);
-    if (status == WAL_OK && wal__buf_append(&writer->chunks, digest->bytes,
-                                            WAL__DIGEST_SIZE) != WAL_OK) {
+    if (status == WAL_OK &&
+        wal__buf_append(&writer->chunks, digest->bytes, WAL__DIGEST_SIZE) != WAL_OK) {
         status = wal__no_memory(error);
     }
     return status;
 }
 
-static enum wal_status flush(struct wal__blob_writer *writer,
-                             struct wal_error *error)
+static enum wal_status flush(struct wal__blob_writer *writer, struct wal_error *error)
 {
     struct wal__span content = {writer->pending.data, writer->pending.size};
     struct wal__digest digest;
-    enum wal_status status =
-        put_chunk(writer, content, WAL__BLOB_OF_RECORDS, &digest, error);
+    enum wal_status status = put_chunk(writer, content, WAL__BLOB_OF_RECORDS, &digest, error);
 
     writer->pending.size = 0;
     return status;
 }
 
-static enum wal_status append(struct wal__blob_writer *writer,
-                              struct wal__span piece, struct wal_error *error)
+static enum wal_status append(struct wal__blob_writer *writer, struct wal__span piece,
+                              struct wal_error *error)
 {
     enum wal_status status = wal__sha256_update(&writer->whole, piece);
 
@@ -550,8 +509,7 @@ static enum wal_status append(struct wal__blob_writer *writer,
 
         WAL__ASSERT(writer->pending.size <= WAL__CHUNK_MAX);
         if (part == 0) {
-            /* The piece has more bytes, so that this chunk is not the only
-             * one. */
+            /* The piece has more bytes, so that this chunk is not the only one. */
             status = flush(writer, error);
             continue;
         }
@@ -565,8 +523,7 @@ static enum wal_status append(struct wal__blob_writer *writer,
     return status;
 }
 
-enum wal_status wal__blob_writer_append(struct wal__blob_writer *writer,
-                                        struct wal__span piece,
+enum wal_status wal__blob_writer_append(struct wal__blob_writer *writer, struct wal__span piece,
                                         struct wal_error *error)
 {
     if (writer->status != WAL_OK) {
@@ -579,34 +536,30 @@ enum wal_status wal__blob_writer_append(struct wal__blob_writer *writer,
 
 /* Puts the list of the chunks, which are written. */
 static enum wal_status put_chunk_list(struct wal__blob_writer *writer,
-                                      const struct wal__digest *digest,
-                                      struct wal_error *error)
+                                      const struct wal__digest *digest, struct wal_error *error)
 {
-    struct wal__blob_record blob = {
-        .digest = *digest,
-        .size = writer->size,
-        .chunk_count = (uint32_t)(writer->chunks.size / WAL__DIGEST_SIZE),
-        .chunks = writer->chunks.data};
+    struct wal__blob_record blob = {.digest = *digest,
+                                    .size = writer->size,
+                                    .chunk_count =
+                                        (uint32_t)(writer->chunks.size / WAL__DIGEST_SIZE),
+                                    .chunks = writer->chunks.data};
     struct wal__blob_prepared prepared;
     enum wal_status status;
 
     WAL__ASSERT(writer->chunks.size % WAL__DIGEST_SIZE == 0);
     WAL__ASSERT(blob.chunk_count == (blob.size - 1) / WAL__CHUNK_MAX + 1);
-    status = wal__blob_prepare_chunk_list(writer->blobs, &blob, writer->owner,
-                                          &prepared, error);
+    status = wal__blob_prepare_chunk_list(writer->blobs, &blob, writer->owner, &prepared, error);
     if (status != WAL_OK) {
         return status;
     }
-    status =
-        wal__pack_append(writer->blobs, &prepared, 1, &writer->result, error);
+    status = wal__pack_append(writer->blobs, &prepared, 1, &writer->result, error);
     wal__blob_prepared_deinit(&prepared);
     return status;
 }
 
-/* Adds the writer's result: its chunks do not count as contents, so new_blobs
- * before the chunk list is subtracted. */
-static void add_result(const struct wal__blob_writer *writer,
-                       uint64_t blobs_before,
+/* Adds the writer's result: its chunks do not count as contents, so new_blobs before the chunk list
+ * is subtracted. */
+static void add_result(const struct wal__blob_writer *writer, uint64_t blobs_before,
                        struct wal__blob_put_result *result)
 {
     WAL__ASSERT(writer->result.new_blobs >= blobs_before);
@@ -617,10 +570,8 @@ static void add_result(const struct wal__blob_writer *writer,
     }
 }
 
-static enum wal_status finish(struct wal__blob_writer *writer,
-                              struct wal__digest *digest,
-                              struct wal__blob_put_result *result,
-                              struct wal_error *error)
+static enum wal_status finish(struct wal__blob_writer *writer, struct wal__digest *digest,
+                              struct wal__blob_put_result *result, struct wal_error *error)
 {
     struct wal__span rest = {writer->pending.data, writer->pending.size};
     bool single = writer->size <= WAL__CHUNK_MAX;
@@ -629,9 +580,8 @@ static enum wal_status finish(struct wal__blob_writer *writer,
     uint64_t before = 0;
 
     if (single || rest.size > 0) {
-        status = put_chunk(writer, rest,
-                           single ? writer->owner : WAL__BLOB_OF_RECORDS,
-                           &whole, error);
+        status =
+            put_chunk(writer, rest, single ? writer->owner : WAL__BLOB_OF_RECORDS, &whole, error);
     }
     if (status == WAL_OK && !single) {
         before = writer->result.new_blobs;
@@ -648,10 +598,8 @@ static enum wal_status finish(struct wal__blob_writer *writer,
     return WAL_OK;
 }
 
-enum wal_status wal__blob_writer_finish(struct wal__blob_writer *writer,
-                                        struct wal__digest *digest,
-                                        uint64_t *size,
-                                        struct wal__blob_put_result *result,
+enum wal_status wal__blob_writer_finish(struct wal__blob_writer *writer, struct wal__digest *digest,
+                                        uint64_t *size, struct wal__blob_put_result *result,
                                         struct wal_error *error)
 {
     enum wal_status status;
@@ -669,15 +617,13 @@ enum wal_status wal__blob_writer_finish(struct wal__blob_writer *writer,
 }
 
 /* Puts content of one chunk. */
-static enum wal_status
-put_one_chunk(struct wal__blob_store *blobs, struct wal__span content,
-              const struct wal__digest *base, enum wal__blob_owner owner,
-              struct wal__digest *digest, struct wal__blob_put_result *result,
-              struct wal_error *error)
+static enum wal_status put_one_chunk(struct wal__blob_store *blobs, struct wal__span content,
+                                     const struct wal__digest *base, enum wal__blob_owner owner,
+                                     struct wal__digest *digest,
+                                     struct wal__blob_put_result *result, struct wal_error *error)
 {
     struct wal__blob_prepared prepared;
-    enum wal_status status =
-        wal__blob_prepare(blobs, content, base, owner, &prepared, error);
+    enum wal_status status = wal__blob_prepare(blobs, content, base, owner, &prepared, error);
 
     if (status != WAL_OK) {
         return status;
@@ -690,19 +636,17 @@ put_one_chunk(struct wal__blob_store *blobs, struct wal__span content,
     return status;
 }
 
-enum wal_status
-wal__blob_put(struct wal__blob_store *blobs, struct wal__span content,
-              const struct wal__digest *base, enum wal__blob_owner owner,
-              struct wal__digest *digest, struct wal__blob_put_result *result,
-              struct wal_error *error)
+enum wal_status wal__blob_put(struct wal__blob_store *blobs, struct wal__span content,
+                              const struct wal__digest *base, enum wal__blob_owner owner,
+                              struct wal__digest *digest, struct wal__blob_put_result *result,
+                              struct wal_error *error)
 {
     struct wal__blob_writer *writer = NULL;
     enum wal_status status;
     uint64_t size = 0;
 
     if (content.size <= WAL__CHUNK_MAX) {
-        return put_one_chunk(blobs, content, base, owner, digest, result,
-                             error);
+        return put_one_chunk(blobs, content, base, owner, digest, result, error);
     }
     status = wal__blob_writer_create(blobs, base, owner, &writer, error);
     if (status == WAL_OK) {
@@ -719,10 +663,8 @@ wal__blob_put(struct wal__blob_store *blobs, struct wal__span content,
 /* --- content that is stored already ------------------------------------- */
 
 /* Copies content piece by piece from its reader to a writer. */
-static enum wal_status copy_pieces(struct wal__blob_store *blobs,
-                                   struct wal__blob_reader *reader,
-                                   struct wal__blob_writer *writer,
-                                   struct wal_error *error)
+static enum wal_status copy_pieces(struct wal__blob_store *blobs, struct wal__blob_reader *reader,
+                                   struct wal__blob_writer *writer, struct wal_error *error)
 {
     const uint64_t size = wal__blob_reader_size(reader);
     uint8_t *piece = wal__heap_alloc(blobs->env->heap, WAL__CHUNK_MAX);
@@ -735,11 +677,9 @@ static enum wal_status copy_pieces(struct wal__blob_store *blobs,
     while (status == WAL_OK && at < size) {
         uint64_t got = 0;
 
-        status = wal__blob_reader_read(reader, at, piece, WAL__CHUNK_MAX, &got,
-                                       error);
+        status = wal__blob_reader_read(reader, at, piece, WAL__CHUNK_MAX, &got, error);
         if (status == WAL_OK) {
-            status = wal__blob_writer_append(
-                writer, (struct wal__span){piece, (size_t)got}, error);
+            status = wal__blob_writer_append(writer, (struct wal__span){piece, (size_t)got}, error);
         }
         at += got;
     }
@@ -747,22 +687,18 @@ static enum wal_status copy_pieces(struct wal__blob_store *blobs,
     return status;
 }
 
-enum wal_status wal__blob_copy(struct wal__blob_store *from,
-                               struct wal__blob_store *to,
+enum wal_status wal__blob_copy(struct wal__blob_store *from, struct wal__blob_store *to,
                                const struct wal__digest *digest,
-                               struct wal__blob_put_result *result,
-                               struct wal_error *error)
+                               struct wal__blob_put_result *result, struct wal_error *error)
 {
     struct wal__blob_reader *reader = NULL;
     struct wal__blob_writer *writer = NULL;
     struct wal__digest copied;
     uint64_t size;
-    enum wal_status status =
-        wal__blob_reader_create(from, digest, &reader, error);
+    enum wal_status status = wal__blob_reader_create(from, digest, &reader, error);
 
     if (status == WAL_OK) {
-        status = wal__blob_writer_create(to, NULL, WAL__BLOB_OF_RECORDS,
-                                         &writer, error);
+        status = wal__blob_writer_create(to, NULL, WAL__BLOB_OF_RECORDS, &writer, error);
     }
     if (status == WAL_OK) {
         status = copy_pieces(to, reader, writer, error);
@@ -771,18 +707,15 @@ enum wal_status wal__blob_copy(struct wal__blob_store *from,
         status = wal__blob_writer_finish(writer, &copied, &size, result, error);
     }
     if (status == WAL_OK && !wal__digest_equal(&copied, digest)) {
-        status = wal__fail(error, WAL_ECORRUPT,
-                           "content has another SHA-256 than its record says");
+        status = wal__fail(error, WAL_ECORRUPT, "content has another SHA-256 than its record says");
     }
     wal__blob_writer_destroy(writer);
     wal__blob_reader_destroy(reader);
     return status;
 }
 
-enum wal_status wal__blob_claim(struct wal__blob_store *blobs,
-                                const struct wal__digest *digest,
-                                uint64_t *size, uint64_t *end,
-                                struct wal_error *error)
+enum wal_status wal__blob_claim(struct wal__blob_store *blobs, const struct wal__digest *digest,
+                                uint64_t *size, uint64_t *end, struct wal_error *error)
 {
     struct wal__blob_put_result result = {0};
     uint64_t found = 0;

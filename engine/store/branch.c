@@ -1,21 +1,17 @@
 /*
- * branch.c - the runs of one session's entries, and its annotations (branch.h);
- * the cache of sessions in use (SPEC.md 3.6); and loading the documents that a
- * session sees: its own, and those of the sessions it descends from as they
- * were at each fork (SPEC.md 5.8).
+ * branch.c - the runs of one session's entries, and its annotations (branch.h); the cache of
+ * sessions in use (SPEC.md 3.6); and loading the documents that a session sees: its own, and those
+ * of the sessions it descends from as they were at each fork (SPEC.md 5.8).
  *
- * A branch is loaded from the postings of the segments that hold its session,
- * oldest first. Pinned branches are kept; of the others the least recently used
- * are evicted first. Documents are loaded on first use, and kept in the
- * session's slot.
+ * A branch is loaded from the postings of the segments that hold its session, oldest first. Pinned
+ * branches are kept; of the others the least recently used are evicted first. Documents are loaded
+ * on first use, and kept in the session's slot.
  *
- * Invariants: entries of a stream ascend by sequence, and a parent's sequence
- * is below its child's, so that every walk towards the root ends; each entry
- * but a run's first is the child of the entry before it. Deltas and redactions
- * ascend, so that both are found by binary search. branch_map maps the number
- * of each slot to its rank in `branches`. The caller's lock: one writer, or any
- * readers; of the cache the state lock for writing, but wal__core_cached_branch
- * needs it for reading only.
+ * Invariants: entries of a stream ascend by sequence, and a parent's sequence is below its child's,
+ * so that every walk towards the root ends; each entry but a run's first is the child of the entry
+ * before it. Deltas and redactions ascend, so that both are found by binary search. branch_map maps
+ * the number of each slot to its rank in `branches`. The caller's lock: one writer, or any readers;
+ * of the cache the state lock for writing, but wal__core_cached_branch needs it for reading only.
  */
 #include "engine/store/branch.h"
 
@@ -35,14 +31,12 @@ static_assert(sizeof(struct wal__branch_entry) == 24, "memory per entry");
 
 #define EXPECTED_MAX (UINT32_C(1) << 24)
 
-void wal__branch_init(struct wal__branch *branch, const struct wal__heap *heap,
-                      uint32_t session)
+void wal__branch_init(struct wal__branch *branch, const struct wal__heap *heap, uint32_t session)
 {
     *branch = (struct wal__branch){.heap = heap, .session = session};
 }
 
-static void free_stream(const struct wal__heap *heap,
-                        struct wal__stream *stream)
+static void free_stream(const struct wal__heap *heap, struct wal__stream *stream)
 {
     wal__heap_free(heap, stream->entries);
     wal__heap_free(heap, stream->runs);
@@ -59,8 +53,8 @@ void wal__branch_deinit(struct wal__branch *branch)
     wal__branch_init(branch, branch->heap, branch->session);
 }
 
-void wal__branch_set_fork(struct wal__branch *branch, uint64_t sequence,
-                          uint32_t stream, uint64_t inherited_depth)
+void wal__branch_set_fork(struct wal__branch *branch, uint64_t sequence, uint32_t stream,
+                          uint64_t inherited_depth)
 {
     branch->fork_sequence = sequence;
     branch->fork_stream = stream;
@@ -69,8 +63,7 @@ void wal__branch_set_fork(struct wal__branch *branch, uint64_t sequence,
 
 /* --- streams ------------------------------------------------------------ */
 
-static struct wal__stream *find_stream(const struct wal__branch *branch,
-                                       uint32_t number)
+static struct wal__stream *find_stream(const struct wal__branch *branch, uint32_t number)
 {
     for (uint32_t i = 0; i < branch->stream_count; i++) {
         if (branch->streams[i].number == number) {
@@ -83,15 +76,13 @@ static struct wal__stream *find_stream(const struct wal__branch *branch,
 void wal__branch_expect(struct wal__branch *branch, uint64_t entries)
 {
     WAL__ASSERT(branch->stream_count == 0);
-    branch->expected =
-        entries < EXPECTED_MAX ? (uint32_t)entries : EXPECTED_MAX;
+    branch->expected = entries < EXPECTED_MAX ? (uint32_t)entries : EXPECTED_MAX;
 }
 
 /* The stream that an ENTRY or HEAD is added to. */
 static uint32_t stream_number(const struct wal__posting *posting)
 {
-    return posting->type == WAL__FRAME_ENTRY &&
-                   (posting->flags & WAL__FRAME_PROVISIONAL) != 0
+    return posting->type == WAL__FRAME_ENTRY && (posting->flags & WAL__FRAME_PROVISIONAL) != 0
                ? WAL__DELTAS_OF(posting->stream)
                : posting->stream;
 }
@@ -102,13 +93,11 @@ static uint64_t initial_head(const struct wal__branch *branch, uint32_t number)
 }
 
 /* Appends an empty stream that stream_count does not include yet. */
-static enum wal_status prepare_stream(struct wal__branch *branch,
-                                      uint32_t number,
+static enum wal_status prepare_stream(struct wal__branch *branch, uint32_t number,
                                       struct wal__stream **stream)
 {
-    struct wal__stream *streams =
-        wal__heap_resize(branch->heap, branch->streams,
-                         (size_t)branch->stream_count + 1, sizeof(*streams));
+    struct wal__stream *streams = wal__heap_resize(
+        branch->heap, branch->streams, (size_t)branch->stream_count + 1, sizeof(*streams));
 
     if (streams == NULL) {
         return WAL_ENOMEM;
@@ -122,8 +111,7 @@ static enum wal_status prepare_stream(struct wal__branch *branch,
     return WAL_OK;
 }
 
-const struct wal__stream *wal__branch_stream(const struct wal__branch *branch,
-                                             uint32_t stream)
+const struct wal__stream *wal__branch_stream(const struct wal__branch *branch, uint32_t stream)
 {
     return find_stream(branch, stream);
 }
@@ -137,8 +125,8 @@ uint64_t wal__branch_head(const struct wal__branch *branch, uint32_t stream)
 
 /* --- ids ---------------------------------------------------------------- */
 
-bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
-                         uint32_t *cursor, struct wal__branch_hit *hit)
+bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash, uint32_t *cursor,
+                         struct wal__branch_hit *hit)
 {
     /* Equal hashes are rare, so each call probes again from the start. */
     uint32_t skip = *cursor;
@@ -151,8 +139,7 @@ bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash,
 
         if (id != NULL) {
             (*cursor)++;
-            *hit =
-                (struct wal__branch_hit){stream, id->position, id->number - 1};
+            *hit = (struct wal__branch_hit){stream, id->position, id->number - 1};
             return true;
         }
     }
@@ -167,8 +154,7 @@ void wal__branch_defer_ids(struct wal__branch *branch)
     branch->ids_deferred = true;
 }
 
-enum wal_status wal__branch_add_id(struct wal__branch *branch,
-                                   const struct wal__posting *posting,
+enum wal_status wal__branch_add_id(struct wal__branch *branch, const struct wal__posting *posting,
                                    uint64_t position)
 {
     struct wal__stream *stream = find_stream(branch, stream_number(posting));
@@ -179,11 +165,9 @@ enum wal_status wal__branch_add_id(struct wal__branch *branch,
         stream->entries[stream->ids.count].sequence != posting->sequence) {
         return WAL_ECORRUPT;
     }
-    status =
-        wal__id_table_reserve(&stream->ids, branch->heap, stream->entry_count);
+    status = wal__id_table_reserve(&stream->ids, branch->heap, stream->entry_count);
     if (status == WAL_OK) {
-        wal__id_table_add(&stream->ids, posting->id_hash, position,
-                          stream->ids.count + 1);
+        wal__id_table_add(&stream->ids, posting->id_hash, position, stream->ids.count + 1);
     }
     return status;
 }
@@ -208,31 +192,28 @@ void wal__branch_drop_ids(struct wal__branch *branch)
 }
 
 /* Reserves room for one more entry, run, compaction and id. */
-static enum wal_status reserve_entry(const struct wal__branch *branch,
-                                     struct wal__stream *stream)
+static enum wal_status reserve_entry(const struct wal__branch *branch, struct wal__stream *stream)
 {
     const struct wal__heap *heap = branch->heap;
-    struct wal__branch_entry *entries =
-        wal__heap_grow_array(heap, stream->entries, stream->entry_count,
-                             &stream->entry_capacity, sizeof(*entries));
+    struct wal__branch_entry *entries = wal__heap_grow_array(
+        heap, stream->entries, stream->entry_count, &stream->entry_capacity, sizeof(*entries));
 
     if (entries == NULL) {
         return WAL_ENOMEM;
     }
     stream->entries = entries;
 
-    struct wal__run *runs =
-        wal__heap_grow_array(heap, stream->runs, stream->run_count,
-                             &stream->run_capacity, sizeof(*runs));
+    struct wal__run *runs = wal__heap_grow_array(heap, stream->runs, stream->run_count,
+                                                 &stream->run_capacity, sizeof(*runs));
 
     if (runs == NULL) {
         return WAL_ENOMEM;
     }
     stream->runs = runs;
 
-    uint32_t *compactions = wal__heap_grow_array(
-        heap, stream->compactions, stream->compaction_count,
-        &stream->compaction_capacity, sizeof(*compactions));
+    uint32_t *compactions =
+        wal__heap_grow_array(heap, stream->compactions, stream->compaction_count,
+                             &stream->compaction_capacity, sizeof(*compactions));
 
     if (compactions == NULL) {
         return WAL_ENOMEM;
@@ -240,35 +221,30 @@ static enum wal_status reserve_entry(const struct wal__branch *branch,
     stream->compactions = compactions;
     return branch->ids_deferred
                ? WAL_OK
-               : wal__id_table_reserve(&stream->ids, heap,
-                                       (uint64_t)stream->entry_count + 1);
+               : wal__id_table_reserve(&stream->ids, heap, (uint64_t)stream->entry_count + 1);
 }
 
-/* Reserves room for the expected entries of a new stream. Without the memory
- * they get it as they come. */
-static void reserve_expected(const struct wal__branch *branch,
-                             struct wal__stream *stream)
+/* Reserves room for the expected entries of a new stream. Without the memory they get it as they
+ * come. */
+static void reserve_expected(const struct wal__branch *branch, struct wal__stream *stream)
 {
     struct wal__branch_entry *entries;
 
     WAL__ASSERT(stream->entry_capacity == 0 && stream->ids.capacity == 0);
-    entries = wal__heap_alloc(branch->heap,
-                              (size_t)branch->expected * sizeof(*entries));
+    entries = wal__heap_alloc(branch->heap, (size_t)branch->expected * sizeof(*entries));
     if (entries == NULL) {
         return;
     }
     stream->entries = entries;
     stream->entry_capacity = branch->expected;
     if (!branch->ids_deferred) {
-        (void)!wal__id_table_reserve(&stream->ids, branch->heap,
-                                     branch->expected);
+        (void)!wal__id_table_reserve(&stream->ids, branch->heap, branch->expected);
     }
 }
 
 /* Sets depth and is_depth_exact of a run that begins under `parent`. */
-static void set_depth(const struct wal__branch *branch,
-                      const struct wal__stream *stream, uint64_t parent,
-                      struct wal__run *run)
+static void set_depth(const struct wal__branch *branch, const struct wal__stream *stream,
+                      uint64_t parent, struct wal__run *run)
 {
     uint32_t number = WAL__STREAM_BASE(stream->number);
     uint32_t ordinal;
@@ -281,8 +257,7 @@ static void set_depth(const struct wal__branch *branch,
     } else if (parent == branch->fork_sequence) {
         run->depth = branch->inherited_depth;
         run->is_depth_exact = number == branch->fork_stream;
-    } else if (stream != NULL &&
-               wal__branch_find_sequence(stream, parent, &ordinal)) {
+    } else if (stream != NULL && wal__branch_find_sequence(stream, parent, &ordinal)) {
         run->depth = wal__branch_depth(stream, ordinal) + 1;
         run->is_depth_exact = wal__branch_is_depth_exact(stream, ordinal);
     }
@@ -290,12 +265,10 @@ static void set_depth(const struct wal__branch *branch,
 
 static bool extends_run(const struct wal__stream *stream, uint64_t parent)
 {
-    return stream->entry_count > 0 &&
-           stream->entries[stream->entry_count - 1].sequence == parent;
+    return stream->entry_count > 0 && stream->entries[stream->entry_count - 1].sequence == parent;
 }
 
-static void start_run(const struct wal__branch *branch,
-                      struct wal__stream *stream, uint64_t parent)
+static void start_run(const struct wal__branch *branch, struct wal__stream *stream, uint64_t parent)
 {
     struct wal__run run = {.first = stream->entry_count, .parent = parent};
 
@@ -306,20 +279,18 @@ static void start_run(const struct wal__branch *branch,
 
 static bool is_compaction(const struct wal__posting *posting)
 {
-    return posting->kind == WAL__KIND_COMPACTION_SUMMARY ||
-           posting->kind == WAL__KIND_COMPACTION;
+    return posting->kind == WAL__KIND_COMPACTION_SUMMARY || posting->kind == WAL__KIND_COMPACTION;
 }
 
 /* A provisional entry never does. */
 static bool moves_head(uint8_t flags)
 {
-    return (flags & (WAL__FRAME_MOVES_HEAD | WAL__FRAME_PROVISIONAL)) ==
-           WAL__FRAME_MOVES_HEAD;
+    return (flags & (WAL__FRAME_MOVES_HEAD | WAL__FRAME_PROVISIONAL)) == WAL__FRAME_MOVES_HEAD;
 }
 
 /* Adds the entry to the last run. Room was reserved. */
-static void push_entry(struct wal__stream *stream,
-                       const struct wal__posting *posting, uint64_t position)
+static void push_entry(struct wal__stream *stream, const struct wal__posting *posting,
+                       uint64_t position)
 {
     struct wal__run *run = &stream->runs[stream->run_count - 1];
 
@@ -339,25 +310,21 @@ static void push_entry(struct wal__stream *stream,
 }
 
 /* Room was reserved. */
-static void append_entry(const struct wal__branch *branch,
-                         struct wal__stream *stream,
+static void append_entry(const struct wal__branch *branch, struct wal__stream *stream,
                          const struct wal__posting *posting, uint64_t position)
 {
     uint32_t ordinal = stream->entry_count;
 
-    WAL__ASSERT(ordinal < stream->entry_capacity &&
-                stream->run_count < stream->run_capacity &&
+    WAL__ASSERT(ordinal < stream->entry_capacity && stream->run_count < stream->run_capacity &&
                 stream->compaction_count < stream->compaction_capacity);
-    WAL__ASSERT(ordinal == 0 ||
-                stream->entries[ordinal - 1].sequence < posting->sequence);
+    WAL__ASSERT(ordinal == 0 || stream->entries[ordinal - 1].sequence < posting->sequence);
     if (!extends_run(stream, posting->parent)) {
         start_run(branch, stream, posting->parent);
     }
     push_entry(stream, posting, position);
     if (!branch->ids_deferred) {
         WAL__ASSERT(stream->ids.count == ordinal);
-        wal__id_table_add(&stream->ids, posting->id_hash, position,
-                          ordinal + 1);
+        wal__id_table_add(&stream->ids, posting->id_hash, position, ordinal + 1);
     }
     if (is_compaction(posting)) {
         stream->compactions[stream->compaction_count] = ordinal;
@@ -365,18 +332,16 @@ static void append_entry(const struct wal__branch *branch,
     }
 }
 
-/* Adds an entry to the first stream without an allocation, as most of a load
- * are: it extends the last run, and there is room. False: nothing was done. */
-static bool extend_last_run(struct wal__branch *branch,
-                            const struct wal__posting *posting,
+/* Adds an entry to the first stream without an allocation, as most of a load are: it extends the
+ * last run, and there is room. False: nothing was done. */
+static bool extend_last_run(struct wal__branch *branch, const struct wal__posting *posting,
                             uint64_t position)
 {
     struct wal__stream *stream = branch->streams;
 
     if (!branch->ids_deferred || branch->stream_count == 0 ||
         stream->number != stream_number(posting) || is_compaction(posting) ||
-        posting->type != WAL__FRAME_ENTRY ||
-        stream->entry_count == stream->entry_capacity ||
+        posting->type != WAL__FRAME_ENTRY || stream->entry_count == stream->entry_capacity ||
         !extends_run(stream, posting->parent)) {
         return false;
     }
@@ -385,8 +350,7 @@ static bool extend_last_run(struct wal__branch *branch,
 }
 
 /* Adds an ENTRY, or a HEAD that sets `main`. */
-static enum wal_status add_to_stream(struct wal__branch *branch,
-                                     const struct wal__posting *posting,
+static enum wal_status add_to_stream(struct wal__branch *branch, const struct wal__posting *posting,
                                      uint64_t position)
 {
     bool is_entry = posting->type == WAL__FRAME_ENTRY;
@@ -401,8 +365,7 @@ static enum wal_status add_to_stream(struct wal__branch *branch,
             return status;
         }
     }
-    if (is_new && branch->stream_count == 0 && branch->expected > 0 &&
-        number < WAL__STREAM_COUNT) {
+    if (is_new && branch->stream_count == 0 && branch->expected > 0 && number < WAL__STREAM_COUNT) {
         reserve_expected(branch, stream);
     }
     if (is_entry) {
@@ -431,12 +394,10 @@ static bool sets_main_head(const struct wal__posting *posting)
            posting->id_hash == wal__id_hash(name, sizeof(name) - 1);
 }
 
-enum wal_status wal__branch_add(struct wal__branch *branch,
-                                const struct wal__posting *posting,
+enum wal_status wal__branch_add(struct wal__branch *branch, const struct wal__posting *posting,
                                 uint64_t position)
 {
-    if (posting->sequence <= branch->last_sequence ||
-        posting->parent >= posting->sequence) {
+    if (posting->sequence <= branch->last_sequence || posting->parent >= posting->sequence) {
         return WAL_ECORRUPT;
     }
     if (!extend_last_run(branch, posting, position) &&
@@ -453,8 +414,8 @@ enum wal_status wal__branch_add(struct wal__branch *branch,
 
 /* --- reading ------------------------------------------------------------ */
 
-uint32_t wal__branch_lower_bound(const struct wal__stream *stream, uint32_t at,
-                                 uint32_t end, uint64_t sequence)
+uint32_t wal__branch_lower_bound(const struct wal__stream *stream, uint32_t at, uint32_t end,
+                                 uint64_t sequence)
 {
     WAL__ASSERT(at <= end && end <= stream->entry_count);
     while (at < end) {
@@ -469,11 +430,10 @@ uint32_t wal__branch_lower_bound(const struct wal__stream *stream, uint32_t at,
     return at;
 }
 
-bool wal__branch_find_sequence(const struct wal__stream *stream,
-                               uint64_t sequence, uint32_t *ordinal)
+bool wal__branch_find_sequence(const struct wal__stream *stream, uint64_t sequence,
+                               uint32_t *ordinal)
 {
-    uint32_t at =
-        wal__branch_lower_bound(stream, 0, stream->entry_count, sequence);
+    uint32_t at = wal__branch_lower_bound(stream, 0, stream->entry_count, sequence);
 
     if (at == stream->entry_count || stream->entries[at].sequence != sequence) {
         return false;
@@ -488,20 +448,18 @@ uint64_t wal__branch_parent(const struct wal__stream *stream, uint32_t ordinal)
 
     const struct wal__run *run = &stream->runs[stream->entries[ordinal].run];
 
-    return ordinal == run->first ? run->parent
-                                 : stream->entries[ordinal - 1].sequence;
+    return ordinal == run->first ? run->parent : stream->entries[ordinal - 1].sequence;
 }
 
-bool wal__branch_find_position(const struct wal__stream *stream,
-                               uint64_t position, uint32_t *ordinal)
+bool wal__branch_find_position(const struct wal__stream *stream, uint64_t position,
+                               uint32_t *ordinal)
 {
     /* Positions ascend as sequences do. */
-    uint32_t rank = (uint32_t)wal__lower_bound(
-        stream->entries, stream->entry_count, sizeof(stream->entries[0]),
-        offsetof(struct wal__branch_entry, position), position);
+    uint32_t rank =
+        (uint32_t)wal__lower_bound(stream->entries, stream->entry_count, sizeof(stream->entries[0]),
+                                   offsetof(struct wal__branch_entry, position), position);
 
-    if (rank == stream->entry_count ||
-        stream->entries[rank].position != position) {
+    if (rank == stream->entry_count || stream->entries[rank].position != position) {
         return false;
     }
     *ordinal = rank;
@@ -518,18 +476,15 @@ uint64_t wal__branch_depth(const struct wal__stream *stream, uint32_t ordinal)
     return run->depth + (ordinal - run->first);
 }
 
-bool wal__branch_is_depth_exact(const struct wal__stream *stream,
-                                uint32_t ordinal)
+bool wal__branch_is_depth_exact(const struct wal__stream *stream, uint32_t ordinal)
 {
     WAL__ASSERT(ordinal < stream->entry_count);
 
     return stream->runs[stream->entries[ordinal].run].is_depth_exact;
 }
 
-enum wal_status wal__branch_path(const struct wal__branch *branch,
-                                 const struct wal__stream *stream,
-                                 uint32_t ordinal, struct wal__buf *out,
-                                 uint64_t *continuation)
+enum wal_status wal__branch_path(const struct wal__branch *branch, const struct wal__stream *stream,
+                                 uint32_t ordinal, struct wal__buf *out, uint64_t *continuation)
 {
     size_t size = out->size;
     uint64_t parent;
@@ -537,16 +492,14 @@ enum wal_status wal__branch_path(const struct wal__branch *branch,
     (void)branch;
     WAL__ASSERT(ordinal < stream->entry_count);
     do {
-        const struct wal__run *run =
-            &stream->runs[stream->entries[ordinal].run];
+        const struct wal__run *run = &stream->runs[stream->entries[ordinal].run];
         struct wal__entry_range range = {
             .first = run->first,
             .count = ordinal - run->first + 1,
         };
         enum wal_status status = wal__buf_append(out, &range, sizeof(range));
 
-        WAL__ASSERT(run->first <= ordinal &&
-                    run->parent < stream->entries[run->first].sequence);
+        WAL__ASSERT(run->first <= ordinal && run->parent < stream->entries[run->first].sequence);
         if (status != WAL_OK) {
             out->size = size;
             return status;
@@ -558,8 +511,7 @@ enum wal_status wal__branch_path(const struct wal__branch *branch,
 }
 
 bool wal__branch_find_compaction(const struct wal__stream *stream,
-                                 const struct wal__entry_range *range,
-                                 uint32_t *ordinal)
+                                 const struct wal__entry_range *range, uint32_t *ordinal)
 {
     uint64_t end = (uint64_t)range->first + range->count;
     uint32_t low = 0;
@@ -591,8 +543,7 @@ static uint64_t branch_size(const struct wal__branch *branch)
     for (uint32_t i = 0; i < branch->stream_count; i++) {
         const struct wal__stream *stream = &branch->streams[i];
 
-        size += sizeof(*stream) +
-                (uint64_t)stream->entry_capacity * sizeof(*stream->entries) +
+        size += sizeof(*stream) + (uint64_t)stream->entry_capacity * sizeof(*stream->entries) +
                 (uint64_t)stream->run_capacity * sizeof(*stream->runs) +
                 (uint64_t)stream->ids.capacity * sizeof(*stream->ids.slots);
     }
@@ -601,8 +552,7 @@ static uint64_t branch_size(const struct wal__branch *branch)
 
 /* --- annotations -------------------------------------------------------- */
 
-void wal__annotations_init(struct wal__annotations *annotations,
-                           const struct wal__heap *heap)
+void wal__annotations_init(struct wal__annotations *annotations, const struct wal__heap *heap)
 {
     *annotations = (struct wal__annotations){.heap = heap};
 }
@@ -619,31 +569,25 @@ void wal__annotations_deinit(struct wal__annotations *annotations)
 }
 
 /* The rank of the first delta at or above the sequence. */
-static uint32_t delta_lower_bound(const struct wal__annotations *annotations,
-                                  uint64_t sequence)
+static uint32_t delta_lower_bound(const struct wal__annotations *annotations, uint64_t sequence)
 {
-    return (uint32_t)wal__lower_bound(
-        annotations->deltas, annotations->delta_count,
-        sizeof(annotations->deltas[0]), 0, sequence);
+    return (uint32_t)wal__lower_bound(annotations->deltas, annotations->delta_count,
+                                      sizeof(annotations->deltas[0]), 0, sequence);
 }
 
 /* The rank of the first redaction whose target is at or above the sequence. */
-static uint32_t
-redaction_lower_bound(const struct wal__annotations *annotations,
-                      uint64_t sequence)
+static uint32_t redaction_lower_bound(const struct wal__annotations *annotations, uint64_t sequence)
 {
-    return (uint32_t)wal__lower_bound(
-        annotations->redactions, annotations->redaction_count,
-        sizeof(annotations->redactions[0]),
-        offsetof(struct wal__redaction, target), sequence);
+    return (uint32_t)wal__lower_bound(annotations->redactions, annotations->redaction_count,
+                                      sizeof(annotations->redactions[0]),
+                                      offsetof(struct wal__redaction, target), sequence);
 }
 
-static enum wal_status add_delta(struct wal__annotations *annotations,
-                                 uint64_t sequence)
+static enum wal_status add_delta(struct wal__annotations *annotations, uint64_t sequence)
 {
-    uint64_t *deltas = wal__heap_grow_array(
-        annotations->heap, annotations->deltas, annotations->delta_count,
-        &annotations->delta_capacity, sizeof(annotations->deltas[0]));
+    uint64_t *deltas =
+        wal__heap_grow_array(annotations->heap, annotations->deltas, annotations->delta_count,
+                             &annotations->delta_capacity, sizeof(annotations->deltas[0]));
 
     if (deltas == NULL) {
         return WAL_ENOMEM;
@@ -657,27 +601,24 @@ static enum wal_status add_delta(struct wal__annotations *annotations,
 }
 
 /* Keeps the first redaction of an entry. */
-static enum wal_status add_redaction(struct wal__annotations *annotations,
-                                     uint64_t target, uint64_t position)
+static enum wal_status add_redaction(struct wal__annotations *annotations, uint64_t target,
+                                     uint64_t position)
 {
     uint32_t rank = redaction_lower_bound(annotations, target);
     struct wal__redaction *items;
 
-    if (rank < annotations->redaction_count &&
-        annotations->redactions[rank].target == target) {
+    if (rank < annotations->redaction_count && annotations->redactions[rank].target == target) {
         return WAL_OK;
     }
-    items =
-        wal__heap_grow_array(annotations->heap, annotations->redactions,
-                             annotations->redaction_count,
-                             &annotations->redaction_capacity, sizeof(*items));
+    items = wal__heap_grow_array(annotations->heap, annotations->redactions,
+                                 annotations->redaction_count, &annotations->redaction_capacity,
+                                 sizeof(*items));
     if (items == NULL) {
         return WAL_ENOMEM;
     }
     annotations->redactions = items;
     WAL__ASSERT(annotations->redaction_count < annotations->redaction_capacity);
-    memmove(&items[rank + 1], &items[rank],
-            (annotations->redaction_count - rank) * sizeof(*items));
+    memmove(&items[rank + 1], &items[rank], (annotations->redaction_count - rank) * sizeof(*items));
     items[rank].target = target;
     items[rank].position = position;
     annotations->redaction_count++;
@@ -685,9 +626,8 @@ static enum wal_status add_redaction(struct wal__annotations *annotations,
     return WAL_OK;
 }
 
-static struct wal__named_head *
-find_head(const struct wal__annotations *annotations, uint32_t stream,
-          uint64_t name_hash)
+static struct wal__named_head *find_head(const struct wal__annotations *annotations,
+                                         uint32_t stream, uint64_t name_hash)
 {
     for (uint32_t i = 0; i < annotations->head_count; i++) {
         if (annotations->heads[i].name_hash == name_hash &&
@@ -707,11 +647,9 @@ static bool is_main(const struct wal__posting *posting)
 }
 
 static enum wal_status set_head(struct wal__annotations *annotations,
-                                const struct wal__posting *posting,
-                                uint64_t position)
+                                const struct wal__posting *posting, uint64_t position)
 {
-    struct wal__named_head *head =
-        find_head(annotations, posting->stream, posting->id_hash);
+    struct wal__named_head *head = find_head(annotations, posting->stream, posting->id_hash);
 
     if (posting->parent == 0 && !is_main(posting)) {
         if (head != NULL) {
@@ -722,9 +660,9 @@ static enum wal_status set_head(struct wal__annotations *annotations,
         return WAL_OK;
     }
     if (head == NULL) {
-        struct wal__named_head *heads = wal__heap_grow_array(
-            annotations->heap, annotations->heads, annotations->head_count,
-            &annotations->head_capacity, sizeof(*heads));
+        struct wal__named_head *heads =
+            wal__heap_grow_array(annotations->heap, annotations->heads, annotations->head_count,
+                                 &annotations->head_capacity, sizeof(*heads));
 
         if (heads == NULL) {
             return WAL_ENOMEM;
@@ -745,8 +683,7 @@ static enum wal_status set_head(struct wal__annotations *annotations,
 }
 
 enum wal_status wal__annotations_add(struct wal__annotations *annotations,
-                                     const struct wal__posting *posting,
-                                     uint64_t position)
+                                     const struct wal__posting *posting, uint64_t position)
 {
     switch (posting->type) {
     case WAL__FRAME_ENTRY:
@@ -763,70 +700,59 @@ enum wal_status wal__annotations_add(struct wal__annotations *annotations,
     }
 }
 
-bool wal__annotations_is_delta(const struct wal__annotations *annotations,
-                               uint64_t sequence)
+bool wal__annotations_is_delta(const struct wal__annotations *annotations, uint64_t sequence)
 {
     return wal__annotations_next_delta(annotations, sequence) == sequence;
 }
 
 const struct wal__redaction *
-wal__annotations_find_redaction(const struct wal__annotations *annotations,
-                                uint64_t sequence)
+wal__annotations_find_redaction(const struct wal__annotations *annotations, uint64_t sequence)
 {
     uint32_t rank = redaction_lower_bound(annotations, sequence);
 
-    return rank < annotations->redaction_count &&
-                   annotations->redactions[rank].target == sequence
+    return rank < annotations->redaction_count && annotations->redactions[rank].target == sequence
                ? &annotations->redactions[rank]
                : NULL;
 }
 
-const struct wal__named_head *
-wal__annotations_find_head(const struct wal__annotations *annotations,
-                           uint32_t stream, uint64_t name_hash)
+const struct wal__named_head *wal__annotations_find_head(const struct wal__annotations *annotations,
+                                                         uint32_t stream, uint64_t name_hash)
 {
     return find_head(annotations, stream, name_hash);
 }
 
-uint64_t wal__annotations_next_delta(const struct wal__annotations *annotations,
-                                     uint64_t sequence)
+uint64_t wal__annotations_next_delta(const struct wal__annotations *annotations, uint64_t sequence)
 {
     uint32_t rank = delta_lower_bound(annotations, sequence);
 
-    return rank < annotations->delta_count ? annotations->deltas[rank]
-                                           : UINT64_MAX;
+    return rank < annotations->delta_count ? annotations->deltas[rank] : UINT64_MAX;
 }
 
-uint64_t
-wal__annotations_next_redacted(const struct wal__annotations *annotations,
-                               uint64_t sequence)
+uint64_t wal__annotations_next_redacted(const struct wal__annotations *annotations,
+                                        uint64_t sequence)
 {
     uint32_t rank = redaction_lower_bound(annotations, sequence);
 
-    return rank < annotations->redaction_count
-               ? annotations->redactions[rank].target
-               : UINT64_MAX;
+    return rank < annotations->redaction_count ? annotations->redactions[rank].target : UINT64_MAX;
 }
 
 /* --- the cache ------------------------------------------------------------ */
 
 enum {
-    /* Unpinned slots that are kept whatever their size; more while all slots
-     * are smaller than SIZE_MAX together. */
+    /* Unpinned slots that are kept whatever their size; more while all slots are smaller than
+     * SIZE_MAX together. */
     UNPINNED_MAX = 64,
     SLOTS_SIZE_MAX = 512 * 1024
 };
 
-struct wal__branch_slot *wal__core_cached_branch(struct wal__core *core,
-                                                 uint32_t number)
+struct wal__branch_slot *wal__core_cached_branch(struct wal__core *core, uint32_t number)
 {
     uint32_t cursor = 0;
     uint32_t rank;
 
     while (wal__hashmap_find(&core->branch_map, number, &cursor, &rank)) {
         WAL__ASSERT(rank < core->branch_count);
-        if (core->branches[rank] != NULL &&
-            core->branches[rank]->branch.session == number) {
+        if (core->branches[rank] != NULL && core->branches[rank]->branch.session == number) {
             return core->branches[rank];
         }
     }
@@ -842,8 +768,7 @@ void wal__branch_slot_deinit(struct wal__branch_slot *slot)
     slot->loaded = false;
 }
 
-static void init_slot(struct wal__core *core, struct wal__branch_slot *slot,
-                      uint32_t number)
+static void init_slot(struct wal__core *core, struct wal__branch_slot *slot, uint32_t number)
 {
     WAL__ASSERT(slot->pin_count == 0 && !slot->loaded);
     wal__branch_init(&slot->branch, core->env.large_heap, number);
@@ -858,8 +783,7 @@ static void free_slot(struct wal__core *core, struct wal__branch_slot *slot)
     wal__heap_free(core->env.heap, slot);
 }
 
-/* Rebuilds the map after slots were set to NULL: a hash map cannot remove
- * items. */
+/* Rebuilds the map after slots were set to NULL: a hash map cannot remove items. */
 static void rebuild_map(struct wal__core *core)
 {
     uint32_t kept = 0;
@@ -873,13 +797,12 @@ static void rebuild_map(struct wal__core *core)
     WAL__ASSERT(kept <= core->branch_count);
     core->branch_count = kept;
     if (core->branch_map.capacity > 0) {
-        memset(core->branch_map.values, 0,
-               core->branch_map.capacity * sizeof(uint32_t));
+        memset(core->branch_map.values, 0, core->branch_map.capacity * sizeof(uint32_t));
     }
     core->branch_map.count = 0;
     for (uint32_t i = 0; i < kept; i++) {
-        enum wal_status status = wal__hashmap_add(
-            &core->branch_map, core->branches[i]->branch.session, i);
+        enum wal_status status =
+            wal__hashmap_add(&core->branch_map, core->branches[i]->branch.session, i);
 
         WAL__ASSERT(status == WAL_OK); /* the map had room for more */
     }
@@ -889,8 +812,7 @@ static void rebuild_map(struct wal__core *core)
 static void free_unused(struct wal__core *core, uint64_t limit)
 {
     for (uint32_t i = 0; i < core->branch_count; i++) {
-        if (core->branches[i]->pin_count == 0 &&
-            core->branches[i]->last_used <= limit) {
+        if (core->branches[i]->pin_count == 0 && core->branches[i]->last_used <= limit) {
             free_slot(core, core->branches[i]);
             core->branches[i] = NULL;
         }
@@ -898,9 +820,8 @@ static void free_unused(struct wal__core *core, uint64_t limit)
     rebuild_map(core);
 }
 
-/* Frees the older half of the unpinned slots when there are too many. Looks
- * again when there are half as many more, so that a slot costs the same however
- * many there are. */
+/* Frees the older half of the unpinned slots when there are too many. Looks again when there are
+ * half as many more, so that a slot costs the same however many there are. */
 static void evict(struct wal__core *core)
 {
     uint64_t oldest = UINT64_MAX;
@@ -946,18 +867,14 @@ void wal__core_evict_branches(struct wal__core *core)
 /* Most entries annotate nothing. */
 static bool annotates(const struct wal__posting *posting)
 {
-    return posting->type != WAL__FRAME_ENTRY ||
-           posting->kind == WAL__KIND_MESSAGE_DELTA_BATCH;
+    return posting->type != WAL__FRAME_ENTRY || posting->kind == WAL__KIND_MESSAGE_DELTA_BATCH;
 }
 
 enum wal_status wal__branch_slot_apply(struct wal__branch_slot *slot,
-                                       const struct wal__posting *posting,
-                                       uint64_t position)
+                                       const struct wal__posting *posting, uint64_t position)
 {
     enum wal_status status =
-        annotates(posting)
-            ? wal__annotations_add(&slot->annotations, posting, position)
-            : WAL_OK;
+        annotates(posting) ? wal__annotations_add(&slot->annotations, posting, position) : WAL_OK;
 
     if (status != WAL_OK) {
         return status;
@@ -967,23 +884,19 @@ enum wal_status wal__branch_slot_apply(struct wal__branch_slot *slot,
         return status;
     }
     WAL__ASSERT(slot->branch.last_sequence == posting->sequence);
-    return slot->documents_loaded
-               ? wal__documents_add(&slot->documents, posting, position)
-               : WAL_OK;
+    return slot->documents_loaded ? wal__documents_add(&slot->documents, posting, position)
+                                  : WAL_OK;
 }
 
-static enum wal_status add_id(void *ctx, const struct wal__posting *posting,
-                              uint64_t position)
+static enum wal_status add_id(void *ctx, const struct wal__posting *posting, uint64_t position)
 {
     struct wal__branch *branch = ctx;
 
-    return posting->type == WAL__FRAME_ENTRY
-               ? wal__branch_add_id(branch, posting, position)
-               : WAL_OK;
+    return posting->type == WAL__FRAME_ENTRY ? wal__branch_add_id(branch, posting, position)
+                                             : WAL_OK;
 }
 
-enum wal_status wal__core_load_ids(struct wal__core *core,
-                                   struct wal__branch_slot *slot,
+enum wal_status wal__core_load_ids(struct wal__core *core, struct wal__branch_slot *slot,
                                    struct wal_error *error)
 {
     struct wal__branch *branch = &slot->branch;
@@ -1003,8 +916,7 @@ enum wal_status wal__core_load_ids(struct wal__core *core,
     }
     if (status != WAL_OK) {
         wal__branch_drop_ids(branch);
-        return wal__fail(error, status,
-                         "cannot load the ids of session %" PRIu32 ": %s",
+        return wal__fail(error, status, "cannot load the ids of session %" PRIu32 ": %s",
                          branch->session, wal_status_text(status));
     }
     return WAL_OK;
@@ -1016,32 +928,29 @@ struct branch_load {
     const struct wal__summary *summary;
 };
 
-static enum wal_status
-add_posting(void *ctx, const struct wal__posting *posting, uint64_t position)
+static enum wal_status add_posting(void *ctx, const struct wal__posting *posting, uint64_t position)
 {
     const struct branch_load *branch_load = ctx;
 
     WAL__ASSERT(!branch_load->slot->loaded);
     if (posting->type == WAL__FRAME_FORK) {
-        wal__branch_set_fork(&branch_load->slot->branch, posting->parent,
-                             posting->stream, branch_load->summary->inherited);
+        wal__branch_set_fork(&branch_load->slot->branch, posting->parent, posting->stream,
+                             branch_load->summary->inherited);
     }
     return wal__branch_slot_apply(branch_load->slot, posting, position);
 }
 
 /* Adds an empty slot to the table and the map; NULL when out of memory. */
-static struct wal__branch_slot *new_slot(struct wal__core *core,
-                                         uint32_t number)
+static struct wal__branch_slot *new_slot(struct wal__core *core, uint32_t number)
 {
     struct wal__branch_slot *slot;
 
     WAL__ASSERT(wal__core_cached_branch(core, number) == NULL);
     evict(core);
     if (core->branch_count == core->branch_capacity) {
-        uint32_t capacity =
-            core->branch_capacity == 0 ? 64 : core->branch_capacity * 2;
-        struct wal__branch_slot **slots = wal__heap_resize(
-            core->env.heap, core->branches, capacity, sizeof(*slots));
+        uint32_t capacity = core->branch_capacity == 0 ? 64 : core->branch_capacity * 2;
+        struct wal__branch_slot **slots =
+            wal__heap_resize(core->env.heap, core->branches, capacity, sizeof(*slots));
 
         if (slots == NULL) {
             return NULL;
@@ -1054,8 +963,7 @@ static struct wal__branch_slot *new_slot(struct wal__core *core,
     if (slot == NULL) {
         return NULL;
     }
-    if (wal__hashmap_add(&core->branch_map, number, core->branch_count) !=
-        WAL_OK) {
+    if (wal__hashmap_add(&core->branch_map, number, core->branch_count) != WAL_OK) {
         wal__heap_free(core->env.heap, slot);
         return NULL;
     }
@@ -1066,8 +974,7 @@ static struct wal__branch_slot *new_slot(struct wal__core *core,
 }
 
 enum wal_status wal__core_get_branch(struct wal__core *core, uint32_t number,
-                                     struct wal__branch_slot **slot,
-                                     struct wal_error *error)
+                                     struct wal__branch_slot **slot, struct wal_error *error)
 {
     struct wal__branch_slot *found = wal__core_cached_branch(core, number);
     struct branch_load branch_load;
@@ -1097,8 +1004,7 @@ enum wal_status wal__core_get_branch(struct wal__core *core, uint32_t number,
     wal__branch_expect(&found->branch, summary.entries);
     wal__branch_defer_ids(&found->branch);
     branch_load = (struct branch_load){found, &summary};
-    status =
-        wal__core_visit_postings(core, &summary, add_posting, &branch_load);
+    status = wal__core_visit_postings(core, &summary, add_posting, &branch_load);
     if (status != WAL_OK) {
         wal__branch_slot_deinit(found);
         goto failed;
@@ -1108,8 +1014,7 @@ enum wal_status wal__core_get_branch(struct wal__core *core, uint32_t number,
     *slot = found;
     return WAL_OK;
 failed:
-    return wal__fail(error, status,
-                     "cannot load the index of session %" PRIu32 ": %s", number,
+    return wal__fail(error, status, "cannot load the index of session %" PRIu32 ": %s", number,
                      wal_status_text(status));
 }
 
@@ -1130,8 +1035,7 @@ static enum wal_status find_ancestors(struct wal__core *core, uint32_t number,
     enum wal_status status;
 
     do {
-        status =
-            wal__catalogue_get(&core->catalogue, ancestor.number, &summary);
+        status = wal__catalogue_get(&core->catalogue, ancestor.number, &summary);
         if (status != WAL_OK) {
             return status;
         }
@@ -1155,19 +1059,16 @@ struct documents_load {
     uint64_t limit;
 };
 
-static enum wal_status add(void *ctx, const struct wal__posting *posting,
-                           uint64_t position)
+static enum wal_status add(void *ctx, const struct wal__posting *posting, uint64_t position)
 {
     const struct documents_load *documents_load = ctx;
 
     return posting->sequence < documents_load->limit
-               ? wal__documents_add(documents_load->documents, posting,
-                                    position)
+               ? wal__documents_add(documents_load->documents, posting, position)
                : WAL_OK;
 }
 
-static enum wal_status load(struct wal__core *core,
-                            struct wal__branch_slot *slot,
+static enum wal_status load(struct wal__core *core, struct wal__branch_slot *slot,
                             struct wal__buf *ancestors)
 {
     struct documents_load documents_load = {.documents = &slot->documents};
@@ -1180,11 +1081,9 @@ static enum wal_status load(struct wal__core *core,
         struct ancestor ancestor;
         enum wal_status status;
 
-        memcpy(&ancestor, ancestors->data + at - sizeof(ancestor),
-               sizeof(ancestor));
+        memcpy(&ancestor, ancestors->data + at - sizeof(ancestor), sizeof(ancestor));
         documents_load.limit = ancestor.limit;
-        status =
-            wal__catalogue_get(&core->catalogue, ancestor.number, &summary);
+        status = wal__catalogue_get(&core->catalogue, ancestor.number, &summary);
         if (status != WAL_OK) {
             return status;
         }
@@ -1196,16 +1095,13 @@ static enum wal_status load(struct wal__core *core,
     return WAL_OK;
 }
 
-enum wal_status wal__core_load_documents(struct wal__core *core,
-                                         uint32_t number,
-                                         struct wal__branch_slot **slot,
-                                         struct wal_error *error)
+enum wal_status wal__core_load_documents(struct wal__core *core, uint32_t number,
+                                         struct wal__branch_slot **slot, struct wal_error *error)
 {
     struct wal__branch_slot *found = NULL;
     struct wal__summary summary;
     struct wal__buf ancestors;
-    enum wal_status status =
-        wal__catalogue_get(&core->catalogue, number, &summary);
+    enum wal_status status = wal__catalogue_get(&core->catalogue, number, &summary);
 
     if (status == WAL_ENOTFOUND && number == WAL__STORE_NUMBER) {
         *slot = NULL;
@@ -1234,6 +1130,5 @@ enum wal_status wal__core_load_documents(struct wal__core *core,
     *slot = found;
     return WAL_OK;
 failed:
-    return wal__fail(error, status, "cannot load the documents: %s",
-                     wal_status_text(status));
+    return wal__fail(error, status, "cannot load the documents: %s", wal_status_text(status));
 }

@@ -4,16 +4,14 @@
  * (2.5 to 2.8) and iterates, newest first. catalogue_snapshot.c reads and
  * writes the mapped layer.
  *
- * An overlay is a layer in memory. Its slots are never removed or reordered, so
- * that an iterator knows from the count at init which slots it covers; keys[i]
- * is the key of slots[i]. A record changes a copy of the session's summary,
- * which is put after every check.
+ * An overlay is a layer in memory. Its slots are never removed or reordered, so that an iterator
+ * knows from the count at init which slots it covers; keys[i] is the key of slots[i]. A record
+ * changes a copy of the session's summary, which is put after every check.
  *
- * Lists. A session with a slot at init is returned from the heap of slots and
- * skipped in the snapshot; a session that got a slot later is returned at its
- * position in the snapshot. Both sources are ordered by the keys at init, and
- * are those of init, whatever layers the catalogue has since. With a source
- * filter all sessions may come from the heap.
+ * Lists. A session with a slot at init is returned from the heap of slots and skipped in the
+ * snapshot; a session that got a slot later is returned at its position in the snapshot. Both
+ * sources are ordered by the keys at init, and are those of init, whatever layers the catalogue has
+ * since. With a source filter all sessions may come from the heap.
  *
  * Invariants: the id of a number never changes, and no two visible sessions
  * have the same id; a frozen layer is never changed; every step that can fail
@@ -58,8 +56,7 @@ static struct wal__overlay *overlay_create(const struct wal__heap *heap)
 static struct wal__overlay *overlay_retain(struct wal__overlay *overlay)
 {
     if (overlay != NULL) {
-        atomic_fetch_add_explicit(&overlay->references, 1,
-                                  memory_order_relaxed);
+        atomic_fetch_add_explicit(&overlay->references, 1, memory_order_relaxed);
     }
     return overlay;
 }
@@ -73,8 +70,7 @@ static void overlay_release(struct wal__overlay *overlay)
         return;
     }
     /* What other holders read happens before the memory is freed. */
-    before = atomic_fetch_sub_explicit(&overlay->references, 1,
-                                       memory_order_acq_rel);
+    before = atomic_fetch_sub_explicit(&overlay->references, 1, memory_order_acq_rel);
     WAL__ASSERT(before > 0);
     if (before > 1) {
         return;
@@ -100,27 +96,23 @@ static uint64_t overlay_size(const struct wal__overlay *overlay)
     }
     map_slots = (uint64_t)overlay->by_number.capacity + overlay->by_id.capacity;
     return overlay->slot_bytes +
-           overlay->capacity *
-               (sizeof(*overlay->slots) + sizeof(*overlay->keys)) +
-           map_slots * (sizeof(*overlay->by_id.hashes) +
-                        sizeof(*overlay->by_id.values));
+           overlay->capacity * (sizeof(*overlay->slots) + sizeof(*overlay->keys)) +
+           map_slots * (sizeof(*overlay->by_id.hashes) + sizeof(*overlay->by_id.values));
 }
 
 /* Finds the slot of the visible session with the id, likewise. */
-static bool overlay_find_id(const struct wal__overlay *overlay,
-                            struct wal__span id, uint64_t hash, uint32_t *slot)
+static bool overlay_find_id(const struct wal__overlay *overlay, struct wal__span id, uint64_t hash,
+                            uint32_t *slot)
 {
     uint32_t cursor = 0;
     uint32_t found;
 
-    while (overlay != NULL &&
-           wal__hashmap_find(&overlay->by_id, hash, &cursor, &found)) {
+    while (overlay != NULL && wal__hashmap_find(&overlay->by_id, hash, &cursor, &found)) {
         struct wal__summary summary;
 
         wal__overlay_get(overlay, found, &summary);
         WAL__ASSERT(summary.id_hash == hash);
-        if (wal__span_equal(summary.id, id) &&
-            !wal__summary_is_hidden(&summary)) {
+        if (wal__span_equal(summary.id, id) && !wal__summary_is_hidden(&summary)) {
             *slot = found;
             return true;
         }
@@ -149,8 +141,7 @@ static void encode(const struct wal__summary *summary, struct encoded *encoded)
     wal__summary_encode(summary, 0, encoded->summary, encoded->text);
 }
 
-static void fill_slot(struct wal__overlay_slot *slot,
-                      const struct encoded *encoded)
+static void fill_slot(struct wal__overlay_slot *slot, const struct encoded *encoded)
 {
     WAL__ASSERT(encoded->text_size <= slot->text_capacity);
     memcpy(slot->summary, encoded->summary, sizeof(slot->summary));
@@ -176,8 +167,7 @@ static struct wal__overlay_slot *create_slot(struct wal__overlay *overlay,
     return slot;
 }
 
-static void set_key(struct wal__overlay *overlay, uint32_t slot,
-                    const struct wal__summary *summary)
+static void set_key(struct wal__overlay *overlay, uint32_t slot, const struct wal__summary *summary)
 {
     overlay->keys[slot] = wal__summary_list_key(summary);
     if (wal__summary_is_hidden(summary)) {
@@ -222,14 +212,12 @@ static enum wal_status reserve(struct wal__overlay *overlay)
     WAL__ASSERT(overlay->count == capacity && capacity <= UINT32_MAX / 2);
     /* The maps bound the capacity far below an overflow. */
     capacity = capacity == 0 ? CAPACITY_MIN : capacity * 2;
-    slots = wal__heap_resize(overlay->heap, overlay->slots, capacity,
-                             sizeof(*slots));
+    slots = wal__heap_resize(overlay->heap, overlay->slots, capacity, sizeof(*slots));
     if (slots == NULL) {
         return WAL_ENOMEM;
     }
     overlay->slots = slots;
-    keys =
-        wal__heap_resize(overlay->heap, overlay->keys, capacity, sizeof(*keys));
+    keys = wal__heap_resize(overlay->heap, overlay->keys, capacity, sizeof(*keys));
     if (keys == NULL) {
         return WAL_ENOMEM;
     }
@@ -238,8 +226,7 @@ static enum wal_status reserve(struct wal__overlay *overlay)
     return WAL_OK;
 }
 
-static enum wal_status insert(struct wal__overlay *overlay,
-                              const struct wal__summary *summary,
+static enum wal_status insert(struct wal__overlay *overlay, const struct wal__summary *summary,
                               const struct encoded *encoded)
 {
     uint32_t index = overlay->count;
@@ -265,10 +252,9 @@ static enum wal_status insert(struct wal__overlay *overlay,
     return WAL_OK;
 }
 
-/* Adds or replaces the slot of the summary's session. The summary is valid, and
- * its texts may be those of the slot. WAL_ENOMEM leaves the layer unchanged. */
-static enum wal_status overlay_put(struct wal__overlay *overlay,
-                                   const struct wal__summary *summary)
+/* Adds or replaces the slot of the summary's session. The summary is valid, and its texts may be
+ * those of the slot. WAL_ENOMEM leaves the layer unchanged. */
+static enum wal_status overlay_put(struct wal__overlay *overlay, const struct wal__summary *summary)
 {
     struct encoded encoded;
     uint32_t slot = overlay->count;
@@ -291,12 +277,10 @@ static const struct wal__span store_id = {(const uint8_t *)"store", 5};
 /* The summary of the store before its first record. */
 static void store_summary(struct wal__summary *summary)
 {
-    *summary =
-        (struct wal__summary){.number = WAL__STORE_NUMBER, .id = store_id};
+    *summary = (struct wal__summary){.number = WAL__STORE_NUMBER, .id = store_id};
 }
 
-void wal__catalogue_init(struct wal__catalogue *catalogue,
-                         const struct wal__heap *heap)
+void wal__catalogue_init(struct wal__catalogue *catalogue, const struct wal__heap *heap)
 {
     *catalogue = (struct wal__catalogue){.heap = heap};
     wal__hashmap_init(&catalogue->by_source, heap);
@@ -318,18 +302,15 @@ uint64_t wal__catalogue_overlay_size(const struct wal__catalogue *catalogue)
 
 /* --- layers ------------------------------------------------------------- */
 
-void wal__catalogue_attach(struct wal__catalogue *catalogue,
-                           struct wal__snapshot *snapshot)
+void wal__catalogue_attach(struct wal__catalogue *catalogue, struct wal__snapshot *snapshot)
 {
     WAL__ASSERT(catalogue->snapshot == NULL && catalogue->overlay == NULL);
     catalogue->snapshot = snapshot;
     catalogue->last_session = snapshot->header.last_session;
-    catalogue->visible_count =
-        snapshot->header.session_count - snapshot->header.hidden_count;
+    catalogue->visible_count = snapshot->header.session_count - snapshot->header.hidden_count;
 }
 
-void wal__catalogue_share(const struct wal__catalogue *image,
-                          struct wal__catalogue *copy)
+void wal__catalogue_share(const struct wal__catalogue *image, struct wal__catalogue *copy)
 {
     WAL__ASSERT(image->overlay == NULL);
     *copy = *image;
@@ -339,8 +320,7 @@ void wal__catalogue_share(const struct wal__catalogue *image,
     (void)overlay_retain(copy->frozen);
 }
 
-void wal__catalogue_freeze(struct wal__catalogue *catalogue,
-                           struct wal__catalogue *image)
+void wal__catalogue_freeze(struct wal__catalogue *catalogue, struct wal__catalogue *image)
 {
     WAL__ASSERT(catalogue->frozen == NULL);
     catalogue->frozen = catalogue->overlay;
@@ -355,8 +335,7 @@ void wal__catalogue_thaw(struct wal__catalogue *catalogue)
     catalogue->frozen = NULL;
 }
 
-void wal__catalogue_adopt(struct wal__catalogue *catalogue,
-                          struct wal__snapshot *snapshot)
+void wal__catalogue_adopt(struct wal__catalogue *catalogue, struct wal__snapshot *snapshot)
 {
     wal__snapshot_release(catalogue->snapshot);
     overlay_release(catalogue->frozen);
@@ -366,10 +345,10 @@ void wal__catalogue_adopt(struct wal__catalogue *catalogue,
 
 /* --- looking up --------------------------------------------------------- */
 
-/* Finds the summary in the overlay or the frozen layer; false, with *summary
- * untouched, when it is in neither. */
-static bool catalogue_get_changed(const struct wal__catalogue *catalogue,
-                                  uint32_t number, struct wal__summary *summary)
+/* Finds the summary in the overlay or the frozen layer; false, with *summary untouched, when it is
+ * in neither. */
+static bool catalogue_get_changed(const struct wal__catalogue *catalogue, uint32_t number,
+                                  struct wal__summary *summary)
 {
     const struct wal__overlay *layer = catalogue->overlay;
     uint32_t slot;
@@ -385,8 +364,7 @@ static bool catalogue_get_changed(const struct wal__catalogue *catalogue,
     return found;
 }
 
-enum wal_status wal__catalogue_get(const struct wal__catalogue *catalogue,
-                                   uint32_t number,
+enum wal_status wal__catalogue_get(const struct wal__catalogue *catalogue, uint32_t number,
                                    struct wal__summary *summary)
 {
     return catalogue_get_changed(catalogue, number, summary)
@@ -394,20 +372,17 @@ enum wal_status wal__catalogue_get(const struct wal__catalogue *catalogue,
                : wal__snapshot_get(catalogue->snapshot, number, summary);
 }
 
-enum wal_status
-wal__catalogue_is_in_snapshot(const struct wal__catalogue *catalogue,
-                              uint32_t number, bool *found)
+enum wal_status wal__catalogue_is_in_snapshot(const struct wal__catalogue *catalogue,
+                                              uint32_t number, bool *found)
 {
     uint32_t rank;
-    enum wal_status status =
-        wal__snapshot_find_rank(catalogue->snapshot, number, &rank);
+    enum wal_status status = wal__snapshot_find_rank(catalogue->snapshot, number, &rank);
 
     *found = status == WAL_OK;
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-enum wal_status wal__catalogue_find(const struct wal__catalogue *catalogue,
-                                    struct wal__span id,
+enum wal_status wal__catalogue_find(const struct wal__catalogue *catalogue, struct wal__span id,
                                     struct wal__summary *summary)
 {
     uint64_t hash = wal__id_hash(id.data, id.size);
@@ -429,8 +404,7 @@ enum wal_status wal__catalogue_find(const struct wal__catalogue *catalogue,
 
 /* --- putting ------------------------------------------------------------ */
 
-/* WAL_ECORRUPT when another visible session has the id. Hidden sessions may
- * share an id. */
+/* WAL_ECORRUPT when another visible session has the id. Hidden sessions may share an id. */
 static enum wal_status check_id(const struct wal__catalogue *catalogue,
                                 const struct wal__summary *summary)
 {
@@ -452,8 +426,7 @@ static enum wal_status check_id(const struct wal__catalogue *catalogue,
 
 /* Checks a summary that replaces another one of its number. */
 static enum wal_status check_change(const struct wal__catalogue *catalogue,
-                                    const struct wal__summary *from,
-                                    const struct wal__summary *to)
+                                    const struct wal__summary *from, const struct wal__summary *to)
 {
     if (!wal__span_equal(from->id, to->id)) {
         return WAL_ECORRUPT;
@@ -461,28 +434,23 @@ static enum wal_status check_change(const struct wal__catalogue *catalogue,
     return wal__summary_is_hidden(from) ? check_id(catalogue, to) : WAL_OK;
 }
 
-/* Checks a summary against the present one of its number, and reports whether
- * that is visible. */
+/* Checks a summary against the present one of its number, and reports whether that is visible. */
 static enum wal_status check_put(const struct wal__catalogue *catalogue,
-                                 const struct wal__summary *summary,
-                                 bool *was_visible)
+                                 const struct wal__summary *summary, bool *was_visible)
 {
     struct wal__summary present;
-    enum wal_status status =
-        wal__catalogue_get(catalogue, summary->number, &present);
+    enum wal_status status = wal__catalogue_get(catalogue, summary->number, &present);
 
     *was_visible = status == WAL_OK && !wal__summary_is_hidden(&present);
     if (status == WAL_ENOTFOUND) {
         return check_id(catalogue, summary);
     }
-    return status == WAL_OK ? check_change(catalogue, &present, summary)
-                            : status;
+    return status == WAL_OK ? check_change(catalogue, &present, summary) : status;
 }
 
 /* Puts a summary that was checked. */
 static enum wal_status put_checked(struct wal__catalogue *catalogue,
-                                   const struct wal__summary *summary,
-                                   bool was_visible)
+                                   const struct wal__summary *summary, bool was_visible)
 {
     struct wal__summary put = *summary;
     enum wal_status status;
@@ -502,8 +470,7 @@ static enum wal_status put_checked(struct wal__catalogue *catalogue,
     }
     catalogue->visible_count += !wal__summary_is_hidden(&put);
     catalogue->visible_count -= was_visible;
-    if (catalogue->last_session < put.number &&
-        put.number != WAL__STORE_NUMBER) {
+    if (catalogue->last_session < put.number && put.number != WAL__STORE_NUMBER) {
         catalogue->last_session = put.number;
     }
     return WAL_OK;
@@ -512,20 +479,17 @@ static enum wal_status put_checked(struct wal__catalogue *catalogue,
 static bool is_valid(const struct wal__summary *summary)
 {
     return wal__summary_is_valid(summary) &&
-           (summary->number != WAL__STORE_NUMBER ||
-            wal__span_equal(summary->id, store_id));
+           (summary->number != WAL__STORE_NUMBER || wal__span_equal(summary->id, store_id));
 }
 
 enum wal_status wal__catalogue_put(struct wal__catalogue *catalogue,
                                    const struct wal__summary *summary)
 {
     bool was_visible;
-    enum wal_status status = is_valid(summary)
-                                 ? check_put(catalogue, summary, &was_visible)
-                                 : WAL_ECORRUPT;
+    enum wal_status status =
+        is_valid(summary) ? check_put(catalogue, summary, &was_visible) : WAL_ECORRUPT;
 
-    return status == WAL_OK ? put_checked(catalogue, summary, was_visible)
-                            : status;
+    return status == WAL_OK ? put_checked(catalogue, summary, was_visible) : status;
 }
 
 enum wal_status wal__catalogue_put_indexed(struct wal__catalogue *catalogue,
@@ -537,14 +501,12 @@ enum wal_status wal__catalogue_put_indexed(struct wal__catalogue *catalogue,
         return WAL_ECORRUPT;
     }
     /* Looking up its id in the snapshot would cost more than all the rest. */
-    return wal__catalogue_get(catalogue, summary->number, &present) ==
-                   WAL_ENOTFOUND
+    return wal__catalogue_get(catalogue, summary->number, &present) == WAL_ENOTFOUND
                ? put_checked(catalogue, summary, false)
                : wal__catalogue_put(catalogue, summary);
 }
 
-enum wal_status wal__catalogue_mark_damaged(struct wal__catalogue *catalogue,
-                                            uint32_t number)
+enum wal_status wal__catalogue_mark_damaged(struct wal__catalogue *catalogue, uint32_t number)
 {
     struct wal__summary summary;
     enum wal_status status = wal__catalogue_get(catalogue, number, &summary);
@@ -567,14 +529,12 @@ enum wal_status wal__catalogue_index_sources(struct wal__catalogue *catalogue)
     while (catalogue->sources_indexed < catalogue->last_session) {
         uint32_t number = catalogue->sources_indexed + 1;
         struct wal__summary summary;
-        enum wal_status status =
-            wal__catalogue_get(catalogue, number, &summary);
+        enum wal_status status = wal__catalogue_get(catalogue, number, &summary);
 
-        if (status == WAL_OK && summary.source.size > 0 &&
-            !wal__summary_is_hidden(&summary)) {
-            status = wal__hashmap_add(
-                &catalogue->by_source,
-                wal__id_hash(summary.source.data, summary.source.size), number);
+        if (status == WAL_OK && summary.source.size > 0 && !wal__summary_is_hidden(&summary)) {
+            status =
+                wal__hashmap_add(&catalogue->by_source,
+                                 wal__id_hash(summary.source.data, summary.source.size), number);
         }
         if (status != WAL_OK && status != WAL_ENOTFOUND) {
             return status;
@@ -606,8 +566,7 @@ struct change {
 static void set_created(struct change *change, int64_t created_ms, bool is_new)
 {
     struct wal__summary *summary = &change->summary;
-    int64_t time_ms =
-        wal__session_time_believed(created_ms, change->record->clock_ms);
+    int64_t time_ms = wal__session_time_believed(created_ms, change->record->clock_ms);
 
     if (is_new || time_ms < summary->created_ms) {
         summary->created_ms = time_ms;
@@ -620,11 +579,9 @@ static void set_created(struct change *change, int64_t created_ms, bool is_new)
 static void add_activity(struct change *change, struct wal__span time)
 {
     struct wal__summary *summary = &change->summary;
-    int64_t time_ms =
-        wal__session_time_of_entry(time, change->record->clock_ms);
+    int64_t time_ms = wal__session_time_of_entry(time, change->record->clock_ms);
 
-    if ((summary->flags & WAL__SUMMARY_ACTIVE) == 0 ||
-        time_ms > summary->updated_ms) {
+    if ((summary->flags & WAL__SUMMARY_ACTIVE) == 0 || time_ms > summary->updated_ms) {
         summary->updated_ms = time_ms;
     }
     if (time_ms < summary->created_ms) {
@@ -639,8 +596,7 @@ static enum wal_status apply_session(struct change *change)
     struct wal__summary *summary = &change->summary;
     struct wal__session_record session;
 
-    if (wal__session_record_decode(record->payload, record->version,
-                                   &session) != WAL__FMT_OK) {
+    if (wal__session_record_decode(record->payload, record->version, &session) != WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
     if (summary->id.size > 0 && !wal__span_equal(summary->id, session.id)) {
@@ -655,8 +611,7 @@ static enum wal_status apply_session(struct change *change)
     summary->source = session.source;
     summary->schema_version = session.schema_version;
     summary->session_position = record->position;
-    summary->flags &= ~(uint32_t)(WAL__SUMMARY_FORK | WAL__SUMMARY_TRASHED |
-                                  WAL__SUMMARY_MOVED);
+    summary->flags &= ~(uint32_t)(WAL__SUMMARY_FORK | WAL__SUMMARY_TRASHED | WAL__SUMMARY_MOVED);
     if ((session.flags & WAL__SESSION_RECORD_FORK) != 0) {
         summary->flags |= WAL__SUMMARY_FORK;
     }
@@ -670,8 +625,7 @@ static enum wal_status apply_session(struct change *change)
 }
 
 /* The summary of another session that a FORK names. */
-static enum wal_status get_fork_session(const struct change *change,
-                                        uint32_t number,
+static enum wal_status get_fork_session(const struct change *change, uint32_t number,
                                         struct wal__summary *other)
 {
     enum wal_status status;
@@ -684,8 +638,7 @@ static enum wal_status get_fork_session(const struct change *change,
 }
 
 /* Sets the head and the first user message of a fork of stream 0. */
-static void init_from_source(struct change *change,
-                             const struct wal__fork_record *fork,
+static void init_from_source(struct change *change, const struct wal__fork_record *fork,
                              const struct wal__summary *source)
 {
     struct wal__summary *summary = &change->summary;
@@ -733,8 +686,7 @@ static enum wal_status apply_fork(struct change *change)
     return WAL_OK;
 }
 
-static void find_first_text(struct change *change,
-                            const struct wal__entry_record *entry)
+static void find_first_text(struct change *change, const struct wal__entry_record *entry)
 {
     struct wal__summary *summary = &change->summary;
     size_t size;
@@ -748,14 +700,12 @@ static void find_first_text(struct change *change,
 }
 
 /* Keeps the flag while each entry of stream 0 is under the one before it. */
-static void apply_straight(struct wal__summary *summary,
-                           const struct wal__frame *frame)
+static void apply_straight(struct wal__summary *summary, const struct wal__frame *frame)
 {
-    bool continues = (frame->flags & WAL__FRAME_MOVES_HEAD) != 0 &&
-                     frame->parent == summary->head_sequence;
+    bool continues =
+        (frame->flags & WAL__FRAME_MOVES_HEAD) != 0 && frame->parent == summary->head_sequence;
 
-    if (summary->entries == 0 && continues &&
-        summary->head_sequence == summary->fork_sequence) {
+    if (summary->entries == 0 && continues && summary->head_sequence == summary->fork_sequence) {
         summary->flags |= WAL__SUMMARY_STRAIGHT;
     } else if (!continues) {
         summary->flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
@@ -767,12 +717,10 @@ static enum wal_status apply_entry(struct change *change)
     const struct wal__frame *frame = change->record->frame;
     struct wal__summary *summary = &change->summary;
     bool moves_head = (frame->flags & WAL__FRAME_MOVES_HEAD) != 0;
-    bool may_be_first = summary->first_sequence == 0 &&
-                        summary->entries < FIRST_TEXT_ENTRIES_MAX;
+    bool may_be_first = summary->first_sequence == 0 && summary->entries < FIRST_TEXT_ENTRIES_MAX;
     struct wal__entry_record entry;
 
-    if (wal__entry_record_decode(change->record->payload, &entry) !=
-        WAL__FMT_OK) {
+    if (wal__entry_record_decode(change->record->payload, &entry) != WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
     if ((frame->flags & WAL__FRAME_PROVISIONAL) != 0) {
@@ -801,8 +749,7 @@ static enum wal_status apply_head(struct change *change)
     struct wal__summary *summary = &change->summary;
     struct wal__head_record head;
 
-    if (wal__head_record_decode(change->record->payload, &head) !=
-        WAL__FMT_OK) {
+    if (wal__head_record_decode(change->record->payload, &head) != WAL__FMT_OK) {
         return WAL_ECORRUPT;
     }
     if (frame->stream == 0 && wal__span_equal(head.name, name)) {
@@ -852,8 +799,8 @@ static enum wal_status apply_type(struct change *change)
     }
 }
 
-/* Whether the record belongs to a session. A type of a newer library does if
- * its frame has a sequence and a session. */
+/* Whether the record belongs to a session. A type of a newer library does if its frame has a
+ * sequence and a session. */
 static bool is_session_record(const struct wal__frame *frame)
 {
     switch (frame->type) {
@@ -872,8 +819,7 @@ static bool is_session_record(const struct wal__frame *frame)
     }
 }
 
-/* Whether the store itself may have records of this type: it has no entries,
- * only documents. */
+/* Whether the store itself may have records of this type: it has no entries, only documents. */
 static bool is_store_record(uint8_t type)
 {
     switch (type) {
@@ -899,8 +845,7 @@ static enum wal_status load_summary(struct change *change)
     if (is_store && !is_store_record(frame->type)) {
         return WAL_ECORRUPT;
     }
-    status =
-        wal__catalogue_get(change->catalogue, frame->session, &change->summary);
+    status = wal__catalogue_get(change->catalogue, frame->session, &change->summary);
     if (status != WAL_ENOTFOUND) {
         return status;
     }
@@ -914,8 +859,7 @@ static enum wal_status load_summary(struct change *change)
 }
 
 /* flags: added to the summary. */
-static enum wal_status apply(struct wal__catalogue *catalogue,
-                             const struct wal__log_record *record,
+static enum wal_status apply(struct wal__catalogue *catalogue, const struct wal__log_record *record,
                              uint32_t flags)
 {
     struct change change;
@@ -948,15 +892,14 @@ enum wal_status wal__catalogue_apply(struct wal__catalogue *catalogue,
     return apply(catalogue, record, 0);
 }
 
-enum wal_status
-wal__catalogue_apply_deleted(struct wal__catalogue *catalogue,
-                             const struct wal__log_record *record)
+enum wal_status wal__catalogue_apply_deleted(struct wal__catalogue *catalogue,
+                                             const struct wal__log_record *record)
 {
     return apply(catalogue, record, WAL__SUMMARY_DELETED);
 }
 
-enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue,
-                                           uint32_t number, uint64_t segment)
+enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue, uint32_t number,
+                                           uint64_t segment)
 {
     struct wal__summary summary;
     enum wal_status status = wal__catalogue_get(catalogue, number, &summary);
@@ -970,8 +913,7 @@ enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue,
 
 /* --- lists -------------------------------------------------------------- */
 
-static struct wal__list_key
-list_key_from_item(const struct wal__heapsort_item *item)
+static struct wal__list_key list_key_from_item(const struct wal__heapsort_item *item)
 {
     return (struct wal__list_key){
         .updated_ms = (int64_t)(item->key ^ UINT64_C(1) << 63),
@@ -987,23 +929,20 @@ static bool matches_text(struct wal__span filter, struct wal__span text)
 
 static bool has_prefix(struct wal__span prefix, struct wal__span id)
 {
-    return prefix.size == 0 || (prefix.size <= id.size &&
-                                memcmp(prefix.data, id.data, prefix.size) == 0);
+    return prefix.size == 0 ||
+           (prefix.size <= id.size && memcmp(prefix.data, id.data, prefix.size) == 0);
 }
 
 static bool is_changed(const struct wal__catalogue_filter *filter,
                        const struct wal__summary *summary)
 {
-    return filter->changed_after == 0 ||
-           summary->updated_ms > filter->changed_after;
+    return filter->changed_after == 0 || summary->updated_ms > filter->changed_after;
 }
 
-static bool matches(const struct wal__catalogue_filter *filter,
-                    const struct wal__summary *summary)
+static bool matches(const struct wal__catalogue_filter *filter, const struct wal__summary *summary)
 {
     return is_changed(filter, summary) &&
-           (filter->recorded_after == 0 ||
-            summary->last_sequence > filter->recorded_after) &&
+           (filter->recorded_after == 0 || summary->last_sequence > filter->recorded_after) &&
            matches_text(filter->cwd, summary->cwd) &&
            matches_text(filter->project, summary->project) &&
            matches_text(filter->source, summary->source) &&
@@ -1015,8 +954,8 @@ static bool matches(const struct wal__catalogue_filter *filter,
 static bool is_filtered(const struct wal__catalogue_filter *filter)
 {
     return filter->changed_after != 0 || filter->recorded_after != 0 ||
-           filter->cwd.size + filter->project.size + filter->prefix.size +
-                   filter->source.size + filter->parent_id.size >
+           filter->cwd.size + filter->project.size + filter->prefix.size + filter->source.size +
+                   filter->parent_id.size >
                0;
 }
 
@@ -1037,8 +976,7 @@ static bool slot_matches(const struct wal__catalogue_filter *filter,
 }
 
 /* Adds the slots of a layer that match, and that `newer` does not hide. */
-static void add_slots(struct wal__catalogue_iter *iter,
-                      const struct wal__overlay *layer,
+static void add_slots(struct wal__catalogue_iter *iter, const struct wal__overlay *layer,
                       const struct wal__overlay *newer)
 {
     for (uint32_t i = 0; layer != NULL && i < layer->count; i++) {
@@ -1046,8 +984,7 @@ static void add_slots(struct wal__catalogue_iter *iter,
 
         if (slot_matches(&iter->filter, layer, i) &&
             !wal__overlay_find(newer, layer->keys[i].number, &slot)) {
-            iter->items[iter->item_count++] =
-                wal__list_key_to_item(&layer->keys[i]);
+            iter->items[iter->item_count++] = wal__list_key_to_item(&layer->keys[i]);
         }
     }
 }
@@ -1060,8 +997,7 @@ static enum wal_status init_heap(struct wal__catalogue_iter *iter,
     if (count == 0) {
         return WAL_OK;
     }
-    iter->items =
-        wal__heap_resize(catalogue->heap, NULL, count, sizeof(*iter->items));
+    iter->items = wal__heap_resize(catalogue->heap, NULL, count, sizeof(*iter->items));
     if (iter->items == NULL) {
         return WAL_ENOMEM;
     }
@@ -1078,11 +1014,10 @@ static bool has_sources(const struct wal__catalogue *catalogue)
     return catalogue->sources_indexed == catalogue->last_session;
 }
 
-/* Adds the session to the heap when it passes the filter; `capacity` items have
- * room. */
+/* Adds the session to the heap when it passes the filter; `capacity` items have room. */
 static enum wal_status add_session(struct wal__catalogue_iter *iter,
-                                   const struct wal__catalogue *catalogue,
-                                   uint32_t number, uint32_t capacity)
+                                   const struct wal__catalogue *catalogue, uint32_t number,
+                                   uint32_t capacity)
 {
     struct wal__summary summary;
     struct wal__list_key key;
@@ -1092,8 +1027,7 @@ static enum wal_status add_session(struct wal__catalogue_iter *iter,
         return status == WAL_ENOTFOUND ? WAL_OK : status;
     }
     key = wal__summary_list_key(&summary);
-    if (!wal__summary_is_hidden(&summary) &&
-        wal__list_key_is_after(&key, &iter->filter.after) &&
+    if (!wal__summary_is_hidden(&summary) && wal__list_key_is_after(&key, &iter->filter.after) &&
         matches(&iter->filter, &summary)) {
         WAL__ASSERT(iter->item_count < capacity);
         iter->items[iter->item_count++] = wal__list_key_to_item(&key);
@@ -1118,8 +1052,7 @@ static enum wal_status init_source_heap(struct wal__catalogue_iter *iter,
                                         const struct wal__catalogue *catalogue)
 {
     const struct wal__hashmap *map = &catalogue->by_source;
-    uint64_t hash =
-        wal__id_hash(iter->filter.source.data, iter->filter.source.size);
+    uint64_t hash = wal__id_hash(iter->filter.source.data, iter->filter.source.size);
     uint32_t capacity = count_hashes(map, hash);
     uint32_t cursor = 0;
     uint32_t number;
@@ -1128,8 +1061,7 @@ static enum wal_status init_source_heap(struct wal__catalogue_iter *iter,
     if (capacity == 0) {
         return WAL_OK;
     }
-    iter->items =
-        wal__heap_resize(catalogue->heap, NULL, capacity, sizeof(*iter->items));
+    iter->items = wal__heap_resize(catalogue->heap, NULL, capacity, sizeof(*iter->items));
     if (iter->items == NULL) {
         return WAL_ENOMEM;
     }
@@ -1156,8 +1088,7 @@ static enum wal_status seek_snapshot(struct wal__catalogue_iter *iter)
     if (snapshot == NULL) {
         return WAL_OK;
     }
-    if (filter->recorded_after != 0 &&
-        filter->recorded_after >= snapshot->header.last_sequence) {
+    if (filter->recorded_after != 0 && filter->recorded_after >= snapshot->header.last_sequence) {
         iter->snapshot_end = 0; /* the overlay has all of them */
         return WAL_OK;
     }
@@ -1172,10 +1103,9 @@ static enum wal_status seek_snapshot(struct wal__catalogue_iter *iter)
     return WAL_OK;
 }
 
-enum wal_status
-wal__catalogue_iter_init(struct wal__catalogue_iter *iter,
-                         const struct wal__catalogue *catalogue,
-                         const struct wal__catalogue_filter *filter)
+enum wal_status wal__catalogue_iter_init(struct wal__catalogue_iter *iter,
+                                         const struct wal__catalogue *catalogue,
+                                         const struct wal__catalogue_filter *filter)
 {
     struct wal__catalogue_iter opened = {
         .filter = *filter,
@@ -1191,8 +1121,7 @@ wal__catalogue_iter_init(struct wal__catalogue_iter *iter,
         status = init_source_heap(&opened, catalogue);
     } else {
         status = seek_snapshot(&opened);
-        WAL__ASSERT(status != WAL_OK ||
-                    opened.snapshot_next <= opened.snapshot_end ||
+        WAL__ASSERT(status != WAL_OK || opened.snapshot_next <= opened.snapshot_end ||
                     opened.snapshot_end == 0);
         if (status == WAL_OK) {
             status = init_heap(&opened, catalogue);
@@ -1204,8 +1133,7 @@ wal__catalogue_iter_init(struct wal__catalogue_iter *iter,
     (void)wal__snapshot_retain(opened.snapshot);
     opened.frozen = overlay_retain(catalogue->frozen);
     opened.overlay = overlay_retain(catalogue->overlay);
-    opened.slot_count =
-        catalogue->overlay == NULL ? 0 : catalogue->overlay->count;
+    opened.slot_count = catalogue->overlay == NULL ? 0 : catalogue->overlay->count;
     *iter = opened;
     return WAL_OK;
 }
@@ -1219,44 +1147,37 @@ void wal__catalogue_iter_deinit(struct wal__catalogue_iter *iter)
     *iter = (struct wal__catalogue_iter){.heap = iter->heap};
 }
 
-/* Whether the section has passed all sessions of the filter: those of its cwd,
- * among which there may be others with the same hash, or those that changed. */
-static bool is_beyond_filter(const struct wal__catalogue_iter *iter,
-                             const struct wal__summary *row)
+/* Whether the section has passed all sessions of the filter: those of its cwd, among which there
+ * may be others with the same hash, or those that changed. */
+static bool is_beyond_filter(const struct wal__catalogue_iter *iter, const struct wal__summary *row)
 {
-    if (iter->filter.cwd.size > 0 &&
-        !wal__span_equal(iter->filter.cwd, row->cwd) &&
+    if (iter->filter.cwd.size > 0 && !wal__span_equal(iter->filter.cwd, row->cwd) &&
         wal__id_hash(row->cwd.data, row->cwd.size) != iter->cwd_hash) {
         return true;
     }
     return !is_changed(&iter->filter, row);
 }
 
-/* Whether the session had a slot at init, and so is in the heap or did not
- * match. */
+/* Whether the session had a slot at init, and so is in the heap or did not match. */
 static bool had_slot(const struct wal__catalogue_iter *iter, uint32_t number)
 {
     uint32_t slot;
 
     return wal__overlay_find(iter->frozen, number, &slot) ||
-           (wal__overlay_find(iter->overlay, number, &slot) &&
-            slot < iter->slot_count);
+           (wal__overlay_find(iter->overlay, number, &slot) && slot < iter->slot_count);
 }
 
-/* Advances snapshot_next to the snapshot's newest session that was not returned
- * yet; WAL_END if there is none. */
-static enum wal_status peek_snapshot(struct wal__catalogue_iter *iter,
-                                     struct wal__summary *row)
+/* Advances snapshot_next to the snapshot's newest session that was not returned yet; WAL_END if
+ * there is none. */
+static enum wal_status peek_snapshot(struct wal__catalogue_iter *iter, struct wal__summary *row)
 {
     const struct wal__snapshot *snapshot = iter->snapshot;
     bool by_cwd = iter->filter.cwd.size > 0;
 
     for (; iter->snapshot_next < iter->snapshot_end; iter->snapshot_next++) {
-        uint64_t section =
-            by_cwd ? snapshot->layout.by_cwd : snapshot->layout.by_recent;
+        uint64_t section = by_cwd ? snapshot->layout.by_cwd : snapshot->layout.by_recent;
         uint32_t rank;
-        enum wal_status status =
-            wal__snapshot_rank(snapshot, section, iter->snapshot_next, &rank);
+        enum wal_status status = wal__snapshot_rank(snapshot, section, iter->snapshot_next, &rank);
 
         wal__snapshot_prefetch(snapshot, section, iter->snapshot_next);
         if (status == WAL_OK) {
@@ -1295,8 +1216,8 @@ static enum wal_status get_present(const struct wal__catalogue_iter *iter,
     return wal__snapshot_get(catalogue->snapshot, summary->number, summary);
 }
 
-/* The session of the next key, which may have been deleted since init:
- * WAL_ENOTFOUND when a newer snapshot omits it. */
+/* The session of the next key, which may have been deleted since init: WAL_ENOTFOUND when a newer
+ * snapshot omits it. */
 static enum wal_status next_session(struct wal__catalogue_iter *iter,
                                     const struct wal__catalogue *catalogue,
                                     struct wal__summary *summary)
@@ -1338,7 +1259,6 @@ enum wal_status wal__catalogue_iter_next(struct wal__catalogue_iter *iter,
     do {
         status = next_session(iter, catalogue, summary);
     } while (status == WAL_ENOTFOUND ||
-             (status == WAL_OK &&
-              !wal__catalogue_is_listed(&iter->filter, summary)));
+             (status == WAL_OK && !wal__catalogue_is_listed(&iter->filter, summary)));
     return status;
 }

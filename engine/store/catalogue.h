@@ -1,29 +1,24 @@
 /*
- * catalogue.h - the state of every session (SPEC.md 2.13), in layers: a mapped
- * snapshot, a frozen layer that is being written to the next snapshot, and the
- * overlay of the summaries that changed since. A newer layer hides the same
- * session in an older one. Memory grows with the number of changed sessions,
- * not of all. Look-ups and lists read no entries.
+ * catalogue.h - the state of every session (SPEC.md 2.13), in layers: a mapped snapshot, a frozen
+ * layer that is being written to the next snapshot, and the overlay of the summaries that changed
+ * since. A newer layer hides the same session in an older one. Memory grows with the number of
+ * changed sessions, not of all. Look-ups and lists read no entries.
  *
- * Deleted sessions keep their number, since forks share their entries; a
- * snapshot omits those that no other session refers to. They and the store's
- * summary (number WAL__STORE_NUMBER, id "store") are hidden: they are not found
- * by id and not listed. No two visible sessions have the same id.
+ * Deleted sessions keep their number, since forks share their entries; a snapshot omits those that
+ * no other session refers to. They and the store's summary (number WAL__STORE_NUMBER, id "store")
+ * are hidden: they are not found by id and not listed. No two visible sessions have the same id.
  *
- * It is written while the store is in use, so that the layers stay small: when
- * a segment ends, and 4,096 sessions and a sixteenth of those in the snapshot
- * have changed, or the log has grown by 256 MiB and by twice its size. The
- * overlay becomes the frozen layer; a thread merges it without a lock, syncs
- * every 4 MiB, and renames the file. Its position is the end of a segment that
- * has a successor: durable, and never cut by healing. Where another process has
- * written one that covers the position, that is mapped instead; when writing
- * fails, the layer is kept until the next segment ends. The last process that
- * closes the store writes it up to the log's end once the log has grown by 1
- * MiB and by twice the catalogue's size, and gives up after half a second.
+ * It is written while the store is in use, so that the layers stay small: when a segment ends, and
+ * 4,096 sessions and a sixteenth of those in the snapshot have changed, or the log has grown by 256
+ * MiB and by twice its size. The overlay becomes the frozen layer; a thread merges it without a
+ * lock, syncs every 4 MiB, and renames the file. Its position is the end of a segment that has a
+ * successor: durable, and never cut by healing. Where another process has written one that covers
+ * the position, that is mapped instead; when writing fails, the layer is kept until the next
+ * segment ends. The last process that closes the store writes it up to the log's end once the log
+ * has grown by 1 MiB and by twice the catalogue's size, and gives up after half a second.
  *
- * The caller's lock: one writer, or any readers. Spans in summaries are valid
- * while that lock is held. The texts of a summary are contiguous and start with
- * the id.
+ * The caller's lock: one writer, or any readers. Spans in summaries are valid while that lock is
+ * held. The texts of a summary are contiguous and start with the id.
  */
 #ifndef AGENTWAL_ENGINE_STORE_CATALOGUE_H
 #define AGENTWAL_ENGINE_STORE_CATALOGUE_H
@@ -55,77 +50,62 @@ struct wal__catalogue {
     struct wal__overlay *overlay;   /* NULL until the first put */
     uint32_t last_session;          /* highest number assigned */
     uint32_t visible_count;         /* sessions that are found and listed */
-    /* The numbers up to sources_indexed by the hash of their source, which
-     * never changes. */
+    /* The numbers up to sources_indexed by the hash of their source, which never changes. */
     struct wal__hashmap by_source;
     uint32_t sources_indexed;
 };
 
-/* Checks the header of a snapshot, its sizes, page table and uuid. *snapshot
- * gets one reference. The bytes stay mapped until the last release.
- * WAL_ECORRUPT when it is not a valid snapshot of this store. */
-enum wal_status
-wal__snapshot_open(const struct wal__heap *heap, struct wal__span bytes,
-                   const uint8_t uuid[16],
-                   struct wal__snapshot **snapshot) WAL_MUST_USE;
+/* Checks the header of a snapshot, its sizes, page table and uuid. *snapshot gets one reference.
+ * The bytes stay mapped until the last release. WAL_ECORRUPT when it is not a valid snapshot of
+ * this store. */
+enum wal_status wal__snapshot_open(const struct wal__heap *heap, struct wal__span bytes,
+                                   const uint8_t uuid[16],
+                                   struct wal__snapshot **snapshot) WAL_MUST_USE;
 /* NULL is allowed. Any thread. */
 struct wal__snapshot *wal__snapshot_retain(struct wal__snapshot *snapshot);
 void wal__snapshot_release(struct wal__snapshot *snapshot);
 
-void wal__catalogue_init(struct wal__catalogue *catalogue,
-                         const struct wal__heap *heap);
+void wal__catalogue_init(struct wal__catalogue *catalogue, const struct wal__heap *heap);
 void wal__catalogue_deinit(struct wal__catalogue *catalogue);
 
 /* Attaches a snapshot to an empty catalogue, and takes over its reference. */
-void wal__catalogue_attach(struct wal__catalogue *catalogue,
-                           struct wal__snapshot *snapshot);
+void wal__catalogue_attach(struct wal__catalogue *catalogue, struct wal__snapshot *snapshot);
 
 /*
- * Replacing the snapshot while the catalogue is in use: freeze makes the
- * overlay a frozen layer, of which there is none yet, and returns an image: a
- * catalogue that never changes and is read without a lock, to be written as a
- * snapshot and deinitialised. adopt replaces the snapshot and the frozen layer
- * by a snapshot that covers both, and takes over its reference; where it covers
- * records that came after the freeze, they must have been applied. Neither
- * changes what a look-up returns, except that adopt forgets the sessions that
- * the snapshot omits. Iterators keep the layers that they began with.
+ * Replacing the snapshot while the catalogue is in use: freeze makes the overlay a frozen layer, of
+ * which there is none yet, and returns an image: a catalogue that never changes and is read without
+ * a lock, to be written as a snapshot and deinitialised. adopt replaces the snapshot and the frozen
+ * layer by a snapshot that covers both, and takes over its reference; where it covers records that
+ * came after the freeze, they must have been applied. Neither changes what a look-up returns,
+ * except that adopt forgets the sessions that the snapshot omits. Iterators keep the layers that
+ * they began with.
  */
-void wal__catalogue_freeze(struct wal__catalogue *catalogue,
-                           struct wal__catalogue *image);
+void wal__catalogue_freeze(struct wal__catalogue *catalogue, struct wal__catalogue *image);
 /* Undoes a freeze that nothing came after, and whose image is deinitialised. */
 void wal__catalogue_thaw(struct wal__catalogue *catalogue);
-void wal__catalogue_adopt(struct wal__catalogue *catalogue,
-                          struct wal__snapshot *snapshot);
+void wal__catalogue_adopt(struct wal__catalogue *catalogue, struct wal__snapshot *snapshot);
 /* Makes a copy of an image, to be deinitialised too. */
-void wal__catalogue_share(const struct wal__catalogue *image,
-                          struct wal__catalogue *copy);
+void wal__catalogue_share(const struct wal__catalogue *image, struct wal__catalogue *copy);
 
-/* The summary of a number, hidden ones included, and of the id of a visible
- * session. WAL_ENOTFOUND, or WAL_ECORRUPT when a page of the snapshot is
- * damaged: the caller then rebuilds the catalogue from the log. *summary is
- * undefined on failure. */
-enum wal_status wal__catalogue_get(const struct wal__catalogue *catalogue,
-                                   uint32_t number,
+/* The summary of a number, hidden ones included, and of the id of a visible session. WAL_ENOTFOUND,
+ * or WAL_ECORRUPT when a page of the snapshot is damaged: the caller then rebuilds the catalogue
+ * from the log. *summary is undefined on failure. */
+enum wal_status wal__catalogue_get(const struct wal__catalogue *catalogue, uint32_t number,
                                    struct wal__summary *summary) WAL_MUST_USE;
-enum wal_status wal__catalogue_find(const struct wal__catalogue *catalogue,
-                                    struct wal__span id,
+enum wal_status wal__catalogue_find(const struct wal__catalogue *catalogue, struct wal__span id,
                                     struct wal__summary *summary) WAL_MUST_USE;
 
-/* Puts a summary in the overlay, and replaces an older one of its number. Texts
- * are copied; they may be those of a summary of this catalogue. id_hash is
- * computed from the id; the fields of postings are set to 0. WAL_ECORRUPT when
- * the summary is invalid, when the number has another id, or when this session
- * is visible and another visible one has the id. State is unchanged on
+/* Puts a summary in the overlay, and replaces an older one of its number. Texts are copied; they
+ * may be those of a summary of this catalogue. id_hash is computed from the id; the fields of
+ * postings are set to 0. WAL_ECORRUPT when the summary is invalid, when the number has another id,
+ * or when this session is visible and another visible one has the id. State is unchanged on
  * failure. */
-enum wal_status
-wal__catalogue_put(struct wal__catalogue *catalogue,
-                   const struct wal__summary *summary) WAL_MUST_USE;
-/* The same for a summary from the index of a segment. If its number is new, its
- * id is not compared with those of others: that was done when its record was
- * applied, for the index to be written. */
-enum wal_status
-wal__catalogue_put_indexed(struct wal__catalogue *catalogue,
-                           const struct wal__summary *summary) WAL_MUST_USE;
+enum wal_status wal__catalogue_put(struct wal__catalogue *catalogue,
+                                   const struct wal__summary *summary) WAL_MUST_USE;
+/* The same for a summary from the index of a segment. If its number is new, its id is not compared
+ * with those of others: that was done when its record was applied, for the index to be written. */
+enum wal_status wal__catalogue_put_indexed(struct wal__catalogue *catalogue,
+                                           const struct wal__summary *summary) WAL_MUST_USE;
 
 /*
  * Applies one committed record, in log order, with its payload decompressed:
@@ -150,37 +130,31 @@ wal__catalogue_put_indexed(struct wal__catalogue *catalogue,
  * WAL_ECORRUPT when the record contradicts the catalogue or cannot be decoded;
  * WAL_ENOMEM. State is unchanged on failure.
  */
-enum wal_status
-wal__catalogue_apply(struct wal__catalogue *catalogue,
-                     const struct wal__log_record *record) WAL_MUST_USE;
-/* The same for a record of a session that is deleted by a later record: its
- * summary is hidden from the first record on, since its id may be used again.
+enum wal_status wal__catalogue_apply(struct wal__catalogue *catalogue,
+                                     const struct wal__log_record *record) WAL_MUST_USE;
+/* The same for a record of a session that is deleted by a later record: its summary is hidden from
+ * the first record on, since its id may be used again.
  */
-enum wal_status
-wal__catalogue_apply_deleted(struct wal__catalogue *catalogue,
-                             const struct wal__log_record *record) WAL_MUST_USE;
-/* Whether the snapshot has the session. A deleted one that is missing there may
- * have been omitted. WAL_ECORRUPT. */
-enum wal_status
-wal__catalogue_is_in_snapshot(const struct wal__catalogue *catalogue,
-                              uint32_t number, bool *found) WAL_MUST_USE;
+enum wal_status wal__catalogue_apply_deleted(struct wal__catalogue *catalogue,
+                                             const struct wal__log_record *record) WAL_MUST_USE;
+/* Whether the snapshot has the session. A deleted one that is missing there may have been omitted.
+ * WAL_ECORRUPT. */
+enum wal_status wal__catalogue_is_in_snapshot(const struct wal__catalogue *catalogue,
+                                              uint32_t number, bool *found) WAL_MUST_USE;
 
-/* Records that the segment, which has ended, is the newest one with records of
- * the session. Does nothing when it is recorded. Errors as wal__catalogue_get
- * and wal__catalogue_put. */
-enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue,
-                                           uint32_t number,
+/* Records that the segment, which has ended, is the newest one with records of the session. Does
+ * nothing when it is recorded. Errors as wal__catalogue_get and wal__catalogue_put. */
+enum wal_status wal__catalogue_set_segment(struct wal__catalogue *catalogue, uint32_t number,
                                            uint64_t segment) WAL_MUST_USE;
 
-/* Sets the damaged flag: a session lost entries, or the store lost documents.
- * Errors as wal__catalogue_get and wal__catalogue_put. */
+/* Sets the damaged flag: a session lost entries, or the store lost documents. Errors as
+ * wal__catalogue_get and wal__catalogue_put. */
 enum wal_status wal__catalogue_mark_damaged(struct wal__catalogue *catalogue,
                                             uint32_t number) WAL_MUST_USE;
 
-/* A position in the order of lists: descending by updated_ms, then by
- * last_sequence, then ascending by number. Both times and sequences only rise,
- * so a session moves towards the front only. Number 0: the position before all
- * sessions. */
+/* A position in the order of lists: descending by updated_ms, then by last_sequence, then ascending
+ * by number. Both times and sequences only rise, so a session moves towards the front only. Number
+ * 0: the position before all sessions. */
 struct wal__list_key {
     int64_t updated_ms;
     uint64_t sequence;
@@ -240,40 +214,34 @@ struct wal__catalogue_iter {
     struct wal__list_key key; /* of the session returned last */
     const struct wal__heap *heap;
 };
-enum wal_status wal__catalogue_iter_init(
-    struct wal__catalogue_iter *iter, const struct wal__catalogue *catalogue,
-    const struct wal__catalogue_filter *filter) WAL_MUST_USE;
-enum wal_status
-wal__catalogue_iter_next(struct wal__catalogue_iter *iter,
-                         const struct wal__catalogue *catalogue,
-                         struct wal__summary *summary) WAL_MUST_USE;
+enum wal_status wal__catalogue_iter_init(struct wal__catalogue_iter *iter,
+                                         const struct wal__catalogue *catalogue,
+                                         const struct wal__catalogue_filter *filter) WAL_MUST_USE;
+enum wal_status wal__catalogue_iter_next(struct wal__catalogue_iter *iter,
+                                         const struct wal__catalogue *catalogue,
+                                         struct wal__summary *summary) WAL_MUST_USE;
 void wal__catalogue_iter_deinit(struct wal__catalogue_iter *iter);
-/* Whether a session is in the list of the filter: it is not hidden, and in the
- * trash or not. */
+/* Whether a session is in the list of the filter: it is not hidden, and in the trash or not. */
 bool wal__catalogue_is_listed(const struct wal__catalogue_filter *filter,
                               const struct wal__summary *summary);
 
-/* Writes a new snapshot file that merges all layers, and omits the deleted
- * sessions that no other session refers to. `write` gets consecutive pieces of
- * 64 KiB, of which the last may be smaller, and then the final header, at
- * offset 0. The caller sets position, last_sequence, chain and uuid of the
- * header. Allocates about 8 bytes per session, and 50 per slot, while it runs.
- * WAL_ETOOBIG beyond 4 GiB of texts. */
-typedef enum wal_status wal__write_callback(void *ctx, uint64_t offset,
-                                            const void *data, size_t size);
+/* Writes a new snapshot file that merges all layers, and omits the deleted sessions that no other
+ * session refers to. `write` gets consecutive pieces of 64 KiB, of which the last may be smaller,
+ * and then the final header, at offset 0. The caller sets position, last_sequence, chain and uuid
+ * of the header. Allocates about 8 bytes per session, and 50 per slot, while it runs. WAL_ETOOBIG
+ * beyond 4 GiB of texts. */
+typedef enum wal_status wal__write_callback(void *ctx, uint64_t offset, const void *data,
+                                            size_t size);
 enum wal_status wal__catalogue_write(const struct wal__catalogue *catalogue,
                                      const struct wal__catalogue_header *header,
-                                     wal__write_callback *write,
-                                     void *ctx) WAL_MUST_USE;
+                                     wal__write_callback *write, void *ctx) WAL_MUST_USE;
 
-/* Adds the sessions that are not there yet to by_source: the first call reads
- * every summary, a later one those of new sessions. Errors as
- * wal__catalogue_get; WAL_ENOMEM. */
-enum wal_status
-wal__catalogue_index_sources(struct wal__catalogue *catalogue) WAL_MUST_USE;
+/* Adds the sessions that are not there yet to by_source: the first call reads every summary, a
+ * later one those of new sessions. Errors as wal__catalogue_get; WAL_ENOMEM. */
+enum wal_status wal__catalogue_index_sources(struct wal__catalogue *catalogue) WAL_MUST_USE;
 
-/* The number of sessions in the overlay and the frozen layer, and the heap
- * memory of both in bytes. */
+/* The number of sessions in the overlay and the frozen layer, and the heap memory of both in
+ * bytes. */
 uint32_t wal__catalogue_overlay_count(const struct wal__catalogue *catalogue);
 uint64_t wal__catalogue_overlay_size(const struct wal__catalogue *catalogue);
 

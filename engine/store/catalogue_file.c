@@ -1,15 +1,13 @@
 /*
- * catalogue_file.c - the file index/catalogue: mapped, written, and replaced
- * while the store is in use (SPEC.md 2.13, 3.6).
+ * catalogue_file.c - the file index/catalogue: mapped, written, and replaced while the store is in
+ * use (SPEC.md 2.13, 3.6).
  *
- * A fold writes the sessions that changed to a new catalogue file: when a
- * segment ends, where many have, the overlay is frozen, and a thread writes the
- * image without a lock, then adopts the file. A fold that fails keeps the
- * frozen layer, and is tried again when the next segment ends.
+ * A fold writes the sessions that changed to a new catalogue file: when a segment ends, where many
+ * have, the overlay is frozen, and a thread writes the image without a lock, then adopts the file.
+ * A fold that fails keeps the frozen layer, and is tried again when the next segment ends.
  *
- * Invariant: a fold's position is the end of a segment that has a successor:
- * it is durable, and healing never cuts it. The image has all of that segment
- * and nothing after it.
+ * Invariant: a fold's position is the end of a segment that has a successor: it is durable, and
+ * healing never cuts it. The image has all of that segment and nothing after it.
  */
 #include <stdio.h>
 #include <string.h>
@@ -21,8 +19,8 @@
 #include "format/bytes/assert.h"
 
 enum {
-    /* A fraction of the sessions in the snapshot keeps the bytes that folds
-     * write proportional to those of the log. */
+    /* A fraction of the sessions in the snapshot keeps the bytes that folds write proportional to
+     * those of the log. */
     FOLD_FRACTION = 16,
     FOLD_GROWTH = 256 * 1024 * 1024,
     WRITER_POLL_NS = 5000000
@@ -31,11 +29,9 @@ enum {
 /* How long erasing waits for another process that writes a catalogue. */
 static const uint64_t writer_wait_ns = UINT64_C(10000000000);
 
-void wal__core_catalogue_path(const struct wal__core *core,
-                              char out[WAL__PATH_MAX])
+void wal__core_catalogue_path(const struct wal__core *core, char out[WAL__PATH_MAX])
 {
-    int size =
-        snprintf(out, WAL__PATH_MAX, "%s/index/catalogue", core->env.root);
+    int size = snprintf(out, WAL__PATH_MAX, "%s/index/catalogue", core->env.root);
 
     WAL__ASSERT(size > 0 && size < WAL__PATH_MAX);
 }
@@ -57,8 +53,7 @@ static void unmap(void *owner)
 }
 
 /* The position that a catalogue of another version names; 0: none. */
-static uint64_t old_position(const struct wal__core *core,
-                             struct wal__span bytes)
+static uint64_t old_position(const struct wal__core *core, struct wal__span bytes)
 {
     struct wal__catalogue_header header;
 
@@ -69,13 +64,11 @@ static uint64_t old_position(const struct wal__core *core,
                : 0;
 }
 
-enum wal_status wal__core_open_snapshot(struct wal__core *core,
-                                        struct wal__snapshot **snapshot,
+enum wal_status wal__core_open_snapshot(struct wal__core *core, struct wal__snapshot **snapshot,
                                         uint64_t *old)
 {
     const struct wal__io *io = core->env.io;
-    struct mapping *mapping =
-        wal__heap_zalloc(core->env.heap, sizeof(*mapping));
+    struct mapping *mapping = wal__heap_zalloc(core->env.heap, sizeof(*mapping));
     char path[WAL__PATH_MAX];
     struct wal__span bytes;
     enum wal_status status;
@@ -93,8 +86,7 @@ enum wal_status wal__core_open_snapshot(struct wal__core *core,
         mapping->mapped.file = NULL;
         bytes.data = mapping->mapped.at;
         bytes.size = mapping->mapped.size;
-        status =
-            wal__snapshot_open(core->env.heap, bytes, core->log.uuid, snapshot);
+        status = wal__snapshot_open(core->env.heap, bytes, core->log.uuid, snapshot);
         if (status == WAL_ECORRUPT) {
             *old = old_position(core, bytes);
         }
@@ -129,8 +121,7 @@ struct catalogue_writer {
 };
 
 /* Stops where the store is closing, or the deadline has passed. */
-static enum wal_status write_piece(void *ctx, uint64_t offset, const void *data,
-                                   size_t size)
+static enum wal_status write_piece(void *ctx, uint64_t offset, const void *data, size_t size)
 {
     struct catalogue_writer *writer = ctx;
     const struct wal__io *io = writer->core->env.io;
@@ -142,33 +133,30 @@ static enum wal_status write_piece(void *ctx, uint64_t offset, const void *data,
     }
     writer->file.offset = offset;
     status = wal__index_writer_write(&writer->file, data, size);
-    if (status == WAL_OK &&
-        offset + size >= writer->synced + writer->core->fold.sync_step) {
+    if (status == WAL_OK && offset + size >= writer->synced + writer->core->fold.sync_step) {
         writer->synced = offset + size;
         status = io->sync(io->ctx, writer->file.file, &writer->file.sys_errno);
     }
     return status;
 }
 
-/* Whether the file is of a later compaction than a catalogue that is about to
- * replace it, and which may hold what that has erased. With the lock of its
- * writers. */
-static bool is_superseded(struct wal__core *core,
-                          const struct wal__catalogue_header *header)
+/* Whether the file is of a later compaction than a catalogue that is about to replace it, and which
+ * may hold what that has erased. With the lock of its writers. */
+static bool is_superseded(struct wal__core *core, const struct wal__catalogue_header *header)
 {
     struct wal__snapshot *present = NULL;
     uint64_t old;
-    bool is_superseded =
-        wal__core_open_snapshot(core, &present, &old) == WAL_OK &&
-        present->header.generation > header->generation;
+    bool is_superseded = wal__core_open_snapshot(core, &present, &old) == WAL_OK &&
+                         present->header.generation > header->generation;
 
     wal__snapshot_release(present);
     return is_superseded;
 }
 
-enum wal_status wal__core_write_catalogue(
-    struct wal__core *core, const struct wal__catalogue *image,
-    const struct wal__catalogue_header *header, uint64_t deadline)
+enum wal_status wal__core_write_catalogue(struct wal__core *core,
+                                          const struct wal__catalogue *image,
+                                          const struct wal__catalogue_header *header,
+                                          uint64_t deadline)
 {
     struct catalogue_writer writer = {.core = core, .deadline = deadline};
     char path[WAL__PATH_MAX];
@@ -178,21 +166,20 @@ enum wal_status wal__core_write_catalogue(
         return WAL_EEXISTS;
     }
     wal__core_catalogue_path(core, path);
-    status = wal__index_writer_open(&writer.file, &core->env, &core->control,
-                                    WAL__LOCK_CATALOGUE, path);
+    status =
+        wal__index_writer_open(&writer.file, &core->env, &core->control, WAL__LOCK_CATALOGUE, path);
     if (status == WAL_OK) {
-        status =
-            deadline == 0 && is_superseded(core, header)
-                ? WAL_EBUSY
-                : wal__catalogue_write(image, header, write_piece, &writer);
+        status = deadline == 0 && is_superseded(core, header)
+                     ? WAL_EBUSY
+                     : wal__catalogue_write(image, header, write_piece, &writer);
         status = wal__index_writer_close(&writer.file, status);
     }
     pthread_mutex_unlock(&core->catalogue_mutex);
     return status;
 }
 
-/* Removes the catalogue and what a killed process left of one. With the lock
- * and the mutex of its writers. */
+/* Removes the catalogue and what a killed process left of one. With the lock and the mutex of its
+ * writers. */
 static enum wal_status remove_catalogue(struct wal__core *core, int *err)
 {
     const struct wal__io *io = core->env.io;
@@ -210,8 +197,7 @@ static enum wal_status remove_catalogue(struct wal__core *core, int *err)
     return status == WAL_ENOTFOUND ? WAL_OK : status; /* nothing was there */
 }
 
-enum wal_status wal__core_drop_catalogue(struct wal__core *core,
-                                         struct wal_error *error)
+enum wal_status wal__core_drop_catalogue(struct wal__core *core, struct wal_error *error)
 {
     const struct wal__io *io = core->env.io;
     const uint32_t never_woken = 0;
@@ -222,15 +208,14 @@ enum wal_status wal__core_drop_catalogue(struct wal__core *core,
 
     pthread_mutex_lock(&core->catalogue_mutex);
     while ((status = wal__control_set_lock(&core->control, WAL__LOCK_CATALOGUE,
-                                           WAL__IO_LOCK_EXCLUSIVE, &err)) ==
-               WAL_ELOCKED &&
+                                           WAL__IO_LOCK_EXCLUSIVE, &err)) == WAL_ELOCKED &&
            io->monotonic_ns(io->ctx) < deadline) {
         io->futex_wait(io->ctx, &never_woken, 0, WRITER_POLL_NS);
     }
     if (status == WAL_OK) {
         status = remove_catalogue(core, &err);
-        (void)!wal__control_set_lock(&core->control, WAL__LOCK_CATALOGUE,
-                                     WAL__IO_LOCK_NONE, &ignored);
+        (void)!wal__control_set_lock(&core->control, WAL__LOCK_CATALOGUE, WAL__IO_LOCK_NONE,
+                                     &ignored);
     }
     pthread_mutex_unlock(&core->catalogue_mutex);
     return status == WAL_OK
@@ -238,9 +223,7 @@ enum wal_status wal__core_drop_catalogue(struct wal__core *core,
                : wal__fail_at(error, status, err, core->env.root, 0,
                               "cannot remove the old catalogue, which may hold "
                               "what was erased%s",
-                              status == WAL_ELOCKED
-                                  ? ": another process is writing one"
-                                  : "");
+                              status == WAL_ELOCKED ? ": another process is writing one" : "");
 }
 
 /* -------------------------------------------------------------- folding --- */
@@ -252,14 +235,13 @@ uint64_t wal__core_log_growth(const struct wal__core *core)
     uint64_t growth = 0;
 
     for (uint32_t i = wal__log_segment_count(&core->log); i > 0; i--) {
-        const struct wal__segment *segment =
-            wal__log_segment_at(&core->log, i - 1);
+        const struct wal__segment *segment = wal__log_segment_at(&core->log, i - 1);
 
         if (segment->id < from) {
             break;
         }
-        growth += segment->id == from ? wal__segment_original_end(segment)
-                                      : atomic_load(&segment->end);
+        growth +=
+            segment->id == from ? wal__segment_original_end(segment) : atomic_load(&segment->end);
     }
     if (from != 0 && end != 0) {
         growth -= wal__position_offset(core->snapshot_position);
@@ -269,27 +251,22 @@ uint64_t wal__core_log_growth(const struct wal__core *core)
 
 uint64_t wal__core_snapshot_size(const struct wal__core *core)
 {
-    return core->catalogue.snapshot == NULL
-               ? 0
-               : core->catalogue.snapshot->bytes.size;
+    return core->catalogue.snapshot == NULL ? 0 : core->catalogue.snapshot->bytes.size;
 }
 
 static bool must_fold(const struct wal__core *core)
 {
     const struct wal__snapshot *snapshot = core->catalogue.snapshot;
     uint32_t count = wal__catalogue_overlay_count(&core->catalogue);
-    uint32_t fraction =
-        snapshot == NULL ? 0 : snapshot->header.session_count / FOLD_FRACTION;
+    uint32_t fraction = snapshot == NULL ? 0 : snapshot->header.session_count / FOLD_FRACTION;
     uint64_t growth = wal__core_log_growth(core);
 
     return (count >= core->fold.slots_min && count >= fraction) ||
-           (growth >= FOLD_GROWTH &&
-            growth >= 2 * wal__core_snapshot_size(core));
+           (growth >= FOLD_GROWTH && growth >= 2 * wal__core_snapshot_size(core));
 }
 
 /* Fills the header of a catalogue of all that is before a segment. */
-static void fill_base_header(const struct wal__core *core,
-                             const struct wal__segment *next,
+static void fill_base_header(const struct wal__core *core, const struct wal__segment *next,
                              struct wal__catalogue_header *header)
 {
     const struct wal__open_record *open = &next->open;
@@ -302,16 +279,14 @@ static void fill_base_header(const struct wal__core *core,
     memcpy(header->uuid, core->log.uuid, sizeof(header->uuid));
 }
 
-/* Freezes the catalogue at the end of a segment, whose successor is the tail
- * and has no records yet. */
+/* Freezes the catalogue at the end of a segment, whose successor is the tail and has no records
+ * yet. */
 static void freeze(struct wal__core *core, const struct wal__segment *ended)
 {
-    WAL__ASSERT(!core->fold.pending &&
-                core->log.tail_segment->open.previous_id == ended->id);
+    WAL__ASSERT(!core->fold.pending && core->log.tail_segment->open.previous_id == ended->id);
     wal__catalogue_freeze(&core->catalogue, &core->fold.image);
     fill_base_header(core, core->log.tail_segment, &core->fold.header);
-    core->fold.is_at_snapshot =
-        core->snapshot_position == core->fold.header.position;
+    core->fold.is_at_snapshot = core->snapshot_position == core->fold.header.position;
     core->fold.generation = core->generation;
     core->fold.pending = true;
 }
@@ -325,8 +300,7 @@ void wal__core_drop_fold(struct wal__core *core)
 }
 
 /* Whether a snapshot covers the fold, and everything in it was applied. */
-static bool covers_fold(const struct wal__core *core,
-                        const struct wal__snapshot *snapshot)
+static bool covers_fold(const struct wal__core *core, const struct wal__snapshot *snapshot)
 {
     return snapshot->header.position >= core->fold.header.position &&
            snapshot->header.last_sequence <= core->log.last_sequence;
@@ -341,8 +315,7 @@ static void adopt(struct wal__core *core, struct wal__snapshot *snapshot)
     wal__core_drop_fold(core);
 }
 
-void wal__core_fold_base(struct wal__core *core,
-                         const struct wal__segment *next)
+void wal__core_fold_base(struct wal__core *core, const struct wal__segment *next)
 {
     struct wal__catalogue_header header;
     struct wal__snapshot *snapshot = NULL;
@@ -368,20 +341,18 @@ void wal__core_fold_base(struct wal__core *core,
     wal__catalogue_thaw(&core->catalogue);
 }
 
-/* Maps the catalogue file if it covers the fold: it is that of this fold, or
- * another process was first. is_older: one that stops at the same end was
- * written on closing, before the segment ended, and does not name it. */
-static enum wal_status open_folded(struct wal__core *core,
-                                   const struct wal__fold *fold, bool is_older,
-                                   struct wal__snapshot **snapshot)
+/* Maps the catalogue file if it covers the fold: it is that of this fold, or another process was
+ * first. is_older: one that stops at the same end was written on closing, before the segment ended,
+ * and does not name it. */
+static enum wal_status open_folded(struct wal__core *core, const struct wal__fold *fold,
+                                   bool is_older, struct wal__snapshot **snapshot)
 {
     uint64_t old;
     enum wal_status status = wal__core_open_snapshot(core, snapshot, &old);
 
-    if (status == WAL_OK &&
-        ((*snapshot)->header.position < fold->header.position ||
-         (*snapshot)->header.generation != fold->header.generation ||
-         (is_older && (*snapshot)->header.position == fold->header.position))) {
+    if (status == WAL_OK && ((*snapshot)->header.position < fold->header.position ||
+                             (*snapshot)->header.generation != fold->header.generation ||
+                             (is_older && (*snapshot)->header.position == fold->header.position))) {
         wal__snapshot_release(*snapshot);
         *snapshot = NULL;
         status = WAL_ENOTFOUND;
@@ -390,12 +361,10 @@ static enum wal_status open_folded(struct wal__core *core,
 }
 
 /* Writes the file of a fold unless another process has, and maps it. */
-static enum wal_status make_snapshot(struct wal__core *core,
-                                     const struct wal__fold *fold,
+static enum wal_status make_snapshot(struct wal__core *core, const struct wal__fold *fold,
                                      struct wal__snapshot **snapshot)
 {
-    enum wal_status status =
-        open_folded(core, fold, fold->is_at_snapshot, snapshot);
+    enum wal_status status = open_folded(core, fold, fold->is_at_snapshot, snapshot);
 
     if (status == WAL_OK || status == WAL_ENOMEM) {
         return status;
@@ -445,8 +414,7 @@ static void *fold_main(void *arg)
         /* Derived: after a failure the frozen layer is kept. */
         if (make_snapshot(core, &fold, &snapshot) == WAL_OK &&
             core->fold.lock(core, NULL) == WAL_OK) {
-            if (core->fold.pending &&
-                core->fold.generation == fold.generation &&
+            if (core->fold.pending && core->fold.generation == fold.generation &&
                 covers_fold(core, snapshot)) {
                 adopt(core, snapshot);
                 snapshot = NULL;
@@ -473,8 +441,7 @@ static void start_thread(struct wal__core *core)
 {
     struct wal__fold *fold = &core->fold;
 
-    if (atomic_load(&fold->stop) ||
-        (fold->has_thread && !atomic_load(&fold->is_done))) {
+    if (atomic_load(&fold->stop) || (fold->has_thread && !atomic_load(&fold->is_done))) {
         return;
     }
     join(core);
@@ -488,8 +455,7 @@ void wal__core_stop_fold(struct wal__core *core)
     join(core);
 }
 
-void wal__core_fold_at_segment_end(struct wal__core *core,
-                                   const struct wal__segment *ended)
+void wal__core_fold_at_segment_end(struct wal__core *core, const struct wal__segment *ended)
 {
     if (core->env.read_only || core->is_incomplete || core->log.needs_reload ||
         (!core->fold.pending && !must_fold(core))) {

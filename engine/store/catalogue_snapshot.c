@@ -1,24 +1,23 @@
 /*
- * catalogue_snapshot.c - reads the mapped snapshot of the catalogue, and writes
- * the next one (catalogue.h, SPEC.md 2.13).
+ * catalogue_snapshot.c - reads the mapped snapshot of the catalogue, and writes the next one
+ * (catalogue.h, SPEC.md 2.13).
  *
- * Reading. A page is verified at the first access: no result comes from one
- * whose checksum was not; the table of checksums was verified when the snapshot
- * was opened. Several readers may verify the same page concurrently.
+ * Reading. A page is verified at the first access: no result comes from one whose checksum was not;
+ * the table of checksums was verified when the snapshot was opened. Several readers may verify the
+ * same page concurrently.
  *
- * Merging. The next snapshot has the sessions of all layers, ranked by number,
- * in three orders. Each order is that of the old snapshot, without the sessions
- * that have a slot or are left out, merged with the sorted slots: so nothing of
- * the old snapshot is sorted, and few of its summaries are compared. What takes
- * memory or time is proportional to the changed sessions where it can be.
+ * Merging. The next snapshot has the sessions of all layers, ranked by number, in three orders.
+ * Each order is that of the old snapshot, without the sessions that have a slot or are left out,
+ * merged with the sorted slots: so nothing of the old snapshot is sorted, and few of its summaries
+ * are compared. What takes memory or time is proportional to the changed sessions where it can be.
  * Deleted sessions that no other session refers to are left out.
  *
- * Writing. In one pass: the pages, their checksums, and last the header, which
- * has the checksum of the checksums.
+ * Writing. In one pass: the pages, their checksums, and last the header, which has the checksum of
+ * the checksums.
  *
- * Invariants: ranks are assigned once, before anything is written; new_ranks
- * ascend where they are not NO_RANK. The caller's lock: any readers; the
- * catalogue does not change while it is written, and an image needs no lock.
+ * Invariants: ranks are assigned once, before anything is written; new_ranks ascend where they are
+ * not NO_RANK. The caller's lock: any readers; the catalogue does not change while it is written,
+ * and an image needs no lock.
  */
 #include "engine/store/catalogue_internal.h"
 
@@ -42,16 +41,13 @@ enum {
 
 /* --- the layers above ----------------------------------------------------- */
 
-bool wal__overlay_find(const struct wal__overlay *overlay, uint32_t number,
-                       uint32_t *slot)
+bool wal__overlay_find(const struct wal__overlay *overlay, uint32_t number, uint32_t *slot)
 {
     uint32_t cursor = 0;
-    bool found = overlay != NULL &&
-                 wal__hashmap_find(&overlay->by_number, number, &cursor, slot);
+    bool found = overlay != NULL && wal__hashmap_find(&overlay->by_number, number, &cursor, slot);
 
     WAL__ASSERT(!found || (*slot < overlay->count &&
-                           wal__summary_number(
-                               overlay->slots[*slot]->summary) == number));
+                           wal__summary_number(overlay->slots[*slot]->summary) == number));
     return found;
 }
 
@@ -83,15 +79,13 @@ static bool is_page_valid(const struct wal__snapshot *snapshot, uint64_t page)
     const uint8_t *table = snapshot->bytes.data + snapshot->layout.table;
     size_t skip = page == 0 ? WAL__CATALOGUE_HEADER_SIZE : 0;
 
-    return wal__crc32(0, snapshot->bytes.data + page * PAGE + skip,
-                      PAGE - skip) ==
+    return wal__crc32(0, snapshot->bytes.data + page * PAGE + skip, PAGE - skip) ==
            wal__get32(table + page * sizeof(uint32_t));
 }
 
-/* Relaxed order is enough: the bit publishes no data, since nobody writes the
- * bytes that it describes. */
-static enum wal_status verify_page(const struct wal__snapshot *snapshot,
-                                   uint64_t page)
+/* Relaxed order is enough: the bit publishes no data, since nobody writes the bytes that it
+ * describes. */
+static enum wal_status verify_page(const struct wal__snapshot *snapshot, uint64_t page)
 {
     uint8_t *byte = &snapshot->verified[page / BITS];
     uint8_t bit = (uint8_t)(1u << page % BITS);
@@ -107,8 +101,7 @@ static enum wal_status verify_page(const struct wal__snapshot *snapshot,
 }
 
 /* Verifies the pages of a range, which is not empty and before the table. */
-static enum wal_status verify(const struct wal__snapshot *snapshot,
-                              uint64_t offset, uint64_t size)
+static enum wal_status verify(const struct wal__snapshot *snapshot, uint64_t offset, uint64_t size)
 {
     uint64_t last = (offset + size - 1) / PAGE;
 
@@ -125,8 +118,7 @@ static enum wal_status verify(const struct wal__snapshot *snapshot,
 
 /* --- opening ------------------------------------------------------------ */
 
-static enum wal_status check_header(struct wal__span bytes,
-                                    const uint8_t uuid[16],
+static enum wal_status check_header(struct wal__span bytes, const uint8_t uuid[16],
                                     struct wal__catalogue_header *header,
                                     struct wal__catalogue_layout *layout)
 {
@@ -136,22 +128,19 @@ static enum wal_status check_header(struct wal__span bytes,
         return WAL_ECORRUPT;
     }
     /* Numbers are assigned once, from 1; the store's summary adds one. */
-    if (layout->size != bytes.size ||
-        header->session_count > (uint64_t)header->last_session + 1 ||
+    if (layout->size != bytes.size || header->session_count > (uint64_t)header->last_session + 1 ||
         header->hidden_count > header->session_count) {
         return WAL_ECORRUPT;
     }
-    if (wal__crc32(0, bytes.data + layout->table,
-                   layout->size - layout->table) != header->table_crc) {
+    if (wal__crc32(0, bytes.data + layout->table, layout->size - layout->table) !=
+        header->table_crc) {
         return WAL_ECORRUPT;
     }
     return WAL_OK;
 }
 
-enum wal_status wal__snapshot_open(const struct wal__heap *heap,
-                                   struct wal__span bytes,
-                                   const uint8_t uuid[16],
-                                   struct wal__snapshot **snapshot)
+enum wal_status wal__snapshot_open(const struct wal__heap *heap, struct wal__span bytes,
+                                   const uint8_t uuid[16], struct wal__snapshot **snapshot)
 {
     struct wal__snapshot *opened = wal__heap_zalloc(heap, sizeof(*opened));
     enum wal_status status;
@@ -164,8 +153,7 @@ enum wal_status wal__snapshot_open(const struct wal__heap *heap,
     atomic_init(&opened->references, 1);
     status = check_header(bytes, uuid, &opened->header, &opened->layout);
     if (status == WAL_OK) {
-        opened->verified =
-            wal__heap_zalloc(heap, opened->layout.table / PAGE / BITS + 1);
+        opened->verified = wal__heap_zalloc(heap, opened->layout.table / PAGE / BITS + 1);
         status = opened->verified == NULL ? WAL_ENOMEM : verify_page(opened, 0);
     }
     if (status != WAL_OK) {
@@ -179,8 +167,7 @@ enum wal_status wal__snapshot_open(const struct wal__heap *heap,
 struct wal__snapshot *wal__snapshot_retain(struct wal__snapshot *snapshot)
 {
     if (snapshot != NULL) {
-        atomic_fetch_add_explicit(&snapshot->references, 1,
-                                  memory_order_relaxed);
+        atomic_fetch_add_explicit(&snapshot->references, 1, memory_order_relaxed);
     }
     return snapshot;
 }
@@ -193,8 +180,7 @@ void wal__snapshot_release(struct wal__snapshot *snapshot)
         return;
     }
     /* What other holders read happens before the bytes are unmapped. */
-    before = atomic_fetch_sub_explicit(&snapshot->references, 1,
-                                       memory_order_acq_rel);
+    before = atomic_fetch_sub_explicit(&snapshot->references, 1, memory_order_acq_rel);
     WAL__ASSERT(before > 0);
     if (before > 1) {
         return;
@@ -211,9 +197,8 @@ uint32_t wal__snapshot_count(const struct wal__snapshot *snapshot)
     return snapshot != NULL ? snapshot->header.session_count : 0;
 }
 
-enum wal_status wal__snapshot_rank(const struct wal__snapshot *snapshot,
-                                   uint64_t section, uint32_t item,
-                                   uint32_t *rank)
+enum wal_status wal__snapshot_rank(const struct wal__snapshot *snapshot, uint64_t section,
+                                   uint32_t item, uint32_t *rank)
 {
     WAL__ASSERT(item < snapshot->header.session_count);
 
@@ -233,10 +218,10 @@ enum wal_status wal__snapshot_rank(const struct wal__snapshot *snapshot,
     return WAL_OK;
 }
 
-/* The address of an item's summary, for a prefetch: the rank is not verified,
- * since a wrong address costs only time. Null if out of bounds. */
-static const uint8_t *row_hint(const struct wal__snapshot *snapshot,
-                               uint64_t section, uint64_t item)
+/* The address of an item's summary, for a prefetch: the rank is not verified, since a wrong address
+ * costs only time. Null if out of bounds. */
+static const uint8_t *row_hint(const struct wal__snapshot *snapshot, uint64_t section,
+                               uint64_t item)
 {
     uint64_t rank;
 
@@ -245,41 +230,34 @@ static const uint8_t *row_hint(const struct wal__snapshot *snapshot,
     }
     rank = wal__get32(snapshot->bytes.data + section + item * sizeof(uint32_t));
     return rank < snapshot->header.session_count
-               ? snapshot->bytes.data + snapshot->layout.summaries +
-                     rank * WAL__SUMMARY_SIZE
+               ? snapshot->bytes.data + snapshot->layout.summaries + rank * WAL__SUMMARY_SIZE
                : NULL;
 }
 
-void wal__snapshot_prefetch(const struct wal__snapshot *snapshot,
-                            uint64_t section, uint64_t item)
+void wal__snapshot_prefetch(const struct wal__snapshot *snapshot, uint64_t section, uint64_t item)
 {
-    const uint8_t *far =
-        row_hint(snapshot, section, item + PREFETCH_SUMMARY_DISTANCE);
-    const uint8_t *near =
-        row_hint(snapshot, section, item + PREFETCH_TEXT_DISTANCE);
+    const uint8_t *far = row_hint(snapshot, section, item + PREFETCH_SUMMARY_DISTANCE);
+    const uint8_t *near = row_hint(snapshot, section, item + PREFETCH_TEXT_DISTANCE);
 
-    for (size_t at = 0; far != NULL && at < WAL__SUMMARY_SIZE;
-         at += CACHE_LINE) {
+    for (size_t at = 0; far != NULL && at < WAL__SUMMARY_SIZE; at += CACHE_LINE) {
         __builtin_prefetch(far + at);
     }
     if (near != NULL) {
         uint64_t offset = wal__summary_text_offset(near);
 
         if (offset < snapshot->header.text_size) {
-            __builtin_prefetch(snapshot->bytes.data + snapshot->layout.texts +
-                               offset);
+            __builtin_prefetch(snapshot->bytes.data + snapshot->layout.texts + offset);
         }
     }
 }
 
 /* The encoded summary of a rank; its texts are not verified. */
-static enum wal_status find_row(const struct wal__snapshot *snapshot,
-                                uint32_t rank, const uint8_t **at)
+static enum wal_status find_row(const struct wal__snapshot *snapshot, uint32_t rank,
+                                const uint8_t **at)
 {
     WAL__ASSERT(rank < snapshot->header.session_count);
 
-    uint64_t offset =
-        snapshot->layout.summaries + (uint64_t)rank * WAL__SUMMARY_SIZE;
+    uint64_t offset = snapshot->layout.summaries + (uint64_t)rank * WAL__SUMMARY_SIZE;
     enum wal_status status = verify(snapshot, offset, WAL__SUMMARY_SIZE);
 
     if (status != WAL_OK) {
@@ -289,8 +267,8 @@ static enum wal_status find_row(const struct wal__snapshot *snapshot,
     return WAL_OK;
 }
 
-enum wal_status wal__snapshot_row(const struct wal__snapshot *snapshot,
-                                  uint32_t rank, struct wal__summary *summary)
+enum wal_status wal__snapshot_row(const struct wal__snapshot *snapshot, uint32_t rank,
+                                  struct wal__summary *summary)
 {
     struct wal__span texts = {
         .data = snapshot->bytes.data + snapshot->layout.texts,
@@ -311,9 +289,8 @@ enum wal_status wal__snapshot_row(const struct wal__snapshot *snapshot,
 
 /* --- searching ---------------------------------------------------------- */
 
-static enum wal_status snapshot_flags(const struct wal__snapshot *snapshot,
-                                      uint32_t rank, uint32_t *number,
-                                      uint32_t *flags)
+static enum wal_status snapshot_flags(const struct wal__snapshot *snapshot, uint32_t rank,
+                                      uint32_t *number, uint32_t *flags)
 {
     const uint8_t *at;
     enum wal_status status = find_row(snapshot, rank, &at);
@@ -326,35 +303,31 @@ static enum wal_status snapshot_flags(const struct wal__snapshot *snapshot,
 }
 
 /* Single fields of the summary of a rank. */
-static enum wal_status snapshot_number(const struct wal__snapshot *snapshot,
-                                       uint32_t rank, uint32_t *number)
+static enum wal_status snapshot_number(const struct wal__snapshot *snapshot, uint32_t rank,
+                                       uint32_t *number)
 {
     uint32_t flags;
 
     return snapshot_flags(snapshot, rank, number, &flags);
 }
 
-/* Where to look for a number first: numbers ascend with ranks, and few are
- * missing. */
-static uint32_t guess_rank(const struct wal__snapshot *snapshot,
-                           uint32_t number)
+/* Where to look for a number first: numbers ascend with ranks, and few are missing. */
+static uint32_t guess_rank(const struct wal__snapshot *snapshot, uint32_t number)
 {
     uint64_t last = snapshot->header.last_session;
 
     return last == 0 ? 0
-                     : (uint32_t)((uint64_t)(number - 1) *
-                                  snapshot->header.session_count / last);
+                     : (uint32_t)((uint64_t)(number - 1) * snapshot->header.session_count / last);
 }
 
-enum wal_status wal__snapshot_find_rank(const struct wal__snapshot *snapshot,
-                                        uint32_t number, uint32_t *rank)
+enum wal_status wal__snapshot_find_rank(const struct wal__snapshot *snapshot, uint32_t number,
+                                        uint32_t *rank)
 {
     uint32_t low = 0;
     uint32_t high = wal__snapshot_count(snapshot);
     uint32_t middle = high == 0 ? 0 : guess_rank(snapshot, number);
 
-    if (high > 0 && number > snapshot->header.last_session &&
-        number != WAL__STORE_NUMBER) {
+    if (high > 0 && number > snapshot->header.last_session && number != WAL__STORE_NUMBER) {
         return WAL_ENOTFOUND;
     }
     while (low < high) {
@@ -383,26 +356,21 @@ enum wal_status wal__snapshot_find_rank(const struct wal__snapshot *snapshot,
     return WAL_ENOTFOUND;
 }
 
-enum wal_status wal__snapshot_get(const struct wal__snapshot *snapshot,
-                                  uint32_t number, struct wal__summary *summary)
+enum wal_status wal__snapshot_get(const struct wal__snapshot *snapshot, uint32_t number,
+                                  struct wal__summary *summary)
 {
     uint32_t rank;
     enum wal_status status = wal__snapshot_find_rank(snapshot, number, &rank);
 
-    return status == WAL_OK ? wal__snapshot_row(snapshot, rank, summary)
-                            : status;
+    return status == WAL_OK ? wal__snapshot_row(snapshot, rank, summary) : status;
 }
 
 /* Whether the session with this rank is before a key in its section. */
-typedef enum wal_status is_before(const struct wal__snapshot *snapshot,
-                                  uint32_t rank,
-                                  const struct wal__snapshot_key *key,
-                                  bool *before);
+typedef enum wal_status is_before(const struct wal__snapshot *snapshot, uint32_t rank,
+                                  const struct wal__snapshot_key *key, bool *before);
 
-static enum wal_status id_is_before(const struct wal__snapshot *snapshot,
-                                    uint32_t rank,
-                                    const struct wal__snapshot_key *key,
-                                    bool *before)
+static enum wal_status id_is_before(const struct wal__snapshot *snapshot, uint32_t rank,
+                                    const struct wal__snapshot_key *key, bool *before)
 {
     const uint8_t *at;
     enum wal_status status = find_row(snapshot, rank, &at);
@@ -414,10 +382,8 @@ static enum wal_status id_is_before(const struct wal__snapshot *snapshot,
     return WAL_OK;
 }
 
-static enum wal_status recent_is_before(const struct wal__snapshot *snapshot,
-                                        uint32_t rank,
-                                        const struct wal__snapshot_key *key,
-                                        bool *before)
+static enum wal_status recent_is_before(const struct wal__snapshot *snapshot, uint32_t rank,
+                                        const struct wal__snapshot_key *key, bool *before)
 {
     struct wal__summary row;
     enum wal_status status = wal__snapshot_row(snapshot, rank, &row);
@@ -430,10 +396,8 @@ static enum wal_status recent_is_before(const struct wal__snapshot *snapshot,
     return status;
 }
 
-static enum wal_status cwd_is_before(const struct wal__snapshot *snapshot,
-                                     uint32_t rank,
-                                     const struct wal__snapshot_key *key,
-                                     bool *before)
+static enum wal_status cwd_is_before(const struct wal__snapshot *snapshot, uint32_t rank,
+                                     const struct wal__snapshot_key *key, bool *before)
 {
     struct wal__summary row;
     enum wal_status status = wal__snapshot_row(snapshot, rank, &row);
@@ -443,16 +407,14 @@ static enum wal_status cwd_is_before(const struct wal__snapshot *snapshot,
         struct wal__list_key row_key = wal__summary_list_key(&row);
 
         *before = hash < key->hash ||
-                  (hash == key->hash &&
-                   !wal__list_key_is_after(&row_key, &key->after));
+                  (hash == key->hash && !wal__list_key_is_after(&row_key, &key->after));
     }
     return status;
 }
 
 /* The first item of a section that is not before the key. */
-static enum wal_status lower_bound(const struct wal__snapshot *snapshot,
-                                   uint64_t section, is_before *compare,
-                                   const struct wal__snapshot_key *key,
+static enum wal_status lower_bound(const struct wal__snapshot *snapshot, uint64_t section,
+                                   is_before *compare, const struct wal__snapshot_key *key,
                                    uint32_t *item)
 {
     uint32_t low = 0;
@@ -462,8 +424,7 @@ static enum wal_status lower_bound(const struct wal__snapshot *snapshot,
         uint32_t middle = low + (high - low) / 2;
         uint32_t rank;
         bool before;
-        enum wal_status status =
-            wal__snapshot_rank(snapshot, section, middle, &rank);
+        enum wal_status status = wal__snapshot_rank(snapshot, section, middle, &rank);
 
         if (status == WAL_OK) {
             status = compare(snapshot, rank, key, &before);
@@ -483,23 +444,18 @@ static enum wal_status lower_bound(const struct wal__snapshot *snapshot,
 }
 
 enum wal_status wal__snapshot_recent_begin(const struct wal__snapshot *snapshot,
-                                           const struct wal__snapshot_key *key,
-                                           uint32_t *item)
+                                           const struct wal__snapshot_key *key, uint32_t *item)
 {
-    return lower_bound(snapshot, snapshot->layout.by_recent, recent_is_before,
-                       key, item);
+    return lower_bound(snapshot, snapshot->layout.by_recent, recent_is_before, key, item);
 }
 
 enum wal_status wal__snapshot_cwd_begin(const struct wal__snapshot *snapshot,
-                                        const struct wal__snapshot_key *key,
-                                        uint32_t *item)
+                                        const struct wal__snapshot_key *key, uint32_t *item)
 {
-    return lower_bound(snapshot, snapshot->layout.by_cwd, cwd_is_before, key,
-                       item);
+    return lower_bound(snapshot, snapshot->layout.by_cwd, cwd_is_before, key, item);
 }
 
-static bool is_visible_match(const struct wal__catalogue *catalogue,
-                             const struct wal__summary *row,
+static bool is_visible_match(const struct wal__catalogue *catalogue, const struct wal__summary *row,
                              struct wal__span id)
 {
     uint32_t slot;
@@ -509,8 +465,7 @@ static bool is_visible_match(const struct wal__catalogue *catalogue,
            !wal__overlay_find(catalogue->frozen, row->number, &slot);
 }
 
-enum wal_status wal__snapshot_find(const struct wal__catalogue *catalogue,
-                                   struct wal__span id,
+enum wal_status wal__snapshot_find(const struct wal__catalogue *catalogue, struct wal__span id,
                                    struct wal__summary *summary)
 {
     const struct wal__snapshot *snapshot = catalogue->snapshot;
@@ -521,8 +476,7 @@ enum wal_status wal__snapshot_find(const struct wal__catalogue *catalogue,
     if (snapshot == NULL) {
         return WAL_ENOTFOUND;
     }
-    status = lower_bound(snapshot, snapshot->layout.by_id, id_is_before, &key,
-                         &item);
+    status = lower_bound(snapshot, snapshot->layout.by_id, id_is_before, &key, &item);
     if (status != WAL_OK) {
         return status;
     }
@@ -530,8 +484,7 @@ enum wal_status wal__snapshot_find(const struct wal__catalogue *catalogue,
         struct wal__summary row;
         uint32_t rank;
 
-        status =
-            wal__snapshot_rank(snapshot, snapshot->layout.by_id, item, &rank);
+        status = wal__snapshot_rank(snapshot, snapshot->layout.by_id, item, &rank);
         if (status == WAL_OK) {
             status = wal__snapshot_row(snapshot, rank, &row);
         }
@@ -614,8 +567,7 @@ static void add_slots(struct merge *merge, const struct wal__overlay *layer,
         uint32_t slot;
 
         if (!wal__overlay_find(newer, number, &slot)) {
-            merge->slots[merge->slot_count++] =
-                (struct merge_slot){.layer = layer, .slot = i};
+            merge->slots[merge->slot_count++] = (struct merge_slot){.layer = layer, .slot = i};
         }
     }
 }
@@ -631,15 +583,13 @@ static uint32_t slot_number(const struct merge *merge, uint32_t item)
 static enum wal_status sort_slots(struct merge *merge)
 {
     const struct wal__heap *heap = merge->catalogue->heap;
-    struct merge_slot *sorted =
-        wal__heap_resize(heap, NULL, merge->slot_count, sizeof(*sorted));
+    struct merge_slot *sorted = wal__heap_resize(heap, NULL, merge->slot_count, sizeof(*sorted));
 
     if (sorted == NULL) {
         return WAL_ENOMEM;
     }
     for (uint32_t i = 0; i < merge->slot_count; i++) {
-        merge->items[i] = (struct wal__heapsort_item){
-            .key = slot_number(merge, i), .value = i};
+        merge->items[i] = (struct wal__heapsort_item){.key = slot_number(merge, i), .value = i};
     }
     wal__heapsort_sort(merge->items, merge->slot_count);
     for (uint32_t i = 0; i < merge->slot_count; i++) {
@@ -690,37 +640,33 @@ struct references {
     bool changed;
 };
 
-static enum wal_status add_reference(struct references *references,
-                                     const struct wal__summary *from,
+static enum wal_status add_reference(struct references *references, const struct wal__summary *from,
                                      uint32_t to)
 {
     enum wal_status status;
 
-    if (to == 0 || to == from->number ||
-        wal__bitset_contains(&references->numbers, to)) {
+    if (to == 0 || to == from->number || wal__bitset_contains(&references->numbers, to)) {
         return WAL_OK;
     }
     status = wal__bitset_reserve(&references->numbers, to);
     if (status == WAL_OK) {
         wal__bitset_set(&references->numbers, to);
-        /* One that was passed already is looked at in the next pass. A session
-         * refers to older ones, so that there is seldom another. */
+        /* One that was passed already is looked at in the next pass. A session refers to older
+         * ones, so that there is seldom another. */
         references->changed = references->changed || to > from->number;
     }
     return status;
 }
 
-static bool is_kept(const struct references *references,
-                    const struct wal__summary *summary)
+static bool is_kept(const struct references *references, const struct wal__summary *summary)
 {
     return (summary->flags & WAL__SUMMARY_DELETED) == 0 ||
            wal__bitset_contains(&references->numbers, summary->number);
 }
 
-/* Collects what the kept sessions refer to: the sessions whose entries, first
- * message and documents they share. */
-static enum wal_status find_references(const struct merge *merge,
-                                       struct references *references)
+/* Collects what the kept sessions refer to: the sessions whose entries, first message and documents
+ * they share. */
+static enum wal_status find_references(const struct merge *merge, struct references *references)
 {
     enum wal_status status = WAL_OK;
 
@@ -758,22 +704,19 @@ static enum wal_status count_hidden(struct merge *merge, bool *has_deleted)
             number = wal__summary_number(at);
             flags = wal__summary_flags(at);
         } else {
-            status = snapshot_flags(merge->catalogue->snapshot, source, &number,
-                                    &flags);
+            status = snapshot_flags(merge->catalogue->snapshot, source, &number, &flags);
         }
         if (status != WAL_OK) {
             return status;
         }
         *has_deleted = *has_deleted || (flags & WAL__SUMMARY_DELETED) != 0;
-        merge->hidden_count +=
-            (flags & WAL__SUMMARY_DELETED) != 0 || number == WAL__STORE_NUMBER;
+        merge->hidden_count += (flags & WAL__SUMMARY_DELETED) != 0 || number == WAL__STORE_NUMBER;
     }
     return WAL_OK;
 }
 
 /* Removes the sessions that are not kept from the sources. */
-static enum wal_status omit(struct merge *merge,
-                            const struct references *references)
+static enum wal_status omit(struct merge *merge, const struct references *references)
 {
     uint32_t count = 0;
 
@@ -844,8 +787,7 @@ struct order_key {
     uint32_t number;
 };
 
-static void set_order_key(enum merge_order order,
-                          const struct wal__summary *summary,
+static void set_order_key(enum merge_order order, const struct wal__summary *summary,
                           struct order_key *key)
 {
     *key = (struct order_key){.number = summary->number};
@@ -859,8 +801,7 @@ static void set_order_key(enum merge_order order,
     }
 }
 
-static bool is_order_before(const struct order_key *a,
-                            const struct order_key *b)
+static bool is_order_before(const struct order_key *a, const struct order_key *b)
 {
     if (a->hash != b->hash) {
         return a->hash < b->hash;
@@ -874,8 +815,8 @@ static bool is_order_before(const struct order_key *a,
     return a->number < b->number;
 }
 
-static void get_slot_key(const struct merge *merge, enum merge_order order,
-                         uint32_t slot, struct order_key *key)
+static void get_slot_key(const struct merge *merge, enum merge_order order, uint32_t slot,
+                         struct order_key *key)
 {
     const struct merge_slot *at = &merge->slots[slot];
     struct wal__summary summary;
@@ -907,8 +848,7 @@ static void sort_recent(struct merge *merge)
     }
 }
 
-static enum wal_status allocate(struct merge *merge, uint32_t slots,
-                                uint32_t rows)
+static enum wal_status allocate(struct merge *merge, uint32_t slots, uint32_t rows)
 {
     const struct wal__heap *heap = merge->catalogue->heap;
 
@@ -918,21 +858,17 @@ static enum wal_status allocate(struct merge *merge, uint32_t slots,
     merge->slots = wal__heap_resize(heap, NULL, slots, sizeof(*merge->slots));
     merge->items = wal__heap_resize(heap, NULL, slots, sizeof(*merge->items));
     merge->recent = wal__heap_resize(heap, NULL, slots, sizeof(*merge->recent));
-    merge->new_ranks =
-        wal__heap_resize(heap, NULL, rows, sizeof(*merge->new_ranks));
-    merge->sources =
-        wal__heap_resize(heap, NULL, (size_t)rows + slots, sizeof(uint32_t));
-    return merge->slots == NULL || merge->items == NULL ||
-                   merge->recent == NULL || merge->new_ranks == NULL ||
-                   merge->sources == NULL
+    merge->new_ranks = wal__heap_resize(heap, NULL, rows, sizeof(*merge->new_ranks));
+    merge->sources = wal__heap_resize(heap, NULL, (size_t)rows + slots, sizeof(uint32_t));
+    return merge->slots == NULL || merge->items == NULL || merge->recent == NULL ||
+                   merge->new_ranks == NULL || merge->sources == NULL
                ? WAL_ENOMEM
                : WAL_OK;
 }
 
-/* WAL_ENOMEM; WAL_ECORRUPT when the snapshot is damaged. *merge can be
- * deinitialised after a failure. */
-static enum wal_status merge_init(struct merge *merge,
-                                  const struct wal__catalogue *catalogue)
+/* WAL_ENOMEM; WAL_ECORRUPT when the snapshot is damaged. *merge can be deinitialised after a
+ * failure. */
+static enum wal_status merge_init(struct merge *merge, const struct wal__catalogue *catalogue)
 {
     enum wal_status status;
 
@@ -971,8 +907,8 @@ static void merge_deinit(struct merge *merge)
 
 /* --- orders ------------------------------------------------------------- */
 
-/* Sorts positions in `recent`, by a hash: equal cwds stay ordered by recency,
- * and equal ids get ordered by number below. */
+/* Sorts positions in `recent`, by a hash: equal cwds stay ordered by recency, and equal ids get
+ * ordered by number below. */
 static void sort_slots_by(const struct merge *merge, enum merge_order order)
 {
     for (uint32_t i = 0; i < merge->recent_count; i++) {
@@ -980,17 +916,14 @@ static void sort_slots_by(const struct merge *merge, enum merge_order order)
 
         get_slot_key(merge, order, merge->recent[i], &key);
         merge->items[i] = (struct wal__heapsort_item){
-            .key = key.hash,
-            .tie = order == MERGE_BY_ID ? key.number : 0,
-            .value = i};
+            .key = key.hash, .tie = order == MERGE_BY_ID ? key.number : 0, .value = i};
     }
     if (order != MERGE_BY_RECENT) {
         wal__heapsort_sort(merge->items, merge->recent_count);
     }
 }
 
-static uint64_t order_section(const struct wal__snapshot *snapshot,
-                              enum merge_order order)
+static uint64_t order_section(const struct wal__snapshot *snapshot, enum merge_order order)
 {
     const struct wal__catalogue_layout *layout = &snapshot->layout;
 
@@ -1000,16 +933,15 @@ static uint64_t order_section(const struct wal__snapshot *snapshot,
 }
 
 /* Whether an item of the old order is before a key. */
-static enum wal_status is_item_before(const struct merge *merge,
-                                      enum merge_order order, uint32_t item,
-                                      const struct order_key *key, bool *before)
+static enum wal_status is_item_before(const struct merge *merge, enum merge_order order,
+                                      uint32_t item, const struct order_key *key, bool *before)
 {
     const struct wal__snapshot *snapshot = merge->catalogue->snapshot;
     struct wal__summary row;
     struct order_key row_key;
     uint32_t rank;
-    enum wal_status status = wal__snapshot_rank(
-        snapshot, order_section(snapshot, order), item, &rank);
+    enum wal_status status =
+        wal__snapshot_rank(snapshot, order_section(snapshot, order), item, &rank);
 
     if (status == WAL_OK) {
         status = wal__snapshot_row(snapshot, rank, &row);
@@ -1021,8 +953,8 @@ static enum wal_status is_item_before(const struct merge *merge,
     return status;
 }
 
-/* Advances *item to the first one of the old order that is not before the key:
- * in growing steps, then by binary search in the last step. */
+/* Advances *item to the first one of the old order that is not before the key: in growing steps,
+ * then by binary search in the last step. */
 static enum wal_status seek(const struct merge *merge, enum merge_order order,
                             const struct order_key *key, uint32_t *item)
 {
@@ -1033,9 +965,8 @@ static enum wal_status seek(const struct merge *merge, enum merge_order order,
     enum wal_status status = WAL_OK;
 
     while (low < high && status == WAL_OK) {
-        uint32_t probe = high == rows && step <= rows - low
-                             ? low + step - 1
-                             : low + (high - low) / 2;
+        uint32_t probe =
+            high == rows && step <= rows - low ? low + step - 1 : low + (high - low) / 2;
         bool before = false;
 
         status = is_item_before(merge, order, probe, key, &before);
@@ -1072,8 +1003,7 @@ static enum wal_status visit_rank(struct visit *visit, uint32_t rank)
 }
 
 /* Visits the items of the old order that are in the next snapshot. */
-static enum wal_status visit_rows(struct visit *visit, uint32_t from,
-                                  uint32_t to)
+static enum wal_status visit_rows(struct visit *visit, uint32_t from, uint32_t to)
 {
     const struct merge *merge = visit->merge;
     const struct wal__snapshot *snapshot = merge->catalogue->snapshot;
@@ -1082,8 +1012,7 @@ static enum wal_status visit_rows(struct visit *visit, uint32_t from,
     for (uint32_t i = from; i < to && status == WAL_OK; i++) {
         uint32_t rank;
 
-        status = wal__snapshot_rank(
-            snapshot, order_section(snapshot, visit->order), i, &rank);
+        status = wal__snapshot_rank(snapshot, order_section(snapshot, visit->order), i, &rank);
         if (status == WAL_OK && merge->new_ranks[rank] != NO_RANK) {
             status = visit_rank(visit, merge->new_ranks[rank]);
         }
@@ -1092,8 +1021,7 @@ static enum wal_status visit_rows(struct visit *visit, uint32_t from,
 }
 
 /* Calls `visit` with each rank, in an order; stops at its first failure. */
-static enum wal_status merge_visit_order(const struct merge *merge,
-                                         enum merge_order order,
+static enum wal_status merge_visit_order(const struct merge *merge, enum merge_order order,
                                          merge_visitor *visit, void *ctx)
 {
     struct visit rest = {merge, order, visit, ctx, merge->count};
@@ -1136,17 +1064,14 @@ struct writer {
     void *ctx;
 };
 
-/* Appends the checksums of the chunk's pages to the table. Page 0 excludes the
- * header. */
+/* Appends the checksums of the chunk's pages to the table. Page 0 excludes the header. */
 static enum wal_status checksum_pages(struct writer *writer)
 {
     enum wal_status status = WAL_OK;
 
     WAL__ASSERT(writer->flushed % PAGE == 0 && writer->chunk_size % PAGE == 0);
-    for (size_t at = 0; at < writer->chunk_size && status == WAL_OK;
-         at += PAGE) {
-        size_t skip =
-            writer->flushed + at == 0 ? WAL__CATALOGUE_HEADER_SIZE : 0;
+    for (size_t at = 0; at < writer->chunk_size && status == WAL_OK; at += PAGE) {
+        size_t skip = writer->flushed + at == 0 ? WAL__CATALOGUE_HEADER_SIZE : 0;
         uint8_t crc[sizeof(uint32_t)];
 
         wal__put32(crc, wal__crc32(0, writer->chunk + at + skip, PAGE - skip));
@@ -1161,16 +1086,14 @@ static enum wal_status flush(struct writer *writer, bool is_table)
 
     WAL__ASSERT(writer->chunk_size <= CHUNK);
     if (status == WAL_OK && writer->chunk_size > 0) {
-        status = writer->write(writer->ctx, writer->flushed, writer->chunk,
-                               writer->chunk_size);
+        status = writer->write(writer->ctx, writer->flushed, writer->chunk, writer->chunk_size);
     }
     writer->flushed += writer->chunk_size;
     writer->chunk_size = 0;
     return status;
 }
 
-static enum wal_status append(struct writer *writer, const void *data,
-                              size_t size)
+static enum wal_status append(struct writer *writer, const void *data, size_t size)
 {
     const uint8_t *from = data;
     enum wal_status status = WAL_OK;
@@ -1269,8 +1192,7 @@ static enum wal_status append_pages(struct writer *writer)
         status = append_summaries(writer);
     }
     for (int order = 0; order < MERGE_ORDERS && status == WAL_OK; order++) {
-        status = merge_visit_order(writer->merge, (enum merge_order)order,
-                                   append_rank, writer);
+        status = merge_visit_order(writer->merge, (enum merge_order)order, append_rank, writer);
         if (status == WAL_OK) {
             status = pad(writer);
         }
@@ -1327,8 +1249,7 @@ enum wal_status wal__catalogue_write(const struct wal__catalogue *catalogue,
                                      wal__write_callback *write, void *ctx)
 {
     struct merge merge;
-    struct writer writer = {
-        .merge = &merge, .header = *header, .write = write, .ctx = ctx};
+    struct writer writer = {.merge = &merge, .header = *header, .write = write, .ctx = ctx};
     enum wal_status status = merge_init(&merge, catalogue);
 
     wal__buf_init(&writer.table, catalogue->heap);

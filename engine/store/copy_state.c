@@ -1,10 +1,9 @@
 /*
- * copy_state.c - what a copy of a store keeps of its backup (copy_state.h): the
- * names of its segments, and the file index/backup.
+ * copy_state.c - what a copy of a store keeps of its backup (copy_state.h): the names of its
+ * segments, and the file index/backup.
  *
- * Invariant: MANIFEST has `shadow` durably before the first name changes, and
- * until the last change of a name is durable. While it has that, a segment may
- * have either name, and guards do not count.
+ * Invariant: MANIFEST has `shadow` durably before the first name changes, and until the last change
+ * of a name is durable. While it has that, a segment may have either name, and guards do not count.
  */
 #include "engine/store/copy_state.h"
 
@@ -18,8 +17,8 @@
 #include "format/bytes/bytes.h"
 #include "format/bytes/crc32.h"
 
-static enum wal_status rename_file(const struct wal__log *log, uint64_t id,
-                                   bool to_shadow, struct wal_error *error)
+static enum wal_status rename_file(const struct wal__log *log, uint64_t id, bool to_shadow,
+                                   struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
     char path[WAL__PATH_MAX];
@@ -29,29 +28,27 @@ static enum wal_status rename_file(const struct wal__log *log, uint64_t id,
 
     wal__segment_path(log->env, log->directory, id, path);
     wal__segment_shadow_path(log->env, log->directory, id, shadow);
-    status = io->rename(io->ctx, to_shadow ? path : shadow,
-                        to_shadow ? shadow : path, &err);
+    status = io->rename(io->ctx, to_shadow ? path : shadow, to_shadow ? shadow : path, &err);
     return status == WAL_OK || status == WAL_ENOTFOUND
                ? WAL_OK
-               : wal__fail_at(error, status, err, path, 0,
-                              "cannot rename the segment of the copy");
+               : wal__fail_at(error, status, err, path, 0, "cannot rename the segment of the copy");
 }
 
-/* What the name of a segment depends on. One that has no valid header is
- * neither a guard nor written by compaction. */
+/* What the name of a segment depends on. One that has no valid header is neither a guard nor
+ * written by compaction. */
 struct look {
     bool is_guard;
     bool is_rewritten;
     bool is_shadow;
 };
 
-static enum wal_status look_at(const struct wal__log *log, uint64_t id,
-                               struct look *look, struct wal_error *error)
+static enum wal_status look_at(const struct wal__log *log, uint64_t id, struct look *look,
+                               struct wal_error *error)
 {
     struct wal__segment *segment = NULL;
     char path[WAL__PATH_MAX];
-    enum wal_status status = wal__segment_open(
-        log->env, log->directory, id, log->uuid, log->class, &segment, error);
+    enum wal_status status =
+        wal__segment_open(log->env, log->directory, id, log->uuid, log->class, &segment, error);
 
     *look = (struct look){0};
     if (status == WAL_OK) {
@@ -64,33 +61,30 @@ static enum wal_status look_at(const struct wal__log *log, uint64_t id,
     return status == WAL_END || status == WAL_ECORRUPT ? WAL_OK : status;
 }
 
-/* Gives all files the names that they had when the backup committed: what an
- * earlier process renamed may not be durable, and a sync proves nothing once
- * one has failed. */
-static enum wal_status undo(const struct wal__log *log,
-                            const struct wal__buf *ids, struct wal_error *error)
+/* Gives all files the names that they had when the backup committed: what an earlier process
+ * renamed may not be durable, and a sync proves nothing once one has failed. */
+static enum wal_status undo(const struct wal__log *log, const struct wal__buf *ids,
+                            struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
-    for (size_t at = 0; at < ids->size && status == WAL_OK;
-         at += sizeof(uint64_t)) {
+    for (size_t at = 0; at < ids->size && status == WAL_OK; at += sizeof(uint64_t)) {
         struct look look;
         uint64_t id;
 
         memcpy(&id, ids->data + at, sizeof(id));
         status = look_at(log, id, &look, error);
-        if (status == WAL_OK &&
-            (look.is_shadow ? look.is_guard : look.is_rewritten)) {
+        if (status == WAL_OK && (look.is_shadow ? look.is_guard : look.is_rewritten)) {
             status = rename_file(log, id, !look.is_shadow, error);
         }
     }
     return status;
 }
 
-/* Gives the shadow segments their names, and removes the guard, which is the
- * newest segment if there is one. */
-static enum wal_status move(const struct wal__log *log,
-                            const struct wal__buf *ids, struct wal_error *error)
+/* Gives the shadow segments their names, and removes the guard, which is the newest segment if
+ * there is one. */
+static enum wal_status move(const struct wal__log *log, const struct wal__buf *ids,
+                            struct wal_error *error)
 {
     const struct wal__io *io = log->env->io;
     enum wal_status status = WAL_OK;
@@ -112,8 +106,7 @@ static enum wal_status move(const struct wal__log *log,
     if (status != WAL_OK || ids->size == 0) {
         return status; /* a store without content has no directory "pack" */
     }
-    size =
-        snprintf(path, sizeof(path), "%s/%s", log->env->root, log->directory);
+    size = snprintf(path, sizeof(path), "%s/%s", log->env->root, log->directory);
     WAL__ASSERT(size > 0 && size < (int)sizeof(path));
     status = io->sync_directory(io->ctx, path, &err);
     if (status == WAL_OK && look.is_guard) {
@@ -121,13 +114,12 @@ static enum wal_status move(const struct wal__log *log,
         wal__segment_shadow_path(log->env, log->directory, id, path);
         (void)!io->unlink(io->ctx, path, &err);
     }
-    return status == WAL_OK ? WAL_OK
-                            : wal__fail_at(error, status, err, path, 0,
-                                           "cannot sync the directory");
+    return status == WAL_OK
+               ? WAL_OK
+               : wal__fail_at(error, status, err, path, 0, "cannot sync the directory");
 }
 
-static enum wal_status move_streams(const struct wal__env *env,
-                                    const uint8_t uuid[16], bool again,
+static enum wal_status move_streams(const struct wal__env *env, const uint8_t uuid[16], bool again,
                                     struct wal_error *error)
 {
     static const char *const directories[] = {"log", "pack"};
@@ -138,8 +130,7 @@ static enum wal_status move_streams(const struct wal__env *env,
     look.read_only = true;
     look.has_shadows = true;
     for (size_t i = 0; i < WAL__LOG_COUNT && status == WAL_OK; i++) {
-        struct wal__log log = {
-            .env = &look, .directory = directories[i], .class = classes[i]};
+        struct wal__log log = {.env = &look, .directory = directories[i], .class = classes[i]};
         struct wal__buf ids;
 
         memcpy(log.uuid, uuid, sizeof(log.uuid));
@@ -155,15 +146,13 @@ static enum wal_status move_streams(const struct wal__env *env,
     return status;
 }
 
-enum wal_status wal__shadow_move(const struct wal__env *env,
-                                 const uint8_t uuid[16],
+enum wal_status wal__shadow_move(const struct wal__env *env, const uint8_t uuid[16],
                                  struct wal_error *error)
 {
     return move_streams(env, uuid, false, error);
 }
 
-enum wal_status wal__shadow_finish(const struct wal__env *env,
-                                   struct wal__manifest *manifest,
+enum wal_status wal__shadow_finish(const struct wal__env *env, struct wal__manifest *manifest,
                                    struct wal_error *error)
 {
     struct wal__manifest next = *manifest;
@@ -175,8 +164,7 @@ enum wal_status wal__shadow_finish(const struct wal__env *env,
         status = move_streams(env, manifest->uuid, true, error);
     }
     next.has_shadows = false;
-    return status == WAL_OK ? wal__manifest_replace(env, manifest, &next, error)
-                            : status;
+    return status == WAL_OK ? wal__manifest_replace(env, manifest, &next, error) : status;
 }
 
 enum {
@@ -215,11 +203,10 @@ void wal__backup_state_read(const struct wal__env *env, const uint8_t uuid[16],
     if (io->open(io->ctx, path, 0, &file, &err) != WAL_OK) {
         return;
     }
-    if (wal__io_read_full(io, file, at, sizeof(at), 0, &got, &err) == WAL_OK &&
-        got == sizeof(at) && memcmp(at, magic, sizeof(magic)) == 0 &&
+    if (wal__io_read_full(io, file, at, sizeof(at), 0, &got, &err) == WAL_OK && got == sizeof(at) &&
+        memcmp(at, magic, sizeof(magic)) == 0 &&
         wal__get32(at + AT_CRC) == wal__crc32(0, at, AT_CRC) &&
-        wal__get32(at + AT_VERSION) == VERSION &&
-        memcmp(at + AT_UUID, uuid, 16) == 0) {
+        wal__get32(at + AT_VERSION) == VERSION && memcmp(at + AT_UUID, uuid, 16) == 0) {
         state->is_valid = true;
         for (size_t i = 0; i < WAL__LOG_COUNT; i++) {
             const uint8_t *from = at + AT_STREAMS + i * STREAM_SIZE;
@@ -233,8 +220,7 @@ void wal__backup_state_read(const struct wal__env *env, const uint8_t uuid[16],
     io->close(io->ctx, file);
 }
 
-enum wal_status wal__backup_state_write(const struct wal__env *env,
-                                        const uint8_t uuid[16],
+enum wal_status wal__backup_state_write(const struct wal__env *env, const uint8_t uuid[16],
                                         const struct wal__backup_state *state,
                                         struct wal_error *error)
 {
@@ -261,14 +247,12 @@ enum wal_status wal__backup_state_write(const struct wal__env *env,
         status = wal__index_writer_write(&writer, at, sizeof(at));
         status = wal__index_writer_close(&writer, status);
     }
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__fail_at(error, status, writer.sys_errno, path, 0,
-                              "cannot write the state of the backup");
+    return status == WAL_OK ? WAL_OK
+                            : wal__fail_at(error, status, writer.sys_errno, path, 0,
+                                           "cannot write the state of the backup");
 }
 
-enum wal_status wal__backup_state_doubt(const struct wal__env *env,
-                                        uint32_t log_id, uint64_t id,
+enum wal_status wal__backup_state_doubt(const struct wal__env *env, uint32_t log_id, uint64_t id,
                                         struct wal_error *error)
 {
     const struct wal__io *io = env->io;
@@ -284,12 +268,10 @@ enum wal_status wal__backup_state_doubt(const struct wal__env *env,
     state_path(env, path);
     status = io->open(io->ctx, path, WAL__IO_WRITE, &file, &err);
     if (status == WAL_OK) {
-        status = wal__io_write_full(io, file, &iov, 1,
-                                    AT_DOUBTS + log_id * UINT64_C(8), &err);
+        status = wal__io_write_full(io, file, &iov, 1, AT_DOUBTS + log_id * UINT64_C(8), &err);
         io->close(io->ctx, file);
     }
     return status == WAL_OK
                ? WAL_OK
-               : wal__fail_at(error, status, err, path, 0,
-                              "cannot write the state of the backup");
+               : wal__fail_at(error, status, err, path, 0, "cannot write the state of the backup");
 }

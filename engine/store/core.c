@@ -1,6 +1,6 @@
 /*
- * core.c - opening and closing a store, and its state lock (SPEC.md 3.7, 4.1).
- * Opening and closing: one thread; the locks: any thread.
+ * core.c - opening and closing a store, and its state lock (SPEC.md 3.7, 4.1). Opening and closing:
+ * one thread; the locks: any thread.
  */
 #include <stdio.h>
 #include <string.h>
@@ -42,8 +42,8 @@ static enum wal_status reload(void *ctx, struct wal_error *error)
     core->log.needs_reload = false;
     status = wal__log_refresh_segments(&core->log, error);
     if (core->env.read_only) {
-        /* Without a writer it follows nobody: what the log has now may name
-         * content that came since it was opened. */
+        /* Without a writer it follows nobody: what the log has now may name content that came since
+         * it was opened. */
         wal__blob_store_invalidate(&core->blobs);
     }
     if (status == WAL_OK) {
@@ -56,11 +56,9 @@ static enum wal_status reload(void *ctx, struct wal_error *error)
 }
 
 /* Applies what other processes published. State lock for writing. */
-static enum wal_status apply_published(struct wal__core *core,
-                                       struct wal_error *error)
+static enum wal_status apply_published(struct wal__core *core, struct wal_error *error)
 {
-    const struct wal__leader_client client = {core, lock_state, unlock_state,
-                                              reload};
+    const struct wal__leader_client client = {core, lock_state, unlock_state, reload};
     enum wal_status status;
 
     if (!wal__log_needs_catch_up(&core->log)) {
@@ -76,8 +74,8 @@ static enum wal_status apply_published(struct wal__core *core,
 /* Adopts the present files. *again: the indexes are others than those that
  * *looked is of; or they could not be loaded, which the next lock reports.
  * State lock for writing. */
-static enum wal_status look_again(struct wal__core *core, uint64_t *looked,
-                                  bool *again, struct wal_error *error)
+static enum wal_status look_again(struct wal__core *core, uint64_t *looked, bool *again,
+                                  struct wal_error *error)
 {
     const uint64_t before = *looked;
     enum wal_status status;
@@ -92,8 +90,7 @@ static enum wal_status look_again(struct wal__core *core, uint64_t *looked,
 }
 
 /* The same; where nothing was replaced, the damage may be in a derived file. */
-static enum wal_status look_again_or_rebuild(void *ctx, uint64_t *looked,
-                                             bool *again,
+static enum wal_status look_again_or_rebuild(void *ctx, uint64_t *looked, bool *again,
                                              struct wal_error *error)
 {
     struct wal__core *core = ctx;
@@ -108,8 +105,7 @@ static enum wal_status look_again_or_rebuild(void *ctx, uint64_t *looked,
 }
 
 static enum wal_status set_env(struct wal__core *core, const char *path,
-                               const struct wal__core_options *options,
-                               struct wal_error *error)
+                               const struct wal__core_options *options, struct wal_error *error)
 {
     size_t size = strlen(path);
 
@@ -126,25 +122,22 @@ static enum wal_status set_env(struct wal__core *core, const char *path,
     memcpy(core->env.root, path, size);
     core->env.root[size] = '\0';
     core->env.heap = options->heap;
-    core->env.large_heap =
-        options->large_heap != NULL ? options->large_heap : options->heap;
+    core->env.large_heap = options->large_heap != NULL ? options->large_heap : options->heap;
     core->env.io = options->io;
     core->env.random = &core->random;
     core->env.times = &core->times;
     core->env.read_only = (options->open.flags & WAL_OPEN_READ_ONLY) != 0;
     core->env.use_pread = (options->open.flags & WAL_OPEN_PREAD) != 0;
-    core->env.lock_timeout_ms = options->open.lock_timeout_ms != 0
-                                    ? options->open.lock_timeout_ms
-                                    : DEFAULT_LOCK_TIMEOUT_MS;
+    core->env.lock_timeout_ms = options->open.lock_timeout_ms != 0 ? options->open.lock_timeout_ms
+                                                                   : DEFAULT_LOCK_TIMEOUT_MS;
     core->schema_version = options->open.schema_version;
     core->strict = (options->open.flags & WAL_OPEN_STRICT) != 0;
     return WAL_OK;
 }
 
-/* A store that is to be made is checked before its directory exists, so that a
- * refusal leaves nothing. */
-static enum wal_status check_storage(const struct wal__core *core,
-                                     uint32_t flags, bool exists,
+/* A store that is to be made is checked before its directory exists, so that a refusal leaves
+ * nothing. */
+static enum wal_status check_storage(const struct wal__core *core, uint32_t flags, bool exists,
                                      struct wal_error *error)
 {
     const struct wal__io *io = core->env.io;
@@ -188,8 +181,7 @@ static enum wal_status check_storage(const struct wal__core *core,
 }
 
 /* Decides between creating and opening, before any file is touched. */
-static enum wal_status prepare(struct wal__core *core, uint32_t flags,
-                               struct wal_error *error)
+static enum wal_status prepare(struct wal__core *core, uint32_t flags, struct wal_error *error)
 {
     bool exists = false;
     enum wal_status status = wal__manifest_probe(&core->env, &exists, error);
@@ -210,12 +202,10 @@ static enum wal_status prepare(struct wal__core *core, uint32_t flags,
         return status;
     }
     status = wal__manifest_make_directories(&core->env, error);
-    return status == WAL_OK ? wal__manifest_check_segments(&core->env, error)
-                            : status;
+    return status == WAL_OK ? wal__manifest_check_segments(&core->env, error) : status;
 }
 
-/* Reads the version of an existing store; an older version is read only, unless
- * it is migrated. */
+/* Reads the version of an existing store; an older version is read only, unless it is migrated. */
 static enum wal_status check_version(struct wal__core *core, bool is_migration,
                                      struct wal_error *error)
 {
@@ -243,10 +233,9 @@ static enum wal_status check_version(struct wal__core *core, bool is_migration,
 }
 
 /*
- * Waits until no process appends under a LOCK file that was replaced. Such a
- * process compares its LOCK with the file's name every 10 ms when it takes the
- * append lock, so none appends once the groups that began before its last check
- * are written.
+ * Waits until no process appends under a LOCK file that was replaced. Such a process compares its
+ * LOCK with the file's name every 10 ms when it takes the append lock, so none appends once the
+ * groups that began before its last check are written.
  */
 static void drain_append_locks(const struct wal__core *core)
 {
@@ -259,13 +248,11 @@ static void drain_append_locks(const struct wal__core *core)
     }
 }
 
-/* Opens the control page. Without the permission or the space to write, an
- * existing store is opened read only. */
-static enum wal_status join_or_read_only(struct wal__core *core,
-                                         struct wal_error *error)
+/* Opens the control page. Without the permission or the space to write, an existing store is opened
+ * read only. */
+static enum wal_status join_or_read_only(struct wal__core *core, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__control_open(&core->control, &core->env, error);
+    enum wal_status status = wal__control_open(&core->control, &core->env, error);
     bool exists = false;
 
     if (status != WAL_EREADONLY && status != WAL_ENOSPACE) {
@@ -296,11 +283,9 @@ static enum wal_status join(struct wal__core *core, struct wal_error *error)
     return WAL_OK;
 }
 
-/* Reads or creates the manifest: another process may have created the store
- * since prepare(). A copy whose backup was cut short is completed, or read as
- * if it were. */
-static enum wal_status read_manifest(struct wal__core *core,
-                                     const struct wal_open_options *options,
+/* Reads or creates the manifest: another process may have created the store since prepare(). A copy
+ * whose backup was cut short is completed, or read as if it were. */
+static enum wal_status read_manifest(struct wal__core *core, const struct wal_open_options *options,
                                      struct wal_error *error)
 {
     bool exists = false;
@@ -311,8 +296,7 @@ static enum wal_status read_manifest(struct wal__core *core,
         return status;
     }
     if (!exists) {
-        return wal__manifest_create(&core->env, options->group_align,
-                                    &core->manifest, error);
+        return wal__manifest_create(&core->env, options->group_align, &core->manifest, error);
     }
     if ((options->flags & WAL_OPEN_EXCLUSIVE) != 0) {
         return wal__fail_at(error, WAL_EEXISTS, 0, core->env.root, 0,
@@ -320,23 +304,21 @@ static enum wal_status read_manifest(struct wal__core *core,
     }
     status = wal__manifest_read(&core->env, &core->manifest, &read_only, error);
     core->env.read_only = core->env.read_only || read_only;
-    core->env.is_replica =
-        (core->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) != 0;
+    core->env.is_replica = (core->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) != 0;
     if (status == WAL_OK) {
         status = wal__manifest_check_directories(&core->env, error);
     }
-    if (status == WAL_OK && core->manifest.has_shadows &&
-        !core->env.read_only && core->control.is_first_opener) {
+    if (status == WAL_OK && core->manifest.has_shadows && !core->env.read_only &&
+        core->control.is_first_opener) {
         status = wal__shadow_finish(&core->env, &core->manifest, error);
     }
     core->env.has_shadows = core->manifest.has_shadows && core->env.read_only;
     return status;
 }
 
-/* Creates the first segment of a new store, so that the first append does not
- * wait for it. Without space, the append reports the error. */
-static enum wal_status prealloc_first_segment(struct wal__core *core,
-                                              struct wal_error *error)
+/* Creates the first segment of a new store, so that the first append does not wait for it. Without
+ * space, the append reports the error. */
+static enum wal_status prealloc_first_segment(struct wal__core *core, struct wal_error *error)
 {
     struct wal__prealloc_job job = {1, 1024 * 1024};
 
@@ -359,8 +341,7 @@ static void rotate_outdated_tail(struct wal__core *core)
 }
 
 /* Makes the blobs durable that the records of a group name. */
-static enum wal_status sync_dependencies(void *ctx, uint64_t end,
-                                         struct wal_error *error)
+static enum wal_status sync_dependencies(void *ctx, uint64_t end, struct wal_error *error)
 {
     struct wal__core *core = ctx;
 
@@ -372,22 +353,20 @@ static void close_replaced(void *ctx)
     wal__core_close_replaced(ctx);
 }
 
-static enum wal_status open_log(struct wal__core *core,
-                                const struct wal_open_options *options,
+static enum wal_status open_log(struct wal__core *core, const struct wal_open_options *options,
                                 struct wal_error *error)
 {
     struct wal__log_client log_client;
-    struct wal__committer_client commit_client = {
-        {core, lock_state, unlock_state, reload},
-        sync_dependencies,
-        close_replaced,
-        look_again_or_rebuild};
+    struct wal__committer_client commit_client = {{core, lock_state, unlock_state, reload},
+                                                  sync_dependencies,
+                                                  close_replaced,
+                                                  look_again_or_rebuild};
     enum wal_status status;
 
     WAL__ASSERT(!core->log_opened);
     wal__core_init_log_client(core, &log_client);
-    wal__log_init(&core->log, &core->env, &core->control, 0,
-                  core->manifest.uuid, core->manifest.group_align, &log_client);
+    wal__log_init(&core->log, &core->env, &core->control, 0, core->manifest.uuid,
+                  core->manifest.group_align, &log_client);
     core->log_opened = true;
     status = wal__log_attach(&core->log, error);
     if (status != WAL_OK) {
@@ -412,10 +391,9 @@ static enum wal_status open_log(struct wal__core *core,
     if (status != WAL_OK) {
         return status;
     }
-    status =
-        wal__blob_store_init(&core->blobs, &core->env, &core->control,
-                             core->manifest.uuid, core->manifest.group_align,
-                             core->log.pack_durable, core->strict, error);
+    status = wal__blob_store_init(&core->blobs, &core->env, &core->control, core->manifest.uuid,
+                                  core->manifest.group_align, core->log.pack_durable, core->strict,
+                                  error);
     if (status != WAL_OK) {
         return status;
     }
@@ -423,35 +401,31 @@ static enum wal_status open_log(struct wal__core *core,
     if (status != WAL_OK) {
         return status;
     }
-    return wal__committer_init(&core->committer, &core->log, &commit_client,
-                               options, error);
+    return wal__committer_init(&core->committer, &core->log, &commit_client, options, error);
 }
 
-/* Whether a backup committed to this store, a copy, while it was opened: the
- * files may be those of the old copy and of the new one. A process that has the
- * lock keeps backups out; one that only reads goes on without it. */
+/* Whether a backup committed to this store, a copy, while it was opened: the files may be those of
+ * the old copy and of the new one. A process that has the lock keeps backups out; one that only
+ * reads goes on without it. */
 static bool is_overtaken(const struct wal__core *core)
 {
     struct wal__manifest now;
     bool ignored = false;
 
-    return core->env.read_only &&
-           core->control.page == &core->control.private_page &&
+    return core->env.read_only && core->control.page == &core->control.private_page &&
            wal__manifest_read(&core->env, &now, &ignored, NULL) == WAL_OK &&
            now.generation != core->manifest.generation;
 }
 
 enum wal_status wal__core_init(struct wal__core *core, const char *path,
-                               const struct wal__core_options *options,
-                               struct wal_error *error)
+                               const struct wal__core_options *options, struct wal_error *error)
 {
     pthread_rwlockattr_t attributes;
     enum wal_status status;
 
     WAL__ASSERT(!core->log_opened && !core->committer_ready);
     pthread_rwlockattr_init(&attributes);
-    pthread_rwlockattr_setkind_np(&attributes,
-                                  PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    pthread_rwlockattr_setkind_np(&attributes, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     pthread_rwlock_init(&core->state, &attributes);
     pthread_rwlockattr_destroy(&attributes);
     atomic_init(&core->references, 1);
@@ -492,10 +466,9 @@ enum wal_status wal__core_init(struct wal__core *core, const char *path,
     return status;
 }
 
-/* Ends tail segments, and removes preallocated ones, whose unused space is out
- * of proportion: nobody is left who writes at the rate that they were made for.
- * The pack first, since the log's OPEN names its end. What fails is done by a
- * later process. */
+/* Ends tail segments, and removes preallocated ones, whose unused space is out of proportion:
+ * nobody is left who writes at the rate that they were made for. The pack first, since the log's
+ * OPEN names its end. What fails is done by a later process. */
 static void give_unused_space_back(struct wal__core *core)
 {
     if (wal__prealloc_has_excess(&core->blobs.log) &&
@@ -510,8 +483,8 @@ static void give_unused_space_back(struct wal__core *core)
     wal__prealloc_remove_excess(&core->log);
 }
 
-/* Everything was synced before a mark is written: where another process keeps
- * the append lock, the next one that closes or pauses writes the mark. */
+/* Everything was synced before a mark is written: where another process keeps the append lock, the
+ * next one that closes or pauses writes the mark. */
 static enum wal_status without_mark(enum wal_status status)
 {
     return status == WAL_ELOCKED ? WAL_OK : status;
@@ -538,12 +511,12 @@ enum wal_status wal__core_shutdown(struct wal__core *core, bool is_persistent,
     if (core->env.read_only || !is_persistent) {
         return flush_status == WAL_OK ? status : flush_status;
     }
-    /* Finish the blob stream before the log's commit mark, which names its
-     * durable end. Write the mark even when this fails. */
+    /* Finish the blob stream before the log's commit mark, which names its durable end. Write the
+     * mark even when this fails. */
     blob_status = without_mark(wal__blob_store_finish(&core->blobs, error));
     if (status == WAL_OK) {
-        status = without_mark(wal__committer_write_mark(
-            &core->committer, blob_status == WAL_OK ? error : NULL));
+        status = without_mark(
+            wal__committer_write_mark(&core->committer, blob_status == WAL_OK ? error : NULL));
     }
     if (status == WAL_OK && wal__control_try_exclusive(&core->control)) {
         give_unused_space_back(core);
@@ -600,8 +573,7 @@ void wal__core_deinit(struct wal__core *core)
     pthread_rwlock_destroy(&core->state);
 }
 
-enum wal_status wal__core_rejoin(struct wal__core *core,
-                                 struct wal_error *error)
+enum wal_status wal__core_rejoin(struct wal__core *core, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     enum wal_status shared = WAL_OK;
@@ -619,8 +591,7 @@ enum wal_status wal__core_rejoin(struct wal__core *core,
     return status == WAL_OK ? shared : status;
 }
 
-enum wal_status wal__core_read_lock(struct wal__core *core,
-                                    struct wal_error *error)
+enum wal_status wal__core_read_lock(struct wal__core *core, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -638,8 +609,7 @@ enum wal_status wal__core_read_lock(struct wal__core *core,
     return WAL_OK;
 }
 
-enum wal_status wal__core_write_lock(struct wal__core *core,
-                                     struct wal_error *error)
+enum wal_status wal__core_write_lock(struct wal__core *core, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -651,8 +621,7 @@ enum wal_status wal__core_write_lock(struct wal__core *core,
     return status;
 }
 
-enum wal_status wal__core_write_lock_or_stale(struct wal__core *core,
-                                              struct wal_error *error)
+enum wal_status wal__core_write_lock_or_stale(struct wal__core *core, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -679,21 +648,19 @@ static bool has_replaced_files(struct wal__core *core)
     bool has;
 
     pthread_rwlock_rdlock(&core->state);
-    has =
-        atomic_load(&core->log.has_retired) || wal__log_is_outdated(&core->log);
+    has = atomic_load(&core->log.has_retired) || wal__log_is_outdated(&core->log);
     pthread_rwlock_unlock(&core->state);
     return has;
 }
 
-/* Whether a reader that follows nobody has files that a compaction may have
- * replaced: that has written the catalogue anew. */
+/* Whether a reader that follows nobody has files that a compaction may have replaced: that has
+ * written the catalogue anew. */
 static bool is_left_alone(struct wal__core *core)
 {
     bool is_alone;
 
     pthread_rwlock_rdlock(&core->state);
-    is_alone = core->env.read_only &&
-               core->control.page == &core->control.private_page &&
+    is_alone = core->env.read_only && core->control.page == &core->control.private_page &&
                core->catalogue_inode != wal__core_catalogue_inode(core);
     pthread_rwlock_unlock(&core->state);
     return is_alone;
@@ -735,8 +702,7 @@ void wal__core_adopt_files(struct wal__core *core)
     }
 }
 
-bool wal__core_invalidate_derived(struct wal__core *core,
-                                  enum wal_status status, uint64_t *looked)
+bool wal__core_invalidate_derived(struct wal__core *core, enum wal_status status, uint64_t *looked)
 {
     bool again = false;
 
@@ -748,8 +714,8 @@ bool wal__core_invalidate_derived(struct wal__core *core,
     return again;
 }
 
-bool wal__core_read_again(struct wal__core *core, enum wal_status status,
-                          bool is_damaged, uint64_t *looked)
+bool wal__core_read_again(struct wal__core *core, enum wal_status status, bool is_damaged,
+                          uint64_t *looked)
 {
     return is_damaged ? wal__core_look_again(core, looked)
                       : wal__core_invalidate_derived(core, status, looked);
@@ -767,12 +733,10 @@ static enum wal_status add(void *ctx, struct wal_error *error)
     struct wal__core *core = feature->core;
 
     WAL__ASSERT(core->log.append_lock_held);
-    return wal__manifest_require(&core->env, &core->manifest, feature->incompat,
-                                 error);
+    return wal__manifest_require(&core->env, &core->manifest, feature->incompat, error);
 }
 
-enum wal_status wal__core_require_feature(struct wal__core *core,
-                                          uint32_t incompat,
+enum wal_status wal__core_require_feature(struct wal__core *core, uint32_t incompat,
                                           struct wal_error *error)
 {
     struct feature feature = {core, incompat};

@@ -2,14 +2,13 @@
  * documents.c - keys, their versions, and their order (documents.h, SPEC.md
  * 5.8).
  *
- * The order has two arrays of ranks: a sorted one, and a short one of documents
- * added since, which is merged into the first when it is full. It is built when
- * documents are first listed. Keys are read from the log where they are
- * compared; those that cannot be read come first.
+ * The order has two arrays of ranks: a sorted one, and a short one of documents added since, which
+ * is merged into the first when it is full. It is built when documents are first listed. Keys are
+ * read from the log where they are compared; those that cannot be read come first.
  *
- * Invariants: versions ascend by sequence, and each links to the version of the
- * same key before it; each rank below `known` is in exactly one of the arrays.
- * The caller's lock: one writer, or any readers; listing writes.
+ * Invariants: versions ascend by sequence, and each links to the version of the same key before it;
+ * each rank below `known` is in exactly one of the arrays. The caller's lock: one writer, or any
+ * readers; listing writes.
  */
 #include "engine/store/documents.h"
 
@@ -20,8 +19,7 @@
 #include "format/bytes/assert.h"
 #include "format/segment/frame.h"
 
-void wal__documents_init(struct wal__documents *documents,
-                         const struct wal__heap *heap)
+void wal__documents_init(struct wal__documents *documents, const struct wal__heap *heap)
 {
     memset(documents, 0, sizeof(*documents));
     documents->heap = heap;
@@ -51,12 +49,10 @@ void wal__documents_deinit(struct wal__documents *documents)
 }
 
 /* Appends a document with this hash; the caller sets its first version. */
-static enum wal_status add_document(struct wal__documents *documents,
-                                    uint64_t key_hash)
+static enum wal_status add_document(struct wal__documents *documents, uint64_t key_hash)
 {
     struct wal__document *items = wal__heap_grow_array(
-        documents->heap, documents->items, documents->count,
-        &documents->capacity, sizeof(*items));
+        documents->heap, documents->items, documents->count, &documents->capacity, sizeof(*items));
     enum wal_status status;
 
     if (items == NULL) {
@@ -74,21 +70,18 @@ static enum wal_status add_document(struct wal__documents *documents,
 }
 
 enum wal_status wal__documents_add(struct wal__documents *documents,
-                                   const struct wal__posting *posting,
-                                   uint64_t position)
+                                   const struct wal__posting *posting, uint64_t position)
 {
     struct wal__doc_version *version;
     struct wal__document *document;
     enum wal_status status;
     uint32_t before = 0;
 
-    if (posting->type != WAL__FRAME_DOC &&
-        posting->type != WAL__FRAME_DOC_DELETE) {
+    if (posting->type != WAL__FRAME_DOC && posting->type != WAL__FRAME_DOC_DELETE) {
         return WAL_OK;
     }
-    version = wal__heap_grow_array(
-        documents->heap, documents->versions, documents->version_count,
-        &documents->version_capacity, sizeof(*version));
+    version = wal__heap_grow_array(documents->heap, documents->versions, documents->version_count,
+                                   &documents->version_capacity, sizeof(*version));
     if (version == NULL) {
         return WAL_ENOMEM;
     }
@@ -116,8 +109,7 @@ enum wal_status wal__documents_add(struct wal__documents *documents,
     return WAL_OK;
 }
 
-struct wal__document *
-wal__documents_find(const struct wal__documents *documents, uint64_t key_hash)
+struct wal__document *wal__documents_find(const struct wal__documents *documents, uint64_t key_hash)
 {
     uint32_t cursor = 0;
     uint32_t rank;
@@ -131,36 +123,30 @@ wal__documents_find(const struct wal__documents *documents, uint64_t key_hash)
     return NULL;
 }
 
-const struct wal__doc_version *
-wal__documents_newest(const struct wal__documents *documents,
-                      const struct wal__document *document)
+const struct wal__doc_version *wal__documents_newest(const struct wal__documents *documents,
+                                                     const struct wal__document *document)
 {
     WAL__ASSERT(document->newest < documents->version_count);
     return &documents->versions[document->newest];
 }
 
-const struct wal__doc_version *
-wal__documents_find_version(const struct wal__documents *documents,
-                            uint64_t sequence)
+const struct wal__doc_version *wal__documents_find_version(const struct wal__documents *documents,
+                                                           uint64_t sequence)
 {
-    size_t rank =
-        wal__lower_bound(documents->versions, documents->version_count,
-                         sizeof(documents->versions[0]),
-                         offsetof(struct wal__doc_version, sequence), sequence);
+    size_t rank = wal__lower_bound(documents->versions, documents->version_count,
+                                   sizeof(documents->versions[0]),
+                                   offsetof(struct wal__doc_version, sequence), sequence);
 
-    return rank < documents->version_count &&
-                   documents->versions[rank].sequence == sequence
+    return rank < documents->version_count && documents->versions[rank].sequence == sequence
                ? &documents->versions[rank]
                : NULL;
 }
 
-const struct wal__doc_version *
-wal__documents_previous(const struct wal__documents *documents,
-                        const struct wal__doc_version *version)
+const struct wal__doc_version *wal__documents_previous(const struct wal__documents *documents,
+                                                       const struct wal__doc_version *version)
 {
     WAL__ASSERT(version->previous <= documents->version_count);
-    return version->previous == 0 ? NULL
-                                  : &documents->versions[version->previous - 1];
+    return version->previous == 0 ? NULL : &documents->versions[version->previous - 1];
 }
 
 /* --- the order ---------------------------------------------------------- */
@@ -195,11 +181,9 @@ static uint32_t batch_count(const struct batch *batch)
 }
 
 /* keys may be NULL when all are unreadable. */
-static struct wal__span item_key(const struct sort_item *item,
-                                 const uint8_t *keys)
+static struct wal__span item_key(const struct sort_item *item, const uint8_t *keys)
 {
-    return (struct wal__span){item->size == 0 ? NULL : keys + item->offset,
-                              item->size};
+    return (struct wal__span){item->size == 0 ? NULL : keys + item->offset, item->size};
 }
 
 static struct wal__span batch_key(const struct batch *batch, uint32_t i)
@@ -225,15 +209,12 @@ static int compare_items(const void *left, const void *right, void *ctx)
     return order != 0 ? order : (a->rank > b->rank) - (a->rank < b->rank);
 }
 
-static enum wal_status add_to_batch(struct batch *batch,
-                                    const struct wal__documents *documents,
-                                    const struct wal__document_keys *keys,
-                                    uint32_t rank)
+static enum wal_status add_to_batch(struct batch *batch, const struct wal__documents *documents,
+                                    const struct wal__document_keys *keys, uint32_t rank)
 {
     struct sort_item item = {.offset = batch->keys.size, .rank = rank};
     struct wal__span key = {NULL, 0};
-    enum wal_status status =
-        keys->read(keys->ctx, &documents->items[rank], &key);
+    enum wal_status status = keys->read(keys->ctx, &documents->items[rank], &key);
 
     if (status == WAL_OK) {
         item.size = (uint32_t)key.size;
@@ -241,19 +222,15 @@ static enum wal_status add_to_batch(struct batch *batch,
     } else if (status == WAL_ENOTFOUND) {
         status = WAL_OK;
     }
-    return status == WAL_OK
-               ? wal__buf_append(&batch->items, &item, sizeof(item))
-               : status;
+    return status == WAL_OK ? wal__buf_append(&batch->items, &item, sizeof(item)) : status;
 }
 
 /* Replaces an array by the documents of a batch. */
-static enum wal_status set_ranks(const struct wal__heap *heap,
-                                 struct wal__document_ranks *ranks,
+static enum wal_status set_ranks(const struct wal__heap *heap, struct wal__document_ranks *ranks,
                                  const struct batch *batch)
 {
     uint32_t count = batch_count(batch);
-    uint32_t *items =
-        wal__heap_resize(heap, ranks->items, count, sizeof(*items));
+    uint32_t *items = wal__heap_resize(heap, ranks->items, count, sizeof(*items));
 
     if (items == NULL && count > 0) {
         return WAL_ENOMEM;
@@ -270,8 +247,8 @@ static enum wal_status set_ranks(const struct wal__heap *heap,
 
 /* --- searching ---------------------------------------------------------- */
 
-/* A search in an array: for the first key that is not before `key`, or that
- * does not begin with it. */
+/* A search in an array: for the first key that is not before `key`, or that does not begin with
+ * it. */
 struct search {
     const struct wal__documents *documents;
     const struct wal__document_keys *keys;
@@ -282,27 +259,26 @@ struct search {
 static bool has_prefix(struct wal__span prefix, struct wal__span key)
 {
     return prefix.size <= key.size &&
-           (prefix.size == 0 ||
-            memcmp(prefix.data, key.data, prefix.size) == 0);
+           (prefix.size == 0 || memcmp(prefix.data, key.data, prefix.size) == 0);
 }
 
 /* *item: the result among the items [low, high). WAL_ECORRUPT when a key became
  * unreadable. */
-static enum wal_status find(const struct search *search, const uint32_t *ranks,
-                            uint32_t low, uint32_t high, uint32_t *item)
+static enum wal_status find(const struct search *search, const uint32_t *ranks, uint32_t low,
+                            uint32_t high, uint32_t *item)
 {
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
         struct wal__span key;
-        enum wal_status status = search->keys->read(
-            search->keys->ctx, &search->documents->items[ranks[middle]], &key);
+        enum wal_status status =
+            search->keys->read(search->keys->ctx, &search->documents->items[ranks[middle]], &key);
         bool before;
 
         if (status != WAL_OK) {
             return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
         }
-        before = search->is_prefix ? has_prefix(search->key, key)
-                                   : compare_keys(key, search->key) < 0;
+        before =
+            search->is_prefix ? has_prefix(search->key, key) : compare_keys(key, search->key) < 0;
         if (before) {
             low = middle + 1;
         } else {
@@ -315,20 +291,18 @@ static enum wal_status find(const struct search *search, const uint32_t *ranks,
 
 /* --- updating ----------------------------------------------------------- */
 
-/* Inserts a batch into a sorted array, the last item first, so that each item
- * of the array moves once. */
+/* Inserts a batch into a sorted array, the last item first, so that each item of the array moves
+ * once. */
 static enum wal_status insert_sorted(struct wal__documents *documents,
                                      const struct wal__document_keys *keys,
-                                     const struct batch *batch,
-                                     struct wal__document_ranks *sorted)
+                                     const struct batch *batch, struct wal__document_ranks *sorted)
 {
     struct search search = {.documents = documents, .keys = keys};
     uint32_t added = batch_count(batch);
     uint32_t unreadable = sorted->unreadable;
     uint32_t end = sorted->count;
-    uint32_t *items =
-        wal__heap_resize(documents->heap, sorted->items,
-                         (size_t)sorted->count + added, sizeof(*items));
+    uint32_t *items = wal__heap_resize(documents->heap, sorted->items,
+                                       (size_t)sorted->count + added, sizeof(*items));
 
     if (items == NULL) {
         return WAL_ENOMEM;
@@ -369,13 +343,12 @@ static enum target choose_target(const struct wal__documents *documents)
     if (added <= RECENT_MAX) {
         return TARGET_RECENT;
     }
-    return added > documents->count / REBUILD_FRACTION ? TARGET_ALL
-                                                       : TARGET_SORTED;
+    return added > documents->count / REBUILD_FRACTION ? TARGET_ALL : TARGET_SORTED;
 }
 
 static enum wal_status fill_batch(struct wal__documents *documents,
-                                  const struct wal__document_keys *keys,
-                                  enum target target, struct batch *batch)
+                                  const struct wal__document_keys *keys, enum target target,
+                                  struct batch *batch)
 {
     const struct wal__document_order *order = &documents->order;
     uint32_t recent = target == TARGET_SORTED ? order->recent.count : 0;
@@ -390,8 +363,8 @@ static enum wal_status fill_batch(struct wal__documents *documents,
     }
     if (status == WAL_OK) {
         if (batch->items.size > 0) {
-            qsort_r(batch->items.data, batch_count(batch),
-                    sizeof(struct sort_item), compare_items, batch->keys.data);
+            qsort_r(batch->items.data, batch_count(batch), sizeof(struct sort_item), compare_items,
+                    batch->keys.data);
         }
     }
     return status;
@@ -415,8 +388,7 @@ static enum wal_status update(struct wal__documents *documents,
         status = target == TARGET_ALL
                      ? set_ranks(documents->heap, &order->sorted, &batch)
                      : insert_sorted(documents, keys, &batch,
-                                     target == TARGET_RECENT ? &order->recent
-                                                             : &order->sorted);
+                                     target == TARGET_RECENT ? &order->recent : &order->sorted);
     }
     if (target != TARGET_RECENT) {
         order->recent.count = 0;
@@ -439,28 +411,24 @@ struct slice {
 
 static enum wal_status find_slice(const struct search *search,
                                   const struct wal__document_range *range,
-                                  const struct wal__document_ranks *ranks,
-                                  struct slice *slice)
+                                  const struct wal__document_ranks *ranks, struct slice *slice)
 {
     struct search bound = *search;
     enum wal_status status;
 
     *slice = (struct slice){ranks->items, 0, ranks->count};
     bound.key = range->from;
-    status = find(&bound, ranks->items, ranks->unreadable, ranks->count,
-                  &slice->begin);
+    status = find(&bound, ranks->items, ranks->unreadable, ranks->count, &slice->begin);
     bound.key = range->prefix;
     bound.is_prefix = true;
     if (status == WAL_OK && range->prefix.size > 0) {
-        status =
-            find(&bound, ranks->items, slice->begin, ranks->count, &slice->end);
+        status = find(&bound, ranks->items, slice->begin, ranks->count, &slice->end);
     }
     return status;
 }
 
-static enum wal_status visit_items(const uint32_t *items, uint32_t begin,
-                                   uint32_t end, wal__document_visitor *visit,
-                                   void *ctx)
+static enum wal_status visit_items(const uint32_t *items, uint32_t begin, uint32_t end,
+                                   wal__document_visitor *visit, void *ctx)
 {
     enum wal_status status = WAL_OK;
 
@@ -471,10 +439,8 @@ static enum wal_status visit_items(const uint32_t *items, uint32_t begin,
 }
 
 /* Visits the two slices in one order. */
-static enum wal_status merge(const struct search *search,
-                             const struct slice *sorted,
-                             const struct slice *recent,
-                             wal__document_visitor *visit, void *ctx)
+static enum wal_status merge(const struct search *search, const struct slice *sorted,
+                             const struct slice *recent, wal__document_visitor *visit, void *ctx)
 {
     struct search bound = *search;
     struct wal__buf copy;
@@ -486,8 +452,7 @@ static enum wal_status merge(const struct search *search,
         uint32_t rank = recent->items[i];
         uint32_t at = begin;
 
-        status = search->keys->read(
-            search->keys->ctx, &search->documents->items[rank], &bound.key);
+        status = search->keys->read(search->keys->ctx, &search->documents->items[rank], &bound.key);
         copy.size = 0;
         if (status == WAL_OK) {
             status = wal__buf_append(&copy, bound.key.data, bound.key.size);
@@ -505,9 +470,7 @@ static enum wal_status merge(const struct search *search,
         begin = at;
     }
     wal__buf_deinit(&copy);
-    return status == WAL_OK
-               ? visit_items(sorted->items, begin, sorted->end, visit, ctx)
-               : status;
+    return status == WAL_OK ? visit_items(sorted->items, begin, sorted->end, visit, ctx) : status;
 }
 
 static enum wal_status visit_unreadable(const struct wal__document_ranks *ranks,
@@ -539,8 +502,7 @@ static enum wal_status visit_range(const struct search *search,
     if (status == WAL_OK) {
         status = visit_unreadable(&order->recent, visit, ctx);
     }
-    return status == WAL_OK ? merge(search, &sorted, &recent, visit, ctx)
-                            : status;
+    return status == WAL_OK ? merge(search, &sorted, &recent, visit, ctx) : status;
 }
 
 enum wal_status wal__documents_visit(struct wal__documents *documents,

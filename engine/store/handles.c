@@ -3,9 +3,8 @@
  * the one it is given, which of them claim a session (core.h; SPEC.md 4.1,
  * 4.5). Any thread.
  *
- * Invariants: references is the number of live handles, plus 1 until wal_close;
- * the thread that takes it to 0 destroys the core. A claim is in the list while
- * its handle holds the lock byte.
+ * Invariants: references is the number of live handles, plus 1 until wal_close; the thread that
+ * takes it to 0 destroys the core. A claim is in the list while its handle holds the lock byte.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,20 +15,17 @@
 
 void wal__core_retain(struct wal__core *core)
 {
-    uint32_t before =
-        atomic_fetch_add_explicit(&core->references, 1, memory_order_relaxed);
+    uint32_t before = atomic_fetch_add_explicit(&core->references, 1, memory_order_relaxed);
 
     WAL__ASSERT(before > 0 && before < UINT32_MAX);
 }
 
-/* Gives up a reference and returns how many are left. The core is valid only
- * while there are any. */
+/* Gives up a reference and returns how many are left. The core is valid only while there are
+ * any. */
 static uint32_t release(struct wal__core *core)
 {
-    /* What other threads did with their handles happens before the core is
-     * destroyed. */
-    uint32_t before =
-        atomic_fetch_sub_explicit(&core->references, 1, memory_order_acq_rel);
+    /* What other threads did with their handles happens before the core is destroyed. */
+    uint32_t before = atomic_fetch_sub_explicit(&core->references, 1, memory_order_acq_rel);
 
     WAL__ASSERT(before > 0);
     if (before > 1) {
@@ -57,8 +53,7 @@ uint32_t wal__core_release_store(struct wal__core *core)
     return release(core);
 }
 
-enum wal_status wal__core_fail_closed(const struct wal__core *core,
-                                      struct wal_error *error)
+enum wal_status wal__core_fail_closed(const struct wal__core *core, struct wal_error *error)
 {
     return wal__fail_at(error, WAL_ECLOSED, 0, core->env.root, 0,
                         "the store of this handle was closed; close the "
@@ -67,60 +62,51 @@ enum wal_status wal__core_fail_closed(const struct wal__core *core,
 
 /* --- checks --------------------------------------------------------------- */
 
-/* Handles of a parent process are refused: locks and threads did not come
- * along. */
-enum wal_status wal__check_process(const struct wal__core *core,
-                                   struct wal_error *error)
+/* Handles of a parent process are refused: locks and threads did not come along. */
+enum wal_status wal__check_process(const struct wal__core *core, struct wal_error *error)
 {
     if (core == NULL) {
         return wal__invalid(error, "the handle is null");
     }
     if (!wal__control_is_same_process(&core->control)) {
-        return wal__fail_at(
-            error, WAL_EFORKED, 0, core->env.root, 0,
-            "the handle belongs to the parent process; open the "
-            "store again in this one");
+        return wal__fail_at(error, WAL_EFORKED, 0, core->env.root, 0,
+                            "the handle belongs to the parent process; open the "
+                            "store again in this one");
     }
     return WAL_OK;
 }
 
-enum wal_status wal__check_core(const struct wal__core *core,
-                                struct wal_error *error)
+enum wal_status wal__check_core(const struct wal__core *core, struct wal_error *error)
 {
     enum wal_status status = wal__check_process(core, error);
 
     return status == WAL_OK ? wal__core_check_open(core, error) : status;
 }
 
-enum wal_status wal__check_output(const struct wal__core *core,
-                                  const struct wal__struct *type,
+enum wal_status wal__check_output(const struct wal__core *core, const struct wal__struct *type,
                                   const void *output, struct wal_error *error)
 {
     enum wal_status status = wal__check_core(core, error);
 
-    return status == WAL_OK ? wal__struct_check_output(type, output, error)
-                            : status;
+    return status == WAL_OK ? wal__struct_check_output(type, output, error) : status;
 }
 
-enum wal_status wal__check_writable(const struct wal__core *core,
-                                    struct wal_error *error)
+enum wal_status wal__check_writable(const struct wal__core *core, struct wal_error *error)
 {
     enum wal_status status = wal__check_core(core, error);
 
     if (status == WAL_OK && core->outdated) {
-        return wal__fail_at(
-            error, WAL_EVERSION, 0, core->env.root, 0,
-            "the store has format version %u, which can be read; "
-            "migrate it to version %d to write to it",
-            core->manifest.version, (int)WAL__FORMAT_VERSION);
+        return wal__fail_at(error, WAL_EVERSION, 0, core->env.root, 0,
+                            "the store has format version %u, which can be read; "
+                            "migrate it to version %d to write to it",
+                            core->manifest.version, (int)WAL__FORMAT_VERSION);
     }
     if (status == WAL_OK && core->env.read_only) {
-        return wal__fail_at(
-            error, WAL_EREADONLY, 0, core->env.root, 0, "%s",
-            core->env.is_replica
-                ? "the store is a replica, which is only read: `agentwal "
-                  "remote pull --take-over` makes it the one that is written to"
-                : "the store is open for reading only");
+        return wal__fail_at(error, WAL_EREADONLY, 0, core->env.root, 0, "%s",
+                            core->env.is_replica
+                                ? "the store is a replica, which is only read: `agentwal "
+                                  "remote pull --take-over` makes it the one that is written to"
+                                : "the store is open for reading only");
     }
     return status;
 }
@@ -128,11 +114,9 @@ enum wal_status wal__check_writable(const struct wal__core *core,
 /* --- sessions; state lock for reading ----------------------------------- */
 
 enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
-                                  struct wal__summary *summary,
-                                  struct wal_error *error)
+                                  struct wal__summary *summary, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__catalogue_get(&core->catalogue, number, summary);
+    enum wal_status status = wal__catalogue_get(&core->catalogue, number, summary);
 
     if (status == WAL_OK && (summary->flags & WAL__SUMMARY_DELETED) != 0) {
         return wal__fail(error, WAL_ENOTFOUND, "session \"%.*s\" was deleted",
@@ -143,22 +127,18 @@ enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
         return wal__fail(error, status, "the session was deleted");
     }
     if (status != WAL_OK) {
-        return wal__fail(error, status, "cannot read the catalogue: %s",
-                         wal_status_text(status));
+        return wal__fail(error, status, "cannot read the catalogue: %s", wal_status_text(status));
     }
     return WAL_OK;
 }
 
-enum wal_status wal__session_fail_trashed(struct wal__span id,
-                                          struct wal_error *error)
+enum wal_status wal__session_fail_trashed(struct wal__span id, struct wal_error *error)
 {
-    return wal__fail(error, WAL_ETRASHED,
-                     "session \"%.*s\" is in the trash; undelete it first",
+    return wal__fail(error, WAL_ETRASHED, "session \"%.*s\" is in the trash; undelete it first",
                      (int)id.size, (const char *)id.data);
 }
 
-enum wal_status wal__session_check_sequence(const struct wal__summary *summary,
-                                            uint64_t expected,
+enum wal_status wal__session_check_sequence(const struct wal__summary *summary, uint64_t expected,
                                             struct wal_error *error)
 {
     char actual[24];
@@ -170,8 +150,7 @@ enum wal_status wal__session_check_sequence(const struct wal__summary *summary,
     return wal__conflict(error, WAL_EXPECTATION_SEQUENCE, actual,
                          "session \"%.*s\" has changed: its newest record has "
                          "sequence number %s, not %" PRIu64,
-                         (int)summary->id.size, (const char *)summary->id.data,
-                         actual, expected);
+                         (int)summary->id.size, (const char *)summary->id.data, actual, expected);
 }
 
 /* --- claims -------------------------------------------------------------- */
@@ -186,10 +165,9 @@ static struct wal__claim **find_claim(struct wal__core *core, uint32_t session)
     return at;
 }
 
-/* A lock byte belongs to the store's open file and does not exclude other
- * handles of this process: the list of claims does. */
-enum wal_status wal__core_claim(struct wal__core *core,
-                                struct wal__claim *claim, uint32_t session,
+/* A lock byte belongs to the store's open file and does not exclude other handles of this process:
+ * the list of claims does. */
+enum wal_status wal__core_claim(struct wal__core *core, struct wal__claim *claim, uint32_t session,
                                 struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -199,8 +177,7 @@ enum wal_status wal__core_claim(struct wal__core *core,
     holder = *find_claim(core, session);
     WAL__ASSERT(holder != NULL ? holder->is_held : !claim->is_held);
     if (holder == NULL) {
-        status =
-            wal__control_claim(&core->control, session, &claim->slot, error);
+        status = wal__control_claim(&core->control, session, &claim->slot, error);
         if (status == WAL_OK) {
             claim->is_held = true;
             claim->session = session;
@@ -208,8 +185,7 @@ enum wal_status wal__core_claim(struct wal__core *core,
             core->claims = claim;
         }
     } else if (holder != claim) {
-        status = wal__control_claim_refused((int32_t)core->control.process_id,
-                                            error);
+        status = wal__control_claim_refused((int32_t)core->control.process_id, error);
     }
     pthread_mutex_unlock(&core->claim_mutex);
     return status;

@@ -1,9 +1,8 @@
 /*
- * index_load.c - the indexes of the log as a whole (SPEC.md 3.6): writing them,
- * on a clean close also the index file of the tail and the catalogue's snapshot
- * (SPEC.md 2.12, 2.13); loading them: the catalogue's snapshot, overlaid by the
- * index of each later segment, then the tail segment. A segment without an
- * index is read once and given one.
+ * index_load.c - the indexes of the log as a whole (SPEC.md 3.6): writing them, on a clean close
+ * also the index file of the tail and the catalogue's snapshot (SPEC.md 2.12, 2.13); loading them:
+ * the catalogue's snapshot, overlaid by the index of each later segment, then the tail segment. A
+ * segment without an index is read once and given one.
  *
  * State lock for writing.
  */
@@ -19,37 +18,33 @@
 
 enum {
     SNAPSHOT_MIN = 1024 * 1024,
-    /* Closing does not wait longer for the catalogue: without it, the next
-     * opening merges more indexes. */
+    /* Closing does not wait longer for the catalogue: without it, the next opening merges more
+     * indexes. */
     CLOSE_NS = 500 * 1000 * 1000
 };
 
-static enum wal_status summary_source(void *ctx, uint32_t number,
-                                      struct wal__summary *summary)
+static enum wal_status summary_source(void *ctx, uint32_t number, struct wal__summary *summary)
 {
     struct wal__core *core = ctx;
 
     return wal__catalogue_get(&core->catalogue, number, summary);
 }
 
-enum wal_status wal__core_encode_tail_index(void *ctx,
-                                            struct wal__index_header *header,
+enum wal_status wal__core_encode_tail_index(void *ctx, struct wal__index_header *header,
                                             struct wal__buf *out)
 {
     struct wal__core *core = ctx;
     enum wal_status status;
     uint8_t *at;
-    uint64_t bound = wal__tail_index_size_bound(&core->tail_index, 0, 0,
-                                                core->tail_text_max);
+    uint64_t bound = wal__tail_index_size_bound(&core->tail_index, 0, 0, core->tail_text_max);
 
     header->last_session = core->catalogue.last_session;
-    /* Allocated once and moved in place: an index has megabytes, and memory
-     * that is freed may stay with the process. */
+    /* Allocated once and moved in place: an index has megabytes, and memory that is freed may stay
+     * with the process. */
     out->size = 0;
     status = wal__buf_reserve(out, bound + WAL__FRAME_SIZE, &at);
     if (status == WAL_OK) {
-        status = wal__tail_index_encode(&core->tail_index, header,
-                                        summary_source, core, out);
+        status = wal__tail_index_encode(&core->tail_index, header, summary_source, core, out);
     }
     if (status == WAL_OK) {
         status = wal__buf_reserve(out, WAL__FRAME_SIZE, &at);
@@ -86,8 +81,7 @@ static void write_catalogue(struct wal__core *core)
                                      io->monotonic_ns(io->ctx) + CLOSE_NS);
 }
 
-enum wal_status wal__core_write_indexes(struct wal__core *core,
-                                        struct wal_error *error)
+enum wal_status wal__core_write_indexes(struct wal__core *core, struct wal_error *error)
 {
     if (!wal__index_file_can_write_tail(&core->log)) {
         return WAL_OK;
@@ -121,8 +115,7 @@ static void init_indexes(struct wal__core *core)
  * snapshot alone does not locate a session's records. And whether the segment
  * `covered`, at whose records the snapshot ends, has an index: one that is made
  * by applying them again to the snapshot would be wrong. */
-static bool indexes_complete(struct wal__core *core, uint32_t count,
-                             uint64_t covered)
+static bool indexes_complete(struct wal__core *core, uint32_t count, uint64_t covered)
 {
     for (uint32_t i = 0; i < count; i++) {
         struct wal__segment *segment = wal__log_segment_at(&core->log, i);
@@ -152,8 +145,7 @@ static enum wal_status check_index_name(void *arg, const char *name)
     char *end = NULL;
     uint64_t id;
 
-    WAL__ASSERT(index_names->missing == 0 ||
-                index_names->missing > index_names->newest);
+    WAL__ASSERT(index_names->missing == 0 || index_names->missing > index_names->newest);
     if (strcmp(name, "catalogue.new") == 0) {
         index_names->has_partial = true;
     }
@@ -171,25 +163,23 @@ static enum wal_status check_index_name(void *arg, const char *name)
     return WAL_OK;
 }
 
-/* Whether the segment was created after the log was listed: possible only when
- * LOCK could not be opened. */
+/* Whether the segment was created after the log was listed: possible only when LOCK could not be
+ * opened. */
 static bool created_since_list(const struct wal__core *core, uint64_t id)
 {
     struct wal__segment *segment = NULL;
-    bool created =
-        core->control.file == NULL &&
-        wal__segment_open(&core->env, core->log.directory, id, core->log.uuid,
-                          core->log.class, &segment, NULL) == WAL_OK &&
-        segment->has_open;
+    bool created = core->control.file == NULL &&
+                   wal__segment_open(&core->env, core->log.directory, id, core->log.uuid,
+                                     core->log.class, &segment, NULL) == WAL_OK &&
+                   segment->has_open;
 
     wal__segment_close(segment);
     return created;
 }
 
-/* Files in index/ cover durable records only: one that names a segment which
- * does not exist proves that acknowledged data was lost. */
-static enum wal_status check_index_names(struct wal__core *core,
-                                         uint64_t snapshot_position,
+/* Files in index/ cover durable records only: one that names a segment which does not exist proves
+ * that acknowledged data was lost. */
+static enum wal_status check_index_names(struct wal__core *core, uint64_t snapshot_position,
                                          struct wal_error *error)
 {
     const struct wal__io *io = core->env.io;
@@ -201,8 +191,7 @@ static enum wal_status check_index_names(struct wal__core *core,
     if (!core->control.is_first_opener) {
         return WAL_OK; /* other processes may have rotated since */
     }
-    index_names.newest =
-        core->log.tail_segment == NULL ? 0 : core->log.tail_segment->id;
+    index_names.newest = core->log.tail_segment == NULL ? 0 : core->log.tail_segment->id;
     if (wal__position_segment(snapshot_position) > index_names.newest) {
         index_names.missing = wal__position_segment(snapshot_position);
     }
@@ -210,14 +199,12 @@ static enum wal_status check_index_names(struct wal__core *core,
     *strrchr(path, '/') = '\0';
     status = io->list(io->ctx, path, check_index_name, &index_names, &err);
     if (status != WAL_OK && status != WAL_ENOTFOUND) {
-        return wal__fail_at(error, status, err, path, 0,
-                            "cannot list the directory");
+        return wal__fail_at(error, status, err, path, 0, "cannot list the directory");
     }
     if (index_names.has_partial && !core->env.read_only) {
         wal__core_remove_partial_catalogue(core);
     }
-    if (index_names.missing != 0 &&
-        !created_since_list(core, index_names.missing)) {
+    if (index_names.missing != 0 && !created_since_list(core, index_names.missing)) {
         return wal__fail_at(error, WAL_ECORRUPT, 0, path, 0,
                             "segment %016" PRIx64
                             ", which an index names, is missing or was zeroed",
@@ -226,10 +213,10 @@ static enum wal_status check_index_names(struct wal__core *core,
     return WAL_OK;
 }
 
-/* Whether the snapshot belongs to this segment chain. Its positions are stale
- * when segments were rewritten since. */
-static bool is_of_chain(struct wal__core *core,
-                        const struct wal__snapshot *snapshot, uint32_t count)
+/* Whether the snapshot belongs to this segment chain. Its positions are stale when segments were
+ * rewritten since. */
+static bool is_of_chain(struct wal__core *core, const struct wal__snapshot *snapshot,
+                        uint32_t count)
 {
     uint64_t id = wal__position_segment(snapshot->header.position);
 
@@ -238,20 +225,17 @@ static bool is_of_chain(struct wal__core *core,
            indexes_complete(core, count, id);
 }
 
-/* Uses the catalogue's snapshot when it is valid and belongs to this segment
- * chain. */
+/* Uses the catalogue's snapshot when it is valid and belongs to this segment chain. */
 static enum wal_status load_snapshot(struct wal__core *core, uint32_t count,
                                      struct wal_error *error)
 {
     struct wal__snapshot *snapshot = NULL;
     uint64_t old_position = 0;
-    enum wal_status status =
-        core->rebuild_from_log
-            ? WAL_ENOTFOUND
-            : wal__core_open_snapshot(core, &snapshot, &old_position);
+    enum wal_status status = core->rebuild_from_log
+                                 ? WAL_ENOTFOUND
+                                 : wal__core_open_snapshot(core, &snapshot, &old_position);
 
-    WAL__ASSERT(core->catalogue.snapshot == NULL &&
-                core->snapshot_position == 0);
+    WAL__ASSERT(core->catalogue.snapshot == NULL && core->snapshot_position == 0);
     if (status == WAL_ENOMEM) {
         return status;
     }
@@ -271,11 +255,9 @@ static enum wal_status load_snapshot(struct wal__core *core, uint32_t count,
     return WAL_OK;
 }
 
-/* A SESSION record before this segment may be in one that was rewritten since,
- * or that was when the index was written and no longer is, after a power loss:
- * only the catalogue has its position. */
-static enum wal_status use_present_position(struct wal__core *core,
-                                            uint64_t segment,
+/* A SESSION record before this segment may be in one that was rewritten since, or that was when the
+ * index was written and no longer is, after a power loss: only the catalogue has its position. */
+static enum wal_status use_present_position(struct wal__core *core, uint64_t segment,
                                             struct wal__summary *summary)
 {
     struct wal__summary present;
@@ -293,14 +275,14 @@ static enum wal_status use_present_position(struct wal__core *core,
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-/* Merges a session of a segment index into the catalogue. `ended` is the
- * segment's id, or 0 for the tail. */
+/* Merges a session of a segment index into the catalogue. `ended` is the segment's id, or 0 for the
+ * tail. */
 static enum wal_status merge_summary(struct wal__core *core, uint64_t ended,
                                      struct wal__summary *summary)
 {
     struct wal__summary present;
-    enum wal_status status = use_present_position(
-        core, ended != 0 ? ended : core->log.tail_segment->id, summary);
+    enum wal_status status =
+        use_present_position(core, ended != 0 ? ended : core->log.tail_segment->id, summary);
 
     if (status != WAL_OK) {
         return status;
@@ -313,38 +295,32 @@ static enum wal_status merge_summary(struct wal__core *core, uint64_t ended,
     }
     if (ended != 0) {
         /* The segment ended after the snapshot was taken. */
-        status = wal__catalogue_set_segment(&core->catalogue, summary->number,
-                                            ended);
+        status = wal__catalogue_set_segment(&core->catalogue, summary->number, ended);
         /* Deleted, and omitted from the snapshot. */
         return status == WAL_ENOTFOUND ? WAL_OK : status;
     }
     status = wal__catalogue_get(&core->catalogue, summary->number, &present);
     /* The index of the tail will have it when the tail ends. */
-    return status == WAL_ENOTFOUND
-               ? wal__catalogue_put_indexed(&core->catalogue, summary)
-               : status;
+    return status == WAL_ENOTFOUND ? wal__catalogue_put_indexed(&core->catalogue, summary) : status;
 }
 
-/* Whether the snapshot was taken when this segment had ended: its summaries
- * name the segment then. */
-static bool is_covered(const struct wal__core *core,
-                       const struct wal__index *index, uint64_t ended)
+/* Whether the snapshot was taken when this segment had ended: its summaries name the segment
+ * then. */
+static bool is_covered(const struct wal__core *core, const struct wal__index *index, uint64_t ended)
 {
     struct wal__summary summary;
     struct wal__summary present;
 
     if (ended == 0 ||
         core->snapshot_position !=
-            wal__position(ended, wal__segment_original_end(
-                                     wal__log_segment(&core->log, ended)))) {
+            wal__position(ended, wal__segment_original_end(wal__log_segment(&core->log, ended)))) {
         return false;
     }
     for (uint32_t i = 0; i < index->header.session_count; i++) {
         if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
             return false;
         }
-        if (wal__catalogue_get(&core->catalogue, summary.number, &present) ==
-            WAL_OK) {
+        if (wal__catalogue_get(&core->catalogue, summary.number, &present) == WAL_OK) {
             return present.segment == ended;
         }
     }
@@ -353,12 +329,10 @@ static bool is_covered(const struct wal__core *core,
 
 /* Merges the sessions of a segment index into the catalogue. `ended` as
  * above. */
-static enum wal_status merge_index(struct wal__core *core,
-                                   const struct wal__index *index,
+static enum wal_status merge_index(struct wal__core *core, const struct wal__index *index,
                                    uint64_t ended)
 {
-    uint32_t count =
-        is_covered(core, index, ended) ? 0 : index->header.session_count;
+    uint32_t count = is_covered(core, index, ended) ? 0 : index->header.session_count;
 
     for (uint32_t i = 0; i < count; i++) {
         struct wal__summary summary;
@@ -378,8 +352,7 @@ static enum wal_status merge_index(struct wal__core *core,
     return WAL_OK;
 }
 
-enum wal_status wal__core_restore_summary(struct wal__core *core,
-                                          uint32_t number, uint64_t segment)
+enum wal_status wal__core_restore_summary(struct wal__core *core, uint32_t number, uint64_t segment)
 {
     for (uint32_t i = wal__log_segment_count(&core->log); i > 0; i--) {
         uint64_t id = wal__log_segment_at(&core->log, i - 1)->id;
@@ -406,8 +379,7 @@ enum wal_status wal__core_restore_summary(struct wal__core *core,
     return WAL_ENOTFOUND;
 }
 
-static enum wal_status load_segment(struct wal__core *core,
-                                    struct wal__segment *segment,
+static enum wal_status load_segment(struct wal__core *core, struct wal__segment *segment,
                                     struct wal_error *error)
 {
     const struct wal__index *index;
@@ -431,10 +403,8 @@ static enum wal_status load_segment(struct wal__core *core,
     return WAL_OK;
 }
 
-/* Loads the tail index from its file, which stays mapped until the segment
- * ends. */
-static enum wal_status use_tail_index(struct wal__core *core,
-                                      const struct wal__index_slot *slot)
+/* Loads the tail index from its file, which stays mapped until the segment ends. */
+static enum wal_status use_tail_index(struct wal__core *core, const struct wal__index_slot *slot)
 {
     const struct wal__index *index = &slot->index;
 
@@ -447,14 +417,12 @@ static enum wal_status use_tail_index(struct wal__core *core,
         if (wal__index_summary(index, i, &summary) != WAL__FMT_OK) {
             return WAL_ECORRUPT;
         }
-        core->tail_text_max +=
-            wal__summary_text_size(&summary) + WAL__SUMMARY_GROWTH_MAX;
+        core->tail_text_max += wal__summary_text_size(&summary) + WAL__SUMMARY_GROWTH_MAX;
     }
     return merge_index(core, index, 0);
 }
 
-/* A sealed tail is not scanned: its last COMMIT names the durable end of the
- * blob stream. */
+/* A sealed tail is not scanned: its last COMMIT names the durable end of the blob stream. */
 static enum wal_status read_pack_end(struct wal__core *core)
 {
     struct wal__segment *tail = core->log.tail_segment;
@@ -469,8 +437,7 @@ static enum wal_status read_pack_end(struct wal__core *core)
     status = wal__index_set_get(&core->indexes, tail->id, &index);
     if (status == WAL_OK) {
         status = wal__log_read_commit(
-            &core->log, wal__position(tail->id, index->header.commit_offset),
-            &frame, &commit);
+            &core->log, wal__position(tail->id, index->header.commit_offset), &frame, &commit);
     }
     if (status == WAL_OK) {
         wal__log_raise_pack_durable(&core->log, commit.pack_durable);
@@ -479,8 +446,8 @@ static enum wal_status read_pack_end(struct wal__core *core)
     return status == WAL_ENOMEM ? status : WAL_OK;
 }
 
-/* Returns the sequence number up to which the store was copied from another, by
- * a backup or by parts: what is copied is durable there. 0: it is no copy. */
+/* Returns the sequence number up to which the store was copied from another, by a backup or by
+ * parts: what is copied is durable there. 0: it is no copy. */
 static uint64_t find_copied(const struct wal__core *core)
 {
     struct wal__backup_state state;
@@ -496,8 +463,7 @@ static uint64_t find_copied(const struct wal__core *core)
 }
 
 /* Loads the index file of the tail; the records that it covers need no scan. */
-static enum wal_status load_tail(struct wal__core *core,
-                                 struct wal__tail_state *state)
+static enum wal_status load_tail(struct wal__core *core, struct wal__tail_state *state)
 {
     struct wal__segment *tail = core->log.tail_segment;
     const struct wal__index_header *header;
@@ -512,9 +478,8 @@ static enum wal_status load_tail(struct wal__core *core,
     if (wal__position_segment(core->known_position) == tail->id) {
         state->known_end = wal__position_offset(core->known_position);
     }
-    if (tail->sealed ||
-        (!core->control.is_first_opener &&
-         atomic_load(&core->log.shared->indexed_tail_id) != tail->id)) {
+    if (tail->sealed || (!core->control.is_first_opener &&
+                         atomic_load(&core->log.shared->indexed_tail_id) != tail->id)) {
         return WAL_OK;
     }
     status = wal__index_slot_open(&core->env, tail->id, core->log.uuid, &slot);
@@ -544,14 +509,13 @@ static enum wal_status load_tail(struct wal__core *core,
     return use_tail_index(core, &slot);
 }
 
-/* Of the compacting process: writes the catalogue of the segments before the
- * one with this rank once they are all before the tail, and before that each
- * time that the sessions in memory take much of it. */
+/* Of the compacting process: writes the catalogue of the segments before the one with this rank
+ * once they are all before the tail, and before that each time that the sessions in memory take
+ * much of it. */
 static void fold_loaded(struct wal__core *core, uint32_t rank, uint32_t before)
 {
     if (core->writes_catalogue && rank < wal__log_segment_count(&core->log) &&
-        (rank == before || wal__catalogue_overlay_size(&core->catalogue) >
-                               core->fold.loaded_max)) {
+        (rank == before || wal__catalogue_overlay_size(&core->catalogue) > core->fold.loaded_max)) {
         wal__core_fold_base(core, wal__log_segment_at(&core->log, rank));
     }
 }
@@ -592,8 +556,7 @@ static enum wal_status load(struct wal__core *core, struct wal_error *error)
     return wal__log_recover(&core->log, &state, core->strict, error);
 }
 
-static enum wal_status load_or_rebuild(struct wal__core *core,
-                                       struct wal_error *error)
+static enum wal_status load_or_rebuild(struct wal__core *core, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -614,13 +577,12 @@ static bool is_alone(const struct wal__core *core)
     return core->control.is_first_opener && !core->env.read_only;
 }
 
-/* Whether the load failed because a compaction replaced a segment meanwhile:
- * counts, and has it repeated. */
-static bool is_overtaken(struct wal__core *core, enum wal_status status,
-                         uint32_t *retries)
+/* Whether the load failed because a compaction replaced a segment meanwhile: counts, and has it
+ * repeated. */
+static bool is_overtaken(struct wal__core *core, enum wal_status status, uint32_t *retries)
 {
-    if (status == WAL_OK || is_alone(core) ||
-        !wal__log_find_replaced(&core->log) || *retries == WAL__LOADS_MAX) {
+    if (status == WAL_OK || is_alone(core) || !wal__log_find_replaced(&core->log) ||
+        *retries == WAL__LOADS_MAX) {
         return false;
     }
     (*retries)++;
@@ -638,12 +600,10 @@ uint64_t wal__core_catalogue_inode(const struct wal__core *core)
         return 0;
     }
     wal__core_catalogue_path(core, path);
-    return io->path_stat(io->ctx, path, &stat, &ignored) == WAL_OK ? stat.inode
-                                                                   : 0;
+    return io->path_stat(io->ctx, path, &stat, &ignored) == WAL_OK ? stat.inode : 0;
 }
 
-enum wal_status wal__core_load_indexes(struct wal__core *core,
-                                       struct wal_error *error)
+enum wal_status wal__core_load_indexes(struct wal__core *core, struct wal_error *error)
 {
     bool is_open = core->generation != 0;
     enum wal_status status = load_or_rebuild(core, error);
@@ -653,11 +613,10 @@ enum wal_status wal__core_load_indexes(struct wal__core *core,
         core->open_scan_facts = core->log.facts;
         core->open_scan_segment = core->log.facts_segment_id;
     }
-    while ((status == WAL_OK && core->log.needs_reload) ||
-           is_overtaken(core, status, &retries)) {
+    while ((status == WAL_OK && core->log.needs_reload) || is_overtaken(core, status, &retries)) {
         status = WAL_OK;
-        /* Recovery, or another process, healed the log during the load, or a
-         * compaction replaced segments. */
+        /* Recovery, or another process, healed the log during the load, or a compaction replaced
+         * segments. */
         core->log.needs_reload = false;
         if (!is_alone(core)) {
             status = wal__log_refresh_segments(&core->log, error);

@@ -1,9 +1,9 @@
 /*
- * index_set.c - the indexes of the segments before the tail (SPEC.md 3.6). All
- * of them are derived: an invalid index is treated as missing.
+ * index_set.c - the indexes of the segments before the tail (SPEC.md 3.6). All of them are derived:
+ * an invalid index is treated as missing.
  *
- * Invariant: slots ascend by id, each id once. State lock for writing, except
- * for wal__index_slot_open.
+ * Invariant: slots ascend by id, each id once. State lock for writing, except for
+ * wal__index_slot_open.
  */
 #include "engine/store/index_set.h"
 
@@ -20,8 +20,7 @@ void wal__index_set_init(struct wal__index_set *set, const struct wal__env *env,
     set->log = log;
 }
 
-void wal__index_slot_deinit(const struct wal__env *env,
-                            struct wal__index_slot *slot)
+void wal__index_slot_deinit(const struct wal__env *env, struct wal__index_slot *slot)
 {
     wal__mapped_file_close(env, &slot->mapped);
     wal__heap_free(env->heap, slot->owned);
@@ -44,22 +43,20 @@ void wal__index_set_deinit(struct wal__index_set *set)
 /* Rank of the first slot whose id is at least this one. */
 static uint32_t lower_bound(const struct wal__index_set *set, uint64_t id)
 {
-    return (uint32_t)wal__lower_bound(set->slots, set->count,
-                                      sizeof(set->slots[0]),
+    return (uint32_t)wal__lower_bound(set->slots, set->count, sizeof(set->slots[0]),
                                       offsetof(struct wal__index_slot, id), id);
 }
 
 /* Moves the slot into the set. */
-static enum wal_status insert(struct wal__index_set *set,
-                              struct wal__index_slot *slot)
+static enum wal_status insert(struct wal__index_set *set, struct wal__index_slot *slot)
 {
     uint32_t at = lower_bound(set, slot->id);
 
     WAL__ASSERT(at == set->count || set->slots[at].id > slot->id);
     if (set->count == set->capacity) {
         uint32_t capacity = set->capacity == 0 ? 16 : set->capacity * 2;
-        struct wal__index_slot *slots = wal__heap_resize(
-            set->env->heap, set->slots, capacity, sizeof(*slots));
+        struct wal__index_slot *slots =
+            wal__heap_resize(set->env->heap, set->slots, capacity, sizeof(*slots));
 
         if (slots == NULL) {
             return WAL_ENOMEM;
@@ -68,16 +65,14 @@ static enum wal_status insert(struct wal__index_set *set,
         set->capacity = capacity;
     }
     WAL__ASSERT(set->count < set->capacity);
-    memmove(&set->slots[at + 1], &set->slots[at],
-            (set->count - at) * sizeof(*slot));
+    memmove(&set->slots[at + 1], &set->slots[at], (set->count - at) * sizeof(*slot));
     set->slots[at] = *slot;
     set->count++;
     return WAL_OK;
 }
 
 /* Decodes the INDEX frame of a sealed segment, in its map. */
-static enum wal_status open_sealed(struct wal__segment *segment,
-                                   struct wal__index_slot *slot)
+static enum wal_status open_sealed(struct wal__segment *segment, struct wal__index_slot *slot)
 {
     struct wal__span bytes;
     enum wal_status status = wal__index_read_sealed(segment, &bytes);
@@ -85,14 +80,11 @@ static enum wal_status open_sealed(struct wal__segment *segment,
     if (status != WAL_OK) {
         return status;
     }
-    return wal__index_decode_any(bytes, &slot->index) == WAL__FMT_OK
-               ? WAL_OK
-               : WAL_ENOTFOUND;
+    return wal__index_decode_any(bytes, &slot->index) == WAL__FMT_OK ? WAL_OK : WAL_ENOTFOUND;
 }
 
 enum wal_status wal__index_slot_open(const struct wal__env *env, uint64_t id,
-                                     const uint8_t uuid[16],
-                                     struct wal__index_slot *slot)
+                                     const uint8_t uuid[16], struct wal__index_slot *slot)
 {
     char path[WAL__PATH_MAX];
     struct wal__span bytes;
@@ -110,8 +102,7 @@ enum wal_status wal__index_slot_open(const struct wal__env *env, uint64_t id,
     }
     bytes.data = slot->mapped.at;
     bytes.size = slot->mapped.size;
-    if (wal__index_decode_any(bytes, &slot->index) != WAL__FMT_OK ||
-        slot->index.header.id != id ||
+    if (wal__index_decode_any(bytes, &slot->index) != WAL__FMT_OK || slot->index.header.id != id ||
         memcmp(slot->index.header.uuid, uuid, 16) != 0) {
         wal__index_slot_deinit(env, slot);
         return WAL_ENOTFOUND;
@@ -119,25 +110,21 @@ enum wal_status wal__index_slot_open(const struct wal__env *env, uint64_t id,
     return WAL_OK;
 }
 
-/* The OPEN of the next segment, which names this segment's end, may have been
- * lost; then the index names it. */
-static void use_end(struct wal__segment *segment,
-                    const struct wal__index_slot *slot)
+/* The OPEN of the next segment, which names this segment's end, may have been lost; then the index
+ * names it. */
+static void use_end(struct wal__segment *segment, const struct wal__index_slot *slot)
 {
     if (atomic_load(&segment->end) == WAL__SEGMENT_HEADER_SIZE) {
         atomic_store(&segment->end, slot->index.header.end);
     }
 }
 
-/* Opens the segment's INDEX, or else its file in index/, of the present
- * version. */
-static enum wal_status open_index(const struct wal__index_set *set,
-                                  struct wal__segment *segment,
+/* Opens the segment's INDEX, or else its file in index/, of the present version. */
+static enum wal_status open_index(const struct wal__index_set *set, struct wal__segment *segment,
                                   struct wal__index_slot *slot)
 {
     uint64_t id = segment->id;
-    enum wal_status status =
-        segment->sealed ? open_sealed(segment, slot) : WAL_ENOTFOUND;
+    enum wal_status status = segment->sealed ? open_sealed(segment, slot) : WAL_ENOTFOUND;
 
     slot->id = id;
     if (status == WAL_OK && !wal__index_slot_is_current(slot)) {
@@ -189,8 +176,7 @@ enum wal_status wal__index_set_get(struct wal__index_set *set, uint64_t id,
     return WAL_OK;
 }
 
-enum wal_status wal__index_set_put(struct wal__index_set *set, uint64_t id,
-                                   struct wal__span bytes)
+enum wal_status wal__index_set_put(struct wal__index_set *set, uint64_t id, struct wal__span bytes)
 {
     struct wal__index_slot slot = {0};
     struct wal__span copy;
@@ -204,9 +190,8 @@ enum wal_status wal__index_set_put(struct wal__index_set *set, uint64_t id,
     memcpy(slot.owned, bytes.data, bytes.size);
     copy.data = slot.owned;
     copy.size = bytes.size;
-    status = wal__index_decode(copy, &slot.index) == WAL__FMT_OK
-                 ? insert(set, &slot)
-                 : WAL_ECORRUPT;
+    status =
+        wal__index_decode(copy, &slot.index) == WAL__FMT_OK ? insert(set, &slot) : WAL_ECORRUPT;
     if (status != WAL_OK) {
         wal__index_slot_deinit(set->env, &slot);
     }

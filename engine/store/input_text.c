@@ -1,6 +1,6 @@
 /*
- * input_text.c - generation of ids and timestamps, validation of text that
- * callers pass in. Any thread.
+ * input_text.c - generation of ids and timestamps, validation of text that callers pass in. Any
+ * thread.
  */
 #include "engine/store/input_text.h"
 
@@ -48,8 +48,8 @@ static void write_two_digits(char *out, uint32_t value)
     memcpy(out, digits + (size_t)value * 2, 2);
 }
 
-/* Writes the date that is `days` after 1970-01-01. Years start in March and are
- * counted in eras of 400, so that a leap day is the last of its year. */
+/* Writes the date that is `days` after 1970-01-01. Years start in March and are counted in eras of
+ * 400, so that a leap day is the last of its year. */
 static void write_date(char *out, uint32_t days)
 {
     uint32_t since = days + 719468; /* 0000-03-01 */
@@ -122,12 +122,10 @@ static bool text_is_utf8(struct wal__span text)
     struct wal__json_span span = {text.data, text.size};
     size_t size;
 
-    return is_ascii(text) ||
-           wal__json_escaped_size(span, &size) == WAL__JSON_OK;
+    return is_ascii(text) || wal__json_escaped_size(span, &size) == WAL__JSON_OK;
 }
 
-bool wal__text_span(struct wal_slice slice, uint64_t max,
-                    struct wal__span *span)
+bool wal__text_span(struct wal_slice slice, uint64_t max, struct wal__span *span)
 {
     if (slice.size > max || (slice.size > 0 && slice.data == NULL)) {
         return false;
@@ -137,21 +135,18 @@ bool wal__text_span(struct wal_slice slice, uint64_t max,
     return true;
 }
 
-enum wal_status wal__text_check(struct wal_slice slice, uint64_t max,
-                                const char *what, struct wal__span *span,
-                                struct wal_error *error)
+enum wal_status wal__text_check(struct wal_slice slice, uint64_t max, const char *what,
+                                struct wal__span *span, struct wal_error *error)
 {
     if (slice.size == 0) {
         *span = (struct wal__span){slice.data, 0};
         return WAL_OK;
     }
     if (slice.data == NULL) {
-        return wal__invalid(error, "the %s has a size but its data is NULL",
-                            what);
+        return wal__invalid(error, "the %s has a size but its data is NULL", what);
     }
     if (!wal__text_span(slice, max, span)) {
-        return wal__fail(error, WAL_ETOOBIG,
-                         "the %s has %" PRIu64 " bytes; the limit is %" PRIu64,
+        return wal__fail(error, WAL_ETOOBIG, "the %s has %" PRIu64 " bytes; the limit is %" PRIu64,
                          what, slice.size, max);
     }
     if (!text_is_utf8(*span)) {
@@ -160,17 +155,15 @@ enum wal_status wal__text_check(struct wal_slice slice, uint64_t max,
     return WAL_OK;
 }
 
-bool wal__text_member(struct wal__span object, const char *name, uint8_t *out,
-                      size_t capacity, struct wal__span *text)
+bool wal__text_member(struct wal__span object, const char *name, uint8_t *out, size_t capacity,
+                      struct wal__span *text)
 {
     struct wal__json_token token;
     size_t size = 0;
 
-    if (wal__json_find(object.data, object.size, name, &token) !=
-            WAL__JSON_OK ||
+    if (wal__json_find(object.data, object.size, name, &token) != WAL__JSON_OK ||
         token.kind != WAL__JSON_STRING ||
-        wal__json_unescape(token.span, out, capacity, &size, NULL) !=
-            WAL__JSON_OK) {
+        wal__json_unescape(token.span, out, capacity, &size, NULL) != WAL__JSON_OK) {
         return false;
     }
     WAL__ASSERT(size <= capacity);
@@ -213,21 +206,18 @@ static uint8_t first_byte(struct wal__span span)
     return span.data[at];
 }
 
-enum wal_status wal__text_check_json(struct wal_slice slice, uint64_t max,
-                                     bool object, const char *what,
-                                     struct wal__span *span,
+enum wal_status wal__text_check_json(struct wal_slice slice, uint64_t max, bool object,
+                                     const char *what, struct wal__span *span,
                                      struct wal_error *error)
 {
     enum wal__json_status json;
     size_t offset = 0;
 
     if (slice.size > 0 && slice.data == NULL) {
-        return wal__invalid(error, "the %s has a size but its data is NULL",
-                            what);
+        return wal__invalid(error, "the %s has a size but its data is NULL", what);
     }
     if (!wal__text_span(slice, max, span)) {
-        return wal__fail(error, WAL_ETOOBIG,
-                         "the %s has %" PRIu64 " bytes; the limit is %" PRIu64,
+        return wal__fail(error, WAL_ETOOBIG, "the %s has %" PRIu64 " bytes; the limit is %" PRIu64,
                          what, slice.size, max);
     }
     json = wal__json_validate(span->data, span->size, &offset);
@@ -242,12 +232,10 @@ enum wal_status wal__text_check_json(struct wal_slice slice, uint64_t max,
     return WAL_OK;
 }
 
-bool wal__time_cache_get(struct wal__time_cache *cache, uint64_t ms,
-                         char out[WAL__TIME_TEXT])
+bool wal__time_cache_get(struct wal__time_cache *cache, uint64_t ms, char out[WAL__TIME_TEXT])
 {
     uint64_t words[WAL__TIME_CACHE_WORDS];
-    uint64_t version =
-        atomic_load_explicit(&cache->version, memory_order_acquire);
+    uint64_t version = atomic_load_explicit(&cache->version, memory_order_acquire);
 
     static_assert(sizeof(words) == WAL__TIME_TEXT, "the words are the text");
     if (version % 2 != 0 || version == 0 ||
@@ -258,20 +246,18 @@ bool wal__time_cache_get(struct wal__time_cache *cache, uint64_t ms,
         words[i] = atomic_load_explicit(&cache->words[i], memory_order_acquire);
     }
     memcpy(out, words, sizeof(words));
-    return atomic_load_explicit(&cache->version, memory_order_relaxed) ==
-           version;
+    return atomic_load_explicit(&cache->version, memory_order_relaxed) == version;
 }
 
 void wal__time_cache_put(struct wal__time_cache *cache, uint64_t ms,
                          const char text[WAL__TIME_TEXT])
 {
     uint64_t words[WAL__TIME_CACHE_WORDS];
-    uint64_t version =
-        atomic_load_explicit(&cache->version, memory_order_relaxed);
+    uint64_t version = atomic_load_explicit(&cache->version, memory_order_relaxed);
 
-    if (version % 2 != 0 || !atomic_compare_exchange_strong_explicit(
-                                &cache->version, &version, version + 1,
-                                memory_order_acquire, memory_order_relaxed)) {
+    if (version % 2 != 0 ||
+        !atomic_compare_exchange_strong_explicit(&cache->version, &version, version + 1,
+                                                 memory_order_acquire, memory_order_relaxed)) {
         return;
     }
     memcpy(words, text, sizeof(words));

@@ -1,16 +1,14 @@
 /*
- * lineage_list.c - lists of ancestors that forks share (lineage_list.h), and
- * the cache of those in use, by the session that owns the fork point: each is
- * read once, from the catalogue and, for ids, from postings; no branch is
- * loaded.
+ * lineage_list.c - lists of ancestors that forks share (lineage_list.h), and the cache of those in
+ * use, by the session that owns the fork point: each is read once, from the catalogue and, for ids,
+ * from postings; no branch is loaded.
  *
- * Invariants: a list is appended to, never changed, but for `indexed`, which
- * rises. `complete` levels are indexed up to the fork point of the level after
- * them. Slots of the table with a rank beyond a view belong to longer views. A
- * cached view ends with the session it is cached under.
+ * Invariants: a list is appended to, never changed, but for `indexed`, which rises. `complete`
+ * levels are indexed up to the fork point of the level after them. Slots of the table with a rank
+ * beyond a view belong to longer views. A cached view ends with the session it is cached under.
  *
- * Lists need the caller's lock: one writer, or any readers. The cache needs the
- * state lock for writing; wal__core_cached_lineage for reading only.
+ * Lists need the caller's lock: one writer, or any readers. The cache needs the state lock for
+ * writing; wal__core_cached_lineage for reading only.
  */
 #include "engine/store/lineage_list.h"
 
@@ -51,8 +49,7 @@ static struct wal__lineage *create(const struct wal__heap *heap)
 }
 
 /* Returns the view with one more reference. */
-static struct wal__lineage_view
-lineage_retain(const struct wal__lineage_view *view)
+static struct wal__lineage_view lineage_retain(const struct wal__lineage_view *view)
 {
     if (view->lineage != NULL) {
         WAL__ASSERT(view->lineage->references > 0);
@@ -84,8 +81,7 @@ void wal__lineage_release(struct wal__lineage_view *view)
 /* --- levels ------------------------------------------------------------- */
 
 /* The list that holds the rank. */
-static struct wal__lineage *list_of(const struct wal__lineage_view *view,
-                                    uint32_t rank)
+static struct wal__lineage *list_of(const struct wal__lineage_view *view, uint32_t rank)
 {
     struct wal__lineage *lineage = view->lineage;
 
@@ -97,16 +93,15 @@ static struct wal__lineage *list_of(const struct wal__lineage_view *view,
     return lineage;
 }
 
-struct wal__lineage_level
-wal__lineage_level(const struct wal__lineage_view *view, uint32_t rank)
+struct wal__lineage_level wal__lineage_level(const struct wal__lineage_view *view, uint32_t rank)
 {
     const struct wal__lineage *lineage = list_of(view, rank);
 
     return lineage->levels[rank - lineage->first];
 }
 
-bool wal__lineage_find_sequence(const struct wal__lineage_view *view,
-                                uint64_t sequence, uint32_t *rank)
+bool wal__lineage_find_sequence(const struct wal__lineage_view *view, uint64_t sequence,
+                                uint32_t *rank)
 {
     const struct wal__lineage *lineage = view->lineage;
     uint32_t end = view->count;
@@ -115,14 +110,13 @@ bool wal__lineage_find_sequence(const struct wal__lineage_view *view,
     if (end == 0 || sequence == 0) {
         return false;
     }
-    while (lineage->base != NULL &&
-           lineage->levels[0].fork_sequence >= sequence) {
+    while (lineage->base != NULL && lineage->levels[0].fork_sequence >= sequence) {
         end = lineage->first;
         lineage = lineage->base;
     }
-    low = (uint32_t)wal__lower_bound(
-        lineage->levels, end - lineage->first, sizeof(lineage->levels[0]),
-        offsetof(struct wal__lineage_level, fork_sequence), sequence);
+    low = (uint32_t)wal__lower_bound(lineage->levels, end - lineage->first,
+                                     sizeof(lineage->levels[0]),
+                                     offsetof(struct wal__lineage_level, fork_sequence), sequence);
     if (low == 0) {
         return false; /* the root is a fork whose source was lost */
     }
@@ -133,17 +127,15 @@ bool wal__lineage_find_sequence(const struct wal__lineage_view *view,
 static enum wal_status append_level(struct wal__lineage *lineage,
                                     const struct wal__lineage_level *level)
 {
-    struct wal__lineage_level *levels =
-        wal__heap_grow_array(lineage->heap, lineage->levels, lineage->count,
-                             &lineage->capacity, sizeof(*levels));
+    struct wal__lineage_level *levels = wal__heap_grow_array(
+        lineage->heap, lineage->levels, lineage->count, &lineage->capacity, sizeof(*levels));
 
     if (levels == NULL) {
         return WAL_ENOMEM;
     }
     lineage->levels = levels;
     WAL__ASSERT(lineage->count == 0 ||
-                levels[lineage->count - 1].fork_sequence <
-                    level->fork_sequence);
+                levels[lineage->count - 1].fork_sequence < level->fork_sequence);
     levels[lineage->count] = *level;
     lineage->count++;
     return WAL_OK;
@@ -151,13 +143,12 @@ static enum wal_status append_level(struct wal__lineage *lineage,
 
 /* --- ids ---------------------------------------------------------------- */
 
-enum wal_status wal__lineage_add_id(const struct wal__lineage_view *view,
-                                    uint32_t rank, uint64_t id_hash,
-                                    uint64_t position)
+enum wal_status wal__lineage_add_id(const struct wal__lineage_view *view, uint32_t rank,
+                                    uint64_t id_hash, uint64_t position)
 {
     struct wal__lineage *lineage = list_of(view, rank);
-    enum wal_status status = wal__id_table_reserve(
-        &lineage->ids, lineage->heap, (uint64_t)lineage->ids.count + 1);
+    enum wal_status status =
+        wal__id_table_reserve(&lineage->ids, lineage->heap, (uint64_t)lineage->ids.count + 1);
 
     if (status == WAL_OK) {
         wal__id_table_add(&lineage->ids, id_hash, position, rank + 1);
@@ -165,8 +156,7 @@ enum wal_status wal__lineage_add_id(const struct wal__lineage_view *view,
     return status;
 }
 
-bool wal__lineage_find_id(const struct wal__lineage_view *view,
-                          uint64_t id_hash, uint32_t *cursor,
+bool wal__lineage_find_id(const struct wal__lineage_view *view, uint64_t id_hash, uint32_t *cursor,
                           struct wal__lineage_hit *hit)
 {
     /* Equal hashes are rare, so each call probes again from the start. */
@@ -175,8 +165,7 @@ bool wal__lineage_find_id(const struct wal__lineage_view *view,
 
     for (const struct wal__lineage *lineage = view->lineage; lineage != NULL;
          lineage = lineage->base) {
-        const struct wal__id_slot *id =
-            wal__id_table_find(&lineage->ids, id_hash, end, &skip);
+        const struct wal__id_slot *id = wal__id_table_find(&lineage->ids, id_hash, end, &skip);
 
         if (id != NULL) {
             (*cursor)++;
@@ -188,10 +177,9 @@ bool wal__lineage_find_id(const struct wal__lineage_view *view,
     return false;
 }
 
-/* wal__lineage_next_unindexed for one list, of which `count` levels are in
- * view. */
-static bool next_in_list(const struct wal__lineage *lineage, uint32_t count,
-                         uint64_t limit, uint32_t *rank, uint64_t *up_to)
+/* wal__lineage_next_unindexed for one list, of which `count` levels are in view. */
+static bool next_in_list(const struct wal__lineage *lineage, uint32_t count, uint64_t limit,
+                         uint32_t *rank, uint64_t *up_to)
 {
     WAL__ASSERT(count > 0 && count <= lineage->count);
     if (lineage->complete + 1 < count) {
@@ -207,9 +195,8 @@ static bool next_in_list(const struct wal__lineage *lineage, uint32_t count,
     return false;
 }
 
-bool wal__lineage_next_unindexed(const struct wal__lineage_view *view,
-                                 uint64_t limit, uint32_t *rank,
-                                 uint64_t *up_to)
+bool wal__lineage_next_unindexed(const struct wal__lineage_view *view, uint64_t limit,
+                                 uint32_t *rank, uint64_t *up_to)
 {
     uint32_t end = view->count;
 
@@ -224,8 +211,7 @@ bool wal__lineage_next_unindexed(const struct wal__lineage_view *view,
     return false;
 }
 
-void wal__lineage_set_indexed(const struct wal__lineage_view *view,
-                              uint32_t rank, uint64_t up_to)
+void wal__lineage_set_indexed(const struct wal__lineage_view *view, uint32_t rank, uint64_t up_to)
 {
     struct wal__lineage *lineage = list_of(view, rank);
     struct wal__lineage_level *level = &lineage->levels[rank - lineage->first];
@@ -243,8 +229,7 @@ void wal__lineage_set_indexed(const struct wal__lineage_view *view,
 /* --- extending ---------------------------------------------------------- */
 
 /* Creates a list with the levels of the view and no base. */
-static enum wal_status flatten(const struct wal__heap *heap,
-                               const struct wal__lineage_view *view,
+static enum wal_status flatten(const struct wal__heap *heap, const struct wal__lineage_view *view,
                                struct wal__lineage **out)
 {
     struct wal__lineage_view flat = {create(heap), 0};
@@ -256,10 +241,9 @@ static enum wal_status flatten(const struct wal__heap *heap,
 
         status = append_level(flat.lineage, &level);
     }
-    for (const struct wal__lineage *lineage = view->lineage;
-         lineage != NULL && status == WAL_OK; lineage = lineage->base) {
-        status =
-            wal__id_table_merge(&flat.lineage->ids, heap, &lineage->ids, end);
+    for (const struct wal__lineage *lineage = view->lineage; lineage != NULL && status == WAL_OK;
+         lineage = lineage->base) {
+        status = wal__id_table_merge(&flat.lineage->ids, heap, &lineage->ids, end);
         end = lineage->first;
     }
     if (status != WAL_OK) {
@@ -271,8 +255,7 @@ static enum wal_status flatten(const struct wal__heap *heap,
 }
 
 /* Creates an empty list on the view's. */
-static enum wal_status stack(const struct wal__heap *heap,
-                             const struct wal__lineage_view *view,
+static enum wal_status stack(const struct wal__heap *heap, const struct wal__lineage_view *view,
                              struct wal__lineage **out)
 {
     struct wal__lineage *lineage = create(heap);
@@ -288,8 +271,7 @@ static enum wal_status stack(const struct wal__heap *heap,
 }
 
 /* Sets *out to a list that can be appended to after the view's last level. */
-static enum wal_status open_list(const struct wal__heap *heap,
-                                 const struct wal__lineage_view *view,
+static enum wal_status open_list(const struct wal__heap *heap, const struct wal__lineage_view *view,
                                  struct wal__lineage **out)
 {
     struct wal__lineage *lineage = view->lineage;
@@ -307,9 +289,8 @@ static enum wal_status open_list(const struct wal__heap *heap,
 }
 
 enum wal_status wal__lineage_extend(const struct wal__heap *heap,
-                                    const struct wal__lineage_view *view,
-                                    uint32_t session, uint64_t fork_sequence,
-                                    struct wal__lineage_view *out)
+                                    const struct wal__lineage_view *view, uint32_t session,
+                                    uint64_t fork_sequence, struct wal__lineage_view *out)
 {
     const struct wal__lineage_level level = {session, fork_sequence, 0};
     const struct wal__lineage *lineage = view->lineage;
@@ -342,8 +323,7 @@ uint64_t wal__lineage_share(const struct wal__lineage_view *view)
 
     for (const struct wal__lineage *lineage = view->lineage; lineage != NULL;
          lineage = lineage->base) {
-        uint64_t size = sizeof(*lineage) +
-                        lineage->capacity * sizeof(*lineage->levels) +
+        uint64_t size = sizeof(*lineage) + lineage->capacity * sizeof(*lineage->levels) +
                         lineage->ids.capacity * sizeof(*lineage->ids.slots);
 
         references *= lineage->references;
@@ -364,8 +344,7 @@ struct wal__lineage_entry {
     uint64_t last_used; /* value of branch_clock */
 };
 
-static struct wal__lineage_entry *find_entry(const struct wal__core *core,
-                                             uint32_t owner)
+static struct wal__lineage_entry *find_entry(const struct wal__core *core, uint32_t owner)
 {
     for (uint32_t i = 0; i < core->lineage_count; i++) {
         if (core->lineages[i].owner == owner) {
@@ -420,8 +399,7 @@ static enum wal_status put_entry(struct wal__core *core, uint32_t owner,
 {
     WAL__ASSERT(find_entry(core, owner) == NULL);
     if (core->lineages == NULL) {
-        core->lineages = wal__heap_alloc(core->env.heap,
-                                         ENTRIES_MAX * sizeof(*core->lineages));
+        core->lineages = wal__heap_alloc(core->env.heap, ENTRIES_MAX * sizeof(*core->lineages));
         if (core->lineages == NULL) {
             return WAL_ENOMEM;
         }
@@ -443,12 +421,11 @@ struct level {
     uint64_t fork_sequence;
 };
 
-/* Collects the sessions from `owner` up to the root, or up to one that is
- * cached: *view is then its. A session that was lost ends the list, and the
- * ones before it with it. `below`: the fork point that `owner` owns. */
-static enum wal_status collect_levels(struct wal__core *core, uint32_t owner,
-                                      uint64_t below, struct wal__buf *levels,
-                                      struct wal__lineage_view *view)
+/* Collects the sessions from `owner` up to the root, or up to one that is cached: *view is then
+ * its. A session that was lost ends the list, and the ones before it with it. `below`: the fork
+ * point that `owner` owns. */
+static enum wal_status collect_levels(struct wal__core *core, uint32_t owner, uint64_t below,
+                                      struct wal__buf *levels, struct wal__lineage_view *view)
 {
     while (below != 0) {
         const struct wal__lineage_entry *entry = find_entry(core, owner);
@@ -458,10 +435,8 @@ static enum wal_status collect_levels(struct wal__core *core, uint32_t owner,
 
         if (entry != NULL) {
             *view = lineage_retain(&entry->view);
-            return wal__lineage_level(view, view->count - 1).fork_sequence <
-                           below
-                       ? WAL_OK
-                       : WAL_ECORRUPT;
+            return wal__lineage_level(view, view->count - 1).fork_sequence < below ? WAL_OK
+                                                                                   : WAL_ECORRUPT;
         }
         status = wal__catalogue_get(&core->catalogue, owner, &summary);
         if (status != WAL_OK) {
@@ -483,10 +458,8 @@ static enum wal_status collect_levels(struct wal__core *core, uint32_t owner,
     return WAL_OK;
 }
 
-/* Sets *view to the ancestors of a fork at `fork`, which `owner` owns, and
- * caches it. */
-static enum wal_status load_levels(struct wal__core *core, uint32_t owner,
-                                   uint64_t fork,
+/* Sets *view to the ancestors of a fork at `fork`, which `owner` owns, and caches it. */
+static enum wal_status load_levels(struct wal__core *core, uint32_t owner, uint64_t fork,
                                    struct wal__lineage_view *view)
 {
     struct wal__lineage_view cached;
@@ -496,8 +469,7 @@ static enum wal_status load_levels(struct wal__core *core, uint32_t owner,
 
     wal__buf_init(&levels, core->env.heap);
     status = collect_levels(core, owner, fork, &levels, view);
-    for (size_t i = levels.size / sizeof(struct level);
-         i > 0 && status == WAL_OK; i--) {
+    for (size_t i = levels.size / sizeof(struct level); i > 0 && status == WAL_OK; i--) {
         const struct level *level = (struct level *)(void *)levels.data + i - 1;
         struct wal__lineage_view extended;
 
@@ -523,8 +495,7 @@ static enum wal_status load_levels(struct wal__core *core, uint32_t owner,
 /* --- ids ---------------------------------------------------------------- */
 
 /* Adds the ids of a level's entries from its `indexed` on. */
-static enum wal_status index_level(struct wal__core *core,
-                                   const struct wal__lineage_view *view,
+static enum wal_status index_level(struct wal__core *core, const struct wal__lineage_view *view,
                                    uint32_t rank, uint64_t up_to)
 {
     struct wal__lineage_level level = wal__lineage_level(view, rank);
@@ -532,8 +503,7 @@ static enum wal_status index_level(struct wal__core *core,
     struct wal__posting posting;
     struct wal__summary summary;
     uint64_t position;
-    enum wal_status status =
-        wal__catalogue_get(&core->catalogue, level.session, &summary);
+    enum wal_status status = wal__catalogue_get(&core->catalogue, level.session, &summary);
 
     if (status != WAL_OK) {
         return status;
@@ -555,16 +525,14 @@ static enum wal_status index_level(struct wal__core *core,
     return status;
 }
 
-static enum wal_status index_ids(struct wal__core *core,
-                                 const struct wal__lineage_view *view,
+static enum wal_status index_ids(struct wal__core *core, const struct wal__lineage_view *view,
                                  uint64_t limit)
 {
     enum wal_status status = WAL_OK;
     uint64_t up_to;
     uint32_t rank;
 
-    while (status == WAL_OK &&
-           wal__lineage_next_unindexed(view, limit, &rank, &up_to)) {
+    while (status == WAL_OK && wal__lineage_next_unindexed(view, limit, &rank, &up_to)) {
         status = index_level(core, view, rank, up_to);
     }
     return status;
@@ -572,10 +540,8 @@ static enum wal_status index_ids(struct wal__core *core,
 
 /* --- the view of a fork ------------------------------------------------- */
 
-enum wal_status wal__core_get_lineage(struct wal__core *core,
-                                      const struct wal__branch_slot *slot,
-                                      bool with_ids,
-                                      struct wal__lineage_view *view,
+enum wal_status wal__core_get_lineage(struct wal__core *core, const struct wal__branch_slot *slot,
+                                      bool with_ids, struct wal__lineage_view *view,
                                       struct wal_error *error)
 {
     uint64_t fork = slot->branch.fork_sequence;
@@ -602,27 +568,22 @@ enum wal_status wal__core_get_lineage(struct wal__core *core,
     }
     if (status != WAL_OK) {
         wal__lineage_release(view);
-        return wal__fail(error, status,
-                         "cannot load the lineage of session %" PRIu32 ": %s",
+        return wal__fail(error, status, "cannot load the lineage of session %" PRIu32 ": %s",
                          number, wal_status_text(status));
     }
-    WAL__ASSERT(view->count == 0 ||
-                wal__lineage_level(view, view->count - 1).session == owner);
+    WAL__ASSERT(view->count == 0 || wal__lineage_level(view, view->count - 1).session == owner);
     return WAL_OK;
 }
 
-bool wal__core_cached_lineage(const struct wal__core *core,
-                              const struct wal__branch_slot *slot,
+bool wal__core_cached_lineage(const struct wal__core *core, const struct wal__branch_slot *slot,
                               struct wal__lineage_view *view)
 {
     uint64_t fork = slot->branch.fork_sequence;
-    const struct wal__lineage_entry *entry =
-        fork == 0 ? NULL : find_entry(core, slot->fork_owner);
+    const struct wal__lineage_entry *entry = fork == 0 ? NULL : find_entry(core, slot->fork_owner);
     uint64_t up_to;
     uint32_t rank;
 
-    if (entry == NULL ||
-        wal__lineage_next_unindexed(&entry->view, fork, &rank, &up_to)) {
+    if (entry == NULL || wal__lineage_next_unindexed(&entry->view, fork, &rank, &up_to)) {
         return false;
     }
     *view = entry->view;

@@ -1,8 +1,8 @@
 /*
  * manifest.c - creating, reading and upgrading MANIFEST (SPEC.md 2.1, 3.7).
  *
- * Invariant: MANIFEST is replaced by rename, after everything that it refers to
- * is durable. One thread.
+ * Invariant: MANIFEST is replaced by rename, after everything that it refers to is durable. One
+ * thread.
  */
 #include "engine/store/manifest.h"
 
@@ -14,8 +14,7 @@
 #include "engine/base/error.h"
 #include "format/bytes/assert.h"
 
-static void build_path(const struct wal__env *env, const char *name,
-                       char out[WAL__PATH_MAX])
+static void build_path(const struct wal__env *env, const char *name, char out[WAL__PATH_MAX])
 {
     int size = snprintf(out, WAL__PATH_MAX, "%s/%s", env->root, name);
 
@@ -42,8 +41,7 @@ enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,
                             "the path of the store is a file, not a directory");
     }
     if (status != WAL_OK) {
-        return wal__fail_at(error, status, err, env->root, 0,
-                            "cannot examine the directory");
+        return wal__fail_at(error, status, err, env->root, 0, "cannot examine the directory");
     }
     /* By opening it: a link that leads nowhere is no missing file. */
     build_path(env, "MANIFEST", path);
@@ -52,18 +50,15 @@ enum wal_status wal__manifest_probe(const struct wal__env *env, bool *exists,
         io->close(io->ctx, file);
     }
     if (err == EISDIR || err == ELOOP || err == ENXIO) {
-        return wal__fail_open(error, WAL_ENOTSTORE, err, path,
-                              "cannot open the manifest");
+        return wal__fail_open(error, WAL_ENOTSTORE, err, path, "cannot open the manifest");
     }
     *exists = status == WAL_OK || status == WAL_EREADONLY;
     return *exists || status == WAL_ENOTFOUND
                ? WAL_OK
-               : wal__fail_at(error, status, err, path, 0,
-                              "cannot examine the manifest");
+               : wal__fail_at(error, status, err, path, 0, "cannot examine the manifest");
 }
 
-enum wal_status wal__manifest_check_directories(const struct wal__env *env,
-                                                struct wal_error *error)
+enum wal_status wal__manifest_check_directories(const struct wal__env *env, struct wal_error *error)
 {
     static const char *const names[] = {"log", "pack", "index"};
     const struct wal__io *io = env->io;
@@ -77,16 +72,14 @@ enum wal_status wal__manifest_check_directories(const struct wal__env *env,
         build_path(env, names[i], path);
         if (io->open(io->ctx, path, 0, &file, &err) == WAL_OK) {
             io->close(io->ctx, file);
-            return wal__fail_at(error, WAL_EIO, 0, path, 0,
-                                "a file is in place of the directory");
+            return wal__fail_at(error, WAL_EIO, 0, path, 0, "a file is in place of the directory");
         }
         if (err == ELOOP || err == ENXIO) {
             return wal__fail_at(error, WAL_EIO, 0, path, 0,
-                                err == ELOOP
-                                    ? "a symbolic link is in place of the "
-                                      "directory"
-                                    : "a FIFO, a socket or a device is in "
-                                      "place of the directory");
+                                err == ELOOP ? "a symbolic link is in place of the "
+                                               "directory"
+                                             : "a FIFO, a socket or a device is in "
+                                               "place of the directory");
         }
     }
     return WAL_OK;
@@ -97,16 +90,13 @@ static bool is_newer(enum wal__fmt fmt)
     return fmt == WAL__FMT_VERSION || fmt == WAL__FMT_FEATURES;
 }
 
-/* Chooses the valid slot with the higher generation; returns the fault of the
- * first slot when none is valid. A slot of a newer library wins over any
- * other. */
-static enum wal__fmt choose_slot(const uint8_t *bytes,
-                                 struct wal__manifest *manifest)
+/* Chooses the valid slot with the higher generation; returns the fault of the first slot when none
+ * is valid. A slot of a newer library wins over any other. */
+static enum wal__fmt choose_slot(const uint8_t *bytes, struct wal__manifest *manifest)
 {
     struct wal__manifest second = {0};
     enum wal__fmt first = wal__manifest_decode(bytes, manifest);
-    enum wal__fmt other =
-        wal__manifest_decode(bytes + WAL__MANIFEST_SLOT_SIZE, &second);
+    enum wal__fmt other = wal__manifest_decode(bytes + WAL__MANIFEST_SLOT_SIZE, &second);
 
     if (is_newer(first)) {
         return first;
@@ -123,8 +113,7 @@ static enum wal__fmt choose_slot(const uint8_t *bytes,
     return first;
 }
 
-enum wal_status wal__manifest_read(const struct wal__env *env,
-                                   struct wal__manifest *manifest,
+enum wal_status wal__manifest_read(const struct wal__env *env, struct wal__manifest *manifest,
                                    bool *read_only, struct wal_error *error)
 {
     const struct wal__io *io = env->io;
@@ -140,40 +129,34 @@ enum wal_status wal__manifest_read(const struct wal__env *env,
     memset(manifest, 0, sizeof(*manifest));
     status = io->open(io->ctx, path, 0, &file, &err);
     if (status == WAL_OK) {
-        status =
-            wal__io_read_full(io, file, bytes, sizeof(bytes), 0, &got, &err);
+        status = wal__io_read_full(io, file, bytes, sizeof(bytes), 0, &got, &err);
         io->close(io->ctx, file);
     }
     if (status != WAL_OK) {
-        return wal__fail_open(error, status, err, path,
-                              "cannot read the manifest");
+        return wal__fail_open(error, status, err, path, "cannot read the manifest");
     }
     fmt = choose_slot(bytes, manifest);
     if (is_newer(fmt)) {
         return wal__fail_at(error, WAL_EVERSION, 0, path, 8,
-                            "the store has format version %" PRIu32
-                            " and features %#" PRIx32 "; this library supports "
+                            "the store has format version %" PRIu32 " and features %#" PRIx32
+                            "; this library supports "
                             "version %d and features %#x",
                             manifest->version, manifest->features.incompat,
-                            (int)WAL__FORMAT_VERSION,
-                            WAL__KNOWN_INCOMPAT | WAL__INCOMPAT_SHADOW);
+                            (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT | WAL__INCOMPAT_SHADOW);
     }
     if (fmt != WAL__FMT_OK) {
-        return wal__fail_at(
-            error, fmt == WAL__FMT_MAGIC ? WAL_ENOTSTORE : WAL_ECORRUPT, 0,
-            path, 0, "neither slot of the manifest is valid: %s",
-            wal__fmt_text(fmt));
+        return wal__fail_at(error, fmt == WAL__FMT_MAGIC ? WAL_ENOTSTORE : WAL_ECORRUPT, 0, path, 0,
+                            "neither slot of the manifest is valid: %s", wal__fmt_text(fmt));
     }
     *read_only = (manifest->features.ro_compat & ~WAL__KNOWN_RO_COMPAT) != 0;
     return WAL_OK;
 }
 
-/* Accepts the names that an interrupted creation may have left, or that another
- * process created since the store was probed. */
+/* Accepts the names that an interrupted creation may have left, or that another process created
+ * since the store was probed. */
 static enum wal_status check_name(void *arg, const char *name)
 {
-    static const char *const known[] = {"LOCK",  "log",          "pack",
-                                        "index", "MANIFEST.new", "MANIFEST"};
+    static const char *const known[] = {"LOCK", "log", "pack", "index", "MANIFEST.new", "MANIFEST"};
 
     (void)arg;
     for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
@@ -192,8 +175,7 @@ static enum wal_status refuse_name(void *arg, const char *name)
     return WAL_ENOTSTORE;
 }
 
-enum wal_status wal__manifest_check_segments(const struct wal__env *env,
-                                             struct wal_error *error)
+enum wal_status wal__manifest_check_segments(const struct wal__env *env, struct wal_error *error)
 {
     const struct wal__io *io = env->io;
     char path[WAL__PATH_MAX];
@@ -215,8 +197,7 @@ enum wal_status wal__manifest_check_segments(const struct wal__env *env,
                         "MANIFEST; agentwal salvage copies what they have");
 }
 
-enum wal_status wal__manifest_make_directories(const struct wal__env *env,
-                                               struct wal_error *error)
+enum wal_status wal__manifest_make_directories(const struct wal__env *env, struct wal_error *error)
 {
     static const char *const parts[] = {"log", "index"};
     const struct wal__io *io = env->io;
@@ -228,10 +209,9 @@ enum wal_status wal__manifest_make_directories(const struct wal__env *env,
     if (status == WAL_EEXISTS) {
         status = io->list(io->ctx, env->root, check_name, NULL, &err);
         if (status == WAL_ENOTSTORE) {
-            return wal__fail_at(
-                error, status, 0, env->root, 0,
-                "the directory contains other files; create the store in "
-                "an empty directory");
+            return wal__fail_at(error, status, 0, env->root, 0,
+                                "the directory contains other files; create the store in "
+                                "an empty directory");
         }
     }
     for (size_t i = 0; i < 2 && status == WAL_OK; i++) {
@@ -250,8 +230,7 @@ enum wal_status wal__manifest_make_directories(const struct wal__env *env,
     return WAL_OK;
 }
 
-void wal__manifest_parent_path(const struct wal__env *env,
-                               char out[WAL__PATH_MAX])
+void wal__manifest_parent_path(const struct wal__env *env, char out[WAL__PATH_MAX])
 {
     char *slash;
 
@@ -280,8 +259,7 @@ static enum wal_status sync_directories(const struct wal__env *env, int *err)
     return io->sync_directory(io->ctx, parent, err);
 }
 
-enum wal_status wal__manifest_sync_directories(const struct wal__env *env,
-                                               struct wal_error *error)
+enum wal_status wal__manifest_sync_directories(const struct wal__env *env, struct wal_error *error)
 {
     int err = 0;
     enum wal_status status = sync_directories(env, &err);
@@ -293,8 +271,7 @@ enum wal_status wal__manifest_sync_directories(const struct wal__env *env,
     return WAL_OK;
 }
 
-static enum wal_status write_manifest(const struct wal__env *env,
-                                      const uint8_t *bytes, int *err)
+static enum wal_status write_manifest(const struct wal__env *env, const uint8_t *bytes, int *err)
 {
     const struct wal__io *io = env->io;
     struct iovec iov = {(void *)(uintptr_t)bytes, WAL__MANIFEST_SIZE};
@@ -306,8 +283,7 @@ static enum wal_status write_manifest(const struct wal__env *env,
     build_path(env, "MANIFEST", path);
     build_path(env, "MANIFEST.new", temporary);
     status =
-        io->open(io->ctx, temporary,
-                 WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_TRUNCATE, &file, err);
+        io->open(io->ctx, temporary, WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_TRUNCATE, &file, err);
     if (status != WAL_OK) {
         return status;
     }
@@ -322,10 +298,8 @@ static enum wal_status write_manifest(const struct wal__env *env,
     return status == WAL_OK ? sync_directories(env, err) : status;
 }
 
-enum wal_status wal__manifest_create(const struct wal__env *env,
-                                     uint32_t group_align,
-                                     struct wal__manifest *manifest,
-                                     struct wal_error *error)
+enum wal_status wal__manifest_create(const struct wal__env *env, uint32_t group_align,
+                                     struct wal__manifest *manifest, struct wal_error *error)
 {
     const struct wal__io *io = env->io;
     uint8_t bytes[WAL__MANIFEST_SIZE] = {0};
@@ -348,17 +322,14 @@ enum wal_status wal__manifest_create(const struct wal__env *env,
         status = write_manifest(env, bytes, &err);
     }
     if (status != WAL_OK) {
-        return wal__fail_at(error, status, err, env->root, 0,
-                            "cannot write the manifest");
+        return wal__fail_at(error, status, err, env->root, 0, "cannot write the manifest");
     }
     return WAL_OK;
 }
 
 /* Writes both slots anew, with the next generation. */
-enum wal_status wal__manifest_replace(const struct wal__env *env,
-                                      struct wal__manifest *manifest,
-                                      const struct wal__manifest *next,
-                                      struct wal_error *error)
+enum wal_status wal__manifest_replace(const struct wal__env *env, struct wal__manifest *manifest,
+                                      const struct wal__manifest *next, struct wal_error *error)
 {
     uint8_t bytes[WAL__MANIFEST_SIZE] = {0};
     struct wal__manifest written = *next;
@@ -370,15 +341,13 @@ enum wal_status wal__manifest_replace(const struct wal__env *env,
     wal__manifest_encode(&written, bytes + WAL__MANIFEST_SLOT_SIZE);
     status = write_manifest(env, bytes, &err);
     if (status != WAL_OK) {
-        return wal__fail_at(error, status, err, env->root, 0,
-                            "cannot write the manifest");
+        return wal__fail_at(error, status, err, env->root, 0, "cannot write the manifest");
     }
     *manifest = written;
     return WAL_OK;
 }
 
-enum wal_status wal__manifest_upgrade(const struct wal__env *env,
-                                      struct wal__manifest *manifest,
+enum wal_status wal__manifest_upgrade(const struct wal__env *env, struct wal__manifest *manifest,
                                       struct wal_error *error)
 {
     struct wal__manifest next = *manifest;
@@ -388,15 +357,12 @@ enum wal_status wal__manifest_upgrade(const struct wal__env *env,
     return wal__manifest_replace(env, manifest, &next, error);
 }
 
-enum wal_status wal__manifest_require(const struct wal__env *env,
-                                      struct wal__manifest *manifest,
-                                      uint32_t incompat,
-                                      struct wal_error *error)
+enum wal_status wal__manifest_require(const struct wal__env *env, struct wal__manifest *manifest,
+                                      uint32_t incompat, struct wal_error *error)
 {
     struct wal__manifest next;
     bool read_only;
-    enum wal_status status =
-        wal__manifest_read(env, manifest, &read_only, error);
+    enum wal_status status = wal__manifest_read(env, manifest, &read_only, error);
 
     if (status != WAL_OK) {
         return status;

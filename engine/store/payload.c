@@ -2,9 +2,8 @@
  * payload.c - storing and loading out-of-line payloads (payload.h, SPEC.md 2.6,
  * 5.16).
  *
- * Invariant: an excerpt depends only on the payload, its form and its type; a
- * member or the first text read from the excerpt equals that of the payload.
- * Any thread.
+ * Invariant: an excerpt depends only on the payload, its form and its type; a member or the first
+ * text read from the excerpt equals that of the payload. Any thread.
  */
 #include "engine/store/payload.h"
 
@@ -32,12 +31,8 @@ struct excerpt_members {
 static const struct excerpt_members excerpt_members[] = {
     {WAL__KIND_COMPACTION_SUMMARY, {"firstKeptEntryId"}, {WAL__ID_MAX}},
     {WAL__KIND_COMPACTION, {"firstKeptEntryId"}, {WAL__ID_MAX}},
-    {WAL__KIND_BRANCH_SUMMARY,
-     {"sourceSessionId", "sourceEntryId"},
-     {WAL__ID_MAX, WAL__ID_MAX}},
-    {WAL__KIND_REDACTION,
-     {"targetEntryId", "reason"},
-     {WAL__ID_MAX, WAL__TEXT_MAX}},
+    {WAL__KIND_BRANCH_SUMMARY, {"sourceSessionId", "sourceEntryId"}, {WAL__ID_MAX, WAL__ID_MAX}},
+    {WAL__KIND_REDACTION, {"targetEntryId", "reason"}, {WAL__ID_MAX, WAL__TEXT_MAX}},
 };
 
 static enum wal_status append_text(struct wal__buf *out, const char *text)
@@ -46,11 +41,10 @@ static enum wal_status append_text(struct wal__buf *out, const char *text)
 }
 
 /* Appends a member of the object that begins at `start`. */
-static enum wal_status append_member(struct wal__buf *out, size_t start,
-                                     const char *name, struct wal__span text)
+static enum wal_status append_member(struct wal__buf *out, size_t start, const char *name,
+                                     struct wal__span text)
 {
-    enum wal_status status =
-        append_text(out, out->size == start ? "{\"" : ",\"");
+    enum wal_status status = append_text(out, out->size == start ? "{\"" : ",\"");
 
     if (status != WAL_OK) {
         return status;
@@ -63,8 +57,7 @@ static enum wal_status append_member(struct wal__buf *out, size_t start,
     return status == WAL_OK ? wal__text_quote(out, text) : status;
 }
 
-static enum wal_status append_members(struct wal__buf *out,
-                                      const struct excerpt_members *kind,
+static enum wal_status append_members(struct wal__buf *out, const struct excerpt_members *kind,
                                       struct wal__span object)
 {
     const size_t start = out->size;
@@ -74,8 +67,7 @@ static enum wal_status append_members(struct wal__buf *out,
 
     for (size_t i = 0; i < MEMBERS_MAX && status == WAL_OK; i++) {
         if (kind->names[i] != NULL &&
-            wal__text_member(object, kind->names[i], bytes, kind->sizes[i],
-                             &text)) {
+            wal__text_member(object, kind->names[i], bytes, kind->sizes[i], &text)) {
             WAL__ASSERT(text.size <= kind->sizes[i]);
             status = append_member(out, start, kind->names[i], text);
         }
@@ -84,8 +76,7 @@ static enum wal_status append_members(struct wal__buf *out,
 }
 
 /* Appends to an excerpt, which begins at the buffer's start. */
-static enum wal_status append_first_text(struct wal__buf *out,
-                                         struct wal__span payload)
+static enum wal_status append_first_text(struct wal__buf *out, struct wal__span payload)
 {
     static const struct wal__span user = {(const uint8_t *)"user", 4};
     uint8_t bytes[WAL__FIRST_TEXT_MAX];
@@ -99,33 +90,30 @@ static enum wal_status append_first_text(struct wal__buf *out,
     return status == WAL_OK ? append_member(out, 0, "content", text) : status;
 }
 
-/* The object with a redaction's fields: the member `payload` of an imported
- * line that has one, else the whole payload. */
+/* The object with a redaction's fields: the member `payload` of an imported line that has one, else
+ * the whole payload. */
 static struct wal__span redaction_object(const struct wal__entry_record *record)
 {
     struct wal__span object = record->payload;
     struct wal__json_token token;
 
     if (record->form == WAL__ENTRY_LINE &&
-        wal__json_find(object.data, object.size, "payload", &token) ==
-            WAL__JSON_OK) {
+        wal__json_find(object.data, object.size, "payload", &token) == WAL__JSON_OK) {
         object.data = token.span.data;
         object.size = token.span.size;
     }
     return object;
 }
 
-enum wal_status wal__payload_append_remains(struct wal__span payload,
-                                            uint8_t kind, struct wal__buf *out)
+enum wal_status wal__payload_append_remains(struct wal__span payload, uint8_t kind,
+                                            struct wal__buf *out)
 {
     const size_t before = out->size;
     enum wal_status status = WAL_OK;
 
-    for (size_t i = 0; i < sizeof(excerpt_members) / sizeof(excerpt_members[0]);
-         i++) {
+    for (size_t i = 0; i < sizeof(excerpt_members) / sizeof(excerpt_members[0]); i++) {
         if (excerpt_members[i].kind == kind &&
-            (kind == WAL__KIND_COMPACTION ||
-             kind == WAL__KIND_COMPACTION_SUMMARY)) {
+            (kind == WAL__KIND_COMPACTION || kind == WAL__KIND_COMPACTION_SUMMARY)) {
             status = append_members(out, &excerpt_members[i], payload);
         }
     }
@@ -133,24 +121,21 @@ enum wal_status wal__payload_append_remains(struct wal__span payload,
         out->size = before;
         return WAL_OK;
     }
-    return status == WAL_OK && out->size > before ? append_text(out, "}")
-                                                  : status;
+    return status == WAL_OK && out->size > before ? append_text(out, "}") : status;
 }
 
-static enum wal_status build_excerpt(const struct wal__entry_record *record,
-                                     uint8_t kind, struct wal__buf *out)
+static enum wal_status build_excerpt(const struct wal__entry_record *record, uint8_t kind,
+                                     struct wal__buf *out)
 {
     enum wal_status status;
 
-    for (size_t i = 0; i < sizeof(excerpt_members) / sizeof(excerpt_members[0]);
-         i++) {
+    for (size_t i = 0; i < sizeof(excerpt_members) / sizeof(excerpt_members[0]); i++) {
         if (excerpt_members[i].kind != kind) {
             continue;
         }
         status = append_members(out, &excerpt_members[i],
-                                kind == WAL__KIND_REDACTION
-                                    ? redaction_object(record)
-                                    : record->payload);
+                                kind == WAL__KIND_REDACTION ? redaction_object(record)
+                                                            : record->payload);
         if (status != WAL_OK) {
             return status;
         }
@@ -166,8 +151,8 @@ static enum wal_status build_excerpt(const struct wal__entry_record *record,
 
 enum wal_status wal__payload_store(struct wal__core *core, uint8_t kind,
                                    struct wal__entry_record *record,
-                                   struct wal__out_of_line *out_of_line,
-                                   struct wal__op *op, struct wal_error *error)
+                                   struct wal__out_of_line *out_of_line, struct wal__op *op,
+                                   struct wal_error *error)
 {
     struct wal__blob_put_result result = {0};
     enum wal_status status;
@@ -185,9 +170,8 @@ enum wal_status wal__payload_store(struct wal__core *core, uint8_t kind,
     if (status != WAL_OK) {
         return status;
     }
-    status =
-        wal__blob_put(&core->blobs, record->payload, NULL, WAL__BLOB_OF_RECORDS,
-                      &out_of_line->digest, &result, error);
+    status = wal__blob_put(&core->blobs, record->payload, NULL, WAL__BLOB_OF_RECORDS,
+                           &out_of_line->digest, &result, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -207,8 +191,7 @@ void wal__out_of_line_deinit(struct wal__out_of_line *out_of_line)
     }
 }
 
-enum wal_status wal__payload_load(struct wal__core *core,
-                                  const struct wal__entry_record *record,
+enum wal_status wal__payload_load(struct wal__core *core, const struct wal__entry_record *record,
                                   struct wal__buf *out, struct wal_error *error)
 {
     struct wal__digest digest;
@@ -219,12 +202,10 @@ enum wal_status wal__payload_load(struct wal__core *core,
     out->size = 0;
     status = wal__blob_load(&core->blobs, &digest, out, error);
     if (status == WAL_OK && out->size != record->payload_size) {
-        return wal__fail(error, WAL_ECORRUPT,
-                         "the blob of the entry's payload has a wrong size");
+        return wal__fail(error, WAL_ECORRUPT, "the blob of the entry's payload has a wrong size");
     }
     if (status == WAL_ENOTFOUND) {
-        return wal__fail(error, WAL_ECORRUPT,
-                         "the blob of the entry's payload is missing");
+        return wal__fail(error, WAL_ECORRUPT, "the blob of the entry's payload is missing");
     }
     return status;
 }

@@ -1,8 +1,7 @@
 /*
- * postings.c - walks the records of one session: the postings in the index of
- * each segment that holds some, then those of the tail index (SPEC.md 2.12).
- * Oldest first, or newest first from any record on: then only the indexes that
- * are reached are mapped.
+ * postings.c - walks the records of one session: the postings in the index of each segment that
+ * holds some, then those of the tail index (SPEC.md 2.12). Oldest first, or newest first from any
+ * record on: then only the indexes that are reached are mapped.
  *
  * State lock for writing: an index may have to be mapped.
  */
@@ -31,20 +30,16 @@ static uint64_t previous_id(const struct wal__core *core, uint64_t id)
     return first == 0 ? 0 : wal__log_live_id(&core->log, first - 1);
 }
 
-/* The part of a segment's index that the session has, and the segment before
- * it that holds records of the session. *segment may have been replaced: it is
- * then the one that replaced it. Where it has nothing of the session, it was
- * replaced when it was named, and a power loss undid that: the part is in an
- * older one. */
-static enum wal_status find_part(struct wal__core *core, uint32_t number,
-                                 uint64_t *segment,
-                                 const struct wal__index **index,
-                                 struct wal__summary *part)
+/* The part of a segment's index that the session has, and the segment before it that holds records
+ * of the session. *segment may have been replaced: it is then the one that replaced it. Where it
+ * has nothing of the session, it was replaced when it was named, and a power loss undid that: the
+ * part is in an older one. */
+static enum wal_status find_part(struct wal__core *core, uint32_t number, uint64_t *segment,
+                                 const struct wal__index **index, struct wal__summary *part)
 {
     *segment = wal__log_live_id(&core->log, *segment);
     while (*segment != 0) {
-        enum wal_status status =
-            wal__index_set_get(&core->indexes, *segment, index);
+        enum wal_status status = wal__index_set_get(&core->indexes, *segment, index);
         enum wal__fmt found;
 
         if (status != WAL_OK) {
@@ -52,9 +47,7 @@ static enum wal_status find_part(struct wal__core *core, uint32_t number,
         }
         found = wal__index_find(*index, number, part);
         if (found != WAL__FMT_ZERO) {
-            return found == WAL__FMT_OK && part->segment < *segment
-                       ? WAL_OK
-                       : WAL_ECORRUPT;
+            return found == WAL__FMT_OK && part->segment < *segment ? WAL_OK : WAL_ECORRUPT;
         }
         *segment = previous_id(core, *segment);
     }
@@ -62,8 +55,7 @@ static enum wal_status find_part(struct wal__core *core, uint32_t number,
 }
 
 /* Collects the segments that hold postings of the session, newest first. */
-static enum wal_status find_sources(struct wal__core *core,
-                                    const struct wal__summary *summary,
+static enum wal_status find_sources(struct wal__core *core, const struct wal__summary *summary,
                                     struct wal__buf *sources)
 {
     uint64_t segment = summary->segment;
@@ -88,9 +80,8 @@ static enum wal_status find_sources(struct wal__core *core,
 }
 
 /* Visits encoded postings of a segment. */
-static enum wal_status visit_encoded(const uint8_t *postings, uint32_t count,
-                                     uint64_t segment, wal__posting_fn *each,
-                                     void *ctx)
+static enum wal_status visit_encoded(const uint8_t *postings, uint32_t count, uint64_t segment,
+                                     wal__posting_fn *each, void *ctx)
 {
     enum wal_status status = WAL_OK;
 
@@ -103,17 +94,14 @@ static enum wal_status visit_encoded(const uint8_t *postings, uint32_t count,
     return status;
 }
 
-static enum wal_status visit_source(struct wal__core *core,
-                                    const struct source *source,
+static enum wal_status visit_source(struct wal__core *core, const struct source *source,
                                     wal__posting_fn *each, void *ctx)
 {
     const struct wal__index *index;
-    enum wal_status status =
-        wal__index_set_get(&core->indexes, source->segment, &index);
+    enum wal_status status = wal__index_set_get(&core->indexes, source->segment, &index);
 
     return status == WAL_OK
-               ? visit_encoded(index->postings +
-                                   (size_t)source->first * WAL__POSTING_SIZE,
+               ? visit_encoded(index->postings + (size_t)source->first * WAL__POSTING_SIZE,
                                source->count, source->segment, each, ctx)
                : status;
 }
@@ -123,22 +111,19 @@ static uint64_t tail_segment(const struct wal__core *core)
     return core->log.tail_segment == NULL ? 0 : core->log.tail_segment->id;
 }
 
-static enum wal_status visit_tail(struct wal__core *core, uint32_t number,
-                                  wal__posting_fn *each, void *ctx)
+static enum wal_status visit_tail(struct wal__core *core, uint32_t number, wal__posting_fn *each,
+                                  void *ctx)
 {
-    struct wal__tail_postings tail =
-        wal__tail_index_postings(&core->tail_index, number);
+    struct wal__tail_postings tail = wal__tail_index_postings(&core->tail_index, number);
     uint64_t segment = tail_segment(core);
     struct wal__buf postings;
-    enum wal_status status =
-        visit_encoded(tail.base, tail.base_count, segment, each, ctx);
+    enum wal_status status = visit_encoded(tail.base, tail.base_count, segment, each, ctx);
 
     wal__buf_init(&postings, core->env.heap);
     if (status == WAL_OK) {
         status = wal__tail_index_collect(&core->tail_index, &tail, &postings);
     }
-    for (size_t at = 0; at < postings.size && status == WAL_OK;
-         at += sizeof(struct wal__posting)) {
+    for (size_t at = 0; at < postings.size && status == WAL_OK; at += sizeof(struct wal__posting)) {
         struct wal__posting posting;
 
         memcpy(&posting, postings.data + at, sizeof(posting));
@@ -148,8 +133,7 @@ static enum wal_status visit_tail(struct wal__core *core, uint32_t number,
     return status;
 }
 
-enum wal_status wal__core_visit_postings(struct wal__core *core,
-                                         const struct wal__summary *summary,
+enum wal_status wal__core_visit_postings(struct wal__core *core, const struct wal__summary *summary,
                                          wal__posting_fn *each, void *ctx)
 {
     struct wal__buf sources;
@@ -158,16 +142,14 @@ enum wal_status wal__core_visit_postings(struct wal__core *core,
     wal__buf_init(&sources, core->env.heap);
     status = find_sources(core, summary, &sources);
     WAL__ASSERT(sources.size % sizeof(struct source) == 0);
-    for (size_t at = sources.size; at > 0 && status == WAL_OK;
-         at -= sizeof(struct source)) {
+    for (size_t at = sources.size; at > 0 && status == WAL_OK; at -= sizeof(struct source)) {
         struct source source;
 
         memcpy(&source, sources.data + at - sizeof(source), sizeof(source));
         status = visit_source(core, &source, each, ctx);
     }
     wal__buf_deinit(&sources);
-    return status == WAL_OK ? visit_tail(core, summary->number, each, ctx)
-                            : status;
+    return status == WAL_OK ? visit_tail(core, summary->number, each, ctx) : status;
 }
 
 /* --- newest first ------------------------------------------------------- */
@@ -182,8 +164,7 @@ static void seek_in_index(struct wal__posting_cursor *cursor)
         uint32_t middle = low + (high - low) / 2;
         struct wal__posting posting;
 
-        wal__posting_decode(
-            cursor->postings + (size_t)middle * WAL__POSTING_SIZE, &posting);
+        wal__posting_decode(cursor->postings + (size_t)middle * WAL__POSTING_SIZE, &posting);
         if (posting.sequence <= cursor->from) {
             low = middle + 1;
         } else {
@@ -193,13 +174,10 @@ static void seek_in_index(struct wal__posting_cursor *cursor)
     cursor->left = low;
 }
 
-void wal__posting_cursor_begin(struct wal__posting_cursor *cursor,
-                               struct wal__core *core,
-                               const struct wal__summary *summary,
-                               uint64_t from)
+void wal__posting_cursor_begin(struct wal__posting_cursor *cursor, struct wal__core *core,
+                               const struct wal__summary *summary, uint64_t from)
 {
-    struct wal__tail_postings tail =
-        wal__tail_index_postings(&core->tail_index, summary->number);
+    struct wal__tail_postings tail = wal__tail_index_postings(&core->tail_index, summary->number);
 
     *cursor = (struct wal__posting_cursor){.core = core,
                                            .number = summary->number,
@@ -217,34 +195,29 @@ static enum wal_status open_segment(struct wal__posting_cursor *cursor)
 {
     const struct wal__index *index;
     struct wal__summary part;
-    enum wal_status status = find_part(cursor->core, cursor->number,
-                                       &cursor->next_segment, &index, &part);
+    enum wal_status status =
+        find_part(cursor->core, cursor->number, &cursor->next_segment, &index, &part);
 
     if (status != WAL_OK) {
         return status;
     }
-    WAL__ASSERT(cursor->segment == 0 ||
-                cursor->next_segment <= cursor->segment);
+    WAL__ASSERT(cursor->segment == 0 || cursor->next_segment <= cursor->segment);
     cursor->segment = cursor->next_segment;
     cursor->next_segment = part.segment;
     /* Indexes stay mapped as long as the set, whose slots may move. */
-    cursor->postings =
-        index->postings + (size_t)part.first_posting * WAL__POSTING_SIZE;
+    cursor->postings = index->postings + (size_t)part.first_posting * WAL__POSTING_SIZE;
     cursor->left = part.posting_count;
     seek_in_index(cursor);
     return WAL_OK;
 }
 
 enum wal_status wal__posting_cursor_previous(struct wal__posting_cursor *cursor,
-                                             struct wal__posting *posting,
-                                             uint64_t *position)
+                                             struct wal__posting *posting, uint64_t *position)
 {
     while (cursor->tail != 0) {
-        wal__tail_index_step_back(&cursor->core->tail_index, &cursor->tail,
-                                  posting);
+        wal__tail_index_step_back(&cursor->core->tail_index, &cursor->tail, posting);
         if (posting->sequence <= cursor->from) {
-            *position =
-                wal__position(tail_segment(cursor->core), posting->offset);
+            *position = wal__position(tail_segment(cursor->core), posting->offset);
             return WAL_OK;
         }
     }
@@ -260,8 +233,7 @@ enum wal_status wal__posting_cursor_previous(struct wal__posting_cursor *cursor,
         }
     }
     cursor->left--;
-    wal__posting_decode(
-        cursor->postings + (size_t)cursor->left * WAL__POSTING_SIZE, posting);
+    wal__posting_decode(cursor->postings + (size_t)cursor->left * WAL__POSTING_SIZE, posting);
     *position = wal__position(cursor->segment, posting->offset);
     return WAL_OK;
 }

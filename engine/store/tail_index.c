@@ -1,11 +1,10 @@
 /*
  * tail_index.c - the postings of the tail segment (tail_index.h, SPEC.md 2.12).
  *
- * Invariant: newest[rank] is the head of a chain through previous[] with the
- * counts[rank] postings of session numbers[rank], descending, all of them after
- * the postings of the base. The base is mapped and may be damaged at any time:
- * its contents are checked, not asserted. The caller's lock: one writer, or any
- * readers.
+ * Invariant: newest[rank] is the head of a chain through previous[] with the counts[rank] postings
+ * of session numbers[rank], descending, all of them after the postings of the base. The base is
+ * mapped and may be damaged at any time: its contents are checked, not asserted. The caller's lock:
+ * one writer, or any readers.
  */
 #include "engine/store/tail_index.h"
 
@@ -18,8 +17,7 @@ enum {
     CAPACITY_MIN = 64
 };
 
-void wal__tail_index_init(struct wal__tail_index *tail,
-                          const struct wal__heap *heap)
+void wal__tail_index_init(struct wal__tail_index *tail, const struct wal__heap *heap)
 {
     *tail = (struct wal__tail_index){.heap = heap};
     wal__hashmap_init(&tail->by_session, heap);
@@ -66,11 +64,9 @@ static uint32_t grown_capacity(uint32_t capacity, uint64_t needed)
 }
 
 /* Resizes an array of uint32_t. */
-static bool resize(const struct wal__heap *heap, uint32_t **array,
-                   uint32_t capacity)
+static bool resize(const struct wal__heap *heap, uint32_t **array, uint32_t capacity)
 {
-    uint32_t *bigger =
-        wal__heap_resize(heap, *array, capacity, sizeof(**array));
+    uint32_t *bigger = wal__heap_resize(heap, *array, capacity, sizeof(**array));
 
     if (bigger == NULL) {
         return false;
@@ -79,8 +75,7 @@ static bool resize(const struct wal__heap *heap, uint32_t **array,
     return true;
 }
 
-static enum wal_status reserve_postings(struct wal__tail_index *tail,
-                                        uint32_t more)
+static enum wal_status reserve_postings(struct wal__tail_index *tail, uint32_t more)
 {
     uint64_t needed = (uint64_t)tail->count + more;
 
@@ -92,8 +87,7 @@ static enum wal_status reserve_postings(struct wal__tail_index *tail,
     struct wal__posting *postings = NULL;
 
     if (capacity != 0) {
-        postings = wal__heap_resize(tail->heap, tail->postings, capacity,
-                                    sizeof(*postings));
+        postings = wal__heap_resize(tail->heap, tail->postings, capacity, sizeof(*postings));
     }
     if (postings == NULL) {
         return WAL_ENOMEM;
@@ -107,8 +101,7 @@ static enum wal_status reserve_postings(struct wal__tail_index *tail,
     return WAL_OK;
 }
 
-static enum wal_status reserve_sessions(struct wal__tail_index *tail,
-                                        uint32_t more)
+static enum wal_status reserve_sessions(struct wal__tail_index *tail, uint32_t more)
 {
     uint64_t needed = (uint64_t)tail->session_count + more;
 
@@ -128,8 +121,7 @@ static enum wal_status reserve_sessions(struct wal__tail_index *tail,
     return WAL_OK;
 }
 
-enum wal_status wal__tail_index_reserve(struct wal__tail_index *tail,
-                                        uint32_t postings)
+enum wal_status wal__tail_index_reserve(struct wal__tail_index *tail, uint32_t postings)
 {
     enum wal_status status = reserve_postings(tail, postings);
 
@@ -143,16 +135,13 @@ enum wal_status wal__tail_index_reserve(struct wal__tail_index *tail,
     return wal__hashmap_reserve(&tail->by_session, postings);
 }
 
-/* The rank of a session: ranks are in order of the first posting after the
- * base. */
-static bool find_rank(const struct wal__tail_index *tail, uint32_t session,
-                      uint32_t *rank)
+/* The rank of a session: ranks are in order of the first posting after the base. */
+static bool find_rank(const struct wal__tail_index *tail, uint32_t session, uint32_t *rank)
 {
     uint32_t cursor = 0;
     bool found = wal__hashmap_find(&tail->by_session, session, &cursor, rank);
 
-    WAL__ASSERT(!found || (*rank < tail->session_count &&
-                           tail->numbers[*rank] == session));
+    WAL__ASSERT(!found || (*rank < tail->session_count && tail->numbers[*rank] == session));
     return found;
 }
 
@@ -175,8 +164,8 @@ enum wal_status wal__tail_index_attach_base(struct wal__tail_index *tail,
     for (uint32_t i = 0; i < base->header.session_count; i++) {
         struct wal__summary part;
 
-        if (wal__index_summary(base, i, &part) != WAL__FMT_OK ||
-            part.number <= last || part.first_posting != next) {
+        if (wal__index_summary(base, i, &part) != WAL__FMT_OK || part.number <= last ||
+            part.first_posting != next) {
             return WAL_ECORRUPT;
         }
         last = part.number;
@@ -189,8 +178,7 @@ enum wal_status wal__tail_index_attach_base(struct wal__tail_index *tail,
     return WAL_OK;
 }
 
-static const uint8_t *base_posting(const struct wal__tail_index *tail,
-                                   uint32_t item)
+static const uint8_t *base_posting(const struct wal__tail_index *tail, uint32_t item)
 {
     return tail->base.postings + (size_t)item * WAL__POSTING_SIZE;
 }
@@ -215,8 +203,7 @@ static uint32_t add_session(struct wal__tail_index *tail, uint32_t session)
     return rank;
 }
 
-enum wal_status wal__tail_index_add(struct wal__tail_index *tail,
-                                    uint32_t session,
+enum wal_status wal__tail_index_add(struct wal__tail_index *tail, uint32_t session,
                                     const struct wal__posting *posting)
 {
     enum wal_status status = wal__tail_index_reserve(tail, 1);
@@ -242,8 +229,7 @@ enum wal_status wal__tail_index_add(struct wal__tail_index *tail,
 /* --- reading ------------------------------------------------------------ */
 
 /* The base is ordered by session, so every posting is read. */
-static uint64_t base_last_before(const struct wal__tail_index *tail,
-                                 uint64_t offset)
+static uint64_t base_last_before(const struct wal__tail_index *tail, uint64_t offset)
 {
     uint64_t newest = 0;
 
@@ -258,8 +244,7 @@ static uint64_t base_last_before(const struct wal__tail_index *tail,
     return newest;
 }
 
-uint64_t wal__tail_index_last_before(const struct wal__tail_index *tail,
-                                     uint64_t offset)
+uint64_t wal__tail_index_last_before(const struct wal__tail_index *tail, uint64_t offset)
 {
     for (uint32_t i = tail->count; i > 0; i--) {
         if (tail->postings[i - 1].offset < offset) {
@@ -269,8 +254,8 @@ uint64_t wal__tail_index_last_before(const struct wal__tail_index *tail,
     return base_last_before(tail, offset);
 }
 
-struct wal__tail_postings
-wal__tail_index_postings(const struct wal__tail_index *tail, uint32_t session)
+struct wal__tail_postings wal__tail_index_postings(const struct wal__tail_index *tail,
+                                                   uint32_t session)
 {
     struct wal__tail_postings postings = {0};
     struct wal__summary part;
@@ -287,8 +272,8 @@ wal__tail_index_postings(const struct wal__tail_index *tail, uint32_t session)
     return postings;
 }
 
-void wal__tail_index_step_back(const struct wal__tail_index *tail,
-                               uint32_t *newest, struct wal__posting *posting)
+void wal__tail_index_step_back(const struct wal__tail_index *tail, uint32_t *newest,
+                               struct wal__posting *posting)
 {
     uint32_t item = *newest - 1;
 
@@ -298,10 +283,9 @@ void wal__tail_index_step_back(const struct wal__tail_index *tail,
     *newest = tail->previous[item];
 }
 
-enum wal_status
-wal__tail_index_collect(const struct wal__tail_index *tail,
-                        const struct wal__tail_postings *postings,
-                        struct wal__buf *out)
+enum wal_status wal__tail_index_collect(const struct wal__tail_index *tail,
+                                        const struct wal__tail_postings *postings,
+                                        struct wal__buf *out)
 {
     size_t size = postings->count * sizeof(struct wal__posting);
     uint8_t *at;
@@ -323,27 +307,23 @@ wal__tail_index_collect(const struct wal__tail_index *tail,
     return WAL_OK;
 }
 
-bool wal__tail_index_has_session(const struct wal__tail_index *tail,
-                                 uint32_t session)
+bool wal__tail_index_has_session(const struct wal__tail_index *tail, uint32_t session)
 {
     uint32_t rank;
 
     return find_rank(tail, session, &rank) || is_in_base(tail, session);
 }
 
-enum wal_status
-wal__tail_index_visit_sessions(const struct wal__tail_index *tail,
-                               wal__session_visitor *visit, void *ctx)
+enum wal_status wal__tail_index_visit_sessions(const struct wal__tail_index *tail,
+                                               wal__session_visitor *visit, void *ctx)
 {
     enum wal_status status = WAL_OK;
 
-    for (uint32_t i = 0;
-         i < tail->base.header.session_count && status == WAL_OK; i++) {
-        status = visit(ctx, wal__summary_number(tail->base.summaries +
-                                                (size_t)i * WAL__SUMMARY_SIZE));
+    for (uint32_t i = 0; i < tail->base.header.session_count && status == WAL_OK; i++) {
+        status =
+            visit(ctx, wal__summary_number(tail->base.summaries + (size_t)i * WAL__SUMMARY_SIZE));
     }
-    for (uint32_t rank = 0; rank < tail->session_count && status == WAL_OK;
-         rank++) {
+    for (uint32_t rank = 0; rank < tail->session_count && status == WAL_OK; rank++) {
         if (!is_in_base(tail, tail->numbers[rank])) {
             status = visit(ctx, tail->numbers[rank]);
         }
@@ -355,8 +335,7 @@ wal__tail_index_visit_sessions(const struct wal__tail_index *tail,
 
 static uint32_t total_sessions(const struct wal__tail_index *tail)
 {
-    return tail->base.header.session_count + tail->session_count -
-           tail->shared_count;
+    return tail->base.header.session_count + tail->session_count - tail->shared_count;
 }
 
 static uint32_t total_postings(const struct wal__tail_index *tail)
@@ -364,14 +343,11 @@ static uint32_t total_postings(const struct wal__tail_index *tail)
     return tail->base.header.posting_count + tail->count;
 }
 
-uint64_t wal__tail_index_size_bound(const struct wal__tail_index *tail,
-                                    uint32_t postings, uint32_t sessions,
-                                    uint64_t text_bound)
+uint64_t wal__tail_index_size_bound(const struct wal__tail_index *tail, uint32_t postings,
+                                    uint32_t sessions, uint64_t text_bound)
 {
-    return wal__index_size(total_sessions(tail), total_postings(tail),
-                           text_bound) +
-           (uint64_t)sessions * WAL__SUMMARY_SIZE +
-           (uint64_t)postings * WAL__POSTING_SIZE;
+    return wal__index_size(total_sessions(tail), total_postings(tail), text_bound) +
+           (uint64_t)sessions * WAL__SUMMARY_SIZE + (uint64_t)postings * WAL__POSTING_SIZE;
 }
 
 struct numbers {
@@ -387,8 +363,7 @@ static enum wal_status add_number(void *ctx, uint32_t number)
     if (numbers->count == numbers->capacity) {
         return WAL_ECORRUPT;
     }
-    numbers->items[numbers->count++] =
-        (struct wal__heapsort_item){.key = number};
+    numbers->items[numbers->count++] = (struct wal__heapsort_item){.key = number};
     return WAL_OK;
 }
 
@@ -399,8 +374,7 @@ static enum wal_status sort_sessions(const struct wal__tail_index *tail,
     struct numbers numbers = {.capacity = total_sessions(tail)};
     enum wal_status status;
 
-    numbers.items = wal__heap_resize(tail->heap, NULL, numbers.capacity,
-                                     sizeof(*numbers.items));
+    numbers.items = wal__heap_resize(tail->heap, NULL, numbers.capacity, sizeof(*numbers.items));
     if (numbers.items == NULL) {
         return WAL_ENOMEM;
     }
@@ -425,8 +399,7 @@ struct offsets {
     uint32_t first_posting;
 };
 
-static enum wal_status encode_summary(struct wal__buf *out,
-                                      const struct offsets *offsets,
+static enum wal_status encode_summary(struct wal__buf *out, const struct offsets *offsets,
                                       const struct wal__summary *summary)
 {
     size_t text_offset = out->size - offsets->texts;
@@ -445,15 +418,13 @@ static enum wal_status encode_summary(struct wal__buf *out,
     if (status != WAL_OK) {
         return status;
     }
-    wal__summary_encode(summary, (uint32_t)text_offset,
-                        out->data + offsets->summary, text);
+    wal__summary_encode(summary, (uint32_t)text_offset, out->data + offsets->summary, text);
     out->size += text_size;
     return WAL_OK;
 }
 
 static void encode_postings(const struct wal__tail_index *tail,
-                            const struct wal__tail_postings *postings,
-                            uint8_t *at)
+                            const struct wal__tail_postings *postings, uint8_t *at)
 {
     size_t size = (size_t)postings->base_count * WAL__POSTING_SIZE;
 
@@ -468,11 +439,9 @@ static void encode_postings(const struct wal__tail_index *tail,
     }
 }
 
-static enum wal_status encode_session(const struct wal__tail_index *tail,
-                                      uint32_t number,
+static enum wal_status encode_session(const struct wal__tail_index *tail, uint32_t number,
                                       wal__summary_source *source, void *ctx,
-                                      struct offsets *offsets,
-                                      struct wal__buf *out)
+                                      struct offsets *offsets, struct wal__buf *out)
 {
     struct wal__tail_postings postings = wal__tail_index_postings(tail, number);
     uint32_t count = postings.base_count + postings.count;
@@ -502,8 +471,7 @@ static enum wal_status encode_session(const struct wal__tail_index *tail,
 
 enum wal_status wal__tail_index_encode(const struct wal__tail_index *tail,
                                        const struct wal__index_header *header,
-                                       wal__summary_source *source, void *ctx,
-                                       struct wal__buf *out)
+                                       wal__summary_source *source, void *ctx, struct wal__buf *out)
 {
     struct wal__index_header sealed = *header;
     struct wal__heapsort_item *order = NULL;
@@ -529,8 +497,7 @@ enum wal_status wal__tail_index_encode(const struct wal__tail_index *tail,
     }
     out->size = texts;
     for (uint32_t i = 0; i < session_count; i++) {
-        status = encode_session(tail, (uint32_t)order[i].key, source, ctx,
-                                &offsets, out);
+        status = encode_session(tail, (uint32_t)order[i].key, source, ctx, &offsets, out);
         if (status != WAL_OK) {
             goto done;
         }

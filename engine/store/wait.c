@@ -1,12 +1,10 @@
 /*
- * wait.c - waits until the log has grown (SPEC.md 4.1): a sequence number is
- * returned once its record is before the written end, or before the durable
- * end, or is stored in another place too, as the process that ships the store
- * reports it.
+ * wait.c - waits until the log has grown (SPEC.md 4.1): a sequence number is returned once its
+ * record is before the written end, or before the durable end, or is stored in another place too,
+ * as the process that ships the store reports it.
  *
- * Invariant: a waiter announces itself in the control page before it reads the
- * ends, or the report (eventcount), so that every later change wakes it. Any
- * thread.
+ * Invariant: a waiter announces itself in the control page before it reads the ends, or the report
+ * (eventcount), so that every later change wakes it. Any thread.
  */
 #include "engine/base/error.h"
 #include "engine/log/locks.h"
@@ -22,8 +20,7 @@ static enum wal_status check_ships(struct wal__core *core, const char *before,
                                    struct wal_error *error)
 {
     bool ships = atomic_load(&core->ships);
-    enum wal_status status =
-        ships ? WAL_OK : wal__shipping_test(&core->control, &ships, error);
+    enum wal_status status = ships ? WAL_OK : wal__shipping_test(&core->control, &ships, error);
 
     if (status == WAL_OK && !ships) {
         status = wal__fail_at(error, WAL_EREMOTE, 0, core->env.root, 0,
@@ -35,15 +32,13 @@ static enum wal_status check_ships(struct wal__core *core, const char *before,
     return status;
 }
 
-enum wal_status wal__core_check_ships(struct wal__core *core,
-                                      struct wal_error *error)
+enum wal_status wal__core_check_ships(struct wal__core *core, struct wal_error *error)
 {
     return check_ships(core, "", error);
 }
 
-enum wal_status wal__core_wait_shipped(struct wal__core *core,
-                                       uint64_t *sequence, int64_t timeout_ms,
-                                       struct wal_error *error)
+enum wal_status wal__core_wait_shipped(struct wal__core *core, uint64_t *sequence,
+                                       int64_t timeout_ms, struct wal_error *error)
 {
     const struct wal__io *io = core->env.io;
     const uint64_t begin = io->monotonic_ns(io->ctx);
@@ -72,8 +67,7 @@ enum wal_status wal__core_wait_shipped(struct wal__core *core,
                                 wal_status_text(state.status));
         }
         if (checked == 0 || now - checked >= CHECK_INTERVAL_NS) {
-            status = check_ships(
-                core, "it is durable here, and not yet elsewhere; ", error);
+            status = check_ships(core, "it is durable here, and not yet elsewhere; ", error);
             checked = now;
         }
         if (status != WAL_OK) {
@@ -119,14 +113,12 @@ static uint64_t find_durable(const struct wal__core *core)
     if (wal__position_segment(durable) != log->tail_segment->id) {
         return log->tail_segment->open.last_sequence;
     }
-    found = wal__tail_index_last_before(&core->tail_index,
-                                        wal__position_offset(durable));
+    found = wal__tail_index_last_before(&core->tail_index, wal__position_offset(durable));
     return found != 0 ? found : log->tail_segment->open.last_sequence;
 }
 
 static enum wal_status read_wait_state(struct wal__core *core, bool durable,
-                                       struct wait_state *wait_state,
-                                       struct wal_error *error)
+                                       struct wait_state *wait_state, struct wal_error *error)
 {
     struct wal__log *log = &core->log;
     enum wal_status status;
@@ -138,28 +130,24 @@ static enum wal_status read_wait_state(struct wal__core *core, bool durable,
             return status;
         }
         wait_state->expected = wal__control_prepare_wait(
-            &core->control, log->log_id,
-            durable ? WAL__LOG_EVENT_DURABLE : WAL__LOG_EVENT_WRITTEN,
+            &core->control, log->log_id, durable ? WAL__LOG_EVENT_DURABLE : WAL__LOG_EVENT_WRITTEN,
             &wait_state->word);
         needs_catch_up = wal__log_follow(log) > atomic_load(&log->end);
         wait_state->newest = durable ? find_durable(core) : log->last_sequence;
-        wait_state->no_writer_alive =
-            core->control.page == &core->control.private_page;
+        wait_state->no_writer_alive = core->control.page == &core->control.private_page;
         wal__core_unlock(core);
     } while (needs_catch_up);
     return WAL_OK;
 }
 
-/* Sleeps until a wake-up or deadline_ns, with a bound; then checks for the
- * changes that wake nobody: a new process, a replaced LOCK file. */
-static enum wal_status sleep_once(struct wal__core *core,
-                                  const struct wait_state *wait_state,
+/* Sleeps until a wake-up or deadline_ns, with a bound; then checks for the changes that wake
+ * nobody: a new process, a replaced LOCK file. */
+static enum wal_status sleep_once(struct wal__core *core, const struct wait_state *wait_state,
                                   uint64_t deadline_ns, struct wal_error *error)
 {
     const struct wal__io *io = core->env.io;
     uint64_t now = io->monotonic_ns(io->ctx);
-    uint64_t max_ns =
-        wait_state->no_writer_alive ? NO_WRITER_POLL_NS : SECOND_NS;
+    uint64_t max_ns = wait_state->no_writer_alive ? NO_WRITER_POLL_NS : SECOND_NS;
 
     WAL__ASSERT(wait_state->word != NULL);
     if (now >= deadline_ns) {
@@ -176,8 +164,7 @@ static enum wal_status sleep_once(struct wal__core *core,
 }
 
 /* Without permission to write LOCK, this process cannot join others. */
-static enum wal_status check_lock_writable(const struct wal__core *core,
-                                           struct wal_error *error)
+static enum wal_status check_lock_writable(const struct wal__core *core, struct wal_error *error)
 {
     const struct wal__io *io = core->env.io;
     struct wal__file *file = NULL;
@@ -189,17 +176,15 @@ static enum wal_status check_lock_writable(const struct wal__core *core,
         io->close(io->ctx, file);
     }
     if (status == WAL_EREADONLY) {
-        return wal__fail_at(
-            error, status, err, core->control.path, 0,
-            "cannot wait for records of a store whose LOCK is not "
-            "writable: it is read as of its opening");
+        return wal__fail_at(error, status, err, core->control.path, 0,
+                            "cannot wait for records of a store whose LOCK is not "
+                            "writable: it is read as of its opening");
     }
     return WAL_OK;
 }
 
-enum wal_status wal__core_wait(struct wal__core *core, uint64_t *sequence,
-                               bool durable, int64_t timeout_ms,
-                               struct wal_error *error)
+enum wal_status wal__core_wait(struct wal__core *core, uint64_t *sequence, bool durable,
+                               int64_t timeout_ms, struct wal_error *error)
 {
     const struct wal__io *io = core->env.io;
     uint64_t begin = io->monotonic_ns(io->ctx);

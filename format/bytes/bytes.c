@@ -1,6 +1,5 @@
 /*
- * bytes.c - the phrase of each enum wal__fmt, and bytes in hexadecimal
- * (bytes.h). Threads: any.
+ * bytes.c - the phrase of each enum wal__fmt, and bytes in hexadecimal (bytes.h). Threads: any.
  */
 #include "format/bytes/bytes.h"
 

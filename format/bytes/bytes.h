@@ -1,14 +1,13 @@
 /*
- * bytes.h - little-endian integers at any alignment (SPEC.md, introduction),
- * borrowed ranges of bytes, the texts at the end of a payload, bytes in
- * hexadecimal, and the result of decoding bytes.
+ * bytes.h - little-endian integers at any alignment (SPEC.md, introduction), borrowed ranges of
+ * bytes, the texts at the end of a payload, bytes in hexadecimal, and the result of decoding bytes.
  *
- * format/ converts between bytes and structs. It does no I/O, reads no clock,
- * keeps no state and allocates nothing, so any thread may call any function.
- * It reports what is wrong with bytes; its callers decide what that means.
+ * format/ converts between bytes and structs. It does no I/O, reads no clock, keeps no state and
+ * allocates nothing, so any thread may call any function. It reports what is wrong with bytes; its
+ * callers decide what that means.
  *
- * Precondition: the caller has checked that the bytes of an integer are there,
- * and that the sizes of texts add up to their payload.
+ * Precondition: the caller has checked that the bytes of an integer are there, and that the sizes
+ * of texts add up to their payload.
  */
 #ifndef AGENTWAL_FORMAT_BYTES_BYTES_H
 #define AGENTWAL_FORMAT_BYTES_BYTES_H
@@ -21,8 +20,8 @@
 
 #include "format/bytes/assert.h"
 
-/* Ties the offset of a structure's last field to the end of the one before it:
- * the other offsets are sums, so that all of them are as SPEC.md has them. */
+/* Ties the offset of a structure's last field to the end of the one before it: the other offsets
+ * are sums, so that all of them are as SPEC.md has them. */
 #define WAL__FOLLOWS(next, field, size) \
     static_assert((next) == (field) + (size), #next " does not follow " #field)
 
@@ -106,8 +105,7 @@ struct wal__span {
 
 static inline bool wal__span_equal(struct wal__span a, struct wal__span b)
 {
-    return a.size == b.size &&
-           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
 /* Writes the bytes as 2 * size lower-case hexadecimal digits, and a NUL. */

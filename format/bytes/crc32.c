@@ -1,17 +1,16 @@
 /*
  * crc32.c - checksums and the hash of ids (SPEC.md 2.3 Frame seed, 2.11).
  *
- * Carry-less multiplication, 64 bytes at a time, on processors with VPCLMULQDQ
- * and AVX-512, is two to four times as fast as libdeflate, which folds 16 bytes
- * at a time. The bytes are a polynomial over GF(2). The lowest bit of the first
- * byte is its highest coefficient, so bit 0 of a register is the highest
- * coefficient too. Folding 128 bits forward by D bits multiplies their first
- * half by x^(D+63) and the second by x^(D-1), both modulo G: the product of two
- * bit-reflected registers is shifted by one bit.
+ * Carry-less multiplication, 64 bytes at a time, on processors with VPCLMULQDQ and AVX-512, is two
+ * to four times as fast as libdeflate, which folds 16 bytes at a time. The bytes are a polynomial
+ * over GF(2). The lowest bit of the first byte is its highest coefficient, so bit 0 of a register
+ * is the highest coefficient too. Folding 128 bits forward by D bits multiplies their first half by
+ * x^(D+63) and the second by x^(D-1), both modulo G: the product of two bit-reflected registers is
+ * shifted by one bit.
  *
- * Invariant: the bytes on disk do not depend on the implementation of the CRC:
- * all implementations compute the same function. A register folded forward to
- * the end of the bytes is congruent, modulo G, to all bytes folded into it.
+ * Invariant: the bytes on disk do not depend on the implementation of the CRC: all implementations
+ * compute the same function. A register folded forward to the end of the bytes is congruent, modulo
+ * G, to all bytes folded into it.
  */
 #include "format/bytes/crc32.h"
 
@@ -30,8 +29,7 @@
 #include <immintrin.h>
 
 /* Only for processors on which crc32_fold_supported() is true. */
-#define TARGET_CLMUL \
-    __attribute__((target("sse4.1,pclmul,avx2,avx512f,avx512vl,vpclmulqdq")))
+#define TARGET_CLMUL __attribute__((target("sse4.1,pclmul,avx2,avx512f,avx512vl,vpclmulqdq")))
 
 enum {
     BLOCK_SIZE = 16,
@@ -45,9 +43,8 @@ static const uint64_t by_512[2] = {0x653d982200000000, 0xcad38e8f00000000};
 static const uint64_t by_1024[2] = {0x7d657a1000000000, 0x7406fa9500000000};
 static const uint64_t by_2048[2] = {0x7cc8e1e700000000, 0x03f9f86300000000};
 /* Fold each quarter of a wide register into the last, which is kept. */
-static const uint64_t to_last[8] = {0x69ccfc0d00000000, 0x2a28386200000000,
-                                    0x9570d49500000000, 0x01b5fd1d00000000,
-                                    0x65673b4600000000, 0x9ba54c6f00000000};
+static const uint64_t to_last[8] = {0x69ccfc0d00000000, 0x2a28386200000000, 0x9570d49500000000,
+                                    0x01b5fd1d00000000, 0x65673b4600000000, 0x9ba54c6f00000000};
 
 /* x^95 mod G; x^95 divided by G; G. */
 static const uint64_t last_fold[2] = {0xccaa009e00000000, 0};
@@ -77,8 +74,7 @@ TARGET_CLMUL static inline uint32_t reduce(__m128i x)
     x = _mm_xor_si128(_mm_clmulepi64_si128(x, load(last_fold), 0x00), rest);
     product = _mm_clmulepi64_si128(_mm_srli_si128(x, 4), divide, 0x00);
     product = _mm_clmulepi64_si128(product, divide, 0x10);
-    return (uint32_t)_mm_extract_epi32(x, 3) ^
-           (uint32_t)_mm_extract_epi32(product, 2);
+    return (uint32_t)_mm_extract_epi32(x, 3) ^ (uint32_t)_mm_extract_epi32(product, 2);
 }
 
 __extension__ typedef unsigned __int128 uint128;
@@ -90,12 +86,10 @@ static inline uint128 load_partial(const uint8_t *at, size_t size)
 
     WAL__ASSERT(size < BLOCK_SIZE);
     if (size >= 8) {
-        return wal__get64(at) | (uint128)wal__get64(at + size - 8)
-                                    << 8 * (size - 8);
+        return wal__get64(at) | (uint128)wal__get64(at + size - 8) << 8 * (size - 8);
     }
     if (size >= 4) {
-        return wal__get32(at) | (uint128)wal__get32(at + size - 4)
-                                    << 8 * (size - 4);
+        return wal__get32(at) | (uint128)wal__get32(at + size - 4) << 8 * (size - 4);
     }
     for (size_t i = 0; i < size; i++) {
         words |= (uint128)at[i] << 8 * i;
@@ -103,40 +97,35 @@ static inline uint128 load_partial(const uint8_t *at, size_t size)
     return words;
 }
 
-/* Less than a register. Leading zeros do not change a CRC, so the bytes are
- * shifted to the end of the register. Bits of the sum beyond `size` bytes are
- * not folded yet and are added to the result. */
-TARGET_CLMUL static uint32_t crc_short(uint32_t sum, const uint8_t *at,
-                                       size_t size)
+/* Less than a register. Leading zeros do not change a CRC, so the bytes are shifted to the end of
+ * the register. Bits of the sum beyond `size` bytes are not folded yet and are added to the
+ * result. */
+TARGET_CLMUL static uint32_t crc_short(uint32_t sum, const uint8_t *at, size_t size)
 {
     uint128 words = (load_partial(at, size) ^ sum) << 8 * (BLOCK_SIZE - size);
     uint32_t left = size < sizeof(sum) ? sum >> 8 * size : 0;
 
-    return left ^ reduce(_mm_set_epi64x((int64_t)(uint64_t)(words >> 64),
-                                        (int64_t)(uint64_t)words));
+    return left ^
+           reduce(_mm_set_epi64x((int64_t)(uint64_t)(words >> 64), (int64_t)(uint64_t)words));
 }
 
-/* Folds the last `size` bytes, less than a register; x holds the bytes before
- * them. x and the bytes are shifted into two registers, the first of which
- * begins with zeros. */
-TARGET_CLMUL static inline __m128i fold_partial(__m128i x, const uint8_t *at,
-                                                size_t size)
+/* Folds the last `size` bytes, less than a register; x holds the bytes before them. x and the bytes
+ * are shifted into two registers, the first of which begins with zeros. */
+TARGET_CLMUL static inline __m128i fold_partial(__m128i x, const uint8_t *at, size_t size)
 {
     static const uint8_t shuffle_masks[3 * BLOCK_SIZE] = {
-        255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
-        255, 255, 255, 255, 0,   1,   2,   3,   4,   5,   6,   7,
-        8,   9,   10,  11,  12,  13,  14,  15,  255, 255, 255, 255,
-        255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+        255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+        0,   1,   2,   3,   4,   5,   6,   7,   8,   9,   10,  11,  12,  13,  14,  15,
+        255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
     __m128i tail_mask = load(shuffle_masks + BLOCK_SIZE + size);
     __m128i first = _mm_shuffle_epi8(x, load(shuffle_masks + size));
-    __m128i second = _mm_blendv_epi8(_mm_shuffle_epi8(x, tail_mask),
-                                     load(at + size - BLOCK_SIZE), tail_mask);
+    __m128i second =
+        _mm_blendv_epi8(_mm_shuffle_epi8(x, tail_mask), load(at + size - BLOCK_SIZE), tail_mask);
 
     return fold(first, load(by_128), second);
 }
 
-TARGET_CLMUL static inline uint32_t finish(__m128i x, const uint8_t *at,
-                                           size_t size)
+TARGET_CLMUL static inline uint32_t finish(__m128i x, const uint8_t *at, size_t size)
 {
     while (size >= BLOCK_SIZE) {
         x = fold(x, load(by_128), load(at));
@@ -159,8 +148,7 @@ TARGET_CLMUL static inline __m512i broadcast(const uint64_t factors[2])
     return _mm512_broadcast_i32x4(load(factors));
 }
 
-TARGET_CLMUL static inline __m512i fold_wide(__m512i x, __m512i factors,
-                                             __m512i y)
+TARGET_CLMUL static inline __m512i fold_wide(__m512i x, __m512i factors, __m512i y)
 {
     __m512i low = _mm512_clmulepi64_epi128(x, factors, 0x00);
     __m512i high = _mm512_clmulepi64_epi128(x, factors, 0x11);
@@ -175,15 +163,12 @@ TARGET_CLMUL static inline __m128i reduce_to_128(__m512i x)
     __m256i half;
 
     x = fold_wide(x, _mm512_loadu_si512(to_last), last);
-    half = _mm256_xor_si256(_mm512_castsi512_si256(x),
-                            _mm512_extracti64x4_epi64(x, 1));
-    return _mm_xor_si128(_mm256_castsi256_si128(half),
-                         _mm256_extracti128_si256(half, 1));
+    half = _mm256_xor_si256(_mm512_castsi512_si256(x), _mm512_extracti64x4_epi64(x, 1));
+    return _mm_xor_si128(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
 }
 
 /* From BLOCK_SIZE bytes on. */
-TARGET_CLMUL static uint32_t crc_medium(uint32_t sum, const uint8_t *at,
-                                        size_t size)
+TARGET_CLMUL static uint32_t crc_medium(uint32_t sum, const uint8_t *at, size_t size)
 {
     __m128i x = _mm_xor_si128(load(at), _mm_cvtsi32_si128((int32_t)sum));
 
@@ -192,15 +177,13 @@ TARGET_CLMUL static uint32_t crc_medium(uint32_t sum, const uint8_t *at,
 }
 
 /* From WIDE_BLOCK_SIZE bytes on. */
-TARGET_CLMUL static uint32_t crc_long(uint32_t sum, const uint8_t *at,
-                                      size_t size)
+TARGET_CLMUL static uint32_t crc_long(uint32_t sum, const uint8_t *at, size_t size)
 {
     const __m512i next = broadcast(by_512);
     __m512i x = _mm512_castsi128_si512(_mm_cvtsi32_si128((int32_t)sum));
 
     WAL__ASSERT(size >= WIDE_BLOCK_SIZE);
-    x = _mm512_xor_si512(_mm512_zextsi128_si512(_mm512_castsi512_si128(x)),
-                         load_wide(at));
+    x = _mm512_xor_si512(_mm512_zextsi128_si512(_mm512_castsi512_si128(x)), load_wide(at));
     if (size >= ACCUMULATORS * WIDE_BLOCK_SIZE) {
         const __m512i far = broadcast(by_2048);
         const __m512i near = broadcast(by_1024);
@@ -208,8 +191,7 @@ TARGET_CLMUL static uint32_t crc_long(uint32_t sum, const uint8_t *at,
         __m512i z = load_wide(at + 2 * WIDE_BLOCK_SIZE);
         __m512i w = load_wide(at + 3 * WIDE_BLOCK_SIZE);
 
-        for (; size >= 2 * ACCUMULATORS * WIDE_BLOCK_SIZE;
-             size -= ACCUMULATORS * WIDE_BLOCK_SIZE) {
+        for (; size >= 2 * ACCUMULATORS * WIDE_BLOCK_SIZE; size -= ACCUMULATORS * WIDE_BLOCK_SIZE) {
             at += ACCUMULATORS * WIDE_BLOCK_SIZE;
             x = fold_wide(x, far, load_wide(at));
             y = fold_wide(y, far, load_wide(at + WIDE_BLOCK_SIZE));
@@ -227,19 +209,16 @@ TARGET_CLMUL static uint32_t crc_long(uint32_t sum, const uint8_t *at,
         x = fold_wide(x, next, load_wide(at));
     }
     WAL__ASSERT(size >= WIDE_BLOCK_SIZE && size < 2 * WIDE_BLOCK_SIZE);
-    return finish(reduce_to_128(x), at + WIDE_BLOCK_SIZE,
-                  size - WIDE_BLOCK_SIZE);
+    return finish(reduce_to_128(x), at + WIDE_BLOCK_SIZE, size - WIDE_BLOCK_SIZE);
 }
 
 static bool crc32_fold_supported(void)
 {
-    return __builtin_cpu_supports("vpclmulqdq") &&
-           __builtin_cpu_supports("avx512vl") &&
+    return __builtin_cpu_supports("vpclmulqdq") && __builtin_cpu_supports("avx512vl") &&
            __builtin_cpu_supports("pclmul");
 }
 
-TARGET_CLMUL static uint32_t crc32_fold(uint32_t crc, const void *data,
-                                        size_t size)
+TARGET_CLMUL static uint32_t crc32_fold(uint32_t crc, const void *data, size_t size)
 {
     uint32_t sum = ~crc;
 

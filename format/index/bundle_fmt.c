@@ -1,9 +1,8 @@
 /*
- * bundle_fmt.c - encodes and decodes the header and the table of a bundle
- * (SPEC.md 2.24).
+ * bundle_fmt.c - encodes and decodes the header and the table of a bundle (SPEC.md 2.24).
  *
- * Invariant: a decoded row is inside the bundle, and its file no larger than a
- * file of a store can be.
+ * Invariant: a decoded row is inside the bundle, and its file no larger than a file of a store can
+ * be.
  */
 #include "format/index/bundle_fmt.h"
 
@@ -40,19 +39,16 @@ WAL__FOLLOWS(WAL__BUNDLE_FILE_SIZE, FILE_STORED, 8);
 
 /* The first byte is no text, and the last ones show a conversion of line ends.
  */
-static const uint8_t magic[WAL__BUNDLE_MAGIC_SIZE] = {0x8a, 'A', 'W',  'B',
-                                                      'D',  'L', '\r', '\n'};
+static const uint8_t magic[WAL__BUNDLE_MAGIC_SIZE] = {0x8a, 'A', 'W', 'B', 'D', 'L', '\r', '\n'};
 
 bool wal__bundle_is_magic(struct wal__span bytes)
 {
-    return bytes.size >= sizeof(magic) &&
-           memcmp(bytes.data, magic, sizeof(magic)) == 0;
+    return bytes.size >= sizeof(magic) && memcmp(bytes.data, magic, sizeof(magic)) == 0;
 }
 
 static uint64_t table_end(uint32_t file_count)
 {
-    return WAL__BUNDLE_HEADER_SIZE +
-           (uint64_t)file_count * WAL__BUNDLE_FILE_SIZE;
+    return WAL__BUNDLE_HEADER_SIZE + (uint64_t)file_count * WAL__BUNDLE_FILE_SIZE;
 }
 
 void wal__bundle_encode(const struct wal__bundle *bundle, uint8_t *out)
@@ -69,8 +65,7 @@ void wal__bundle_encode(const struct wal__bundle *bundle, uint8_t *out)
     wal__put32(out + HEADER_CRC, wal__crc32(0, out, HEADER_CRC));
 }
 
-enum wal__fmt wal__bundle_decode(struct wal__span bytes,
-                                 struct wal__bundle *bundle)
+enum wal__fmt wal__bundle_decode(struct wal__span bytes, struct wal__bundle *bundle)
 {
     static const uint8_t zeros[HEADER_CRC - HEADER_RESERVED] = {0};
     const uint8_t *at = bytes.data;
@@ -81,8 +76,7 @@ enum wal__fmt wal__bundle_decode(struct wal__span bytes,
     if (bytes.size < WAL__BUNDLE_HEADER_SIZE) {
         return WAL__FMT_SHORT;
     }
-    /* A later version may have another header: nothing after this field is
-     * read. */
+    /* A later version may have another header: nothing after this field is read. */
     bundle->version = wal__get32(at + HEADER_VERSION);
     if (bundle->version > WAL__BUNDLE_VERSION) {
         return WAL__FMT_VERSION;
@@ -98,10 +92,8 @@ enum wal__fmt wal__bundle_decode(struct wal__span bytes,
     return bundle->version == WAL__BUNDLE_VERSION &&
                    wal__get32(at + HEADER_SIZE) == WAL__BUNDLE_HEADER_SIZE &&
                    memcmp(at + HEADER_RESERVED, zeros, sizeof(zeros)) == 0 &&
-                   bundle->file_count > 0 &&
-                   bundle->file_count <= WAL__BUNDLE_FILES_MAX &&
-                   bundle->size >= table_end(bundle->file_count) &&
-                   bundle->size <= INT64_MAX
+                   bundle->file_count > 0 && bundle->file_count <= WAL__BUNDLE_FILES_MAX &&
+                   bundle->size >= table_end(bundle->file_count) && bundle->size <= INT64_MAX
                ? WAL__FMT_OK
                : WAL__FMT_FIELD;
 }
@@ -115,8 +107,7 @@ void wal__bundle_file_encode(const struct wal__bundle_file *file, uint8_t *out)
     wal__put64(out + FILE_STORED, file->stored);
 }
 
-enum wal__fmt wal__bundle_table_decode(const struct wal__bundle *bundle,
-                                       struct wal__span bytes,
+enum wal__fmt wal__bundle_table_decode(const struct wal__bundle *bundle, struct wal__span bytes,
                                        struct wal__bundle_table *table)
 {
     uint64_t end = table_end(bundle->file_count);
@@ -138,8 +129,7 @@ enum wal__fmt wal__bundle_table_decode(const struct wal__bundle *bundle,
 /* Whether the sizes are in their ranges. */
 static bool has_valid_size(const struct wal__bundle_file *file)
 {
-    uint64_t max = file->file_class == WAL__BUNDLE_MANIFEST ? WAL__MANIFEST_SIZE
-                                                            : WAL__SEGMENT_MAX;
+    uint64_t max = file->file_class == WAL__BUNDLE_MANIFEST ? WAL__MANIFEST_SIZE : WAL__SEGMENT_MAX;
 
     return file->size <= max && file->stored <= file->size;
 }
@@ -151,18 +141,15 @@ static bool has_valid_name(const struct wal__bundle_table *table,
     if (!table->has_last) {
         return file->file_class == WAL__BUNDLE_MANIFEST && file->id == 0;
     }
-    if (file->file_class != WAL__BUNDLE_LOG &&
-        file->file_class != WAL__BUNDLE_PACK) {
+    if (file->file_class != WAL__BUNDLE_LOG && file->file_class != WAL__BUNDLE_PACK) {
         return false;
     }
     return file->id > 0 && file->id <= UINT64_MAX >> WAL__POSITION_BITS &&
            (file->file_class > table->last_class ||
-            (file->file_class == table->last_class &&
-             file->id > table->last_id));
+            (file->file_class == table->last_class && file->id > table->last_id));
 }
 
-enum wal__fmt wal__bundle_table_next(struct wal__bundle_table *table,
-                                     struct wal__bundle_file *file)
+enum wal__fmt wal__bundle_table_next(struct wal__bundle_table *table, struct wal__bundle_file *file)
 {
     const uint8_t *at = table->rest.data;
 
@@ -183,6 +170,5 @@ enum wal__fmt wal__bundle_table_next(struct wal__bundle_table *table,
     table->last_class = file->file_class;
     table->last_id = file->id;
     table->has_last = true;
-    return table->left > 0 || table->stored == table->limit ? WAL__FMT_OK
-                                                            : WAL__FMT_FIELD;
+    return table->left > 0 || table->stored == table->limit ? WAL__FMT_OK : WAL__FMT_FIELD;
 }

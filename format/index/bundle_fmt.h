@@ -1,9 +1,9 @@
 /*
- * bundle_fmt.h - the header and the table of a bundle: a file that holds the
- * files of a store (SPEC.md 2.24). No I/O. Threads: any.
+ * bundle_fmt.h - the header and the table of a bundle: a file that holds the files of a store
+ * (SPEC.md 2.24). No I/O. Threads: any.
  *
- * A file of the store is named by its class and number, so that no name in a
- * bundle can lead out of the directory that it is unpacked to.
+ * A file of the store is named by its class and number, so that no name in a bundle can lead out of
+ * the directory that it is unpacked to.
  */
 #ifndef AGENTWAL_FORMAT_INDEX_BUNDLE_FMT_H
 #define AGENTWAL_FORMAT_INDEX_BUNDLE_FMT_H
@@ -48,12 +48,10 @@ bool wal__bundle_is_magic(struct wal__span bytes);
 /* Writes WAL__BUNDLE_HEADER_SIZE bytes. */
 void wal__bundle_encode(const struct wal__bundle *bundle, uint8_t *out);
 /*
- * Decodes a header. WAL__FMT_SHORT, WAL__FMT_MAGIC; WAL__FMT_VERSION with
- * bundle->version set; WAL__FMT_HEADER_CRC; WAL__FMT_FIELD: a count or size
- * outside its range.
+ * Decodes a header. WAL__FMT_SHORT, WAL__FMT_MAGIC; WAL__FMT_VERSION with bundle->version set;
+ * WAL__FMT_HEADER_CRC; WAL__FMT_FIELD: a count or size outside its range.
  */
-enum wal__fmt wal__bundle_decode(struct wal__span bytes,
-                                 struct wal__bundle *bundle);
+enum wal__fmt wal__bundle_decode(struct wal__span bytes, struct wal__bundle *bundle);
 
 /* Writes WAL__BUNDLE_FILE_SIZE bytes. */
 void wal__bundle_file_encode(const struct wal__bundle_file *file, uint8_t *out);
@@ -70,13 +68,11 @@ struct wal__bundle_table {
 };
 
 /* bytes: the whole table. WAL__FMT_SHORT, WAL__FMT_DATA_CRC. */
-enum wal__fmt wal__bundle_table_decode(const struct wal__bundle *bundle,
-                                       struct wal__span bytes,
+enum wal__fmt wal__bundle_table_decode(const struct wal__bundle *bundle, struct wal__span bytes,
                                        struct wal__bundle_table *table);
-/* Decodes the next row; call it only while table->left > 0. WAL__FMT_FIELD: a
- * class, number or size outside its range, rows that do not ascend by class and
- * number, no manifest at the front, or sizes whose sum is not that of the
- * bundle. */
+/* Decodes the next row; call it only while table->left > 0. WAL__FMT_FIELD: a class, number or size
+ * outside its range, rows that do not ascend by class and number, no manifest at the front, or
+ * sizes whose sum is not that of the bundle. */
 enum wal__fmt wal__bundle_table_next(struct wal__bundle_table *table,
                                      struct wal__bundle_file *file);
 

@@ -2,8 +2,8 @@
  * file_list.c - encodes and decodes the list of files of a checkpoint (SPEC.md
  * 2.21).
  *
- * Invariant: the decoder accepts a record only if its path is normalised,
- * greater than the previous path, and inside the bytes.
+ * Invariant: the decoder accepts a record only if its path is normalised, greater than the previous
+ * path, and inside the bytes.
  */
 #include "format/index/file_list.h"
 
@@ -53,8 +53,7 @@ size_t wal__file_record_size(const struct wal__file_record *file)
     return FILE_PATH + file->path.size;
 }
 
-void wal__file_list_encode_head(uint32_t count,
-                                const uint8_t boot[WAL__FILE_BOOT_SIZE],
+void wal__file_list_encode_head(uint32_t count, const uint8_t boot[WAL__FILE_BOOT_SIZE],
                                 uint8_t *out)
 {
     WAL__ASSERT(count <= WAL__FILES_MAX);
@@ -82,8 +81,7 @@ void wal__file_record_encode(const struct wal__file_record *file, uint8_t *out)
     wal__put_text(out + FILE_PATH, file->path);
 }
 
-enum wal__fmt wal__file_list_decode(struct wal__span bytes,
-                                    struct wal__file_list *list)
+enum wal__fmt wal__file_list_decode(struct wal__span bytes, struct wal__file_list *list)
 {
     struct wal__file_list read = {0};
 
@@ -102,8 +100,7 @@ enum wal__fmt wal__file_list_decode(struct wal__span bytes,
     read.rest.data = bytes.data + LIST_HEAD;
     read.rest.size = bytes.size - LIST_HEAD;
     /* A path has at least one byte. */
-    if (read.count > WAL__FILES_MAX ||
-        read.rest.size / (FILE_PATH + 1) < read.count ||
+    if (read.count > WAL__FILES_MAX || read.rest.size / (FILE_PATH + 1) < read.count ||
         (read.count == 0 && read.rest.size > 0)) {
         return WAL__FMT_FIELD;
     }
@@ -114,8 +111,7 @@ enum wal__fmt wal__file_list_decode(struct wal__span bytes,
 /* Whether a record has only a kind and a path, as that of an absent file. */
 static bool is_zero(const uint8_t *record)
 {
-    return record[FILE_FLAGS] == 0 &&
-           wal__is_zero(record + FILE_MODE, FILE_PATH - FILE_MODE);
+    return record[FILE_FLAGS] == 0 && wal__is_zero(record + FILE_MODE, FILE_PATH - FILE_MODE);
 }
 
 static bool is_after(struct wal__span path, struct wal__span last)
@@ -126,8 +122,7 @@ static bool is_after(struct wal__span path, struct wal__span last)
     return order > 0 || (order == 0 && path.size > last.size);
 }
 
-enum wal__fmt wal__file_list_next(struct wal__file_list *list,
-                                  struct wal__file_record *file)
+enum wal__fmt wal__file_list_next(struct wal__file_list *list, struct wal__file_record *file)
 {
     const uint8_t *at = list->rest.data;
     struct wal__file_record read = {0};
@@ -153,10 +148,8 @@ enum wal__fmt wal__file_list_next(struct wal__file_list *list,
         return WAL__FMT_SHORT;
     }
     if (read.kind > WAL__FILE_SYMLINK || (read.flags & ~(uint32_t)FLAGS) != 0 ||
-        read.mode > MODE_MAX ||
-        (read.kind == WAL__FILE_ABSENT && !is_zero(at)) ||
-        !wal__file_path_is_normalized(read.path) ||
-        !is_after(read.path, list->last_path) ||
+        read.mode > MODE_MAX || (read.kind == WAL__FILE_ABSENT && !is_zero(at)) ||
+        !wal__file_path_is_normalized(read.path) || !is_after(read.path, list->last_path) ||
         (list->remaining == 1 && size != list->rest.size)) {
         return WAL__FMT_FIELD;
     }
@@ -186,8 +179,7 @@ bool wal__file_path_is_normalized(struct wal__span path)
     while (begin <= path.size) {
         const uint8_t *part = path.data + begin;
         const uint8_t *slash = memchr(part, '/', path.size - begin);
-        size_t size =
-            slash == NULL ? path.size - begin : (size_t)(slash - part);
+        size_t size = slash == NULL ? path.size - begin : (size_t)(slash - part);
 
         if (!is_normal_component(part, size)) {
             return false;

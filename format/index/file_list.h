@@ -1,7 +1,6 @@
 /*
- * file_list.h - the list of the files of a checkpoint, which is the content of
- * a blob (SPEC.md 2.21): sorted by path, each path once. No I/O. Threads: one
- * at a time per list.
+ * file_list.h - the list of the files of a checkpoint, which is the content of a blob (SPEC.md
+ * 2.21): sorted by path, each path once. No I/O. Threads: one at a time per list.
  */
 #ifndef AGENTWAL_FORMAT_INDEX_FILE_LIST_H
 #define AGENTWAL_FORMAT_INDEX_FILE_LIST_H
@@ -41,13 +40,11 @@ struct wal__file_record {
 /* Encoded sizes of the head and of one record. */
 size_t wal__file_list_head_size(void);
 size_t wal__file_record_size(const struct wal__file_record *file);
-void wal__file_list_encode_head(uint32_t count,
-                                const uint8_t boot[WAL__FILE_BOOT_SIZE],
+void wal__file_list_encode_head(uint32_t count, const uint8_t boot[WAL__FILE_BOOT_SIZE],
                                 uint8_t *out);
 void wal__file_record_encode(const struct wal__file_record *file, uint8_t *out);
 
-/* A list that is being decoded: the head, then each record. Paths must ascend
- * in byte order. */
+/* A list that is being decoded: the head, then each record. Paths must ascend in byte order. */
 struct wal__file_list {
     struct wal__span rest;
     struct wal__span last_path;
@@ -56,15 +53,13 @@ struct wal__file_list {
     uint32_t remaining;
 };
 
-enum wal__fmt wal__file_list_decode(struct wal__span bytes,
-                                    struct wal__file_list *list);
-/* Decodes the next record into *file, whose path points into the bytes. Call it
- * only while list->remaining > 0. Bytes after the last record are a fault. */
-enum wal__fmt wal__file_list_next(struct wal__file_list *list,
-                                  struct wal__file_record *file);
+enum wal__fmt wal__file_list_decode(struct wal__span bytes, struct wal__file_list *list);
+/* Decodes the next record into *file, whose path points into the bytes. Call it only while
+ * list->remaining > 0. Bytes after the last record are a fault. */
+enum wal__fmt wal__file_list_next(struct wal__file_list *list, struct wal__file_record *file);
 
-/* Whether a list may contain the path: 1 to 4,096 bytes, no NUL, relative, no
- * empty component, no component "." or "..". */
+/* Whether a list may contain the path: 1 to 4,096 bytes, no NUL, relative, no empty component, no
+ * component "." or "..". */
 bool wal__file_path_is_normalized(struct wal__span path);
 
 #endif

@@ -3,9 +3,8 @@
  * the catalogue, and searches the index of a pack segment (SPEC.md 2.12, 2.13,
  * 2.20).
  *
- * Invariant: every returned span is inside the caller's bytes, and every count
- * is bounded by them, whether or not the checksums match. A layout's offsets
- * ascend and do not overflow.
+ * Invariant: every returned span is inside the caller's bytes, and every count is bounded by them,
+ * whether or not the checksums match. A layout's offsets ascend and do not overflow.
  */
 #include "format/index/index_fmt.h"
 
@@ -54,9 +53,8 @@ enum {
 
 WAL__FOLLOWS(SUMMARY_SCHEMA_VERSION, SUMMARY_DOCUMENTS, 4);
 WAL__FOLLOWS((int)WAL__SUMMARY_SIZE, (int)SUMMARY_SCHEMA_VERSION, 4);
-static_assert((int)WAL__SUMMARY_TEXT_MAX == 3 * WAL__ID_MAX +
-                                                4 * WAL__TEXT_MAX +
-                                                (int)WAL__SUMMARY_FIRST_MAX,
+static_assert((int)WAL__SUMMARY_TEXT_MAX ==
+                  3 * WAL__ID_MAX + 4 * WAL__TEXT_MAX + (int)WAL__SUMMARY_FIRST_MAX,
               "three ids, four texts and the first text");
 
 enum {
@@ -101,9 +99,8 @@ enum {
     MAGIC_SIZE = 8,
     UUID_SIZE = 16,
     VERSION_MIN = 2,
-    SUMMARY_FLAGS_KNOWN = WAL__SUMMARY_FORK | WAL__SUMMARY_DAMAGED |
-                          WAL__SUMMARY_DELETED | WAL__SUMMARY_ACTIVE |
-                          WAL__SUMMARY_STRAIGHT | WAL__SUMMARY_TRASHED |
+    SUMMARY_FLAGS_KNOWN = WAL__SUMMARY_FORK | WAL__SUMMARY_DAMAGED | WAL__SUMMARY_DELETED |
+                          WAL__SUMMARY_ACTIVE | WAL__SUMMARY_STRAIGHT | WAL__SUMMARY_TRASHED |
                           WAL__SUMMARY_MOVED,
     POSTING_COUNT_MAX = WAL__SEGMENT_MAX / WAL__FRAME_SIZE
 };
@@ -112,22 +109,18 @@ static const uint8_t index_magic[MAGIC_SIZE] = "AGWALIDX";
 
 size_t wal__summary_text_size(const struct wal__summary *summary)
 {
-    return summary->id.size + summary->head_id.size + summary->parent_id.size +
-           summary->cwd.size + summary->project.size + summary->title.size +
-           summary->source.size + summary->first_text.size;
+    return summary->id.size + summary->head_id.size + summary->parent_id.size + summary->cwd.size +
+           summary->project.size + summary->title.size + summary->source.size +
+           summary->first_text.size;
 }
 
 bool wal__summary_is_valid(const struct wal__summary *summary)
 {
-    return summary->number > 0 &&
-           (summary->flags & ~(uint32_t)SUMMARY_FLAGS_KNOWN) == 0 &&
+    return summary->number > 0 && (summary->flags & ~(uint32_t)SUMMARY_FLAGS_KNOWN) == 0 &&
            summary->id.size >= 1 && summary->id.size <= WAL__ID_MAX &&
-           summary->head_id.size <= WAL__ID_MAX &&
-           summary->parent_id.size <= WAL__ID_MAX &&
-           summary->cwd.size <= WAL__TEXT_MAX &&
-           summary->project.size <= WAL__TEXT_MAX &&
-           summary->title.size <= WAL__TEXT_MAX &&
-           summary->source.size <= WAL__TEXT_MAX &&
+           summary->head_id.size <= WAL__ID_MAX && summary->parent_id.size <= WAL__ID_MAX &&
+           summary->cwd.size <= WAL__TEXT_MAX && summary->project.size <= WAL__TEXT_MAX &&
+           summary->title.size <= WAL__TEXT_MAX && summary->source.size <= WAL__TEXT_MAX &&
            summary->first_text.size <= WAL__SUMMARY_FIRST_MAX;
 }
 
@@ -158,8 +151,8 @@ static void put_text_sizes(const struct wal__summary *summary, uint8_t *out)
     wal__put_text_size16(out + SUMMARY_SOURCE_SIZE, summary->source);
 }
 
-void wal__summary_encode(const struct wal__summary *summary,
-                         uint32_t text_offset, uint8_t *out, uint8_t *text)
+void wal__summary_encode(const struct wal__summary *summary, uint32_t text_offset, uint8_t *out,
+                         uint8_t *text)
 {
     WAL__ASSERT(wal__summary_is_valid(summary));
     WAL__ASSERT(wal__summary_text_size(summary) <= UINT32_MAX - text_offset);
@@ -218,8 +211,7 @@ static void get_numbers(const uint8_t *at, struct wal__summary *summary)
     summary->schema_version = wal__get32(at + SUMMARY_SCHEMA_VERSION);
 }
 
-static void get_texts(const uint8_t *at, const uint8_t *text,
-                      struct wal__summary *summary)
+static void get_texts(const uint8_t *at, const uint8_t *text, struct wal__summary *summary)
 {
     /* Copied because mapped bytes may change between two reads. */
     uint8_t sizes[SUMMARY_FIRST_SEQUENCE - SUMMARY_ID_SIZE];
@@ -246,8 +238,7 @@ enum wal__fmt wal__summary_decode(const uint8_t *at, struct wal__span texts,
     }
     get_numbers(at, summary);
     get_texts(at, texts.data + offset, summary);
-    return wal__summary_text_size(summary) <= texts.size - offset &&
-                   wal__summary_is_valid(summary)
+    return wal__summary_text_size(summary) <= texts.size - offset && wal__summary_is_valid(summary)
                ? WAL__FMT_OK
                : WAL__FMT_FIELD;
 }
@@ -296,24 +287,20 @@ void wal__posting_decode(const uint8_t *at, struct wal__posting *posting)
     posting->id_hash = wal__get64(at + POSTING_ID_HASH);
 }
 
-uint64_t wal__index_size(uint32_t session_count, uint32_t posting_count,
-                         uint64_t text_size)
+uint64_t wal__index_size(uint32_t session_count, uint32_t posting_count, uint64_t text_size)
 {
-    return WAL__INDEX_HEADER_SIZE +
-           (uint64_t)session_count * WAL__SUMMARY_SIZE +
+    return WAL__INDEX_HEADER_SIZE + (uint64_t)session_count * WAL__SUMMARY_SIZE +
            (uint64_t)posting_count * WAL__POSTING_SIZE + text_size;
 }
 
 static uint64_t index_size(const struct wal__index_header *header)
 {
-    return wal__index_size(header->session_count, header->posting_count,
-                           header->text_size);
+    return wal__index_size(header->session_count, header->posting_count, header->text_size);
 }
 
-/* Writes what the indexes of all segments have in their headers, and the
- * checksums; the rest of the index, of `size` bytes, is in place. */
-static void finish_index(const struct wal__index_header *header, size_t size,
-                         uint8_t *out)
+/* Writes what the indexes of all segments have in their headers, and the checksums; the rest of the
+ * index, of `size` bytes, is in place. */
+static void finish_index(const struct wal__index_header *header, size_t size, uint8_t *out)
 {
     WAL__ASSERT(header->commit_offset < header->end);
     wal__put64(out + INDEX_ID, header->id);
@@ -324,8 +311,8 @@ static void finish_index(const struct wal__index_header *header, size_t size,
     wal__put32(out + INDEX_COMMIT_OFFSET, header->commit_offset);
     wal__put64(out + INDEX_EPOCH, header->epoch);
     memcpy(out + INDEX_UUID, header->uuid, UUID_SIZE);
-    wal__put32(out + INDEX_BODY_CRC, wal__crc32(0, out + WAL__INDEX_HEADER_SIZE,
-                                                size - WAL__INDEX_HEADER_SIZE));
+    wal__put32(out + INDEX_BODY_CRC,
+               wal__crc32(0, out + WAL__INDEX_HEADER_SIZE, size - WAL__INDEX_HEADER_SIZE));
     wal__put32(out + INDEX_CRC, wal__crc32(0, out, INDEX_CRC));
 }
 
@@ -342,10 +329,9 @@ void wal__index_finish(const struct wal__index_header *header, uint8_t *out)
     finish_index(header, (size_t)index_size(header), out);
 }
 
-/* Checks magic and checksum of the header of an index, and reads what those of
- * all segments have; `at` has WAL__INDEX_HEADER_SIZE bytes. */
-static enum wal__fmt begin_index(const uint8_t *at,
-                                 const uint8_t magic[MAGIC_SIZE],
+/* Checks magic and checksum of the header of an index, and reads what those of all segments have;
+ * `at` has WAL__INDEX_HEADER_SIZE bytes. */
+static enum wal__fmt begin_index(const uint8_t *at, const uint8_t magic[MAGIC_SIZE],
                                  struct wal__index_header *header)
 {
     if (memcmp(at + INDEX_MAGIC, magic, MAGIC_SIZE) != 0) {
@@ -354,21 +340,19 @@ static enum wal__fmt begin_index(const uint8_t *at,
     if (wal__crc32(0, at, INDEX_CRC) != wal__get32(at + INDEX_CRC)) {
         return WAL__FMT_HEADER_CRC;
     }
-    *header = (struct wal__index_header){
-        .version = wal__get32(at + INDEX_VERSION),
-        .id = wal__get64(at + INDEX_ID),
-        .end = wal__get64(at + INDEX_STREAM_END),
-        .first_sequence = wal__get64(at + INDEX_FIRST_SEQUENCE),
-        .last_sequence = wal__get64(at + INDEX_LAST_SEQUENCE),
-        .chain = wal__get32(at + INDEX_CHAIN),
-        .commit_offset = wal__get32(at + INDEX_COMMIT_OFFSET),
-        .epoch = wal__get64(at + INDEX_EPOCH)};
+    *header = (struct wal__index_header){.version = wal__get32(at + INDEX_VERSION),
+                                         .id = wal__get64(at + INDEX_ID),
+                                         .end = wal__get64(at + INDEX_STREAM_END),
+                                         .first_sequence = wal__get64(at + INDEX_FIRST_SEQUENCE),
+                                         .last_sequence = wal__get64(at + INDEX_LAST_SEQUENCE),
+                                         .chain = wal__get32(at + INDEX_CHAIN),
+                                         .commit_offset = wal__get32(at + INDEX_COMMIT_OFFSET),
+                                         .epoch = wal__get64(at + INDEX_EPOCH)};
     memcpy(header->uuid, at + INDEX_UUID, UUID_SIZE);
     return WAL__FMT_OK;
 }
 
-static enum wal__fmt decode_index_header(const uint8_t *at,
-                                         struct wal__index_header *header)
+static enum wal__fmt decode_index_header(const uint8_t *at, struct wal__index_header *header)
 {
     enum wal__fmt fmt = begin_index(at, index_magic, header);
 
@@ -383,15 +367,13 @@ static enum wal__fmt decode_index_header(const uint8_t *at,
         return WAL__FMT_VERSION;
     }
     if (wal__get32(at + INDEX_FLAGS) != 0 || wal__get64(at + INDEX_ZERO) != 0 ||
-        header->posting_count > POSTING_COUNT_MAX ||
-        header->commit_offset >= header->end) {
+        header->posting_count > POSTING_COUNT_MAX || header->commit_offset >= header->end) {
         return WAL__FMT_FIELD;
     }
     return WAL__FMT_OK;
 }
 
-enum wal__fmt wal__index_decode(struct wal__span bytes,
-                                struct wal__index *index)
+enum wal__fmt wal__index_decode(struct wal__span bytes, struct wal__index *index)
 {
     struct wal__index read;
     enum wal__fmt fmt = wal__index_decode_any(bytes, &read);
@@ -405,8 +387,7 @@ enum wal__fmt wal__index_decode(struct wal__span bytes,
     return fmt;
 }
 
-enum wal__fmt wal__index_decode_any(struct wal__span bytes,
-                                    struct wal__index *index)
+enum wal__fmt wal__index_decode_any(struct wal__span bytes, struct wal__index *index)
 {
     uint8_t copy[WAL__INDEX_HEADER_SIZE];
     struct wal__index read;
@@ -421,30 +402,25 @@ enum wal__fmt wal__index_decode_any(struct wal__span bytes,
         return fmt;
     }
     if (index_size(&read.header) != bytes.size) {
-        return bytes.size < index_size(&read.header) ? WAL__FMT_SHORT
-                                                     : WAL__FMT_FIELD;
+        return bytes.size < index_size(&read.header) ? WAL__FMT_SHORT : WAL__FMT_FIELD;
     }
     read.summaries = bytes.data + WAL__INDEX_HEADER_SIZE;
     if (wal__crc32(0, read.summaries, bytes.size - WAL__INDEX_HEADER_SIZE) !=
         wal__get32(copy + INDEX_BODY_CRC)) {
         return WAL__FMT_DATA_CRC;
     }
-    read.postings =
-        read.summaries + (size_t)read.header.session_count * WAL__SUMMARY_SIZE;
-    read.texts.data =
-        read.postings + (size_t)read.header.posting_count * WAL__POSTING_SIZE;
+    read.postings = read.summaries + (size_t)read.header.session_count * WAL__SUMMARY_SIZE;
+    read.texts.data = read.postings + (size_t)read.header.posting_count * WAL__POSTING_SIZE;
     read.texts.size = read.header.text_size;
     WAL__ASSERT(read.texts.data + read.texts.size == bytes.data + bytes.size);
     *index = read;
     return WAL__FMT_OK;
 }
 
-void wal__index_posting(const struct wal__index *index, uint32_t rank,
-                        struct wal__posting *posting)
+void wal__index_posting(const struct wal__index *index, uint32_t rank, struct wal__posting *posting)
 {
     WAL__ASSERT(rank < index->header.posting_count);
-    wal__posting_decode(index->postings + (size_t)rank * WAL__POSTING_SIZE,
-                        posting);
+    wal__posting_decode(index->postings + (size_t)rank * WAL__POSTING_SIZE, posting);
 }
 
 enum wal__fmt wal__index_summary(const struct wal__index *index, uint32_t rank,
@@ -455,14 +431,12 @@ enum wal__fmt wal__index_summary(const struct wal__index *index, uint32_t rank,
     if (rank >= index->header.session_count) {
         return WAL__FMT_FIELD;
     }
-    fmt =
-        wal__summary_decode(index->summaries + (size_t)rank * WAL__SUMMARY_SIZE,
-                            index->texts, summary);
+    fmt = wal__summary_decode(index->summaries + (size_t)rank * WAL__SUMMARY_SIZE, index->texts,
+                              summary);
     if (fmt != WAL__FMT_OK) {
         return fmt;
     }
-    return (uint64_t)summary->first_posting + summary->posting_count <=
-                   index->header.posting_count
+    return (uint64_t)summary->first_posting + summary->posting_count <= index->header.posting_count
                ? WAL__FMT_OK
                : WAL__FMT_FIELD;
 }
@@ -475,8 +449,7 @@ enum wal__fmt wal__index_find(const struct wal__index *index, uint32_t number,
 
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
-        uint32_t found = wal__summary_number(
-            index->summaries + (size_t)middle * WAL__SUMMARY_SIZE);
+        uint32_t found = wal__summary_number(index->summaries + (size_t)middle * WAL__SUMMARY_SIZE);
 
         WAL__ASSERT(low <= middle && middle < high);
         if (found == number) {
@@ -515,8 +488,7 @@ WAL__FOLLOWS((int)WAL__CATALOGUE_HEADER_SIZE, (int)AT_CRC, 4);
 
 static const uint8_t catalogue_magic[MAGIC_SIZE] = "AGWALCAT";
 
-void wal__catalogue_header_encode(const struct wal__catalogue_header *header,
-                                  uint8_t *out)
+void wal__catalogue_header_encode(const struct wal__catalogue_header *header, uint8_t *out)
 {
     WAL__ASSERT(header->hidden_count <= header->session_count);
     memset(out, 0, WAL__CATALOGUE_HEADER_SIZE);
@@ -550,9 +522,8 @@ enum wal__fmt wal__catalogue_header_decode(struct wal__span bytes,
     return fmt;
 }
 
-enum wal__fmt
-wal__catalogue_header_decode_any(struct wal__span bytes,
-                                 struct wal__catalogue_header *header)
+enum wal__fmt wal__catalogue_header_decode_any(struct wal__span bytes,
+                                               struct wal__catalogue_header *header)
 {
     uint32_t version;
     uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
@@ -614,8 +585,7 @@ enum wal__fmt wal__catalogue_layout(const struct wal__catalogue_header *header,
     layout->by_cwd = section_after(layout->by_recent, ranks);
     layout->texts = section_after(layout->by_cwd, ranks);
     layout->table = section_after(layout->texts, header->text_size);
-    layout->size =
-        layout->table + layout->table / WAL__CATALOGUE_PAGE * sizeof(uint32_t);
+    layout->size = layout->table + layout->table / WAL__CATALOGUE_PAGE * sizeof(uint32_t);
     WAL__ASSERT(layout->by_id <= layout->by_recent);
     WAL__ASSERT(layout->by_recent <= layout->by_cwd);
     WAL__ASSERT(layout->by_cwd <= layout->texts);
@@ -625,8 +595,7 @@ enum wal__fmt wal__catalogue_layout(const struct wal__catalogue_header *header,
 
 /* --- the index of a pack segment ------------------------------------------ */
 
-/* The header is that of a segment index (2.12) with the count of digests in
- * place of its counts. */
+/* The header is that of a segment index (2.12) with the count of digests in place of its counts. */
 enum {
     PACK_COUNT = INDEX_SESSION_COUNT,
     PACK_ZERO = PACK_COUNT + 4,
@@ -651,11 +620,9 @@ void wal__pack_index_put(uint8_t *out, uint32_t count, uint32_t rank,
     uint8_t *offsets = digests + (size_t)count * WAL__DIGEST_SIZE;
 
     WAL__ASSERT(rank < count);
-    WAL__ASSERT(rank == 0 ||
-                memcmp(digests + (size_t)(rank - 1) * WAL__DIGEST_SIZE,
-                       digest->bytes, WAL__DIGEST_SIZE) <= 0);
-    memcpy(digests + (size_t)rank * WAL__DIGEST_SIZE, digest->bytes,
-           WAL__DIGEST_SIZE);
+    WAL__ASSERT(rank == 0 || memcmp(digests + (size_t)(rank - 1) * WAL__DIGEST_SIZE, digest->bytes,
+                                    WAL__DIGEST_SIZE) <= 0);
+    memcpy(digests + (size_t)rank * WAL__DIGEST_SIZE, digest->bytes, WAL__DIGEST_SIZE);
     wal__put32(offsets + (size_t)rank * 4, offset);
 }
 
@@ -665,8 +632,7 @@ static void encode_fan_out(uint8_t *out, uint32_t count)
     uint32_t rank = 0;
 
     for (uint32_t byte = 0; byte < WAL__PACK_FAN_OUT; byte++) {
-        while (rank < count &&
-               digests[(size_t)rank * WAL__DIGEST_SIZE] <= byte) {
+        while (rank < count && digests[(size_t)rank * WAL__DIGEST_SIZE] <= byte) {
             rank++;
         }
         wal__put32(out + WAL__INDEX_HEADER_SIZE + (size_t)byte * 4, rank);
@@ -674,20 +640,17 @@ static void encode_fan_out(uint8_t *out, uint32_t count)
     WAL__ASSERT(rank == count);
 }
 
-void wal__pack_index_finish(const struct wal__index_header *header,
-                            uint8_t *out)
+void wal__pack_index_finish(const struct wal__index_header *header, uint8_t *out)
 {
     encode_fan_out(out, header->posting_count);
     memset(out, 0, WAL__INDEX_HEADER_SIZE);
     memcpy(out + INDEX_MAGIC, pack_magic, MAGIC_SIZE);
     wal__put32(out + INDEX_VERSION, PACK_INDEX_VERSION);
     wal__put32(out + PACK_COUNT, header->posting_count);
-    finish_index(header, (size_t)wal__pack_index_size(header->posting_count),
-                 out);
+    finish_index(header, (size_t)wal__pack_index_size(header->posting_count), out);
 }
 
-static enum wal__fmt decode_pack_header(const uint8_t *at,
-                                        struct wal__index_header *header)
+static enum wal__fmt decode_pack_header(const uint8_t *at, struct wal__index_header *header)
 {
     enum wal__fmt fmt = begin_index(at, pack_magic, header);
 
@@ -698,8 +661,7 @@ static enum wal__fmt decode_pack_header(const uint8_t *at,
         return WAL__FMT_VERSION;
     }
     header->posting_count = wal__get32(at + PACK_COUNT);
-    if (wal__get64(at + PACK_ZERO) != 0 ||
-        wal__get32(at + INDEX_LAST_SESSION) != 0 ||
+    if (wal__get64(at + PACK_ZERO) != 0 || wal__get32(at + INDEX_LAST_SESSION) != 0 ||
         wal__get32(at + INDEX_FLAGS) != 0 || wal__get64(at + INDEX_ZERO) != 0 ||
         header->commit_offset >= header->end) {
         return WAL__FMT_FIELD;
@@ -728,8 +690,7 @@ static bool fan_out_is_valid(const struct wal__pack_index *index)
     return previous == index->header.posting_count;
 }
 
-enum wal__fmt wal__pack_index_decode(struct wal__span bytes,
-                                     struct wal__pack_index *index)
+enum wal__fmt wal__pack_index_decode(struct wal__span bytes, struct wal__pack_index *index)
 {
     uint8_t copy[WAL__INDEX_HEADER_SIZE];
     struct wal__pack_index read;
@@ -748,17 +709,14 @@ enum wal__fmt wal__pack_index_decode(struct wal__span bytes,
     if (bytes.size != size) {
         return bytes.size < size ? WAL__FMT_SHORT : WAL__FMT_FIELD;
     }
-    if (wal__crc32(0, bytes.data + WAL__INDEX_HEADER_SIZE,
-                   bytes.size - WAL__INDEX_HEADER_SIZE) !=
+    if (wal__crc32(0, bytes.data + WAL__INDEX_HEADER_SIZE, bytes.size - WAL__INDEX_HEADER_SIZE) !=
         wal__get32(copy + INDEX_BODY_CRC)) {
         return WAL__FMT_DATA_CRC;
     }
     read.fan_out = bytes.data + WAL__INDEX_HEADER_SIZE;
     read.digests = read.fan_out + FAN_OUT_SIZE;
-    read.offsets =
-        read.digests + (size_t)read.header.posting_count * WAL__DIGEST_SIZE;
-    WAL__ASSERT(read.offsets + (size_t)read.header.posting_count * 4 ==
-                bytes.data + bytes.size);
+    read.offsets = read.digests + (size_t)read.header.posting_count * WAL__DIGEST_SIZE;
+    WAL__ASSERT(read.offsets + (size_t)read.header.posting_count * 4 == bytes.data + bytes.size);
     if (!fan_out_is_valid(&read)) {
         return WAL__FMT_FIELD;
     }
@@ -766,8 +724,8 @@ enum wal__fmt wal__pack_index_decode(struct wal__span bytes,
     return WAL__FMT_OK;
 }
 
-bool wal__pack_index_find(const struct wal__pack_index *index,
-                          const struct wal__digest *digest, uint32_t *offset)
+bool wal__pack_index_find(const struct wal__pack_index *index, const struct wal__digest *digest,
+                          uint32_t *offset)
 {
     uint8_t first = digest->bytes[0];
     uint32_t begin = first == 0 ? 0 : fan_out(index, (uint32_t)first - 1);
@@ -778,16 +736,15 @@ bool wal__pack_index_find(const struct wal__pack_index *index,
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
 
-        if (memcmp(index->digests + (size_t)middle * WAL__DIGEST_SIZE,
-                   digest->bytes, WAL__DIGEST_SIZE) <= 0) {
+        if (memcmp(index->digests + (size_t)middle * WAL__DIGEST_SIZE, digest->bytes,
+                   WAL__DIGEST_SIZE) <= 0) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    if (low == begin ||
-        memcmp(index->digests + (size_t)(low - 1) * WAL__DIGEST_SIZE,
-               digest->bytes, WAL__DIGEST_SIZE) != 0) {
+    if (low == begin || memcmp(index->digests + (size_t)(low - 1) * WAL__DIGEST_SIZE, digest->bytes,
+                               WAL__DIGEST_SIZE) != 0) {
         return false;
     }
     *offset = wal__get32(index->offsets + (size_t)(low - 1) * 4);

@@ -1,11 +1,10 @@
 /*
- * index_fmt.h - the segment index and the catalogue (SPEC.md 2.12, 2.13), and
- * the index of a pack segment: the offset of each digest's record (2.20).
+ * index_fmt.h - the segment index and the catalogue (SPEC.md 2.12, 2.13), and the index of a pack
+ * segment: the offset of each digest's record (2.20).
  *
- * Decoders work on mapped bytes: they copy each count and offset once and check
- * it against the size before use. They do not rely on a CRC alone: decoding a
- * summary checks the bounds of its texts again, and a search never reads
- * outside the bytes. Threads: any.
+ * Decoders work on mapped bytes: they copy each count and offset once and check it against the size
+ * before use. They do not rely on a CRC alone: decoding a summary checks the bounds of its texts
+ * again, and a search never reads outside the bytes. Threads: any.
  */
 #ifndef AGENTWAL_FORMAT_INDEX_INDEX_FMT_H
 #define AGENTWAL_FORMAT_INDEX_INDEX_FMT_H
@@ -36,8 +35,8 @@ enum wal__summary_flag {
     WAL__SUMMARY_DAMAGED = 2,
     WAL__SUMMARY_DELETED = 4,
     WAL__SUMMARY_ACTIVE = 8, /* has an entry, of any stream */
-    /* Its entries of stream 0 are one path to `main`, from the root or the fork
-     * point on. Unset: not known. */
+    /* Its entries of stream 0 are one path to `main`, from the root or the fork point on. Unset:
+     * not known. */
     WAL__SUMMARY_STRAIGHT = 16,
     WAL__SUMMARY_TRASHED = 32, /* not listed; its id stays taken */
     WAL__SUMMARY_MOVED = 64    /* to another store; refuses appends */
@@ -95,13 +94,13 @@ size_t wal__summary_text_size(const struct wal__summary *summary);
 /* Whether number, flags and text sizes are in their ranges. */
 bool wal__summary_is_valid(const struct wal__summary *summary);
 
-/* Encodes a valid summary: writes WAL__SUMMARY_SIZE bytes to out, and its texts
- * to `text`, which is at text_offset of the text section. */
-void wal__summary_encode(const struct wal__summary *summary,
-                         uint32_t text_offset, uint8_t *out, uint8_t *text);
+/* Encodes a valid summary: writes WAL__SUMMARY_SIZE bytes to out, and its texts to `text`, which is
+ * at text_offset of the text section. */
+void wal__summary_encode(const struct wal__summary *summary, uint32_t text_offset, uint8_t *out,
+                         uint8_t *text);
 
-/* On failure this and the functions below leave *summary undefined: it is
- * large, and copying it takes longer than the checks. */
+/* On failure this and the functions below leave *summary undefined: it is large, and copying it
+ * takes longer than the checks. */
 enum wal__fmt wal__summary_decode(const uint8_t *at, struct wal__span texts,
                                   struct wal__summary *summary);
 
@@ -138,23 +137,19 @@ struct wal__index {
 };
 
 /* Returns the bytes of an index with these counts. */
-uint64_t wal__index_size(uint32_t session_count, uint32_t posting_count,
-                         uint64_t text_size);
+uint64_t wal__index_size(uint32_t session_count, uint32_t posting_count, uint64_t text_size);
 
 /* Writes the header at out. The body must be in place after it. */
 void wal__index_finish(const struct wal__index_header *header, uint8_t *out);
 
 /* Checks header, sizes and both CRCs. */
-enum wal__fmt wal__index_decode(struct wal__span bytes,
-                                struct wal__index *index);
+enum wal__fmt wal__index_decode(struct wal__span bytes, struct wal__index *index);
 
-/* The same, and accepts version 2 too: it differs in the times of sessions
- * alone, and proves as well what the log had. */
-enum wal__fmt wal__index_decode_any(struct wal__span bytes,
-                                    struct wal__index *index);
+/* The same, and accepts version 2 too: it differs in the times of sessions alone, and proves as
+ * well what the log had. */
+enum wal__fmt wal__index_decode_any(struct wal__span bytes, struct wal__index *index);
 
-/* Decodes the summary of a rank and checks that its postings are inside the
- * index. */
+/* Decodes the summary of a rank and checks that its postings are inside the index. */
 enum wal__fmt wal__index_summary(const struct wal__index *index, uint32_t rank,
                                  struct wal__summary *summary);
 
@@ -191,21 +186,18 @@ struct wal__catalogue_layout {
     uint64_t size; /* of the file */
 };
 
-void wal__catalogue_header_encode(const struct wal__catalogue_header *header,
-                                  uint8_t *out);
+void wal__catalogue_header_encode(const struct wal__catalogue_header *header, uint8_t *out);
 
 /* Accepts version 3 too: it keeps all deleted sessions, as this one may. */
-enum wal__fmt
-wal__catalogue_header_decode(struct wal__span bytes,
-                             struct wal__catalogue_header *header);
+enum wal__fmt wal__catalogue_header_decode(struct wal__span bytes,
+                                           struct wal__catalogue_header *header);
 
 /* The same, and accepts version 2 too, as wal__index_decode_any. */
-enum wal__fmt
-wal__catalogue_header_decode_any(struct wal__span bytes,
-                                 struct wal__catalogue_header *header);
+enum wal__fmt wal__catalogue_header_decode_any(struct wal__span bytes,
+                                               struct wal__catalogue_header *header);
 
-/* Computes the layout from the header. WAL__FMT_FIELD if the text section is
- * larger than a summary can address. */
+/* Computes the layout from the header. WAL__FMT_FIELD if the text section is larger than a summary
+ * can address. */
 enum wal__fmt wal__catalogue_layout(const struct wal__catalogue_header *header,
                                     struct wal__catalogue_layout *layout);
 
@@ -213,8 +205,8 @@ enum {
     WAL__PACK_FAN_OUT = 256
 };
 
-/* A decoded index. header.posting_count is the number of digests; the header's
- * fields about sessions and texts are 0. */
+/* A decoded index. header.posting_count is the number of digests; the header's fields about
+ * sessions and texts are 0. */
 struct wal__pack_index {
     struct wal__index_header header;
     const uint8_t *fan_out;
@@ -231,15 +223,13 @@ void wal__pack_index_put(uint8_t *out, uint32_t count, uint32_t rank,
                          const struct wal__digest *digest, uint32_t offset);
 
 /* Writes the fan-out and the header. All entries must be in place. */
-void wal__pack_index_finish(const struct wal__index_header *header,
-                            uint8_t *out);
+void wal__pack_index_finish(const struct wal__index_header *header, uint8_t *out);
 
 /* Checks header, sizes, both CRCs and the fan-out. */
-enum wal__fmt wal__pack_index_decode(struct wal__span bytes,
-                                     struct wal__pack_index *index);
+enum wal__fmt wal__pack_index_decode(struct wal__span bytes, struct wal__pack_index *index);
 
 /* Finds the offset of the newest record of a digest; false: there is none. */
-bool wal__pack_index_find(const struct wal__pack_index *index,
-                          const struct wal__digest *digest, uint32_t *offset);
+bool wal__pack_index_find(const struct wal__pack_index *index, const struct wal__digest *digest,
+                          uint32_t *offset);
 
 #endif

@@ -53,8 +53,7 @@ void wal__search_file_encode(const struct wal__search_file *file, uint8_t *out)
     wal__put32(out + CRC, wal__crc32(0, out, CRC));
 }
 
-enum wal__fmt wal__search_file_decode(struct wal__span bytes,
-                                      struct wal__search_file *file)
+enum wal__fmt wal__search_file_decode(struct wal__span bytes, struct wal__search_file *file)
 {
     const uint8_t *at = bytes.data;
     struct wal__search_file decoded;
@@ -82,8 +81,7 @@ enum wal__fmt wal__search_file_decode(struct wal__span bytes,
     if (decoded.version != WAL__SEARCH_FILE_VERSION) {
         return WAL__FMT_VERSION;
     }
-    if ((decoded.kind != WAL__SEARCH_TEXT &&
-         decoded.kind != WAL__SEARCH_DEEP) ||
+    if ((decoded.kind != WAL__SEARCH_TEXT && decoded.kind != WAL__SEARCH_DEEP) ||
         decoded.page_count == 0 || decoded.page_count > PAGES_MAX) {
         return WAL__FMT_FIELD;
     }
@@ -137,8 +135,8 @@ static const char *skip(const char *text, const char *prefix)
     return strncmp(text, prefix, size) == 0 ? text + size : NULL;
 }
 
-bool wal__search_file_is_name(const char *name, uint64_t *id,
-                              enum wal__search_kind *kind, bool *is_temporary)
+bool wal__search_file_is_name(const char *name, uint64_t *id, enum wal__search_kind *kind,
+                              bool *is_temporary)
 {
     uint64_t segment;
     uint64_t ignored;
@@ -157,8 +155,7 @@ bool wal__search_file_is_name(const char *name, uint64_t *id,
     *is_temporary = *rest != '\0';
     if (*is_temporary) {
         rest = skip(rest, temporary);
-        if (rest == NULL || !read_digits(rest, &ignored) ||
-            rest[NAME_DIGITS] != '\0') {
+        if (rest == NULL || !read_digits(rest, &ignored) || rest[NAME_DIGITS] != '\0') {
             return false;
         }
     }

@@ -1,6 +1,6 @@
 /*
- * search_file.h - the header of an index file of search, and the names of such
- * files (docs/search.md, Bytes of a file). No I/O. Threads: any.
+ * search_file.h - the header of an index file of search, and the names of such files
+ * (docs/search.md, Bytes of a file). No I/O. Threads: any.
  */
 #ifndef AGENTWAL_FORMAT_INDEX_SEARCH_FILE_H
 #define AGENTWAL_FORMAT_INDEX_SEARCH_FILE_H
@@ -36,10 +36,9 @@ struct wal__search_file {
 /* Writes WAL__SEARCH_FILE_HEADER bytes. */
 void wal__search_file_encode(const struct wal__search_file *file, uint8_t *out);
 
-/* Decodes as many bytes. WAL__FMT_SHORT, WAL__FMT_MAGIC, WAL__FMT_HEADER_CRC,
- * WAL__FMT_VERSION, WAL__FMT_FIELD. */
-enum wal__fmt wal__search_file_decode(struct wal__span bytes,
-                                      struct wal__search_file *file);
+/* Decodes as many bytes. WAL__FMT_SHORT, WAL__FMT_MAGIC, WAL__FMT_HEADER_CRC, WAL__FMT_VERSION,
+ * WAL__FMT_FIELD. */
+enum wal__fmt wal__search_file_decode(struct wal__span bytes, struct wal__search_file *file);
 
 /* Returns the offset of the first page of the database. */
 uint64_t wal__search_file_pages(const struct wal__search_file *file);
@@ -48,9 +47,9 @@ uint64_t wal__search_file_pages(const struct wal__search_file *file);
 void wal__search_file_name(uint64_t id, enum wal__search_kind kind,
                            char name[WAL__SEARCH_FILE_NAME]);
 
-/* Whether a file in index/ has the name of one, or of one that is being made:
- * then *is_temporary. */
-bool wal__search_file_is_name(const char *name, uint64_t *id,
-                              enum wal__search_kind *kind, bool *is_temporary);
+/* Whether a file in index/ has the name of one, or of one that is being made: then
+ * *is_temporary. */
+bool wal__search_file_is_name(const char *name, uint64_t *id, enum wal__search_kind *kind,
+                              bool *is_temporary);
 
 #endif

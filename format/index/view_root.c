@@ -1,6 +1,5 @@
 /*
- * view_root.c - encodes and decodes an entry of the list of roots of views
- * (SPEC.md 10.7).
+ * view_root.c - encodes and decodes an entry of the list of roots of views (SPEC.md 10.7).
  *
  * Invariant: the decoder accepts only the bytes that the encoder writes.
  */
@@ -20,18 +19,15 @@ enum {
 };
 
 WAL__FOLLOWS(ROOT_TEXTS, ROOT_PATH_SIZE, 2);
-static_assert((int)ROOT_TEXTS == (int)WAL__VIEW_ROOT_HEAD,
-              "bytes before the texts");
+static_assert((int)ROOT_TEXTS == (int)WAL__VIEW_ROOT_HEAD, "bytes before the texts");
 
 static const uint8_t magic[8] = {'A', 'G', 'W', 'A', 'L', 'V', 'I', 'W'};
 
 bool wal__view_root_is_valid(const struct wal__view_root *root)
 {
-    return root->dialect.size > 0 &&
-           root->dialect.size <= WAL__VIEW_ROOT_DIALECT_MAX &&
-           memchr(root->dialect.data, '\0', root->dialect.size) == NULL &&
-           root->path.size > 0 && root->path.size <= WAL__VIEW_ROOT_PATH_MAX &&
-           root->path.data[0] == '/' &&
+    return root->dialect.size > 0 && root->dialect.size <= WAL__VIEW_ROOT_DIALECT_MAX &&
+           memchr(root->dialect.data, '\0', root->dialect.size) == NULL && root->path.size > 0 &&
+           root->path.size <= WAL__VIEW_ROOT_PATH_MAX && root->path.data[0] == '/' &&
            memchr(root->path.data, '\0', root->path.size) == NULL;
 }
 
@@ -50,14 +46,12 @@ size_t wal__view_root_encode(const struct wal__view_root *root, uint8_t *out)
     wal__put16(out + ROOT_DIALECT_SIZE, (uint16_t)root->dialect.size);
     wal__put16(out + ROOT_PATH_SIZE, (uint16_t)root->path.size);
     memcpy(out + ROOT_TEXTS, root->dialect.data, root->dialect.size);
-    memcpy(out + ROOT_TEXTS + root->dialect.size, root->path.data,
-           root->path.size);
+    memcpy(out + ROOT_TEXTS + root->dialect.size, root->path.data, root->path.size);
     wal__put32(out + ROOT_CRC, checksum(out, size));
     return size;
 }
 
-enum wal__fmt wal__view_root_decode(struct wal__span bytes,
-                                    struct wal__view_root *root)
+enum wal__fmt wal__view_root_decode(struct wal__span bytes, struct wal__view_root *root)
 {
     struct wal__view_root read;
 
@@ -84,14 +78,12 @@ enum wal__fmt wal__view_root_decode(struct wal__span bytes,
     return WAL__FMT_OK;
 }
 
-void wal__view_root_name(const struct wal__view_root *root,
-                         char name[WAL__VIEW_ROOT_NAME + 1])
+void wal__view_root_name(const struct wal__view_root *root, char name[WAL__VIEW_ROOT_NAME + 1])
 {
     static const char digits[] = "0123456789abcdef";
     uint8_t bytes[WAL__VIEW_ROOT_SIZE_MAX];
     size_t size = wal__view_root_encode(root, bytes);
-    uint64_t hash =
-        wal__id_hash(bytes + ROOT_DIALECT_SIZE, size - ROOT_DIALECT_SIZE);
+    uint64_t hash = wal__id_hash(bytes + ROOT_DIALECT_SIZE, size - ROOT_DIALECT_SIZE);
 
     for (int i = WAL__VIEW_ROOT_NAME - 1; i >= 0; i--) {
         name[i] = digits[hash & 15];

@@ -48,8 +48,8 @@ void *wal__arena_calloc(struct wal__arena *arena, size_t size)
     return memory;
 }
 
-void *wal__arena_grow(struct wal__arena *arena, void *items, size_t count,
-                      size_t *capacity, size_t item_size)
+void *wal__arena_grow(struct wal__arena *arena, void *items, size_t count, size_t *capacity,
+                      size_t item_size)
 {
     size_t larger = *capacity > 0 ? 2 * *capacity : FIRST_CAPACITY;
     void *copy;
@@ -69,8 +69,7 @@ void *wal__arena_grow(struct wal__arena *arena, void *items, size_t count,
     return copy;
 }
 
-struct wal__json_span wal__arena_copy(struct wal__arena *arena,
-                                      struct wal__json_span span)
+struct wal__json_span wal__arena_copy(struct wal__arena *arena, struct wal__json_span span)
 {
     uint8_t *copy = wal__arena_alloc(arena, span.size);
 
@@ -91,8 +90,7 @@ char *wal__arena_copy_text(struct wal__arena *arena, const char *text)
     return copy != NULL ? memcpy(copy, text, size) : NULL;
 }
 
-struct wal__json_span wal__arena_unescape(struct wal__arena *arena,
-                                          struct wal__json_span string)
+struct wal__json_span wal__arena_unescape(struct wal__arena *arena, struct wal__json_span string)
 {
     const struct wal__json_span none = {NULL, 0};
     uint8_t *text;
@@ -105,16 +103,15 @@ struct wal__json_span wal__arena_unescape(struct wal__arena *arena,
         return (struct wal__json_span){string.data + 1, string.size - 2};
     }
     text = wal__arena_alloc(arena, string.size);
-    if (text == NULL || wal__json_unescape(string, text, string.size, &size,
-                                           NULL) != WAL__JSON_OK) {
+    if (text == NULL ||
+        wal__json_unescape(string, text, string.size, &size, NULL) != WAL__JSON_OK) {
         return none;
     }
     WAL__ASSERT(size <= string.size - 2);
     return (struct wal__json_span){text, size};
 }
 
-struct wal__json_span wal__arena_escape(struct wal__arena *arena,
-                                        struct wal__json_span text)
+struct wal__json_span wal__arena_escape(struct wal__arena *arena, struct wal__json_span text)
 {
     const struct wal__json_span none = {NULL, 0};
     size_t size = 0;
@@ -124,8 +121,7 @@ struct wal__json_span wal__arena_escape(struct wal__arena *arena,
         return none;
     }
     string = wal__arena_alloc(arena, size);
-    if (string == NULL ||
-        wal__json_escape(text, string, size, &size) != WAL__JSON_OK) {
+    if (string == NULL || wal__json_escape(text, string, size, &size) != WAL__JSON_OK) {
         return none;
     }
     return (struct wal__json_span){string, size};

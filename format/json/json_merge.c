@@ -2,10 +2,9 @@
  * json_merge.c - applies a merge patch to text (json_merge.h; RFC 7386 section
  * 2).
  *
- * Both texts are validated first, so iterating over them cannot fail. A level
- * is one object of the patch and the object into which it is merged, if any:
- * first the target's members are merged, then the members that only the patch
- * has are added.
+ * Both texts are validated first, so iterating over them cannot fail. A level is one object of the
+ * patch and the object into which it is merged, if any: first the target's members are merged, then
+ * the members that only the patch has are added.
  *
  * Invariant: each member is written at most once, from its last occurrence.
  */
@@ -65,16 +64,14 @@ static void put_member(struct merge *merge, const struct member *member,
 
 static const uint8_t *skip_to_value(const uint8_t *at)
 {
-    while (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t' ||
-           *at == ',' || *at == ':') {
+    while (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t' || *at == ',' || *at == ':') {
         at++;
     }
     return at;
 }
 
 /* Reads the member at `*at`, which is inside an object of a valid text. */
-static bool next_member(const uint8_t **at, const uint8_t *end,
-                        struct member *member)
+static bool next_member(const uint8_t **at, const uint8_t *end, struct member *member)
 {
     const uint8_t *begin = skip_to_value(*at);
     struct wal__json_scan scan;
@@ -84,8 +81,7 @@ static bool next_member(const uint8_t **at, const uint8_t *end,
         return false;
     }
     const uint8_t *next = begin;
-    enum wal__json_status status =
-        wal__json_string_scan(&next, end, &has_escapes);
+    enum wal__json_status status = wal__json_string_scan(&next, end, &has_escapes);
     WAL__ASSERT(status == WAL__JSON_OK);
     member->key.data = begin;
     member->key.size = (size_t)(next - begin);
@@ -98,8 +94,8 @@ static bool next_member(const uint8_t **at, const uint8_t *end,
 }
 
 /* Returns the last value of a key of the object; kind NONE if absent. */
-static struct wal__json_token
-find_last(const uint8_t *object, const uint8_t *end, struct wal__json_span key)
+static struct wal__json_token find_last(const uint8_t *object, const uint8_t *end,
+                                        struct wal__json_span key)
 {
     struct wal__json_token found = {0};
     struct member member;
@@ -116,15 +112,13 @@ find_last(const uint8_t *object, const uint8_t *end, struct wal__json_span key)
     return found;
 }
 
-static void push_level(struct merge *merge,
-                       const struct wal__json_token *target,
+static void push_level(struct merge *merge, const struct wal__json_token *target,
                        const struct wal__json_token *patch)
 {
     WAL__ASSERT(merge->depth < WAL__JSON_DEPTH_MAX);
     struct level *level = &merge->levels[merge->depth++];
 
-    *level = (struct level){.patch = patch->span.data,
-                            .patch_at = patch->span.data + 1};
+    *level = (struct level){.patch = patch->span.data, .patch_at = patch->span.data + 1};
     if (target->kind == WAL__JSON_OBJECT) {
         level->target = target->span.data;
         level->target_at = target->span.data + 1;
@@ -137,17 +131,14 @@ static void push_level(struct merge *merge,
 static void merge_target_member(struct merge *merge, const struct level *level,
                                 const struct member *member)
 {
-    struct wal__json_token change =
-        find_last(level->patch, merge->patch_end, member->key);
+    struct wal__json_token change = find_last(level->patch, merge->patch_end, member->key);
 
     if (change.kind == WAL__JSON_NONE) {
         put_member(merge, member, &member->value);
         return;
     }
-    struct wal__json_token last =
-        find_last(level->target, merge->target_end, member->key);
-    if (change.kind == WAL__JSON_NULL ||
-        last.span.data != member->value.span.data) {
+    struct wal__json_token last = find_last(level->target, merge->target_end, member->key);
+    if (change.kind == WAL__JSON_NULL || last.span.data != member->value.span.data) {
         return;
     }
     if (change.kind == WAL__JSON_OBJECT) {
@@ -163,13 +154,10 @@ static void merge_patch_member(struct merge *merge, const struct level *level,
                                const struct member *member)
 {
     static const struct wal__json_token none;
-    struct wal__json_token last =
-        find_last(level->patch, merge->patch_end, member->key);
-    struct wal__json_token old =
-        find_last(level->target, merge->target_end, member->key);
+    struct wal__json_token last = find_last(level->patch, merge->patch_end, member->key);
+    struct wal__json_token old = find_last(level->target, merge->target_end, member->key);
 
-    if (member->value.kind == WAL__JSON_NULL ||
-        last.span.data != member->value.span.data ||
+    if (member->value.kind == WAL__JSON_NULL || last.span.data != member->value.span.data ||
         old.kind != WAL__JSON_NONE) {
         return;
     }
@@ -204,8 +192,7 @@ static void merge_levels(struct merge *merge)
 }
 
 /* Validates the text and returns its whole value. */
-static enum wal__json_status read_text(struct wal__span text,
-                                       struct wal__json_token *value)
+static enum wal__json_status read_text(struct wal__span text, struct wal__json_token *value)
 {
     struct wal__json_scan scan;
     struct wal__json_token end;
@@ -215,8 +202,7 @@ static enum wal__json_status read_text(struct wal__span text,
     return status == WAL__JSON_OK ? wal__json_scan_next(&scan, &end) : status;
 }
 
-enum wal__json_status wal__json_merge(struct wal__span target,
-                                      struct wal__span patch, uint8_t *out,
+enum wal__json_status wal__json_merge(struct wal__span target, struct wal__span patch, uint8_t *out,
                                       size_t capacity, size_t *size)
 {
     struct wal__json_token old = {0};

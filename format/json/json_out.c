@@ -1,8 +1,8 @@
 /*
  * json_out.c - an incremental JSON writer (json_out.h).
  *
- * Invariant: has_value is set exactly if the next key or value of the present
- * container needs a comma.
+ * Invariant: has_value is set exactly if the next key or value of the present container needs a
+ * comma.
  */
 #include "format/json/json_out.h"
 
@@ -25,8 +25,7 @@ bool wal__json_memory_put(void *ctx, const void *data, size_t size)
     return true;
 }
 
-void wal__json_out_bytes(struct wal__json_out *out, const void *data,
-                         size_t size)
+void wal__json_out_bytes(struct wal__json_out *out, const void *data, size_t size)
 {
     if (!out->has_failed && size > 0 && !out->put(out->ctx, data, size)) {
         out->has_failed = true;
@@ -70,8 +69,7 @@ void wal__json_out_key(struct wal__json_out *out, const char *key)
     out->has_value = false;
 }
 
-static void json_out_key_span(struct wal__json_out *out,
-                              struct wal__json_span key)
+static void json_out_key_span(struct wal__json_out *out, struct wal__json_span key)
 {
     put_separator(out);
     WAL__ASSERT(key.size >= 2);
@@ -96,8 +94,7 @@ static size_t skip_string(struct wal__json_span json, size_t at)
     return at + 1;
 }
 
-void wal__json_out_compact(struct wal__json_out *out,
-                           struct wal__json_span json)
+void wal__json_out_compact(struct wal__json_out *out, struct wal__json_span json)
 {
     size_t from = 0; /* first byte that was not written */
     size_t at = 0;
@@ -123,8 +120,7 @@ void wal__json_out_literal(struct wal__json_out *out, const char *json)
     put_cstring(out, json);
 }
 
-static void put_digits(struct wal__json_out *out, bool is_negative,
-                       uint64_t rest)
+static void put_digits(struct wal__json_out *out, bool is_negative, uint64_t rest)
 {
     char digits[24];
     size_t at = sizeof(digits);
@@ -142,8 +138,7 @@ static void put_digits(struct wal__json_out *out, bool is_negative,
 
 void wal__json_out_number(struct wal__json_out *out, int64_t number)
 {
-    put_digits(out, number < 0,
-               number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
+    put_digits(out, number < 0, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
 }
 
 void wal__json_out_count(struct wal__json_out *out, uint64_t count)
@@ -167,15 +162,14 @@ static size_t unescaped_prefix(struct wal__json_span text)
 {
     size_t size = 0;
 
-    while (size < text.size && text.data[size] >= 0x20 &&
-           text.data[size] != '"' && text.data[size] != '\\') {
+    while (size < text.size && text.data[size] >= 0x20 && text.data[size] != '"' &&
+           text.data[size] != '\\') {
         size++;
     }
     return size;
 }
 
-void wal__json_out_string_text(struct wal__json_out *out,
-                               struct wal__json_span text)
+void wal__json_out_string_text(struct wal__json_out *out, struct wal__json_span text)
 {
     while (text.size > 0) {
         size_t size = unescaped_prefix(text);
@@ -188,8 +182,8 @@ void wal__json_out_string_text(struct wal__json_out *out,
         if (text.size == 0) {
             return;
         }
-        if (wal__json_escape((struct wal__json_span){text.data, 1}, escaped,
-                             sizeof(escaped), &written) != WAL__JSON_OK) {
+        if (wal__json_escape((struct wal__json_span){text.data, 1}, escaped, sizeof(escaped),
+                             &written) != WAL__JSON_OK) {
             out->has_failed = true;
             return;
         }
@@ -200,8 +194,7 @@ void wal__json_out_string_text(struct wal__json_out *out,
     }
 }
 
-void wal__json_out_string_json(struct wal__json_out *out,
-                               struct wal__json_span string)
+void wal__json_out_string_json(struct wal__json_out *out, struct wal__json_span string)
 {
     if (string.size > 2) {
         wal__json_out_bytes(out, string.data + 1, string.size - 2);
@@ -215,23 +208,20 @@ void wal__json_out_text(struct wal__json_out *out, struct wal__json_span text)
     wal__json_out_string_end(out);
 }
 
-void wal__json_out_member(struct wal__json_out *out, const char *key,
-                          struct wal__json_span json)
+void wal__json_out_member(struct wal__json_out *out, const char *key, struct wal__json_span json)
 {
     wal__json_out_key(out, key);
     wal__json_out_compact(out, json);
 }
 
-void wal__json_out_optional(struct wal__json_out *out, const char *key,
-                            struct wal__json_span json)
+void wal__json_out_optional(struct wal__json_out *out, const char *key, struct wal__json_span json)
 {
     if (json.size > 0) {
         wal__json_out_member(out, key, json);
     }
 }
 
-void wal__json_out_member_str(struct wal__json_out *out, const char *key,
-                              const char *text)
+void wal__json_out_member_str(struct wal__json_out *out, const char *key, const char *text)
 {
     wal__json_out_key(out, key);
     wal__json_out_string_begin(out);
@@ -246,22 +236,19 @@ void wal__json_out_member_text(struct wal__json_out *out, const char *key,
     wal__json_out_text(out, text);
 }
 
-void wal__json_out_member_bool(struct wal__json_out *out, const char *key,
-                               bool value)
+void wal__json_out_member_bool(struct wal__json_out *out, const char *key, bool value)
 {
     wal__json_out_key(out, key);
     wal__json_out_literal(out, value ? "true" : "false");
 }
 
-void wal__json_out_member_int(struct wal__json_out *out, const char *key,
-                              int64_t number)
+void wal__json_out_member_int(struct wal__json_out *out, const char *key, int64_t number)
 {
     wal__json_out_key(out, key);
     wal__json_out_number(out, number);
 }
 
-void wal__json_out_member_count(struct wal__json_out *out, const char *key,
-                                uint64_t count)
+void wal__json_out_member_count(struct wal__json_out *out, const char *key, uint64_t count)
 {
     wal__json_out_key(out, key);
     wal__json_out_count(out, count);
@@ -285,16 +272,14 @@ void wal__json_out_close_line(struct wal__json_out *out)
     wal__json_out_newline(out);
 }
 
-void wal__json_out_member_open(struct wal__json_out *out, const char *key,
-                               char bracket)
+void wal__json_out_member_open(struct wal__json_out *out, const char *key, char bracket)
 {
     wal__json_out_key(out, key);
     wal__json_out_open(out, bracket);
 }
 
-static const struct wal__json_override *
-find_override(const struct wal__json_override *overrides, size_t count,
-              struct wal__json_span key)
+static const struct wal__json_override *find_override(const struct wal__json_override *overrides,
+                                                      size_t count, struct wal__json_span key)
 {
     for (size_t i = 0; i < count; i++) {
         if (wal__json_string_is(key, overrides[i].key)) {
@@ -304,8 +289,7 @@ find_override(const struct wal__json_override *overrides, size_t count,
     return NULL;
 }
 
-void wal__json_out_members(struct wal__json_out *out,
-                           struct wal__json_span object)
+void wal__json_out_members(struct wal__json_out *out, struct wal__json_span object)
 {
     struct wal__json_scan scan;
     struct wal__json_token key;
@@ -317,8 +301,7 @@ void wal__json_out_members(struct wal__json_out *out,
     if (status == WAL__JSON_OK && key.kind != WAL__JSON_OBJECT) {
         return;
     }
-    while (status == WAL__JSON_OK &&
-           (status = wal__json_scan_next(&scan, &key)) == WAL__JSON_OK &&
+    while (status == WAL__JSON_OK && (status = wal__json_scan_next(&scan, &key)) == WAL__JSON_OK &&
            key.kind == WAL__JSON_KEY) {
         status = wal__json_scan_skip(&scan, &value);
         if (status == WAL__JSON_OK) {
@@ -329,10 +312,8 @@ void wal__json_out_members(struct wal__json_out *out,
     out->has_failed |= status != WAL__JSON_OK;
 }
 
-void wal__json_out_overridden(struct wal__json_out *out,
-                              struct wal__json_span object,
-                              const struct wal__json_override *overrides,
-                              size_t count)
+void wal__json_out_overridden(struct wal__json_out *out, struct wal__json_span object,
+                              const struct wal__json_override *overrides, size_t count)
 {
     struct wal__json_scan scan;
     struct wal__json_token key;
@@ -346,19 +327,15 @@ void wal__json_out_overridden(struct wal__json_out *out,
         return;
     }
     wal__json_out_open(out, '{');
-    while (status == WAL__JSON_OK &&
-           (status = wal__json_scan_next(&scan, &key)) == WAL__JSON_OK &&
+    while (status == WAL__JSON_OK && (status = wal__json_scan_next(&scan, &key)) == WAL__JSON_OK &&
            key.kind == WAL__JSON_KEY) {
-        const struct wal__json_override *override =
-            find_override(overrides, count, key.span);
+        const struct wal__json_override *override = find_override(overrides, count, key.span);
         status = wal__json_scan_skip(&scan, &value);
-        if (status != WAL__JSON_OK ||
-            (override != NULL && override->json.size == 0)) {
+        if (status != WAL__JSON_OK || (override != NULL && override->json.size == 0)) {
             continue;
         }
         json_out_key_span(out, key.span);
-        wal__json_out_compact(out,
-                              override != NULL ? override->json : value.span);
+        wal__json_out_compact(out, override != NULL ? override->json : value.span);
     }
     wal__json_out_close(out, '}');
     out->has_failed |= status != WAL__JSON_OK;

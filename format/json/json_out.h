@@ -1,8 +1,8 @@
 /*
  * json_out.h - an incremental JSON writer.
  *
- * The output is compact, like that of JSON.stringify: no space after ':' and
- * ','. Values that were read are copied unchanged; the writer inserts commas.
+ * The output is compact, like that of JSON.stringify: no space after ':' and ','. Values that were
+ * read are copied unchanged; the writer inserts commas.
  *
  * Invariant: a failure is permanent: nothing is written after one.
  *
@@ -32,8 +32,7 @@ struct wal__json_memory {
 bool wal__json_memory_put(void *ctx, const void *data, size_t size);
 
 /* Writes bytes unchanged, outside of all values: a newline, a whole line. */
-void wal__json_out_bytes(struct wal__json_out *out, const void *data,
-                         size_t size);
+void wal__json_out_bytes(struct wal__json_out *out, const void *data, size_t size);
 
 /* Write '{' or '[', and its closing bracket. */
 void wal__json_out_open(struct wal__json_out *out, char bracket);
@@ -42,48 +41,39 @@ void wal__json_out_close(struct wal__json_out *out, char bracket);
 /* `key` must not need escapes. */
 void wal__json_out_key(struct wal__json_out *out, const char *key);
 
-/* Write a value: JSON text unchanged; JSON text without the white space between
- * its tokens, so that it fits in one line; UTF-8 as a string; a number; a
- * literal such as null, or "user" with its quotes. */
+/* Write a value: JSON text unchanged; JSON text without the white space between its tokens, so that
+ * it fits in one line; UTF-8 as a string; a number; a literal such as null, or "user" with its
+ * quotes. */
 void wal__json_out_value(struct wal__json_out *out, struct wal__json_span json);
-void wal__json_out_compact(struct wal__json_out *out,
-                           struct wal__json_span json);
+void wal__json_out_compact(struct wal__json_out *out, struct wal__json_span json);
 void wal__json_out_text(struct wal__json_out *out, struct wal__json_span text);
 void wal__json_out_number(struct wal__json_out *out, int64_t number);
 void wal__json_out_count(struct wal__json_out *out, uint64_t count);
 void wal__json_out_literal(struct wal__json_out *out, const char *json);
 
-/* Write a string in parts: begin; any number of texts, which are escaped, and
- * JSON strings, whose contents are appended; end. */
+/* Write a string in parts: begin; any number of texts, which are escaped, and JSON strings, whose
+ * contents are appended; end. */
 void wal__json_out_string_begin(struct wal__json_out *out);
-void wal__json_out_string_text(struct wal__json_out *out,
-                               struct wal__json_span text);
-void wal__json_out_string_json(struct wal__json_out *out,
-                               struct wal__json_span string);
+void wal__json_out_string_text(struct wal__json_out *out, struct wal__json_span text);
+void wal__json_out_string_json(struct wal__json_out *out, struct wal__json_span string);
 void wal__json_out_string_end(struct wal__json_out *out);
 
 /* Write a member: a key and its value. _optional omits an empty one. */
-void wal__json_out_member(struct wal__json_out *out, const char *key,
-                          struct wal__json_span json);
-void wal__json_out_optional(struct wal__json_out *out, const char *key,
-                            struct wal__json_span json);
+void wal__json_out_member(struct wal__json_out *out, const char *key, struct wal__json_span json);
+void wal__json_out_optional(struct wal__json_out *out, const char *key, struct wal__json_span json);
 void wal__json_out_member_str(struct wal__json_out *out, const char *key,
                               const char *text); /* must not need escapes */
 void wal__json_out_member_text(struct wal__json_out *out, const char *key,
                                struct wal__json_span text); /* UTF-8 */
-void wal__json_out_member_bool(struct wal__json_out *out, const char *key,
-                               bool value);
-void wal__json_out_member_int(struct wal__json_out *out, const char *key,
-                              int64_t number);
-void wal__json_out_member_count(struct wal__json_out *out, const char *key,
-                                uint64_t count);
+void wal__json_out_member_bool(struct wal__json_out *out, const char *key, bool value);
+void wal__json_out_member_int(struct wal__json_out *out, const char *key, int64_t number);
+void wal__json_out_member_count(struct wal__json_out *out, const char *key, uint64_t count);
 
 /* Writes a key and opens its value, an object or array. */
-void wal__json_out_member_open(struct wal__json_out *out, const char *key,
-                               char bracket);
+void wal__json_out_member_open(struct wal__json_out *out, const char *key, char bracket);
 
-/* End a line, which is a top-level value and a newline: write the newline; a
- * whole line; the brace that closes the object, and the newline. */
+/* End a line, which is a top-level value and a newline: write the newline; a whole line; the brace
+ * that closes the object, and the newline. */
 void wal__json_out_newline(struct wal__json_out *out);
 void wal__json_out_line(struct wal__json_out *out, struct wal__json_span json);
 void wal__json_out_close_line(struct wal__json_out *out);
@@ -94,16 +84,12 @@ struct wal__json_override {
     struct wal__json_span json; /* empty: omit the member */
 };
 
-/* Writes an object with its members in order, replacing the values of those
- * that have an override; writes any other value unchanged. `object` must be
- * valid JSON. */
-void wal__json_out_overridden(struct wal__json_out *out,
-                              struct wal__json_span object,
-                              const struct wal__json_override *overrides,
-                              size_t count);
+/* Writes an object with its members in order, replacing the values of those that have an override;
+ * writes any other value unchanged. `object` must be valid JSON. */
+void wal__json_out_overridden(struct wal__json_out *out, struct wal__json_span object,
+                              const struct wal__json_override *overrides, size_t count);
 
 /* Writes the members of an object without its braces. */
-void wal__json_out_members(struct wal__json_out *out,
-                           struct wal__json_span object);
+void wal__json_out_members(struct wal__json_out *out, struct wal__json_span object);
 
 #endif

@@ -1,12 +1,10 @@
 /*
- * json_scan.c - a pull scanner over one JSON text (json_scan.h; RFC 8259
- * sections 2 to 5).
+ * json_scan.c - a pull scanner over one JSON text (json_scan.h; RFC 8259 sections 2 to 5).
  *
- * The parser state is `expect`, the set of tokens that may follow, and a stack
- * with one bit for each open container.
+ * The parser state is `expect`, the set of tokens that may follow, and a stack with one bit for
+ * each open container.
  *
- * Invariant: begin <= at <= end, and the bytes before `at` are a valid prefix
- * of a text.
+ * Invariant: begin <= at <= end, and the bytes before `at` are a valid prefix of a text.
  */
 #include "format/json/json_scan.h"
 
@@ -43,8 +41,7 @@ struct search {
     struct wal__json_token values[WAL__JSON_MEMBERS_MAX];
 };
 
-void wal__json_scan_init(struct wal__json_scan *scan, const void *data,
-                         size_t size)
+void wal__json_scan_init(struct wal__json_scan *scan, const void *data, size_t size)
 {
     static const uint8_t empty[1];
 
@@ -62,8 +59,7 @@ size_t wal__json_scan_offset(const struct wal__json_scan *scan)
     return (size_t)(scan->at - scan->begin);
 }
 
-static enum wal__json_status fail(struct wal__json_scan *scan,
-                                  enum wal__json_status status)
+static enum wal__json_status fail(struct wal__json_scan *scan, enum wal__json_status status)
 {
     scan->status = status;
     return status;
@@ -81,8 +77,7 @@ static void skip_space(struct wal__json_scan *scan)
 {
     const uint8_t *at = scan->at;
 
-    while (at < scan->end &&
-           (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')) {
+    while (at < scan->end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t')) {
         at++;
     }
     scan->at = at;
@@ -97,9 +92,8 @@ static bool in_object(const struct wal__json_scan *scan)
     return (scan->objects[level / 64] >> (level % 64) & 1) != 0;
 }
 
-static void set_token(struct wal__json_scan *scan,
-                      struct wal__json_token *token, enum wal__json_kind kind,
-                      const uint8_t *begin)
+static void set_token(struct wal__json_scan *scan, struct wal__json_token *token,
+                      enum wal__json_kind kind, const uint8_t *begin)
 {
     WAL__ASSERT(begin <= scan->at && scan->at <= scan->end);
     token->span.data = begin;
@@ -114,8 +108,7 @@ static void expect_after_value(struct wal__json_scan *scan)
     scan->expect = scan->depth == 0 ? EXPECT_END : EXPECT_COMMA_OR_CLOSE;
 }
 
-static enum wal__json_status read_open(struct wal__json_scan *scan,
-                                       struct wal__json_token *token)
+static enum wal__json_status read_open(struct wal__json_scan *scan, struct wal__json_token *token)
 {
     const uint8_t *begin = scan->at;
     bool is_object = *begin == '{';
@@ -126,8 +119,7 @@ static enum wal__json_status read_open(struct wal__json_scan *scan,
         return fail(scan, WAL__JSON_DEPTH);
     }
     scan->at++;
-    set_token(scan, token, is_object ? WAL__JSON_OBJECT : WAL__JSON_ARRAY,
-              begin);
+    set_token(scan, token, is_object ? WAL__JSON_OBJECT : WAL__JSON_ARRAY, begin);
     if (is_object) {
         scan->objects[level / 64] |= bit;
         scan->expect = EXPECT_KEY_OR_CLOSE;
@@ -139,8 +131,7 @@ static enum wal__json_status read_open(struct wal__json_scan *scan,
     return WAL__JSON_OK;
 }
 
-static enum wal__json_status read_close(struct wal__json_scan *scan,
-                                        struct wal__json_token *token)
+static enum wal__json_status read_close(struct wal__json_scan *scan, struct wal__json_token *token)
 {
     const uint8_t *begin = scan->at;
     bool is_object = in_object(scan);
@@ -150,21 +141,18 @@ static enum wal__json_status read_close(struct wal__json_scan *scan,
     }
     scan->at++;
     scan->depth--;
-    set_token(scan, token,
-              is_object ? WAL__JSON_OBJECT_END : WAL__JSON_ARRAY_END, begin);
+    set_token(scan, token, is_object ? WAL__JSON_OBJECT_END : WAL__JSON_ARRAY_END, begin);
     expect_after_value(scan);
     return WAL__JSON_OK;
 }
 
-static enum wal__json_status read_string(struct wal__json_scan *scan,
-                                         struct wal__json_token *token,
+static enum wal__json_status read_string(struct wal__json_scan *scan, struct wal__json_token *token,
                                          enum wal__json_kind kind)
 {
     const uint8_t *begin = scan->at;
     bool has_escapes = false;
 
-    enum wal__json_status status =
-        wal__json_string_scan(&scan->at, scan->end, &has_escapes);
+    enum wal__json_status status = wal__json_string_scan(&scan->at, scan->end, &has_escapes);
     if (status != WAL__JSON_OK) {
         return fail(scan, status);
     }
@@ -173,8 +161,7 @@ static enum wal__json_status read_string(struct wal__json_scan *scan,
     return WAL__JSON_OK;
 }
 
-static enum wal__json_status read_key(struct wal__json_scan *scan,
-                                      struct wal__json_token *token)
+static enum wal__json_status read_key(struct wal__json_scan *scan, struct wal__json_token *token)
 {
     if (*scan->at != '"') {
         return fail_here(scan);
@@ -192,8 +179,7 @@ static enum wal__json_status read_key(struct wal__json_scan *scan,
     return WAL__JSON_OK;
 }
 
-static enum wal__json_status read_number(struct wal__json_scan *scan,
-                                         struct wal__json_token *token)
+static enum wal__json_status read_number(struct wal__json_scan *scan, struct wal__json_token *token)
 {
     const uint8_t *begin = scan->at;
 
@@ -207,8 +193,7 @@ static enum wal__json_status read_number(struct wal__json_scan *scan,
 }
 
 static enum wal__json_status read_literal(struct wal__json_scan *scan,
-                                          struct wal__json_token *token,
-                                          enum wal__json_kind kind,
+                                          struct wal__json_token *token, enum wal__json_kind kind,
                                           const char *literal)
 {
     const uint8_t *begin = scan->at;
@@ -224,8 +209,7 @@ static enum wal__json_status read_literal(struct wal__json_scan *scan,
     return WAL__JSON_OK;
 }
 
-static enum wal__json_status read_value(struct wal__json_scan *scan,
-                                        struct wal__json_token *token)
+static enum wal__json_status read_value(struct wal__json_scan *scan, struct wal__json_token *token)
 {
     switch (*scan->at) {
     case '{':
@@ -266,13 +250,11 @@ static enum wal__json_status read_expected(struct wal__json_scan *scan,
     case EXPECT_COMMA_OR_CLOSE:
         return read_close(scan, token);
     case EXPECT_KEY_OR_CLOSE:
-        return *scan->at == '}' ? read_close(scan, token)
-                                : read_key(scan, token);
+        return *scan->at == '}' ? read_close(scan, token) : read_key(scan, token);
     case EXPECT_KEY:
         return read_key(scan, token);
     case EXPECT_VALUE_OR_CLOSE:
-        return *scan->at == ']' ? read_close(scan, token)
-                                : read_value(scan, token);
+        return *scan->at == ']' ? read_close(scan, token) : read_value(scan, token);
     case EXPECT_VALUE:
         return read_value(scan, token);
     case EXPECT_END:
@@ -282,15 +264,13 @@ static enum wal__json_status read_expected(struct wal__json_scan *scan,
 }
 
 /* Like wal__json_scan_next, but may change *token on failure. */
-static enum wal__json_status advance(struct wal__json_scan *scan,
-                                     struct wal__json_token *token)
+static enum wal__json_status advance(struct wal__json_scan *scan, struct wal__json_token *token)
 {
     if (scan->status != WAL__JSON_OK) {
         return scan->status;
     }
     skip_space(scan);
-    if (scan->at < scan->end && *scan->at == ',' &&
-        scan->expect == EXPECT_COMMA_OR_CLOSE) {
+    if (scan->at < scan->end && *scan->at == ',' && scan->expect == EXPECT_COMMA_OR_CLOSE) {
         scan->at++;
         scan->expect = in_object(scan) ? EXPECT_KEY : EXPECT_VALUE;
         skip_space(scan);
@@ -370,16 +350,14 @@ static enum wal__json_status finish_text(struct wal__json_scan *scan)
 }
 
 /* Sets *error_offset if the scan failed. */
-static void report_error(const struct wal__json_scan *scan,
-                         size_t *error_offset)
+static void report_error(const struct wal__json_scan *scan, size_t *error_offset)
 {
     if (scan->status != WAL__JSON_OK && error_offset != NULL) {
         *error_offset = wal__json_scan_offset(scan);
     }
 }
 
-enum wal__json_status wal__json_validate(const void *data, size_t size,
-                                         size_t *error_offset)
+enum wal__json_status wal__json_validate(const void *data, size_t size, size_t *error_offset)
 {
     struct wal__json_scan scan;
 
@@ -413,12 +391,10 @@ static uint64_t match_keys(const struct name *names, uint64_t candidates,
 }
 
 /* Sets the value of `members`; one that has a value is a duplicate. */
-static void set_values(struct search *search, uint64_t members,
-                       const struct wal__json_token *value)
+static void set_values(struct search *search, uint64_t members, const struct wal__json_token *value)
 {
     for (; members != 0; members &= members - 1) {
-        struct wal__json_token *slot =
-            &search->values[__builtin_ctzll(members)];
+        struct wal__json_token *slot = &search->values[__builtin_ctzll(members)];
         if (slot->kind != WAL__JSON_NONE) {
             search->duplicates |= members & -members;
         }
@@ -427,8 +403,7 @@ static void set_values(struct search *search, uint64_t members,
 }
 
 /* Reads the rest of an object, and the values of `members` in it. */
-static enum wal__json_status read_nested(struct search *search,
-                                         uint64_t members)
+static enum wal__json_status read_nested(struct search *search, uint64_t members)
 {
     struct wal__json_token key;
     struct wal__json_token value;
@@ -447,8 +422,7 @@ static enum wal__json_status read_nested(struct search *search,
 }
 
 /* Reads the value of `key` of the top-level object. */
-static enum wal__json_status read_member(struct search *search,
-                                         const struct wal__json_token *key)
+static enum wal__json_status read_member(struct search *search, const struct wal__json_token *key)
 {
     static const struct wal__json_token none;
     uint64_t members = match_keys(search->keys, search->topmost, key);
@@ -458,8 +432,7 @@ static enum wal__json_status read_member(struct search *search,
     /* A duplicate parent replaces the earlier one and its children. */
     set_values(search, children, &none);
     enum wal__json_status status = advance(&search->scan, &value);
-    if (status == WAL__JSON_OK && children != 0 &&
-        value.kind == WAL__JSON_OBJECT) {
+    if (status == WAL__JSON_OK && children != 0 && value.kind == WAL__JSON_OBJECT) {
         status = read_nested(search, children);
     }
     if (status == WAL__JSON_OK && is_container(&value)) {
@@ -498,8 +471,7 @@ static enum wal__json_status read_text(struct search *search)
 }
 
 /* Sets only the elements of `count` members: the struct is large. */
-static void init_search(struct search *search,
-                        const struct wal__json_member *wanted, size_t count)
+static void init_search(struct search *search, const struct wal__json_member *wanted, size_t count)
 {
     WAL__ASSERT(count <= WAL__JSON_MEMBERS_MAX);
     search->topmost = 0;
@@ -521,8 +493,8 @@ static void init_search(struct search *search,
 }
 
 enum wal__json_status wal__json_members(const void *data, size_t size,
-                                        struct wal__json_member *wanted,
-                                        size_t count, size_t *error_offset)
+                                        struct wal__json_member *wanted, size_t count,
+                                        size_t *error_offset)
 {
     struct search search;
 
@@ -543,14 +515,12 @@ enum wal__json_status wal__json_members(const void *data, size_t size,
     return WAL__JSON_OK;
 }
 
-enum wal__json_status wal__json_find(const void *data, size_t size,
-                                     const char *key,
+enum wal__json_status wal__json_find(const void *data, size_t size, const char *key,
                                      struct wal__json_token *value)
 {
     struct wal__json_member member = {.key = key};
 
-    enum wal__json_status status =
-        wal__json_members(data, size, &member, 1, NULL);
+    enum wal__json_status status = wal__json_members(data, size, &member, 1, NULL);
     if (status != WAL__JSON_OK) {
         return status;
     }

@@ -1,12 +1,11 @@
 /*
- * json_text.c - strings and numbers of JSON (json_text.h; RFC 8259 sections 6
- * to 8).
+ * json_text.c - strings and numbers of JSON (json_text.h; RFC 8259 sections 6 to 8).
  *
- * Validation, decoding, comparison and encoding all use the same string
- * functions, so they agree on what a string is.
+ * Validation, decoding, comparison and encoding all use the same string functions, so they agree on
+ * what a string is.
  *
- * Invariant: every position is in [begin, end]. The size of a text is computed
- * before a byte is written.
+ * Invariant: every position is in [begin, end]. The size of a text is computed before a byte is
+ * written.
  */
 #include "format/json/json_text.h"
 
@@ -120,9 +119,8 @@ static const uint8_t *skip_plain(const uint8_t *at, const uint8_t *end)
 }
 
 /*
- * Skips one UTF-8 sequence whose lead byte is not ASCII, by the Unicode
- * standard's table of well-formed sequences. Only the range of the second byte
- * depends on the lead byte.
+ * Skips one UTF-8 sequence whose lead byte is not ASCII, by the Unicode standard's table of
+ * well-formed sequences. Only the range of the second byte depends on the lead byte.
  */
 static enum wal__json_status skip_utf8(const uint8_t **at, const uint8_t *end)
 {
@@ -160,8 +158,7 @@ static enum wal__json_status skip_utf8(const uint8_t **at, const uint8_t *end)
 }
 
 /* Skips the sequences up to the next ASCII byte, or to `end`. */
-static enum wal__json_status skip_utf8_run(const uint8_t **at,
-                                           const uint8_t *end)
+static enum wal__json_status skip_utf8_run(const uint8_t **at, const uint8_t *end)
 {
     enum wal__json_status status = WAL__JSON_OK;
 
@@ -171,8 +168,7 @@ static enum wal__json_status skip_utf8_run(const uint8_t **at,
     return status;
 }
 
-static inline enum wal__json_status skip_unescaped(const uint8_t **at,
-                                                   const uint8_t *end)
+static inline enum wal__json_status skip_unescaped(const uint8_t **at, const uint8_t *end)
 {
     for (;;) {
         *at = skip_plain(*at, end);
@@ -186,8 +182,7 @@ static inline enum wal__json_status skip_unescaped(const uint8_t **at,
     }
 }
 
-enum wal__json_status wal__json_skip_unescaped(const uint8_t **at,
-                                               const uint8_t *end)
+enum wal__json_status wal__json_skip_unescaped(const uint8_t **at, const uint8_t *end)
 {
     return skip_unescaped(at, end);
 }
@@ -206,8 +201,7 @@ static int hex_value(uint8_t byte)
     return -1;
 }
 
-static enum wal__json_status read_hex4(const uint8_t **at, const uint8_t *end,
-                                       uint32_t *unit)
+static enum wal__json_status read_hex4(const uint8_t **at, const uint8_t *end, uint32_t *unit)
 {
     uint32_t value = 0;
 
@@ -226,10 +220,9 @@ static enum wal__json_status read_hex4(const uint8_t **at, const uint8_t *end,
     return WAL__JSON_OK;
 }
 
-/* Decodes the escape of a low surrogate at `*at`; if there is none, sets *low
- * to 0 and does not advance. */
-static enum wal__json_status read_low_half(const uint8_t **at,
-                                           const uint8_t *end, uint32_t *low)
+/* Decodes the escape of a low surrogate at `*at`; if there is none, sets *low to 0 and does not
+ * advance. */
+static enum wal__json_status read_low_half(const uint8_t **at, const uint8_t *end, uint32_t *low)
 {
     static const uint8_t prefix[2] = {'\\', 'u'};
     const uint8_t *next = *at;
@@ -258,10 +251,9 @@ static enum wal__json_status read_low_half(const uint8_t **at,
     return WAL__JSON_OK;
 }
 
-/* Decodes an escape of the form \uXXXX, or the two of a pair. Programs that
- * truncate a text by UTF-16 code units write unpaired surrogates. */
-static enum wal__json_status read_unicode_escape(const uint8_t **at,
-                                                 const uint8_t *end,
+/* Decodes an escape of the form \uXXXX, or the two of a pair. Programs that truncate a text by
+ * UTF-16 code units write unpaired surrogates. */
+static enum wal__json_status read_unicode_escape(const uint8_t **at, const uint8_t *end,
                                                  uint32_t *code_point)
 {
     uint32_t unit;
@@ -291,10 +283,10 @@ static const uint8_t escaped_bytes[256] = {
     ['f'] = '\f', ['n'] = '\n',  ['r'] = '\r', ['t'] = '\t',
 };
 
-/* Decodes the escape, or the two escapes of a surrogate pair, at a backslash.
- * An unpaired surrogate is WAL__JSON_REPLACEMENT. */
-static enum wal__json_status
-json_read_escape(const uint8_t **at, const uint8_t *end, uint32_t *code_point)
+/* Decodes the escape, or the two escapes of a surrogate pair, at a backslash. An unpaired surrogate
+ * is WAL__JSON_REPLACEMENT. */
+static enum wal__json_status json_read_escape(const uint8_t **at, const uint8_t *end,
+                                              uint32_t *code_point)
 {
     if (end - *at < 2) {
         *at = end;
@@ -327,32 +319,30 @@ struct block {
     uint64_t others;  /* neither quote nor backslash nor plain */
 };
 
-__attribute__((target("avx2"))) static inline uint64_t mask(__m256i low,
-                                                            __m256i high)
+__attribute__((target("avx2"))) static inline uint64_t mask(__m256i low, __m256i high)
 {
-    return (uint32_t)_mm256_movemask_epi8(low) |
-           (uint64_t)(uint32_t)_mm256_movemask_epi8(high) << 32;
+    return (uint32_t)_mm256_movemask_epi8(low) | (uint64_t)(uint32_t)_mm256_movemask_epi8(high)
+                                                     << 32;
 }
 
-/* Returns non-zero bytes where there is a letter of an escape. Each table maps
- * a nibble to the set of letters that it may belong to. */
+/* Returns non-zero bytes where there is a letter of an escape. Each table maps a nibble to the set
+ * of letters that it may belong to. */
 __attribute__((target("avx2"))) static inline __m256i letters(__m256i bytes)
 {
-    const __m256i lower = _mm256_setr_epi8(
-        0, 0, 13, 0, 8, 0, 4, 0, 0, 0, 0, 0, 2, 0, 4, 1, /* twice */
-        0, 0, 13, 0, 8, 0, 4, 0, 0, 0, 0, 0, 2, 0, 4, 1);
-    const __m256i upper = _mm256_setr_epi8(
-        0, 0, 1, 0, 0, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, /* twice */
-        0, 0, 1, 0, 0, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0);
+    const __m256i lower =
+        _mm256_setr_epi8(0, 0, 13, 0, 8, 0, 4, 0, 0, 0, 0, 0, 2, 0, 4, 1, /* twice */
+                         0, 0, 13, 0, 8, 0, 4, 0, 0, 0, 0, 0, 2, 0, 4, 1);
+    const __m256i upper =
+        _mm256_setr_epi8(0, 0, 1, 0, 0, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, /* twice */
+                         0, 0, 1, 0, 0, 2, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0);
     const __m256i nibble = _mm256_set1_epi8(15);
     __m256i above = _mm256_and_si256(_mm256_srli_epi16(bytes, 4), nibble);
 
-    return _mm256_and_si256(_mm256_shuffle_epi8(lower, bytes),
-                            _mm256_shuffle_epi8(upper, above));
+    return _mm256_and_si256(_mm256_shuffle_epi8(lower, bytes), _mm256_shuffle_epi8(upper, above));
 }
 
-__attribute__((target("avx2"))) static inline void
-read_block(const uint8_t *at, struct block *block)
+__attribute__((target("avx2"))) static inline void read_block(const uint8_t *at,
+                                                              struct block *block)
 {
     const __m256i quote = _mm256_set1_epi8('"');
     const __m256i backslash = _mm256_set1_epi8('\\');
@@ -361,22 +351,19 @@ read_block(const uint8_t *at, struct block *block)
     __m256i low = _mm256_loadu_si256((const __m256i *)(const void *)at);
     __m256i high = _mm256_loadu_si256((const __m256i *)(const void *)(at + 32));
 
-    block->quotes =
-        mask(_mm256_cmpeq_epi8(low, quote), _mm256_cmpeq_epi8(high, quote));
-    block->backslashes = mask(_mm256_cmpeq_epi8(low, backslash),
-                              _mm256_cmpeq_epi8(high, backslash));
-    block->letters = mask(_mm256_cmpgt_epi8(letters(low), none),
-                          _mm256_cmpgt_epi8(letters(high), none));
+    block->quotes = mask(_mm256_cmpeq_epi8(low, quote), _mm256_cmpeq_epi8(high, quote));
+    block->backslashes =
+        mask(_mm256_cmpeq_epi8(low, backslash), _mm256_cmpeq_epi8(high, backslash));
+    block->letters =
+        mask(_mm256_cmpgt_epi8(letters(low), none), _mm256_cmpgt_epi8(letters(high), none));
     /* The comparison is signed: bytes from 0x80 on are below ' '. */
-    block->others =
-        mask(_mm256_cmpgt_epi8(space, low), _mm256_cmpgt_epi8(space, high));
+    block->others = mask(_mm256_cmpgt_epi8(space, low), _mm256_cmpgt_epi8(space, high));
 }
 
 /*
- * Returns the bytes that are escaped by a backslash before them: in each run of
- * backslashes the second, the fourth and so on, and the byte after a run of odd
- * length. One subtraction handles all runs, as in simdjson. *carry is 1 if the
- * first byte is escaped; it is set for the next block.
+ * Returns the bytes that are escaped by a backslash before them: in each run of backslashes the
+ * second, the fourth and so on, and the byte after a run of odd length. One subtraction handles all
+ * runs, as in simdjson. *carry is 1 if the first byte is escaped; it is set for the next block.
  */
 static inline uint64_t find_escaped(uint64_t backslashes, uint64_t *carry)
 {
@@ -391,12 +378,10 @@ static inline uint64_t find_escaped(uint64_t backslashes, uint64_t *carry)
 
 /* Returns the index of the first byte that skip_blocks does not skip, or BLOCK;
  * -1: the backslash before the block. */
-static inline ptrdiff_t find_block_end(const struct block *block,
-                                       uint64_t *carry)
+static inline ptrdiff_t find_block_end(const struct block *block, uint64_t *carry)
 {
     uint64_t escaped = find_escaped(block->backslashes, carry);
-    uint64_t stops = (block->quotes & ~escaped) | block->others |
-                     (escaped & ~block->letters);
+    uint64_t stops = (block->quotes & ~escaped) | block->others | (escaped & ~block->letters);
 
     WAL__ASSERT(*carry <= 1);
     if (stops == 0) {
@@ -406,8 +391,8 @@ static inline ptrdiff_t find_block_end(const struct block *block,
     return first - (int)(escaped >> first & 1);
 }
 
-__attribute__((target("avx2,bmi"))) static const uint8_t *
-skip_blocks(const uint8_t *at, const uint8_t *end)
+__attribute__((target("avx2,bmi"))) static const uint8_t *skip_blocks(const uint8_t *at,
+                                                                      const uint8_t *end)
 {
     const uint8_t *begin = at;
     uint64_t carry = 0;
@@ -436,10 +421,9 @@ skip_blocks(const uint8_t *at, const uint8_t *end)
 #endif
 
 /*
- * Skips plain bytes of a string and one-letter escapes. It stops at or before
- * the first other byte or the backslash of another escape. Text with code has
- * an escape every few words; a mispredicted branch for each costs more than
- * reading a block.
+ * Skips plain bytes of a string and one-letter escapes. It stops at or before the first other byte
+ * or the backslash of another escape. Text with code has an escape every few words; a mispredicted
+ * branch for each costs more than reading a block.
  */
 static const uint8_t *skip_escaped(const uint8_t *at, const uint8_t *end)
 {
@@ -452,8 +436,8 @@ static const uint8_t *skip_escaped(const uint8_t *at, const uint8_t *end)
     return at;
 }
 
-enum wal__json_status
-wal__json_string_scan(const uint8_t **at, const uint8_t *end, bool *has_escapes)
+enum wal__json_status wal__json_string_scan(const uint8_t **at, const uint8_t *end,
+                                            bool *has_escapes)
 {
     bool escapes = false;
 
@@ -511,8 +495,7 @@ static enum wal__json_status skip_digits(const uint8_t **at, const uint8_t *end)
     return WAL__JSON_OK;
 }
 
-enum wal__json_status wal__json_number_scan(const uint8_t **at,
-                                            const uint8_t *end)
+enum wal__json_status wal__json_number_scan(const uint8_t **at, const uint8_t *end)
 {
     enum wal__json_status status = WAL__JSON_OK;
 
@@ -541,8 +524,7 @@ enum wal__json_status wal__json_number_scan(const uint8_t **at,
 
 /* --- characters ----------------------------------------------------------- */
 
-bool wal__json_character_read(const uint8_t **at, const uint8_t *end,
-                              uint32_t *code_point)
+bool wal__json_character_read(const uint8_t **at, const uint8_t *end, uint32_t *code_point)
 {
     uint8_t lead = **at;
     ptrdiff_t size = 1;
@@ -583,14 +565,12 @@ size_t wal__json_character_write(uint32_t code_point, uint8_t out[4])
     return size;
 }
 
-bool wal__json_characters_equal(struct wal__json_span a,
-                                struct wal__json_span b)
+bool wal__json_characters_equal(struct wal__json_span a, struct wal__json_span b)
 {
     if (a.size == b.size && memcmp(a.data, b.data, a.size) == 0) {
         return true;
     }
-    if (memchr(a.data, '\\', a.size) == NULL &&
-        memchr(b.data, '\\', b.size) == NULL) {
+    if (memchr(a.data, '\\', a.size) == NULL && memchr(b.data, '\\', b.size) == NULL) {
         return false;
     }
     const uint8_t *a_at = a.data + 1;
@@ -601,8 +581,7 @@ bool wal__json_characters_equal(struct wal__json_span a,
         uint32_t a_point;
         uint32_t b_point;
         if (!wal__json_character_read(&a_at, a_end, &a_point) ||
-            !wal__json_character_read(&b_at, b_end, &b_point) ||
-            a_point != b_point) {
+            !wal__json_character_read(&b_at, b_end, &b_point) || a_point != b_point) {
             return false;
         }
     }
@@ -619,8 +598,7 @@ struct piece {
 };
 
 /* Finds the bytes between the quotes of `string`. */
-static enum wal__json_status find_content(struct wal__json_span string,
-                                          const uint8_t **begin,
+static enum wal__json_status find_content(struct wal__json_span string, const uint8_t **begin,
                                           const uint8_t **end)
 {
     if (string.size == 0) {
@@ -638,8 +616,7 @@ static enum wal__json_status find_content(struct wal__json_span string,
 }
 
 /* Decodes the piece at `*at`, which is before `end`. */
-static enum wal__json_status read_piece(const uint8_t **at, const uint8_t *end,
-                                        struct piece *piece)
+static enum wal__json_status read_piece(const uint8_t **at, const uint8_t *end, struct piece *piece)
 {
     const uint8_t *begin = *at;
     uint32_t code_point;
@@ -670,8 +647,7 @@ static enum wal__json_status read_piece(const uint8_t **at, const uint8_t *end,
     return WAL__JSON_OK;
 }
 
-enum wal__json_status wal__json_unescaped_size(struct wal__json_span string,
-                                               size_t *size)
+enum wal__json_status wal__json_unescaped_size(struct wal__json_span string, size_t *size)
 {
     const uint8_t *at;
     const uint8_t *end;
@@ -693,9 +669,8 @@ enum wal__json_status wal__json_unescaped_size(struct wal__json_span string,
     return WAL__JSON_OK;
 }
 
-enum wal__json_status wal__json_unescape(struct wal__json_span string,
-                                         uint8_t *buffer, size_t capacity,
-                                         size_t *size, bool *has_nul)
+enum wal__json_status wal__json_unescape(struct wal__json_span string, uint8_t *buffer,
+                                         size_t capacity, size_t *size, bool *has_nul)
 {
     const uint8_t *at;
     const uint8_t *end;
@@ -729,8 +704,7 @@ enum wal__json_status wal__json_unescape(struct wal__json_span string,
     return WAL__JSON_OK;
 }
 
-bool wal__json_string_equals(struct wal__json_span string, const void *text,
-                             size_t size)
+bool wal__json_string_equals(struct wal__json_span string, const void *text, size_t size)
 {
     const uint8_t *at;
     const uint8_t *end;
@@ -778,8 +752,7 @@ static uint8_t escape_letter(uint8_t byte)
     }
 }
 
-enum wal__json_status wal__json_escaped_size(struct wal__json_span text,
-                                             size_t *size)
+enum wal__json_status wal__json_escaped_size(struct wal__json_span text, size_t *size)
 {
     const uint8_t *at = text.data;
     size_t total = 2;
@@ -819,8 +792,7 @@ static uint8_t *write_escape(uint8_t *out, uint8_t byte)
     return out;
 }
 
-enum wal__json_status wal__json_escape(struct wal__json_span text,
-                                       uint8_t *buffer, size_t capacity,
+enum wal__json_status wal__json_escape(struct wal__json_span text, uint8_t *buffer, size_t capacity,
                                        size_t *size)
 {
     const uint8_t *at = text.data;
@@ -854,16 +826,14 @@ enum wal__json_status wal__json_escape(struct wal__json_span text,
     return WAL__JSON_OK;
 }
 
-enum wal__json_status wal__json_integer(struct wal__json_span number,
-                                        int64_t *value)
+enum wal__json_status wal__json_integer(struct wal__json_span number, int64_t *value)
 {
     bool negative = number.size > 0 && number.data[0] == '-';
     size_t first = negative ? 1 : 0;
     int64_t result = 0;
     bool overflow = false;
 
-    if (number.size == first ||
-        (number.data[first] == '0' && number.size > first + 1)) {
+    if (number.size == first || (number.data[first] == '0' && number.size > first + 1)) {
         return WAL__JSON_NOT_INTEGER;
     }
     for (size_t i = first; i < number.size; i++) {
@@ -873,8 +843,7 @@ enum wal__json_status wal__json_integer(struct wal__json_span number,
         /* Add digits with their sign: -INT64_MIN is not representable. */
         int digit = number.data[i] - '0';
         overflow |= __builtin_mul_overflow(result, 10, &result);
-        overflow |=
-            __builtin_add_overflow(result, negative ? -digit : digit, &result);
+        overflow |= __builtin_add_overflow(result, negative ? -digit : digit, &result);
     }
     if (overflow) {
         return WAL__JSON_RANGE;

@@ -1,12 +1,11 @@
 /*
  * first_text.c - the beginning of a user's message (first_text.h).
  *
- * One pass over the tokens. A longer payload is truncated to
- * WAL__FIRST_TEXT_SCAN_MAX bytes: the truncation may cut a long text or an
- * image; what precedes it counts.
+ * One pass over the tokens. A longer payload is truncated to WAL__FIRST_TEXT_SCAN_MAX bytes: the
+ * truncation may cut a long text or an image; what precedes it counts.
  *
- * Invariant: `text` points after the opening quote of a string whose bytes up
- * to its closing quote, or up to the truncation, are valid.
+ * Invariant: `text` points after the opening quote of a string whose bytes up to its closing quote,
+ * or up to the truncation, are valid.
  */
 #include "format/payload/first_text.h"
 
@@ -30,11 +29,10 @@ struct reader {
 };
 
 /*
- * Returns the next token. A string value that the truncation cuts is returned
- * up to there, without its closing quote; the next call fails.
+ * Returns the next token. A string value that the truncation cuts is returned up to there, without
+ * its closing quote; the next call fails.
  */
-static enum wal__json_status next_token(struct reader *reader,
-                                        struct wal__json_token *token)
+static enum wal__json_status next_token(struct reader *reader, struct wal__json_token *token)
 {
     const uint8_t *at = reader->scan.at;
 
@@ -58,8 +56,7 @@ static enum wal__json_status next_token(struct reader *reader,
 }
 
 /* Skips the rest of the value that begins with `token`. */
-static enum wal__json_status skip_rest(struct reader *reader,
-                                       const struct wal__json_token *token)
+static enum wal__json_status skip_rest(struct reader *reader, const struct wal__json_token *token)
 {
     enum wal__json_status status = WAL__JSON_OK;
     struct wal__json_token part;
@@ -79,21 +76,18 @@ static const uint8_t *string_begin(const struct wal__json_token *token)
 static bool is_space_or_control(uint32_t code_point)
 {
     return code_point <= ' ' || (code_point >= 0x7f && code_point <= 0xa0) ||
-           code_point == 0x1680 ||
-           (code_point >= 0x2000 && code_point <= 0x200a) ||
-           code_point == 0x2028 || code_point == 0x2029 ||
-           code_point == 0x202f || code_point == 0x205f || code_point == 0x3000;
+           code_point == 0x1680 || (code_point >= 0x2000 && code_point <= 0x200a) ||
+           code_point == 0x2028 || code_point == 0x2029 || code_point == 0x202f ||
+           code_point == 0x205f || code_point == 0x3000;
 }
 
-static size_t copy_text(const uint8_t *at, const uint8_t *end,
-                        uint8_t out[WAL__FIRST_TEXT_MAX])
+static size_t copy_text(const uint8_t *at, const uint8_t *end, uint8_t out[WAL__FIRST_TEXT_MAX])
 {
     size_t size = 0;
     bool has_gap = false;
     uint32_t code_point;
 
-    while (at < end && *at != '"' &&
-           wal__json_character_read(&at, end, &code_point)) {
+    while (at < end && *at != '"' && wal__json_character_read(&at, end, &code_point)) {
         uint8_t character[4];
         if (is_space_or_control(code_point)) {
             has_gap = size > 0;
@@ -161,13 +155,11 @@ static bool is_injected(const uint8_t *text, const uint8_t *end)
 
 bool wal__first_text_is_injected(struct wal__json_span string)
 {
-    return string.size > 1 &&
-           is_injected(string.data + 1, string.data + string.size);
+    return string.size > 1 && is_injected(string.data + 1, string.data + string.size);
 }
 
 /* Reads the text of the open object if it is a text block. */
-static enum wal__json_status read_block(struct reader *reader,
-                                        const uint8_t **text)
+static enum wal__json_status read_block(struct reader *reader, const uint8_t **text)
 {
     struct wal__json_token key = {0};
     struct wal__json_token value = {0};
@@ -191,16 +183,14 @@ static enum wal__json_status read_block(struct reader *reader,
             status = next_token(reader, &key);
         }
     }
-    if (is_text && *text == NULL && candidate != NULL &&
-        !is_injected(candidate, reader->end)) {
+    if (is_text && *text == NULL && candidate != NULL && !is_injected(candidate, reader->end)) {
         *text = candidate;
     }
     return status;
 }
 
 /* Finds the first text in the open array. */
-static enum wal__json_status read_items(struct reader *reader,
-                                        const uint8_t **text)
+static enum wal__json_status read_items(struct reader *reader, const uint8_t **text)
 {
     struct wal__json_token item = {0};
 
@@ -222,8 +212,7 @@ static enum wal__json_status read_items(struct reader *reader,
 }
 
 /* Reads a member of a message. */
-static enum wal__json_status read_member(struct reader *reader,
-                                         const struct wal__json_token *key,
+static enum wal__json_status read_member(struct reader *reader, const struct wal__json_token *key,
                                          const struct wal__json_token *value,
                                          struct message *message)
 {
@@ -242,8 +231,7 @@ static enum wal__json_status read_member(struct reader *reader,
 }
 
 /* Reads the open object of the member `message` or `payload`. */
-static enum wal__json_status read_message(struct reader *reader,
-                                          struct message *message)
+static enum wal__json_status read_message(struct reader *reader, struct message *message)
 {
     struct wal__json_token key = {0};
     struct wal__json_token value = {0};
@@ -268,8 +256,7 @@ enum location {
     LOCATION_COUNT,
 };
 
-static enum wal__json_status read_top(struct reader *reader,
-                                      const struct wal__json_token *key,
+static enum wal__json_status read_top(struct reader *reader, const struct wal__json_token *key,
                                       struct message messages[LOCATION_COUNT])
 {
     struct wal__json_token value = {0};
@@ -298,8 +285,8 @@ static enum wal__json_status read_top(struct reader *reader,
     return skip_rest(reader, &value);
 }
 
-static enum wal__json_status
-read_payload(struct reader *reader, struct message messages[LOCATION_COUNT])
+static enum wal__json_status read_payload(struct reader *reader,
+                                          struct message messages[LOCATION_COUNT])
 {
     struct wal__json_token token = {0};
 
@@ -316,14 +303,11 @@ read_payload(struct reader *reader, struct message messages[LOCATION_COUNT])
     return status;
 }
 
-bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX],
-                     size_t *size)
+bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX], size_t *size)
 {
     struct message messages[LOCATION_COUNT] = {0};
-    struct reader reader = {.is_truncated =
-                                payload.size > WAL__FIRST_TEXT_SCAN_MAX};
-    size_t scan_size =
-        reader.is_truncated ? WAL__FIRST_TEXT_SCAN_MAX : payload.size;
+    struct reader reader = {.is_truncated = payload.size > WAL__FIRST_TEXT_SCAN_MAX};
+    size_t scan_size = reader.is_truncated ? WAL__FIRST_TEXT_SCAN_MAX : payload.size;
 
     wal__json_scan_init(&reader.scan, payload.data, scan_size);
     reader.end = reader.scan.end;
@@ -340,8 +324,7 @@ bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX],
             return false;
         }
     }
-    if (message->text == NULL ||
-        !wal__json_string_is(message->role.span, "user") ||
+    if (message->text == NULL || !wal__json_string_is(message->role.span, "user") ||
         is_injected(message->text, reader.scan.end)) {
         return false;
     }

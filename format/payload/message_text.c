@@ -5,10 +5,9 @@
 
 #include "format/json/json_text.h"
 
-#define LITERAL(name, text)                                  \
-    static const struct wal__json_token name = {             \
-        .span = {(const uint8_t *)(text), sizeof(text) - 1}, \
-        .kind = WAL__JSON_STRING}
+#define LITERAL(name, text)                      \
+    static const struct wal__json_token name = { \
+        .span = {(const uint8_t *)(text), sizeof(text) - 1}, .kind = WAL__JSON_STRING}
 
 LITERAL(assistant_role, "\"assistant\"");
 LITERAL(tool_role, "\"tool\"");
@@ -17,15 +16,13 @@ LITERAL(search_name, "\"web_search\"");
 
 static bool is_text(const struct wal__json_member *member, const char *text)
 {
-    return member->value.kind == WAL__JSON_STRING &&
-           wal__json_string_is(member->value.span, text);
+    return member->value.kind == WAL__JSON_STRING && wal__json_string_is(member->value.span, text);
 }
 
 /* --- finding ------------------------------------------------------------ */
 
 /* Whether an object has a role, and content or calls; sets them. */
-static bool is_message(struct wal__json_span object,
-                       struct wal__message *message)
+static bool is_message(struct wal__json_span object, struct wal__message *message)
 {
     enum {
         ROLE,
@@ -36,42 +33,36 @@ static bool is_message(struct wal__json_span object,
         COUNT
     };
     struct wal__json_member m[COUNT] = {
-        [ROLE] = {.key = "role"},
-        [CONTENT] = {.key = "content"},
-        [CALLS] = {.key = "tool_calls"},
-        [INFO_ROLE] = {.parent = "info", .key = "role"},
+        [ROLE] = {.key = "role"},        [CONTENT] = {.key = "content"},
+        [CALLS] = {.key = "tool_calls"}, [INFO_ROLE] = {.parent = "info", .key = "role"},
         [PARTS] = {.key = "parts"},
     };
     bool is_opencode;
 
-    if (wal__json_members(object.data, object.size, m, COUNT, NULL) !=
-        WAL__JSON_OK) {
+    if (wal__json_members(object.data, object.size, m, COUNT, NULL) != WAL__JSON_OK) {
         return false;
     }
-    is_opencode = m[INFO_ROLE].value.kind == WAL__JSON_STRING &&
-                  m[PARTS].value.kind == WAL__JSON_ARRAY;
+    is_opencode =
+        m[INFO_ROLE].value.kind == WAL__JSON_STRING && m[PARTS].value.kind == WAL__JSON_ARRAY;
     message->role = m[is_opencode ? INFO_ROLE : ROLE].value;
     message->content = m[is_opencode ? PARTS : CONTENT].value;
     message->calls = m[CALLS].value;
     message->item = (struct wal__json_span){NULL, 0};
     message->object = object;
     return message->role.kind == WAL__JSON_STRING &&
-           (message->content.kind != WAL__JSON_NONE ||
-            message->calls.kind == WAL__JSON_ARRAY);
+           (message->content.kind != WAL__JSON_NONE || message->calls.kind == WAL__JSON_ARRAY);
 }
 
 /* Whether an object is a call of Codex or its output. */
 static bool is_item(struct wal__json_span object, struct wal__message *message)
 {
-    static const char *const calls[] = {"function_call", "custom_tool_call",
-                                        "local_shell_call", "web_search_call"};
-    static const char *const outputs[] = {"function_call_output",
-                                          "custom_tool_call_output"};
+    static const char *const calls[] = {"function_call", "custom_tool_call", "local_shell_call",
+                                        "web_search_call"};
+    static const char *const outputs[] = {"function_call_output", "custom_tool_call_output"};
     struct wal__json_member type = {.key = "type"};
 
     *message = (struct wal__message){.item = object, .object = object};
-    if (wal__json_members(object.data, object.size, &type, 1, NULL) !=
-        WAL__JSON_OK) {
+    if (wal__json_members(object.data, object.size, &type, 1, NULL) != WAL__JSON_OK) {
         return false;
     }
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
@@ -95,8 +86,7 @@ static bool follow(const char *const path[2], struct wal__json_span *at)
     for (size_t step = 0; step < 2 && path[step] != NULL; step++) {
         struct wal__json_token value;
 
-        if (wal__json_find(at->data, at->size, path[step], &value) !=
-            WAL__JSON_OK) {
+        if (wal__json_find(at->data, at->size, path[step], &value) != WAL__JSON_OK) {
             return false;
         }
         *at = value.span;
@@ -104,8 +94,7 @@ static bool follow(const char *const path[2], struct wal__json_span *at)
     return true;
 }
 
-bool wal__message_find(struct wal__json_span payload,
-                       struct wal__message *message)
+bool wal__message_find(struct wal__json_span payload, struct wal__message *message)
 {
     static const char *const paths[][2] = {
         {NULL, NULL},
@@ -131,19 +120,17 @@ bool wal__message_find(struct wal__json_span payload,
     return false;
 }
 
-bool wal__message_find_note(struct wal__json_span payload,
-                            struct wal__json_token *note, const char **key)
+bool wal__message_find_note(struct wal__json_span payload, struct wal__json_token *note,
+                            const char **key)
 {
     static const char *const names[] = {"summary", "text", "content", "name"};
     struct wal__json_member m[8];
 
     for (size_t i = 0; i < 4; i++) {
         m[i] = (struct wal__json_member){.key = names[i]};
-        m[i + 4] =
-            (struct wal__json_member){.parent = "payload", .key = names[i]};
+        m[i + 4] = (struct wal__json_member){.parent = "payload", .key = names[i]};
     }
-    if (wal__json_members(payload.data, payload.size, m, 8, NULL) !=
-        WAL__JSON_OK) {
+    if (wal__json_members(payload.data, payload.size, m, 8, NULL) != WAL__JSON_OK) {
         return false;
     }
     for (size_t i = 0; i < 8; i++) {
@@ -161,8 +148,7 @@ bool wal__message_find_note(struct wal__json_span payload,
 /* Calls `each` for the elements of an array. */
 typedef void element_fn(void *ctx, const struct wal__json_token *element);
 
-static void visit_array(const struct wal__json_token *array, element_fn *each,
-                        void *ctx)
+static void visit_array(const struct wal__json_token *array, element_fn *each, void *ctx)
 {
     struct wal__json_scan scan;
     struct wal__json_token token;
@@ -187,14 +173,12 @@ struct visit {
 };
 
 static void pass(const struct visit *visit, enum wal__message_part_kind kind,
-                 const struct wal__json_token *text,
-                 const struct wal__json_token *value)
+                 const struct wal__json_token *text, const struct wal__json_token *value)
 {
     const struct wal__json_token none = {.kind = WAL__JSON_NONE};
     const struct wal__message_part part = {.kind = kind,
                                            .text = text == NULL ? none : *text,
-                                           .value =
-                                               value == NULL ? none : *value,
+                                           .value = value == NULL ? none : *value,
                                            .block = visit->block};
 
     visit->each(visit->ctx, &part);
@@ -218,12 +202,10 @@ enum {
     MEMBER_COUNT
 };
 
-static void pass_text(const struct visit *visit,
-                      const struct wal__json_member *m)
+static void pass_text(const struct visit *visit, const struct wal__json_member *m)
 {
     const struct wal__message_part part = {
-        .kind = is_text(&m[TYPE], "reasoning") ? WAL__PART_THINKING
-                                               : WAL__PART_TEXT,
+        .kind = is_text(&m[TYPE], "reasoning") ? WAL__PART_THINKING : WAL__PART_TEXT,
         .is_synthetic = m[SYNTHETIC].value.kind == WAL__JSON_TRUE,
         .text = m[TEXT].value,
         .block = visit->block};
@@ -232,11 +214,9 @@ static void pass_text(const struct visit *visit,
 }
 
 /* A part of OpenCode has a call and its result. */
-static void pass_tool(const struct visit *visit,
-                      const struct wal__json_member *m)
+static void pass_tool(const struct visit *visit, const struct wal__json_member *m)
 {
-    size_t result =
-        m[TOOL_OUTPUT].value.kind != WAL__JSON_NONE ? TOOL_OUTPUT : TOOL_ERROR;
+    size_t result = m[TOOL_OUTPUT].value.kind != WAL__JSON_NONE ? TOOL_OUTPUT : TOOL_ERROR;
 
     pass(visit, WAL__PART_CALL, &m[TOOL].value, &m[TOOL_INPUT].value);
     if (m[result].value.kind != WAL__JSON_NONE) {
@@ -244,19 +224,16 @@ static void pass_tool(const struct visit *visit,
     }
 }
 
-static void visit_members(const struct visit *visit,
-                          const struct wal__json_member *m)
+static void visit_members(const struct visit *visit, const struct wal__json_member *m)
 {
     if (m[TEXT].value.kind == WAL__JSON_STRING) {
         pass_text(visit, m);
     } else if (m[THINKING].value.kind == WAL__JSON_STRING) {
         pass(visit, WAL__PART_THINKING, &m[THINKING].value, NULL);
     } else if (m[NAME].value.kind == WAL__JSON_STRING) {
-        size_t at =
-            m[ARGUMENTS].value.kind != WAL__JSON_NONE ? ARGUMENTS : INPUT;
+        size_t at = m[ARGUMENTS].value.kind != WAL__JSON_NONE ? ARGUMENTS : INPUT;
         pass(visit, WAL__PART_CALL, &m[NAME].value, &m[at].value);
-    } else if (is_text(&m[TYPE], "tool") &&
-               m[TOOL].value.kind == WAL__JSON_STRING) {
+    } else if (is_text(&m[TYPE], "tool") && m[TOOL].value.kind == WAL__JSON_STRING) {
         pass_tool(visit, m);
     } else if (is_text(&m[TYPE], "local_shell_call")) {
         pass(visit, WAL__PART_CALL, &shell_name, &m[ACTION].value);
@@ -273,8 +250,7 @@ static void visit_members(const struct visit *visit,
     }
 }
 
-void wal__message_visit_block(struct wal__json_span block,
-                              wal__message_part_fn *each, void *ctx)
+void wal__message_visit_block(struct wal__json_span block, wal__message_part_fn *each, void *ctx)
 {
     const struct visit visit = {each, ctx, block};
     struct wal__json_member m[MEMBER_COUNT] = {
@@ -294,8 +270,7 @@ void wal__message_visit_block(struct wal__json_span block,
         [TOOL_ERROR] = {.parent = "state", .key = "error"},
     };
 
-    if (wal__json_members(block.data, block.size, m, MEMBER_COUNT, NULL) ==
-        WAL__JSON_OK) {
+    if (wal__json_members(block.data, block.size, m, MEMBER_COUNT, NULL) == WAL__JSON_OK) {
         visit_members(&visit, m);
     }
 }
@@ -314,8 +289,7 @@ static void visit_element(void *ctx, const struct wal__json_token *element)
     }
 }
 
-/* A call of a list `tool_calls`: of a function, or of a tool with free text as
- * its input. */
+/* A call of a list `tool_calls`: of a function, or of a tool with free text as its input. */
 static void visit_call(void *ctx, const struct wal__json_token *call)
 {
     enum {
@@ -334,19 +308,16 @@ static void visit_call(void *ctx, const struct wal__json_token *call)
     const struct visit visit = {outer->each, outer->ctx, call->span};
     size_t at;
 
-    if (wal__json_members(call->span.data, call->span.size, m, COUNT, NULL) !=
-        WAL__JSON_OK) {
+    if (wal__json_members(call->span.data, call->span.size, m, COUNT, NULL) != WAL__JSON_OK) {
         return;
     }
-    at = m[FUNCTION_NAME].value.kind == WAL__JSON_STRING ? FUNCTION_NAME
-                                                         : CUSTOM_NAME;
+    at = m[FUNCTION_NAME].value.kind == WAL__JSON_STRING ? FUNCTION_NAME : CUSTOM_NAME;
     if (m[at].value.kind == WAL__JSON_STRING) {
         pass(&visit, WAL__PART_CALL, &m[at].value, &m[at + 1].value);
     }
 }
 
-void wal__message_visit(const struct wal__message *message,
-                        wal__message_part_fn *each, void *ctx)
+void wal__message_visit(const struct wal__message *message, wal__message_part_fn *each, void *ctx)
 {
     struct visit visit = {.each = each, .ctx = ctx};
     const struct wal__message_part whole = {
@@ -370,15 +341,14 @@ static void visit_result_block(void *ctx, const struct wal__json_token *block)
     struct wal__json_token text;
 
     if (block->kind == WAL__JSON_OBJECT &&
-        wal__json_find(block->span.data, block->span.size, "text", &text) ==
-            WAL__JSON_OK &&
+        wal__json_find(block->span.data, block->span.size, "text", &text) == WAL__JSON_OK &&
         text.kind == WAL__JSON_STRING) {
         pass(ctx, WAL__PART_TEXT, &text, NULL);
     }
 }
 
-void wal__message_visit_result(const struct wal__json_token *result,
-                               wal__message_part_fn *each, void *ctx)
+void wal__message_visit_result(const struct wal__json_token *result, wal__message_part_fn *each,
+                               void *ctx)
 {
     struct visit visit = {.each = each, .ctx = ctx};
 

@@ -1,7 +1,6 @@
 /*
- * message_text.h - the texts of a message, of any dialect, without knowing
- * which: for printing a conversation and for searching it. docs/messages.md has
- * the members that are read.
+ * message_text.h - the texts of a message, of any dialect, without knowing which: for printing a
+ * conversation and for searching it. docs/messages.md has the members that are read.
  *
  * The dialects keep a message in the payload itself, in its `message`, in its
  * `payload`, or in the `message` of that. Its content is a string, or a list
@@ -9,8 +8,7 @@
  * its `tool_calls`. A message of OpenCode has its role in `info`, and `parts`.
  * Calls of Codex and their outputs are items without a role.
  *
- * Invariant: every function is total over valid JSON. Tokens are inside the
- * text, or constants.
+ * Invariant: every function is total over valid JSON. Tokens are inside the text, or constants.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -45,28 +43,24 @@ struct wal__message_part {
     struct wal__json_span block; /* the object that it is of; or empty */
 };
 
-typedef void wal__message_part_fn(void *ctx,
-                                  const struct wal__message_part *part);
+typedef void wal__message_part_fn(void *ctx, const struct wal__message_part *part);
 
 /* Finds the message of a payload, which is JSON; false when it has none. */
-bool wal__message_find(struct wal__json_span payload,
-                       struct wal__message *message);
+bool wal__message_find(struct wal__json_span payload, struct wal__message *message);
 
 /* Calls `each` for the parts of a message, in their order. */
-void wal__message_visit(const struct wal__message *message,
-                        wal__message_part_fn *each, void *ctx);
+void wal__message_visit(const struct wal__message *message, wal__message_part_fn *each, void *ctx);
 
 /* The same for one block of a content: a file of a part, of OpenCode. */
-void wal__message_visit_block(struct wal__json_span block,
-                              wal__message_part_fn *each, void *ctx);
+void wal__message_visit_block(struct wal__json_span block, wal__message_part_fn *each, void *ctx);
 
 /* Calls `each` for the texts of a result, as parts of kind TEXT. */
-void wal__message_visit_result(const struct wal__json_token *result,
-                               wal__message_part_fn *each, void *ctx);
+void wal__message_visit_result(const struct wal__json_token *result, wal__message_part_fn *each,
+                               void *ctx);
 
-/* Finds the text of a payload that is not a message: a summary, a text, a
- * content or a name; *key is which. */
-bool wal__message_find_note(struct wal__json_span payload,
-                            struct wal__json_token *note, const char **key);
+/* Finds the text of a payload that is not a message: a summary, a text, a content or a name; *key
+ * is which. */
+bool wal__message_find_note(struct wal__json_span payload, struct wal__json_token *note,
+                            const char **key);
 
 #endif

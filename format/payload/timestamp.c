@@ -9,8 +9,8 @@
 #define YEARS_END   INT64_C(253402300800000) /* the year 10000 */
 #define YEARS_BEGIN (-INT64_C(62167219200000))
 
-/* Returns the days from 1970-01-01 to a date. Years begin in March here, so
- * that a leap day is the last day of its year. */
+/* Returns the days from 1970-01-01 to a date. Years begin in March here, so that a leap day is the
+ * last day of its year. */
 static int64_t days_from_civil(int64_t year, int64_t month, int64_t day)
 {
     int64_t era_year = year - (month <= 2 ? 1 : 0) + 400; /* never negative */
@@ -18,8 +18,7 @@ static int64_t days_from_civil(int64_t year, int64_t month, int64_t day)
     int64_t of_era = era_year - era * 400;
     int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
 
-    return (era - 1) * 146097 + of_era * 365 + of_era / 4 - of_era / 100 +
-           of_year - 719468;
+    return (era - 1) * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719468;
 }
 
 struct text {
@@ -60,8 +59,7 @@ static bool read_fraction(struct text *text, int64_t *ms)
     if (text->at == text->end || *text->at < '0' || *text->at > '9') {
         return false;
     }
-    for (; text->at < text->end && *text->at >= '0' && *text->at <= '9';
-         text->at++) {
+    for (; text->at < text->end && *text->at >= '0' && *text->at <= '9'; text->at++) {
         *ms += unit * (*text->at - '0');
         unit /= 10;
     }
@@ -105,22 +103,18 @@ static bool read_iso8601(struct text text, int64_t *ms)
     int64_t part;
     int64_t zone;
 
-    if (!read_digits(&text, 4, &year) || !accept(&text, '-') ||
-        !read_digits(&text, 2, &month) || !accept(&text, '-') ||
-        !read_digits(&text, 2, &day) ||
-        (!accept(&text, 'T') && !accept(&text, ' ')) ||
-        !read_digits(&text, 2, &hour) || !accept(&text, ':') ||
-        !read_digits(&text, 2, &minute) || !accept(&text, ':') ||
+    if (!read_digits(&text, 4, &year) || !accept(&text, '-') || !read_digits(&text, 2, &month) ||
+        !accept(&text, '-') || !read_digits(&text, 2, &day) ||
+        (!accept(&text, 'T') && !accept(&text, ' ')) || !read_digits(&text, 2, &hour) ||
+        !accept(&text, ':') || !read_digits(&text, 2, &minute) || !accept(&text, ':') ||
         !read_digits(&text, 2, &second) || !read_fraction(&text, &part) ||
         !read_offset(&text, &zone) || text.at != text.end) {
         return false;
     }
-    if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 ||
-        minute > 59 || second > 60) {
+    if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60) {
         return false;
     }
-    if (month < 12 && days_from_civil(year, month, day) >=
-                          days_from_civil(year, month + 1, 1)) {
+    if (month < 12 && days_from_civil(year, month, day) >= days_from_civil(year, month + 1, 1)) {
         return false; /* the month is shorter */
     }
     *ms = days_from_civil(year, month, day) * DAY_MS +
@@ -142,9 +136,7 @@ bool wal__model_time_read_text(struct wal__json_span text, int64_t *ms)
 {
     int64_t value = 0;
 
-    return text.size > 0 &&
-           read_iso8601((struct text){text.data, text.data + text.size},
-                        &value) &&
+    return text.size > 0 && read_iso8601((struct text){text.data, text.data + text.size}, &value) &&
            set_time(value, ms);
 }
 
@@ -153,11 +145,9 @@ bool wal__model_time_read(struct wal__json_span time, int64_t *ms)
     int64_t value = 0;
 
     if (time.size > 2 && time.data[0] == '"') {
-        return wal__model_time_read_text(
-            (struct wal__json_span){time.data + 1, time.size - 2}, ms);
+        return wal__model_time_read_text((struct wal__json_span){time.data + 1, time.size - 2}, ms);
     }
-    return time.size > 0 && wal__json_integer(time, &value) == WAL__JSON_OK &&
-           set_time(value, ms);
+    return time.size > 0 && wal__json_integer(time, &value) == WAL__JSON_OK && set_time(value, ms);
 }
 
 static void write_digits(uint8_t *at, unsigned count, int64_t value)
@@ -168,8 +158,7 @@ static void write_digits(uint8_t *at, unsigned count, int64_t value)
     }
 }
 
-struct wal__json_span wal__model_time_write(int64_t ms,
-                                            uint8_t text[WAL__MODEL_TIME_SIZE])
+struct wal__json_span wal__model_time_write(int64_t ms, uint8_t text[WAL__MODEL_TIME_SIZE])
 {
     static const char pattern[] = "\"0000-00-00T00:00:00.000Z\"";
     int64_t since = ms - YEARS_BEGIN; /* never negative */
@@ -177,8 +166,7 @@ struct wal__json_span wal__model_time_write(int64_t ms,
     int64_t rest = since % DAY_MS;
     int64_t era = days / 146097;
     int64_t of_era = days % 146097;
-    int64_t years =
-        (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+    int64_t years = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
     int64_t of_year = of_era - (365 * years + years / 4 - years / 100);
     int64_t month = (5 * of_year + 2) / 153;
 

@@ -1,9 +1,9 @@
 /*
  * frame.c - encodes and decodes frame headers (SPEC.md 2.3) and BLOCK (2.23).
  *
- * Invariant: no field is used before the header's checksum was verified, and no
- * returned size exceeds the bytes of the caller. No size from the payload of a
- * BLOCK is used before it was compared with the bytes that are there.
+ * Invariant: no field is used before the header's checksum was verified, and no returned size
+ * exceeds the bytes of the caller. No size from the payload of a BLOCK is used before it was
+ * compared with the bytes that are there.
  */
 #include "format/segment/frame.h"
 
@@ -40,9 +40,8 @@ static_assert((int)WAL__FRAME_INDEX_MAX == (int)WAL__SEGMENT_MAX,
               "an index is no larger than a segment");
 
 enum {
-    FLAGS_KNOWN = WAL__FRAME_LZ4 | WAL__FRAME_FIRST | WAL__FRAME_LAST |
-                  WAL__FRAME_REWRITTEN | WAL__FRAME_IGNORABLE |
-                  WAL__FRAME_MOVES_HEAD | WAL__FRAME_PROVISIONAL
+    FLAGS_KNOWN = WAL__FRAME_LZ4 | WAL__FRAME_FIRST | WAL__FRAME_LAST | WAL__FRAME_REWRITTEN |
+                  WAL__FRAME_IGNORABLE | WAL__FRAME_MOVES_HEAD | WAL__FRAME_PROVISIONAL
 };
 
 bool wal__frame_is_sequenced(uint8_t type)
@@ -138,8 +137,7 @@ static bool is_never_written(const uint8_t *at)
     return bits == 0;
 }
 
-void wal__frame_encode(struct wal__frame *frame, uint64_t salt, uint64_t offset,
-                       uint8_t *out)
+void wal__frame_encode(struct wal__frame *frame, uint64_t salt, uint64_t offset, uint8_t *out)
 {
     wal__put32(out + AT_DATA_CRC, frame->data_crc);
     wal__put32(out + AT_STORED_SIZE, frame->stored_size);
@@ -183,8 +181,7 @@ static bool sizes_are_valid(const struct wal__frame *frame)
         return frame->raw_size == frame->stored_size;
     }
     return frame->raw_size <= max &&
-           frame->raw_size <=
-               (uint64_t)frame->stored_size * WAL__FRAME_LZ4_RATIO_MAX;
+           frame->raw_size <= (uint64_t)frame->stored_size * WAL__FRAME_LZ4_RATIO_MAX;
 }
 
 static bool parent_is_valid(const struct wal__frame *frame)
@@ -210,8 +207,8 @@ static enum wal__fmt check_fields(const struct wal__frame *frame)
     return WAL__FMT_OK;
 }
 
-enum wal__fmt wal__frame_decode(const uint8_t *at, uint64_t size, uint64_t salt,
-                                uint64_t offset, struct wal__frame *frame)
+enum wal__fmt wal__frame_decode(const uint8_t *at, uint64_t size, uint64_t salt, uint64_t offset,
+                                struct wal__frame *frame)
 {
     struct wal__frame read;
     enum wal__fmt fmt;
@@ -238,18 +235,15 @@ enum wal__fmt wal__frame_decode(const uint8_t *at, uint64_t size, uint64_t salt,
     return WAL__FMT_OK;
 }
 
-enum wal__fmt wal__frame_check_data(const struct wal__frame *frame,
-                                    const uint8_t *payload)
+enum wal__fmt wal__frame_check_data(const struct wal__frame *frame, const uint8_t *payload)
 {
-    uint64_t padded =
-        wal__frame_total_size(frame->stored_size) - WAL__FRAME_SIZE;
+    uint64_t padded = wal__frame_total_size(frame->stored_size) - WAL__FRAME_SIZE;
 
     WAL__ASSERT(padded - frame->stored_size < WAL__FRAME_ALIGN);
     if (wal__crc32(0, payload, frame->stored_size) != frame->data_crc) {
         return WAL__FMT_DATA_CRC;
     }
-    return wal__is_zero(payload + frame->stored_size,
-                        (size_t)(padded - frame->stored_size))
+    return wal__is_zero(payload + frame->stored_size, (size_t)(padded - frame->stored_size))
                ? WAL__FMT_OK
                : WAL__FMT_DATA_CRC;
 }
@@ -275,8 +269,7 @@ enum {
 
 WAL__FOLLOWS(WAL__BLOCK_HEAD_SIZE, AT_DATA_SIZE, 4);
 
-enum wal__fmt wal__block_decode(const struct wal__frame *frame,
-                                const uint8_t *payload,
+enum wal__fmt wal__block_decode(const struct wal__frame *frame, const uint8_t *payload,
                                 struct wal__block *block)
 {
     uint32_t size = frame->stored_size;
@@ -296,30 +289,25 @@ enum wal__fmt wal__block_decode(const struct wal__frame *frame,
     block->data.size = data_size;
     block->raw_size = block->is_compressed ? frame->raw_size : data_size;
     if (block->count == 0 || block->count > WAL__BLOCK_RECORDS_MAX ||
-        wal__get16(payload + AT_ZERO) != 0 ||
-        wal__frame_total_size(size) % WAL__BLOCK_ALIGN != 0 ||
+        wal__get16(payload + AT_ZERO) != 0 || wal__frame_total_size(size) % WAL__BLOCK_ALIGN != 0 ||
         size - WAL__BLOCK_HEAD_SIZE - data_size >= WAL__BLOCK_ALIGN ||
-        !wal__is_zero(block->data.data + data_size,
-                      size - WAL__BLOCK_HEAD_SIZE - data_size)) {
+        !wal__is_zero(block->data.data + data_size, size - WAL__BLOCK_HEAD_SIZE - data_size)) {
         return WAL__FMT_FIELD;
     }
     return WAL__FMT_OK;
 }
 
-enum wal__fmt wal__block_decompress(const struct wal__block *block,
-                                    uint8_t *out)
+enum wal__fmt wal__block_decompress(const struct wal__block *block, uint8_t *out)
 {
     WAL__ASSERT(block->is_compressed);
     WAL__ASSERT(block->raw_size <= WAL__FRAME_BLOCK_MAX);
-    return LZ4_decompress_safe((const char *)block->data.data, (char *)out,
-                               (int)block->data.size,
+    return LZ4_decompress_safe((const char *)block->data.data, (char *)out, (int)block->data.size,
                                (int)block->raw_size) == (int)block->raw_size
                ? WAL__FMT_OK
                : WAL__FMT_FIELD;
 }
 
-enum wal__fmt wal__block_find(struct wal__span records, uint32_t rank,
-                              struct wal__span *found)
+enum wal__fmt wal__block_find(struct wal__span records, uint32_t rank, struct wal__span *found)
 {
     while (records.size >= WAL__FRAME_SIZE) {
         uint64_t size;
@@ -340,17 +328,15 @@ enum wal__fmt wal__block_find(struct wal__span records, uint32_t rank,
 }
 
 /* Decodes the record at the beginning of `records`, and verifies it. */
-static enum wal__fmt decode_record(struct wal__span records, uint64_t salt,
-                                   uint64_t offset, struct wal__frame *frame,
-                                   struct wal__span *payload)
+static enum wal__fmt decode_record(struct wal__span records, uint64_t salt, uint64_t offset,
+                                   struct wal__frame *frame, struct wal__span *payload)
 {
     const uint8_t *at = records.data;
-    enum wal__fmt fmt =
-        wal__frame_decode(at, records.size, salt, offset, frame);
+    enum wal__fmt fmt = wal__frame_decode(at, records.size, salt, offset, frame);
 
     if (fmt == WAL__FMT_ZERO ||
-        (fmt == WAL__FMT_OK && (!wal__frame_is_sequenced(frame->type) ||
-                                (frame->flags & WAL__FRAME_REWRITTEN) == 0))) {
+        (fmt == WAL__FMT_OK &&
+         (!wal__frame_is_sequenced(frame->type) || (frame->flags & WAL__FRAME_REWRITTEN) == 0))) {
         fmt = WAL__FMT_FIELD;
     }
     if (fmt == WAL__FMT_OK) {
@@ -363,22 +349,17 @@ static enum wal__fmt decode_record(struct wal__span records, uint64_t salt,
     return fmt;
 }
 
-enum wal__fmt wal__block_record(struct wal__span records, uint64_t salt,
-                                uint64_t offset, struct wal__frame *frame,
-                                struct wal__span *payload)
+enum wal__fmt wal__block_record(struct wal__span records, uint64_t salt, uint64_t offset,
+                                struct wal__frame *frame, struct wal__span *payload)
 {
     struct wal__span found;
-    enum wal__fmt fmt =
-        wal__block_find(records, wal__block_rank(offset), &found);
+    enum wal__fmt fmt = wal__block_find(records, wal__block_rank(offset), &found);
 
-    return fmt == WAL__FMT_OK
-               ? decode_record(found, salt, offset, frame, payload)
-               : fmt;
+    return fmt == WAL__FMT_OK ? decode_record(found, salt, offset, frame, payload) : fmt;
 }
 
-void wal__block_cursor_begin(struct wal__block_cursor *cursor,
-                             struct wal__span records, uint32_t count,
-                             uint64_t salt, uint64_t offset)
+void wal__block_cursor_begin(struct wal__block_cursor *cursor, struct wal__span records,
+                             uint32_t count, uint64_t salt, uint64_t offset)
 {
     WAL__ASSERT(offset % WAL__BLOCK_ALIGN == 0);
     WAL__ASSERT(count <= WAL__BLOCK_RECORDS_MAX);
@@ -388,8 +369,7 @@ void wal__block_cursor_begin(struct wal__block_cursor *cursor,
     cursor->count = count;
 }
 
-enum wal__fmt wal__block_cursor_next(struct wal__block_cursor *cursor,
-                                     struct wal__frame *frame,
+enum wal__fmt wal__block_cursor_next(struct wal__block_cursor *cursor, struct wal__frame *frame,
                                      struct wal__span *payload)
 {
     enum wal__fmt fmt;
@@ -398,8 +378,7 @@ enum wal__fmt wal__block_cursor_next(struct wal__block_cursor *cursor,
     if (cursor->count == 0) {
         return cursor->left.size == 0 ? WAL__FMT_ZERO : WAL__FMT_FIELD;
     }
-    fmt = decode_record(cursor->left, cursor->salt, cursor->offset, frame,
-                        payload);
+    fmt = decode_record(cursor->left, cursor->salt, cursor->offset, frame, payload);
     if (fmt != WAL__FMT_OK) {
         return fmt;
     }
@@ -413,22 +392,20 @@ enum wal__fmt wal__block_cursor_next(struct wal__block_cursor *cursor,
 
 uint32_t wal__block_payload_size(uint32_t data_size)
 {
-    return (uint32_t)wal__align_up((uint64_t)WAL__FRAME_SIZE +
-                                       WAL__BLOCK_HEAD_SIZE + data_size,
+    return (uint32_t)wal__align_up((uint64_t)WAL__FRAME_SIZE + WAL__BLOCK_HEAD_SIZE + data_size,
                                    WAL__BLOCK_ALIGN) -
            WAL__FRAME_SIZE;
 }
 
 static int compress(struct wal__span raw, int level, uint8_t *out, int room)
 {
-    return level > 1 ? LZ4_compress_HC((const char *)raw.data, (char *)out,
-                                       (int)raw.size, room, level)
-                     : LZ4_compress_default((const char *)raw.data, (char *)out,
-                                            (int)raw.size, room);
+    return level > 1
+               ? LZ4_compress_HC((const char *)raw.data, (char *)out, (int)raw.size, room, level)
+               : LZ4_compress_default((const char *)raw.data, (char *)out, (int)raw.size, room);
 }
 
-void wal__block_encode(struct wal__span raw, uint32_t count, int level,
-                       struct wal__frame *frame, uint8_t *out)
+void wal__block_encode(struct wal__span raw, uint32_t count, int level, struct wal__frame *frame,
+                       uint8_t *out)
 {
     uint8_t *data = out + WAL__BLOCK_HEAD_SIZE;
     size_t room = raw.size - raw.size / SAVING_MIN;
@@ -448,12 +425,11 @@ void wal__block_encode(struct wal__span raw, uint32_t count, int level,
         size = (int)raw.size;
     }
     frame->stored_size = wal__block_payload_size((uint32_t)size);
-    frame->raw_size = (frame->flags & WAL__FRAME_LZ4) != 0 ? (uint32_t)raw.size
-                                                           : frame->stored_size;
+    frame->raw_size =
+        (frame->flags & WAL__FRAME_LZ4) != 0 ? (uint32_t)raw.size : frame->stored_size;
     wal__put16(out + AT_COUNT, (uint16_t)count);
     wal__put16(out + AT_ZERO, 0);
     wal__put32(out + AT_DATA_SIZE, (uint32_t)size);
-    memset(data + size, 0,
-           frame->stored_size - WAL__BLOCK_HEAD_SIZE - (uint32_t)size);
+    memset(data + size, 0, frame->stored_size - WAL__BLOCK_HEAD_SIZE - (uint32_t)size);
     frame->data_crc = wal__crc32(0, out, frame->stored_size);
 }

@@ -1,14 +1,13 @@
 /*
- * frame.h - the frame: a 48-byte header and its payload (SPEC.md 2.3); and
- * BLOCK: the records of a rewritten segment, several compressed together
- * (2.23).
+ * frame.h - the frame: a 48-byte header and its payload (SPEC.md 2.3); and BLOCK: the records of a
+ * rewritten segment, several compressed together (2.23).
  *
- * A record's offset in such a segment is that of its BLOCK plus its rank there,
- * so that a position names both.
+ * A record's offset in such a segment is that of its BLOCK plus its rank there, so that a position
+ * names both.
  *
- * Invariant: a decoded header's sizes are inside the bytes it was given, so
- * that no caller has to bound them again. Whatever the bytes of a BLOCK are,
- * only the payload is read and only raw_size bytes are written. Threads: any.
+ * Invariant: a decoded header's sizes are inside the bytes it was given, so that no caller has to
+ * bound them again. Whatever the bytes of a BLOCK are, only the payload is read and only raw_size
+ * bytes are written. Threads: any.
  */
 #ifndef AGENTWAL_FORMAT_SEGMENT_FRAME_H
 #define AGENTWAL_FORMAT_SEGMENT_FRAME_H
@@ -89,10 +88,9 @@ bool wal__frame_is_sequenced(uint8_t type);
 /* Returns the name in SPEC.md, e.g. "ENTRY"; "UNKNOWN" for other types. */
 const char *wal__frame_type_name(uint8_t type);
 
-/* Writes WAL__FRAME_SIZE bytes to out and sets frame->header_crc. data_crc must
- * be set. `offset` is the frame's in its segment. */
-void wal__frame_encode(struct wal__frame *frame, uint64_t salt, uint64_t offset,
-                       uint8_t *out);
+/* Writes WAL__FRAME_SIZE bytes to out and sets frame->header_crc. data_crc must be set. `offset` is
+ * the frame's in its segment. */
+void wal__frame_encode(struct wal__frame *frame, uint64_t salt, uint64_t offset, uint8_t *out);
 
 /*
  * Decodes the header at `at`, which has WAL__FRAME_SIZE readable bytes if
@@ -100,13 +98,12 @@ void wal__frame_encode(struct wal__frame *frame, uint64_t salt, uint64_t offset,
  * rules 1 to 5 of SPEC.md 2.3 in that order; sets *frame only on WAL__FMT_OK.
  * WAL__FMT_TYPE: the header's checksum is valid, so a newer library wrote it.
  */
-enum wal__fmt wal__frame_decode(const uint8_t *at, uint64_t size, uint64_t salt,
-                                uint64_t offset, struct wal__frame *frame);
+enum wal__fmt wal__frame_decode(const uint8_t *at, uint64_t size, uint64_t salt, uint64_t offset,
+                                struct wal__frame *frame);
 
-/* Applies rules 6 and 7: the stored payload and its padding.
- * wal__frame_total_size bytes from the frame's start must be readable. */
-enum wal__fmt wal__frame_check_data(const struct wal__frame *frame,
-                                    const uint8_t *payload);
+/* Applies rules 6 and 7: the stored payload and its padding. wal__frame_total_size bytes from the
+ * frame's start must be readable. */
+enum wal__fmt wal__frame_check_data(const struct wal__frame *frame, const uint8_t *payload);
 
 /* Returns the chain CRC (SPEC.md 3.2) continued over one frame. */
 uint32_t wal__frame_chain_crc(uint32_t chain, const struct wal__frame *frame);
@@ -137,26 +134,21 @@ struct wal__block {
 };
 
 /* Decodes the payload of a BLOCK frame whose checksums were verified. */
-enum wal__fmt wal__block_decode(const struct wal__frame *frame,
-                                const uint8_t *payload,
+enum wal__fmt wal__block_decode(const struct wal__frame *frame, const uint8_t *payload,
                                 struct wal__block *block);
 
-/* Decompresses a compressed block to block->raw_size bytes at out.
- * WAL__FMT_FIELD when that is not its size. */
-enum wal__fmt wal__block_decompress(const struct wal__block *block,
-                                    uint8_t *out);
+/* Decompresses a compressed block to block->raw_size bytes at out. WAL__FMT_FIELD when that is not
+ * its size. */
+enum wal__fmt wal__block_decompress(const struct wal__block *block, uint8_t *out);
 
-/* Finds the bytes of the record with this rank by the sizes of those before
- * it: from the first byte of its frame to the end of the records. Its frame is
- * not verified. WAL__FMT_SHORT when there is none. */
-enum wal__fmt wal__block_find(struct wal__span records, uint32_t rank,
-                              struct wal__span *found);
+/* Finds the bytes of the record with this rank by the sizes of those before it: from the first byte
+ * of its frame to the end of the records. Its frame is not verified. WAL__FMT_SHORT when there is
+ * none. */
+enum wal__fmt wal__block_find(struct wal__span records, uint32_t rank, struct wal__span *found);
 
-/* Finds the record at `offset`, and verifies its checksums. WAL__FMT_SHORT when
- * there is none. */
-enum wal__fmt wal__block_record(struct wal__span records, uint64_t salt,
-                                uint64_t offset, struct wal__frame *frame,
-                                struct wal__span *payload);
+/* Finds the record at `offset`, and verifies its checksums. WAL__FMT_SHORT when there is none. */
+enum wal__fmt wal__block_record(struct wal__span records, uint64_t salt, uint64_t offset,
+                                struct wal__frame *frame, struct wal__span *payload);
 
 /* Walks the records of a block. */
 struct wal__block_cursor {
@@ -167,25 +159,23 @@ struct wal__block_cursor {
 };
 
 /* Begins at the first record; `records` are those of the BLOCK at `offset`. */
-void wal__block_cursor_begin(struct wal__block_cursor *cursor,
-                             struct wal__span records, uint32_t count,
-                             uint64_t salt, uint64_t offset);
+void wal__block_cursor_begin(struct wal__block_cursor *cursor, struct wal__span records,
+                             uint32_t count, uint64_t salt, uint64_t offset);
 
 /* The next record, with its checksums verified, and its payload.
  * WAL__FMT_ZERO after the last one; any other fault ends the walk. */
-enum wal__fmt wal__block_cursor_next(struct wal__block_cursor *cursor,
-                                     struct wal__frame *frame,
+enum wal__fmt wal__block_cursor_next(struct wal__block_cursor *cursor, struct wal__frame *frame,
                                      struct wal__span *payload);
 
-/* Bytes of a BLOCK's payload with data_size bytes of data: what fills its frame
- * to a multiple of WAL__BLOCK_ALIGN. */
+/* Bytes of a BLOCK's payload with data_size bytes of data: what fills its frame to a multiple of
+ * WAL__BLOCK_ALIGN. */
 uint32_t wal__block_payload_size(uint32_t data_size);
 
 /* Compresses `raw` and writes the payload of a BLOCK to out, which has room for
- * wal__block_payload_size(raw.size) bytes: raw where compression would not save
- * a sixteenth, or when `level` is 0. Levels above 1 are those of LZ4 HC. Sets
- * stored_size, raw_size, flags and data_crc of *frame. */
-void wal__block_encode(struct wal__span raw, uint32_t count, int level,
-                       struct wal__frame *frame, uint8_t *out);
+ * wal__block_payload_size(raw.size) bytes: raw where compression would not save a sixteenth, or
+ * when `level` is 0. Levels above 1 are those of LZ4 HC. Sets stored_size, raw_size, flags and
+ * data_crc of *frame. */
+void wal__block_encode(struct wal__span raw, uint32_t count, int level, struct wal__frame *frame,
+                       uint8_t *out);
 
 #endif

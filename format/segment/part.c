@@ -1,8 +1,7 @@
 /*
  * part.c - encodes and decodes the head of a part (SPEC.md 11.1).
  *
- * Invariant: nothing but magic and version is used before the checksum was
- * verified.
+ * Invariant: nothing but magic and version is used before the checksum was verified.
  */
 #include "format/segment/part.h"
 
@@ -38,14 +37,12 @@ static uint32_t head_crc(const uint8_t *at, uint32_t range_count)
 {
     uint32_t crc = wal__crc32(0, at, AT_CRC);
 
-    return wal__crc32(crc, at + WAL__PART_FIXED_SIZE,
-                      (size_t)WAL__PART_RANGE_SIZE * range_count);
+    return wal__crc32(crc, at + WAL__PART_FIXED_SIZE, (size_t)WAL__PART_RANGE_SIZE * range_count);
 }
 
 uint64_t wal__part_size(const struct wal__part_head *head)
 {
-    uint64_t size =
-        wal__part_head_size(head->range_count) + WAL__PART_DIGEST_SIZE;
+    uint64_t size = wal__part_head_size(head->range_count) + WAL__PART_DIGEST_SIZE;
 
     for (uint32_t i = 0; i < head->range_count; i++) {
         size += head->ranges[i].size;
@@ -87,8 +84,7 @@ void wal__part_head_encode(const struct wal__part_head *head, uint8_t *out)
     }
     for (uint32_t i = 0; i < head->range_count; i++) {
         const struct wal__part_range *range = &head->ranges[i];
-        uint8_t *at =
-            out + WAL__PART_FIXED_SIZE + (size_t)WAL__PART_RANGE_SIZE * i;
+        uint8_t *at = out + WAL__PART_FIXED_SIZE + (size_t)WAL__PART_RANGE_SIZE * i;
 
         wal__put64(at, range->segment);
         wal__put64(at + 8, range->offset);
@@ -106,8 +102,7 @@ static bool get_place(const uint8_t *at, struct wal__part_place *place)
     place->offset = wal__get64(at + 16);
     place->sequence = wal__get64(at + 24);
     place->chain = wal__get32(at + 32);
-    return place->offset <= WAL__SEGMENT_MAX &&
-           place->segment <= (uint64_t)1 << 36 &&
+    return place->offset <= WAL__SEGMENT_MAX && place->segment <= (uint64_t)1 << 36 &&
            (place->segment != 0 || place->offset == 0);
 }
 
@@ -119,12 +114,10 @@ static bool get_range(const uint8_t *at, struct wal__part_range *range)
     range->stream = wal__get32(at + 24);
     return range->stream < WAL__PART_STREAMS && range->segment > 0 &&
            range->segment <= (uint64_t)1 << 36 && range->size > 0 &&
-           range->size <= WAL__SEGMENT_MAX &&
-           range->offset <= WAL__SEGMENT_MAX - range->size;
+           range->size <= WAL__SEGMENT_MAX && range->offset <= WAL__SEGMENT_MAX - range->size;
 }
 
-static enum wal__fmt decode_fields(const uint8_t *at,
-                                   struct wal__part_head *head)
+static enum wal__fmt decode_fields(const uint8_t *at, struct wal__part_head *head)
 {
     struct wal__manifest *manifest = &head->manifest;
 
@@ -155,8 +148,7 @@ static enum wal__fmt decode_fields(const uint8_t *at,
         }
     }
     for (uint32_t i = 0; i < head->range_count; i++) {
-        if (!get_range(at + WAL__PART_FIXED_SIZE +
-                           (size_t)WAL__PART_RANGE_SIZE * i,
+        if (!get_range(at + WAL__PART_FIXED_SIZE + (size_t)WAL__PART_RANGE_SIZE * i,
                        &head->ranges[i])) {
             return WAL__FMT_FIELD;
         }
@@ -164,8 +156,7 @@ static enum wal__fmt decode_fields(const uint8_t *at,
     return head->size == wal__part_size(head) ? WAL__FMT_OK : WAL__FMT_FIELD;
 }
 
-enum wal__fmt wal__part_head_decode(const uint8_t *at, size_t size,
-                                    struct wal__part_head *head)
+enum wal__fmt wal__part_head_decode(const uint8_t *at, size_t size, struct wal__part_head *head)
 {
     memset(head, 0, sizeof(*head));
     if (size < WAL__PART_FIXED_SIZE) {

@@ -60,9 +60,8 @@ uint64_t wal__part_size(const struct wal__part_head *head);
 /* Writes wal__part_head_size bytes. */
 void wal__part_head_encode(const struct wal__part_head *head, uint8_t *out);
 
-/* Decodes the head and its table, of at most `size` bytes. Ranges are within
- * segments, of the streams, in order, and add up to head->size. */
-enum wal__fmt wal__part_head_decode(const uint8_t *at, size_t size,
-                                    struct wal__part_head *head);
+/* Decodes the head and its table, of at most `size` bytes. Ranges are within segments, of the
+ * streams, in order, and add up to head->size. */
+enum wal__fmt wal__part_head_decode(const uint8_t *at, size_t size, struct wal__part_head *head);
 
 #endif

@@ -2,9 +2,8 @@
  * record.c - encodes and decodes the payloads of frames (SPEC.md 2.4 to 2.10,
  * 2.14 to 2.17).
  *
- * Invariant: a decoder accepts a payload only if its sizes and counts add up to
- * the payload's size, so the returned spans are inside the payload, and every
- * element below a count is readable.
+ * Invariant: a decoder accepts a payload only if its sizes and counts add up to the payload's size,
+ * so the returned spans are inside the payload, and every element below a count is readable.
  */
 #include "format/segment/record.h"
 
@@ -40,8 +39,8 @@ size_t wal__open_record_size(uint32_t damage_count)
     return OPEN_DAMAGE + (size_t)damage_count * DAMAGE_SIZE;
 }
 
-void wal__open_record_encode(const struct wal__open_record *open,
-                             const struct wal__damage *damage, uint8_t *out)
+void wal__open_record_encode(const struct wal__open_record *open, const struct wal__damage *damage,
+                             uint8_t *out)
 {
     uint8_t *at = out + OPEN_DAMAGE;
 
@@ -61,8 +60,7 @@ void wal__open_record_encode(const struct wal__open_record *open,
     WAL__ASSERT(at == out + wal__open_record_size(open->damage_count));
 }
 
-struct wal__damage wal__open_record_damage(const struct wal__open_record *open,
-                                           uint32_t index)
+struct wal__damage wal__open_record_damage(const struct wal__open_record *open, uint32_t index)
 {
     const uint8_t *at = open->damage + (size_t)index * DAMAGE_SIZE;
     struct wal__damage damage = {
@@ -81,8 +79,7 @@ static bool previous_is_valid(const struct wal__open_record *open)
     if (open->previous_id == 0) {
         return open->previous_end == 0;
     }
-    return open->previous_end >= WAL__SEGMENT_HEADER_SIZE &&
-           open->previous_end <= WAL__SEGMENT_MAX;
+    return open->previous_end >= WAL__SEGMENT_HEADER_SIZE && open->previous_end <= WAL__SEGMENT_MAX;
 }
 
 static bool damage_ascends(const struct wal__open_record *open)
@@ -96,8 +93,7 @@ static bool damage_ascends(const struct wal__open_record *open)
     return true;
 }
 
-enum wal__fmt wal__open_record_decode(struct wal__span payload,
-                                      struct wal__open_record *open)
+enum wal__fmt wal__open_record_decode(struct wal__span payload, struct wal__open_record *open)
 {
     const uint8_t *at = payload.data;
     struct wal__open_record read;
@@ -116,8 +112,7 @@ enum wal__fmt wal__open_record_decode(struct wal__span payload,
         wal__open_record_size(read.damage_count) != payload.size) {
         return WAL__FMT_FIELD;
     }
-    if (!previous_is_valid(&read) || read.epoch == 0 ||
-        !damage_ascends(&read)) {
+    if (!previous_is_valid(&read) || read.epoch == 0 || !damage_ascends(&read)) {
         return WAL__FMT_FIELD;
     }
     *open = read;
@@ -146,8 +141,8 @@ size_t wal__commit_record_size(uint32_t session_count)
     return COMMIT_SESSIONS + (size_t)session_count * COMMIT_SESSION_SIZE;
 }
 
-void wal__commit_record_encode(const struct wal__commit_record *commit,
-                               const uint32_t *sessions, uint8_t *out)
+void wal__commit_record_encode(const struct wal__commit_record *commit, const uint32_t *sessions,
+                               uint8_t *out)
 {
     wal__put64(out + COMMIT_FIRST_SEQUENCE, commit->first_sequence);
     wal__put32(out + COMMIT_FRAME_COUNT, commit->frame_count);
@@ -164,8 +159,7 @@ void wal__commit_record_encode(const struct wal__commit_record *commit,
     }
 }
 
-uint32_t wal__commit_record_session(const struct wal__commit_record *commit,
-                                    uint32_t index)
+uint32_t wal__commit_record_session(const struct wal__commit_record *commit, uint32_t index)
 {
     WAL__ASSERT(index < commit->session_count);
     return wal__get32(commit->sessions + (size_t)index * COMMIT_SESSION_SIZE);
@@ -174,16 +168,14 @@ uint32_t wal__commit_record_session(const struct wal__commit_record *commit,
 static bool sessions_ascend(const struct wal__commit_record *commit)
 {
     for (uint32_t i = 1; i < commit->session_count; i++) {
-        if (wal__commit_record_session(commit, i - 1) >=
-            wal__commit_record_session(commit, i)) {
+        if (wal__commit_record_session(commit, i - 1) >= wal__commit_record_session(commit, i)) {
             return false;
         }
     }
     return true;
 }
 
-enum wal__fmt wal__commit_record_decode(struct wal__span payload,
-                                        struct wal__commit_record *commit)
+enum wal__fmt wal__commit_record_decode(struct wal__span payload, struct wal__commit_record *commit)
 {
     const uint8_t *at = payload.data;
     struct wal__commit_record read;
@@ -207,8 +199,7 @@ enum wal__fmt wal__commit_record_decode(struct wal__span payload,
         return WAL__FMT_FIELD;
     }
     if (read.durable_off < WAL__SEGMENT_HEADER_SIZE || read.epoch == 0 ||
-        (read.flags & ~(uint32_t)WAL__COMMIT_DURABLE) != 0 ||
-        !sessions_ascend(&read)) {
+        (read.flags & ~(uint32_t)WAL__COMMIT_DURABLE) != 0 || !sessions_ascend(&read)) {
         return WAL__FMT_FIELD;
     }
     *commit = read;
@@ -237,8 +228,7 @@ void wal__seal_record_encode(const struct wal__seal_record *seal, uint8_t *out)
     wal__put64(out + SEAL_INDEX_OFFSET, seal->index_offset);
 }
 
-enum wal__fmt wal__seal_record_decode(struct wal__span payload,
-                                      struct wal__seal_record *seal)
+enum wal__fmt wal__seal_record_decode(struct wal__span payload, struct wal__seal_record *seal)
 {
     const uint8_t *at = payload.data;
     struct wal__seal_record read;
@@ -278,14 +268,12 @@ WAL__FOLLOWS(SESSION_TEXTS, SESSION_METADATA_SIZE, 4);
 
 size_t wal__session_record_size(const struct wal__session_record *session)
 {
-    return SESSION_TEXTS + session->id.size + session->cwd.size +
-           session->project.size + session->title.size +
-           session->parent_id.size + session->source.size +
+    return SESSION_TEXTS + session->id.size + session->cwd.size + session->project.size +
+           session->title.size + session->parent_id.size + session->source.size +
            session->metadata.size;
 }
 
-void wal__session_record_encode(const struct wal__session_record *session,
-                                uint8_t *out)
+void wal__session_record_encode(const struct wal__session_record *session, uint8_t *out)
 {
     uint8_t *at = out + SESSION_TEXTS;
 
@@ -310,26 +298,21 @@ void wal__session_record_encode(const struct wal__session_record *session,
 }
 
 enum {
-    SESSION_FLAGS_KNOWN = WAL__SESSION_RECORD_FORK |
-                          WAL__SESSION_RECORD_TRASHED |
-                          WAL__SESSION_RECORD_MOVED,
+    SESSION_FLAGS_KNOWN =
+        WAL__SESSION_RECORD_FORK | WAL__SESSION_RECORD_TRASHED | WAL__SESSION_RECORD_MOVED,
     SESSION_0_FLAGS_KNOWN = WAL__SESSION_RECORD_FORK
 };
 
 static bool session_is_valid(const struct wal__session_record *session)
 {
-    return (session->flags & ~(uint32_t)SESSION_FLAGS_KNOWN) == 0 &&
-           session->id.size >= 1 && session->id.size <= WAL__ID_MAX &&
-           session->cwd.size <= WAL__TEXT_MAX &&
-           session->project.size <= WAL__TEXT_MAX &&
-           session->title.size <= WAL__TEXT_MAX &&
-           session->parent_id.size <= WAL__ID_MAX &&
-           session->source.size <= WAL__TEXT_MAX &&
+    return (session->flags & ~(uint32_t)SESSION_FLAGS_KNOWN) == 0 && session->id.size >= 1 &&
+           session->id.size <= WAL__ID_MAX && session->cwd.size <= WAL__TEXT_MAX &&
+           session->project.size <= WAL__TEXT_MAX && session->title.size <= WAL__TEXT_MAX &&
+           session->parent_id.size <= WAL__ID_MAX && session->source.size <= WAL__TEXT_MAX &&
            session->metadata.size <= WAL__METADATA_MAX;
 }
 
-static enum wal__fmt decode_session(struct wal__span payload,
-                                    struct wal__session_record *session)
+static enum wal__fmt decode_session(struct wal__span payload, struct wal__session_record *session)
 {
     const uint8_t *at = payload.data;
     struct wal__session_record read = {0};
@@ -387,12 +370,10 @@ enum {
 
 static bool fits_in_ms(int64_t seconds)
 {
-    return seconds >= INT64_MIN / MS_PER_SECOND &&
-           seconds <= INT64_MAX / MS_PER_SECOND;
+    return seconds >= INT64_MIN / MS_PER_SECOND && seconds <= INT64_MAX / MS_PER_SECOND;
 }
 
-static enum wal__fmt decode_session_0(struct wal__span payload,
-                                      struct wal__session_record *session)
+static enum wal__fmt decode_session_0(struct wal__span payload, struct wal__session_record *session)
 {
     const uint8_t *at = payload.data;
     struct wal__session_record read = {0};
@@ -412,8 +393,8 @@ static enum wal__fmt decode_session_0(struct wal__span payload,
     read.metadata.size = wal__get32(at + SESSION_0_METADATA_SIZE);
     size = wal__session_record_size(&read) - SESSION_TEXTS + SESSION_0_TEXTS;
     if (wal__get16(at + SESSION_0_ZERO) != 0 || !fits_in_ms(created) ||
-        (read.flags & ~(uint32_t)SESSION_0_FLAGS_KNOWN) != 0 ||
-        !session_is_valid(&read) || size != payload.size) {
+        (read.flags & ~(uint32_t)SESSION_0_FLAGS_KNOWN) != 0 || !session_is_valid(&read) ||
+        size != payload.size) {
         return WAL__FMT_FIELD;
     }
     read.created_ms = created * MS_PER_SECOND;
@@ -430,12 +411,10 @@ static enum wal__fmt decode_session_0(struct wal__span payload,
     return WAL__FMT_OK;
 }
 
-enum wal__fmt wal__session_record_decode(struct wal__span payload,
-                                         uint32_t version,
+enum wal__fmt wal__session_record_decode(struct wal__span payload, uint32_t version,
                                          struct wal__session_record *session)
 {
-    return version == 0 ? decode_session_0(payload, session)
-                        : decode_session(payload, session);
+    return version == 0 ? decode_session_0(payload, session) : decode_session(payload, session);
 }
 
 /* FORK (2.7) */
@@ -456,8 +435,7 @@ WAL__FOLLOWS(FORK_TEXTS, FORK_STREAM, 1);
 
 size_t wal__fork_record_size(const struct wal__fork_record *fork)
 {
-    return FORK_TEXTS + fork->source_id.size + fork->owner_id.size +
-           fork->entry_id.size;
+    return FORK_TEXTS + fork->source_id.size + fork->owner_id.size + fork->entry_id.size;
 }
 
 void wal__fork_record_encode(const struct wal__fork_record *fork, uint8_t *out)
@@ -478,8 +456,7 @@ void wal__fork_record_encode(const struct wal__fork_record *fork, uint8_t *out)
     WAL__ASSERT(at == out + wal__fork_record_size(fork));
 }
 
-enum wal__fmt wal__fork_record_decode(struct wal__span payload,
-                                      struct wal__fork_record *fork)
+enum wal__fmt wal__fork_record_decode(struct wal__span payload, struct wal__fork_record *fork)
 {
     const uint8_t *at = payload.data;
     struct wal__fork_record read = {0};
@@ -540,8 +517,7 @@ void wal__head_record_encode(const struct wal__head_record *head, uint8_t *out)
     WAL__ASSERT(at == out + wal__head_record_size(head));
 }
 
-enum wal__fmt wal__head_record_decode(struct wal__span payload,
-                                      struct wal__head_record *head)
+enum wal__fmt wal__head_record_decode(struct wal__span payload, struct wal__head_record *head)
 {
     const uint8_t *at = payload.data;
     struct wal__head_record read = {0};
@@ -552,8 +528,7 @@ enum wal__fmt wal__head_record_decode(struct wal__span payload,
     read.name.size = at[HEAD_NAME_SIZE];
     read.entry_id.size = at[HEAD_ENTRY_SIZE];
     read.note.size = wal__get16(at + HEAD_NOTE_SIZE);
-    if (read.name.size == 0 || read.note.size > WAL__TEXT_MAX ||
-        wal__get32(at + HEAD_ZERO) != 0 ||
+    if (read.name.size == 0 || read.note.size > WAL__TEXT_MAX || wal__get32(at + HEAD_ZERO) != 0 ||
         wal__head_record_size(&read) != payload.size) {
         return WAL__FMT_FIELD;
     }
@@ -605,31 +580,26 @@ static size_t out_of_line_size(const struct wal__entry_record *entry)
 
 size_t wal__entry_record_size(const struct wal__entry_record *entry)
 {
-    return ENTRY_TEXTS + entry->id.size + entry->type.size + entry->time.size +
-           entry->run.size + entry->meta.size + out_of_line_size(entry) +
-           entry->payload.size;
+    return ENTRY_TEXTS + entry->id.size + entry->type.size + entry->time.size + entry->run.size +
+           entry->meta.size + out_of_line_size(entry) + entry->payload.size;
 }
 
-void wal__entry_record_encode(const struct wal__entry_record *entry,
-                              uint8_t *out)
+void wal__entry_record_encode(const struct wal__entry_record *entry, uint8_t *out)
 {
     uint8_t *at = out + ENTRY_TEXTS;
 
     WAL__ASSERT(entry->form <= WAL__ENTRY_LINE);
-    WAL__ASSERT(!entry->is_erased ||
-                (entry->digest == NULL && entry->meta.size == 0 &&
-                 entry->payload.size <= WAL__ERASED_PAYLOAD_MAX));
-    out[ENTRY_FORM] =
-        (uint8_t)(entry->form | (entry->digest != NULL ? FORM_OUT_OF_LINE : 0) |
-                  (entry->is_erased ? FORM_ERASED : 0));
+    WAL__ASSERT(!entry->is_erased || (entry->digest == NULL && entry->meta.size == 0 &&
+                                      entry->payload.size <= WAL__ERASED_PAYLOAD_MAX));
+    out[ENTRY_FORM] = (uint8_t)(entry->form | (entry->digest != NULL ? FORM_OUT_OF_LINE : 0) |
+                                (entry->is_erased ? FORM_ERASED : 0));
     wal__put_text_size8(out + ENTRY_ID_SIZE, entry->id);
     wal__put_text_size8(out + ENTRY_TYPE_SIZE, entry->type);
     wal__put_text_size8(out + ENTRY_TIME_SIZE, entry->time);
     wal__put_text_size8(out + ENTRY_RUN_SIZE, entry->run);
     memset(out + ENTRY_ZERO, 0, ENTRY_META_SIZE - ENTRY_ZERO);
     wal__put_text_size32(out + ENTRY_META_SIZE, entry->meta);
-    wal__put32(out + ENTRY_PAYLOAD_SIZE,
-               (uint32_t)(out_of_line_size(entry) + entry->payload.size));
+    wal__put32(out + ENTRY_PAYLOAD_SIZE, (uint32_t)(out_of_line_size(entry) + entry->payload.size));
     at = wal__put_text(at, entry->id);
     at = wal__put_text(at, entry->type);
     at = wal__put_text(at, entry->time);
@@ -649,8 +619,7 @@ static bool is_out_of_line(struct wal__span payload)
 {
     uint64_t size;
 
-    if (payload.size < OUT_EXCERPT ||
-        payload.size > OUT_EXCERPT + WAL__EXCERPT_MAX) {
+    if (payload.size < OUT_EXCERPT || payload.size > OUT_EXCERPT + WAL__EXCERPT_MAX) {
         return false;
     }
     size = wal__get64(payload.data + OUT_SIZE);
@@ -672,10 +641,9 @@ static void decode_payload(struct wal__span payload, bool out_of_line,
     }
 }
 
-/* Replay decodes every entry: one load for the small sizes, one test for the
- * ranges, one for the sum. */
-enum wal__fmt wal__entry_record_decode(struct wal__span payload,
-                                       struct wal__entry_record *entry)
+/* Replay decodes every entry: one load for the small sizes, one test for the ranges, one for the
+ * sum. */
+enum wal__fmt wal__entry_record_decode(struct wal__span payload, struct wal__entry_record *entry)
 {
     const uint8_t *at = payload.data;
     uint64_t small;
@@ -694,11 +662,11 @@ enum wal__fmt wal__entry_record_decode(struct wal__span payload,
     run_size = (uint8_t)(small >> (8 * ENTRY_RUN_SIZE));
     meta_size = wal__get32(at + ENTRY_META_SIZE);
     payload_size = wal__get32(at + ENTRY_PAYLOAD_SIZE);
-    sum = (uint64_t)ENTRY_TEXTS + id_size + type_size + time_size + run_size +
-          meta_size + payload_size;
-    if (((uint8_t)small > FORM_MAX) | (id_size == 0) |
-        (time_size > WAL__TIME_MAX) | (small >> (8 * ENTRY_ZERO) != 0) |
-        (payload_size > WAL__PAYLOAD_MAX) | (sum != payload.size)) {
+    sum = (uint64_t)ENTRY_TEXTS + id_size + type_size + time_size + run_size + meta_size +
+          payload_size;
+    if (((uint8_t)small > FORM_MAX) | (id_size == 0) | (time_size > WAL__TIME_MAX) |
+        (small >> (8 * ENTRY_ZERO) != 0) | (payload_size > WAL__PAYLOAD_MAX) |
+        (sum != payload.size)) {
         return WAL__FMT_FIELD;
     }
     content.data = at + payload.size - payload_size;
@@ -706,8 +674,7 @@ enum wal__fmt wal__entry_record_decode(struct wal__span payload,
     out_of_line = ((uint8_t)small & FORM_OUT_OF_LINE) != 0;
     entry->is_erased = ((uint8_t)small & FORM_ERASED) != 0;
     if ((out_of_line && !is_out_of_line(content)) ||
-        (entry->is_erased &&
-         (meta_size != 0 || payload_size > WAL__ERASED_PAYLOAD_MAX))) {
+        (entry->is_erased && (meta_size != 0 || payload_size > WAL__ERASED_PAYLOAD_MAX))) {
         return WAL__FMT_FIELD;
     }
     at += ENTRY_TEXTS;
@@ -738,8 +705,7 @@ bool wal__entry_record_is_erased(struct wal__span first)
 
 bool wal__entry_record_is_blob(struct wal__span first)
 {
-    return first.size > ENTRY_FORM &&
-           (first.data[ENTRY_FORM] & FORM_OUT_OF_LINE) != 0;
+    return first.size > ENTRY_FORM && (first.data[ENTRY_FORM] & FORM_OUT_OF_LINE) != 0;
 }
 
 bool wal__entry_record_id(struct wal__span first, struct wal__span *id)
@@ -830,8 +796,7 @@ void wal__doc_record_encode(const struct wal__doc_record *doc, uint8_t *out)
     WAL__ASSERT(at == out + wal__doc_record_size(doc));
 }
 
-enum wal__fmt wal__doc_record_decode(struct wal__span payload,
-                                     struct wal__doc_record *doc)
+enum wal__fmt wal__doc_record_decode(struct wal__span payload, struct wal__doc_record *doc)
 {
     const uint8_t *at = payload.data;
     struct wal__doc_record read = {0};
@@ -842,9 +807,8 @@ enum wal__fmt wal__doc_record_decode(struct wal__span payload,
     read.modified_ms = (int64_t)wal__get64(at + DOC_MODIFIED);
     read.key.size = wal__get16(at + DOC_KEY_SIZE);
     read.value.size = wal__get32(at + DOC_VALUE_SIZE);
-    if (read.key.size == 0 || read.key.size > WAL__KEY_MAX ||
-        wal__get16(at + DOC_ZERO) != 0 || read.value.size > WAL__PAYLOAD_MAX ||
-        wal__doc_record_size(&read) != payload.size) {
+    if (read.key.size == 0 || read.key.size > WAL__KEY_MAX || wal__get16(at + DOC_ZERO) != 0 ||
+        read.value.size > WAL__PAYLOAD_MAX || wal__doc_record_size(&read) != payload.size) {
         return WAL__FMT_FIELD;
     }
     at += DOC_TEXTS;
@@ -885,12 +849,10 @@ WAL__FOLLOWS(REDACT_TEXTS, REDACT_SESSION, 4);
 
 size_t wal__redact_record_size(const struct wal__redact_record *redact)
 {
-    return REDACT_TEXTS + redact->entry_id.size + redact->target_id.size +
-           redact->reason.size;
+    return REDACT_TEXTS + redact->entry_id.size + redact->target_id.size + redact->reason.size;
 }
 
-void wal__redact_record_encode(const struct wal__redact_record *redact,
-                               uint8_t *out)
+void wal__redact_record_encode(const struct wal__redact_record *redact, uint8_t *out)
 {
     uint8_t *at = out + REDACT_TEXTS;
 
@@ -904,8 +866,7 @@ void wal__redact_record_encode(const struct wal__redact_record *redact,
     WAL__ASSERT(at == out + wal__redact_record_size(redact));
 }
 
-enum wal__fmt wal__redact_record_decode(struct wal__span payload,
-                                        struct wal__redact_record *redact)
+enum wal__fmt wal__redact_record_decode(struct wal__span payload, struct wal__redact_record *redact)
 {
     const uint8_t *at = payload.data;
     struct wal__redact_record read = {0};
@@ -917,9 +878,8 @@ enum wal__fmt wal__redact_record_decode(struct wal__span payload,
     read.target_id.size = at[REDACT_TARGET_SIZE];
     read.reason.size = wal__get16(at + REDACT_REASON_SIZE);
     read.session = wal__get32(at + REDACT_SESSION);
-    if (read.entry_id.size == 0 || read.target_id.size == 0 ||
-        read.reason.size > WAL__TEXT_MAX || read.session == 0 ||
-        wal__redact_record_size(&read) != payload.size) {
+    if (read.entry_id.size == 0 || read.target_id.size == 0 || read.reason.size > WAL__TEXT_MAX ||
+        read.session == 0 || wal__redact_record_size(&read) != payload.size) {
         return WAL__FMT_FIELD;
     }
     at += REDACT_TEXTS;

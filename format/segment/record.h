@@ -1,9 +1,9 @@
 /*
  * record.h - the payloads of frames (SPEC.md 2.4 to 2.10, 2.14 to 2.17).
  *
- * Encoders write exactly ..._size() bytes of a record whose fields are in
- * their ranges. Decoders check every size against the payload before they use
- * it; the spans that they return point into the payload. Threads: any.
+ * Encoders write exactly ..._size() bytes of a record whose fields are in their ranges. Decoders
+ * check every size against the payload before they use it; the spans that they return point into
+ * the payload. Threads: any.
  */
 #ifndef AGENTWAL_FORMAT_SEGMENT_RECORD_H
 #define AGENTWAL_FORMAT_SEGMENT_RECORD_H
@@ -49,14 +49,12 @@ struct wal__open_record {
 };
 
 size_t wal__open_record_size(uint32_t damage_count);
-void wal__open_record_encode(const struct wal__open_record *open,
-                             const struct wal__damage *damage, uint8_t *out);
-enum wal__fmt wal__open_record_decode(struct wal__span payload,
-                                      struct wal__open_record *open);
+void wal__open_record_encode(const struct wal__open_record *open, const struct wal__damage *damage,
+                             uint8_t *out);
+enum wal__fmt wal__open_record_decode(struct wal__span payload, struct wal__open_record *open);
 
 /* Returns the range at `index`, below open->damage_count. */
-struct wal__damage wal__open_record_damage(const struct wal__open_record *open,
-                                           uint32_t index);
+struct wal__damage wal__open_record_damage(const struct wal__open_record *open, uint32_t index);
 
 enum wal__session_record_flag {
     WAL__SESSION_RECORD_FORK = 1,
@@ -78,13 +76,11 @@ struct wal__session_record {
 };
 
 size_t wal__session_record_size(const struct wal__session_record *session);
-void wal__session_record_encode(const struct wal__session_record *session,
-                                uint8_t *out);
+void wal__session_record_encode(const struct wal__session_record *session, uint8_t *out);
 
 /* `version` is the format version of the frame's segment. Version 0 has neither
  * schema version (decoded as 0) nor title, and stores seconds. */
-enum wal__fmt wal__session_record_decode(struct wal__span payload,
-                                         uint32_t version,
+enum wal__fmt wal__session_record_decode(struct wal__span payload, uint32_t version,
                                          struct wal__session_record *session);
 
 enum wal__entry_form {
@@ -113,16 +109,14 @@ struct wal__entry_record {
 };
 
 size_t wal__entry_record_size(const struct wal__entry_record *entry);
-void wal__entry_record_encode(const struct wal__entry_record *entry,
-                              uint8_t *out);
-enum wal__fmt wal__entry_record_decode(struct wal__span payload,
-                                       struct wal__entry_record *entry);
+void wal__entry_record_encode(const struct wal__entry_record *entry, uint8_t *out);
+enum wal__fmt wal__entry_record_decode(struct wal__span payload, struct wal__entry_record *entry);
 
 /* Takes meta and payload away. */
 void wal__entry_record_erase(struct wal__entry_record *entry);
 
-/* Whether the record with this payload, or its first byte, is erased; or has
- * its payload stored as a blob. */
+/* Whether the record with this payload, or its first byte, is erased; or has its payload stored as
+ * a blob. */
 bool wal__entry_record_is_erased(struct wal__span first);
 bool wal__entry_record_is_blob(struct wal__span first);
 
@@ -148,8 +142,8 @@ enum {
 /* Returns the code of a type, or WAL__KIND_NAMED if it has none. */
 uint8_t wal__kind_from_name(struct wal__span type);
 
-/* Returns the type of a code; an empty span for WAL__KIND_NAMED and unknown
- * codes. Static memory. */
+/* Returns the type of a code; an empty span for WAL__KIND_NAMED and unknown codes. Static
+ * memory. */
 struct wal__span wal__kind_name(uint8_t kind);
 
 struct wal__fork_record {
@@ -169,8 +163,7 @@ enum {
 
 size_t wal__fork_record_size(const struct wal__fork_record *fork);
 void wal__fork_record_encode(const struct wal__fork_record *fork, uint8_t *out);
-enum wal__fmt wal__fork_record_decode(struct wal__span payload,
-                                      struct wal__fork_record *fork);
+enum wal__fmt wal__fork_record_decode(struct wal__span payload, struct wal__fork_record *fork);
 
 struct wal__head_record {
     struct wal__span name;
@@ -180,11 +173,10 @@ struct wal__head_record {
 
 size_t wal__head_record_size(const struct wal__head_record *head);
 void wal__head_record_encode(const struct wal__head_record *head, uint8_t *out);
-enum wal__fmt wal__head_record_decode(struct wal__span payload,
-                                      struct wal__head_record *head);
+enum wal__fmt wal__head_record_decode(struct wal__span payload, struct wal__head_record *head);
 
-/* DOC; DOC_DELETE has an empty value. The frame's id_hash is that of the key,
- * its parent the sequence of the previous version, or 0. */
+/* DOC; DOC_DELETE has an empty value. The frame's id_hash is that of the key, its parent the
+ * sequence of the previous version, or 0. */
 struct wal__doc_record {
     int64_t modified_ms;
     struct wal__span key;
@@ -193,8 +185,7 @@ struct wal__doc_record {
 
 size_t wal__doc_record_size(const struct wal__doc_record *doc);
 void wal__doc_record_encode(const struct wal__doc_record *doc, uint8_t *out);
-enum wal__fmt wal__doc_record_decode(struct wal__span payload,
-                                     struct wal__doc_record *doc);
+enum wal__fmt wal__doc_record_decode(struct wal__span payload, struct wal__doc_record *doc);
 
 enum {
     WAL__DOC_KEY_END = 16 + 1024 /* upper bound of the key's end */
@@ -204,8 +195,7 @@ enum {
  */
 bool wal__doc_record_key(struct wal__span first, struct wal__span *key);
 
-/* REDACT. The frame's session, parent and stream are the target's session,
- * sequence and stream. */
+/* REDACT. The frame's session, parent and stream are the target's session, sequence and stream. */
 struct wal__redact_record {
     uint32_t session;          /* number of the redaction entry's session */
     struct wal__span entry_id; /* of the redaction entry */
@@ -214,8 +204,7 @@ struct wal__redact_record {
 };
 
 size_t wal__redact_record_size(const struct wal__redact_record *redact);
-void wal__redact_record_encode(const struct wal__redact_record *redact,
-                               uint8_t *out);
+void wal__redact_record_encode(const struct wal__redact_record *redact, uint8_t *out);
 enum wal__fmt wal__redact_record_decode(struct wal__span payload,
                                         struct wal__redact_record *redact);
 
@@ -238,14 +227,13 @@ struct wal__commit_record {
 };
 
 size_t wal__commit_record_size(uint32_t session_count);
-void wal__commit_record_encode(const struct wal__commit_record *commit,
-                               const uint32_t *sessions, uint8_t *out);
+void wal__commit_record_encode(const struct wal__commit_record *commit, const uint32_t *sessions,
+                               uint8_t *out);
 enum wal__fmt wal__commit_record_decode(struct wal__span payload,
                                         struct wal__commit_record *commit);
 
 /* Returns the session number at `index`, below commit->session_count. */
-uint32_t wal__commit_record_session(const struct wal__commit_record *commit,
-                                    uint32_t index);
+uint32_t wal__commit_record_session(const struct wal__commit_record *commit, uint32_t index);
 
 struct wal__seal_record {
     uint64_t end;
@@ -259,7 +247,6 @@ enum {
 };
 
 void wal__seal_record_encode(const struct wal__seal_record *seal, uint8_t *out);
-enum wal__fmt wal__seal_record_decode(struct wal__span payload,
-                                      struct wal__seal_record *seal);
+enum wal__fmt wal__seal_record_decode(struct wal__span payload, struct wal__seal_record *seal);
 
 #endif

@@ -3,10 +3,9 @@
  * 2.18, 2.19), and decodes the content of a CHUNK: raw, LZ4, or LZ4 blocks
  * whose dictionary is a window of the base.
  *
- * Invariant: a decoder accepts a payload only if its sizes and counts add up to
- * the payload's size, so every digest and byte that they cover is readable.
- * Whatever the bytes are, of a content only data and base are read, and only
- * its size is written.
+ * Invariant: a decoder accepts a payload only if its sizes and counts add up to the payload's size,
+ * so every digest and byte that they cover is readable. Whatever the bytes are, of a content only
+ * data and base are read, and only its size is written.
  */
 #include "format/segment/record_blob.h"
 
@@ -24,8 +23,7 @@ enum {
     CHUNK_ENCODING = CHUNK_CONTENT_SIZE + 4,
     CHUNK_DEPTH = CHUNK_ENCODING + 1,
     CHUNK_ZERO = CHUNK_DEPTH + 1,
-    CHUNK_BASE =
-        CHUNK_ZERO + 2, /* of a delta; otherwise the data begins here */
+    CHUNK_BASE = CHUNK_ZERO + 2, /* of a delta; otherwise the data begins here */
     CHUNK_DELTA_DATA = 72
 };
 
@@ -42,8 +40,7 @@ size_t wal__chunk_record_size(const struct wal__chunk_record *chunk)
     return head_size(chunk->encoding) + chunk->data.size;
 }
 
-size_t wal__chunk_record_encode_head(const struct wal__chunk_record *chunk,
-                                     uint8_t *out)
+size_t wal__chunk_record_encode_head(const struct wal__chunk_record *chunk, uint8_t *out)
 {
     memcpy(out + CHUNK_DIGEST, chunk->digest.bytes, WAL__DIGEST_SIZE);
     wal__put32(out + CHUNK_CONTENT_SIZE, chunk->size);
@@ -63,18 +60,16 @@ static bool encoding_is_valid(const struct wal__chunk_record *chunk)
     case WAL__CHUNK_RAW:
         return chunk->depth == 0 && chunk->data.size == chunk->size;
     case WAL__CHUNK_LZ4:
-        return chunk->depth == 0 && chunk->data.size > 0 &&
-               chunk->data.size < chunk->size;
+        return chunk->depth == 0 && chunk->data.size > 0 && chunk->data.size < chunk->size;
     case WAL__CHUNK_DELTA:
-        return chunk->depth > 0 && chunk->depth <= WAL__CHUNK_DEPTH_MAX &&
-               chunk->data.size > 0 && chunk->data.size < chunk->size;
+        return chunk->depth > 0 && chunk->depth <= WAL__CHUNK_DEPTH_MAX && chunk->data.size > 0 &&
+               chunk->data.size < chunk->size;
     default:
         return false;
     }
 }
 
-enum wal__fmt wal__chunk_record_decode(struct wal__span payload,
-                                       struct wal__chunk_record *chunk)
+enum wal__fmt wal__chunk_record_decode(struct wal__span payload, struct wal__chunk_record *chunk)
 {
     const uint8_t *at = payload.data;
     struct wal__chunk_record read = {.size = 0};
@@ -115,8 +110,7 @@ enum {
 WAL__FOLLOWS(BLOCK_WINDOW, BLOCK_STORED_SIZE, 4);
 WAL__FOLLOWS(WAL__CHUNK_BLOCK_HEAD, BLOCK_WINDOW, 4);
 
-void wal__chunk_block_encode_head(const struct wal__chunk_block *block,
-                                  uint8_t *out)
+void wal__chunk_block_encode_head(const struct wal__chunk_block *block, uint8_t *out)
 {
     wal__put32(out + BLOCK_STORED_SIZE, block->stored_size);
     wal__put32(out + BLOCK_WINDOW, (uint32_t)block->window);
@@ -133,8 +127,8 @@ enum wal__fmt wal__chunk_block_decode(struct wal__span *data, uint32_t size,
     }
     read.stored_size = wal__get32(data->data + BLOCK_STORED_SIZE);
     read.window = (int32_t)wal__get32(data->data + BLOCK_WINDOW);
-    if (read.stored_size == 0 || read.stored_size > size ||
-        read.window <= -WAL__CHUNK_WINDOW || read.window > WAL__CHUNK_MAX) {
+    if (read.stored_size == 0 || read.stored_size > size || read.window <= -WAL__CHUNK_WINDOW ||
+        read.window > WAL__CHUNK_MAX) {
         return WAL__FMT_FIELD;
     }
     if (data->size - WAL__CHUNK_BLOCK_HEAD < read.stored_size) {
@@ -160,8 +154,7 @@ enum {
 };
 
 WAL__FOLLOWS(BLOB_CHUNKS, BLOB_ZERO, 4);
-static_assert(BLOB_CHUNKS + WAL__BLOB_CHUNKS_MAX * WAL__DIGEST_SIZE <=
-                  WAL__FRAME_PAYLOAD_MAX,
+static_assert(BLOB_CHUNKS + WAL__BLOB_CHUNKS_MAX * WAL__DIGEST_SIZE <= WAL__FRAME_PAYLOAD_MAX,
               "the longest BLOB fits its frame");
 
 size_t wal__blob_record_size(const struct wal__blob_record *blob)
@@ -175,12 +168,10 @@ void wal__blob_record_encode(const struct wal__blob_record *blob, uint8_t *out)
     wal__put64(out + BLOB_CONTENT_SIZE, blob->size);
     wal__put32(out + BLOB_CHUNK_COUNT, blob->chunk_count);
     wal__put32(out + BLOB_ZERO, 0);
-    memcpy(out + BLOB_CHUNKS, blob->chunks,
-           (size_t)blob->chunk_count * WAL__DIGEST_SIZE);
+    memcpy(out + BLOB_CHUNKS, blob->chunks, (size_t)blob->chunk_count * WAL__DIGEST_SIZE);
 }
 
-enum wal__fmt wal__blob_record_decode(struct wal__span payload,
-                                      struct wal__blob_record *blob)
+enum wal__fmt wal__blob_record_decode(struct wal__span payload, struct wal__blob_record *blob)
 {
     const uint8_t *at = payload.data;
     struct wal__blob_record read;
@@ -199,8 +190,7 @@ enum wal__fmt wal__blob_record_decode(struct wal__span payload,
         return WAL__FMT_FIELD;
     }
     if (payload.size != wal__blob_record_size(&read)) {
-        return payload.size < wal__blob_record_size(&read) ? WAL__FMT_SHORT
-                                                           : WAL__FMT_FIELD;
+        return payload.size < wal__blob_record_size(&read) ? WAL__FMT_SHORT : WAL__FMT_FIELD;
     }
     *blob = read;
     return WAL__FMT_OK;
@@ -232,8 +222,8 @@ struct wal__span wal__chunk_window(struct wal__span base, int64_t begin)
     return window;
 }
 
-static bool decode_block(const struct wal__chunk_block *block,
-                         struct wal__span base, uint8_t *out, uint32_t size)
+static bool decode_block(const struct wal__chunk_block *block, struct wal__span base, uint8_t *out,
+                         uint32_t size)
 {
     struct wal__span window = wal__chunk_window(base, block->window);
 
@@ -242,14 +232,12 @@ static bool decode_block(const struct wal__chunk_block *block,
         memcpy(out, block->stored.data, size);
         return true;
     }
-    return LZ4_decompress_safe_usingDict((const char *)block->stored.data,
-                                         (char *)out, (int)block->stored_size,
-                                         (int)size, (const char *)window.data,
-                                         (int)window.size) == (int)size;
+    return LZ4_decompress_safe_usingDict((const char *)block->stored.data, (char *)out,
+                                         (int)block->stored_size, (int)size,
+                                         (const char *)window.data, (int)window.size) == (int)size;
 }
 
-static bool decode_delta(struct wal__span data, struct wal__span base,
-                         uint8_t *out, uint32_t size)
+static bool decode_delta(struct wal__span data, struct wal__span base, uint8_t *out, uint32_t size)
 {
     uint32_t done = 0;
 
@@ -270,8 +258,8 @@ static bool decode_delta(struct wal__span data, struct wal__span base,
     return data.size == 0;
 }
 
-bool wal__chunk_decode_content(const struct wal__chunk_record *chunk,
-                               struct wal__span base, uint8_t *out)
+bool wal__chunk_decode_content(const struct wal__chunk_record *chunk, struct wal__span base,
+                               uint8_t *out)
 {
     switch (chunk->encoding) {
     case WAL__CHUNK_RAW:
@@ -282,8 +270,7 @@ bool wal__chunk_decode_content(const struct wal__chunk_record *chunk,
         return true;
     case WAL__CHUNK_LZ4:
         return LZ4_decompress_safe((const char *)chunk->data.data, (char *)out,
-                                   (int)chunk->data.size,
-                                   (int)chunk->size) == (int)chunk->size;
+                                   (int)chunk->data.size, (int)chunk->size) == (int)chunk->size;
     default:
         return decode_delta(chunk->data, base, out, chunk->size);
     }

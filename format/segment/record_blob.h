@@ -1,12 +1,11 @@
 /*
- * record_blob.h - the payloads of CHUNK and BLOB, the records of the blob
- * stream (SPEC.md 2.18, 2.19), and the index of a pack segment (2.20).
+ * record_blob.h - the payloads of CHUNK and BLOB, the records of the blob stream (SPEC.md 2.18,
+ * 2.19), and the index of a pack segment (2.20).
  *
- * Content of at most 1 MiB is one CHUNK. Larger content is split into CHUNKs of
- * 1 MiB, of which the last may be shorter, and a BLOB that lists them. Both are
- * looked up by the SHA-256 of their content. Encoders write exactly ..._size()
- * bytes; decoders check every size against the payload before they use it.
- * Threads: any.
+ * Content of at most 1 MiB is one CHUNK. Larger content is split into CHUNKs of 1 MiB, of which the
+ * last may be shorter, and a BLOB that lists them. Both are looked up by the SHA-256 of their
+ * content. Encoders write exactly ..._size() bytes; decoders check every size against the payload
+ * before they use it. Threads: any.
  */
 #ifndef AGENTWAL_FORMAT_SEGMENT_RECORD_BLOB_H
 #define AGENTWAL_FORMAT_SEGMENT_RECORD_BLOB_H
@@ -49,40 +48,36 @@ struct wal__chunk_record {
 size_t wal__chunk_record_size(const struct wal__chunk_record *chunk);
 
 /* Writes the bytes before the data and returns their number. */
-size_t wal__chunk_record_encode_head(const struct wal__chunk_record *chunk,
-                                     uint8_t *out);
+size_t wal__chunk_record_encode_head(const struct wal__chunk_record *chunk, uint8_t *out);
 
 /* Reads at most WAL__CHUNK_HEAD_MAX bytes, and none of the data. */
-enum wal__fmt wal__chunk_record_decode(struct wal__span payload,
-                                       struct wal__chunk_record *chunk);
+enum wal__fmt wal__chunk_record_decode(struct wal__span payload, struct wal__chunk_record *chunk);
 
-/* A block of WAL__CHUNK_DELTA: the next WAL__CHUNK_BLOCK bytes of the content;
- * the last block may be shorter. If stored_size equals the content's size, the
- * content is stored uncompressed. Otherwise it is LZ4 whose dictionary is the
- * part of the base that wal__chunk_window returns. */
+/* A block of WAL__CHUNK_DELTA: the next WAL__CHUNK_BLOCK bytes of the content; the last block may
+ * be shorter. If stored_size equals the content's size, the content is stored uncompressed.
+ * Otherwise it is LZ4 whose dictionary is the part of the base that wal__chunk_window returns. */
 struct wal__chunk_block {
     uint32_t stored_size;
     int32_t window; /* offset in the base's content; may be negative */
     struct wal__span stored;
 };
 
-void wal__chunk_block_encode_head(const struct wal__chunk_block *block,
-                                  uint8_t *out);
+void wal__chunk_block_encode_head(const struct wal__chunk_block *block, uint8_t *out);
 
-/* Decodes the first block of *data, which has `size` bytes of content, and
- * removes it from *data. */
+/* Decodes the first block of *data, which has `size` bytes of content, and removes it from
+ * *data. */
 enum wal__fmt wal__chunk_block_decode(struct wal__span *data, uint32_t size,
                                       struct wal__chunk_block *block);
 
-/* Returns the dictionary of a block: WAL__CHUNK_WINDOW bytes from `begin` on,
- * clipped to the base. */
+/* Returns the dictionary of a block: WAL__CHUNK_WINDOW bytes from `begin` on, clipped to the
+ * base. */
 struct wal__span wal__chunk_window(struct wal__span base, int64_t begin);
 
-/* Writes chunk->size bytes of content to out. `base` is the content of the base
- * chunk; it is used by WAL__CHUNK_DELTA only. Returns false if the data is not
- * valid. The caller verifies the digest. */
-bool wal__chunk_decode_content(const struct wal__chunk_record *chunk,
-                               struct wal__span base, uint8_t *out);
+/* Writes chunk->size bytes of content to out. `base` is the content of the base chunk; it is used
+ * by WAL__CHUNK_DELTA only. Returns false if the data is not valid. The caller verifies the
+ * digest. */
+bool wal__chunk_decode_content(const struct wal__chunk_record *chunk, struct wal__span base,
+                               uint8_t *out);
 
 struct wal__blob_record {
     struct wal__digest digest; /* of the content */
@@ -93,8 +88,7 @@ struct wal__blob_record {
 
 size_t wal__blob_record_size(const struct wal__blob_record *blob);
 void wal__blob_record_encode(const struct wal__blob_record *blob, uint8_t *out);
-enum wal__fmt wal__blob_record_decode(struct wal__span payload,
-                                      struct wal__blob_record *blob);
+enum wal__fmt wal__blob_record_decode(struct wal__span payload, struct wal__blob_record *blob);
 
 /* Returns the id_hash of the frame of a CHUNK or BLOB. */
 uint64_t wal__digest_hash(const struct wal__digest *digest);

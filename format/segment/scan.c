@@ -1,21 +1,18 @@
 /*
- * scan.c - one pass over a segment (SPEC.md 3.1 to 3.4), its salt when both
- * copies of its header are lost (2.2, 2.3, 2.22), and the comparison of the
- * records of two segments (3.5).
+ * scan.c - one pass over a segment (SPEC.md 3.1 to 3.4), its salt when both copies of its header
+ * are lost (2.2, 2.3, 2.22), and the comparison of the records of two segments (3.5).
  *
- * The pass walks valid frames from group to group up to X, the first offset
- * without one. Then it probes everything after X once, for the highest
- * watermark W of any valid COMMIT, for a SEAL, and for durable COMMITs. X below
- * W or S is damage: the pass skips to the next valid frame and continues.
- * Otherwise X is the end, and the decision table classifies it.
+ * The pass walks valid frames from group to group up to X, the first offset without one. Then it
+ * probes everything after X once, for the highest watermark W of any valid COMMIT, for a SEAL, and
+ * for durable COMMITs. X below W or S is damage: the pass skips to the next valid frame and
+ * continues. Otherwise X is the end, and the decision table classifies it.
  *
- * The salt: a frame's seed is fold(salt ^ offset * PHI) = fold(salt) ^
- * fold(offset * PHI), so frames depend on fold(salt) alone. A CRC can be
- * computed backwards: the OPEN frame at 4,096 yields its seed, and the next
- * frame confirms it.
+ * The salt: a frame's seed is fold(salt ^ offset * PHI) = fold(salt) ^ fold(offset * PHI), so
+ * frames depend on fold(salt) alone. A CRC can be computed backwards: the OPEN frame at 4,096
+ * yields its seed, and the next frame confirms it.
  *
- * Invariant: group <= at <= limit; sequences rise. A salt is accepted only if a
- * second frame is valid under it.
+ * Invariant: group <= at <= limit; sequences rise. A salt is accepted only if a second frame is
+ * valid under it.
  */
 #include "format/segment/scan.h"
 
@@ -46,12 +43,12 @@ enum {
     BLOCK = 4096
 };
 
-/* Returns the offset of the first non-zero 8-byte word from `from` on, or the
- * end of the last whole word. */
+/* Returns the offset of the first non-zero 8-byte word from `from` on, or the end of the last whole
+ * word. */
 static uint64_t skip_zeros(const uint8_t *bytes, uint64_t from, uint64_t size)
 {
-    /* The rest is nearly always zeros; memcmp of overlapping ranges is the
-     * fastest test for that. */
+    /* The rest is nearly always zeros; memcmp of overlapping ranges is the fastest test for
+     * that. */
     while (from + BLOCK <= size && bytes[from] == 0 &&
            memcmp(bytes + from, bytes + from + 1, BLOCK - 1) == 0) {
         from += BLOCK;
@@ -62,8 +59,7 @@ static uint64_t skip_zeros(const uint8_t *bytes, uint64_t from, uint64_t size)
     return from;
 }
 
-static const uint8_t *fetch(struct wal__probe *probe, uint64_t offset,
-                            uint64_t size)
+static const uint8_t *fetch(struct wal__probe *probe, uint64_t offset, uint64_t size)
 {
     const uint8_t *bytes;
 
@@ -77,15 +73,15 @@ static const uint8_t *fetch(struct wal__probe *probe, uint64_t offset,
 }
 
 /* Whether a frame at `offset` has a valid header, data and sequence range. */
-static bool is_frame(struct wal__probe *probe, uint64_t offset,
-                     uint64_t first_sequence, struct wal__probe_hit *hit)
+static bool is_frame(struct wal__probe *probe, uint64_t offset, uint64_t first_sequence,
+                     struct wal__probe_hit *hit)
 {
     struct wal__frame *frame = &hit->frame;
     uint64_t highest = probe->sequence + probe->limit / WAL__FRAME_SIZE;
     const uint8_t *at = fetch(probe, offset, WAL__FRAME_SIZE);
 
-    if (at == NULL || wal__frame_decode(at, probe->limit - offset, probe->salt,
-                                        offset, frame) != WAL__FMT_OK) {
+    if (at == NULL ||
+        wal__frame_decode(at, probe->limit - offset, probe->salt, offset, frame) != WAL__FMT_OK) {
         return false;
     }
     if (wal__frame_is_sequenced(frame->type) &&
@@ -111,8 +107,7 @@ static void raise_dirty_end(uint64_t *dirty_end, uint64_t to)
 /* Returns the first non-zero word from `from` on, which could begin a frame;
  * `limit` if there is none. Windows are aligned to their size, so a source with
  * a mapped window need not move it for every word. */
-static uint64_t next_candidate(struct wal__probe *probe, uint64_t from,
-                               uint64_t *dirty_end)
+static uint64_t next_candidate(struct wal__probe *probe, uint64_t from, uint64_t *dirty_end)
 {
     while (from + WAL__FRAME_ALIGN <= probe->limit) {
         uint64_t end = (from / PROBE_WINDOW + 1) * PROBE_WINDOW;
@@ -133,17 +128,15 @@ static uint64_t next_candidate(struct wal__probe *probe, uint64_t from,
     return probe->limit;
 }
 
-bool wal__probe_next(struct wal__probe *probe, uint64_t from,
-                     uint64_t first_sequence, uint64_t *dirty_end,
-                     struct wal__probe_hit *hit)
+bool wal__probe_next(struct wal__probe *probe, uint64_t from, uint64_t first_sequence,
+                     uint64_t *dirty_end, struct wal__probe_hit *hit)
 {
     for (;;) {
         from = next_candidate(probe, from, dirty_end);
         if (probe->failed || from >= probe->limit) {
             return false;
         }
-        if (from + WAL__FRAME_SIZE <= probe->limit &&
-            is_frame(probe, from, first_sequence, hit)) {
+        if (from + WAL__FRAME_SIZE <= probe->limit && is_frame(probe, from, first_sequence, hit)) {
             return true;
         }
         if (probe->failed) {
@@ -154,8 +147,7 @@ bool wal__probe_next(struct wal__probe *probe, uint64_t from,
 }
 
 /* Updates the summary with a valid frame. */
-static void record_frame(struct wal__probe_result *beyond,
-                         const struct wal__probe_hit *hit)
+static void record_frame(struct wal__probe_result *beyond, const struct wal__probe_hit *hit)
 {
     const struct wal__frame *frame = &hit->frame;
     struct wal__span span = {hit->payload, frame->stored_size};
@@ -171,8 +163,7 @@ static void record_frame(struct wal__probe_result *beyond,
     }
     if (frame->type == WAL__FRAME_COMMIT &&
         wal__commit_record_decode(span, &commit) == WAL__FMT_OK) {
-        if (commit.durable_off > beyond->watermark &&
-            commit.durable_off <= hit->offset) {
+        if (commit.durable_off > beyond->watermark && commit.durable_off <= hit->offset) {
             beyond->watermark = commit.durable_off;
         }
         if (hit->offset > WAL__SEGMENT_HEADER_SIZE + commit.group_size) {
@@ -182,17 +173,14 @@ static void record_frame(struct wal__probe_result *beyond,
             beyond->last_durable_commit = hit->offset;
         }
     }
-    if (frame->type == WAL__FRAME_SEAL &&
-        wal__seal_record_decode(span, &seal) == WAL__FMT_OK &&
+    if (frame->type == WAL__FRAME_SEAL && wal__seal_record_decode(span, &seal) == WAL__FMT_OK &&
         seal.end <= hit->offset) {
         beyond->sealed_end = seal.end;
     }
 }
 
-/* Probes everything from `from` on, unless beyond->is_done. False: a read
- * failed. */
-static bool probe_all(struct wal__probe *probe, uint64_t from,
-                      struct wal__probe_result *beyond)
+/* Probes everything from `from` on, unless beyond->is_done. False: a read failed. */
+static bool probe_all(struct wal__probe *probe, uint64_t from, struct wal__probe_result *beyond)
 {
     struct wal__probe_hit hit;
 
@@ -200,8 +188,7 @@ static bool probe_all(struct wal__probe *probe, uint64_t from,
         return true;
     }
     beyond->dirty_end = from;
-    while (wal__probe_next(probe, from, probe->sequence + 1, &beyond->dirty_end,
-                           &hit)) {
+    while (wal__probe_next(probe, from, probe->sequence + 1, &beyond->dirty_end, &hit)) {
         record_frame(beyond, &hit);
         from = hit.offset + wal__frame_total_size(hit.frame.stored_size);
         beyond->dirty_end = from;
@@ -272,8 +259,8 @@ static bool set_read_error(struct scan *scan, uint64_t offset)
     return false;
 }
 
-static void add_damage(struct scan *scan, uint64_t offset, uint64_t size,
-                       uint64_t first_sequence, uint64_t last_sequence)
+static void add_damage(struct scan *scan, uint64_t offset, uint64_t size, uint64_t first_sequence,
+                       uint64_t last_sequence)
 {
     struct wal__scan_result *result = scan->result;
     struct wal__damage *last;
@@ -302,19 +289,16 @@ static bool report_lost(struct scan *scan, uint32_t session)
 }
 
 /* Passes the frames [group, at) of the present group to the sink. */
-static bool deliver_range(struct scan *scan,
-                          const struct wal__commit_record *commit)
+static bool deliver_range(struct scan *scan, const struct wal__commit_record *commit)
 {
-    struct wal__scan_range range = {NULL, scan->group, scan->at - scan->group,
-                                    commit};
+    struct wal__scan_range range = {NULL, scan->group, scan->at - scan->group, commit};
     bool accepted;
 
     if (scan->sink->range == NULL) {
         return true;
     }
     if (range.size > 0) {
-        range.bytes =
-            scan->source->fetch(scan->source->ctx, range.offset, range.size);
+        range.bytes = scan->source->fetch(scan->source->ctx, range.offset, range.size);
         if (range.bytes == NULL) {
             return set_read_error(scan, range.offset);
         }
@@ -336,8 +320,7 @@ static void begin_group(struct scan *scan, uint64_t offset)
     scan->has_unknown_session = false;
 }
 
-static void record_commit(struct scan *scan,
-                          const struct wal__commit_record *commit)
+static void record_commit(struct scan *scan, const struct wal__commit_record *commit)
 {
     struct wal__scan_result *result = scan->result;
 
@@ -356,21 +339,18 @@ static void record_commit(struct scan *scan,
     result->groups++;
 }
 
-/* Records a group that lost frames, or that does not follow the previous one.
- * False: the sink stopped the scan. */
-static bool report_damaged_group(struct scan *scan,
-                                 const struct wal__commit_record *commit,
+/* Records a group that lost frames, or that does not follow the previous one. False: the sink
+ * stopped the scan. */
+static bool report_damaged_group(struct scan *scan, const struct wal__commit_record *commit,
                                  bool whole)
 {
     if (whole) {
         uint64_t last = commit->first_sequence - 1;
 
-        add_damage(scan, scan->at, 0, scan->group_first,
-                   last >= scan->group_first ? last : 0);
+        add_damage(scan, scan->at, 0, scan->group_first, last >= scan->group_first ? last : 0);
         return true;
     }
-    for (uint32_t i = 0; scan->has_unknown_session && i < commit->session_count;
-         i++) {
+    for (uint32_t i = 0; scan->has_unknown_session && i < commit->session_count; i++) {
         if (!report_lost(scan, wal__commit_record_session(commit, i))) {
             scan->result->verdict = WAL__VERDICT_STOPPED;
             return false;
@@ -379,8 +359,7 @@ static bool report_damaged_group(struct scan *scan,
     return true;
 }
 
-/* Ends the group at the COMMIT at `at`. False: it is not valid here, or the
- * scan is stopped. */
+/* Ends the group at the COMMIT at `at`. False: it is not valid here, or the scan is stopped. */
 static bool process_commit(struct scan *scan, const struct wal__frame *frame,
                            const uint8_t *payload)
 {
@@ -392,8 +371,7 @@ static bool process_commit(struct scan *scan, const struct wal__frame *frame,
     if (wal__commit_record_decode(span, &commit) != WAL__FMT_OK) {
         return false;
     }
-    whole = commit.frame_count == scan->group_frames &&
-            commit.group_size == scan->at - scan->group;
+    whole = commit.frame_count == scan->group_frames && commit.group_size == scan->at - scan->group;
     follows = whole && commit.first_sequence == scan->group_first &&
               (scan->chain_unknown || commit.chain == scan->chain);
     if (!follows && !report_damaged_group(scan, &commit, whole)) {
@@ -404,8 +382,7 @@ static bool process_commit(struct scan *scan, const struct wal__frame *frame,
     }
     /* Below the watermark each valid frame counts; after it only whole
      * groups do. */
-    if ((whole || scan->start->is_rewritten ||
-         scan->group < scan->result->watermark) &&
+    if ((whole || scan->start->is_rewritten || scan->group < scan->result->watermark) &&
         !deliver_range(scan, &commit)) {
         return false;
     }
@@ -413,9 +390,8 @@ static bool process_commit(struct scan *scan, const struct wal__frame *frame,
     scan->chain = wal__frame_chain_crc(commit.chain, frame);
     scan->chain_unknown = false;
     scan->result->chain = scan->chain;
-    begin_group(scan, wal__align_up(
-                          scan->at + wal__frame_total_size(frame->stored_size),
-                          scan->start->group_align));
+    begin_group(scan, wal__align_up(scan->at + wal__frame_total_size(frame->stored_size),
+                                    scan->start->group_align));
     scan->result->end = scan->at;
     return true;
 }
@@ -467,8 +443,7 @@ static bool check_sequence(struct scan *scan, const struct wal__frame *frame)
 }
 
 /* Whether a frame's parent was lost in a damaged range. */
-static bool parent_is_lost(const struct scan *scan,
-                           const struct wal__frame *frame)
+static bool parent_is_lost(const struct scan *scan, const struct wal__frame *frame)
 {
     const struct wal__scan_result *result = scan->result;
     uint32_t count = result->damage_count;
@@ -488,10 +463,8 @@ static bool parent_is_lost(const struct scan *scan,
     return false;
 }
 
-/* Processes the valid frame at `at`; false: it is not allowed here, or the scan
- * is stopped. */
-static bool process_frame(struct scan *scan, const struct wal__frame *frame,
-                          const uint8_t *payload)
+/* Processes the valid frame at `at`; false: it is not allowed here, or the scan is stopped. */
+static bool process_frame(struct scan *scan, const struct wal__frame *frame, const uint8_t *payload)
 {
     uint64_t span = wal__frame_total_size(frame->stored_size);
 
@@ -507,8 +480,7 @@ static bool process_frame(struct scan *scan, const struct wal__frame *frame,
         scan->group = scan->at;
         return true;
     }
-    if (frame->type == WAL__FRAME_OPEN &&
-        scan->at != WAL__SEGMENT_HEADER_SIZE) {
+    if (frame->type == WAL__FRAME_OPEN && scan->at != WAL__SEGMENT_HEADER_SIZE) {
         return false;
     }
     if (scan->result->sealed_end != 0 || scan->result->index_offset != 0 ||
@@ -532,23 +504,22 @@ static bool is_stopped(const struct scan *scan)
            scan->result->verdict == WAL__VERDICT_STOPPED;
 }
 
-/* Decodes the frame at `at` and checks its payload. Sets *lost to the session
- * of a frame with a valid header and invalid data. */
-static bool read_frame(struct scan *scan, struct wal__frame *frame,
-                       const uint8_t **payload, uint32_t *lost)
+/* Decodes the frame at `at` and checks its payload. Sets *lost to the session of a frame with a
+ * valid header and invalid data. */
+static bool read_frame(struct scan *scan, struct wal__frame *frame, const uint8_t **payload,
+                       uint32_t *lost)
 {
     uint64_t before = scan->at - scan->group;
     enum wal__fmt fmt;
     const uint8_t *at;
 
     WAL__ASSERT(scan->at >= scan->group && scan->at < scan->limit);
-    at = scan->source->fetch(scan->source->ctx, scan->group,
-                             before + WAL__FRAME_SIZE);
+    at = scan->source->fetch(scan->source->ctx, scan->group, before + WAL__FRAME_SIZE);
     if (at == NULL) {
         return set_read_error(scan, scan->at);
     }
-    fmt = wal__frame_decode(at + before, scan->limit - scan->at,
-                            scan->start->salt, scan->at, frame);
+    fmt =
+        wal__frame_decode(at + before, scan->limit - scan->at, scan->start->salt, scan->at, frame);
     if (fmt == WAL__FMT_TYPE) {
         scan->result->verdict = WAL__VERDICT_NEWER;
         scan->result->error_offset = scan->at;
@@ -556,9 +527,8 @@ static bool read_frame(struct scan *scan, struct wal__frame *frame,
     if (fmt != WAL__FMT_OK) {
         return false;
     }
-    at =
-        scan->source->fetch(scan->source->ctx, scan->group,
-                            before + wal__frame_total_size(frame->stored_size));
+    at = scan->source->fetch(scan->source->ctx, scan->group,
+                             before + wal__frame_total_size(frame->stored_size));
     if (at == NULL) {
         return set_read_error(scan, scan->at);
     }
@@ -577,16 +547,13 @@ static void walk_frames(struct scan *scan, uint32_t *lost)
     const uint8_t *payload = NULL;
 
     *lost = 0;
-    while (scan->at + WAL__FRAME_SIZE <= scan->limit &&
-           read_frame(scan, &frame, &payload, lost) &&
+    while (scan->at + WAL__FRAME_SIZE <= scan->limit && read_frame(scan, &frame, &payload, lost) &&
            process_frame(scan, &frame, payload)) {
     }
 }
 
-/* Returns the last sequence number before the frame of `hit`, which follows
- * damage; 0: unknown. */
-static uint64_t last_lost_sequence(const struct scan *scan,
-                                   const struct wal__probe_hit *hit)
+/* Returns the last sequence number before the frame of `hit`, which follows damage; 0: unknown. */
+static uint64_t last_lost_sequence(const struct scan *scan, const struct wal__probe_hit *hit)
 {
     const struct wal__frame *frame = &hit->frame;
     struct wal__span span = {hit->payload, frame->stored_size};
@@ -602,13 +569,11 @@ static uint64_t last_lost_sequence(const struct scan *scan,
     if (frame->type == WAL__FRAME_COMMIT &&
         wal__commit_record_decode(span, &commit) == WAL__FMT_OK) {
         /* OPEN is a frame of the first group but has no sequence number. */
-        bool has_open = hit->offset ==
-                        WAL__SEGMENT_HEADER_SIZE + (uint64_t)commit.group_size;
+        bool has_open = hit->offset == WAL__SEGMENT_HEADER_SIZE + (uint64_t)commit.group_size;
 
         return commit.first_sequence + commit.frame_count - 1 - has_open;
     }
-    if (frame->type == WAL__FRAME_SEAL &&
-        wal__seal_record_decode(span, &seal) == WAL__FMT_OK) {
+    if (frame->type == WAL__FRAME_SEAL && wal__seal_record_decode(span, &seal) == WAL__FMT_OK) {
         return seal.last_sequence;
     }
     return 0;
@@ -627,8 +592,7 @@ static bool skip_damage(struct scan *scan, uint32_t lost)
     if (scan->at > scan->group && !deliver_range(scan, NULL)) {
         return false;
     }
-    found = wal__probe_next(&probe, from + WAL__FRAME_ALIGN, scan->sequence + 1,
-                            NULL, &hit);
+    found = wal__probe_next(&probe, from + WAL__FRAME_ALIGN, scan->sequence + 1, NULL, &hit);
     if (probe.failed) {
         return set_read_error(scan, probe.error_offset);
     }
@@ -639,8 +603,7 @@ static bool skip_damage(struct scan *scan, uint32_t lost)
         to = scan->expected_end > from ? scan->expected_end : from;
     }
     WAL__ASSERT(to >= from);
-    add_damage(scan, from, to - from, scan->sequence + 1,
-               last > scan->sequence ? last : 0);
+    add_damage(scan, from, to - from, scan->sequence + 1, last > scan->sequence ? last : 0);
     if (lost != 0 && !report_lost(scan, lost)) {
         scan->result->verdict = WAL__VERDICT_STOPPED;
         return false;
@@ -667,18 +630,14 @@ static bool classify_end(struct scan *scan, uint32_t lost)
     if (!probe_all(&probe, scan->at, &scan->beyond)) {
         return set_read_error(scan, probe.error_offset);
     }
-    result->dirty_end =
-        beyond->dirty_end > scan->at ? beyond->dirty_end : scan->at;
-    result->torn_sequence = beyond->last_sequence > scan->sequence
-                                ? beyond->last_sequence
-                                : scan->sequence;
+    result->dirty_end = beyond->dirty_end > scan->at ? beyond->dirty_end : scan->at;
+    result->torn_sequence =
+        beyond->last_sequence > scan->sequence ? beyond->last_sequence : scan->sequence;
     if (scan->start->is_replica) {
-        bool is_torn =
-            result->dirty_end > result->end || scan->group_frames > 0;
+        bool is_torn = result->dirty_end > result->end || scan->group_frames > 0;
 
-        result->verdict = is_torn && result->sealed_end == 0
-                              ? WAL__VERDICT_TORN
-                              : WAL__VERDICT_CLEAN;
+        result->verdict =
+            is_torn && result->sealed_end == 0 ? WAL__VERDICT_TORN : WAL__VERDICT_CLEAN;
         return false;
     }
     if (beyond->watermark > result->watermark) {
@@ -687,12 +646,10 @@ static bool classify_end(struct scan *scan, uint32_t lost)
     if (beyond->sealed_end > scan->expected_end) {
         scan->expected_end = beyond->sealed_end;
     }
-    /* OPEN is durable before anything else is written: where a group follows,
-     * it was damaged afterwards. In a rewritten segment each member of a group
-     * after X shows damage. */
+    /* OPEN is durable before anything else is written: where a group follows, it was damaged
+     * afterwards. In a rewritten segment each member of a group after X shows damage. */
     if (scan->at < result->watermark || scan->at < scan->expected_end ||
-        (scan->at == WAL__SEGMENT_HEADER_SIZE &&
-         scan->beyond.has_later_group) ||
+        (scan->at == WAL__SEGMENT_HEADER_SIZE && scan->beyond.has_later_group) ||
         (scan->start->is_rewritten && scan->at < scan->beyond.last_member)) {
         return skip_damage(scan, lost);
     }
@@ -710,10 +667,8 @@ static bool classify_end(struct scan *scan, uint32_t lost)
     return false;
 }
 
-void wal__scan(const struct wal__scan_source *source,
-               const struct wal__scan_sink *sink,
-               const struct wal__scan_start *start,
-               struct wal__scan_result *result)
+void wal__scan(const struct wal__scan_source *source, const struct wal__scan_sink *sink,
+               const struct wal__scan_start *start, struct wal__scan_result *result)
 {
     struct scan scan = {0};
     uint32_t lost;
@@ -731,9 +686,8 @@ void wal__scan(const struct wal__scan_source *source,
     result->end = start->offset;
     result->chain = start->chain;
     result->last_sequence = start->last_sequence;
-    result->watermark = start->watermark > WAL__SEGMENT_HEADER_SIZE
-                            ? start->watermark
-                            : WAL__SEGMENT_HEADER_SIZE;
+    result->watermark =
+        start->watermark > WAL__SEGMENT_HEADER_SIZE ? start->watermark : WAL__SEGMENT_HEADER_SIZE;
     begin_group(&scan, start->offset);
     do {
         walk_frames(&scan, &lost);
@@ -765,22 +719,21 @@ static uint32_t crc_unwind(uint32_t crc, const uint8_t *bytes, size_t size)
 }
 
 /* Whether a valid frame is at `offset`; *next is the offset after it. */
-static bool is_valid_frame(const struct wal__scan_source *source, uint64_t size,
-                           uint64_t salt, uint64_t offset, uint64_t *next)
+static bool is_valid_frame(const struct wal__scan_source *source, uint64_t size, uint64_t salt,
+                           uint64_t offset, uint64_t *next)
 {
     const uint8_t *bytes = source->fetch(source->ctx, offset, WAL__FRAME_SIZE);
     struct wal__frame frame;
 
-    if (bytes == NULL || wal__frame_decode(bytes, size - offset, salt, offset,
-                                           &frame) != WAL__FMT_OK) {
+    if (bytes == NULL ||
+        wal__frame_decode(bytes, size - offset, salt, offset, &frame) != WAL__FMT_OK) {
         return false;
     }
     *next = offset + wal__frame_total_size(frame.stored_size);
     return true;
 }
 
-bool wal__salt_find(const struct wal__scan_source *source, uint64_t size,
-                    uint64_t *salt)
+bool wal__salt_find(const struct wal__scan_source *source, uint64_t size, uint64_t *salt)
 {
     const uint64_t at = WAL__SEGMENT_HEADER_SIZE;
     const uint8_t *bytes;
@@ -802,9 +755,8 @@ bool wal__salt_find(const struct wal__scan_source *source, uint64_t size,
 }
 
 /* Decodes the header of the frame at `offset`; false if it is not valid. */
-static bool read_header(const struct wal__scan_source *source, uint64_t size,
-                        uint64_t salt, uint64_t offset,
-                        struct wal__frame *frame)
+static bool read_header(const struct wal__scan_source *source, uint64_t size, uint64_t salt,
+                        uint64_t offset, struct wal__frame *frame)
 {
     const uint8_t *bytes;
 
@@ -812,29 +764,27 @@ static bool read_header(const struct wal__scan_source *source, uint64_t size,
         return false;
     }
     bytes = source->fetch(source->ctx, offset, WAL__FRAME_SIZE);
-    return bytes != NULL && wal__frame_decode(bytes, size - offset, salt,
-                                              offset, frame) == WAL__FMT_OK;
+    return bytes != NULL &&
+           wal__frame_decode(bytes, size - offset, salt, offset, frame) == WAL__FMT_OK;
 }
 
 /* The payload of a frame whose header is valid; empty if it is damaged. */
-static struct wal__span read_payload(const struct wal__scan_source *source,
-                                     uint64_t offset,
+static struct wal__span read_payload(const struct wal__scan_source *source, uint64_t offset,
                                      const struct wal__frame *frame)
 {
     struct wal__span payload = {NULL, 0};
-    const uint8_t *bytes = source->fetch(
-        source->ctx, offset, wal__frame_total_size(frame->stored_size));
+    const uint8_t *bytes =
+        source->fetch(source->ctx, offset, wal__frame_total_size(frame->stored_size));
 
-    if (bytes != NULL &&
-        wal__frame_check_data(frame, bytes + WAL__FRAME_SIZE) == WAL__FMT_OK) {
+    if (bytes != NULL && wal__frame_check_data(frame, bytes + WAL__FRAME_SIZE) == WAL__FMT_OK) {
         payload.data = bytes + WAL__FRAME_SIZE;
         payload.size = frame->stored_size;
     }
     return payload;
 }
 
-bool wal__rewrite_find(const struct wal__scan_source *source, uint64_t size,
-                       uint64_t salt, struct wal__rewrite *rewrite)
+bool wal__rewrite_find(const struct wal__scan_source *source, uint64_t size, uint64_t salt,
+                       struct wal__rewrite *rewrite)
 {
     uint64_t at = WAL__SEGMENT_HEADER_SIZE;
     struct wal__open_record open = {.epoch = 0};
@@ -843,29 +793,23 @@ bool wal__rewrite_find(const struct wal__scan_source *source, uint64_t size,
     bool continues = false; /* the first group is followed by the next number */
 
     *rewrite = (struct wal__rewrite){.generation = 1};
-    if (!read_header(source, size, salt, at, &frame) ||
-        frame.type != WAL__FRAME_OPEN ||
-        wal__open_record_decode(read_payload(source, at, &frame), &open) !=
-            WAL__FMT_OK) {
+    if (!read_header(source, size, salt, at, &frame) || frame.type != WAL__FRAME_OPEN ||
+        wal__open_record_decode(read_payload(source, at, &frame), &open) != WAL__FMT_OK) {
         return false;
     }
     rewrite->first_id = open.previous_id + 1;
     rewrite->last_sequence = open.last_sequence;
     at += wal__frame_total_size(frame.stored_size);
-    if (read_header(source, size, salt, at, &frame) &&
-        frame.type == WAL__FRAME_COMMIT &&
-        wal__commit_record_decode(read_payload(source, at, &frame), &commit) ==
-            WAL__FMT_OK &&
+    if (read_header(source, size, salt, at, &frame) && frame.type == WAL__FRAME_COMMIT &&
+        wal__commit_record_decode(read_payload(source, at, &frame), &commit) == WAL__FMT_OK &&
         commit.first_sequence > open.last_sequence) {
         continues = commit.first_sequence == open.last_sequence + 1;
         rewrite->last_sequence = commit.first_sequence - 1;
     }
-    at = wal__align_up(
-        at + wal__frame_total_size((uint32_t)wal__commit_record_size(0)),
-        WAL__BLOCK_ALIGN);
+    at = wal__align_up(at + wal__frame_total_size((uint32_t)wal__commit_record_size(0)),
+                       WAL__BLOCK_ALIGN);
     return read_header(source, size, salt, at, &frame)
-               ? frame.type == WAL__FRAME_BLOCK ||
-                     (frame.type == WAL__FRAME_COMMIT && !continues)
+               ? frame.type == WAL__FRAME_BLOCK || (frame.type == WAL__FRAME_COMMIT && !continues)
                : false;
 }
 
@@ -893,8 +837,8 @@ static bool add_range(void *ctx, const struct wal__scan_range *range)
         const uint8_t *header = range->bytes + at;
         struct wal__frame frame;
 
-        if (wal__frame_decode(header, range->size - at, summary->salt,
-                              range->offset + at, &frame) != WAL__FMT_OK) {
+        if (wal__frame_decode(header, range->size - at, summary->salt, range->offset + at,
+                              &frame) != WAL__FMT_OK) {
             return false;
         }
         if (wal__frame_is_sequenced(frame.type)) {
@@ -902,8 +846,7 @@ static bool add_range(void *ctx, const struct wal__scan_range *range)
                 return false; /* the rest is not compared */
             }
             /* The header's checksum is seeded with the offset. */
-            summary->crc = wal__crc32(summary->crc, header + sizeof(uint32_t),
-                                      PLACELESS_SIZE);
+            summary->crc = wal__crc32(summary->crc, header + sizeof(uint32_t), PLACELESS_SIZE);
             summary->last_sequence = frame.sequence;
             summary->count++;
         }
@@ -913,9 +856,8 @@ static bool add_range(void *ctx, const struct wal__scan_range *range)
 }
 
 /* Sums up the records up to `limit`, and returns how the scan ended. */
-static enum wal__verdict sum_up(const struct wal__repeat_segment *segment,
-                                uint64_t limit, struct summary *summary,
-                                struct wal__scan_result *scratch)
+static enum wal__verdict sum_up(const struct wal__repeat_segment *segment, uint64_t limit,
+                                struct summary *summary, struct wal__scan_result *scratch)
 {
     const struct wal__scan_sink sink = {summary, add_range, NULL};
 
@@ -943,8 +885,7 @@ enum wal__repeat wal__segment_repeats(const struct wal__repeat_segment *segment,
     }
     verdict = sum_up(other, own.last_sequence, &theirs, scratch);
     return verdict != WAL__VERDICT_READ_ERROR && theirs.count == own.count &&
-                   theirs.last_sequence == own.last_sequence &&
-                   theirs.crc == own.crc
+                   theirs.last_sequence == own.last_sequence && theirs.crc == own.crc
                ? WAL__REPEAT_RECORDS
                : WAL__REPEAT_NO;
 }

@@ -1,17 +1,15 @@
 /*
- * scan.h - one pass over the frames and groups of a segment, and the decision
- * table about its end (SPEC.md 3.1 to 3.4). Recovery, walcheck and salvage all
- * read segments through it, so they agree on what is valid.
+ * scan.h - one pass over the frames and groups of a segment, and the decision table about its end
+ * (SPEC.md 3.1 to 3.4). Recovery, walcheck and salvage all read segments through it, so they agree
+ * on what is valid.
  *
- * Where a walk from group to group cannot continue, a probe finds the valid
- * frames after the first offset that holds none.
+ * Where a walk from group to group cannot continue, a probe finds the valid frames after the first
+ * offset that holds none.
  *
- * Invariants: the sink receives whole groups in order, and of damaged groups
- * below the watermark each frame whose checksums are valid; nothing else. A
- * probed frame counts only if its header, data and sequence range are valid.
- * The scan reads only through the source. A read error ends the scan and is
- * never reported as a torn write. Threads: no shared state; one thread per
- * call.
+ * Invariants: the sink receives whole groups in order, and of damaged groups below the watermark
+ * each frame whose checksums are valid; nothing else. A probed frame counts only if its header,
+ * data and sequence range are valid. The scan reads only through the source. A read error ends the
+ * scan and is never reported as a torn write. Threads: no shared state; one thread per call.
  */
 #ifndef AGENTWAL_FORMAT_SEGMENT_SCAN_H
 #define AGENTWAL_FORMAT_SEGMENT_SCAN_H
@@ -25,26 +23,26 @@
 /* The segment's bytes. */
 struct wal__scan_source {
     void *ctx;
-    /* Returns bytes [offset, offset + size) of the segment, valid until the
-     * next call; NULL if they cannot be read. */
+    /* Returns bytes [offset, offset + size) of the segment, valid until the next call; NULL if they
+     * cannot be read. */
     const uint8_t *(*fetch)(void *ctx, uint64_t offset, uint64_t size);
 };
 
 /* A range of the segment whose frames are all valid. */
 struct wal__scan_range {
-    const uint8_t *bytes; /* of the first frame */
-    uint64_t offset;      /* in the segment */
-    uint64_t size;        /* of whole frames, without the COMMIT */
+    const uint8_t *bytes;                    /* of the first frame */
+    uint64_t offset;                         /* in the segment */
+    uint64_t size;                           /* of whole frames, without the COMMIT */
     const struct wal__commit_record *commit; /* NULL: an incomplete group */
 };
 
-/* The consumer of what the scan finds. Both functions are optional; one that
- * returns false stops the scan. */
+/* The consumer of what the scan finds. Both functions are optional; one that returns false stops
+ * the scan. */
 struct wal__scan_sink {
     void *ctx;
     bool (*range)(void *ctx, const struct wal__scan_range *range);
-    /* Reports a session that lost a record in the last damaged range; 0: an
-     * unknown session. May report a session more than once. */
+    /* Reports a session that lost a record in the last damaged range; 0: an unknown session. May
+     * report a session more than once. */
     bool (*lost)(void *ctx, uint32_t session);
 };
 
@@ -69,14 +67,14 @@ struct wal__scan_start {
     uint64_t offset;        /* of a group's first frame; 4,096: all groups */
     uint64_t last_sequence; /* before it */
     uint32_t chain;         /* before it */
-    uint64_t known_end; /* S, from a later OPEN or, for the pack, from a COMMIT
+    uint64_t known_end;     /* S, from a later OPEN or, for the pack, from a COMMIT
                          * of the log; 0: unknown */
-    uint64_t watermark; /* of the pack, from the log; 0: none */
-    /* Its groups have no sequence numbers, and it was durable before it got its
-     * name: nothing in it is torn. last_sequence is then its own. */
+    uint64_t watermark;     /* of the pack, from the log; 0: none */
+    /* Its groups have no sequence numbers, and it was durable before it got its name: nothing in it
+     * is torn. last_sequence is then its own. */
     bool is_rewritten;
-    /* Of a replica (11.2): what follows an invalid frame was being copied, and
-     * is torn whatever it says. */
+    /* Of a replica (11.2): what follows an invalid frame was being copied, and is torn whatever it
+     * says. */
     bool is_replica;
 };
 
@@ -104,13 +102,11 @@ struct wal__scan_result {
 };
 
 /*
- * Scans a segment from `start`. Fills *result whatever the verdict. Group ends
- * are rounded up to group_align.
+ * Scans a segment from `start`. Fills *result whatever the verdict. Group ends are rounded up to
+ * group_align.
  */
-void wal__scan(const struct wal__scan_source *source,
-               const struct wal__scan_sink *sink,
-               const struct wal__scan_start *start,
-               struct wal__scan_result *result);
+void wal__scan(const struct wal__scan_source *source, const struct wal__scan_sink *sink,
+               const struct wal__scan_start *start, struct wal__scan_result *result);
 
 struct wal__probe {
     const struct wal__scan_source *source;
@@ -127,22 +123,20 @@ struct wal__probe_hit {
     const uint8_t *payload; /* valid until the next read */
 };
 
-/* Finds the first valid frame at or after `from` whose sequence number is at
- * least first_sequence. Raises *dirty_end, unless dirty_end is NULL, to the end
- * of the last non-zero word read. False: there is none, or probe->failed. */
-bool wal__probe_next(struct wal__probe *probe, uint64_t from,
-                     uint64_t first_sequence, uint64_t *dirty_end,
-                     struct wal__probe_hit *hit);
+/* Finds the first valid frame at or after `from` whose sequence number is at least first_sequence.
+ * Raises *dirty_end, unless dirty_end is NULL, to the end of the last non-zero word read. False:
+ * there is none, or probe->failed. */
+bool wal__probe_next(struct wal__probe *probe, uint64_t from, uint64_t first_sequence,
+                     uint64_t *dirty_end, struct wal__probe_hit *hit);
 
-/* Computes the salt from the frames of a segment file of `size` bytes. False
- * if the size is not a segment's, or the first two frames do not yield it. */
-bool wal__salt_find(const struct wal__scan_source *source, uint64_t size,
-                    uint64_t *salt);
+/* Computes the salt from the frames of a segment file of `size` bytes. False if the size is not a
+ * segment's, or the first two frames do not yield it. */
+bool wal__salt_find(const struct wal__scan_source *source, uint64_t size, uint64_t *salt);
 
-/* Whether the frames are those of a rewritten segment. Sets generation to 1,
- * first_id and last_sequence as OPEN and COMMIT say, and the rest to 0. */
-bool wal__rewrite_find(const struct wal__scan_source *source, uint64_t size,
-                       uint64_t salt, struct wal__rewrite *rewrite);
+/* Whether the frames are those of a rewritten segment. Sets generation to 1, first_id and
+ * last_sequence as OPEN and COMMIT say, and the rest to 0. */
+bool wal__rewrite_find(const struct wal__scan_source *source, uint64_t size, uint64_t salt,
+                       struct wal__rewrite *rewrite);
 
 /* The bytes of a segment, and where its scan begins. */
 struct wal__repeat_segment {

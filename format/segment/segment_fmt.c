@@ -1,9 +1,9 @@
 /*
- * segment_fmt.c - encodes and decodes manifest slots, segment headers and
- * trailers (SPEC.md 2.1, 2.2, 2.10).
+ * segment_fmt.c - encodes and decodes manifest slots, segment headers and trailers (SPEC.md 2.1,
+ * 2.2, 2.10).
  *
- * Invariant: rules are checked in SPEC.md's order. The version is used only
- * after the checksum was verified, other fields only after the version.
+ * Invariant: rules are checked in SPEC.md's order. The version is used only after the checksum was
+ * verified, other fields only after the version.
  */
 #include "format/segment/segment_fmt.h"
 
@@ -116,8 +116,8 @@ static struct wal__features get_features(const uint8_t *at)
 }
 
 /* Rules 1 to 3 of a manifest slot and of a segment header. */
-static enum wal__fmt check_shared(const uint8_t *at, const uint8_t *magic,
-                                  size_t crc_offset, uint32_t known)
+static enum wal__fmt check_shared(const uint8_t *at, const uint8_t *magic, size_t crc_offset,
+                                  uint32_t known)
 {
     WAL__ASSERT(crc_offset == MANIFEST_CRC || crc_offset == HEADER_CRC);
     if (memcmp(at, magic, MAGIC_SIZE) != 0) {
@@ -148,8 +148,7 @@ void wal__manifest_encode(const struct wal__manifest *manifest, uint8_t *out)
     wal__put32(out + AT_VERSION, manifest->version);
     put_features(out, &manifest->features);
     wal__put32(out + AT_INCOMPAT,
-               manifest->features.incompat |
-                   (manifest->has_shadows ? WAL__INCOMPAT_SHADOW : 0));
+               manifest->features.incompat | (manifest->has_shadows ? WAL__INCOMPAT_SHADOW : 0));
     memcpy(out + AT_UUID, manifest->uuid, UUID_SIZE);
     wal__put64(out + MANIFEST_GENERATION, manifest->generation);
     wal__put64(out + MANIFEST_CREATED, (uint64_t)manifest->created_ms);
@@ -157,12 +156,10 @@ void wal__manifest_encode(const struct wal__manifest *manifest, uint8_t *out)
     wal__put32(out + MANIFEST_CRC, wal__crc32(0, out, MANIFEST_CRC));
 }
 
-enum wal__fmt wal__manifest_decode(const uint8_t *at,
-                                   struct wal__manifest *manifest)
+enum wal__fmt wal__manifest_decode(const uint8_t *at, struct wal__manifest *manifest)
 {
     enum wal__fmt fmt =
-        check_shared(at, manifest_magic, MANIFEST_CRC,
-                     WAL__KNOWN_INCOMPAT | WAL__INCOMPAT_SHADOW);
+        check_shared(at, manifest_magic, MANIFEST_CRC, WAL__KNOWN_INCOMPAT | WAL__INCOMPAT_SHADOW);
     struct wal__manifest read = {
         .version = wal__get32(at + AT_VERSION),
         .features = get_features(at),
@@ -197,12 +194,10 @@ static void put_rewrite(uint8_t *out, const struct wal__rewrite *rewrite)
     wal__put64(out + REWRITE_LAST_SEQUENCE, rewrite->last_sequence);
     wal__put32(out + REWRITE_ORIGINAL_CHAIN, rewrite->original_chain);
     wal__put64(out + REWRITE_RAW_SIZE, rewrite->raw_size);
-    wal__put32(out + REWRITE_CRC,
-               wal__crc32(0, out + HEADER_END, REWRITE_CRC - HEADER_END));
+    wal__put32(out + REWRITE_CRC, wal__crc32(0, out + HEADER_END, REWRITE_CRC - HEADER_END));
 }
 
-void wal__segment_header_encode(const struct wal__segment_header *header,
-                                uint8_t *out)
+void wal__segment_header_encode(const struct wal__segment_header *header, uint8_t *out)
 {
     memset(out, 0, WAL__SEGMENT_HEADER_SIZE);
     memcpy(out + AT_MAGIC, segment_magic, MAGIC_SIZE);
@@ -224,8 +219,7 @@ void wal__segment_header_encode(const struct wal__segment_header *header,
 }
 
 /* Decodes the part of a header that a rewritten segment has. */
-static enum wal__fmt decode_rewrite(const uint8_t *at,
-                                    struct wal__segment_header *header)
+static enum wal__fmt decode_rewrite(const uint8_t *at, struct wal__segment_header *header)
 {
     struct wal__rewrite read = {
         .generation = wal__get32(at + REWRITE_GENERATION),
@@ -236,14 +230,11 @@ static enum wal__fmt decode_rewrite(const uint8_t *at,
         .raw_size = wal__get64(at + REWRITE_RAW_SIZE),
     };
 
-    if (wal__crc32(0, at + HEADER_END, REWRITE_CRC - HEADER_END) !=
-        wal__get32(at + REWRITE_CRC)) {
+    if (wal__crc32(0, at + HEADER_END, REWRITE_CRC - HEADER_END) != wal__get32(at + REWRITE_CRC)) {
         return WAL__FMT_HEADER_CRC;
     }
-    if (read.generation == 0 || read.first_id == 0 ||
-        read.first_id > header->id ||
-        read.original_end < WAL__SEGMENT_HEADER_SIZE ||
-        read.original_end > WAL__SEGMENT_MAX ||
+    if (read.generation == 0 || read.first_id == 0 || read.first_id > header->id ||
+        read.original_end < WAL__SEGMENT_HEADER_SIZE || read.original_end > WAL__SEGMENT_MAX ||
         header->group_align != WAL__BLOCK_ALIGN) {
         return WAL__FMT_FIELD;
     }
@@ -254,19 +245,15 @@ static enum wal__fmt decode_rewrite(const uint8_t *at,
 static bool header_fields_are_valid(const struct wal__segment_header *header)
 {
     return header->id >= 1 && header->id <= SEGMENT_ID_MAX &&
-           header->capacity % CAPACITY_ALIGN == 0 &&
-           header->capacity >= WAL__SEGMENT_MIN &&
+           header->capacity % CAPACITY_ALIGN == 0 && header->capacity >= WAL__SEGMENT_MIN &&
            header->capacity <= WAL__SEGMENT_MAX &&
-           (header->class == WAL__CLASS_LOG ||
-            header->class == WAL__CLASS_PACK) &&
+           (header->class == WAL__CLASS_LOG || header->class == WAL__CLASS_PACK) &&
            group_align_is_valid(header->group_align);
 }
 
-static enum wal__fmt decode_copy(const uint8_t *at,
-                                 struct wal__segment_header *header)
+static enum wal__fmt decode_copy(const uint8_t *at, struct wal__segment_header *header)
 {
-    enum wal__fmt fmt =
-        check_shared(at, segment_magic, HEADER_CRC, WAL__KNOWN_INCOMPAT);
+    enum wal__fmt fmt = check_shared(at, segment_magic, HEADER_CRC, WAL__KNOWN_INCOMPAT);
     struct wal__segment_header read = {
         .version = wal__get32(at + AT_VERSION),
         .features = get_features(at),
@@ -298,8 +285,7 @@ static enum wal__fmt decode_copy(const uint8_t *at,
     return fmt;
 }
 
-enum wal__fmt wal__segment_header_decode(const uint8_t *at,
-                                         struct wal__segment_header *header)
+enum wal__fmt wal__segment_header_decode(const uint8_t *at, struct wal__segment_header *header)
 {
     const uint8_t *copy = at + WAL__SEGMENT_HEADER_COPY;
     enum wal__fmt first;
@@ -312,8 +298,7 @@ enum wal__fmt wal__segment_header_decode(const uint8_t *at,
     if (first == WAL__FMT_OK || is_of_newer_library(first)) {
         return first;
     }
-    /* A torn first copy must not turn a segment of a newer library into a
-     * damaged one. */
+    /* A torn first copy must not turn a segment of a newer library into a damaged one. */
     second = decode_copy(copy, header);
     if (second == WAL__FMT_OK || is_of_newer_library(second)) {
         return second;
@@ -336,8 +321,8 @@ static uint32_t trailer_crc(const uint8_t *at, uint64_t salt, uint64_t offset)
     return wal__crc32(wal__crc32_seed(salt, offset), at, TRAILER_CRC);
 }
 
-void wal__trailer_encode(const struct wal__trailer *trailer, uint64_t salt,
-                         uint64_t offset, uint8_t *out)
+void wal__trailer_encode(const struct wal__trailer *trailer, uint64_t salt, uint64_t offset,
+                         uint8_t *out)
 {
     memset(out, 0, WAL__TRAILER_SIZE);
     memcpy(out + TRAILER_MAGIC, trailer_magic, MAGIC_SIZE);
@@ -351,20 +336,17 @@ void wal__trailer_encode(const struct wal__trailer *trailer, uint64_t salt,
 }
 
 /* The SEAL frame is between the INDEX frame and the trailer. */
-static bool trailer_fields_are_valid(const struct wal__trailer *trailer,
-                                     uint64_t offset)
+static bool trailer_fields_are_valid(const struct wal__trailer *trailer, uint64_t offset)
 {
-    return trailer->id >= 1 && trailer->id <= SEGMENT_ID_MAX &&
-           trailer->seal_offset < offset &&
-           offset - trailer->seal_offset >=
-               wal__frame_total_size(WAL__SEAL_SIZE) &&
+    return trailer->id >= 1 && trailer->id <= SEGMENT_ID_MAX && trailer->seal_offset < offset &&
+           offset - trailer->seal_offset >= wal__frame_total_size(WAL__SEAL_SIZE) &&
            trailer->index_offset < trailer->seal_offset &&
            trailer->index_offset >= WAL__SEGMENT_HEADER_SIZE &&
            trailer->end == trailer->index_offset;
 }
 
-enum wal__fmt wal__trailer_decode(const uint8_t *at, uint64_t salt,
-                                  uint64_t offset, struct wal__trailer *trailer)
+enum wal__fmt wal__trailer_decode(const uint8_t *at, uint64_t salt, uint64_t offset,
+                                  struct wal__trailer *trailer)
 {
     struct wal__trailer read = {
         .id = wal__get64(at + TRAILER_ID),
@@ -381,8 +363,7 @@ enum wal__fmt wal__trailer_decode(const uint8_t *at, uint64_t salt,
     if (trailer_crc(at, salt, offset) != wal__get32(at + TRAILER_CRC)) {
         return WAL__FMT_HEADER_CRC;
     }
-    if (wal__get64(at + TRAILER_ZERO) != 0 ||
-        !trailer_fields_are_valid(&read, offset)) {
+    if (wal__get64(at + TRAILER_ZERO) != 0 || !trailer_fields_are_valid(&read, offset)) {
         return WAL__FMT_FIELD;
     }
     *trailer = read;
@@ -399,8 +380,7 @@ uint64_t wal__segment_parse_name(const char *name, const char *suffix)
 
 uint64_t wal__guard_salt(const uint8_t uuid[16], uint64_t id)
 {
-    return wal__get64(uuid) ^ wal__get64(uuid + 8) ^ id ^
-           UINT64_C(0x9e3779b97f4a7c15);
+    return wal__get64(uuid) ^ wal__get64(uuid + 8) ^ id ^ UINT64_C(0x9e3779b97f4a7c15);
 }
 
 bool wal__segment_is_guard(const struct wal__segment_header *header)

@@ -1,6 +1,6 @@
 /*
- * segment_fmt.h - the store's manifest slot, a segment's header and its
- * trailer (SPEC.md 2.1, 2.2, 2.10). Threads: any.
+ * segment_fmt.h - the store's manifest slot, a segment's header and its trailer (SPEC.md 2.1, 2.2,
+ * 2.10). Threads: any.
  */
 #ifndef AGENTWAL_FORMAT_SEGMENT_SEGMENT_FMT_H
 #define AGENTWAL_FORMAT_SEGMENT_SEGMENT_FMT_H
@@ -33,9 +33,9 @@ enum {
 #define WAL__INCOMPAT_SHADOW      32u /* of MANIFEST alone */
 /* Those that this library implements. */
 #define WAL__KNOWN_RO_COMPAT      0u
-#define WAL__KNOWN_INCOMPAT                          \
-    (WAL__INCOMPAT_REWRITTEN | WAL__INCOMPAT_TRASH | \
-     WAL__INCOMPAT_PROVISIONAL | WAL__INCOMPAT_MOVED)
+#define WAL__KNOWN_INCOMPAT                                                      \
+    (WAL__INCOMPAT_REWRITTEN | WAL__INCOMPAT_TRASH | WAL__INCOMPAT_PROVISIONAL | \
+     WAL__INCOMPAT_MOVED)
 
 enum wal__segment_class {
     WAL__CLASS_LOG = 1,
@@ -77,10 +77,9 @@ struct wal__manifest {
 /* Writes one slot of WAL__MANIFEST_SLOT_SIZE bytes. */
 void wal__manifest_encode(const struct wal__manifest *manifest, uint8_t *out);
 
-/* Decodes one slot of WAL__MANIFEST_SLOT_SIZE bytes. On WAL__FMT_VERSION and
- * WAL__FMT_FEATURES it sets version and features, for the error text. */
-enum wal__fmt wal__manifest_decode(const uint8_t *at,
-                                   struct wal__manifest *manifest);
+/* Decodes one slot of WAL__MANIFEST_SLOT_SIZE bytes. On WAL__FMT_VERSION and WAL__FMT_FEATURES it
+ * sets version and features, for the error text. */
+enum wal__fmt wal__manifest_decode(const uint8_t *at, struct wal__manifest *manifest);
 
 /* What a rewritten segment replaces (SPEC.md 2.22). */
 struct wal__rewrite {
@@ -105,32 +104,27 @@ struct wal__segment_header {
     struct wal__rewrite rewrite; /* with the feature bit */
 };
 
-static inline bool
-wal__segment_is_rewritten(const struct wal__segment_header *header)
+static inline bool wal__segment_is_rewritten(const struct wal__segment_header *header)
 {
     return header->rewrite.generation != 0;
 }
 
-/* Returns the id of the segment that has a file name with this suffix: ".seg",
- * or ".next" of a shadow segment; 0: none. */
+/* Returns the id of the segment that has a file name with this suffix: ".seg", or ".next" of a
+ * shadow segment; 0: none. */
 uint64_t wal__segment_parse_name(const char *name, const char *suffix);
 
 /* The salt of the guard of a backup (docs/keeping.md) with this id. */
 uint64_t wal__guard_salt(const uint8_t uuid[16], uint64_t id);
-/* Whether it is a guard: segments between its predecessor and it are not in
- * the chain. */
+/* Whether it is a guard: segments between its predecessor and it are not in the chain. */
 bool wal__segment_is_guard(const struct wal__segment_header *header);
 
 /* Writes WAL__SEGMENT_HEADER_SIZE bytes, both copies. */
-void wal__segment_header_encode(const struct wal__segment_header *header,
-                                uint8_t *out);
+void wal__segment_header_encode(const struct wal__segment_header *header, uint8_t *out);
 
-/* Decodes WAL__SEGMENT_HEADER_SIZE bytes: the first copy that is valid or of a
- * newer library. If there is none, returns the fault of the first copy, or
- * WAL__FMT_ZERO if both copies are zeros. On WAL__FMT_VERSION and
- * WAL__FMT_FEATURES it sets version and features. */
-enum wal__fmt wal__segment_header_decode(const uint8_t *at,
-                                         struct wal__segment_header *header);
+/* Decodes WAL__SEGMENT_HEADER_SIZE bytes: the first copy that is valid or of a newer library. If
+ * there is none, returns the fault of the first copy, or WAL__FMT_ZERO if both copies are zeros. On
+ * WAL__FMT_VERSION and WAL__FMT_FEATURES it sets version and features. */
+enum wal__fmt wal__segment_header_decode(const uint8_t *at, struct wal__segment_header *header);
 
 /* Returns the number of valid copies: 0, 1 or 2. */
 int wal__segment_header_copies(const uint8_t *at);
@@ -144,12 +138,11 @@ struct wal__trailer {
     uint32_t chain;
 };
 
-/* Both use WAL__TRAILER_SIZE bytes. `offset` is the trailer's in its segment:
- * capacity - WAL__TRAILER_SIZE. */
-void wal__trailer_encode(const struct wal__trailer *trailer, uint64_t salt,
-                         uint64_t offset, uint8_t *out);
-enum wal__fmt wal__trailer_decode(const uint8_t *at, uint64_t salt,
-                                  uint64_t offset,
+/* Both use WAL__TRAILER_SIZE bytes. `offset` is the trailer's in its segment: capacity -
+ * WAL__TRAILER_SIZE. */
+void wal__trailer_encode(const struct wal__trailer *trailer, uint64_t salt, uint64_t offset,
+                         uint8_t *out);
+enum wal__fmt wal__trailer_decode(const uint8_t *at, uint64_t salt, uint64_t offset,
                                   struct wal__trailer *trailer);
 
 #endif

@@ -9,13 +9,10 @@
 #include "engine/base/error.h"
 #include "remote/history/remote.h"
 
-enum wal_status wal__base_read(struct wal_remote *remote,
-                               const uint8_t uuid[16], uint64_t number,
-                               struct wal__base_list *list,
-                               struct wal_error *error)
+enum wal_status wal__base_read(struct wal_remote *remote, const uint8_t uuid[16], uint64_t number,
+                               struct wal__base_list *list, struct wal_error *error)
 {
-    struct wal__store_object object =
-        wal__store_object_of(WAL__OBJECT_BASE, uuid, 0, number);
+    struct wal__store_object object = wal__store_object_of(WAL__OBJECT_BASE, uuid, 0, number);
     char name[WAL__STORE_OBJECT_SIZE];
     struct wal__buf bytes;
     enum wal_status status;
@@ -24,20 +21,18 @@ enum wal_status wal__base_read(struct wal_remote *remote,
     wal__buf_init(&bytes, remote->heap);
     status = wal__remote_get(remote, name, WAL__BASE_JSON_MAX, &bytes, error);
     if (status == WAL_OK) {
-        status = wal__base_list_decode(
-            (struct wal_slice){bytes.data, bytes.size}, name, list, error);
+        status =
+            wal__base_list_decode((struct wal_slice){bytes.data, bytes.size}, name, list, error);
     }
     wal__buf_deinit(&bytes);
     return status;
 }
 
-enum wal_status wal__base_read_last(struct wal_remote *remote,
-                                    const uint8_t uuid[16], uint64_t *number,
-                                    struct wal__base_list *list,
+enum wal_status wal__base_read_last(struct wal_remote *remote, const uint8_t uuid[16],
+                                    uint64_t *number, struct wal__base_list *list,
                                     struct wal_error *error)
 {
-    struct wal__store_object object =
-        wal__store_object_of(WAL__OBJECT_BASE, uuid, 0, 0);
+    struct wal__store_object object = wal__store_object_of(WAL__OBJECT_BASE, uuid, 0, 0);
     char name[WAL__STORE_OBJECT_SIZE];
     uint64_t found = 0;
     enum wal_status status;
@@ -60,8 +55,7 @@ enum wal_status wal__base_read_last(struct wal_remote *remote,
     return status;
 }
 
-struct wal__store_object wal__base_object(const uint8_t uuid[16],
-                                          const struct wal__base_list *list,
+struct wal__store_object wal__base_object(const uint8_t uuid[16], const struct wal__base_list *list,
                                           size_t at)
 {
     const struct wal__base_segment *segment = wal__base_list_at(list, at);
@@ -72,9 +66,8 @@ struct wal__store_object wal__base_object(const uint8_t uuid[16],
     return object;
 }
 
-enum wal_status wal__base_items(const uint8_t uuid[16],
-                                const struct wal__base_list *list, size_t first,
-                                struct wal__buf *items, struct wal_error *error)
+enum wal_status wal__base_items(const uint8_t uuid[16], const struct wal__base_list *list,
+                                size_t first, struct wal__buf *items, struct wal_error *error)
 {
     for (size_t i = first; i < wal__base_list_count(list); i++) {
         const struct wal__store_object object = wal__base_object(uuid, list, i);
@@ -89,17 +82,14 @@ enum wal_status wal__base_items(const uint8_t uuid[16],
     return WAL_OK;
 }
 
-enum wal_status wal__base_head(struct wal_remote *remote,
-                               wal__part_info_fn *info, const uint8_t uuid[16],
-                               const struct wal__base_list *list, size_t at,
-                               struct wal_part_info *segment,
-                               struct wal_error *error)
+enum wal_status wal__base_head(struct wal_remote *remote, wal__part_info_fn *info,
+                               const uint8_t uuid[16], const struct wal__base_list *list, size_t at,
+                               struct wal_part_info *segment, struct wal_error *error)
 {
     const struct wal__store_object object = wal__base_object(uuid, list, at);
     struct wal__part_head head = {.fence = 0};
     char name[WAL__STORE_OBJECT_SIZE];
-    enum wal_status status =
-        wal__history_head(remote, info, &object, &head, error);
+    enum wal_status status = wal__history_head(remote, info, &object, &head, error);
 
     wal__store_object_format(&object, name);
     if (status == WAL_OK && head.fence != 0) {
@@ -115,10 +105,10 @@ enum wal_status wal__base_head(struct wal_remote *remote,
 /* --- collection ----------------------------------------------------------- */
 
 /*
- * A base is made of the one before it: what it names of the segments that were
- * made for that, or for an older one, that names too. So the list of the base
- * that is kept says which segments are kept, up to its number. Those that it
- * does not name are of older bases, or of processes that did not finish.
+ * A base is made of the one before it: what it names of the segments that were made for that, or
+ * for an older one, that names too. So the list of the base that is kept says which segments are
+ * kept, up to its number. Those that it does not name are of older bases, or of processes that did
+ * not finish.
  */
 
 enum {
@@ -136,8 +126,7 @@ struct collecting {
 static struct wal__store_object object_of(const struct collecting *work,
                                           enum wal__store_object_kind kind)
 {
-    struct wal__store_object object =
-        wal__store_object_of(kind, work->uuid, 0, 0);
+    struct wal__store_object object = wal__store_object_of(kind, work->uuid, 0, 0);
 
     return object;
 }
@@ -155,8 +144,7 @@ static int compare(const void *a, const void *b)
     return memcmp(one->id, other->id, sizeof(one->id));
 }
 
-/* Finds the newest base that is old enough: the last one before the first that
- * is not. */
+/* Finds the newest base that is old enough: the last one before the first that is not. */
 static enum wal_status find_base(struct collecting *work, int64_t created_ms,
                                  struct wal_error *error)
 {
@@ -200,30 +188,27 @@ struct garbage {
     struct wal__buf items; /* struct wal__fetch_item */
     size_t count;
     char last[WAL__STORE_OBJECT_SIZE]; /* the name that was seen last */
-    bool is_end; /* nothing more is to be removed after them */
+    bool is_end;                       /* nothing more is to be removed after them */
     enum wal_status status;
 };
 
-/* Whether the object may be removed. Sets garbage->is_end at the first one
- * after all that may. */
-typedef bool judge_fn(struct garbage *garbage,
-                      const struct wal__store_object *object, uint64_t size);
+/* Whether the object may be removed. Sets garbage->is_end at the first one after all that may. */
+typedef bool judge_fn(struct garbage *garbage, const struct wal__store_object *object,
+                      uint64_t size);
 
 /* A fence is smaller than any part. */
-static bool judge_part(struct garbage *garbage,
-                       const struct wal__store_object *part, uint64_t size)
+static bool judge_part(struct garbage *garbage, const struct wal__store_object *part, uint64_t size)
 {
     const struct wal__base_list *base = &garbage->work->base;
 
     garbage->is_end = part->epoch > base->epoch ||
-                      (part->epoch == base->epoch &&
-                       part->number + WAL__PART_WINDOW > base->part);
+                      (part->epoch == base->epoch && part->number + WAL__PART_WINDOW > base->part);
     return !garbage->is_end && size > WAL__FENCE_JSON_MAX;
 }
 
 /* One that was made for a newer base may be named yet. */
-static bool judge_segment(struct garbage *garbage,
-                          const struct wal__store_object *object, uint64_t size)
+static bool judge_segment(struct garbage *garbage, const struct wal__store_object *object,
+                          uint64_t size)
 {
     const struct wal__base_list *base = &garbage->work->base;
     struct wal__base_segment segment = {.number = object->number};
@@ -231,13 +216,11 @@ static bool judge_segment(struct garbage *garbage,
     (void)size;
     memcpy(segment.id, object->id, sizeof(segment.id));
     garbage->is_end = object->number > garbage->work->number;
-    return !garbage->is_end &&
-           bsearch(&segment, base->segments.data, wal__base_list_count(base),
-                   sizeof(segment), compare) == NULL;
+    return !garbage->is_end && bsearch(&segment, base->segments.data, wal__base_list_count(base),
+                                       sizeof(segment), compare) == NULL;
 }
 
-static bool judge_base(struct garbage *garbage,
-                       const struct wal__store_object *base, uint64_t size)
+static bool judge_base(struct garbage *garbage, const struct wal__store_object *base, uint64_t size)
 {
     (void)size;
     garbage->is_end = base->number >= garbage->work->number;
@@ -245,8 +228,8 @@ static bool judge_base(struct garbage *garbage,
 }
 
 /* It is a shortcut: without it the store is pulled. */
-static bool judge_bundle(struct garbage *garbage,
-                         const struct wal__store_object *bundle, uint64_t size)
+static bool judge_bundle(struct garbage *garbage, const struct wal__store_object *bundle,
+                         uint64_t size)
 {
     (void)garbage;
     (void)bundle;
@@ -273,13 +256,11 @@ static bool see(void *ctx, const char *name, uint64_t size)
         garbage->status = wal__buf_append(&garbage->items, &item, sizeof(item));
         garbage->count++;
     }
-    return !garbage->is_end && garbage->status == WAL_OK &&
-           garbage->count < PAGE;
+    return !garbage->is_end && garbage->status == WAL_OK && garbage->count < PAGE;
 }
 
 /* Lists what is to be removed of a kind, after garbage->last. */
-static enum wal_status list_garbage(struct garbage *garbage,
-                                    enum wal__store_object_kind kind,
+static enum wal_status list_garbage(struct garbage *garbage, enum wal__store_object_kind kind,
                                     struct wal_error *error)
 {
     const struct collecting *work = garbage->work;
@@ -292,15 +273,13 @@ static enum wal_status list_garbage(struct garbage *garbage,
     memcpy(after, garbage->last, sizeof(after));
     garbage->items.size = 0;
     garbage->count = 0;
-    status = work->remote->driver->calls->list(work->remote->driver, prefix,
-                                               after, see, garbage, error);
-    return status == WAL_OK && garbage->status != WAL_OK ? wal__no_memory(error)
-                                                         : status;
+    status =
+        work->remote->driver->calls->list(work->remote->driver, prefix, after, see, garbage, error);
+    return status == WAL_OK && garbage->status != WAL_OK ? wal__no_memory(error) : status;
 }
 
 /* Removes all objects of the kind that may be removed. */
-static enum wal_status remove_kind(struct collecting *work,
-                                   enum wal__store_object_kind kind,
+static enum wal_status remove_kind(struct collecting *work, enum wal__store_object_kind kind,
                                    uint64_t *removed, struct wal_error *error)
 {
     struct garbage garbage = {.work = work, .count = PAGE};
@@ -311,11 +290,10 @@ static enum wal_status remove_kind(struct collecting *work,
         const struct wal__fetch_item *items;
 
         status = list_garbage(&garbage, kind, error);
-        items =
-            (const struct wal__fetch_item *)(const void *)garbage.items.data;
+        items = (const struct wal__fetch_item *)(const void *)garbage.items.data;
         for (size_t i = 0; i < garbage.count && status == WAL_OK; i++) {
-            status = work->remote->driver->calls->remove(work->remote->driver,
-                                                         items[i].name, error);
+            status =
+                work->remote->driver->calls->remove(work->remote->driver, items[i].name, error);
             if (status == WAL_OK) {
                 (*removed)++;
                 work->result->bytes += items[i].size;
@@ -326,9 +304,8 @@ static enum wal_status remove_kind(struct collecting *work,
     return status;
 }
 
-enum wal_status wal__collect(struct wal_remote *remote, const uint8_t uuid[16],
-                             int64_t now_ms, int64_t age_ms,
-                             struct wal__collect_result *result,
+enum wal_status wal__collect(struct wal_remote *remote, const uint8_t uuid[16], int64_t now_ms,
+                             int64_t age_ms, struct wal__collect_result *result,
                              struct wal_error *error)
 {
     struct collecting work = {.remote = remote, .uuid = uuid, .result = result};
@@ -339,17 +316,14 @@ enum wal_status wal__collect(struct wal_remote *remote, const uint8_t uuid[16],
     if (status == WAL_OK && work.number > 0) {
         status = remove_kind(&work, WAL__OBJECT_PART, &result->parts, error);
         if (status == WAL_OK) {
-            status = remove_kind(&work, WAL__OBJECT_SEGMENT, &result->segments,
-                                 error);
+            status = remove_kind(&work, WAL__OBJECT_SEGMENT, &result->segments, error);
         }
         if (status == WAL_OK) {
-            status =
-                remove_kind(&work, WAL__OBJECT_BASE, &result->bases, error);
+            status = remove_kind(&work, WAL__OBJECT_BASE, &result->bases, error);
         }
     }
     if (status == WAL_OK) {
-        status =
-            remove_kind(&work, WAL__OBJECT_BUNDLE, &result->bundles, error);
+        status = remove_kind(&work, WAL__OBJECT_BUNDLE, &result->bundles, error);
     }
     wal__base_list_deinit(&work.base);
     return status;
@@ -358,9 +332,8 @@ enum wal_status wal__collect(struct wal_remote *remote, const uint8_t uuid[16],
 /* --- making bases --------------------------------------------------------- */
 
 /*
- * A segment is stored before the base that names it. Its name is random, so
- * that two processes that make the same base do not get in each other's way:
- * one of them creates the list.
+ * A segment is stored before the base that names it. Its name is random, so that two processes that
+ * make the same base do not get in each other's way: one of them creates the list.
  */
 
 enum {
@@ -379,9 +352,9 @@ struct work {
 };
 
 /*
- * Leaves out the segments at the end of the list that are no larger than what
- * comes after them, so that all of them are few: each byte is stored a number
- * of times that grows with the logarithm of their size.
+ * Leaves out the segments at the end of the list that are no larger than what comes after them, so
+ * that all of them are few: each byte is stored a number of times that grows with the logarithm of
+ * their size.
  */
 static enum wal_status keep_segments(struct work *work, struct wal_error *error)
 {
@@ -392,8 +365,8 @@ static enum wal_status keep_segments(struct work *work, struct wal_error *error)
     while (count > 0) {
         struct wal_part_info info = WAL_INIT(wal_part_info);
 
-        status = wal__base_head(work->remote, work->source->info, work->uuid,
-                                &work->list, count - 1, &info, error);
+        status = wal__base_head(work->remote, work->source->info, work->uuid, &work->list,
+                                count - 1, &info, error);
         if (status == WAL_ENOTFOUND) {
             /* Lost, or another process has made a base meanwhile. */
             work->list.segments.size = 0;
@@ -433,11 +406,9 @@ static enum wal_status add_segment(struct work *work, struct wal_slice part,
         return wal__no_memory(error);
     }
     if (status != WAL_OK || part.size > WAL__OBJECT_MAX) {
-        return wal__fail(error, WAL_ETOOBIG,
-                         "the store is too large for a base");
+        return wal__fail(error, WAL_ETOOBIG, "the store is too large for a base");
     }
-    object = wal__base_object(work->uuid, &work->list,
-                              wal__base_list_count(&work->list) - 1);
+    object = wal__base_object(work->uuid, &work->list, wal__base_list_count(&work->list) - 1);
     wal__store_object_format(&object, name);
     wal__buf_init(&found, work->remote->heap);
     status = wal__remote_create(work->remote, name, part, &found, error);
@@ -461,8 +432,7 @@ static enum wal_status add_segments(struct work *work, struct wal_error *error)
         const bool is_first = wal__position_is_empty(&work->position);
 
         status = source->next_to(source->ctx, is_first ? NULL : &work->position,
-                                 &work->end->position, WAL__BASE_SEGMENT_SIZE,
-                                 &part, &info, error);
+                                 &work->end->position, WAL__BASE_SEGMENT_SIZE, &part, &info, error);
         if (status == WAL_OK) {
             status = add_segment(work, part, error);
             work->position = wal__position_of(info.after);
@@ -491,8 +461,7 @@ static enum wal_status create_list(struct work *work, struct wal_error *error)
     if (status != WAL_OK) {
         status = wal__no_memory(error);
     } else {
-        status = wal__remote_create(work->remote, name,
-                                    (struct wal_slice){json.data, json.size},
+        status = wal__remote_create(work->remote, name, (struct wal_slice){json.data, json.size},
                                     &found, error);
     }
     wal__buf_deinit(&json);
@@ -501,21 +470,19 @@ static enum wal_status create_list(struct work *work, struct wal_error *error)
 }
 
 /* WAL_END: none is made. */
-static enum wal_status make(struct work *work, enum wal__base_kind kind,
-                            struct wal_error *error)
+static enum wal_status make(struct work *work, enum wal__base_kind kind, struct wal_error *error)
 {
     const struct wal__base_end *end = work->end;
     const bool is_anew = kind != WAL__BASE_NEXT;
     bool has_end;
     bool is_same;
-    enum wal_status status = wal__base_read_last(
-        work->remote, work->uuid, &work->number, &work->list, error);
+    enum wal_status status =
+        wal__base_read_last(work->remote, work->uuid, &work->number, &work->list, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    has_end =
-        work->number > 0 && wal__base_has(&work->list, end->epoch, end->part);
+    has_end = work->number > 0 && wal__base_has(&work->list, end->epoch, end->part);
     is_same = end->epoch == work->list.epoch && end->part == work->list.part;
     if (has_end && !(is_anew && is_same)) {
         return WAL_END;
@@ -542,17 +509,13 @@ static enum wal_status make(struct work *work, enum wal__base_kind kind,
     return status == WAL_EEXISTS ? WAL_END : status;
 }
 
-enum wal_status
-wal__base_make(struct wal_remote *remote, const struct wal__part_source *source,
-               const uint8_t uuid[16], const struct wal__base_end *end,
-               enum wal__base_kind kind, struct wal__base_result *result,
-               struct wal_error *error)
+enum wal_status wal__base_make(struct wal_remote *remote, const struct wal__part_source *source,
+                               const uint8_t uuid[16], const struct wal__base_end *end,
+                               enum wal__base_kind kind, struct wal__base_result *result,
+                               struct wal_error *error)
 {
-    struct work work = {.remote = remote,
-                        .source = source,
-                        .uuid = uuid,
-                        .end = end,
-                        .result = result};
+    struct work work = {
+        .remote = remote, .source = source, .uuid = uuid, .end = end, .result = result};
     enum wal_status status;
 
     *result = (struct wal__base_result){.number = 0};
@@ -571,17 +534,14 @@ wal__base_make(struct wal_remote *remote, const struct wal__part_source *source,
 /* --- when --------------------------------------------------------------- */
 
 /* Counts the parts from part->number on, until a base is due. */
-static enum wal_status count_parts(struct wal_remote *remote,
-                                   struct wal__store_object *part,
-                                   uint64_t last_epoch, uint64_t *parts,
-                                   struct wal_error *error)
+static enum wal_status count_parts(struct wal_remote *remote, struct wal__store_object *part,
+                                   uint64_t last_epoch, uint64_t *parts, struct wal_error *error)
 {
     struct wal__part_page page;
     enum wal_status status = WAL_OK;
 
     wal__part_page_init(&page, remote->heap);
-    while (status == WAL_OK && part->epoch <= last_epoch &&
-           *parts < WAL__BASE_PARTS) {
+    while (status == WAL_OK && part->epoch <= last_epoch && *parts < WAL__BASE_PARTS) {
         status = wal__part_page_read(remote, part, &page, error);
         *parts += page.count;
         part->epoch++;
@@ -591,13 +551,11 @@ static enum wal_status count_parts(struct wal_remote *remote,
     return status;
 }
 
-enum wal_status wal__base_count_parts(struct wal_remote *remote,
-                                      const uint8_t uuid[16],
-                                      const struct wal__base_end *end,
-                                      uint64_t *parts, struct wal_error *error)
+enum wal_status wal__base_count_parts(struct wal_remote *remote, const uint8_t uuid[16],
+                                      const struct wal__base_end *end, uint64_t *parts,
+                                      struct wal_error *error)
 {
-    struct wal__store_object part =
-        wal__store_object_of(WAL__OBJECT_PART, uuid, 1, 1);
+    struct wal__store_object part = wal__store_object_of(WAL__OBJECT_PART, uuid, 1, 1);
     struct wal__base_list list;
     uint64_t count = 0;
     uint64_t number = 0;

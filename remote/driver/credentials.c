@@ -1,8 +1,7 @@
 /*
- * credentials.c - finds the key that signs requests (credentials.h).
- * Invariant: memory that had a secret is wiped before it is freed, and no text
- * of an error is made of what was read. Any thread, while no other changes the
- * environment.
+ * credentials.c - finds the key that signs requests (credentials.h). Invariant: memory that had a
+ * secret is wiped before it is freed, and no text of an error is made of what was read. Any thread,
+ * while no other changes the environment.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -57,18 +56,15 @@ static int spawn_shell(const char *command, pid_t *process, int *out)
     (void)sigemptyset(&none);
     (void)posix_spawn_file_actions_init(&actions);
     (void)posix_spawnattr_init(&attributes);
-    code =
-        posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    code = posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
     if (code == 0) {
         code = posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
     }
     (void)posix_spawnattr_setpgroup(&attributes, 0);
     (void)posix_spawnattr_setsigmask(&attributes, &none);
-    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP |
-                                                    POSIX_SPAWN_SETSIGMASK);
+    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
     if (code == 0) {
-        code = posix_spawn(process, "/bin/sh", &actions, &attributes, arguments,
-                           environ);
+        code = posix_spawn(process, "/bin/sh", &actions, &attributes, arguments, environ);
     }
     (void)posix_spawnattr_destroy(&attributes);
     (void)posix_spawn_file_actions_destroy(&actions);
@@ -110,8 +106,8 @@ static int read_all(int fd, int64_t deadline, uint8_t *end, size_t *size)
     }
 }
 
-/* Whether the command ended with success, and how it ended; of a process that
- * ignores SIGCHLD, the system does not say. */
+/* Whether the command ended with success, and how it ended; of a process that ignores SIGCHLD, the
+ * system does not say. */
 static bool has_succeeded(pid_t process, char how[32])
 {
     int status = 0;
@@ -119,15 +115,12 @@ static bool has_succeeded(pid_t process, char how[32])
 
     WAL__RETRY_EINTR(waited, waitpid(process, &status, 0));
     (void)snprintf(how, 32, WIFSIGNALED(status) ? "signal %d" : "exit code %d",
-                   WIFSIGNALED(status) ? WTERMSIG(status)
-                                       : WEXITSTATUS(status));
-    return waited < 0 ? errno == ECHILD
-                      : WIFEXITED(status) && WEXITSTATUS(status) == 0;
+                   WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+    return waited < 0 ? errno == ECHILD : WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 enum wal_status wal__credentials_run(const char *command, uint32_t timeout_ms,
-                                     struct wal__buf *output,
-                                     struct wal_error *error)
+                                     struct wal__buf *output, struct wal_error *error)
 {
     int64_t deadline = now_ms() + timeout_ms;
     pid_t process = 0;
@@ -162,8 +155,7 @@ enum wal_status wal__credentials_run(const char *command, uint32_t timeout_ms,
                                               : "failed");
     }
     if (!succeeded) {
-        return wal__fail(error, WAL_EACCESS,
-                         "AGENTWAL_REMOTE_CREDENTIALS_COMMAND failed: %s", how);
+        return wal__fail(error, WAL_EACCESS, "AGENTWAL_REMOTE_CREDENTIALS_COMMAND failed: %s", how);
     }
     output->size += size;
     return WAL_OK;
@@ -231,17 +223,13 @@ static enum wal_status load_environment(struct wal__credentials *credentials,
         return WAL_ENOTFOUND;
     }
     if (access == NULL || secret == NULL) {
-        return wal__fail(
-            error, WAL_EACCESS, "%s is set, but %s is not: set both",
-            access == NULL ? "AWS_SECRET_ACCESS_KEY" : "AWS_ACCESS_KEY_ID",
-            access == NULL ? "AWS_ACCESS_KEY_ID" : "AWS_SECRET_ACCESS_KEY");
+        return wal__fail(error, WAL_EACCESS, "%s is set, but %s is not: set both",
+                         access == NULL ? "AWS_SECRET_ACCESS_KEY" : "AWS_ACCESS_KEY_ID",
+                         access == NULL ? "AWS_ACCESS_KEY_ID" : "AWS_SECRET_ACCESS_KEY");
     }
-    if (!copy_variable(credentials->access_key, sizeof(credentials->access_key),
-                       access) ||
-        !copy_variable(credentials->secret_key, sizeof(credentials->secret_key),
-                       secret) ||
-        (token != NULL && !copy_variable(credentials->token,
-                                         sizeof(credentials->token), token))) {
+    if (!copy_variable(credentials->access_key, sizeof(credentials->access_key), access) ||
+        !copy_variable(credentials->secret_key, sizeof(credentials->secret_key), secret) ||
+        (token != NULL && !copy_variable(credentials->token, sizeof(credentials->token), token))) {
         return wal__fail(error, WAL_EACCESS,
                          "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY or "
                          "AWS_SESSION_TOKEN is too long, or has blanks or "
@@ -293,8 +281,7 @@ static bool begins_profile(struct line line, const char *profile)
 }
 
 /* NAME = VALUE in the profile. false: the value is not valid. */
-static bool set_from_line(struct line line,
-                          struct wal__credentials *credentials)
+static bool set_from_line(struct line line, struct wal__credentials *credentials)
 {
     const char *equals = memchr(line.at, '=', line.size);
     struct line name;
@@ -306,23 +293,20 @@ static bool set_from_line(struct line line,
     name = trim(line.at, (size_t)(equals - line.at));
     value = trim(equals + 1, line.size - (size_t)(equals - line.at) - 1);
     if (line_is(name, "aws_access_key_id")) {
-        return copy_value(credentials->access_key,
-                          sizeof(credentials->access_key), value.at,
+        return copy_value(credentials->access_key, sizeof(credentials->access_key), value.at,
                           value.size);
     }
     if (line_is(name, "aws_secret_access_key")) {
-        return copy_value(credentials->secret_key,
-                          sizeof(credentials->secret_key), value.at,
+        return copy_value(credentials->secret_key, sizeof(credentials->secret_key), value.at,
                           value.size);
     }
     return !line_is(name, "aws_session_token") ||
-           copy_value(credentials->token, sizeof(credentials->token), value.at,
-                      value.size);
+           copy_value(credentials->token, sizeof(credentials->token), value.at, value.size);
 }
 
-enum wal_status wal__credentials_parse_file(
-    struct wal_slice text, const char *profile, const char *where,
-    struct wal__credentials *credentials, struct wal_error *error)
+enum wal_status wal__credentials_parse_file(struct wal_slice text, const char *profile,
+                                            const char *where, struct wal__credentials *credentials,
+                                            struct wal_error *error)
 {
     struct wal__credentials parsed = {0};
     const char *at = text.data;
@@ -339,8 +323,7 @@ enum wal_status wal__credentials_parse_file(
         at = newline == NULL ? end : newline + 1;
         if (line.size > 0 && line.at[0] == '[') {
             is_in_profile = begins_profile(line, profile);
-        } else if (is_in_profile && line.size > 0 && line.at[0] != '#' &&
-                   line.at[0] != ';') {
+        } else if (is_in_profile && line.size > 0 && line.at[0] != '#' && line.at[0] != ';') {
             is_valid &= set_from_line(line, &parsed);
         }
     }
@@ -361,10 +344,9 @@ enum wal_status wal__credentials_parse_file(
     return status;
 }
 
-/* Appends the file, which may be at most FILE_MAX bytes: the buffer is not
- * moved, so that no copy of a secret remains. */
-static enum wal_status read_file(const char *path, struct wal__buf *text,
-                                 struct wal_error *error)
+/* Appends the file, which may be at most FILE_MAX bytes: the buffer is not moved, so that no copy
+ * of a secret remains. */
+static enum wal_status read_file(const char *path, struct wal__buf *text, struct wal_error *error)
 {
     ssize_t got = 1;
     uint8_t *end;
@@ -373,29 +355,25 @@ static enum wal_status read_file(const char *path, struct wal__buf *text,
     WAL__RETRY_EINTR(fd, open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     fd = wal__descriptor_above_stdio(fd);
     if (fd < 0) {
-        return wal__fail_at(error,
-                            errno == ENOENT || errno == ENOTDIR ? WAL_ENOTFOUND
-                                                                : WAL_EACCESS,
-                            errno, path, 0, "cannot open the credentials: %s",
-                            strerrordesc_np(errno));
+        return wal__fail_at(
+            error, errno == ENOENT || errno == ENOTDIR ? WAL_ENOTFOUND : WAL_EACCESS, errno, path,
+            0, "cannot open the credentials: %s", strerrordesc_np(errno));
     }
     if (wal__buf_reserve(text, FILE_MAX, &end) != WAL_OK) {
         (void)close(fd);
         return wal__no_memory(error);
     }
     while (got > 0 && text->size < FILE_MAX) {
-        WAL__RETRY_EINTR(got,
-                         read(fd, end + text->size, FILE_MAX - text->size));
+        WAL__RETRY_EINTR(got, read(fd, end + text->size, FILE_MAX - text->size));
         text->size += got > 0 ? (size_t)got : 0;
     }
     (void)close(fd);
     return got == 0 ? WAL_OK
-                    : wal__fail_at(error, WAL_EACCESS, got < 0 ? errno : EFBIG,
-                                   path, 0, "cannot read the credentials");
+                    : wal__fail_at(error, WAL_EACCESS, got < 0 ? errno : EFBIG, path, 0,
+                                   "cannot read the credentials");
 }
 
-static enum wal_status load_file(const struct wal__heap *heap,
-                                 struct wal__credentials *credentials,
+static enum wal_status load_file(const struct wal__heap *heap, struct wal__credentials *credentials,
                                  struct wal_error *error)
 {
     const char *named = variable("AWS_SHARED_CREDENTIALS_FILE");
@@ -409,17 +387,15 @@ static enum wal_status load_file(const struct wal__heap *heap,
         return WAL_ENOTFOUND;
     }
     if (snprintf(path, sizeof(path), "%s%s", named == NULL ? home : named,
-                 named == NULL ? "/.aws/credentials" : "") >=
-        (int)sizeof(path)) {
-        return wal__fail(error, WAL_EACCESS,
-                         "the path of the credentials is too long");
+                 named == NULL ? "/.aws/credentials" : "") >= (int)sizeof(path)) {
+        return wal__fail(error, WAL_EACCESS, "the path of the credentials is too long");
     }
     wal__buf_init(&text, heap);
     status = read_file(path, &text, error);
     if (status == WAL_OK) {
-        status = wal__credentials_parse_file(
-            (struct wal_slice){text.data, text.size},
-            profile == NULL ? "default" : profile, path, credentials, error);
+        status = wal__credentials_parse_file((struct wal_slice){text.data, text.size},
+                                             profile == NULL ? "default" : profile, path,
+                                             credentials, error);
     }
     wipe_and_deinit(&text);
     return status;
@@ -428,8 +404,8 @@ static enum wal_status load_file(const struct wal__heap *heap,
 /* --- command -------------------------------------------------------------- */
 
 /* Decodes a member that is a text; an absent one is empty. */
-static bool copy_member(const struct wal__json_member *member, char *to,
-                        size_t capacity, bool is_required)
+static bool copy_member(const struct wal__json_member *member, char *to, size_t capacity,
+                        bool is_required)
 {
     size_t size = 0;
     bool has_nul = false;
@@ -439,8 +415,8 @@ static bool copy_member(const struct wal__json_member *member, char *to,
         return !is_required;
     }
     return member->value.kind == WAL__JSON_STRING &&
-           wal__json_unescape(member->value.span, (uint8_t *)to, capacity - 1,
-                              &size, &has_nul) == WAL__JSON_OK &&
+           wal__json_unescape(member->value.span, (uint8_t *)to, capacity - 1, &size, &has_nul) ==
+               WAL__JSON_OK &&
            copy_value(to, capacity, to, size);
 }
 
@@ -464,39 +440,30 @@ static bool read_time(const char *text, int64_t *seconds)
     return *seconds > 0;
 }
 
-enum wal_status
-wal__credentials_parse_json(struct wal_slice text,
-                            struct wal__credentials *credentials,
-                            struct wal_error *error)
+enum wal_status wal__credentials_parse_json(struct wal_slice text,
+                                            struct wal__credentials *credentials,
+                                            struct wal_error *error)
 {
     struct wal__credentials parsed = {0};
     char expiration[64] = "";
     int64_t version = 0;
     struct wal__json_member members[] = {
-        {.key = "Version"},         {.key = "AccessKeyId"},
-        {.key = "SecretAccessKey"}, {.key = "SessionToken"},
-        {.key = "Expiration"},
+        {.key = "Version"},      {.key = "AccessKeyId"}, {.key = "SecretAccessKey"},
+        {.key = "SessionToken"}, {.key = "Expiration"},
     };
     enum wal_status status = WAL_OK;
 
-    if (wal__json_members(text.data, text.size, members, 5, NULL) !=
-            WAL__JSON_OK ||
+    if (wal__json_members(text.data, text.size, members, 5, NULL) != WAL__JSON_OK ||
         members[0].value.kind != WAL__JSON_NUMBER ||
-        wal__json_integer(members[0].value.span, &version) != WAL__JSON_OK ||
-        version != 1) {
+        wal__json_integer(members[0].value.span, &version) != WAL__JSON_OK || version != 1) {
         status = wal__fail(error, WAL_EACCESS,
                            "AGENTWAL_REMOTE_CREDENTIALS_COMMAND did not print "
                            "a JSON object with Version 1");
-    } else if (!copy_member(&members[1], parsed.access_key,
-                            sizeof(parsed.access_key), true) ||
-               !copy_member(&members[2], parsed.secret_key,
-                            sizeof(parsed.secret_key), true) ||
-               !copy_member(&members[3], parsed.token, sizeof(parsed.token),
-                            false) ||
-               !copy_member(&members[4], expiration, sizeof(expiration),
-                            false) ||
-               (expiration[0] != '\0' &&
-                !read_time(expiration, &parsed.expires_s))) {
+    } else if (!copy_member(&members[1], parsed.access_key, sizeof(parsed.access_key), true) ||
+               !copy_member(&members[2], parsed.secret_key, sizeof(parsed.secret_key), true) ||
+               !copy_member(&members[3], parsed.token, sizeof(parsed.token), false) ||
+               !copy_member(&members[4], expiration, sizeof(expiration), false) ||
+               (expiration[0] != '\0' && !read_time(expiration, &parsed.expires_s))) {
         status = wal__fail(error, WAL_EACCESS,
                            "AGENTWAL_REMOTE_CREDENTIALS_COMMAND printed no "
                            "valid AccessKeyId, SecretAccessKey, SessionToken "
@@ -509,8 +476,7 @@ wal__credentials_parse_json(struct wal_slice text,
 }
 
 static enum wal_status load_command(const struct wal__heap *heap,
-                                    struct wal__credentials *credentials,
-                                    struct wal_error *error)
+                                    struct wal__credentials *credentials, struct wal_error *error)
 {
     const char *command = variable("AGENTWAL_REMOTE_CREDENTIALS_COMMAND");
     struct wal__buf output;
@@ -522,16 +488,15 @@ static enum wal_status load_command(const struct wal__heap *heap,
     wal__buf_init(&output, heap);
     status = wal__credentials_run(command, COMMAND_TIMEOUT_MS, &output, error);
     if (status == WAL_OK) {
-        status = wal__credentials_parse_json(
-            (struct wal_slice){output.data, output.size}, credentials, error);
+        status = wal__credentials_parse_json((struct wal_slice){output.data, output.size},
+                                             credentials, error);
     }
     wipe_and_deinit(&output);
     return status;
 }
 
 enum wal_status wal__credentials_load(const struct wal__heap *heap,
-                                      struct wal__credentials *credentials,
-                                      struct wal_error *error)
+                                      struct wal__credentials *credentials, struct wal_error *error)
 {
     struct wal_error detail = {.struct_size = sizeof(detail)};
     struct wal__credentials loaded = {0};
@@ -547,13 +512,12 @@ enum wal_status wal__credentials_load(const struct wal__heap *heap,
         const char *profile = variable("AWS_PROFILE");
         const char *file = variable("AWS_SHARED_CREDENTIALS_FILE");
 
-        status =
-            wal__fail(&detail, WAL_EACCESS,
-                      "there are no credentials: set AWS_ACCESS_KEY_ID and "
-                      "AWS_SECRET_ACCESS_KEY, or write the profile %s to "
-                      "%s, or set AGENTWAL_REMOTE_CREDENTIALS_COMMAND",
-                      profile == NULL ? "default" : profile,
-                      file == NULL ? "~/.aws/credentials" : file);
+        status = wal__fail(&detail, WAL_EACCESS,
+                           "there are no credentials: set AWS_ACCESS_KEY_ID and "
+                           "AWS_SECRET_ACCESS_KEY, or write the profile %s to "
+                           "%s, or set AGENTWAL_REMOTE_CREDENTIALS_COMMAND",
+                           profile == NULL ? "default" : profile,
+                           file == NULL ? "~/.aws/credentials" : file);
     }
     if (status == WAL_OK) {
         *credentials = loaded;

@@ -1,8 +1,7 @@
 /*
- * driver.c - the names of objects, and the URL of a remote (driver.h).
- * Invariant: a valid name is a relative path that stays below its root, and
- * needs no encoding in a URL or in XML. No error text repeats the URL, which
- * may have a password. Any thread.
+ * driver.c - the names of objects, and the URL of a remote (driver.h). Invariant: a valid name is a
+ * relative path that stays below its root, and needs no encoding in a URL or in XML. No error text
+ * repeats the URL, which may have a password. Any thread.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +14,8 @@
 
 static bool is_name_byte(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_';
 }
 
 static bool is_part(const char *part, size_t size)
@@ -30,8 +29,8 @@ static bool is_part(const char *part, size_t size)
            !(size == 2 && part[0] == '.' && part[1] == '.');
 }
 
-/* Whether the `size` bytes are parts of letters, digits, '-', '.' and '_' with
- * one '/' between two, none of them empty, "." or "..". */
+/* Whether the `size` bytes are parts of letters, digits, '-', '.' and '_' with one '/' between two,
+ * none of them empty, "." or "..". */
 static bool object_path_is_valid(const char *path, size_t size)
 {
     size_t start = 0;
@@ -54,8 +53,7 @@ bool wal__object_name_is_valid(const char *name)
     return size <= WAL__OBJECT_NAME_MAX && object_path_is_valid(name, size);
 }
 
-enum wal_status wal__object_name_check(const char *name,
-                                       struct wal_error *error)
+enum wal_status wal__object_name_check(const char *name, struct wal_error *error)
 {
     return wal__object_name_is_valid(name)
                ? WAL_OK
@@ -66,8 +64,7 @@ enum wal_status wal__object_name_check(const char *name,
                               WAL__OBJECT_NAME_MAX);
 }
 
-enum wal_status wal__object_check(const char *name, struct wal_slice bytes,
-                                  struct wal_error *error)
+enum wal_status wal__object_check(const char *name, struct wal_slice bytes, struct wal_error *error)
 {
     enum wal_status status = wal__object_name_check(name, error);
 
@@ -97,8 +94,7 @@ static struct range range_of(const char *text)
 static struct range cut_at(struct range *rest, char c, bool *found)
 {
     const char *at = memchr(rest->at, c, rest->size);
-    struct range before = {rest->at,
-                           at == NULL ? rest->size : (size_t)(at - rest->at)};
+    struct range before = {rest->at, at == NULL ? rest->size : (size_t)(at - rest->at)};
 
     *found = at != NULL;
     rest->at += before.size + (at != NULL);
@@ -143,8 +139,7 @@ static bool decode(struct range from, char *text, size_t capacity)
 
 static bool is_alphanumeric(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-           (c >= '0' && c <= '9');
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
 /* Letters, digits and what `others` has. */
@@ -158,16 +153,14 @@ static bool consists_of(const char *text, const char *others)
     return true;
 }
 
-static enum wal_status parse_file(struct range rest,
-                                  struct wal__driver_url *url,
+static enum wal_status parse_file(struct range rest, struct wal__driver_url *url,
                                   struct wal_error *error)
 {
     if (rest.size == 0 || rest.at[0] != '/') {
         return wal__invalid(error, "a remote in a directory has a URL of the "
                                    "form file:///DIRECTORY, without a host");
     }
-    if (memchr(rest.at, '?', rest.size) != NULL ||
-        memchr(rest.at, '#', rest.size) != NULL) {
+    if (memchr(rest.at, '?', rest.size) != NULL || memchr(rest.at, '#', rest.size) != NULL) {
         return wal__invalid(error, "a URL file:///DIRECTORY has no options; a "
                                    "'?' or '#' of its path is %%3F or %%23");
     }
@@ -193,20 +186,17 @@ static enum wal_status check_endpoint(char *endpoint, struct wal_error *error)
     if (size > 0 && endpoint[size - 1] == '/') {
         endpoint[--size] = '\0';
     }
-    if ((strncmp(endpoint, "http://", 7) != 0 &&
-         strncmp(endpoint, "https://", 8) != 0) ||
+    if ((strncmp(endpoint, "http://", 7) != 0 && strncmp(endpoint, "https://", 8) != 0) ||
         host == NULL || host[3] == '\0') {
         return wal__invalid(error, "the option endpoint of the URL must be "
                                    "http://HOST[:PORT] or https://HOST[:PORT]");
     }
     if (strchr(host, '@') != NULL) {
-        return wal__invalid(error,
-                            "the endpoint has a user or a password: "
-                            "credentials are not part of the URL of a remote");
+        return wal__invalid(error, "the endpoint has a user or a password: "
+                                   "credentials are not part of the URL of a remote");
     }
     if (!consists_of(host + 3, "-._:[]")) {
-        return wal__invalid(error,
-                            "the endpoint has more than a host and a port");
+        return wal__invalid(error, "the endpoint has more than a host and a port");
     }
     return WAL_OK;
 }
@@ -218,21 +208,18 @@ struct option {
     size_t capacity;
 };
 
-static enum wal_status check_value(const char *name, char *value,
-                                   struct wal_error *error)
+static enum wal_status check_value(const char *name, char *value, struct wal_error *error)
 {
     if (strcmp(name, "endpoint") == 0) {
         return check_endpoint(value, error);
     }
     return consists_of(value, "-_.")
                ? WAL_OK
-               : wal__invalid(error, "the option %s of the URL is not a name",
-                              name);
+               : wal__invalid(error, "the option %s of the URL is not a name", name);
 }
 
 /* One option of the query, NAME=VALUE. */
-static enum wal_status parse_option(struct range text,
-                                    const struct option options[2],
+static enum wal_status parse_option(struct range text, const struct option options[2],
                                     struct wal_error *error)
 {
     bool found;
@@ -246,17 +233,13 @@ static enum wal_status parse_option(struct range text,
         }
     }
     if (option == NULL) {
-        return wal__invalid(
-            error,
-            "the options of a URL s3:// are %s and %s; this one has another",
-            options[0].name, options[1].name);
+        return wal__invalid(error, "the options of a URL s3:// are %s and %s; this one has another",
+                            options[0].name, options[1].name);
     }
     if (option->value[0] != '\0') {
-        return wal__invalid(error, "the URL has the option %s twice",
-                            option->name);
+        return wal__invalid(error, "the URL has the option %s twice", option->name);
     }
-    if (!decode(text, option->value, option->capacity) ||
-        option->value[0] == '\0') {
+    if (!decode(text, option->value, option->capacity) || option->value[0] == '\0') {
         return wal__invalid(error,
                             "the option %s of the URL is empty, too "
                             "long, or has a '%%' that begins no code",
@@ -266,19 +249,16 @@ static enum wal_status parse_option(struct range text,
 }
 
 static enum wal_status parse_bucket(struct range bucket, struct range prefix,
-                                    struct wal__driver_url *url,
-                                    struct wal_error *error)
+                                    struct wal__driver_url *url, struct wal_error *error)
 {
     if (memchr(bucket.at, '@', bucket.size) != NULL) {
-        return wal__invalid(error,
-                            "the URL has a user or a password: credentials "
-                            "come from the environment or a file");
+        return wal__invalid(error, "the URL has a user or a password: credentials "
+                                   "come from the environment or a file");
     }
     if (bucket.size < 3 || bucket.size >= sizeof(url->bucket) ||
         !object_path_is_valid(bucket.at, bucket.size)) {
-        return wal__invalid(error,
-                            "the name of a bucket has 3 to 63 letters, digits, "
-                            "'-', '.' and '_'");
+        return wal__invalid(error, "the name of a bucket has 3 to 63 letters, digits, "
+                                   "'-', '.' and '_'");
     }
     memcpy(url->bucket, bucket.at, bucket.size);
     if (prefix.size > 0 && prefix.at[prefix.size - 1] == '/') {
@@ -287,8 +267,7 @@ static enum wal_status parse_bucket(struct range bucket, struct range prefix,
     if (prefix.size == 0) {
         return WAL_OK;
     }
-    if (prefix.size + 2 > sizeof(url->prefix) ||
-        !object_path_is_valid(prefix.at, prefix.size)) {
+    if (prefix.size + 2 > sizeof(url->prefix) || !object_path_is_valid(prefix.at, prefix.size)) {
         return wal__invalid(error,
                             "the path of a URL s3:// has at most %zu letters, "
                             "digits, '-', '.' and '_', with '/' between parts",
@@ -300,10 +279,8 @@ static enum wal_status parse_bucket(struct range bucket, struct range prefix,
 }
 
 /* BUCKET[/PREFIX][?OPTIONS] */
-static enum wal_status parse_place(struct range rest,
-                                   const struct option options[2],
-                                   struct wal__driver_url *url,
-                                   struct wal_error *error)
+static enum wal_status parse_place(struct range rest, const struct option options[2],
+                                   struct wal__driver_url *url, struct wal_error *error)
 {
     bool found;
     struct range query = rest;
@@ -317,11 +294,10 @@ static enum wal_status parse_place(struct range rest,
     return status;
 }
 
-/* Takes an option that the URL lacks from one of two variables of the
- * environment, if there is one. */
-static enum wal_status take_variable(const char *name, const char *first,
-                                     const char *second, char *value,
-                                     size_t capacity, struct wal_error *error)
+/* Takes an option that the URL lacks from one of two variables of the environment, if there is
+ * one. */
+static enum wal_status take_variable(const char *name, const char *first, const char *second,
+                                     char *value, size_t capacity, struct wal_error *error)
 {
     const char *text = getenv(first);
 
@@ -341,20 +317,18 @@ static enum wal_status take_variable(const char *name, const char *first,
 static enum wal_status parse_s3(struct range rest, struct wal__driver_url *url,
                                 struct wal_error *error)
 {
-    const struct option options[2] = {
-        {"endpoint", url->endpoint, sizeof(url->endpoint)},
-        {"region", url->region, sizeof(url->region)}};
+    const struct option options[2] = {{"endpoint", url->endpoint, sizeof(url->endpoint)},
+                                      {"region", url->region, sizeof(url->region)}};
     enum wal_status status = parse_place(rest, options, url, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    status = take_variable("region", "AWS_REGION", "AWS_DEFAULT_REGION",
-                           url->region, sizeof(url->region), error);
+    status = take_variable("region", "AWS_REGION", "AWS_DEFAULT_REGION", url->region,
+                           sizeof(url->region), error);
     if (status == WAL_OK) {
-        status =
-            take_variable("endpoint", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL",
-                          url->endpoint, sizeof(url->endpoint), error);
+        status = take_variable("endpoint", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", url->endpoint,
+                               sizeof(url->endpoint), error);
     }
     if (status != WAL_OK) {
         return status;
@@ -363,15 +337,14 @@ static enum wal_status parse_s3(struct range rest, struct wal__driver_url *url,
         (void)strcpy(url->region, "us-east-1");
     }
     if (url->endpoint[0] == '\0') {
-        (void)snprintf(url->endpoint, sizeof(url->endpoint),
-                       "https://s3.%s.amazonaws.com", url->region);
+        (void)snprintf(url->endpoint, sizeof(url->endpoint), "https://s3.%s.amazonaws.com",
+                       url->region);
     }
     url->kind = WAL__DRIVER_S3;
     return WAL_OK;
 }
 
-enum wal_status wal__driver_url_parse(const char *text,
-                                      struct wal__driver_url *url,
+enum wal_status wal__driver_url_parse(const char *text, struct wal__driver_url *url,
                                       struct wal_error *error)
 {
     struct wal__driver_url parsed = {0};
@@ -393,8 +366,7 @@ enum wal_status wal__driver_url_parse(const char *text,
 }
 
 enum wal_status wal__driver_open(const char *url, const struct wal__heap *heap,
-                                 struct wal__driver **driver,
-                                 struct wal_error *error)
+                                 struct wal__driver **driver, struct wal_error *error)
 {
     struct wal__driver_url parsed;
     enum wal_status status = wal__driver_url_parse(url, &parsed, error);

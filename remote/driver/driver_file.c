@@ -2,13 +2,12 @@
  * driver_file.c - objects as the files of a local directory (driver.h, SPEC.md
  * 11.3).
  *
- * An object is written to a temporary file in its directory, which is synced
- * and then linked (put_if_absent) or renamed (put) to its name; the directory
- * is synced last. The names of temporary files begin with '~', which no object
- * has in its name: those that a killed process left are never listed or read.
+ * An object is written to a temporary file in its directory, which is synced and then linked
+ * (put_if_absent) or renamed (put) to its name; the directory is synced last. The names of
+ * temporary files begin with '~', which no object has in its name: those that a killed process left
+ * are never listed or read.
  *
- * Invariant: a file with the name of an object is whole and does not change.
- * Any thread.
+ * Invariant: a file with the name of an object is whole and does not change. Any thread.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -42,29 +41,25 @@ enum {
     DIRECTORY_FLAGS = O_RDONLY | O_DIRECTORY | O_CLOEXEC
 };
 
-/* Fills *error from errno for an object, or for the directory (name empty):
- * WAL_ENOSPACE, WAL_EACCESS, WAL_ENOMEM, else WAL_EREMOTE. */
-static enum wal_status file_fail(const struct file_place *place,
-                                 const char *name, const char *what,
+/* Fills *error from errno for an object, or for the directory (name empty): WAL_ENOSPACE,
+ * WAL_EACCESS, WAL_ENOMEM, else WAL_EREMOTE. */
+static enum wal_status file_fail(const struct file_place *place, const char *name, const char *what,
                                  struct wal_error *error)
 {
     int code = errno;
     char url[sizeof(error->file)];
-    enum wal_status status = code == ENOSPC || code == EDQUOT ? WAL_ENOSPACE
-                             : code == ENOMEM                 ? WAL_ENOMEM
-                             : code == EACCES || code == EPERM || code == EROFS
-                                 ? WAL_EACCESS
-                                 : WAL_EREMOTE;
+    enum wal_status status = code == ENOSPC || code == EDQUOT                   ? WAL_ENOSPACE
+                             : code == ENOMEM                                   ? WAL_ENOMEM
+                             : code == EACCES || code == EPERM || code == EROFS ? WAL_EACCESS
+                                                                                : WAL_EREMOTE;
 
-    (void)snprintf(url, sizeof(url), "file://%s%s%s", place->directory,
-                   name[0] == '\0' ? "" : "/", name);
-    return wal__fail_at(error, status, code, url, 0, "%s: %s", what,
-                        strerrordesc_np(code));
+    (void)snprintf(url, sizeof(url), "file://%s%s%s", place->directory, name[0] == '\0' ? "" : "/",
+                   name);
+    return wal__fail_at(error, status, code, url, 0, "%s: %s", what, strerrordesc_np(code));
 }
 
 /* Opens the directory of the remote. WAL_ENOTSTORE. */
-static enum wal_status file_root(const struct file_place *place, int *fd,
-                                 struct wal_error *error)
+static enum wal_status file_root(const struct file_place *place, int *fd, struct wal_error *error)
 {
     int opened;
 
@@ -78,8 +73,7 @@ static enum wal_status file_root(const struct file_place *place, int *fd,
         return wal__fail_at(error, WAL_ENOTSTORE, errno, place->directory, 0,
                             "the directory of the remote does not exist");
     }
-    return file_fail(place, "", "cannot open the directory of the remote",
-                     error);
+    return file_fail(place, "", "cannot open the directory of the remote", error);
 }
 
 /* Opens the directory `part` in *fd, and closes *fd, also on failure. */
@@ -98,8 +92,8 @@ static int step_into(int *fd, const char *part)
     return below;
 }
 
-/* Makes the directory `part` in fd, and syncs fd also when it was there: the
- * process that made it may not have done that yet. */
+/* Makes the directory `part` in fd, and syncs fd also when it was there: the process that made it
+ * may not have done that yet. */
 static int make_in(int fd, const char *part)
 {
     int result;
@@ -111,8 +105,7 @@ static int make_in(int fd, const char *part)
     return result;
 }
 
-static enum wal_status no_directory(const struct file_place *place,
-                                    const char *name, bool make,
+static enum wal_status no_directory(const struct file_place *place, const char *name, bool make,
                                     struct wal_error *error)
 {
     if (errno == ENOENT && !make) {
@@ -123,16 +116,13 @@ static enum wal_status no_directory(const struct file_place *place,
                                    "%s cannot be made: an object or a link "
                                    "has the name of one of its directories",
                                    name)
-                    : wal__fail(error, WAL_ENOTFOUND, "there is no object %s",
-                                name);
+                    : wal__fail(error, WAL_ENOTFOUND, "there is no object %s", name);
     }
-    return file_fail(place, name, "cannot open the directory of an object",
-                     error);
+    return file_fail(place, name, "cannot open the directory of an object", error);
 }
 
-static enum wal_status walk(const struct file_place *place, const char *name,
-                            bool make, struct file_at *at,
-                            struct wal_error *error)
+static enum wal_status walk(const struct file_place *place, const char *name, bool make,
+                            struct file_at *at, struct wal_error *error)
 {
     char part[WAL__OBJECT_NAME_MAX + 1];
     int fd = -1;
@@ -157,11 +147,10 @@ static enum wal_status walk(const struct file_place *place, const char *name,
     return WAL_OK;
 }
 
-/* Opens the directory that the object is in; at->leaf points into `name`.
- * WAL_ENOTFOUND when there is none. */
-static enum wal_status file_find(const struct file_place *place,
-                                 const char *name, struct file_at *at,
-                                 struct wal_error *error)
+/* Opens the directory that the object is in; at->leaf points into `name`. WAL_ENOTFOUND when there
+ * is none. */
+static enum wal_status file_find(const struct file_place *place, const char *name,
+                                 struct file_at *at, struct wal_error *error)
 {
     return walk(place, name, false, at, error);
 }
@@ -177,13 +166,12 @@ static void file_close(struct file_at *at)
 /* --- listing -------------------------------------------------------------- */
 
 /*
- * Directories are read whole and sorted, with a '/' at the end of the names of
- * directories, so that visiting each in its place gives the byte order of the
- * whole names. What cannot be an object's name is left out: temporary files,
- * links, devices.
+ * Directories are read whole and sorted, with a '/' at the end of the names of directories, so that
+ * visiting each in its place gives the byte order of the whole names. What cannot be an object's
+ * name is left out: temporary files, links, devices.
  *
- * Invariant: the frames on the stack are the directories on the path to what is
- * visited. Any thread.
+ * Invariant: the frames on the stack are the directories on the path to what is visited. Any
+ * thread.
  */
 
 enum {
@@ -203,7 +191,7 @@ struct listing {
     const struct file_place *place;
     const char *prefix;
     const char *after;
-    bool is_temporary; /* temporary files are listed, in place of objects */
+    bool is_temporary;                   /* temporary files are listed, in place of objects */
     char path[WAL__OBJECT_NAME_MAX + 2]; /* of what is visited */
     struct frame frames[DEPTH_MAX];
     uint32_t depth;
@@ -224,10 +212,8 @@ static bool is_wanted_directory(const struct listing *listing)
 {
     const char *path = listing->path;
 
-    return (has_prefix(path, listing->prefix) ||
-            has_prefix(listing->prefix, path)) &&
-           (strcmp(path, listing->after) > 0 ||
-            has_prefix(listing->after, path));
+    return (has_prefix(path, listing->prefix) || has_prefix(listing->prefix, path)) &&
+           (strcmp(path, listing->after) > 0 || has_prefix(listing->after, path));
 }
 
 static bool is_temporary_name(const char *name)
@@ -257,9 +243,7 @@ static int open_path(const struct listing *listing, int root)
         memcpy(path, listing->path, size);
         path[size] = '\0';
     }
-    WAL__RETRY_EINTR(
-        fd,
-        openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    WAL__RETRY_EINTR(fd, openat(root, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     return wal__descriptor_above_stdio(fd);
 }
 
@@ -286,8 +270,7 @@ static enum kind kind_of(int fd, const struct dirent *entry)
                                     : KIND_OTHER;
 }
 
-/* Adds the names of a directory to the frame. -1 with errno, which is 0 when
- * there is no memory. */
+/* Adds the names of a directory to the frame. -1 with errno, which is 0 when there is no memory. */
 static int read_names(DIR *dir, bool is_temporary, struct frame *frame)
 {
     struct dirent *entry;
@@ -314,13 +297,13 @@ static int read_names(DIR *dir, bool is_temporary, struct frame *frame)
     return errno == 0 ? 0 : -1;
 }
 
-static enum wal_status sort_names(const struct listing *listing,
-                                  struct frame *frame, struct wal_error *error)
+static enum wal_status sort_names(const struct listing *listing, struct frame *frame,
+                                  struct wal_error *error)
 {
     char *at = (char *)frame->text.data;
 
-    frame->names = wal__heap_resize(listing->place->heap, NULL, frame->count,
-                                    sizeof(frame->names[0]));
+    frame->names =
+        wal__heap_resize(listing->place->heap, NULL, frame->count, sizeof(frame->names[0]));
     if (frame->names == NULL) {
         return wal__no_memory(error);
     }
@@ -329,8 +312,7 @@ static enum wal_status sort_names(const struct listing *listing,
         at += strlen(at) + 1;
     }
     if (frame->count > 0) {
-        qsort(frame->names, frame->count, sizeof(frame->names[0]),
-              compare_names);
+        qsort(frame->names, frame->count, sizeof(frame->names[0]), compare_names);
     }
     return WAL_OK;
 }
@@ -344,8 +326,8 @@ static void pop(struct listing *listing)
     *frame = (struct frame){0};
 }
 
-/* Begins to visit the directory of the path, whose size is `path_size`. One
- * that is gone is empty. */
+/* Begins to visit the directory of the path, whose size is `path_size`. One that is gone is
+ * empty. */
 static enum wal_status push(struct listing *listing, int root, size_t path_size,
                             struct wal_error *error)
 {
@@ -365,8 +347,7 @@ static enum wal_status push(struct listing *listing, int root, size_t path_size,
     }
     if (dir == NULL || read_names(dir, listing->is_temporary, frame) != 0) {
         status = errno == 0 ? wal__no_memory(error)
-                            : file_fail(listing->place, "",
-                                        "cannot list a directory of the remote",
+                            : file_fail(listing->place, "", "cannot list a directory of the remote",
                                         error);
     }
     if (dir != NULL) {
@@ -378,26 +359,23 @@ static enum wal_status push(struct listing *listing, int root, size_t path_size,
 }
 
 /* Visits the object of the path. *more: go on. */
-static enum wal_status visit(struct listing *listing, int root,
-                             wal__driver_list_fn *each, void *ctx, bool *more,
-                             struct wal_error *error)
+static enum wal_status visit(struct listing *listing, int root, wal__driver_list_fn *each,
+                             void *ctx, bool *more, struct wal_error *error)
 {
     struct stat found;
 
     if (fstatat(root, listing->path, &found, AT_SYMLINK_NOFOLLOW) != 0) {
-        return errno == ENOENT
-                   ? WAL_OK
-                   : file_fail(listing->place, listing->path,
-                               "cannot read the size of the object", error);
+        return errno == ENOENT ? WAL_OK
+                               : file_fail(listing->place, listing->path,
+                                           "cannot read the size of the object", error);
     }
     *more = each(ctx, listing->path, (uint64_t)found.st_size);
     return WAL_OK;
 }
 
 /* The next name of the innermost directory. */
-static enum wal_status step(struct listing *listing, int root,
-                            wal__driver_list_fn *each, void *ctx, bool *more,
-                            struct wal_error *error)
+static enum wal_status step(struct listing *listing, int root, wal__driver_list_fn *each, void *ctx,
+                            bool *more, struct wal_error *error)
 {
     struct frame *frame = &listing->frames[listing->depth - 1];
 
@@ -411,18 +389,14 @@ static enum wal_status step(struct listing *listing, int root,
 
     memcpy(listing->path + frame->path_size, name, size + 1);
     if (name[size - 1] != '/') {
-        return is_wanted_object(listing)
-                   ? visit(listing, root, each, ctx, more, error)
-                   : WAL_OK;
+        return is_wanted_object(listing) ? visit(listing, root, each, ctx, more, error) : WAL_OK;
     }
-    return is_wanted_directory(listing)
-               ? push(listing, root, frame->path_size + size, error)
-               : WAL_OK;
+    return is_wanted_directory(listing) ? push(listing, root, frame->path_size + size, error)
+                                        : WAL_OK;
 }
 
-static enum wal_status run(const struct file_place *place, const char *prefix,
-                           const char *after, bool is_temporary,
-                           wal__driver_list_fn *each, void *ctx,
+static enum wal_status run(const struct file_place *place, const char *prefix, const char *after,
+                           bool is_temporary, wal__driver_list_fn *each, void *ctx,
                            struct wal_error *error)
 {
     int root = -1;
@@ -492,18 +466,14 @@ static int create_temporary(int directory, char *name, size_t capacity)
     do {
         (void)snprintf(name, capacity, "~%ld.%llu", (long)getpid(),
                        (unsigned long long)atomic_fetch_add(&last, 1));
-        WAL__RETRY_EINTR(
-            fd,
-            openat(directory, name,
-                   O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+        WAL__RETRY_EINTR(fd, openat(directory, name,
+                                    O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     } while (fd < 0 && errno == EEXIST);
     return wal__descriptor_above_stdio(fd);
 }
 
-/* Writes and syncs a temporary file in `directory`. On failure there is none,
- * and errno is set. */
-static int write_temporary(int directory, struct wal_slice bytes, char *name,
-                           size_t capacity)
+/* Writes and syncs a temporary file in `directory`. On failure there is none, and errno is set. */
+static int write_temporary(int directory, struct wal_slice bytes, char *name, size_t capacity)
 {
     int fd = create_temporary(directory, name, capacity);
     int result;
@@ -533,14 +503,12 @@ static bool is_directory(const struct file_at *at)
 {
     struct stat found;
 
-    return fstatat(at->fd, at->leaf, &found, AT_SYMLINK_NOFOLLOW) == 0 &&
-           S_ISDIR(found.st_mode);
+    return fstatat(at->fd, at->leaf, &found, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(found.st_mode);
 }
 
 /* Reports that the temporary file could not get the name of the object. */
-static enum wal_status fail_name(const struct file_place *place,
-                                 const char *name, const struct file_at *at,
-                                 struct wal_error *error)
+static enum wal_status fail_name(const struct file_place *place, const char *name,
+                                 const struct file_at *at, struct wal_error *error)
 {
     int code = errno;
 
@@ -557,9 +525,8 @@ static enum wal_status fail_name(const struct file_place *place,
     return file_fail(place, name, "cannot name the object", error);
 }
 
-static enum wal_status put_file(const struct file_place *place,
-                                const char *name, struct wal_slice bytes,
-                                bool replace, struct wal_error *error)
+static enum wal_status put_file(const struct file_place *place, const char *name,
+                                struct wal_slice bytes, bool replace, struct wal_error *error)
 {
     char temporary[64];
     struct file_at at = {-1, NULL};
@@ -596,31 +563,28 @@ static enum wal_status put_file(const struct file_place *place,
     if (status == WAL_OK || status == WAL_EEXISTS) {
         WAL__RETRY_EINTR(result, fsync(at.fd));
         if (result != 0) {
-            status = file_fail(
-                place, name, "cannot sync the directory of the object", error);
+            status = file_fail(place, name, "cannot sync the directory of the object", error);
         }
     }
     file_close(&at);
     return status;
 }
 
-static enum wal_status put_if_absent(struct wal__driver *driver,
-                                     const char *name, struct wal_slice bytes,
-                                     struct wal_error *error)
+static enum wal_status put_if_absent(struct wal__driver *driver, const char *name,
+                                     struct wal_slice bytes, struct wal_error *error)
 {
     return put_file(&of(driver)->place, name, bytes, false, error);
 }
 
-static enum wal_status put(struct wal__driver *driver, const char *name,
-                           struct wal_slice bytes, struct wal_error *error)
+static enum wal_status put(struct wal__driver *driver, const char *name, struct wal_slice bytes,
+                           struct wal_error *error)
 {
     return put_file(&of(driver)->place, name, bytes, true, error);
 }
 
 /* Opens the file of an object, to be read. WAL_ENOTFOUND. */
-static enum wal_status open_object(const struct file_place *place,
-                                   const char *name, int *fd, uint64_t *size,
-                                   struct wal_error *error)
+static enum wal_status open_object(const struct file_place *place, const char *name, int *fd,
+                                   uint64_t *size, struct wal_error *error)
 {
     struct file_at at = {-1, NULL};
     struct stat found = {0};
@@ -633,9 +597,8 @@ static enum wal_status open_object(const struct file_place *place,
     if (status != WAL_OK) {
         return status;
     }
-    WAL__RETRY_EINTR(
-        opened,
-        openat(at.fd, at.leaf, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+    WAL__RETRY_EINTR(opened,
+                     openat(at.fd, at.leaf, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     opened = wal__descriptor_above_stdio(opened);
     if (opened < 0 ? errno == ENOENT || errno == ELOOP || errno == ENXIO
                    : fstat(opened, &found) != 0 || !S_ISREG(found.st_mode)) {
@@ -655,8 +618,7 @@ static enum wal_status open_object(const struct file_place *place,
 
 /* Appends what the file has of the range; errno is 0 when there is no memory.
  */
-static int read_range(int fd, uint64_t offset, uint64_t size,
-                      struct wal__buf *bytes)
+static int read_range(int fd, uint64_t offset, uint64_t size, struct wal__buf *bytes)
 {
     uint8_t *end;
     size_t done = 0;
@@ -668,8 +630,7 @@ static int read_range(int fd, uint64_t offset, uint64_t size,
     while (done < size) {
         ssize_t got;
 
-        WAL__RETRY_EINTR(got, pread(fd, end + done, (size_t)size - done,
-                                    (off_t)(offset + done)));
+        WAL__RETRY_EINTR(got, pread(fd, end + done, (size_t)size - done, (off_t)(offset + done)));
         if (got < 0) {
             return -1;
         }
@@ -682,9 +643,8 @@ static int read_range(int fd, uint64_t offset, uint64_t size,
     return 0;
 }
 
-static enum wal_status get(struct wal__driver *driver, const char *name,
-                           uint64_t offset, uint64_t size,
-                           struct wal__buf *bytes, struct wal_error *error)
+static enum wal_status get(struct wal__driver *driver, const char *name, uint64_t offset,
+                           uint64_t size, struct wal__buf *bytes, struct wal_error *error)
 {
     const struct file_place *place = &of(driver)->place;
     uint64_t total = 0;
@@ -700,20 +660,18 @@ static enum wal_status get(struct wal__driver *driver, const char *name,
         errno = EFBIG;
         status = file_fail(place, name, "the object is too big", error);
     } else if (read_range(fd, offset, size, bytes) != 0) {
-        status = errno == 0
-                     ? wal__no_memory(error)
-                     : file_fail(place, name, "cannot read the object", error);
+        status = errno == 0 ? wal__no_memory(error)
+                            : file_fail(place, name, "cannot read the object", error);
     }
     (void)close(fd);
     return status;
 }
 
-static enum wal_status head(struct wal__driver *driver, const char *name,
-                            uint64_t *size, struct wal_error *error)
+static enum wal_status head(struct wal__driver *driver, const char *name, uint64_t *size,
+                            struct wal_error *error)
 {
     int fd = -1;
-    enum wal_status status =
-        open_object(&of(driver)->place, name, &fd, size, error);
+    enum wal_status status = open_object(&of(driver)->place, name, &fd, size, error);
 
     if (status == WAL_OK) {
         (void)close(fd);
@@ -721,9 +679,8 @@ static enum wal_status head(struct wal__driver *driver, const char *name,
     return status;
 }
 
-static enum wal_status list(struct wal__driver *driver, const char *prefix,
-                            const char *after, wal__driver_list_fn *each,
-                            void *ctx, struct wal_error *error)
+static enum wal_status list(struct wal__driver *driver, const char *prefix, const char *after,
+                            wal__driver_list_fn *each, void *ctx, struct wal_error *error)
 {
     return run(&of(driver)->place, prefix, after, false, each, ctx, error);
 }
@@ -731,12 +688,11 @@ static enum wal_status list(struct wal__driver *driver, const char *prefix,
 /* Whether the call failed because there is no object of that name. */
 static bool is_absent(const struct file_at *at, int code)
 {
-    return code == ENOENT ||
-           ((code == EISDIR || code == EPERM) && is_directory(at));
+    return code == ENOENT || ((code == EISDIR || code == EPERM) && is_directory(at));
 }
 
-static enum wal_status remove_object(struct wal__driver *driver,
-                                     const char *name, struct wal_error *error)
+static enum wal_status remove_object(struct wal__driver *driver, const char *name,
+                                     struct wal_error *error)
 {
     const struct file_place *place = &of(driver)->place;
     struct wal_error detail = {.struct_size = sizeof(detail)};
@@ -790,8 +746,7 @@ static bool remove_temporary(void *ctx, const char *name, uint64_t size)
         }
         if (result != 0 && errno != ENOENT) {
             sweep->status =
-                file_fail(sweep->place, name, "cannot remove a temporary file",
-                          sweep->error);
+                file_fail(sweep->place, name, "cannot remove a temporary file", sweep->error);
         }
         file_close(&at);
     }
@@ -802,8 +757,7 @@ static enum wal_status sweep(struct wal__driver *driver, const char *prefix,
                              struct wal_error *error)
 {
     struct sweep sweep = {&of(driver)->place, error, WAL_OK};
-    enum wal_status status =
-        run(sweep.place, prefix, "", true, remove_temporary, &sweep, error);
+    enum wal_status status = run(sweep.place, prefix, "", true, remove_temporary, &sweep, error);
 
     return status == WAL_OK ? sweep.status : status;
 }
@@ -825,8 +779,7 @@ static const struct wal__driver_calls calls = {.put_if_absent = put_if_absent,
                                                .close = close_driver};
 
 enum wal_status wal__driver_file_open(const struct wal__driver_url *url,
-                                      const struct wal__heap *heap,
-                                      struct wal__driver **driver,
+                                      const struct wal__heap *heap, struct wal__driver **driver,
                                       struct wal_error *error)
 {
     size_t size = strlen(url->directory) + 1;

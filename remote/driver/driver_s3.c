@@ -2,10 +2,9 @@
  * driver_s3.c - the objects of a bucket that speaks S3 (driver.h, SPEC.md
  * 11.3): AWS, radosgw and others.
  *
- * Of S3 it needs PUT with If-None-Match, GET with a range, DELETE and
- * ListObjectsV2. The size of an object is read by a GET of its first byte and
- * not by HEAD, whose answer has no code: a missing bucket and a missing object
- * would be the same.
+ * Of S3 it needs PUT with If-None-Match, GET with a range, DELETE and ListObjectsV2. The size of an
+ * object is read by a GET of its first byte and not by HEAD, whose answer has no code: a missing
+ * bucket and a missing object would be the same.
  *
  * Any thread.
  */
@@ -63,8 +62,8 @@ struct s3_transfer {
     size_t answer_max;
     const char *ca_file; /* of certificates that are trusted; NULL: libcurl's */
     uint32_t stall_ms;   /* without a byte, after which it is cut */
-    /* When the last byte came or went (CLOCK_MONOTONIC), also of an attempt
-     * before; the caller sets it before the first one. */
+    /* When the last byte came or went (CLOCK_MONOTONIC), also of an attempt before; the caller sets
+     * it before the first one. */
     uint64_t moved_ms;
     /* Called about each second; true ends the request. */
     bool (*is_ended)(void *ctx);
@@ -87,8 +86,7 @@ struct s3 {
     char scope[96]; /* of signatures */
     /* Of certificates that are trusted; empty: libcurl's. */
     char ca_file[4096];
-    /* After which nothing is tried again. The time in which bytes flowed is not
-     * counted, once. */
+    /* After which nothing is tried again. The time in which bytes flowed is not counted, once. */
     uint32_t deadline_ms;
     struct s3_pool pool;
     struct wal__sha256_alg sha256_alg;
@@ -123,12 +121,12 @@ struct s3_answer {
 /* --- one HTTP request ----------------------------------------------------- */
 
 /*
- * Certificates are always verified, redirects never followed: a signed request
- * goes to the endpoint of the URL or nowhere. A handle is used by one thread at
- * a time; one that the pool has no room for is closed.
+ * Certificates are always verified, redirects never followed: a signed request goes to the endpoint
+ * of the URL or nowhere. A handle is used by one thread at a time; one that the pool has no room
+ * for is closed.
  *
- * A request may take as long as bytes flow. libcurl sees those that the kernel
- * has taken, so that the kernel may hold few that are not on their way yet.
+ * A request may take as long as bytes flow. libcurl sees those that the kernel has taken, so that
+ * the kernel may hold few that are not on their way yet.
  */
 
 #ifndef AGENTWAL_VERSION
@@ -152,8 +150,7 @@ static void init_curl(void)
 }
 
 /* WAL_ENOMEM; WAL_EREMOTE when libcurl cannot be used. */
-static enum wal_status s3_pool_init(struct s3_pool *pool,
-                                    struct wal_error *error)
+static enum wal_status s3_pool_init(struct s3_pool *pool, struct wal_error *error)
 {
     (void)pthread_once(&init_once, init_curl);
     if (init_result != CURLE_OK) {
@@ -163,8 +160,7 @@ static enum wal_status s3_pool_init(struct s3_pool *pool,
                                curl_easy_strerror(init_result));
     }
     *pool = (struct s3_pool){.count = 0};
-    return pthread_mutex_init(&pool->lock, NULL) == 0 ? WAL_OK
-                                                      : wal__no_memory(error);
+    return pthread_mutex_init(&pool->lock, NULL) == 0 ? WAL_OK : wal__no_memory(error);
 }
 
 static void s3_pool_deinit(struct s3_pool *pool)
@@ -219,8 +215,8 @@ static uint64_t s3_now_ms(void)
 }
 
 /* Called by libcurl whenever bytes flow, after a signal, and each second. */
-static int watch(void *ctx, curl_off_t download_size, curl_off_t downloaded,
-                 curl_off_t upload_size, curl_off_t uploaded)
+static int watch(void *ctx, curl_off_t download_size, curl_off_t downloaded, curl_off_t upload_size,
+                 curl_off_t uploaded)
 {
     struct sink *sink = ctx;
     struct s3_transfer *transfer = sink->transfer;
@@ -233,8 +229,7 @@ static int watch(void *ctx, curl_off_t download_size, curl_off_t downloaded,
         transfer->moved_ms = now;
         transfer->flowed_ms = now - sink->began_ms;
     }
-    if (transfer->is_ended != NULL &&
-        transfer->is_ended(transfer->is_ended_ctx)) {
+    if (transfer->is_ended != NULL && transfer->is_ended(transfer->is_ended_ctx)) {
         sink->outcome = S3_ENDED;
         return 1;
     }
@@ -247,8 +242,7 @@ static int set_socket(void *ctx, curl_socket_t fd, curlsocktype purpose)
 
     (void)ctx;
     (void)purpose;
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent,
-                     sizeof(unsent));
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof(unsent));
     return CURL_SOCKOPT_OK;
 }
 
@@ -258,8 +252,7 @@ static size_t take_answer(char *data, size_t item_size, size_t count, void *ctx)
     struct s3_transfer *transfer = sink->transfer;
     size_t size = item_size * count;
 
-    if (size > transfer->answer_max ||
-        transfer->answer.size > transfer->answer_max - size) {
+    if (size > transfer->answer_max || transfer->answer.size > transfer->answer_max - size) {
         sink->outcome = S3_TOO_BIG;
         return 0;
     }
@@ -270,15 +263,14 @@ static size_t take_answer(char *data, size_t item_size, size_t count, void *ctx)
     return size;
 }
 
-/* The headers of the request, all of which libcurl signs, also one with which
- * it would be asked not to send a header; NULL: no memory. */
+/* The headers of the request, all of which libcurl signs, also one with which it would be asked not
+ * to send a header; NULL: no memory. */
 static struct curl_slist *make_headers(const struct s3_transfer *transfer)
 {
     struct curl_slist *list = NULL;
 
     for (uint32_t i = 0; i < transfer->header_count; i++) {
-        struct curl_slist *longer =
-            curl_slist_append(list, transfer->headers[i]);
+        struct curl_slist *longer = curl_slist_append(list, transfer->headers[i]);
 
         if (longer == NULL) {
             curl_slist_free_all(list);
@@ -318,9 +310,8 @@ static CURLcode set_connection(CURL *handle, const struct s3_transfer *transfer)
     return code;
 }
 
-static CURLcode set_request(CURL *handle, struct s3_transfer *transfer,
-                            struct curl_slist *headers, struct sink *sink,
-                            char *reason)
+static CURLcode set_request(CURL *handle, struct s3_transfer *transfer, struct curl_slist *headers,
+                            struct sink *sink, char *reason)
 {
     CURLcode code = set_connection(handle, transfer);
 
@@ -328,8 +319,7 @@ static CURLcode set_request(CURL *handle, struct s3_transfer *transfer,
     SET(CURLOPT_PATH_AS_IS, 1L);
     if (strcmp(transfer->method, "PUT") == 0) {
         SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)transfer->body.size);
-        SET(CURLOPT_POSTFIELDS,
-            transfer->body.size == 0 ? "" : transfer->body.data);
+        SET(CURLOPT_POSTFIELDS, transfer->body.size == 0 ? "" : transfer->body.data);
     }
     if (strcmp(transfer->method, "GET") != 0) {
         SET(CURLOPT_CUSTOMREQUEST, transfer->method);
@@ -353,17 +343,14 @@ static enum s3_outcome outcome_of(CURLcode code)
     if (code == CURLE_OUT_OF_MEMORY) {
         return S3_NO_MEMORY;
     }
-    if (code == CURLE_COULDNT_RESOLVE_HOST ||
-        code == CURLE_COULDNT_RESOLVE_PROXY || code == CURLE_COULDNT_CONNECT ||
-        code == CURLE_SSL_CONNECT_ERROR) {
+    if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_RESOLVE_PROXY ||
+        code == CURLE_COULDNT_CONNECT || code == CURLE_SSL_CONNECT_ERROR) {
         return S3_UNREACHABLE;
     }
     return code == CURLE_OK ? S3_ANSWERED
-           : code == CURLE_PEER_FAILED_VERIFICATION ||
-                   code == CURLE_SSL_CACERT_BADFILE ||
-                   code == CURLE_URL_MALFORMAT ||
-                   code == CURLE_UNKNOWN_OPTION || code == CURLE_NOT_BUILT_IN ||
-                   code == CURLE_BAD_FUNCTION_ARGUMENT
+           : code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
+                   code == CURLE_URL_MALFORMAT || code == CURLE_UNKNOWN_OPTION ||
+                   code == CURLE_NOT_BUILT_IN || code == CURLE_BAD_FUNCTION_ARGUMENT
                ? S3_REFUSED
                : S3_CUT;
 }
@@ -373,19 +360,16 @@ static void read_headers(CURL *handle, struct s3_transfer *transfer)
     struct curl_header *header = NULL;
     const char *total;
 
-    (void)curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE,
-                            &transfer->http_status);
-    transfer->has_etag = curl_easy_header(handle, "ETag", 0, CURLH_HEADER, -1,
-                                          &header) == CURLHE_OK &&
-                         header->value[0] != '\0';
-    if (curl_easy_header(handle, "Retry-After", 0, CURLH_HEADER, -1, &header) ==
-        CURLHE_OK) {
+    (void)curl_easy_getinfo(handle, CURLINFO_RESPONSE_CODE, &transfer->http_status);
+    transfer->has_etag =
+        curl_easy_header(handle, "ETag", 0, CURLH_HEADER, -1, &header) == CURLHE_OK &&
+        header->value[0] != '\0';
+    if (curl_easy_header(handle, "Retry-After", 0, CURLH_HEADER, -1, &header) == CURLHE_OK) {
         /* A date is not read: it begins with a letter, and is 0. */
         transfer->retry_after_s = strtoull(header->value, NULL, 10);
     }
     transfer->range_total = UINT64_MAX;
-    if (curl_easy_header(handle, "Content-Range", 0, CURLH_HEADER, -1,
-                         &header) != CURLHE_OK) {
+    if (curl_easy_header(handle, "Content-Range", 0, CURLH_HEADER, -1, &header) != CURLHE_OK) {
         return;
     }
     total = strchr(header->value, '/');
@@ -394,8 +378,8 @@ static void read_headers(CURL *handle, struct s3_transfer *transfer)
     }
 }
 
-/* Runs it without a SIGPIPE from a connection that the other end has closed,
- * which CURLOPT_NOSIGNAL leaves to the caller. */
+/* Runs it without a SIGPIPE from a connection that the other end has closed, which CURLOPT_NOSIGNAL
+ * leaves to the caller. */
 static CURLcode perform(CURL *handle)
 {
     const struct timespec now = {0};
@@ -420,8 +404,7 @@ static CURLcode perform(CURL *handle)
 }
 
 /* Threads: any, with one pool. */
-static enum s3_outcome s3_transfer(struct s3_pool *pool,
-                                   struct s3_transfer *transfer)
+static enum s3_outcome s3_transfer(struct s3_pool *pool, struct s3_transfer *transfer)
 {
     struct sink sink = {.transfer = transfer, .outcome = S3_ANSWERED};
     char reason[CURL_ERROR_SIZE] = "";
@@ -436,9 +419,8 @@ static enum s3_outcome s3_transfer(struct s3_pool *pool,
     headers = make_headers(transfer);
     transfer->answer.size = 0;
     transfer->http_status = 0;
-    code = headers == NULL
-               ? CURLE_OUT_OF_MEMORY
-               : set_request(handle, transfer, headers, &sink, reason);
+    code = headers == NULL ? CURLE_OUT_OF_MEMORY
+                           : set_request(handle, transfer, headers, &sink, reason);
     sink.began_ms = s3_now_ms();
     transfer->flowed_ms = 0;
     if (code == CURLE_OK) {
@@ -449,8 +431,7 @@ static enum s3_outcome s3_transfer(struct s3_pool *pool,
         read_headers(handle, transfer);
     } else if (code == CURLE_ABORTED_BY_CALLBACK) {
         (void)snprintf(transfer->reason, sizeof(transfer->reason),
-                       "no byte came or went for %llu ms",
-                       (unsigned long long)transfer->stall_ms);
+                       "no byte came or went for %llu ms", (unsigned long long)transfer->stall_ms);
     } else {
         (void)snprintf(transfer->reason, sizeof(transfer->reason), "%s",
                        reason[0] == '\0' ? curl_easy_strerror(code) : reason);
@@ -458,8 +439,7 @@ static enum s3_outcome s3_transfer(struct s3_pool *pool,
     give_handle(pool, handle);
     curl_slist_free_all(headers);
     outcome = outcome_of(code);
-    return outcome == S3_CUT && sink.outcome != S3_ANSWERED ? sink.outcome
-                                                            : outcome;
+    return outcome == S3_CUT && sink.outcome != S3_ANSWERED ? sink.outcome : outcome;
 }
 
 /* --- what an answer means ------------------------------------------------- */
@@ -472,20 +452,16 @@ static const struct {
     {"RequestTimeTooSkewed", WAL_EACCESS,
      "the clock of this machine differs too much from that of the object "
      "store: set the clock"},
-    {"SignatureDoesNotMatch", WAL_EACCESS,
-     "the secret access key is not that of the access key"},
-    {"InvalidAccessKeyId", WAL_EACCESS,
-     "the object store does not know the access key"},
-    {"AccessDenied", WAL_EACCESS,
-     "the access key has no permission for this bucket or object"},
+    {"SignatureDoesNotMatch", WAL_EACCESS, "the secret access key is not that of the access key"},
+    {"InvalidAccessKeyId", WAL_EACCESS, "the object store does not know the access key"},
+    {"AccessDenied", WAL_EACCESS, "the access key has no permission for this bucket or object"},
     {"ExpiredToken", WAL_EACCESS, "the session token has expired"},
     {"TokenRefreshRequired", WAL_EACCESS, "the session token has expired"},
     {"InvalidToken", WAL_EACCESS, "the session token is not valid"},
     {"AuthorizationHeaderMalformed", WAL_EACCESS,
      "the object store refuses the signature: the region of the URL may not be "
      "that of the bucket"},
-    {"QuotaExceeded", WAL_ENOSPACE,
-     "the quota of the bucket or of its user is used up"},
+    {"QuotaExceeded", WAL_ENOSPACE, "the quota of the bucket or of its user is used up"},
     {"InsufficientStorage", WAL_ENOSPACE, "the object store is full"},
     {"XMinioStorageFull", WAL_ENOSPACE, "the object store is full"},
     {"NoSuchBucket", WAL_ENOTSTORE, "the bucket does not exist"},
@@ -494,8 +470,8 @@ static const struct {
 
 /* The answer as a status, and the sentence that explains it, of
  * `capacity` bytes. */
-static enum wal_status s3_status(long http_status, const char *code,
-                                 bool if_absent, char *text, size_t capacity)
+static enum wal_status s3_status(long http_status, const char *code, bool if_absent, char *text,
+                                 size_t capacity)
 {
     enum wal_status status = WAL_EREMOTE;
     const char *meaning = "the object store failed";
@@ -523,9 +499,8 @@ static enum wal_status s3_status(long http_status, const char *code,
         meaning = "the object store is full";
     } else if (http_status >= 300 && http_status < 400) {
         status = WAL_ENOTSTORE;
-        meaning =
-            "the object store redirects to another address: the endpoint or "
-            "the region of the URL is not that of the bucket";
+        meaning = "the object store redirects to another address: the endpoint or "
+                  "the region of the URL is not that of the bucket";
     } else if (http_status == 501) {
         meaning = "the object store does not support what a remote needs";
     } else if (http_status < 500) {
@@ -545,8 +520,7 @@ static enum wal_status s3_status(long http_status, const char *code,
 /* Whether the answer may be another one soon. */
 static bool s3_is_transient(long http_status, const char *code)
 {
-    return (http_status >= 500 && http_status != 501 && http_status != 505 &&
-            http_status != 507) ||
+    return (http_status >= 500 && http_status != 501 && http_status != 505 && http_status != 507) ||
            http_status == 408 || http_status == 409 || http_status == 429 ||
            strcmp(code, "RequestTimeout") == 0 || strcmp(code, "SlowDown") == 0;
 }
@@ -554,22 +528,20 @@ static bool s3_is_transient(long http_status, const char *code)
 /* Whether other credentials may help. */
 static bool s3_is_expired(const char *code)
 {
-    return strcmp(code, "ExpiredToken") == 0 ||
-           strcmp(code, "TokenRefreshRequired") == 0;
+    return strcmp(code, "ExpiredToken") == 0 || strcmp(code, "TokenRefreshRequired") == 0;
 }
 
 /* --- a request, tried again ----------------------------------------------- */
 
 /*
- * Every attempt has the same bytes. The waits between attempts double, with a
- * random part, so that writers that failed together do not return together.
+ * Every attempt has the same bytes. The waits between attempts double, with a random part, so that
+ * writers that failed together do not return together.
  *
- * An attempt ends when no byte has come or gone for a time, and never because a
- * large body takes long: a link may be as slow as it is.
+ * An attempt ends when no byte has come or gone for a time, and never because a large body takes
+ * long: a link may be as slow as it is.
  *
- * Invariant: no text has a part of a key: texts are made of the URL without its
- * options, of what libcurl says of the connection, and of the letters of an
- * error's code. Any thread.
+ * Invariant: no text has a part of a key: texts are made of the URL without its options, of what
+ * libcurl says of the connection, and of the letters of an error's code. Any thread.
  */
 
 enum {
@@ -584,12 +556,10 @@ enum {
     RENEW_S = 60 /* before credentials expire */
 };
 
-/* The file of certificates that the environment names, as other programs read
- * it; empty: none. */
+/* The file of certificates that the environment names, as other programs read it; empty: none. */
 static void find_ca_file(char *file, size_t capacity)
 {
-    static const char *const names[] = {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE",
-                                        "SSL_CERT_FILE"};
+    static const char *const names[] = {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"};
 
     file[0] = '\0';
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -602,8 +572,7 @@ static void find_ca_file(char *file, size_t capacity)
 }
 
 static enum wal_status s3_init(struct s3 *s3, const struct wal__driver_url *url,
-                               const struct wal__heap *heap,
-                               struct wal_error *error)
+                               const struct wal__heap *heap, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -626,31 +595,27 @@ static enum wal_status s3_init(struct s3 *s3, const struct wal__driver_url *url,
 }
 
 /* Fills *error with the URL of the object, or the bucket (NULL). */
-static enum wal_status s3_fail(const struct s3 *s3, const char *name,
-                               enum wal_status status, const char *text,
-                               struct wal_error *error)
+static enum wal_status s3_fail(const struct s3 *s3, const char *name, enum wal_status status,
+                               const char *text, struct wal_error *error)
 {
-    char url[WAL__OBJECT_NAME_MAX + sizeof(s3->url.bucket) +
-             sizeof(s3->url.prefix) + 16];
+    char url[WAL__OBJECT_NAME_MAX + sizeof(s3->url.bucket) + sizeof(s3->url.prefix) + 16];
 
-    (void)snprintf(url, sizeof(url), "s3://%s/%s%s", s3->url.bucket,
-                   s3->url.prefix, name == NULL ? "" : name);
+    (void)snprintf(url, sizeof(url), "s3://%s/%s%s", s3->url.bucket, s3->url.prefix,
+                   name == NULL ? "" : name);
     return wal__fail_at(error, status, 0, url, 0, "%s", text);
 }
 
-/* Copies the credentials, which are loaded first when there are none, they end
- * soon, or are those of load number `expired`. */
+/* Copies the credentials, which are loaded first when there are none, they end soon, or are those
+ * of load number `expired`. */
 static enum wal_status get_credentials(struct s3 *s3, uint64_t expired,
-                                       struct wal__credentials *credentials,
-                                       uint64_t *loaded,
+                                       struct wal__credentials *credentials, uint64_t *loaded,
                                        struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     (void)pthread_mutex_lock(&s3->lock);
     if (s3->loaded == 0 || s3->loaded == expired ||
-        (s3->credentials.expires_s != 0 &&
-         s3->credentials.expires_s - RENEW_S <= time(NULL))) {
+        (s3->credentials.expires_s != 0 && s3->credentials.expires_s - RENEW_S <= time(NULL))) {
         status = wal__credentials_load(s3->heap, &s3->credentials, error);
         s3->loaded += status == WAL_OK;
     }
@@ -675,8 +640,8 @@ static void add_header(struct s3_transfer *transfer, const char *header)
     transfer->headers[transfer->header_count++] = header;
 }
 
-static enum wal_status
-fill_texts(struct s3 *s3, const struct s3_request *request, struct texts *texts)
+static enum wal_status fill_texts(struct s3 *s3, const struct s3_request *request,
+                                  struct texts *texts)
 {
     const struct wal__span body = {request->body.data, request->body.size};
     struct wal__digest digest;
@@ -687,25 +652,20 @@ fill_texts(struct s3 *s3, const struct s3_request *request, struct texts *texts)
         return status;
     }
     wal__hex_write(digest.bytes, WAL__DIGEST_SIZE, hex);
-    (void)snprintf(texts->digest, sizeof(texts->digest),
-                   "x-amz-content-sha256: %s", hex);
+    (void)snprintf(texts->digest, sizeof(texts->digest), "x-amz-content-sha256: %s", hex);
     (void)snprintf(texts->range, sizeof(texts->range), "Range: bytes=%llu-%llu",
                    (unsigned long long)request->range_first,
                    (unsigned long long)request->range_last);
-    (void)snprintf(texts->url, sizeof(texts->url), "%s/%s%s%s%s%s%s",
-                   s3->url.endpoint, s3->url.bucket,
-                   request->name == NULL ? "" : "/",
+    (void)snprintf(texts->url, sizeof(texts->url), "%s/%s%s%s%s%s%s", s3->url.endpoint,
+                   s3->url.bucket, request->name == NULL ? "" : "/",
                    request->name == NULL ? "" : s3->url.prefix,
-                   request->name == NULL ? "" : request->name,
-                   request->query == NULL ? "" : "?",
+                   request->name == NULL ? "" : request->name, request->query == NULL ? "" : "?",
                    request->query == NULL ? "" : request->query);
     return WAL_OK;
 }
 
-static void fill_transfer(struct s3 *s3, const struct s3_request *request,
-                          struct texts *texts,
-                          const struct wal__credentials *credentials,
-                          struct s3_transfer *transfer)
+static void fill_transfer(struct s3 *s3, const struct s3_request *request, struct texts *texts,
+                          const struct wal__credentials *credentials, struct s3_transfer *transfer)
 {
     transfer->method = request->method;
     transfer->url = texts->url;
@@ -713,9 +673,8 @@ static void fill_transfer(struct s3 *s3, const struct s3_request *request,
     transfer->credentials = credentials;
     transfer->body = request->body;
     transfer->ca_file = s3->ca_file[0] == '\0' ? NULL : s3->ca_file;
-    transfer->answer_max = request->answer_max > ERROR_BODY_MAX
-                               ? request->answer_max
-                               : ERROR_BODY_MAX;
+    transfer->answer_max =
+        request->answer_max > ERROR_BODY_MAX ? request->answer_max : ERROR_BODY_MAX;
     transfer->header_count = 0;
     add_header(transfer, texts->digest);
     if (request->if_absent) {
@@ -728,8 +687,8 @@ static void fill_transfer(struct s3 *s3, const struct s3_request *request,
         add_header(transfer, "Content-Type: application/octet-stream");
     }
     if (credentials->token[0] != '\0') {
-        (void)snprintf(texts->token, sizeof(texts->token),
-                       "x-amz-security-token: %s", credentials->token);
+        (void)snprintf(texts->token, sizeof(texts->token), "x-amz-security-token: %s",
+                       credentials->token);
         add_header(transfer, texts->token);
     }
 }
@@ -768,27 +727,22 @@ static bool is_ended(void *ctx)
         return false;
     }
     (void)snprintf(why.text, sizeof(why.text), "%s", call->verdict.text);
-    return driver->wait(driver->wait_ctx, s3_now_ms() - call->transfer.moved_ms,
-                        &why) != 0;
+    return driver->wait(driver->wait_ctx, s3_now_ms() - call->transfer.moved_ms, &why) != 0;
 }
 
-static void judge_answer(const struct s3_request *request,
-                         const struct s3_transfer *transfer,
+static void judge_answer(const struct s3_request *request, const struct s3_transfer *transfer,
                          struct verdict *verdict)
 {
     char code[WAL__S3_CODE_SIZE] = "";
 
     if (transfer->http_status >= 300) {
-        wal__s3_error_code(
-            (struct wal_slice){transfer->answer.data, transfer->answer.size},
-            code);
+        wal__s3_error_code((struct wal_slice){transfer->answer.data, transfer->answer.size}, code);
     }
-    verdict->status = s3_status(transfer->http_status, code, request->if_absent,
-                                verdict->text, sizeof(verdict->text));
+    verdict->status = s3_status(transfer->http_status, code, request->if_absent, verdict->text,
+                                sizeof(verdict->text));
     verdict->may_retry = s3_is_transient(transfer->http_status, code);
     verdict->is_expired = s3_is_expired(code);
-    if (verdict->status == WAL_OK && strcmp(request->method, "PUT") == 0 &&
-        !transfer->has_etag) {
+    if (verdict->status == WAL_OK && strcmp(request->method, "PUT") == 0 && !transfer->has_etag) {
         verdict->status = WAL_EREMOTE;
         (void)snprintf(verdict->text, sizeof(verdict->text),
                        "what answered is not S3: it sent no ETag");
@@ -823,9 +777,8 @@ static void attempt(struct call *call)
                        "the request was ended before its answer");
         break;
     case S3_TOO_BIG:
-        (void)snprintf(
-            verdict.text, sizeof(verdict.text),
-            "the answer of the object store is longer than was asked for");
+        (void)snprintf(verdict.text, sizeof(verdict.text),
+                       "the answer of the object store is longer than was asked for");
         break;
     case S3_NO_MEMORY:
         verdict.status = WAL_ENOMEM;
@@ -833,8 +786,7 @@ static void attempt(struct call *call)
         break;
     }
     if (text[0] != '\0') {
-        (void)snprintf(verdict.text, sizeof(verdict.text), "%s%s", text,
-                       transfer->reason);
+        (void)snprintf(verdict.text, sizeof(verdict.text), "%s%s", text, transfer->reason);
     }
     call->verdict = verdict;
     call->tried++;
@@ -849,8 +801,7 @@ static uint64_t deadline_of(const struct call *call)
 {
     uint64_t allowed_ms = call->s3->deadline_ms;
 
-    if (call->tried > 0 && !call->was_reached &&
-        allowed_ms > S3_UNREACHABLE_MS) {
+    if (call->tried > 0 && !call->was_reached && allowed_ms > S3_UNREACHABLE_MS) {
         allowed_ms = S3_UNREACHABLE_MS;
     }
     return call->began_ms + allowed_ms + call->flowed_ms;
@@ -864,8 +815,8 @@ static void sleep_ms(uint64_t ms)
     (void)clock_nanosleep(CLOCK_MONOTONIC, 0, &until, NULL);
 }
 
-/* Waits before the next attempt, as long as the store asks for. false: the time
- * would be over, or the call is ended. */
+/* Waits before the next attempt, as long as the store asks for. false: the time would be over, or
+ * the call is ended. */
 static bool wait_before(struct call *call)
 {
     const uint64_t asked_s = call->transfer.retry_after_s < RETRY_AFTER_MAX_S
@@ -926,32 +877,28 @@ static enum wal_status run(struct call *call, struct wal_error *error)
 
     do {
         const bool was_renewed = renew;
-        enum wal_status status = get_credentials(
-            s3, renew ? loaded : 0, &call->credentials, &loaded, error);
+        enum wal_status status =
+            get_credentials(s3, renew ? loaded : 0, &call->credentials, &loaded, error);
 
         if (status != WAL_OK) {
             return status;
         }
-        fill_transfer(s3, call->request, &call->texts, &call->credentials,
-                      &call->transfer);
+        fill_transfer(s3, call->request, &call->texts, &call->credentials, &call->transfer);
         call->transfer.stall_ms = stall_of(call);
         attempt(call);
         renew = call->verdict.is_expired && !was_renewed;
     } while ((call->verdict.may_retry || renew) && wait_before(call));
     return call->verdict.status == WAL_OK
                ? WAL_OK
-               : s3_fail(s3, call->request->name, call->verdict.status,
-                         call->verdict.text, error);
+               : s3_fail(s3, call->request->name, call->verdict.status, call->verdict.text, error);
 }
 
 /*
- * WAL_OK: 2xx. WAL_END: the range begins after the end of the object.
- * WAL_EEXISTS, WAL_ENOTFOUND, WAL_ENOTSTORE, WAL_EACCESS, WAL_ENOSPACE,
- * WAL_EREMOTE, WAL_ENOMEM as in driver.h.
+ * WAL_OK: 2xx. WAL_END: the range begins after the end of the object. WAL_EEXISTS, WAL_ENOTFOUND,
+ * WAL_ENOTSTORE, WAL_EACCESS, WAL_ENOSPACE, WAL_EREMOTE, WAL_ENOMEM as in driver.h.
  */
 static enum wal_status s3_call(struct s3 *s3, const struct s3_request *request,
-                               struct s3_answer *answer,
-                               struct wal_error *error)
+                               struct s3_answer *answer, struct wal_error *error)
 {
     struct call *call = wal__heap_zalloc(s3->heap, sizeof(*call));
     enum wal_status status;
@@ -995,8 +942,7 @@ static struct driver_s3 *of(struct wal__driver *driver)
 }
 
 /* A request whose answer has no content that matters. */
-static enum wal_status call_for_status(struct driver_s3 *self,
-                                       const struct s3_request *request,
+static enum wal_status call_for_status(struct driver_s3 *self, const struct s3_request *request,
                                        struct wal_error *error)
 {
     struct s3_answer answer = {0};
@@ -1008,10 +954,8 @@ static enum wal_status call_for_status(struct driver_s3 *self,
     return status;
 }
 
-/* The outcome of a call that filled `detail`: only a failure is one for the
- * caller. */
-static enum wal_status report(enum wal_status status,
-                              const struct wal_error *detail,
+/* The outcome of a call that filled `detail`: only a failure is one for the caller. */
+static enum wal_status report(enum wal_status status, const struct wal_error *detail,
                               struct wal_error *error)
 {
     if (status != WAL_OK) {
@@ -1021,9 +965,8 @@ static enum wal_status report(enum wal_status status,
 }
 
 /* Neither an object nor a range is needed to write or to list. */
-static enum wal_status only_expected(const struct driver_s3 *self,
-                                     const char *name, enum wal_status status,
-                                     struct wal_error *error)
+static enum wal_status only_expected(const struct driver_s3 *self, const char *name,
+                                     enum wal_status status, struct wal_error *error)
 {
     return status == WAL_ENOTFOUND || status == WAL_END
                ? s3_fail(&self->s3, name, WAL_EREMOTE,
@@ -1033,42 +976,35 @@ static enum wal_status only_expected(const struct driver_s3 *self,
                : status;
 }
 
-static enum wal_status put_object(struct driver_s3 *self, const char *name,
-                                  struct wal_slice bytes, bool if_absent,
-                                  struct wal_error *error)
+static enum wal_status put_object(struct driver_s3 *self, const char *name, struct wal_slice bytes,
+                                  bool if_absent, struct wal_error *error)
 {
     const struct s3_request request = {
         .method = "PUT", .name = name, .body = bytes, .if_absent = if_absent};
 
-    return only_expected(self, name, call_for_status(self, &request, error),
-                         error);
+    return only_expected(self, name, call_for_status(self, &request, error), error);
 }
 
-static enum wal_status put_if_absent(struct wal__driver *driver,
-                                     const char *name, struct wal_slice bytes,
-                                     struct wal_error *error)
+static enum wal_status put_if_absent(struct wal__driver *driver, const char *name,
+                                     struct wal_slice bytes, struct wal_error *error)
 {
     enum wal_status status = wal__object_check(name, bytes, error);
 
-    return status == WAL_OK ? put_object(of(driver), name, bytes, true, error)
-                            : status;
+    return status == WAL_OK ? put_object(of(driver), name, bytes, true, error) : status;
 }
 
-static enum wal_status put(struct wal__driver *driver, const char *name,
-                           struct wal_slice bytes, struct wal_error *error)
+static enum wal_status put(struct wal__driver *driver, const char *name, struct wal_slice bytes,
+                           struct wal_error *error)
 {
     enum wal_status status = wal__object_check(name, bytes, error);
 
-    return status == WAL_OK ? put_object(of(driver), name, bytes, false, error)
-                            : status;
+    return status == WAL_OK ? put_object(of(driver), name, bytes, false, error) : status;
 }
 
-/* Gets bytes [offset, offset + size), where size is not 0. WAL_END: there are
- * none; *total is the size of the object. */
-static enum wal_status get_range(struct driver_s3 *self, const char *name,
-                                 uint64_t offset, size_t size,
-                                 struct s3_answer *answer,
-                                 struct wal_error *error)
+/* Gets bytes [offset, offset + size), where size is not 0. WAL_END: there are none; *total is the
+ * size of the object. */
+static enum wal_status get_range(struct driver_s3 *self, const char *name, uint64_t offset,
+                                 size_t size, struct s3_answer *answer, struct wal_error *error)
 {
     const struct s3_request request = {.method = "GET",
                                        .name = name,
@@ -1078,9 +1014,8 @@ static enum wal_status get_range(struct driver_s3 *self, const char *name,
                                        .answer_max = size};
     enum wal_status status = s3_call(&self->s3, &request, answer, error);
 
-    if (status == WAL_OK &&
-        (answer->http_status != 206 || answer->body.size > size ||
-         answer->range_total == UINT64_MAX || answer->range_total <= offset)) {
+    if (status == WAL_OK && (answer->http_status != 206 || answer->body.size > size ||
+                             answer->range_total == UINT64_MAX || answer->range_total <= offset)) {
         return s3_fail(&self->s3, name, WAL_EREMOTE,
                        "the object store does not answer with the range of the "
                        "object that was asked for",
@@ -1096,8 +1031,8 @@ static enum wal_status get_range(struct driver_s3 *self, const char *name,
     return status;
 }
 
-static enum wal_status head(struct wal__driver *driver, const char *name,
-                            uint64_t *size, struct wal_error *error)
+static enum wal_status head(struct wal__driver *driver, const char *name, uint64_t *size,
+                            struct wal_error *error)
 {
     struct driver_s3 *self = of(driver);
     struct wal_error detail = {.struct_size = sizeof(detail)};
@@ -1117,9 +1052,8 @@ static enum wal_status head(struct wal__driver *driver, const char *name,
     return report(status, &detail, error);
 }
 
-static enum wal_status get(struct wal__driver *driver, const char *name,
-                           uint64_t offset, uint64_t size,
-                           struct wal__buf *bytes, struct wal_error *error)
+static enum wal_status get(struct wal__driver *driver, const char *name, uint64_t offset,
+                           uint64_t size, struct wal__buf *bytes, struct wal_error *error)
 {
     struct driver_s3 *self = of(driver);
     struct wal_error detail = {.struct_size = sizeof(detail)};
@@ -1146,8 +1080,8 @@ static enum wal_status get(struct wal__driver *driver, const char *name,
     return report(status == WAL_END ? WAL_OK : status, &detail, error);
 }
 
-static enum wal_status remove_object(struct wal__driver *driver,
-                                     const char *name, struct wal_error *error)
+static enum wal_status remove_object(struct wal__driver *driver, const char *name,
+                                     struct wal_error *error)
 {
     const struct s3_request request = {.method = "DELETE", .name = name};
     struct wal_error detail = {.struct_size = sizeof(detail)};
@@ -1164,8 +1098,8 @@ static enum wal_status remove_object(struct wal__driver *driver,
 
 struct listing {
     struct driver_s3 *self;
-    char prefix[sizeof(((struct wal__driver_url *)NULL)->prefix) +
-                WAL__OBJECT_NAME_MAX + 1]; /* with that of the URL */
+    char prefix[sizeof(((struct wal__driver_url *)NULL)->prefix) + WAL__OBJECT_NAME_MAX +
+                1]; /* with that of the URL */
     char after[sizeof(((struct wal__driver_url *)NULL)->prefix) + 1100];
     char token[WAL__S3_TOKEN_MAX + 1]; /* of the next page, or empty */
     char query[QUERY_MAX];
@@ -1177,24 +1111,20 @@ struct listing {
 };
 
 /* Adds NAME=VALUE, encoded as signatures demand. */
-static void add_parameter(struct listing *listing, const char *name,
-                          const char *value)
+static void add_parameter(struct listing *listing, const char *name, const char *value)
 {
     static const char digits[] = "0123456789ABCDEF";
     char *query = listing->query;
     size_t size = listing->query_size;
 
-    /* A name has at most 20 bytes. Values are bounded, and each byte of one
-     * takes at most three. */
+    /* A name has at most 20 bytes. Values are bounded, and each byte of one takes at most three. */
     WAL__ASSERT(size + 32 + 3 * strlen(value) < QUERY_MAX);
-    size += (size_t)snprintf(query + size, QUERY_MAX - size,
-                             "%s%s=", size == 0 ? "" : "&", name);
+    size += (size_t)snprintf(query + size, QUERY_MAX - size, "%s%s=", size == 0 ? "" : "&", name);
     for (; *value != '\0'; value++) {
         unsigned char c = (unsigned char)*value;
 
-        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-            (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' ||
-            c == '~') {
+        if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+            c == '-' || c == '.' || c == '_' || c == '~') {
             query[size++] = *value;
         } else {
             query[size++] = '%';
@@ -1221,15 +1151,14 @@ static void write_query(struct listing *listing)
     }
 }
 
-static enum wal_status fail_list(const struct listing *listing,
-                                 const char *text, struct wal_error *error)
+static enum wal_status fail_list(const struct listing *listing, const char *text,
+                                 struct wal_error *error)
 {
     return s3_fail(&listing->self->s3, NULL, WAL_EREMOTE, text, error);
 }
 
 /* Gives the names of a page to the caller, in the order that was promised. */
-static enum wal_status visit_page(struct listing *listing,
-                                  const struct wal__s3_page *page,
+static enum wal_status visit_page(struct listing *listing, const struct wal__s3_page *page,
                                   struct wal_error *error)
 {
     const size_t cut = strlen(listing->self->s3.url.prefix);
@@ -1238,29 +1167,24 @@ static enum wal_status visit_page(struct listing *listing,
     for (uint32_t i = 0; i < page->count && listing->more; i++) {
         const char *key = (const char *)page->names.data + page->keys[i].offset;
 
-        if (strcmp(key, listing->after) <= 0 ||
-            strncmp(key, listing->prefix, prefix_size) != 0 ||
+        if (strcmp(key, listing->after) <= 0 || strncmp(key, listing->prefix, prefix_size) != 0 ||
             strlen(key) >= sizeof(listing->after)) {
-            return fail_list(
-                listing,
-                "the list of the object store is not in order, or has "
-                "objects that were not asked for",
-                error);
+            return fail_list(listing,
+                             "the list of the object store is not in order, or has "
+                             "objects that were not asked for",
+                             error);
         }
         (void)strcpy(listing->after, key);
         /* What other programs put there is not listed. */
         if (wal__object_name_is_valid(key + cut)) {
-            listing->more =
-                listing->each(listing->ctx, key + cut, page->keys[i].size);
+            listing->more = listing->each(listing->ctx, key + cut, page->keys[i].size);
         }
     }
     return WAL_OK;
 }
 
-/* Sets where the next page begins: at the store's token, or else after the last
- * key. */
-static enum wal_status find_next(struct listing *listing,
-                                 const struct wal__s3_page *page,
+/* Sets where the next page begins: at the store's token, or else after the last key. */
+static enum wal_status find_next(struct listing *listing, const struct wal__s3_page *page,
                                  struct wal_error *error)
 {
     listing->empty_pages = page->count == 0 ? listing->empty_pages + 1 : 0;
@@ -1268,10 +1192,8 @@ static enum wal_status find_next(struct listing *listing,
         listing->more = false;
         return WAL_OK;
     }
-    if (listing->empty_pages >= EMPTY_PAGES_MAX ||
-        (page->count == 0 && page->next.size <= 1)) {
-        return fail_list(listing, "the list of the object store does not end",
-                         error);
+    if (listing->empty_pages >= EMPTY_PAGES_MAX || (page->count == 0 && page->next.size <= 1)) {
+        return fail_list(listing, "the list of the object store does not end", error);
     }
     listing->token[0] = '\0';
     if (page->next.size > 1) {
@@ -1280,8 +1202,7 @@ static enum wal_status find_next(struct listing *listing,
     return WAL_OK;
 }
 
-static enum wal_status list_page(struct listing *listing,
-                                 struct wal_error *error)
+static enum wal_status list_page(struct listing *listing, struct wal_error *error)
 {
     struct driver_s3 *self = listing->self;
     struct s3_answer answer = {0};
@@ -1290,18 +1211,15 @@ static enum wal_status list_page(struct listing *listing,
 
     write_query(listing);
 
-    const struct s3_request request = {.method = "GET",
-                                       .query = listing->query,
-                                       .answer_max = WAL__S3_PAGE_MAX};
+    const struct s3_request request = {
+        .method = "GET", .query = listing->query, .answer_max = WAL__S3_PAGE_MAX};
 
     wal__s3_page_init(&page, self->heap);
     wal__buf_init(&answer.body, self->heap);
-    status = only_expected(self, NULL,
-                           s3_call(&self->s3, &request, &answer, error), error);
+    status = only_expected(self, NULL, s3_call(&self->s3, &request, &answer, error), error);
     if (status == WAL_OK) {
-        status = wal__s3_page_parse(
-            &page, (struct wal_slice){answer.body.data, answer.body.size},
-            error);
+        status = wal__s3_page_parse(&page, (struct wal_slice){answer.body.data, answer.body.size},
+                                    error);
     }
     wal__buf_deinit(&answer.body);
     if (status == WAL_OK) {
@@ -1314,17 +1232,15 @@ static enum wal_status list_page(struct listing *listing,
     return status;
 }
 
-static enum wal_status list(struct wal__driver *driver, const char *prefix,
-                            const char *after, wal__driver_list_fn *each,
-                            void *ctx, struct wal_error *error)
+static enum wal_status list(struct wal__driver *driver, const char *prefix, const char *after,
+                            wal__driver_list_fn *each, void *ctx, struct wal_error *error)
 {
     struct driver_s3 *self = of(driver);
     const char *root = self->s3.url.prefix;
     enum wal_status status = WAL_OK;
     struct listing *listing;
 
-    if (strlen(prefix) > WAL__OBJECT_NAME_MAX ||
-        strlen(after) > WAL__OBJECT_NAME_MAX) {
+    if (strlen(prefix) > WAL__OBJECT_NAME_MAX || strlen(after) > WAL__OBJECT_NAME_MAX) {
         return wal__invalid(error, "a prefix, or a name to begin after, is "
                                    "longer than a name");
     }
@@ -1336,11 +1252,9 @@ static enum wal_status list(struct wal__driver *driver, const char *prefix,
     listing->each = each;
     listing->ctx = ctx;
     listing->more = true;
-    (void)snprintf(listing->prefix, sizeof(listing->prefix), "%s%s", root,
-                   prefix);
+    (void)snprintf(listing->prefix, sizeof(listing->prefix), "%s%s", root, prefix);
     if (after[0] != '\0') {
-        (void)snprintf(listing->after, sizeof(listing->after), "%s%s", root,
-                       after);
+        (void)snprintf(listing->after, sizeof(listing->after), "%s%s", root, after);
     }
     while (status == WAL_OK && listing->more) {
         status = list_page(listing, error);
@@ -1368,10 +1282,8 @@ static const struct wal__driver_calls calls = {.put_if_absent = put_if_absent,
                                                .remove = remove_object,
                                                .close = close_driver};
 
-enum wal_status wal__driver_s3_open(const struct wal__driver_url *url,
-                                    const struct wal__heap *heap,
-                                    struct wal__driver **driver,
-                                    struct wal_error *error)
+enum wal_status wal__driver_s3_open(const struct wal__driver_url *url, const struct wal__heap *heap,
+                                    struct wal__driver **driver, struct wal_error *error)
 {
     struct driver_s3 *self = wal__heap_zalloc(heap, sizeof(*self));
     enum wal_status status;
@@ -1391,8 +1303,7 @@ enum wal_status wal__driver_s3_open(const struct wal__driver_url *url,
     return WAL_OK;
 }
 
-void wal__driver_s3_set_deadline(struct wal__driver *driver,
-                                 uint32_t deadline_ms)
+void wal__driver_s3_set_deadline(struct wal__driver *driver, uint32_t deadline_ms)
 {
     of(driver)->s3.deadline_ms = deadline_ms;
 }

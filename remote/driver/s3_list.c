@@ -1,9 +1,8 @@
 /*
  * s3_list.c - reads the XML of S3 (s3_list.h) with Expat.
  *
- * Elements are known by their whole path, and each may occur once in its
- * parent. Unknown ones are ignored. A document type is refused, so that there
- * are no entities to expand.
+ * Elements are known by their whole path, and each may occur once in its parent. Unknown ones are
+ * ignored. A document type is refused, so that there are no entities to expand.
  *
  * Invariant: memory is bounded by the size of the XML. Threads: one per struct.
  */
@@ -61,8 +60,7 @@ struct reader {
     const char *fault;
 };
 
-static void stop(struct reader *reader, enum wal_status status,
-                 const char *fault)
+static void stop(struct reader *reader, enum wal_status status, const char *fault)
 {
     if (reader->status == WAL_OK) {
         reader->status = status;
@@ -90,8 +88,8 @@ static uint32_t bit(enum field field)
 static void begin_contents(struct reader *reader)
 {
     struct wal__s3_page *page = reader->page;
-    struct wal__s3_key *keys = wal__heap_grow_array(
-        page->heap, page->keys, page->count, &page->capacity, sizeof(*keys));
+    struct wal__s3_key *keys =
+        wal__heap_grow_array(page->heap, page->keys, page->count, &page->capacity, sizeof(*keys));
 
     if (keys == NULL) {
         stop(reader, WAL_ENOMEM, "no memory");
@@ -102,8 +100,7 @@ static void begin_contents(struct reader *reader)
     reader->seen &= ~(bit(FIELD_KEY) | bit(FIELD_SIZE));
 }
 
-static void XMLCALL begin_element(void *ctx, const XML_Char *name,
-                                  const XML_Char **attributes)
+static void XMLCALL begin_element(void *ctx, const XML_Char *name, const XML_Char **attributes)
 {
     struct reader *reader = ctx;
     size_t size = strlen(name);
@@ -117,8 +114,7 @@ static void XMLCALL begin_element(void *ctx, const XML_Char *name,
         stop(reader, WAL_EREMOTE, "its elements are nested too deeply");
         return;
     }
-    if (reader->ignored == 0 &&
-        reader->path_size + size + 2 <= sizeof(reader->path)) {
+    if (reader->ignored == 0 && reader->path_size + size + 2 <= sizeof(reader->path)) {
         reader->path[reader->path_size] = '/';
         memcpy(reader->path + reader->path_size + 1, name, size + 1);
         field = field_of(reader);
@@ -147,8 +143,7 @@ static void XMLCALL add_text(void *ctx, const XML_Char *text, int size)
 {
     struct reader *reader = ctx;
 
-    if (reader->status != WAL_OK || reader->ignored > 0 ||
-        reader->field <= FIELD_CONTENTS) {
+    if (reader->status != WAL_OK || reader->ignored > 0 || reader->field <= FIELD_CONTENTS) {
         return;
     }
     if (reader->text.size + (size_t)size > WAL__S3_TOKEN_MAX) {
@@ -166,8 +161,7 @@ static bool read_decimal(const struct wal__buf *text, uint64_t *value)
     for (size_t i = 0; i < text->size; i++) {
         uint64_t digit = (uint64_t)text->data[i] - '0';
 
-        if (text->data[i] < '0' || text->data[i] > '9' ||
-            number > (UINT64_MAX - digit) / 10) {
+        if (text->data[i] < '0' || text->data[i] > '9' || number > (UINT64_MAX - digit) / 10) {
             return false;
         }
         number = number * 10 + digit;
@@ -178,15 +172,12 @@ static bool read_decimal(const struct wal__buf *text, uint64_t *value)
 
 static bool text_is(const struct wal__buf *text, const char *expected)
 {
-    return text->size == strlen(expected) &&
-           memcmp(text->data, expected, text->size) == 0;
+    return text->size == strlen(expected) && memcmp(text->data, expected, text->size) == 0;
 }
 
-static enum wal_status append_terminated(struct wal__buf *to,
-                                         const struct wal__buf *text)
+static enum wal_status append_terminated(struct wal__buf *to, const struct wal__buf *text)
 {
-    enum wal_status status =
-        text->size == 0 ? WAL_OK : wal__buf_append(to, text->data, text->size);
+    enum wal_status status = text->size == 0 ? WAL_OK : wal__buf_append(to, text->data, text->size);
 
     return status == WAL_OK ? wal__buf_append(to, "", 1) : status;
 }
@@ -202,8 +193,7 @@ static void end_field(struct reader *reader, enum field field)
         status = append_terminated(&page->names, &reader->text);
     } else if (field == FIELD_TOKEN) {
         status = append_terminated(&page->next, &reader->text);
-    } else if (field == FIELD_SIZE &&
-               !read_decimal(&reader->text, &page->keys[page->count].size)) {
+    } else if (field == FIELD_SIZE && !read_decimal(&reader->text, &page->keys[page->count].size)) {
         stop(reader, WAL_EREMOTE, "a size is not a number");
     } else if (field == FIELD_TRUNCATED) {
         page->is_truncated = text_is(&reader->text, "true");
@@ -248,8 +238,7 @@ static void XMLCALL end_element(void *ctx, const XML_Char *name)
     reader->field = FIELD_NONE;
 }
 
-static void XMLCALL refuse_doctype(void *ctx, const XML_Char *name,
-                                   const XML_Char *system,
+static void XMLCALL refuse_doctype(void *ctx, const XML_Char *name, const XML_Char *system,
                                    const XML_Char *public, int has_subset)
 {
     (void)name;
@@ -260,8 +249,8 @@ static void XMLCALL refuse_doctype(void *ctx, const XML_Char *name,
 }
 
 /* Parses all of it; reader->text is to be deinited. */
-static enum wal_status parse(struct reader *reader,
-                             const struct wal__heap *heap, struct wal_slice xml)
+static enum wal_status parse(struct reader *reader, const struct wal__heap *heap,
+                             struct wal_slice xml)
 {
     wal__buf_init(&reader->text, heap);
     reader->parser = XML_ParserCreate("UTF-8");
@@ -272,12 +261,10 @@ static enum wal_status parse(struct reader *reader,
     XML_SetElementHandler(reader->parser, begin_element, end_element);
     XML_SetCharacterDataHandler(reader->parser, add_text);
     XML_SetStartDoctypeDeclHandler(reader->parser, refuse_doctype);
-    if (XML_Parse(reader->parser, xml.data, (int)xml.size, XML_TRUE) !=
-            XML_STATUS_OK &&
+    if (XML_Parse(reader->parser, xml.data, (int)xml.size, XML_TRUE) != XML_STATUS_OK &&
         reader->status == WAL_OK && !reader->has_code) {
-        reader->status = XML_GetErrorCode(reader->parser) == XML_ERROR_NO_MEMORY
-                             ? WAL_ENOMEM
-                             : WAL_EREMOTE;
+        reader->status =
+            XML_GetErrorCode(reader->parser) == XML_ERROR_NO_MEMORY ? WAL_ENOMEM : WAL_EREMOTE;
         reader->fault = XML_ErrorString(XML_GetErrorCode(reader->parser));
     }
     XML_ParserFree(reader->parser);
@@ -299,8 +286,7 @@ void wal__s3_page_deinit(struct wal__s3_page *page)
     *page = (struct wal__s3_page){0};
 }
 
-enum wal_status wal__s3_page_parse(struct wal__s3_page *page,
-                                   struct wal_slice xml,
+enum wal_status wal__s3_page_parse(struct wal__s3_page *page, struct wal_slice xml,
                                    struct wal_error *error)
 {
     struct reader reader = {.page = page, .root = "ListBucketResult"};
@@ -320,10 +306,8 @@ enum wal_status wal__s3_page_parse(struct wal__s3_page *page,
     }
     return status == WAL_OK
                ? WAL_OK
-               : wal__fail(
-                     error, status,
-                     "the list that the object store sent cannot be read: %s",
-                     reader.fault == NULL ? "no memory" : reader.fault);
+               : wal__fail(error, status, "the list that the object store sent cannot be read: %s",
+                           reader.fault == NULL ? "no memory" : reader.fault);
 }
 
 void wal__s3_error_code(struct wal_slice xml, char code[WAL__S3_CODE_SIZE])
@@ -335,13 +319,11 @@ void wal__s3_error_code(struct wal_slice xml, char code[WAL__S3_CODE_SIZE])
     if (xml.size == 0 || xml.size > WAL__S3_PAGE_MAX) {
         return;
     }
-    if (parse(&reader, &wal__heap_libc, xml) == WAL_OK &&
-        reader.text.size < WAL__S3_CODE_SIZE) {
+    if (parse(&reader, &wal__heap_libc, xml) == WAL_OK && reader.text.size < WAL__S3_CODE_SIZE) {
         for (size_t i = 0; i < reader.text.size; i++) {
             uint8_t c = reader.text.data[i];
 
-            if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                (c >= '0' && c <= '9')) {
+            if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9')) {
                 code[size++] = (char)c;
             }
         }

@@ -1,6 +1,6 @@
 /*
- * s3_list.h - the XML that S3 answers with: a page of a list, and an error.
- * Any bytes may come: what is not such an answer is reported.
+ * s3_list.h - the XML that S3 answers with: a page of a list, and an error. Any bytes may come:
+ * what is not such an answer is reported.
  *
  * Threads: one at a time per struct.
  */
@@ -37,14 +37,12 @@ struct wal__s3_page {
 void wal__s3_page_init(struct wal__s3_page *page, const struct wal__heap *heap);
 void wal__s3_page_deinit(struct wal__s3_page *page);
 
-/* Reads a page into an empty struct: keys in the order of the answer, which is
- * not checked. WAL_EREMOTE: error->text says what is wrong. */
-enum wal_status wal__s3_page_parse(struct wal__s3_page *page,
-                                   struct wal_slice xml,
+/* Reads a page into an empty struct: keys in the order of the answer, which is not checked.
+ * WAL_EREMOTE: error->text says what is wrong. */
+enum wal_status wal__s3_page_parse(struct wal__s3_page *page, struct wal_slice xml,
                                    struct wal_error *error) WAL_MUST_USE;
 
-/* Copies the letters and digits of the code of an error, or nothing when the
- * bytes are not one. */
+/* Copies the letters and digits of the code of an error, or nothing when the bytes are not one. */
 void wal__s3_error_code(struct wal_slice xml, char code[WAL__S3_CODE_SIZE]);
 
 #endif

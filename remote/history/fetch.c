@@ -1,9 +1,9 @@
 /*
  * fetch.c - reading objects ahead (fetch.h).
  *
- * The items are a queue: [0, head) were returned, [head, taken) are being read
- * or were read, each to the slot of its number. All fields below `mutex` are
- * guarded by it, but for the slot of an item that one thread has taken.
+ * The items are a queue: [0, head) were returned, [head, taken) are being read or were read, each
+ * to the slot of its number. All fields below `mutex` are guarded by it, but for the slot of an
+ * item that one thread has taken.
  */
 #include "remote/history/fetch.h"
 
@@ -28,8 +28,7 @@ uint64_t wal__flow_object_size(const struct wal__flow *flow, uint64_t max)
     return size < max ? size : max;
 }
 
-bool wal__flow_has_room(const struct wal__flow *flow, uint64_t on_way,
-                        uint64_t size)
+bool wal__flow_has_room(const struct wal__flow *flow, uint64_t on_way, uint64_t size)
 {
     return on_way == 0 || on_way + size <= flow->bytes;
 }
@@ -44,8 +43,8 @@ static void cut(struct wal__flow *flow, uint64_t bytes, uint64_t now_ms)
     flow->cut_ms = now_ms;
 }
 
-void wal__flow_count(struct wal__flow *flow, uint64_t size, bool failed,
-                     uint64_t began_ms, uint64_t ended_ms)
+void wal__flow_count(struct wal__flow *flow, uint64_t size, bool failed, uint64_t began_ms,
+                     uint64_t ended_ms)
 {
     const uint64_t took_ms = ended_ms > began_ms ? ended_ms - began_ms : 0;
     /* A single one may be larger. */
@@ -107,8 +106,8 @@ static void read_item(struct wal__fetch *fetch, size_t at)
     struct slot *slot = slot_of(fetch, at);
 
     slot->error = (struct wal_error)WAL_INIT(wal_error);
-    slot->status = wal__remote_get(fetch->remote, fetch->items[at].name,
-                                   WAL__OBJECT_MAX, &slot->bytes, &slot->error);
+    slot->status = wal__remote_get(fetch->remote, fetch->items[at].name, WAL__OBJECT_MAX,
+                                   &slot->bytes, &slot->error);
 }
 
 /* Whether the next item may be read. With the mutex. */
@@ -116,17 +115,15 @@ static bool has_room(const struct wal__fetch *fetch)
 {
     const size_t first = fetch->is_held ? fetch->head - 1 : fetch->head;
 
-    if (fetch->taken == fetch->count ||
-        fetch->taken - first >= WAL__FETCH_AHEAD) {
+    if (fetch->taken == fetch->count || fetch->taken - first >= WAL__FETCH_AHEAD) {
         return false;
     }
     return fetch->taken == fetch->head ||
-           wal__flow_has_room(&fetch->flow, fetch->bytes,
-                              fetch->items[fetch->taken].size);
+           wal__flow_has_room(&fetch->flow, fetch->bytes, fetch->items[fetch->taken].size);
 }
 
-/* A thread that takes an item wakes the next one if there is room for more, and
- * each looks again after its item: so one is woken for each item, not all. */
+/* A thread that takes an item wakes the next one if there is room for more, and each looks again
+ * after its item: so one is woken for each item, not all. */
 static void *run(void *ctx)
 {
     struct wal__fetch *fetch = ctx;
@@ -177,16 +174,13 @@ static void start_threads(struct wal__fetch *fetch)
         return;
     }
     while (fetch->thread_count < count &&
-           wal__thread_start(&fetch->threads[fetch->thread_count], run,
-                             fetch) == 0) {
+           wal__thread_start(&fetch->threads[fetch->thread_count], run, fetch) == 0) {
         fetch->thread_count++;
     }
 }
 
-enum wal_status wal__fetch_open(struct wal_remote *remote,
-                                const struct wal__fetch_item *items,
-                                size_t count, struct wal__fetch **fetch,
-                                struct wal_error *error)
+enum wal_status wal__fetch_open(struct wal_remote *remote, const struct wal__fetch_item *items,
+                                size_t count, struct wal__fetch **fetch, struct wal_error *error)
 {
     struct wal__fetch *opened = wal__heap_zalloc(remote->heap, sizeof(*opened));
 
@@ -242,8 +236,7 @@ static void await_head(struct wal__fetch *fetch)
     }
 }
 
-enum wal_status wal__fetch_next(struct wal__fetch *fetch,
-                                struct wal_slice *object,
+enum wal_status wal__fetch_next(struct wal__fetch *fetch, struct wal_slice *object,
                                 struct wal_error *error)
 {
     struct slot *slot;

@@ -1,6 +1,5 @@
 /*
- * remote.c - the objects of a store in a remote (remote.h), and what remotes
- * ask of this machine.
+ * remote.c - the objects of a store in a remote (remote.h), and what remotes ask of this machine.
  */
 #include "remote/history/remote.h"
 
@@ -30,9 +29,7 @@ int64_t wal__machine_unix_ms(void)
     struct timespec now = {0};
 
     (void)clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec < 0
-               ? 0
-               : (int64_t)now.tv_sec * 1000 + (int64_t)now.tv_nsec / 1000000;
+    return now.tv_sec < 0 ? 0 : (int64_t)now.tv_sec * 1000 + (int64_t)now.tv_nsec / 1000000;
 }
 
 void wal__machine_host(char host[WAL__EPOCH_HOST_SIZE])
@@ -72,9 +69,8 @@ bool wal__uuid_is_zero(const uint8_t uuid[16])
     return memcmp(uuid, zero, sizeof(zero)) == 0;
 }
 
-enum wal_status wal__remote_check_given(const struct wal_remote *remote,
-                                        bool is_given, const char *name,
-                                        struct wal_error *error)
+enum wal_status wal__remote_check_given(const struct wal_remote *remote, bool is_given,
+                                        const char *name, struct wal_error *error)
 {
     return remote == NULL ? wal__invalid(error, "the remote is null")
            : !is_given    ? wal__invalid(error, "the %s is null", name)
@@ -83,15 +79,13 @@ enum wal_status wal__remote_check_given(const struct wal_remote *remote,
 
 /* --- one object --------------------------------------------------------- */
 
-enum wal_status wal__remote_get(struct wal_remote *remote, const char *name,
-                                uint64_t max, struct wal__buf *bytes,
-                                struct wal_error *error)
+enum wal_status wal__remote_get(struct wal_remote *remote, const char *name, uint64_t max,
+                                struct wal__buf *bytes, struct wal_error *error)
 {
     enum wal_status status;
 
     bytes->size = 0;
-    status = remote->driver->calls->get(remote->driver, name, 0, max + 1, bytes,
-                                        error);
+    status = remote->driver->calls->get(remote->driver, name, 0, max + 1, bytes, error);
     if (status == WAL_OK && bytes->size > max) {
         status = wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
                               "the object is damaged: it has more than %llu "
@@ -102,12 +96,11 @@ enum wal_status wal__remote_get(struct wal_remote *remote, const char *name,
 }
 
 enum wal_status wal__remote_create(struct wal_remote *remote, const char *name,
-                                   struct wal_slice bytes,
-                                   struct wal__buf *found,
+                                   struct wal_slice bytes, struct wal__buf *found,
                                    struct wal_error *error)
 {
-    enum wal_status status = remote->driver->calls->put_if_absent(
-        remote->driver, name, bytes, error);
+    enum wal_status status =
+        remote->driver->calls->put_if_absent(remote->driver, name, bytes, error);
 
     if (status != WAL_EEXISTS) {
         return status;
@@ -120,16 +113,14 @@ enum wal_status wal__remote_create(struct wal_remote *remote, const char *name,
     if (status != WAL_OK) {
         return status;
     }
-    if (found->size == bytes.size &&
-        memcmp(found->data, bytes.data, found->size) == 0) {
+    if (found->size == bytes.size && memcmp(found->data, bytes.data, found->size) == 0) {
         return WAL_OK;
     }
     return wal__fail_at(error, WAL_EEXISTS, 0, name, 0,
                         "the remote has the object with other content");
 }
 
-enum wal_status wal__remote_has(struct wal_remote *remote,
-                                const struct wal__store_object *object,
+enum wal_status wal__remote_has(struct wal_remote *remote, const struct wal__store_object *object,
                                 bool *is_there, struct wal_error *error)
 {
     char name[WAL__STORE_OBJECT_SIZE];
@@ -138,8 +129,7 @@ enum wal_status wal__remote_has(struct wal_remote *remote,
 
     wal__store_object_format(object, name);
     wal__buf_init(&bytes, remote->heap);
-    status =
-        remote->driver->calls->get(remote->driver, name, 0, 1, &bytes, error);
+    status = remote->driver->calls->get(remote->driver, name, 0, 1, &bytes, error);
     wal__buf_deinit(&bytes);
     *is_there = status == WAL_OK;
     return status == WAL_ENOTFOUND ? WAL_OK : status;
@@ -168,8 +158,7 @@ static bool see_number(void *ctx, const char *name, uint64_t size)
     struct wal__store_object object;
 
     (void)size;
-    if (!wal__store_object_parse(name, &object) ||
-        object.kind != numbers->wanted.kind) {
+    if (!wal__store_object_parse(name, &object) || object.kind != numbers->wanted.kind) {
         return true;
     }
     if (numbers->first == 0) {
@@ -180,8 +169,7 @@ static bool see_number(void *ctx, const char *name, uint64_t size)
 }
 
 static enum wal_status list_numbers(struct wal_remote *remote, uint64_t after,
-                                    struct numbers *numbers,
-                                    struct wal_error *error)
+                                    struct numbers *numbers, struct wal_error *error)
 {
     struct wal__store_object place = numbers->wanted;
     char prefix[WAL__STORE_OBJECT_SIZE];
@@ -196,14 +184,11 @@ static enum wal_status list_numbers(struct wal_remote *remote, uint64_t after,
     numbers->first = 0;
     numbers->last = 0;
     numbers->count = 0;
-    return remote->driver->calls->list(remote->driver, prefix, name, see_number,
-                                       numbers, error);
+    return remote->driver->calls->list(remote->driver, prefix, name, see_number, numbers, error);
 }
 
-enum wal_status wal__remote_next(struct wal_remote *remote,
-                                 const struct wal__store_object *object,
-                                 uint64_t after, uint64_t *number,
-                                 struct wal_error *error)
+enum wal_status wal__remote_next(struct wal_remote *remote, const struct wal__store_object *object,
+                                 uint64_t after, uint64_t *number, struct wal_error *error)
 {
     struct numbers numbers = {.wanted = *object, .limit = 1};
     enum wal_status status = list_numbers(remote, after, &numbers, error);
@@ -214,8 +199,7 @@ enum wal_status wal__remote_next(struct wal_remote *remote,
     return status;
 }
 
-enum wal_status wal__remote_last(struct wal_remote *remote,
-                                 const struct wal__store_object *object,
+enum wal_status wal__remote_last(struct wal_remote *remote, const struct wal__store_object *object,
                                  uint64_t *number, struct wal_error *error)
 {
     struct numbers numbers = {.wanted = *object, .limit = PAGE};
@@ -223,8 +207,7 @@ enum wal_status wal__remote_last(struct wal_remote *remote,
     uint64_t skip = 0;
 
     for (;;) {
-        enum wal_status status =
-            list_numbers(remote, last + skip, &numbers, error);
+        enum wal_status status = list_numbers(remote, last + skip, &numbers, error);
 
         if (status != WAL_OK) {
             return status;
@@ -261,8 +244,8 @@ static bool is_digit(char c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-/* Sets `after` to a text that is after the name, and before the id of each
- * store that is. False: the name begins with the id of a store. */
+/* Sets `after` to a text that is after the name, and before the id of each store that is. False:
+ * the name begins with the id of a store. */
 static bool skip(const char *name, char *after)
 {
     size_t size = 0;
@@ -284,8 +267,7 @@ static bool skip(const char *name, char *after)
         if (size == 0) {
             after[size++] = 'g'; /* no id is after the name */
         } else {
-            after[size - 1] =
-                (char)(after[size - 1] == '9' ? 'a' : after[size - 1] + 1);
+            after[size - 1] = (char)(after[size - 1] == '9' ? 'a' : after[size - 1] + 1);
         }
     }
     after[size] = '\0';
@@ -308,8 +290,7 @@ static bool see_store(void *ctx, const char *name, uint64_t size)
     return false;
 }
 
-enum wal_status wal__remote_next_store(struct wal_remote *remote,
-                                       struct wal__store_object *object,
+enum wal_status wal__remote_next_store(struct wal_remote *remote, struct wal__store_object *object,
                                        struct wal_error *error)
 {
     struct finding finding = {.found = object};
@@ -327,14 +308,12 @@ enum wal_status wal__remote_next_store(struct wal_remote *remote,
         memcpy(after, finding.after, sizeof(after));
         finding.others = 0;
         finding.skips = false;
-        status = remote->driver->calls->list(remote->driver, "", after,
-                                             see_store, &finding, error);
+        status = remote->driver->calls->list(remote->driver, "", after, see_store, &finding, error);
     } while (status == WAL_OK && finding.skips);
     return status;
 }
 
-enum wal_status wal__remote_find_store(struct wal_remote *remote,
-                                       uint8_t uuid[16],
+enum wal_status wal__remote_find_store(struct wal_remote *remote, uint8_t uuid[16],
                                        struct wal_error *error)
 {
     struct wal__store_object first = {.epoch = 0};
@@ -353,11 +332,10 @@ enum wal_status wal__remote_find_store(struct wal_remote *remote,
         return status;
     }
     if (second.kind != 0) {
-        return wal__fail(
-            error, WAL_EINVAL,
-            "the remote has several stores; choose one by its "
-            "id, with --store-id: `agentwal remote list URL` shows "
-            "them");
+        return wal__fail(error, WAL_EINVAL,
+                         "the remote has several stores; choose one by its "
+                         "id, with --store-id: `agentwal remote list URL` shows "
+                         "them");
     }
     memcpy(uuid, first.uuid, sizeof(first.uuid));
     return WAL_OK;
@@ -366,9 +344,9 @@ enum wal_status wal__remote_find_store(struct wal_remote *remote,
 /* --- the probe ------------------------------------------------------------ */
 
 /*
- * Some stores look for the object first and create it later, and refuse it
- * mostly. So several threads create one at the same time, a few times: in the
- * first round their connections are made meanwhile.
+ * Some stores look for the object first and create it later, and refuse it mostly. So several
+ * threads create one at the same time, a few times: in the first round their connections are made
+ * meanwhile.
  */
 
 enum {
@@ -395,8 +373,7 @@ struct creator {
     struct wal_error error;
 };
 
-enum wal_status wal__remote_is_no_remote(const char *name,
-                                         struct wal_error *error)
+enum wal_status wal__remote_is_no_remote(const char *name, struct wal_error *error)
 {
     return wal__fail_at(error, WAL_EINVAL, 0, name, 0,
                         "the remote ignores If-None-Match, or looks for the "
@@ -413,8 +390,8 @@ static void *create(void *arg)
     (void)pthread_mutex_lock(&creator->probe->start);
     (void)pthread_mutex_unlock(&creator->probe->start);
     creator->status = remote->driver->calls->put_if_absent(
-        remote->driver, creator->probe->name,
-        (struct wal_slice){creator->body, BODY_SIZE}, &creator->error);
+        remote->driver, creator->probe->name, (struct wal_slice){creator->body, BODY_SIZE},
+        &creator->error);
     return NULL;
 }
 
@@ -426,12 +403,10 @@ static void create_all(struct probe *probe, struct creator *creators)
     for (int i = 0; i < CREATORS; i++) {
         struct creator *creator = &creators[i];
 
-        *creator =
-            (struct creator){.probe = probe, .error = WAL_INIT(wal_error)};
+        *creator = (struct creator){.probe = probe, .error = WAL_INIT(wal_error)};
         (void)snprintf(creator->body, BODY_SIZE, "%-15d", i);
         creator->has_thread =
-            probe->remote->readers > 0 &&
-            wal__thread_start(&creator->thread, create, creator) == 0;
+            probe->remote->readers > 0 && wal__thread_start(&creator->thread, create, creator) == 0;
     }
     (void)pthread_mutex_unlock(&probe->start);
     for (int i = 0; i < CREATORS; i++) {
@@ -444,12 +419,10 @@ static void create_all(struct probe *probe, struct creator *creators)
     (void)pthread_mutex_destroy(&probe->start);
 }
 
-/* One has created it, and the others were refused. *winner is NULL when the one
- * that created it did not see it: its request was repeated. */
-static enum wal_status judge(const struct probe *probe,
-                             const struct creator *creators,
-                             const struct creator **winner,
-                             struct wal_error *error)
+/* One has created it, and the others were refused. *winner is NULL when the one that created it did
+ * not see it: its request was repeated. */
+static enum wal_status judge(const struct probe *probe, const struct creator *creators,
+                             const struct creator **winner, struct wal_error *error)
 {
     *winner = NULL;
     for (int i = 0; i < CREATORS; i++) {
@@ -469,14 +442,13 @@ static enum wal_status judge(const struct probe *probe,
 }
 
 /* The object has the bytes of the one that created it, and is kept. */
-static enum wal_status check_object(const struct probe *probe,
-                                    const struct creator *winner,
+static enum wal_status check_object(const struct probe *probe, const struct creator *winner,
                                     struct wal_error *error)
 {
     struct wal_remote *remote = probe->remote;
     struct wal__buf bytes;
-    enum wal_status status = remote->driver->calls->put_if_absent(
-        remote->driver, probe->name, WAL_STR("later"), error);
+    enum wal_status status =
+        remote->driver->calls->put_if_absent(remote->driver, probe->name, WAL_STR("later"), error);
 
     if (status == WAL_OK) {
         return wal__remote_is_no_remote(probe->name, error);
@@ -487,8 +459,7 @@ static enum wal_status check_object(const struct probe *probe,
     wal__buf_init(&bytes, remote->heap);
     status = wal__remote_get(remote, probe->name, BODY_SIZE, &bytes, error);
     if (status == WAL_OK && winner != NULL &&
-        (bytes.size != BODY_SIZE ||
-         memcmp(bytes.data, winner->body, BODY_SIZE) != 0)) {
+        (bytes.size != BODY_SIZE || memcmp(bytes.data, winner->body, BODY_SIZE) != 0)) {
         status = wal__fail_at(error, WAL_EINVAL, 0, probe->name, 0,
                               "the remote returns other bytes than were "
                               "stored; use another remote");
@@ -497,8 +468,7 @@ static enum wal_status check_object(const struct probe *probe,
     return status;
 }
 
-static enum wal_status try_round(struct wal_remote *remote,
-                                 struct wal_error *error)
+static enum wal_status try_round(struct wal_remote *remote, struct wal_error *error)
 {
     struct creator creators[CREATORS];
     const struct creator *winner = NULL;
@@ -517,13 +487,12 @@ static enum wal_status try_round(struct wal_remote *remote,
     if (status == WAL_OK) {
         status = check_object(&probe, winner, error);
     }
-    removed = remote->driver->calls->remove(remote->driver, probe.name,
-                                            status == WAL_OK ? error : NULL);
+    removed =
+        remote->driver->calls->remove(remote->driver, probe.name, status == WAL_OK ? error : NULL);
     return status == WAL_OK ? removed : status;
 }
 
-enum wal_status wal__remote_probe(struct wal_remote *remote,
-                                  struct wal_error *error)
+enum wal_status wal__remote_probe(struct wal_remote *remote, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 

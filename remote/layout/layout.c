@@ -1,6 +1,6 @@
 /*
- * layout.c - the objects of a store in a remote: their names, and their bytes
- * (layout.h, SPEC.md 11.3).
+ * layout.c - the objects of a store in a remote: their names, and their bytes (layout.h, SPEC.md
+ * 11.3).
  */
 #include "remote/layout/layout.h"
 
@@ -56,9 +56,8 @@ void wal__store_object_prefix(const struct wal__store_object *object,
                               char out[WAL__STORE_OBJECT_SIZE])
 {
     static const char *const rooms[] = {
-        [WAL__OBJECT_EPOCH] = "epoch", [WAL__OBJECT_PART] = "part",
-        [WAL__OBJECT_BASE] = "base",   [WAL__OBJECT_SEGMENT] = "seg",
-        [WAL__OBJECT_OWN] = "own",     [WAL__OBJECT_BUNDLE] = "bundle",
+        [WAL__OBJECT_EPOCH] = "epoch", [WAL__OBJECT_PART] = "part", [WAL__OBJECT_BASE] = "base",
+        [WAL__OBJECT_SEGMENT] = "seg", [WAL__OBJECT_OWN] = "own",   [WAL__OBJECT_BUNDLE] = "bundle",
     };
     static const uint8_t none[16];
     char id[WAL__UUID_TEXT_SIZE];
@@ -70,24 +69,20 @@ void wal__store_object_prefix(const struct wal__store_object *object,
                        (unsigned long long)object->epoch);
         return;
     }
-    if ((object->kind == WAL__OBJECT_OWN ||
-         object->kind == WAL__OBJECT_BUNDLE) &&
+    if ((object->kind == WAL__OBJECT_OWN || object->kind == WAL__OBJECT_BUNDLE) &&
         memcmp(object->id, none, sizeof(none)) != 0) {
         wal__hex_write(object->id, 16, id);
-        (void)snprintf(out, WAL__STORE_OBJECT_SIZE, "%s/%s/%s/", uuid,
-                       rooms[object->kind], id);
+        (void)snprintf(out, WAL__STORE_OBJECT_SIZE, "%s/%s/%s/", uuid, rooms[object->kind], id);
         return;
     }
-    (void)snprintf(out, WAL__STORE_OBJECT_SIZE, "%s/%s/", uuid,
-                   rooms[object->kind]);
+    (void)snprintf(out, WAL__STORE_OBJECT_SIZE, "%s/%s/", uuid, rooms[object->kind]);
 }
 
 struct wal__store_object wal__store_object_of(enum wal__store_object_kind kind,
-                                              const uint8_t uuid[16],
-                                              uint64_t epoch, uint64_t number)
+                                              const uint8_t uuid[16], uint64_t epoch,
+                                              uint64_t number)
 {
-    struct wal__store_object object = {
-        .kind = kind, .epoch = epoch, .number = number};
+    struct wal__store_object object = {.kind = kind, .epoch = epoch, .number = number};
 
     memcpy(object.uuid, uuid, sizeof(object.uuid));
     return object;
@@ -96,8 +91,7 @@ struct wal__store_object wal__store_object_of(enum wal__store_object_kind kind,
 void wal__store_object_format(const struct wal__store_object *object,
                               char out[WAL__STORE_OBJECT_SIZE])
 {
-    uint64_t number =
-        object->kind == WAL__OBJECT_EPOCH ? object->epoch : object->number;
+    uint64_t number = object->kind == WAL__OBJECT_EPOCH ? object->epoch : object->number;
     size_t size;
 
     wal__store_object_prefix(object, out);
@@ -142,8 +136,7 @@ static bool take_number(const char **at, uint64_t *number)
 /* Of an object of a session: its id, and a number. */
 static bool take_of_session(const char **at, struct wal__store_object *object)
 {
-    if (strlen(*at) <= UUID || !wal__uuid_parse(*at, UUID, object->id) ||
-        (*at)[UUID] != '/') {
+    if (strlen(*at) <= UUID || !wal__uuid_parse(*at, UUID, object->id) || (*at)[UUID] != '/') {
         return false;
     }
     *at += UUID + 1;
@@ -160,15 +153,15 @@ static bool parse_rest(const char *at, struct wal__store_object *object)
         is_valid = take_number(&at, &object->epoch);
     } else if (take(&at, "part/")) {
         object->kind = WAL__OBJECT_PART;
-        is_valid = take_number(&at, &object->epoch) && take(&at, "/") &&
-                   take_number(&at, &object->number);
+        is_valid =
+            take_number(&at, &object->epoch) && take(&at, "/") && take_number(&at, &object->number);
     } else if (take(&at, "base/")) {
         object->kind = WAL__OBJECT_BASE;
         is_valid = take_number(&at, &object->number);
     } else if (take(&at, "seg/")) {
         object->kind = WAL__OBJECT_SEGMENT;
-        is_valid = take_number(&at, &object->number) && take(&at, "/") &&
-                   strlen(at) == UUID && wal__uuid_parse(at, UUID, object->id);
+        is_valid = take_number(&at, &object->number) && take(&at, "/") && strlen(at) == UUID &&
+                   wal__uuid_parse(at, UUID, object->id);
         at += is_valid ? UUID : 0;
     } else if (take(&at, "own/")) {
         object->kind = WAL__OBJECT_OWN;
@@ -184,8 +177,7 @@ bool wal__store_object_parse(const char *name, struct wal__store_object *object)
 {
     struct wal__store_object parsed = {.epoch = 0};
 
-    if (strlen(name) <= UUID || name[UUID] != '/' ||
-        !wal__uuid_parse(name, UUID, parsed.uuid) ||
+    if (strlen(name) <= UUID || name[UUID] != '/' || !wal__uuid_parse(name, UUID, parsed.uuid) ||
         !parse_rest(name + UUID + 1, &parsed)) {
         return false;
     }
@@ -208,25 +200,21 @@ enum wal_status wal__part_object_seal(struct wal__buf *bytes, uint64_t floor)
     return wal__buf_append(bytes, trailer, sizeof(trailer));
 }
 
-enum wal_status wal__part_object_open(struct wal_slice object, const char *name,
-                                      uint64_t part_size,
+enum wal_status wal__part_object_open(struct wal_slice object, const char *name, uint64_t part_size,
                                       struct wal_slice *part, uint64_t *floor,
                                       struct wal_error *error)
 {
     const uint8_t *bytes = object.data;
     const uint8_t *trailer;
 
-    if (object.size < WAL__PART_TRAILER_SIZE ||
-        object.size - WAL__PART_TRAILER_SIZE != part_size) {
+    if (object.size < WAL__PART_TRAILER_SIZE || object.size - WAL__PART_TRAILER_SIZE != part_size) {
         return wal__fail_at(error, WAL_ECORRUPT, 0, name, object.size,
                             "the object is damaged: it has %llu bytes, and the "
                             "part in it %llu",
-                            (unsigned long long)object.size,
-                            (unsigned long long)part_size);
+                            (unsigned long long)object.size, (unsigned long long)part_size);
     }
     trailer = bytes + part_size;
-    if (wal__get32(trailer + FLOOR_SIZE) !=
-        wal__crc32(0, trailer, FLOOR_SIZE)) {
+    if (wal__get32(trailer + FLOOR_SIZE) != wal__crc32(0, trailer, FLOOR_SIZE)) {
         return wal__fail_at(error, WAL_ECORRUPT, 0, name, part_size,
                             "the object is damaged: the checksum after the "
                             "part is wrong");
@@ -255,18 +243,14 @@ static enum wal_status fields_end(const struct wal__json_out *out)
     return out->has_failed ? WAL_ENOMEM : WAL_OK;
 }
 
-/* Finds the members of an object; false unless the text is JSON, and each is
- * there once. */
-static bool fields_find(struct wal__json_span json,
-                        struct wal__json_member *members, size_t count)
+/* Finds the members of an object; false unless the text is JSON, and each is there once. */
+static bool fields_find(struct wal__json_span json, struct wal__json_member *members, size_t count)
 {
-    if (wal__json_members(json.data, json.size, members, count, NULL) !=
-        WAL__JSON_OK) {
+    if (wal__json_members(json.data, json.size, members, count, NULL) != WAL__JSON_OK) {
         return false;
     }
     for (size_t i = 0; i < count; i++) {
-        if (members[i].value.kind == WAL__JSON_NONE ||
-            members[i].is_duplicate) {
+        if (members[i].value.kind == WAL__JSON_NONE || members[i].is_duplicate) {
             return false;
         }
     }
@@ -274,14 +258,14 @@ static bool fields_find(struct wal__json_span json,
 }
 
 /* The values of a member; false: it has another form. */
-static bool fields_get_integer(const struct wal__json_member *member,
-                               int64_t min, int64_t max, int64_t *value)
+static bool fields_get_integer(const struct wal__json_member *member, int64_t min, int64_t max,
+                               int64_t *value)
 {
     int64_t found = 0;
 
     if (member->value.kind != WAL__JSON_NUMBER ||
-        wal__json_integer(member->value.span, &found) != WAL__JSON_OK ||
-        found < min || found > max) {
+        wal__json_integer(member->value.span, &found) != WAL__JSON_OK || found < min ||
+        found > max) {
         return false;
     }
     *value = found;
@@ -289,15 +273,14 @@ static bool fields_get_integer(const struct wal__json_member *member,
 }
 
 /* Copies a string of printable ASCII and terminates it. */
-static bool fields_get_text(const struct wal__json_member *member, char *out,
-                            size_t capacity)
+static bool fields_get_text(const struct wal__json_member *member, char *out, size_t capacity)
 {
     char text[256];
     size_t size = 0;
 
     if (member->value.kind != WAL__JSON_STRING ||
-        wal__json_unescape(member->value.span, (uint8_t *)text, sizeof(text),
-                           &size, NULL) != WAL__JSON_OK ||
+        wal__json_unescape(member->value.span, (uint8_t *)text, sizeof(text), &size, NULL) !=
+            WAL__JSON_OK ||
         size >= capacity) {
         return false;
     }
@@ -311,17 +294,15 @@ static bool fields_get_text(const struct wal__json_member *member, char *out,
     return true;
 }
 
-/* Checks the member "version" of an object: WAL_OK, WAL_ECORRUPT when there is
- * none, WAL_EVERSION when it is not 1. */
-static enum wal_status fields_check_version(struct wal__json_span json,
-                                            const char *name,
+/* Checks the member "version" of an object: WAL_OK, WAL_ECORRUPT when there is none, WAL_EVERSION
+ * when it is not 1. */
+static enum wal_status fields_check_version(struct wal__json_span json, const char *name,
                                             struct wal_error *error)
 {
     struct wal__json_member version = {.key = "version"};
     int64_t number = 0;
 
-    if (!fields_find(json, &version, 1) ||
-        !fields_get_integer(&version, 1, INT64_MAX, &number)) {
+    if (!fields_find(json, &version, 1) || !fields_get_integer(&version, 1, INT64_MAX, &number)) {
         return wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
                             "the object is not the JSON that it must be");
     }
@@ -336,11 +317,10 @@ static enum wal_status fields_check_version(struct wal__json_span json,
 
 /* --- epochs and fences ---------------------------------------------------- */
 
-static enum wal_status fail_json(struct wal_error *error, const char *name,
-                                 const char *what)
+static enum wal_status fail_json(struct wal_error *error, const char *name, const char *what)
 {
-    return wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
-                        "the object is damaged: it is not %s", what);
+    return wal__fail_at(error, WAL_ECORRUPT, 0, name, 0, "the object is damaged: it is not %s",
+                        what);
 }
 
 static struct wal__json_span span_of(struct wal_slice bytes)
@@ -348,8 +328,7 @@ static struct wal__json_span span_of(struct wal_slice bytes)
     return (struct wal__json_span){bytes.data, (size_t)bytes.size};
 }
 
-enum wal_status wal__epoch_encode(const struct wal__epoch *epoch,
-                                  struct wal__buf *out)
+enum wal_status wal__epoch_encode(const struct wal__epoch *epoch, struct wal__buf *out)
 {
     struct wal__json_out json = fields_out(out);
     char writer[WAL__UUID_TEXT_SIZE];
@@ -359,20 +338,16 @@ enum wal_status wal__epoch_encode(const struct wal__epoch *epoch,
     wal__json_out_member_int(&json, "version", 1);
     wal__json_out_member_str(&json, "writer", writer);
     wal__json_out_member_text(
-        &json, "host",
-        (struct wal__json_span){(const uint8_t *)epoch->host,
-                                strlen(epoch->host)});
+        &json, "host", (struct wal__json_span){(const uint8_t *)epoch->host, strlen(epoch->host)});
     wal__json_out_member_int(&json, "started", epoch->started_ms);
     wal__json_out_close_line(&json);
     return fields_end(&json);
 }
 
 enum wal_status wal__epoch_decode(struct wal_slice bytes, const char *name,
-                                  struct wal__epoch *epoch,
-                                  struct wal_error *error)
+                                  struct wal__epoch *epoch, struct wal_error *error)
 {
-    struct wal__json_member members[] = {
-        {.key = "writer"}, {.key = "host"}, {.key = "started"}};
+    struct wal__json_member members[] = {{.key = "writer"}, {.key = "host"}, {.key = "started"}};
     struct wal__epoch decoded = {.started_ms = 0};
     char writer[WAL__UUID_TEXT_SIZE];
     enum wal_status status;
@@ -405,8 +380,8 @@ enum wal_status wal__fence_encode(uint64_t epoch, struct wal__buf *out)
     return fields_end(&json);
 }
 
-enum wal_status wal__fence_decode(struct wal_slice bytes, const char *name,
-                                  uint64_t *epoch, struct wal_error *error)
+enum wal_status wal__fence_decode(struct wal_slice bytes, const char *name, uint64_t *epoch,
+                                  struct wal_error *error)
 {
     struct wal__json_member member = {.key = "fence"};
     int64_t number = 0;
@@ -415,8 +390,7 @@ enum wal_status wal__fence_decode(struct wal_slice bytes, const char *name,
         *epoch = 0;
         return WAL_OK;
     }
-    if (bytes.size > WAL__FENCE_JSON_MAX ||
-        !fields_find(span_of(bytes), &member, 1) ||
+    if (bytes.size > WAL__FENCE_JSON_MAX || !fields_find(span_of(bytes), &member, 1) ||
         !fields_get_integer(&member, 1, INT64_MAX, &number)) {
         return fail_json(error, name, "a part, and not a fence");
     }
@@ -426,8 +400,7 @@ enum wal_status wal__fence_decode(struct wal_slice bytes, const char *name,
 
 /* --- bases ---------------------------------------------------------------- */
 
-void wal__base_list_init(struct wal__base_list *list,
-                         const struct wal__heap *heap)
+void wal__base_list_init(struct wal__base_list *list, const struct wal__heap *heap)
 {
     *list = (struct wal__base_list){.epoch = 0};
     wal__buf_init(&list->segments, heap);
@@ -443,12 +416,10 @@ size_t wal__base_list_count(const struct wal__base_list *list)
     return list->segments.size / sizeof(struct wal__base_segment);
 }
 
-const struct wal__base_segment *
-wal__base_list_at(const struct wal__base_list *list, size_t at)
+const struct wal__base_segment *wal__base_list_at(const struct wal__base_list *list, size_t at)
 {
     WAL__ASSERT(at < wal__base_list_count(list));
-    return (const struct wal__base_segment *)(const void *)list->segments.data +
-           at;
+    return (const struct wal__base_segment *)(const void *)list->segments.data + at;
 }
 
 enum wal_status wal__base_list_add(struct wal__base_list *list,
@@ -465,16 +436,14 @@ enum wal_status wal__base_list_add(struct wal__base_list *list,
 static const char *name_segment(const struct wal__base_segment *segment,
                                 char name[WAL__STORE_OBJECT_SIZE])
 {
-    struct wal__store_object object = {.kind = WAL__OBJECT_SEGMENT,
-                                       .number = segment->number};
+    struct wal__store_object object = {.kind = WAL__OBJECT_SEGMENT, .number = segment->number};
 
     memcpy(object.id, segment->id, sizeof(object.id));
     wal__store_object_format(&object, name);
     return strchr(name, '/') + 1;
 }
 
-enum wal_status wal__base_list_encode(const struct wal__base_list *list,
-                                      struct wal__buf *out)
+enum wal_status wal__base_list_encode(const struct wal__base_list *list, struct wal__buf *out)
 {
     struct wal__json_out json = fields_out(out);
 
@@ -491,8 +460,7 @@ enum wal_status wal__base_list_encode(const struct wal__base_list *list,
         char name[WAL__STORE_OBJECT_SIZE];
         const char *text = name_segment(wal__base_list_at(list, i), name);
 
-        wal__json_out_text(&json, (struct wal__json_span){(const uint8_t *)text,
-                                                          strlen(text)});
+        wal__json_out_text(&json, (struct wal__json_span){(const uint8_t *)text, strlen(text)});
     }
     wal__json_out_close(&json, ']');
     wal__json_out_close_line(&json);
@@ -501,13 +469,11 @@ enum wal_status wal__base_list_encode(const struct wal__base_list *list,
 
 static enum wal_status fail_base(struct wal_error *error, const char *name)
 {
-    return wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
-                        "the object is damaged: it is not a base");
+    return wal__fail_at(error, WAL_ECORRUPT, 0, name, 0, "the object is damaged: it is not a base");
 }
 
 /* Reads the name of a segment from a string, which has no escapes. */
-static bool parse_segment(const struct wal__json_token *token,
-                          struct wal__base_segment *segment)
+static bool parse_segment(const struct wal__json_token *token, struct wal__base_segment *segment)
 {
     static const char zero[] = "00000000000000000000000000000000/";
     struct wal__store_object object;
@@ -521,8 +487,7 @@ static bool parse_segment(const struct wal__json_token *token,
     memcpy(name, zero, sizeof(zero) - 1);
     memcpy(name + sizeof(zero) - 1, token->span.data + 1, size - 2);
     name[sizeof(zero) - 1 + size - 2] = '\0';
-    if (!wal__store_object_parse(name, &object) ||
-        object.kind != WAL__OBJECT_SEGMENT) {
+    if (!wal__store_object_parse(name, &object) || object.kind != WAL__OBJECT_SEGMENT) {
         return false;
     }
     *segment = (struct wal__base_segment){.number = object.number};
@@ -530,10 +495,8 @@ static bool parse_segment(const struct wal__json_token *token,
     return true;
 }
 
-static enum wal_status parse_segments(struct wal__json_span array,
-                                      const char *name,
-                                      struct wal__base_list *list,
-                                      struct wal_error *error)
+static enum wal_status parse_segments(struct wal__json_span array, const char *name,
+                                      struct wal__base_list *list, struct wal_error *error)
 {
     struct wal__json_scan scan;
     struct wal__json_token token = {.kind = WAL__JSON_NONE};
@@ -541,16 +504,14 @@ static enum wal_status parse_segments(struct wal__json_span array,
     enum wal_status status = WAL_OK;
 
     wal__json_scan_init(&scan, array.data, array.size);
-    if (wal__json_scan_next(&scan, &token) != WAL__JSON_OK ||
-        token.kind != WAL__JSON_ARRAY) {
+    if (wal__json_scan_next(&scan, &token) != WAL__JSON_OK || token.kind != WAL__JSON_ARRAY) {
         return fail_base(error, name);
     }
     while (status == WAL_OK) {
         if (wal__json_scan_next(&scan, &token) != WAL__JSON_OK) {
             return fail_base(error, name);
         }
-        if (token.kind == WAL__JSON_ARRAY_END &&
-            wal__base_list_count(list) > 0) {
+        if (token.kind == WAL__JSON_ARRAY_END && wal__base_list_count(list) > 0) {
             return WAL_OK;
         }
         if (!parse_segment(&token, &segment)) {
@@ -558,20 +519,16 @@ static enum wal_status parse_segments(struct wal__json_span array,
         }
         status = wal__base_list_add(list, &segment);
     }
-    return status == WAL_ENOMEM ? wal__no_memory(error)
-                                : fail_base(error, name);
+    return status == WAL_ENOMEM ? wal__no_memory(error) : fail_base(error, name);
 }
 
 enum wal_status wal__base_list_decode(struct wal_slice bytes, const char *name,
-                                      struct wal__base_list *list,
-                                      struct wal_error *error)
+                                      struct wal__base_list *list, struct wal_error *error)
 {
     const struct wal__json_span json = {bytes.data, (size_t)bytes.size};
     const int64_t max = (int64_t)STORE_OBJECT_NUMBER_MAX;
-    struct wal__json_member members[] = {{.key = "created"},
-                                         {.key = "epoch"},
-                                         {.key = "part"},
-                                         {.key = "segments"}};
+    struct wal__json_member members[] = {
+        {.key = "created"}, {.key = "epoch"}, {.key = "part"}, {.key = "segments"}};
     struct wal__json_member erased = {.key = "erased"};
     struct wal__base_list decoded;
     int64_t epoch = 0;
@@ -591,8 +548,7 @@ enum wal_status wal__base_list_decode(struct wal_slice bytes, const char *name,
         !fields_get_integer(&members[0], 0, INT64_MAX, &decoded.created_ms) ||
         !fields_get_integer(&members[1], 1, max, &epoch) ||
         !fields_get_integer(&members[2], 1, max, &part) ||
-        (fields_find(json, &erased, 1) &&
-         !fields_get_integer(&erased, 0, max, &base))) {
+        (fields_find(json, &erased, 1) && !fields_get_integer(&erased, 0, max, &base))) {
         return fail_base(error, name);
     }
     decoded.epoch = (uint64_t)epoch;
@@ -631,8 +587,7 @@ static struct wal__json_span span_of_text(const char *text)
     return (struct wal__json_span){(const uint8_t *)text, strlen(text)};
 }
 
-enum wal_status wal__own_encode(const struct wal__own *own,
-                                struct wal__buf *out)
+enum wal_status wal__own_encode(const struct wal__own *own, struct wal__buf *out)
 {
     struct wal__json_out json = fields_out(out);
     char store[WAL__UUID_TEXT_SIZE];
@@ -652,16 +607,15 @@ enum wal_status wal__own_encode(const struct wal__own *own,
 }
 
 /* Copies an id: any text without U+0000, terminated. */
-static bool get_own_id(const struct wal__json_member *member,
-                       char out[WAL_ID_SIZE])
+static bool get_own_id(const struct wal__json_member *member, char out[WAL_ID_SIZE])
 {
     char text[WAL_ID_SIZE];
     bool has_nul = false;
     size_t size = 0;
 
     if (member->value.kind != WAL__JSON_STRING ||
-        wal__json_unescape(member->value.span, (uint8_t *)text,
-                           sizeof(text) - 1, &size, &has_nul) != WAL__JSON_OK ||
+        wal__json_unescape(member->value.span, (uint8_t *)text, sizeof(text) - 1, &size,
+                           &has_nul) != WAL__JSON_OK ||
         has_nul) {
         return false;
     }
@@ -670,14 +624,13 @@ static bool get_own_id(const struct wal__json_member *member,
     return true;
 }
 
-enum wal_status wal__own_decode(struct wal_slice bytes, const char *name,
-                                struct wal__own *own, struct wal_error *error)
+enum wal_status wal__own_decode(struct wal_slice bytes, const char *name, struct wal__own *own,
+                                struct wal_error *error)
 {
     const struct wal__json_span json = {bytes.data, (size_t)bytes.size};
     struct wal__json_member members[] = {
-        {.key = "session"}, {.key = "store"},    {.key = "host"},
-        {.key = "entry"},   {.key = "sequence"}, {.key = "claimed"},
-        {.key = "move"}};
+        {.key = "session"},  {.key = "store"},   {.key = "host"}, {.key = "entry"},
+        {.key = "sequence"}, {.key = "claimed"}, {.key = "move"}};
     struct wal__own decoded = {.sequence = 0};
     char store[WAL__UUID_TEXT_SIZE];
     int64_t sequence = 0;
@@ -691,8 +644,7 @@ enum wal_status wal__own_decode(struct wal_slice bytes, const char *name,
         }
     }
     if (status != WAL_OK || !fields_find(json, members, 7) ||
-        !get_own_id(&members[0], decoded.session) ||
-        decoded.session[0] == '\0' ||
+        !get_own_id(&members[0], decoded.session) || decoded.session[0] == '\0' ||
         !fields_get_text(&members[1], store, sizeof(store)) ||
         !wal__uuid_parse(store, strlen(store), decoded.store) ||
         !fields_get_text(&members[2], decoded.host, sizeof(decoded.host)) ||
@@ -725,8 +677,7 @@ struct row {
     const uint8_t *json; /* while the list is encoded */
 };
 
-void wal__session_list_name(const uint8_t uuid[16],
-                            char out[WAL__STORE_OBJECT_SIZE])
+void wal__session_list_name(const uint8_t uuid[16], char out[WAL__STORE_OBJECT_SIZE])
 {
     static const char name[] = "/sessions";
 
@@ -734,8 +685,7 @@ void wal__session_list_name(const uint8_t uuid[16],
     memcpy(out + WAL__UUID_TEXT_SIZE - 1, name, sizeof(name));
 }
 
-void wal__session_list_init(struct wal__session_list *list,
-                            const struct wal__heap *heap)
+void wal__session_list_init(struct wal__session_list *list, const struct wal__heap *heap)
 {
     wal__buf_init(&list->json, heap);
     wal__buf_init(&list->rows, heap);
@@ -754,11 +704,9 @@ static size_t count_of(const struct wal__session_list *list)
 
 /* --- encoding ----------------------------------------------------------- */
 
-static void put_text(struct wal__json_out *json, const char *key,
-                     struct wal_slice text)
+static void put_text(struct wal__json_out *json, const char *key, struct wal_slice text)
 {
-    wal__json_out_member_text(
-        json, key, (struct wal__json_span){text.data, (size_t)text.size});
+    wal__json_out_member_text(json, key, (struct wal__json_span){text.data, (size_t)text.size});
 }
 
 enum wal_status wal__session_list_add(struct wal__session_list *list,
@@ -766,8 +714,7 @@ enum wal_status wal__session_list_add(struct wal__session_list *list,
 {
     struct wal__json_out json = fields_out(&list->json);
     const int64_t ms = session->updated_ms;
-    struct row row = {.updated_ms = ms < 0 ? 0 : ms - ms % HOUR_MS,
-                      .offset = list->json.size};
+    struct row row = {.updated_ms = ms < 0 ? 0 : ms - ms % HOUR_MS, .offset = list->json.size};
     enum wal_status status;
 
     if (count_of(list) == WAL__SESSION_LIST_MAX) {
@@ -780,14 +727,13 @@ enum wal_status wal__session_list_add(struct wal__session_list *list,
     put_text(&json, "cwd", session->cwd);
     put_text(&json, "project", session->project);
     wal__json_out_member_int(&json, "updated", row.updated_ms);
-    wal__json_out_member_bool(&json, "moved",
-                              (session->flags & WAL_SESSION_MOVED) != 0);
+    wal__json_out_member_bool(&json, "moved", (session->flags & WAL_SESSION_MOVED) != 0);
     wal__json_out_member_int(&json, "bundle", (int64_t)session->last_sequence);
     wal__json_out_close(&json, '}');
     status = fields_end(&json);
     row.size = list->json.size - row.offset;
-    if (status == WAL_OK && list->json.size + count_of(list) + FRAME_SIZE >
-                                WAL__SESSION_LIST_JSON_MAX) {
+    if (status == WAL_OK &&
+        list->json.size + count_of(list) + FRAME_SIZE > WAL__SESSION_LIST_JSON_MAX) {
         status = WAL_END;
     }
     if (status == WAL_OK) {
@@ -811,12 +757,11 @@ static int compare(const void *a, const void *b)
         return one->updated_ms > other->updated_ms ? -1 : 1;
     }
     order = memcmp(one->json, other->json, size);
-    return order != 0 ? order
-                      : (one->size > other->size) - (one->size < other->size);
+    return order != 0 ? order : (one->size > other->size) - (one->size < other->size);
 }
 
-enum wal_status wal__session_list_encode(struct wal__session_list *list,
-                                         const char *host, struct wal__buf *out)
+enum wal_status wal__session_list_encode(struct wal__session_list *list, const char *host,
+                                         struct wal__buf *out)
 {
     struct wal__json_out json = fields_out(out);
     struct row *rows = (struct row *)(void *)list->rows.data;
@@ -830,13 +775,11 @@ enum wal_status wal__session_list_encode(struct wal__session_list *list,
     }
     wal__json_out_open(&json, '{');
     wal__json_out_member_int(&json, "version", 1);
-    wal__json_out_member_text(
-        &json, "host",
-        (struct wal__json_span){(const uint8_t *)host, strlen(host)});
+    wal__json_out_member_text(&json, "host",
+                              (struct wal__json_span){(const uint8_t *)host, strlen(host)});
     wal__json_out_member_open(&json, "sessions", '[');
     for (size_t i = 0; i < count; i++) {
-        wal__json_out_value(
-            &json, (struct wal__json_span){rows[i].json, rows[i].size});
+        wal__json_out_value(&json, (struct wal__json_span){rows[i].json, rows[i].size});
     }
     wal__json_out_close(&json, ']');
     wal__json_out_close_line(&json);
@@ -852,16 +795,15 @@ static enum wal_status fail(struct wal_error *error, const char *name)
 }
 
 /* Appends a text to `texts`, which has the capacity. */
-static bool get_text(const struct wal__json_member *member,
-                     struct wal__buf *texts, struct wal_slice *text)
+static bool get_text(const struct wal__json_member *member, struct wal__buf *texts,
+                     struct wal_slice *text)
 {
     uint8_t *at = texts->data + texts->size;
     size_t size = 0;
 
     if (member->value.kind != WAL__JSON_STRING ||
-        wal__json_unescape(member->value.span, at,
-                           texts->capacity - texts->size, &size,
-                           NULL) != WAL__JSON_OK) {
+        wal__json_unescape(member->value.span, at, texts->capacity - texts->size, &size, NULL) !=
+            WAL__JSON_OK) {
         return false;
     }
     texts->size += size;
@@ -874,9 +816,8 @@ static bool get_session(struct wal__json_span json, struct wal__buf *texts,
                         struct wal_session_info *session)
 {
     struct wal__json_member members[] = {
-        {.key = "id"},      {.key = "title"},   {.key = "text"},
-        {.key = "cwd"},     {.key = "project"}, {.key = "moved"},
-        {.key = "updated"}, {.key = "bundle"},
+        {.key = "id"},      {.key = "title"}, {.key = "text"},    {.key = "cwd"},
+        {.key = "project"}, {.key = "moved"}, {.key = "updated"}, {.key = "bundle"},
     };
     const enum wal__json_kind *moved = &members[5].value.kind;
     int64_t bundle = 0;
@@ -900,11 +841,9 @@ static bool get_session(struct wal__json_span json, struct wal__buf *texts,
            memchr(session->id.data, 0, (size_t)session->id.size) == NULL;
 }
 
-static enum wal_status read_sessions(struct wal__json_span array,
-                                     const char *name, const char *host,
-                                     struct wal__buf *texts,
-                                     wal__session_list_fn *each, void *ctx,
-                                     struct wal_error *error)
+static enum wal_status read_sessions(struct wal__json_span array, const char *name,
+                                     const char *host, struct wal__buf *texts,
+                                     wal__session_list_fn *each, void *ctx, struct wal_error *error)
 {
     struct wal__json_scan scan;
     struct wal__json_token token = {.kind = WAL__JSON_NONE};
@@ -912,8 +851,7 @@ static enum wal_status read_sessions(struct wal__json_span array,
     int32_t result = 0;
 
     wal__json_scan_init(&scan, array.data, array.size);
-    if (wal__json_scan_next(&scan, &token) != WAL__JSON_OK ||
-        token.kind != WAL__JSON_ARRAY) {
+    if (wal__json_scan_next(&scan, &token) != WAL__JSON_OK || token.kind != WAL__JSON_ARRAY) {
         return fail(error, name);
     }
     while (result == 0) {
@@ -923,8 +861,7 @@ static enum wal_status read_sessions(struct wal__json_span array,
         if (token.kind == WAL__JSON_ARRAY_END) {
             return WAL_OK;
         }
-        if (token.kind != WAL__JSON_OBJECT ||
-            !get_session(token.span, texts, &session)) {
+        if (token.kind != WAL__JSON_OBJECT || !get_session(token.span, texts, &session)) {
             return fail(error, name);
         }
         result = each(ctx, host, &session);
@@ -933,11 +870,9 @@ static enum wal_status read_sessions(struct wal__json_span array,
                         "the list of sessions was ended by its callback");
 }
 
-enum wal_status wal__session_list_decode(struct wal_slice bytes,
-                                         const char *name,
-                                         const struct wal__heap *heap,
-                                         wal__session_list_fn *each, void *ctx,
-                                         struct wal_error *error)
+enum wal_status wal__session_list_decode(struct wal_slice bytes, const char *name,
+                                         const struct wal__heap *heap, wal__session_list_fn *each,
+                                         void *ctx, struct wal_error *error)
 {
     const struct wal__json_span json = {bytes.data, (size_t)bytes.size};
     struct wal__json_member members[] = {{.key = "host"}, {.key = "sessions"}};
@@ -953,16 +888,15 @@ enum wal_status wal__session_list_decode(struct wal_slice bytes,
     if (status != WAL_OK) {
         return status;
     }
-    if (!fields_find(json, members, 2) ||
-        !fields_get_text(&members[0], host, sizeof(host))) {
+    if (!fields_find(json, members, 2) || !fields_get_text(&members[0], host, sizeof(host))) {
         return fail(error, name);
     }
     /* No text is longer than its JSON. */
     wal__buf_init(&texts, heap);
     status = wal__buf_reserve(&texts, json.size, &end);
-    status = status == WAL_OK ? read_sessions(members[1].value.span, name, host,
-                                              &texts, each, ctx, error)
-                              : wal__no_memory(error);
+    status = status == WAL_OK
+                 ? read_sessions(members[1].value.span, name, host, &texts, each, ctx, error)
+                 : wal__no_memory(error);
     wal__buf_deinit(&texts);
     return status;
 }

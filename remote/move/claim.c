@@ -1,6 +1,6 @@
 /*
- * claim.c - claims of sessions (move.h): of which store has a session now, and
- * what a store learns of its sessions that were claimed elsewhere.
+ * claim.c - claims of sessions (move.h): of which store has a session now, and what a store learns
+ * of its sessions that were claimed elsewhere.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,8 +14,7 @@
 
 /* --- what a claim says -------------------------------------------------- */
 
-enum wal_status wal__claim_init(struct wal__own *own, const char *session,
-                                struct wal_store *store,
+enum wal_status wal__claim_init(struct wal__own *own, const char *session, struct wal_store *store,
                                 struct wal_error *error)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
@@ -30,27 +29,23 @@ enum wal_status wal__claim_init(struct wal__own *own, const char *session,
     return status;
 }
 
-enum wal_status wal__claim_set_end(struct wal__own *own,
-                                   struct wal_session *session,
-                                   struct wal_store *store,
-                                   struct wal_error *error)
+enum wal_status wal__claim_set_end(struct wal__own *own, struct wal_session *session,
+                                   struct wal_store *store, struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_store_info of_store = WAL_INIT(wal_store_info);
     enum wal_status status = wal_session_get_info(session, &info, error);
 
     if (status == WAL_OK) {
-        (void)snprintf(own->entry, sizeof(own->entry), "%.*s",
-                       WAL_ARG(info.head));
+        (void)snprintf(own->entry, sizeof(own->entry), "%.*s", WAL_ARG(info.head));
         status = wal_store_get_info(store, &of_store, error);
         own->sequence = of_store.last_sequence;
     }
     return status;
 }
 
-enum wal_status wal__claim_record(struct wal_session *session,
-                                  const struct wal__own *own, uint64_t number,
-                                  bool is_away, struct wal_error *error)
+enum wal_status wal__claim_record(struct wal_session *session, const struct wal__own *own,
+                                  uint64_t number, bool is_away, struct wal_error *error)
 {
     struct wal_session_move move = WAL_INIT(wal_session_move);
 
@@ -65,22 +60,19 @@ enum wal_status wal__claim_record(struct wal_session *session,
 /* --- objects ------------------------------------------------------------ */
 
 static enum wal_status place_of(const uint8_t uuid[16], const char *session,
-                                struct wal__store_object *object,
-                                struct wal_error *error)
+                                struct wal__store_object *object, struct wal_error *error)
 {
     *object = (struct wal__store_object){.kind = WAL__OBJECT_OWN};
     memcpy(object->uuid, uuid, sizeof(object->uuid));
-    return wal__own_id(session, object->id) == WAL_OK ? WAL_OK
-                                                      : wal__no_memory(error);
+    return wal__own_id(session, object->id) == WAL_OK ? WAL_OK : wal__no_memory(error);
 }
 
-static enum wal_status decode(const struct wal__buf *bytes, const char *name,
-                              const char *session, struct wal__own *own,
-                              struct wal_error *error)
+static enum wal_status decode(const struct wal__buf *bytes, const char *name, const char *session,
+                              struct wal__own *own, struct wal_error *error)
 {
     struct wal__own decoded;
-    enum wal_status status = wal__own_decode(
-        (struct wal_slice){bytes->data, bytes->size}, name, &decoded, error);
+    enum wal_status status =
+        wal__own_decode((struct wal_slice){bytes->data, bytes->size}, name, &decoded, error);
 
     if (status == WAL_OK && strcmp(decoded.session, session) != 0) {
         status = wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
@@ -94,9 +86,8 @@ static enum wal_status decode(const struct wal__buf *bytes, const char *name,
     return status;
 }
 
-enum wal_status wal__claim_read(struct wal_remote *remote,
-                                const uint8_t uuid[16], const char *session,
-                                struct wal__own *own, uint64_t *number,
+enum wal_status wal__claim_read(struct wal_remote *remote, const uint8_t uuid[16],
+                                const char *session, struct wal__own *own, uint64_t *number,
                                 struct wal_error *error)
 {
     char name[WAL__STORE_OBJECT_SIZE];
@@ -112,8 +103,7 @@ enum wal_status wal__claim_read(struct wal_remote *remote,
         object.number = last;
         wal__store_object_format(&object, name);
         wal__buf_init(&bytes, remote->heap);
-        status =
-            wal__remote_get(remote, name, WAL__OWN_JSON_MAX, &bytes, error);
+        status = wal__remote_get(remote, name, WAL__OWN_JSON_MAX, &bytes, error);
         if (status == WAL_OK) {
             status = decode(&bytes, name, session, own, error);
         }
@@ -126,9 +116,8 @@ enum wal_status wal__claim_read(struct wal_remote *remote,
 }
 
 /* Reads the claim that is there instead. */
-static enum wal_status take_found(const struct wal__buf *found,
-                                  const char *name, struct wal__own *own,
-                                  struct wal_error *error)
+static enum wal_status take_found(const struct wal__buf *found, const char *name,
+                                  struct wal__own *own, struct wal_error *error)
 {
     struct wal__own other = {.sequence = 0};
     enum wal_status status = decode(found, name, own->session, &other, error);
@@ -140,14 +129,12 @@ static enum wal_status take_found(const struct wal__buf *found,
         return WAL_OK; /* an earlier attempt, whose outcome was unknown */
     }
     *own = other;
-    return wal__fail_at(error, WAL_ECLAIMED, 0, name, 0,
-                        "%s claimed the session at the same time",
+    return wal__fail_at(error, WAL_ECLAIMED, 0, name, 0, "%s claimed the session at the same time",
                         other.host[0] != '\0' ? other.host : "another machine");
 }
 
-enum wal_status wal__claim_create(struct wal_remote *remote,
-                                  const uint8_t uuid[16], uint64_t number,
-                                  struct wal__own *own, struct wal_error *error)
+enum wal_status wal__claim_create(struct wal_remote *remote, const uint8_t uuid[16],
+                                  uint64_t number, struct wal__own *own, struct wal_error *error)
 {
     char name[WAL__STORE_OBJECT_SIZE];
     struct wal__store_object object;
@@ -166,8 +153,7 @@ enum wal_status wal__claim_create(struct wal_remote *remote,
     if (status != WAL_OK) {
         status = wal__no_memory(error);
     } else {
-        status = wal__remote_create(remote, name,
-                                    (struct wal_slice){bytes.data, bytes.size},
+        status = wal__remote_create(remote, name, (struct wal_slice){bytes.data, bytes.size},
                                     &found, error);
     }
     if (status == WAL_EEXISTS) {
@@ -178,17 +164,14 @@ enum wal_status wal__claim_create(struct wal_remote *remote,
     return status;
 }
 
-enum wal_status wal__claim_next(struct wal_remote *remote,
-                                const uint8_t uuid[16], struct wal__own *own,
-                                uint64_t *number, struct wal_error *error)
+enum wal_status wal__claim_next(struct wal_remote *remote, const uint8_t uuid[16],
+                                struct wal__own *own, uint64_t *number, struct wal_error *error)
 {
     struct wal__own newest = {.sequence = 0};
-    enum wal_status status =
-        wal__claim_read(remote, uuid, own->session, &newest, number, error);
+    enum wal_status status = wal__claim_read(remote, uuid, own->session, &newest, number, error);
 
     if (status != WAL_OK ||
-        (*number > 0 &&
-         memcmp(newest.store, own->store, sizeof(newest.store)) == 0)) {
+        (*number > 0 && memcmp(newest.store, own->store, sizeof(newest.store)) == 0)) {
         return status;
     }
     ++*number;
@@ -197,8 +180,7 @@ enum wal_status wal__claim_next(struct wal_remote *remote,
 
 /* --- stores of a remote ------------------------------------------------- */
 
-enum wal_status wal__holder_find_other(struct wal_remote *remote,
-                                       const uint8_t mine[16],
+enum wal_status wal__holder_find_other(struct wal_remote *remote, const uint8_t mine[16],
                                        const char *session, uint8_t uuid[16],
                                        struct wal_error *error)
 {
@@ -212,8 +194,7 @@ enum wal_status wal__holder_find_other(struct wal_remote *remote,
         if (memcmp(object.uuid, mine, sizeof(object.uuid)) != 0) {
             memcpy(uuid, object.uuid, sizeof(object.uuid));
             count++;
-            status =
-                wal__claim_read(remote, uuid, session, &own, &claims, error);
+            status = wal__claim_read(remote, uuid, session, &own, &claims, error);
         }
         if (status == WAL_OK) {
             status = wal__remote_next_store(remote, &object, error);
@@ -234,19 +215,15 @@ enum wal_status wal__holder_find_other(struct wal_remote *remote,
     return status;
 }
 
-enum wal_status wal__holder_host(struct wal_remote *remote,
-                                 const uint8_t uuid[16],
-                                 char host[WAL__EPOCH_HOST_SIZE],
-                                 struct wal_error *error)
+enum wal_status wal__holder_host(struct wal_remote *remote, const uint8_t uuid[16],
+                                 char host[WAL__EPOCH_HOST_SIZE], struct wal_error *error)
 {
     struct wal__epoch epoch = {.started_ms = 0};
     uint64_t number = 0;
-    enum wal_status status =
-        wal__history_read_epoch(remote, uuid, &number, &epoch, error);
+    enum wal_status status = wal__history_read_epoch(remote, uuid, &number, &epoch, error);
 
     if (status == WAL_OK && number == 0) {
-        return wal__fail(error, WAL_ENOTFOUND,
-                         "the remote has no store of this id");
+        return wal__fail(error, WAL_ENOTFOUND, "the remote has no store of this id");
     }
     if (status == WAL_OK) {
         memcpy(host, epoch.host, sizeof(epoch.host));
@@ -256,8 +233,7 @@ enum wal_status wal__holder_host(struct wal_remote *remote,
 
 /* --- the holder --------------------------------------------------------- */
 
-static enum wal_status fail_gone(const struct wal__own *own,
-                                 struct wal_error *error)
+static enum wal_status fail_gone(const struct wal__own *own, struct wal_error *error)
 {
     char store[WAL__UUID_TEXT_SIZE];
 
@@ -271,9 +247,8 @@ static enum wal_status fail_gone(const struct wal__own *own,
 
 /* One step from the store at *uuid: sets *is_last when that one has it. */
 static enum wal_status follow(struct wal_remote *remote, const uint8_t mine[16],
-                              const char *session, bool takes_over,
-                              uint8_t uuid[16], struct wal__holder *holder,
-                              bool *is_last, struct wal_error *error)
+                              const char *session, bool takes_over, uint8_t uuid[16],
+                              struct wal__holder *holder, bool *is_last, struct wal_error *error)
 {
     struct wal__own own = {.move = 0};
     struct wal__store_object object;
@@ -281,8 +256,7 @@ static enum wal_status follow(struct wal_remote *remote, const uint8_t mine[16],
     bool is_newer;
 
     holder->number = 0;
-    status =
-        wal__claim_read(remote, uuid, session, &own, &holder->number, error);
+    status = wal__claim_read(remote, uuid, session, &own, &holder->number, error);
     is_newer = own.move > holder->move;
     if (is_newer || (holder->number > 0 && wal__uuid_is_zero(own.store))) {
         holder->claim = own;
@@ -307,9 +281,8 @@ static enum wal_status follow(struct wal_remote *remote, const uint8_t mine[16],
     return status;
 }
 
-enum wal_status wal__holder_find(struct wal_remote *remote,
-                                 const uint8_t mine[16], const char *session,
-                                 bool takes_over, struct wal__holder *holder,
+enum wal_status wal__holder_find(struct wal_remote *remote, const uint8_t mine[16],
+                                 const char *session, bool takes_over, struct wal__holder *holder,
                                  struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -319,8 +292,7 @@ enum wal_status wal__holder_find(struct wal_remote *remote,
     memcpy(uuid, holder->uuid, sizeof(uuid));
     holder->move = 0;
     while (status == WAL_OK && !is_last) {
-        status = follow(remote, mine, session, takes_over, uuid, holder,
-                        &is_last, error);
+        status = follow(remote, mine, session, takes_over, uuid, holder, &is_last, error);
         holder->is_mine = memcmp(uuid, mine, sizeof(uuid)) == 0;
         if (!holder->is_mine) {
             memcpy(holder->uuid, uuid, sizeof(uuid));
@@ -332,8 +304,8 @@ enum wal_status wal__holder_find(struct wal_remote *remote,
 /* --- what a store learns of its sessions ---------------------------------- */
 
 /*
- * Invariant: a claim is recorded before it counts as seen, so that a check that
- * is cut short is repeated.
+ * Invariant: a claim is recorded before it counts as seen, so that a check that is cut short is
+ * repeated.
  */
 
 struct seen {
@@ -367,8 +339,7 @@ static struct seen *item_of(struct wal_remote_moves *moves, size_t at)
 }
 
 /* Makes room at `at`. */
-static bool insert(struct wal_remote_moves *moves, size_t at,
-                   const struct seen *item)
+static bool insert(struct wal_remote_moves *moves, size_t at, const struct seen *item)
 {
     const struct seen none = {.number = 0};
     size_t count = count_of(moves);
@@ -376,8 +347,7 @@ static bool insert(struct wal_remote_moves *moves, size_t at,
     if (wal__buf_append(&moves->seen, &none, sizeof(none)) != WAL_OK) {
         return false;
     }
-    memmove(item_of(moves, at) + 1, item_of(moves, at),
-            (count - at) * sizeof(none));
+    memmove(item_of(moves, at) + 1, item_of(moves, at), (count - at) * sizeof(none));
     *item_of(moves, at) = *item;
     return true;
 }
@@ -391,8 +361,7 @@ static bool see(void *ctx, const char *name, uint64_t size)
     int order = 1;
 
     (void)size;
-    if (!wal__store_object_parse(name, &object) ||
-        object.kind != WAL__OBJECT_OWN) {
+    if (!wal__store_object_parse(name, &object) || object.kind != WAL__OBJECT_OWN) {
         return true;
     }
     memcpy(item.id, object.id, sizeof(item.id));
@@ -412,22 +381,17 @@ static bool see(void *ctx, const char *name, uint64_t size)
     return !listing->has_failed;
 }
 
-static enum wal_status list_claims(struct wal_remote *remote,
-                                   const uint8_t uuid[16],
-                                   struct wal_remote_moves *moves,
-                                   struct wal_error *error)
+static enum wal_status list_claims(struct wal_remote *remote, const uint8_t uuid[16],
+                                   struct wal_remote_moves *moves, struct wal_error *error)
 {
-    struct wal__store_object place =
-        wal__store_object_of(WAL__OBJECT_OWN, uuid, 0, 0);
+    struct wal__store_object place = wal__store_object_of(WAL__OBJECT_OWN, uuid, 0, 0);
     struct listing listing = {.moves = moves};
     char prefix[WAL__STORE_OBJECT_SIZE];
     enum wal_status status;
 
     wal__store_object_prefix(&place, prefix);
-    status = remote->driver->calls->list(remote->driver, prefix, "", see,
-                                         &listing, error);
-    return status == WAL_OK && listing.has_failed ? wal__no_memory(error)
-                                                  : status;
+    status = remote->driver->calls->list(remote->driver, prefix, "", see, &listing, error);
+    return status == WAL_OK && listing.has_failed ? wal__no_memory(error) : status;
 }
 
 /* --- one claim ---------------------------------------------------------- */
@@ -441,9 +405,8 @@ struct checking {
 };
 
 /* Reads the claim, and checks that it is of the session whose name it has. */
-static enum wal_status read_claim(const struct checking *checking,
-                                  const struct seen *item, struct wal__own *own,
-                                  struct wal_error *error)
+static enum wal_status read_claim(const struct checking *checking, const struct seen *item,
+                                  struct wal__own *own, struct wal_error *error)
 {
     struct wal__store_object object =
         wal__store_object_of(WAL__OBJECT_OWN, checking->uuid, 0, item->number);
@@ -455,11 +418,9 @@ static enum wal_status read_claim(const struct checking *checking,
     memcpy(object.id, item->id, sizeof(object.id));
     wal__store_object_format(&object, name);
     wal__buf_init(&bytes, checking->remote->heap);
-    status = wal__remote_get(checking->remote, name, WAL__OWN_JSON_MAX, &bytes,
-                             error);
+    status = wal__remote_get(checking->remote, name, WAL__OWN_JSON_MAX, &bytes, error);
     if (status == WAL_OK) {
-        status = wal__own_decode((struct wal_slice){bytes.data, bytes.size},
-                                 name, own, error);
+        status = wal__own_decode((struct wal_slice){bytes.data, bytes.size}, name, own, error);
     }
     wal__buf_deinit(&bytes);
     if (status == WAL_OK && wal__own_id(own->session, id) != WAL_OK) {
@@ -473,11 +434,10 @@ static enum wal_status read_claim(const struct checking *checking,
     return status;
 }
 
-/* Whether the store has recorded the claim, or a later one. The store's own
- * handoff has the number of a claim that is created afterwards: by itself, or
- * by another machine that was first. */
-static bool is_recorded(const struct wal_session_move *known,
-                        const struct seen *item, const struct wal__own *own)
+/* Whether the store has recorded the claim, or a later one. The store's own handoff has the number
+ * of a claim that is created afterwards: by itself, or by another machine that was first. */
+static bool is_recorded(const struct wal_session_move *known, const struct seen *item,
+                        const struct wal__own *own)
 {
     return known->number > item->number ||
            (known->number == item->number &&
@@ -492,8 +452,8 @@ static int compare_id(const void *id, const void *item)
     return memcmp(id, ((const struct seen *)item)->id, 16);
 }
 
-/* A claim that the session has recorded is done. One with the number of a
- * handoff of this store may be another machine's, and is read. */
+/* A claim that the session has recorded is done. One with the number of a handoff of this store may
+ * be another machine's, and is read. */
 static void look_at(struct wal_store *store, struct wal_remote_moves *moves,
                     struct wal_slice session)
 {
@@ -505,28 +465,24 @@ static void look_at(struct wal_store *store, struct wal_remote_moves *moves,
 
     (void)snprintf(name, sizeof(name), "%.*s", WAL_ARG(session));
     item = wal__own_id(name, id) == WAL_OK
-               ? bsearch(id, moves->seen.data, count_of(moves), sizeof(*item),
-                         compare_id)
+               ? bsearch(id, moves->seen.data, count_of(moves), sizeof(*item), compare_id)
                : NULL;
     if (item != NULL && !item->is_done &&
         wal_session_open(store, session, &handle, NULL) == WAL_OK &&
         wal_session_get_move(handle, &known, NULL) == WAL_OK) {
-        item->is_done =
-            known.number > item->number ||
-            (known.number == item->number && !wal__uuid_is_zero(known.store));
+        item->is_done = known.number > item->number ||
+                        (known.number == item->number && !wal__uuid_is_zero(known.store));
     }
     wal_session_close(handle);
 }
 
 /* So that not every claim that was ever made is read again. */
-static enum wal_status look_here(struct wal_store *store,
-                                 struct wal_remote_moves *moves,
+static enum wal_status look_here(struct wal_store *store, struct wal_remote_moves *moves,
                                  struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_session_cursor_open(store, NULL, &cursor, error);
+    enum wal_status status = wal_session_cursor_open(store, NULL, &cursor, error);
 
     while (status == WAL_OK) {
         status = wal_session_cursor_next(cursor, &info, error);
@@ -540,10 +496,8 @@ static enum wal_status look_here(struct wal_store *store,
 
 /* --- all claims --------------------------------------------------------- */
 
-static enum wal_status record(const struct checking *checking,
-                              const struct seen *item,
-                              const struct wal__own *own,
-                              struct wal_session *session,
+static enum wal_status record(const struct checking *checking, const struct seen *item,
+                              const struct wal__own *own, struct wal_session *session,
                               struct wal_error *error)
 {
     struct wal_session_move known = WAL_INIT(wal_session_move);
@@ -558,8 +512,7 @@ static enum wal_status record(const struct checking *checking,
     }
     status = wal__claim_record(session, own, item->number, is_away, error);
     if (status == WAL_OK && is_away && checking->moved != NULL) {
-        checking->moved(checking->ctx,
-                        (struct wal_slice){own->session, strlen(own->session)},
+        checking->moved(checking->ctx, (struct wal_slice){own->session, strlen(own->session)},
                         own->host);
     }
     return status;
@@ -574,11 +527,8 @@ static enum wal_status check(const struct checking *checking, struct seen *item,
 
     if (status == WAL_OK) {
         status = wal_session_open(
-            checking->store,
-            (struct wal_slice){own.session, strlen(own.session)}, &session,
-            error);
-        if (status == WAL_ENOTFOUND || status == WAL_ETRASHED ||
-            status == WAL_EINVAL) {
+            checking->store, (struct wal_slice){own.session, strlen(own.session)}, &session, error);
+        if (status == WAL_ENOTFOUND || status == WAL_ETRASHED || status == WAL_EINVAL) {
             item->is_done = true; /* deleted here, or never was */
             return WAL_OK;
         }
@@ -601,10 +551,8 @@ static bool has_more(struct wal_remote_moves *moves)
     return at < count_of(moves);
 }
 
-enum wal_status wal_remote_moves_open(struct wal_remote *remote,
-                                      struct wal_store *store,
-                                      struct wal_remote_moves **moves,
-                                      struct wal_error *error)
+enum wal_status wal_remote_moves_open(struct wal_remote *remote, struct wal_store *store,
+                                      struct wal_remote_moves **moves, struct wal_error *error)
 {
     struct wal_remote_moves *opened;
 
@@ -623,9 +571,8 @@ enum wal_status wal_remote_moves_open(struct wal_remote *remote,
     return WAL_OK;
 }
 
-enum wal_status wal_remote_moves_check(struct wal_remote_moves *moves,
-                                       wal_remote_moved_fn *moved, void *ctx,
-                                       struct wal_error *error)
+enum wal_status wal_remote_moves_check(struct wal_remote_moves *moves, wal_remote_moved_fn *moved,
+                                       void *ctx, struct wal_error *error)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
     struct checking checking = {.moved = moved, .ctx = ctx};
@@ -652,8 +599,7 @@ enum wal_status wal_remote_moves_check(struct wal_remote_moves *moves,
             continue;
         }
         status = check(&checking, item, error);
-        if (status == WAL_ECORRUPT || status == WAL_EVERSION ||
-            status == WAL_ENOTFOUND) {
+        if (status == WAL_ECORRUPT || status == WAL_EVERSION || status == WAL_ENOTFOUND) {
             worst = status;
             status = WAL_OK;
         }

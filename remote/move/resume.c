@@ -1,6 +1,5 @@
 /*
- * resume.c - brings a session to this store, and claims it (move.h,
- * agentwal/remote.h).
+ * resume.c - brings a session to this store, and claims it (move.h, agentwal/remote.h).
  *
  * The order: find who has the session, pull that store to a replica here, or
  * only a bundle of the session where it was handed off, claim
@@ -23,13 +22,10 @@
 /* --- handing off ---------------------------------------------------------- */
 
 /* Checks the arguments of a call on a session. */
-static enum wal_status check_session(const struct wal_remote *remote,
-                                     const struct wal_store *store,
-                                     struct wal_slice session,
-                                     struct wal_error *error)
+static enum wal_status check_session(const struct wal_remote *remote, const struct wal_store *store,
+                                     struct wal_slice session, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__remote_check_given(remote, store != NULL, "store", error);
+    enum wal_status status = wal__remote_check_given(remote, store != NULL, "store", error);
 
     if (status != WAL_OK) {
         return status;
@@ -41,10 +37,8 @@ static enum wal_status check_session(const struct wal_remote *remote,
 }
 
 /* Opens the session, and fills a claim for this store with its end. */
-static enum wal_status open_session(struct wal_store *store,
-                                    struct wal_slice id,
-                                    struct wal_session **session,
-                                    struct wal__own *own,
+static enum wal_status open_session(struct wal_store *store, struct wal_slice id,
+                                    struct wal_session **session, struct wal__own *own,
                                     struct wal_error *error)
 {
     char text[WAL_ID_SIZE];
@@ -55,8 +49,7 @@ static enum wal_status open_session(struct wal_store *store,
     }
     (void)snprintf(text, sizeof(text), "%.*s", WAL_ARG(id));
     status = wal__claim_init(own, text, store, error);
-    return status == WAL_OK ? wal__claim_set_end(own, *session, store, error)
-                            : status;
+    return status == WAL_OK ? wal__claim_set_end(own, *session, store, error) : status;
 }
 
 /* --- giving away -------------------------------------------------------- */
@@ -64,15 +57,12 @@ static enum wal_status open_session(struct wal_store *store,
 static enum wal_status fail_moved(const char *host, struct wal_error *error)
 {
     return wal__fail(error, WAL_ECLAIMED, "the session has moved to %s",
-                     host[0] != '\0' ? host
-                                     : "the machine that resumes it next");
+                     host[0] != '\0' ? host : "the machine that resumes it next");
 }
 
 /* WAL_EBUSY unless the remote has the session to its end. */
-static enum wal_status check_stored(struct wal_remote *remote,
-                                    struct wal_store *store,
-                                    struct wal_session *session,
-                                    struct wal_error *error)
+static enum wal_status check_stored(struct wal_remote *remote, struct wal_store *store,
+                                    struct wal_session *session, struct wal_error *error)
 {
     struct wal_remote_status found = WAL_INIT(wal_remote_status);
     struct wal_session_info info = WAL_INIT(wal_session_info);
@@ -82,42 +72,37 @@ static enum wal_status check_stored(struct wal_remote *remote,
         status = wal_remote_get_status(remote, store, &found, error);
     }
     if (status == WAL_OK && found.sequence < info.last_sequence) {
-        status = wal__fail(error, WAL_EBUSY,
-                           "the remote has the store up to number %llu, and "
-                           "the session ends at %llu: push the store, and hand "
-                           "the session off again",
-                           (unsigned long long)found.sequence,
-                           (unsigned long long)info.last_sequence);
+        status =
+            wal__fail(error, WAL_EBUSY,
+                      "the remote has the store up to number %llu, and "
+                      "the session ends at %llu: push the store, and hand "
+                      "the session off again",
+                      (unsigned long long)found.sequence, (unsigned long long)info.last_sequence);
     }
     return status;
 }
 
-/* Refuses appends, as the claim of this number will say: nothing can be added
- * to the session after what is pushed then. */
-static enum wal_status mark(struct wal_session *session,
-                            const struct wal__own *own, uint64_t number,
-                            struct wal_error *error)
+/* Refuses appends, as the claim of this number will say: nothing can be added to the session after
+ * what is pushed then. */
+static enum wal_status mark(struct wal_session *session, const struct wal__own *own,
+                            uint64_t number, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__claim_record(session, own, number, true, error);
+    enum wal_status status = wal__claim_record(session, own, number, true, error);
 
-    return status == WAL_OK
-               ? wal__fail(error, WAL_EBUSY,
-                           "appends to the session are refused from now on: "
-                           "push the store, and hand the session off again")
-               : status;
+    return status == WAL_OK ? wal__fail(error, WAL_EBUSY,
+                                        "appends to the session are refused from now on: "
+                                        "push the store, and hand the session off again")
+                            : status;
 }
 
-/* Stores the session by itself, and that it has moved. Without that the next
- * machine pulls the store, so that only a call that was ended is a failure. */
+/* Stores the session by itself, and that it has moved. Without that the next machine pulls the
+ * store, so that only a call that was ended is a failure. */
 static enum wal_status offer(struct wal_remote *remote, struct wal_store *store,
-                             struct wal_session *session,
-                             const struct wal__own *own,
+                             struct wal_session *session, const struct wal__own *own,
                              struct wal_error *error)
 {
     struct wal_error unused = WAL_INIT(wal_error);
-    enum wal_status status =
-        wal__bundle_put(remote, store, session, own->session, &unused);
+    enum wal_status status = wal__bundle_put(remote, store, session, own->session, &unused);
 
     if (status == WAL_OK) {
         status = wal_remote_put_sessions(remote, store, &unused);
@@ -130,11 +115,9 @@ static enum wal_status offer(struct wal_remote *remote, struct wal_store *store,
 }
 
 /* The session is marked, and the remote has it to its end. */
-static enum wal_status give_away(struct wal_remote *remote,
-                                 struct wal_store *store,
-                                 struct wal_session *session,
-                                 const uint8_t mine[16], struct wal__own *own,
-                                 uint64_t number, struct wal_error *error)
+static enum wal_status give_away(struct wal_remote *remote, struct wal_store *store,
+                                 struct wal_session *session, const uint8_t mine[16],
+                                 struct wal__own *own, uint64_t number, struct wal_error *error)
 {
     enum wal_status status = offer(remote, store, session, own, error);
 
@@ -147,32 +130,28 @@ static enum wal_status give_away(struct wal_remote *remote,
     return status;
 }
 
-static enum wal_status hand_off(struct wal_remote *remote,
-                                struct wal_store *store,
-                                struct wal_session *session,
-                                struct wal__own *own, struct wal_error *error)
+static enum wal_status hand_off(struct wal_remote *remote, struct wal_store *store,
+                                struct wal_session *session, struct wal__own *own,
+                                struct wal_error *error)
 {
     struct wal_session_move known = WAL_INIT(wal_session_move);
     struct wal__own newest = {.sequence = 0};
     uint8_t mine[16];
     uint64_t number = 0;
     enum wal_status status = wal_session_get_move(session, &known, error);
-    const bool is_away =
-        status == WAL_OK && (known.flags & WAL_SESSION_MOVE_AWAY) != 0;
+    const bool is_away = status == WAL_OK && (known.flags & WAL_SESSION_MOVE_AWAY) != 0;
 
     if (is_away && !wal__uuid_is_zero(known.store)) {
         return fail_moved(known.host, error);
     }
     memcpy(mine, own->store, sizeof(mine));
     if (status == WAL_OK || status == WAL_ENOTFOUND) {
-        status = wal__claim_read(remote, mine, own->session, &newest, &number,
-                                 error);
+        status = wal__claim_read(remote, mine, own->session, &newest, &number, error);
     }
     if (status != WAL_OK) {
         return status;
     }
-    if (is_away && number >= known.number &&
-        memcmp(newest.store, mine, sizeof(mine)) != 0) {
+    if (is_away && number >= known.number && memcmp(newest.store, mine, sizeof(mine)) != 0) {
         /* Handed off before, and perhaps resumed since. */
         if (wal__uuid_is_zero(newest.store)) {
             return WAL_OK;
@@ -188,14 +167,11 @@ static enum wal_status hand_off(struct wal_remote *remote,
         return mark(session, own, number, error);
     }
     status = check_stored(remote, store, session, error);
-    return status == WAL_OK
-               ? give_away(remote, store, session, mine, own, number, error)
-               : status;
+    return status == WAL_OK ? give_away(remote, store, session, mine, own, number, error) : status;
 }
 
-enum wal_status wal_remote_handoff(struct wal_remote *remote,
-                                   struct wal_store *store, struct wal_slice id,
-                                   struct wal_error *error)
+enum wal_status wal_remote_handoff(struct wal_remote *remote, struct wal_store *store,
+                                   struct wal_slice id, struct wal_error *error)
 {
     struct wal_session *session = NULL;
     struct wal__own own = {.sequence = 0};
@@ -214,10 +190,8 @@ enum wal_status wal_remote_handoff(struct wal_remote *remote,
 /* --- taking back -------------------------------------------------------- */
 
 /* Claims the session below the store that has it now, and below this one. */
-static enum wal_status claim_back(struct wal_remote *remote,
-                                  const struct wal_session_move *known,
-                                  struct wal__own *own, uint64_t *number,
-                                  struct wal_error *error)
+static enum wal_status claim_back(struct wal_remote *remote, const struct wal_session_move *known,
+                                  struct wal__own *own, uint64_t *number, struct wal_error *error)
 {
     struct wal__holder holder = {.is_mine = true};
     uint8_t mine[16];
@@ -228,21 +202,17 @@ static enum wal_status claim_back(struct wal_remote *remote,
     status = wal__holder_find(remote, mine, own->session, true, &holder, error);
     own->move = holder.move + 1;
     if (status == WAL_OK && !holder.is_mine) {
-        status = wal__claim_create(remote, holder.uuid, holder.number + 1, own,
-                                   error);
+        status = wal__claim_create(remote, holder.uuid, holder.number + 1, own, error);
     } else if (status == WAL_OK && !wal__uuid_is_zero(known->store) &&
                memcmp(known->store, mine, sizeof(mine)) != 0) {
         /* The store that has it need not be in the remote to read of it. */
         status = wal__claim_next(remote, known->store, own, number, error);
     }
-    return status == WAL_OK ? wal__claim_next(remote, mine, own, number, error)
-                            : status;
+    return status == WAL_OK ? wal__claim_next(remote, mine, own, number, error) : status;
 }
 
-enum wal_status wal_remote_take_back(struct wal_remote *remote,
-                                     struct wal_store *store,
-                                     struct wal_slice id,
-                                     struct wal_error *error)
+enum wal_status wal_remote_take_back(struct wal_remote *remote, struct wal_store *store,
+                                     struct wal_slice id, struct wal_error *error)
 {
     struct wal_session_move known = WAL_INIT(wal_session_move);
     struct wal_session *session = NULL;
@@ -285,8 +255,8 @@ struct resume {
     struct wal__holder holder;
     struct wal__own own; /* the claim of this store */
     struct wal_store *replica;
-    char path[PATH_SIZE];   /* of the replica */
-    char bundle[PATH_SIZE]; /* a file; empty: the replica has the session */
+    char path[PATH_SIZE];                /* of the replica */
+    char bundle[PATH_SIZE];              /* a file; empty: the replica has the session */
     char object[WAL__STORE_OBJECT_SIZE]; /* that the file was read from */
     int32_t refusal;                     /* status of the merge's report */
     struct wal_error why;                /* of it */
@@ -303,14 +273,12 @@ static enum wal_status make_path(struct resume *resume)
 
     if (given.size == 0 || given.size >= sizeof(place) ||
         memchr(given.data, 0, (size_t)given.size) != NULL) {
-        return wal__invalid(resume->error,
-                            "the directory for replicas is empty, or too long");
+        return wal__invalid(resume->error, "the directory for replicas is empty, or too long");
     }
     (void)snprintf(place, sizeof(place), "%.*s", WAL_ARG(given));
     if (mkdir(place, DIRECTORY_MODE) != 0 && errno != EEXIST) {
-        return wal__fail_at(
-            resume->error, errno == ENOSPC ? WAL_ENOSPACE : WAL_EIO, errno,
-            place, 0, "the directory for replicas cannot be made");
+        return wal__fail_at(resume->error, errno == ENOSPC ? WAL_ENOSPACE : WAL_EIO, errno, place,
+                            0, "the directory for replicas cannot be made");
     }
     wal__hex_write(resume->holder.uuid, 16, uuid);
     size = snprintf(resume->path, sizeof(resume->path), "%s/%s", place, uuid);
@@ -319,8 +287,8 @@ static enum wal_status make_path(struct resume *resume)
                : wal__fail(resume->error, WAL_ETOOBIG, "a path is too long");
 }
 
-/* Reads the bundle of the session. *is_there: resume->bundle is its file. A
- * failure of it is none of the call, unless it was ended: the store is pulled.
+/* Reads the bundle of the session. *is_there: resume->bundle is its file. A failure of it is none
+ * of the call, unless it was ended: the store is pulled.
  */
 static enum wal_status fetch_bundle(struct resume *resume, bool *is_there)
 {
@@ -329,25 +297,20 @@ static enum wal_status fetch_bundle(struct resume *resume, bool *is_there)
     int size;
 
     *is_there = false;
-    /* There may be one of a session that was handed off, and perhaps claimed by
-     * this store since. */
+    /* There may be one of a session that was handed off, and perhaps claimed by this store
+     * since. */
     if (resume->holder.move == 0 ||
-        (!resume->holder.is_mine &&
-         !wal__uuid_is_zero(resume->holder.claim.store))) {
+        (!resume->holder.is_mine && !wal__uuid_is_zero(resume->holder.claim.store))) {
         return WAL_OK;
     }
-    size = snprintf(resume->bundle, sizeof(resume->bundle), "%s.bundle",
-                    resume->path);
-    status =
-        size >= (int)sizeof(resume->bundle)
-            ? WAL_ETOOBIG
-            : wal__bundle_get(resume->remote, resume->holder.uuid,
-                              resume->own.session, resume->bundle,
-                              resume->object, &resume->result->bytes, &unused);
+    size = snprintf(resume->bundle, sizeof(resume->bundle), "%s.bundle", resume->path);
+    status = size >= (int)sizeof(resume->bundle)
+                 ? WAL_ETOOBIG
+                 : wal__bundle_get(resume->remote, resume->holder.uuid, resume->own.session,
+                                   resume->bundle, resume->object, &resume->result->bytes, &unused);
     if (status == WAL_OK) {
         *is_there = true;
-        memcpy(resume->own.entry, resume->holder.claim.entry,
-               sizeof(resume->own.entry));
+        memcpy(resume->own.entry, resume->holder.claim.entry, sizeof(resume->own.entry));
         resume->own.sequence = resume->holder.claim.sequence;
         return WAL_OK;
     }
@@ -368,13 +331,11 @@ static enum wal_status pull(struct resume *resume)
     enum wal_status status;
 
     memcpy(options.uuid, resume->holder.uuid, sizeof(options.uuid));
-    status = wal_remote_pull(resume->remote, resume->path, &options, &pulled,
-                             resume->error);
+    status = wal_remote_pull(resume->remote, resume->path, &options, &pulled, resume->error);
     if (status == WAL_OK) {
         resume->result->parts = pulled.parts;
         resume->result->bytes = pulled.bytes;
-        status =
-            wal_open(resume->path, &read_only, &resume->replica, resume->error);
+        status = wal_open(resume->path, &read_only, &resume->replica, resume->error);
     }
     return status;
 }
@@ -383,8 +344,8 @@ static enum wal_status pull(struct resume *resume)
 static enum wal_status read_tail(struct resume *resume)
 {
     struct wal_session *session = NULL;
-    enum wal_status status = wal_session_open(
-        resume->replica, resume->options->session, &session, resume->error);
+    enum wal_status status =
+        wal_session_open(resume->replica, resume->options->session, &session, resume->error);
 
     if (status == WAL_ENOTFOUND) {
         return wal__fail(resume->error, WAL_ENOTFOUND,
@@ -395,8 +356,7 @@ static enum wal_status read_tail(struct resume *resume)
     if (status != WAL_OK) {
         return status;
     }
-    status = wal__claim_set_end(&resume->own, session, resume->replica,
-                                resume->error);
+    status = wal__claim_set_end(&resume->own, session, resume->replica, resume->error);
     wal_session_close(session);
     return status;
 }
@@ -407,8 +367,7 @@ static enum wal_status fetch(struct resume *resume)
     bool is_there = false;
     enum wal_status status = make_path(resume);
 
-    memcpy(resume->result->uuid, resume->holder.uuid,
-           sizeof(resume->result->uuid));
+    memcpy(resume->result->uuid, resume->holder.uuid, sizeof(resume->result->uuid));
     if (status == WAL_OK) {
         status = fetch_bundle(resume, &is_there);
     }
@@ -431,28 +390,25 @@ static enum wal_status claim(struct resume *resume)
     }
     /* The number after what was found first: another claim since then wins. */
     resume->own.move++;
-    return wal__claim_create(resume->remote, resume->holder.uuid,
-                             resume->holder.number + 1, &resume->own,
-                             resume->error);
+    return wal__claim_create(resume->remote, resume->holder.uuid, resume->holder.number + 1,
+                             &resume->own, resume->error);
 }
 
 static int32_t take_report(void *ctx, const struct wal_transfer_report *report)
 {
     struct resume *resume = ctx;
     struct wal_remote_resume_result *result = resume->result;
-    const struct wal_slice id =
-        report->branch_id.size > 0 ? report->branch_id : report->session_id;
+    const struct wal_slice id = report->branch_id.size > 0 ? report->branch_id : report->session_id;
 
     /* A source of the session may be refused first. */
     if (strlen(resume->own.session) != report->session_id.size ||
-        memcmp(resume->own.session, report->session_id.data,
-               (size_t)report->session_id.size) != 0) {
+        memcmp(resume->own.session, report->session_id.data, (size_t)report->session_id.size) !=
+            0) {
         return 0;
     }
     result->kind = report->kind;
     result->entries = report->entries;
-    (void)snprintf(result->session, sizeof(result->session), "%.*s",
-                   WAL_ARG(id));
+    (void)snprintf(result->session, sizeof(result->session), "%.*s", WAL_ARG(id));
     resume->refusal = report->status;
     if (report->error != NULL) {
         resume->why = *report->error;
@@ -460,23 +416,20 @@ static int32_t take_report(void *ctx, const struct wal_transfer_report *report)
     return 0;
 }
 
-/* Takes the session from its bundle, of which nothing is taken when it is
- * damaged. */
+/* Takes the session from its bundle, of which nothing is taken when it is damaged. */
 static enum wal_status take_bundle(struct resume *resume,
                                    const struct wal_transfer_options *options)
 {
     const struct wal_slice path = {resume->bundle, strlen(resume->bundle)};
     struct wal__driver *driver = resume->remote->driver;
-    enum wal_status status =
-        wal_bundle_read(resume->store, path, options, NULL, resume->error);
+    enum wal_status status = wal_bundle_read(resume->store, path, options, NULL, resume->error);
 
     (void)unlink(resume->bundle);
     resume->bundle[0] = '\0';
     if (status == WAL_OK) {
-        (void)!driver->calls->remove(resume->remote->driver, resume->object,
-                                     NULL);
-    } else if (status == WAL_ECORRUPT || status == WAL_EVERSION ||
-               status == WAL_EINVAL || status == WAL_ENOTFOUND) {
+        (void)!driver->calls->remove(resume->remote->driver, resume->object, NULL);
+    } else if (status == WAL_ECORRUPT || status == WAL_EVERSION || status == WAL_EINVAL ||
+               status == WAL_ENOTFOUND) {
         status = pull(resume);
     }
     return status;
@@ -494,15 +447,12 @@ static enum wal_status merge(struct resume *resume)
         .ctx = resume,
         .directory = resume->options->directory,
         /* Of a host with the name of this one: digits of the store's id. */
-        .branch_name = {host,
-                        strcmp(host, resume->own.host) == 0 ? 0 : strlen(host)},
+        .branch_name = {host, strcmp(host, resume->own.host) == 0 ? 0 : strlen(host)},
     };
-    enum wal_status status =
-        resume->bundle[0] != '\0' ? take_bundle(resume, &options) : WAL_OK;
+    enum wal_status status = resume->bundle[0] != '\0' ? take_bundle(resume, &options) : WAL_OK;
 
     if (status == WAL_OK && resume->replica != NULL) {
-        status = wal_store_merge(resume->replica, resume->store, &options, NULL,
-                                 resume->error);
+        status = wal_store_merge(resume->replica, resume->store, &options, NULL, resume->error);
     }
     if (status == WAL_OK && resume->refusal != WAL_OK) {
         status = (enum wal_status)resume->refusal;
@@ -511,37 +461,33 @@ static enum wal_status merge(struct resume *resume)
     return status;
 }
 
-/* The session is here again: says so below this store, where it went away, and
- * permits appends to it. */
+/* The session is here again: says so below this store, where it went away, and permits appends to
+ * it. */
 static enum wal_status come_back(struct resume *resume)
 {
     struct wal_session_move known = WAL_INIT(wal_session_move);
     struct wal__own newest = {.sequence = 0};
     struct wal_session *session = NULL;
     uint64_t number = 0;
-    enum wal_status status =
-        wal__claim_read(resume->remote, resume->mine, resume->own.session,
-                        &newest, &number, resume->error);
+    enum wal_status status = wal__claim_read(resume->remote, resume->mine, resume->own.session,
+                                             &newest, &number, resume->error);
 
     if (status == WAL_OK && number > 0) {
-        status = wal__claim_next(resume->remote, resume->mine, &resume->own,
-                                 &number, resume->error);
+        status =
+            wal__claim_next(resume->remote, resume->mine, &resume->own, &number, resume->error);
     }
     if (status == WAL_OK) {
-        status = wal_session_open(resume->store, resume->options->session,
-                                  &session, resume->error);
+        status = wal_session_open(resume->store, resume->options->session, &session, resume->error);
     }
     if (status != WAL_OK) {
         return status;
     }
     if (wal_session_get_move(session, &known, NULL) == WAL_OK || number > 0) {
-        bool is_known = (known.flags & WAL_SESSION_MOVE_AWAY) == 0 &&
-                        known.number >= number;
+        bool is_known = (known.flags & WAL_SESSION_MOVE_AWAY) == 0 && known.number >= number;
 
         number = number > known.number ? number : known.number;
         if (!is_known) {
-            status = wal__claim_record(session, &resume->own, number, false,
-                                       resume->error);
+            status = wal__claim_record(session, &resume->own, number, false, resume->error);
         }
     }
     wal_session_close(session);
@@ -557,24 +503,20 @@ static enum wal_status find_holder(struct resume *resume)
 
     memcpy(resume->holder.uuid, options->uuid, sizeof(options->uuid));
     if (wal__uuid_is_zero(options->uuid)) {
-        status = wal__holder_find_other(resume->remote, resume->mine,
-                                        resume->own.session,
+        status = wal__holder_find_other(resume->remote, resume->mine, resume->own.session,
                                         resume->holder.uuid, resume->error);
     }
-    if (status == WAL_OK &&
-        memcmp(resume->holder.uuid, resume->mine, 16) == 0) {
+    if (status == WAL_OK && memcmp(resume->holder.uuid, resume->mine, 16) == 0) {
         return wal__invalid(resume->error, "the store that the session is "
                                            "taken from is this one");
     }
     if (status == WAL_OK) {
-        status = wal__holder_find(resume->remote, resume->mine,
-                                  resume->own.session, resume->takes_over,
-                                  &resume->holder, resume->error);
+        status = wal__holder_find(resume->remote, resume->mine, resume->own.session,
+                                  resume->takes_over, &resume->holder, resume->error);
     }
-    return status == WAL_OK
-               ? wal__holder_host(resume->remote, resume->holder.uuid,
-                                  resume->result->host, resume->error)
-               : status;
+    return status == WAL_OK ? wal__holder_host(resume->remote, resume->holder.uuid,
+                                               resume->result->host, resume->error)
+                            : status;
 }
 
 static enum wal_status run(struct resume *resume)
@@ -593,10 +535,10 @@ static enum wal_status run(struct resume *resume)
     return status == WAL_OK ? come_back(resume) : status;
 }
 
-static enum wal_status
-resume_session(struct wal_remote *remote, struct wal_store *store,
-               const struct wal_remote_resume_options *options,
-               struct wal_remote_resume_result *result, struct wal_error *error)
+static enum wal_status resume_session(struct wal_remote *remote, struct wal_store *store,
+                                      const struct wal_remote_resume_options *options,
+                                      struct wal_remote_resume_result *result,
+                                      struct wal_error *error)
 {
     const struct wal__heap *heap = remote->heap;
     struct resume *resume = wal__heap_zalloc(heap, sizeof(*resume));
@@ -619,8 +561,7 @@ resume_session(struct wal_remote *remote, struct wal_store *store,
         memcpy(resume->mine, resume->own.store, sizeof(resume->mine));
         status = run(resume);
     }
-    if (resume->replica != NULL && wal_close(resume->replica, NULL) != WAL_OK &&
-        status == WAL_OK) {
+    if (resume->replica != NULL && wal_close(resume->replica, NULL) != WAL_OK && status == WAL_OK) {
         status = wal__fail(error, WAL_EIO, "the replica cannot be closed");
     }
     if (resume->bundle[0] != '\0') {
@@ -630,11 +571,9 @@ resume_session(struct wal_remote *remote, struct wal_store *store,
     return status;
 }
 
-enum wal_status
-wal_remote_resume(struct wal_remote *remote, struct wal_store *store,
-                  const struct wal_remote_resume_options *options,
-                  struct wal_remote_resume_result *result,
-                  struct wal_error *error)
+enum wal_status wal_remote_resume(struct wal_remote *remote, struct wal_store *store,
+                                  const struct wal_remote_resume_options *options,
+                                  struct wal_remote_resume_result *result, struct wal_error *error)
 {
     struct wal_remote_resume_result found = WAL_INIT(wal_remote_resume_result);
     struct wal_remote_resume_options own;
@@ -643,14 +582,11 @@ wal_remote_resume(struct wal_remote *remote, struct wal_store *store,
     if (options == NULL) {
         return wal__invalid(error, "the options are null");
     }
-    status = wal__struct_load(WAL__STRUCT(wal_remote_resume_options), &own,
-                              options, error);
+    status = wal__struct_load(WAL__STRUCT(wal_remote_resume_options), &own, options, error);
     if (status == WAL_OK) {
-        status = wal__struct_check_optional(
-            WAL__STRUCT(wal_remote_resume_result), result, error);
+        status = wal__struct_check_optional(WAL__STRUCT(wal_remote_resume_result), result, error);
     }
-    if (status == WAL_OK &&
-        (own.flags & ~(uint32_t)WAL_REMOTE_RESUME_TAKE_OVER) != 0) {
+    if (status == WAL_OK && (own.flags & ~(uint32_t)WAL_REMOTE_RESUME_TAKE_OVER) != 0) {
         status = wal__invalid(error, "the flags of the resume are not valid");
     }
     if (status == WAL_OK) {
@@ -660,8 +596,7 @@ wal_remote_resume(struct wal_remote *remote, struct wal_store *store,
         status = resume_session(remote, store, &own, &found, error);
     }
     if (status == WAL_OK) {
-        wal__struct_store(WAL__STRUCT(wal_remote_resume_result), result,
-                          &found);
+        wal__struct_store(WAL__STRUCT(wal_remote_resume_result), result, &found);
     }
     return status;
 }

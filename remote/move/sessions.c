@@ -1,11 +1,10 @@
 /*
- * sessions.c - the list of a store's sessions in a remote (move.h), so that
- * another machine finds one without pulling the store.
+ * sessions.c - the list of a store's sessions in a remote (move.h), so that another machine finds
+ * one without pulling the store.
  *
- * It is the only object that is replaced, and nothing depends on it: a list of
- * a writer that was fenced meanwhile, or one that came late, is replaced by the
- * next push. It is written only when its bytes change, since reading it costs a
- * tenth of that.
+ * It is the only object that is replaced, and nothing depends on it: a list of a writer that was
+ * fenced meanwhile, or one that came late, is replaced by the next push. It is written only when
+ * its bytes change, since reading it costs a tenth of that.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,16 +22,14 @@
 /* --- writing ------------------------------------------------------------ */
 
 /* Whether a session is a child of this one, in the trash or not. */
-static enum wal_status has_child(struct wal_store *store,
-                                 struct wal_slice session, uint32_t flags,
+static enum wal_status has_child(struct wal_store *store, struct wal_slice session, uint32_t flags,
                                  bool *result, struct wal_error *error)
 {
     const struct wal_session_cursor_options options = {
         .struct_size = sizeof(options), .flags = flags, .parent = session};
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_session_cursor_open(store, &options, &cursor, error);
+    enum wal_status status = wal_session_cursor_open(store, &options, &cursor, error);
 
     if (status == WAL_OK) {
         status = wal_session_cursor_next(cursor, &info, error);
@@ -43,34 +40,31 @@ static enum wal_status has_child(struct wal_store *store,
 }
 
 enum wal_status wal__sessions_bundle(struct wal_store *store,
-                                     const struct wal_session_info *session,
-                                     uint64_t *number, struct wal_error *error)
+                                     const struct wal_session_info *session, uint64_t *number,
+                                     struct wal_error *error)
 {
-    bool has_none = (session->flags & WAL_SESSION_MOVED) == 0 ||
-                    (session->flags & WAL_SESSION_FORK) != 0;
+    bool has_none =
+        (session->flags & WAL_SESSION_MOVED) == 0 || (session->flags & WAL_SESSION_FORK) != 0;
     enum wal_status status = WAL_OK;
 
     if (!has_none) {
         status = has_child(store, session->id, 0, &has_none, error);
     }
     if (status == WAL_OK && !has_none) {
-        status = has_child(store, session->id, WAL_SESSION_CURSOR_TRASH,
-                           &has_none, error);
+        status = has_child(store, session->id, WAL_SESSION_CURSOR_TRASH, &has_none, error);
     }
     *number = has_none ? 0 : session->last_sequence;
     return status;
 }
 
 /* Adds the sessions of the store, those that were active last. */
-static enum wal_status add_sessions(struct wal_store *store,
-                                    struct wal__session_list *list,
+static enum wal_status add_sessions(struct wal_store *store, struct wal__session_list *list,
                                     struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *cursor = NULL;
     uint64_t number = 0;
-    enum wal_status status =
-        wal_session_cursor_open(store, NULL, &cursor, error);
+    enum wal_status status = wal_session_cursor_open(store, NULL, &cursor, error);
 
     while (status == WAL_OK) {
         status = wal_session_cursor_next(cursor, &info, error);
@@ -89,9 +83,8 @@ static enum wal_status add_sessions(struct wal_store *store,
     return status == WAL_END ? WAL_OK : status;
 }
 
-static enum wal_status make_list(struct wal_remote *remote,
-                                 struct wal_store *store, struct wal__buf *json,
-                                 struct wal_error *error)
+static enum wal_status make_list(struct wal_remote *remote, struct wal_store *store,
+                                 struct wal__buf *json, struct wal_error *error)
 {
     struct wal__session_list list;
     char host[WAL__EPOCH_HOST_SIZE];
@@ -100,8 +93,7 @@ static enum wal_status make_list(struct wal_remote *remote,
     wal__machine_host(host);
     wal__session_list_init(&list, remote->heap);
     status = add_sessions(store, &list, error);
-    if (status == WAL_OK &&
-        wal__session_list_encode(&list, host, json) != WAL_OK) {
+    if (status == WAL_OK && wal__session_list_encode(&list, host, json) != WAL_OK) {
         status = wal__no_memory(error);
     }
     wal__session_list_deinit(&list);
@@ -110,35 +102,30 @@ static enum wal_status make_list(struct wal_remote *remote,
 
 /* Replaces the list, unless it has these bytes. */
 static enum wal_status put_list(struct wal_remote *remote, const char *name,
-                                const struct wal__buf *json,
-                                struct wal_error *error)
+                                const struct wal__buf *json, struct wal_error *error)
 {
     const struct wal_slice bytes = {json->data, json->size};
     struct wal__buf former;
     enum wal_status status;
 
     wal__buf_init(&former, remote->heap);
-    status = wal__remote_get(remote, name, WAL__SESSION_LIST_JSON_MAX, &former,
-                             error);
+    status = wal__remote_get(remote, name, WAL__SESSION_LIST_JSON_MAX, &former, error);
     if (status == WAL_ENOTFOUND || status == WAL_ECORRUPT ||
         (status == WAL_OK &&
-         (former.size != json->size ||
-          memcmp(former.data, json->data, json->size) != 0))) {
+         (former.size != json->size || memcmp(former.data, json->data, json->size) != 0))) {
         status = remote->driver->calls->put(remote->driver, name, bytes, error);
     }
     wal__buf_deinit(&former);
     return status;
 }
 
-enum wal_status wal_remote_put_sessions(struct wal_remote *remote,
-                                        struct wal_store *store,
+enum wal_status wal_remote_put_sessions(struct wal_remote *remote, struct wal_store *store,
                                         struct wal_error *error)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
     char name[WAL__STORE_OBJECT_SIZE];
     struct wal__buf json;
-    enum wal_status status =
-        wal__remote_check_given(remote, store != NULL, "store", error);
+    enum wal_status status = wal__remote_check_given(remote, store != NULL, "store", error);
 
     if (status == WAL_OK) {
         status = wal_store_get_info(store, &info, error);
@@ -165,8 +152,7 @@ struct listing {
     void *ctx;
 };
 
-static int32_t report(void *ctx, const char *host,
-                      const struct wal_session_info *session)
+static int32_t report(void *ctx, const char *host, const struct wal_session_info *session)
 {
     const struct listing *listing = ctx;
 
@@ -174,10 +160,8 @@ static int32_t report(void *ctx, const char *host,
 }
 
 /* Reads the list of one store. WAL_ENOTFOUND: it has none. */
-static enum wal_status read_list(struct wal_remote *remote,
-                                 const uint8_t uuid[16],
-                                 wal_remote_session_fn *each, void *ctx,
-                                 struct wal_error *error)
+static enum wal_status read_list(struct wal_remote *remote, const uint8_t uuid[16],
+                                 wal_remote_session_fn *each, void *ctx, struct wal_error *error)
 {
     struct listing listing = {.uuid = uuid, .each = each, .ctx = ctx};
     char name[WAL__STORE_OBJECT_SIZE];
@@ -186,12 +170,10 @@ static enum wal_status read_list(struct wal_remote *remote,
 
     wal__session_list_name(uuid, name);
     wal__buf_init(&json, remote->heap);
-    status =
-        wal__remote_get(remote, name, WAL__SESSION_LIST_JSON_MAX, &json, error);
+    status = wal__remote_get(remote, name, WAL__SESSION_LIST_JSON_MAX, &json, error);
     if (status == WAL_OK) {
-        status = wal__session_list_decode(
-            (struct wal_slice){json.data, json.size}, name, remote->heap,
-            report, &listing, error);
+        status = wal__session_list_decode((struct wal_slice){json.data, json.size}, name,
+                                          remote->heap, report, &listing, error);
     }
     wal__buf_deinit(&json);
     return status;
@@ -211,15 +193,13 @@ static int32_t compare(void *ctx, const uint8_t uuid[16], const char *host,
     (void)uuid;
     (void)host;
     if (session->id.size == strlen(wanted->session) &&
-        memcmp(session->id.data, wanted->session, (size_t)session->id.size) ==
-            0) {
+        memcmp(session->id.data, wanted->session, (size_t)session->id.size) == 0) {
         wanted->number = session->last_sequence;
     }
     return 0;
 }
 
-enum wal_status wal__sessions_find_bundle(struct wal_remote *remote,
-                                          const uint8_t uuid[16],
+enum wal_status wal__sessions_find_bundle(struct wal_remote *remote, const uint8_t uuid[16],
                                           const char *session, uint64_t *number,
                                           struct wal_error *error)
 {
@@ -227,22 +207,19 @@ enum wal_status wal__sessions_find_bundle(struct wal_remote *remote,
     enum wal_status status = read_list(remote, uuid, compare, &wanted, error);
 
     if (status == WAL_OK && wanted.number == 0) {
-        return wal__fail(error, WAL_ENOTFOUND,
-                         "the list has no bundle of the session");
+        return wal__fail(error, WAL_ENOTFOUND, "the list has no bundle of the session");
     }
     *number = wanted.number;
     return status;
 }
 
-enum wal_status wal_remote_list_sessions(struct wal_remote *remote,
-                                         const uint8_t *uuid,
+enum wal_status wal_remote_list_sessions(struct wal_remote *remote, const uint8_t *uuid,
                                          wal_remote_session_fn *each, void *ctx,
                                          struct wal_error *error)
 {
     struct wal__store_object object = {.kind = 0};
     bool is_there = false;
-    enum wal_status status =
-        wal__remote_check_given(remote, each != NULL, "callback", error);
+    enum wal_status status = wal__remote_check_given(remote, each != NULL, "callback", error);
 
     if (status != WAL_OK) {
         return status;
@@ -270,10 +247,9 @@ enum wal_status wal_remote_list_sessions(struct wal_remote *remote,
 /* --- bundles -------------------------------------------------------------- */
 
 /*
- * A bundle has in its name the number of the newest record of its session. It
- * is found through the list of sessions, so that none is taken of a session
- * that was deleted or changed since, as far as was pushed. It is only a
- * shortcut: whatever is wrong with it, the store is pulled.
+ * A bundle has in its name the number of the newest record of its session. It is found through the
+ * list of sessions, so that none is taken of a session that was deleted or changed since, as far as
+ * was pushed. It is only a shortcut: whatever is wrong with it, the store is pulled.
  */
 
 enum {
@@ -282,13 +258,10 @@ enum {
     DIRECTORY_MODE = 0700
 };
 
-static enum wal_status name_bundle(const uint8_t uuid[16], const char *session,
-                                   uint64_t number,
-                                   char name[WAL__STORE_OBJECT_SIZE],
-                                   struct wal_error *error)
+static enum wal_status name_bundle(const uint8_t uuid[16], const char *session, uint64_t number,
+                                   char name[WAL__STORE_OBJECT_SIZE], struct wal_error *error)
 {
-    struct wal__store_object object =
-        wal__store_object_of(WAL__OBJECT_BUNDLE, uuid, 0, number);
+    struct wal__store_object object = wal__store_object_of(WAL__OBJECT_BUNDLE, uuid, 0, number);
 
     if (wal__own_id(session, object.id) != WAL_OK) {
         return wal__no_memory(error);
@@ -299,14 +272,13 @@ static enum wal_status name_bundle(const uint8_t uuid[16], const char *session,
 
 static enum wal_status fail_file(const char *path, struct wal_error *error)
 {
-    return wal__fail_at(error, errno == ENOSPC ? WAL_ENOSPACE : WAL_EIO, errno,
-                        path, 0, "the file of a bundle failed");
+    return wal__fail_at(error, errno == ENOSPC ? WAL_ENOSPACE : WAL_EIO, errno, path, 0,
+                        "the file of a bundle failed");
 }
 
 /* --- offering ----------------------------------------------------------- */
 
-static enum wal_status read_file(const char *path, struct wal__buf *bytes,
-                                 struct wal_error *error)
+static enum wal_status read_file(const char *path, struct wal__buf *bytes, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     struct stat info = {.st_size = 0};
@@ -319,8 +291,7 @@ static enum wal_status read_file(const char *path, struct wal__buf *bytes,
     if (!is_open) {
         status = fail_file(path, error);
     } else if (size > WAL__OBJECT_MAX) {
-        status = wal__fail(error, WAL_ETOOBIG,
-                           "the session is larger than an object may be");
+        status = wal__fail(error, WAL_ETOOBIG, "the session is larger than an object may be");
     } else if (wal__buf_reserve(bytes, size, &end) != WAL_OK) {
         status = wal__no_memory(error);
     }
@@ -342,8 +313,7 @@ static enum wal_status read_file(const char *path, struct wal__buf *bytes,
 
 /* Writes the bundle below the directory of the store, and reads it. */
 static enum wal_status make_bundle(struct wal_store *store, struct wal_slice id,
-                                   struct wal_slice directory,
-                                   struct wal__buf *bytes,
+                                   struct wal_slice directory, struct wal__buf *bytes,
                                    struct wal_error *error)
 {
     const struct wal_transfer_options options = {
@@ -354,16 +324,14 @@ static enum wal_status make_bundle(struct wal_store *store, struct wal_slice id,
 
     if (directory.size == 0 || size <= 0 ||
         (size_t)size + sizeof("/handoff.bundle") > sizeof(path)) {
-        return wal__fail(error, WAL_EINVAL,
-                         "the store has no directory for a bundle");
+        return wal__fail(error, WAL_EINVAL, "the store has no directory for a bundle");
     }
     if (mkdir(path, DIRECTORY_MODE) != 0 && errno != EEXIST) {
         return fail_file(path, error);
     }
     memcpy(path + size, "/handoff.bundle", sizeof("/handoff.bundle"));
     (void)unlink(path); /* of a process that was killed */
-    status = wal_bundle_write(store, (struct wal_slice){path, strlen(path)},
-                              &options, NULL, error);
+    status = wal_bundle_write(store, (struct wal_slice){path, strlen(path)}, &options, NULL, error);
     if (status == WAL_OK) {
         status = read_file(path, bytes, error);
     }
@@ -371,8 +339,7 @@ static enum wal_status make_bundle(struct wal_store *store, struct wal_slice id,
     return status;
 }
 
-enum wal_status wal__bundle_put(struct wal_remote *remote,
-                                struct wal_store *store,
+enum wal_status wal__bundle_put(struct wal_remote *remote, struct wal_store *store,
                                 struct wal_session *session, const char *id,
                                 struct wal_error *error)
 {
@@ -391,8 +358,7 @@ enum wal_status wal__bundle_put(struct wal_remote *remote,
         status = wal__sessions_bundle(store, &info, &number, error);
     }
     if (status == WAL_OK && number == 0) {
-        status = wal__fail(error, WAL_EINVAL,
-                           "the session shares entries with another one");
+        status = wal__fail(error, WAL_EINVAL, "the session shares entries with another one");
     }
     if (status == WAL_OK) {
         status = name_bundle(of_store.uuid, id, number, name, error);
@@ -404,8 +370,7 @@ enum wal_status wal__bundle_put(struct wal_remote *remote,
     status = make_bundle(store, slice, of_store.path, &bytes, error);
     if (status == WAL_OK) {
         status = remote->driver->calls->put_if_absent(
-            remote->driver, name, (struct wal_slice){bytes.data, bytes.size},
-            error);
+            remote->driver, name, (struct wal_slice){bytes.data, bytes.size}, error);
     }
     wal__buf_deinit(&bytes);
     /* One of that number has the same session. */
@@ -414,8 +379,7 @@ enum wal_status wal__bundle_put(struct wal_remote *remote,
 
 /* --- taking ------------------------------------------------------------- */
 
-static enum wal_status write_file(const char *path,
-                                  const struct wal__buf *bytes,
+static enum wal_status write_file(const char *path, const struct wal__buf *bytes,
                                   struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -445,16 +409,14 @@ static enum wal_status write_file(const char *path,
     return status;
 }
 
-enum wal_status wal__bundle_get(struct wal_remote *remote,
-                                const uint8_t uuid[16], const char *session,
-                                const char *path,
-                                char name[WAL__STORE_OBJECT_SIZE],
-                                uint64_t *size, struct wal_error *error)
+enum wal_status wal__bundle_get(struct wal_remote *remote, const uint8_t uuid[16],
+                                const char *session, const char *path,
+                                char name[WAL__STORE_OBJECT_SIZE], uint64_t *size,
+                                struct wal_error *error)
 {
     struct wal__buf bytes;
     uint64_t number = 0;
-    enum wal_status status =
-        wal__sessions_find_bundle(remote, uuid, session, &number, error);
+    enum wal_status status = wal__sessions_find_bundle(remote, uuid, session, &number, error);
 
     if (status == WAL_OK) {
         status = name_bundle(uuid, session, number, name, error);

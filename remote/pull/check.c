@@ -9,8 +9,7 @@
 #include "remote/history/fetch.h"
 #include "remote/layout/layout.h"
 
-/* Whether the status is that of damaged bytes, and not of a remote that did not
- * answer. */
+/* Whether the status is that of damaged bytes, and not of a remote that did not answer. */
 static inline bool check_is_damage(enum wal_status status)
 {
     return status == WAL_ECORRUPT || status == WAL_EVERSION;
@@ -41,12 +40,9 @@ static enum wal_status check_report(struct wal__check *check, const char *name,
     return WAL_OK;
 }
 
-/* Ends the check of an object: damage is reported, another failure ends the
- * check. */
-static enum wal_status conclude(struct wal__check *check, const char *name,
-                                enum wal_status status,
-                                const struct wal_error *own,
-                                struct wal_error *error)
+/* Ends the check of an object: damage is reported, another failure ends the check. */
+static enum wal_status conclude(struct wal__check *check, const char *name, enum wal_status status,
+                                const struct wal_error *own, struct wal_error *error)
 {
     if (check_is_damage(status)) {
         return check_report(check, name, status, own->text, error);
@@ -57,11 +53,9 @@ static enum wal_status conclude(struct wal__check *check, const char *name,
     return status;
 }
 
-/* Verifies the bytes of a part; *is_sound says whether *info is to be believed.
- * Reports damage. */
-static enum wal_status verify_part(struct wal__check *check,
-                                   struct wal_slice part, const char *name,
-                                   bool *is_sound, struct wal_part_info *info,
+/* Verifies the bytes of a part; *is_sound says whether *info is to be believed. Reports damage. */
+static enum wal_status verify_part(struct wal__check *check, struct wal_slice part,
+                                   const char *name, bool *is_sound, struct wal_part_info *info,
                                    struct wal_error *error)
 {
     struct wal_error own = WAL_INIT(wal_error);
@@ -69,11 +63,9 @@ static enum wal_status verify_part(struct wal__check *check,
 
     check->result.bytes += part.size;
     *is_sound = status == WAL_OK;
-    if (status == WAL_OK &&
-        memcmp(info->uuid, check->uuid, sizeof(info->uuid)) != 0) {
+    if (status == WAL_OK && memcmp(info->uuid, check->uuid, sizeof(info->uuid)) != 0) {
         *is_sound = false;
-        return check_report(check, name, WAL_ECORRUPT,
-                            "the part is of another store", error);
+        return check_report(check, name, WAL_ECORRUPT, "the part is of another store", error);
     }
     return conclude(check, name, status, &own, error);
 }
@@ -81,8 +73,7 @@ static enum wal_status verify_part(struct wal__check *check,
 /* --- epochs ------------------------------------------------------------- */
 
 /* Reads the epoch; reports it when it is damaged or lost. */
-static enum wal_status check_epoch_object(struct wal__check *check,
-                                          uint64_t epoch,
+static enum wal_status check_epoch_object(struct wal__check *check, uint64_t epoch,
                                           struct wal_error *error)
 {
     struct wal__store_object object =
@@ -95,35 +86,28 @@ static enum wal_status check_epoch_object(struct wal__check *check,
 
     wal__store_object_format(&object, name);
     wal__buf_init(&bytes, check->remote->heap);
-    status =
-        wal__remote_get(check->remote, name, WAL__EPOCH_JSON_MAX, &bytes, &own);
+    status = wal__remote_get(check->remote, name, WAL__EPOCH_JSON_MAX, &bytes, &own);
     if (status == WAL_OK) {
-        status = wal__epoch_decode((struct wal_slice){bytes.data, bytes.size},
-                                   name, &decoded, &own);
+        status =
+            wal__epoch_decode((struct wal_slice){bytes.data, bytes.size}, name, &decoded, &own);
     }
     wal__buf_deinit(&bytes);
     if (status == WAL_ENOTFOUND) {
-        return check_report(check, name, WAL_ENOTFOUND,
-                            "the remote has lost the epoch", error);
+        return check_report(check, name, WAL_ENOTFOUND, "the remote has lost the epoch", error);
     }
     return conclude(check, name, status, &own, error);
 }
 
-static enum wal_status check_epochs(struct wal__check *check,
-                                    struct wal_error *error)
+static enum wal_status check_epochs(struct wal__check *check, struct wal_error *error)
 {
-    struct wal__store_object object =
-        wal__store_object_of(WAL__OBJECT_EPOCH, check->uuid, 0, 0);
+    struct wal__store_object object = wal__store_object_of(WAL__OBJECT_EPOCH, check->uuid, 0, 0);
     enum wal_status status;
 
-    status =
-        wal__remote_last(check->remote, &object, &check->last_epoch, error);
+    status = wal__remote_last(check->remote, &object, &check->last_epoch, error);
     if (status == WAL_OK && check->last_epoch == 0) {
-        return wal__fail(error, WAL_ENOTFOUND,
-                         "the remote has no store of this id");
+        return wal__fail(error, WAL_ENOTFOUND, "the remote has no store of this id");
     }
-    for (uint64_t epoch = 1; status == WAL_OK && epoch <= check->last_epoch;
-         epoch++) {
+    for (uint64_t epoch = 1; status == WAL_OK && epoch <= check->last_epoch; epoch++) {
         status = check_epoch_object(check, epoch, error);
     }
     check->result.epochs = check->last_epoch;
@@ -132,8 +116,7 @@ static enum wal_status check_epochs(struct wal__check *check,
 
 /* --- the list of sessions ----------------------------------------------- */
 
-static int32_t pass_over(void *ctx, const char *host,
-                         const struct wal_session_info *session)
+static int32_t pass_over(void *ctx, const char *host, const struct wal_session_info *session)
 {
     (void)ctx;
     (void)host;
@@ -142,8 +125,7 @@ static int32_t pass_over(void *ctx, const char *host,
 }
 
 /* Reads the list; reports it when it is damaged. There need not be one. */
-static enum wal_status check_sessions(struct wal__check *check,
-                                      struct wal_error *error)
+static enum wal_status check_sessions(struct wal__check *check, struct wal_error *error)
 {
     struct wal_error own = WAL_INIT(wal_error);
     char name[WAL__STORE_OBJECT_SIZE];
@@ -152,12 +134,10 @@ static enum wal_status check_sessions(struct wal__check *check,
 
     wal__session_list_name(check->uuid, name);
     wal__buf_init(&bytes, check->remote->heap);
-    status = wal__remote_get(check->remote, name, WAL__SESSION_LIST_JSON_MAX,
-                             &bytes, &own);
+    status = wal__remote_get(check->remote, name, WAL__SESSION_LIST_JSON_MAX, &bytes, &own);
     if (status == WAL_OK) {
-        status = wal__session_list_decode(
-            (struct wal_slice){bytes.data, bytes.size}, name,
-            check->remote->heap, pass_over, NULL, &own);
+        status = wal__session_list_decode((struct wal_slice){bytes.data, bytes.size}, name,
+                                          check->remote->heap, pass_over, NULL, &own);
     }
     wal__buf_deinit(&bytes);
     if (status == WAL_ENOTFOUND) {
@@ -169,8 +149,8 @@ static enum wal_status check_sessions(struct wal__check *check,
 /* --- bases ---------------------------------------------------------------- */
 
 /*
- * A segment that several bases name is read once: a base is made of the one
- * before it, so that they are those at its beginning.
+ * A segment that several bases name is read once: a base is made of the one before it, so that they
+ * are those at its beginning.
  */
 
 /* The base that is checked, and the one before it. */
@@ -182,14 +162,12 @@ struct work {
     struct wal__buf list_ends;
 };
 
-static const struct wal__position *end_at(const struct wal__buf *ends,
-                                          size_t at)
+static const struct wal__position *end_at(const struct wal__buf *ends, size_t at)
 {
     return (const struct wal__position *)(const void *)ends->data + at;
 }
 
-/* How many segments the list has in common with the last one, of those that
- * were sound. */
+/* How many segments the list has in common with the last one, of those that were sound. */
 static size_t count_known(const struct work *work)
 {
     const size_t sound = work->last_ends.size / sizeof(struct wal__position);
@@ -199,27 +177,23 @@ static size_t count_known(const struct work *work)
     if (count > sound) {
         count = sound;
     }
-    while (known < count && memcmp(wal__base_list_at(&work->list, known),
-                                   wal__base_list_at(&work->last, known),
-                                   sizeof(struct wal__base_segment)) == 0) {
+    while (known < count &&
+           memcmp(wal__base_list_at(&work->list, known), wal__base_list_at(&work->last, known),
+                  sizeof(struct wal__base_segment)) == 0) {
         known++;
     }
     return known;
 }
 
-static enum wal_status add_end(struct wal__buf *ends,
-                               const struct wal__position *end,
+static enum wal_status add_end(struct wal__buf *ends, const struct wal__position *end,
                                struct wal_error *error)
 {
-    return wal__buf_append(ends, end, sizeof(*end)) == WAL_OK
-               ? WAL_OK
-               : wal__no_memory(error);
+    return wal__buf_append(ends, end, sizeof(*end)) == WAL_OK ? WAL_OK : wal__no_memory(error);
 }
 
-/* Verifies a segment that was read. What follows one that is not sound is
- * verified too, but not compared with it. */
-static enum wal_status check_segment(struct work *work,
-                                     struct wal_slice segment, const char *name,
+/* Verifies a segment that was read. What follows one that is not sound is verified too, but not
+ * compared with it. */
+static enum wal_status check_segment(struct work *work, struct wal_slice segment, const char *name,
                                      bool *follows, struct wal_error *error)
 {
     const size_t count = work->list_ends.size / sizeof(struct wal__position);
@@ -227,8 +201,7 @@ static enum wal_status check_segment(struct work *work,
     struct wal__position before = {{{0}}};
     struct wal__position after;
     bool is_sound = false;
-    enum wal_status status =
-        verify_part(work->check, segment, name, &is_sound, &info, error);
+    enum wal_status status = verify_part(work->check, segment, name, &is_sound, &info, error);
 
     work->check->result.segments++;
     if (status != WAL_OK || !is_sound || !*follows) {
@@ -250,29 +223,24 @@ static enum wal_status check_segment(struct work *work,
     return add_end(&work->list_ends, &after, error);
 }
 
-static enum wal_status read_segments(struct work *work,
-                                     const struct wal__fetch_item *items,
+static enum wal_status read_segments(struct work *work, const struct wal__fetch_item *items,
                                      size_t count, struct wal_error *error)
 {
     struct wal_error own = WAL_INIT(wal_error);
     struct wal__fetch *fetch = NULL;
     struct wal_slice segment = {NULL, 0};
     bool follows = true;
-    enum wal_status status =
-        wal__fetch_open(work->check->remote, items, count, &fetch, error);
+    enum wal_status status = wal__fetch_open(work->check->remote, items, count, &fetch, error);
 
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
         status = wal__fetch_next(fetch, &segment, &own);
         if (status == WAL_OK) {
-            status =
-                check_segment(work, segment, items[i].name, &follows, error);
+            status = check_segment(work, segment, items[i].name, &follows, error);
         } else if (status == WAL_ENOTFOUND || check_is_damage(status)) {
             follows = false;
-            status = check_report(work->check, items[i].name, status,
-                                  status == WAL_ENOTFOUND
-                                      ? "the remote has lost the segment"
-                                      : own.text,
-                                  error);
+            status = check_report(
+                work->check, items[i].name, status,
+                status == WAL_ENOTFOUND ? "the remote has lost the segment" : own.text, error);
         } else {
             wal__error_copy(error, &own);
         }
@@ -282,8 +250,7 @@ static enum wal_status read_segments(struct work *work,
 }
 
 /* Reads the segments that the base before it does not name. */
-static enum wal_status check_segments(struct work *work,
-                                      struct wal_error *error)
+static enum wal_status check_segments(struct work *work, struct wal_error *error)
 {
     const size_t known = count_known(work);
     struct wal__buf items;
@@ -295,21 +262,18 @@ static enum wal_status check_segments(struct work *work,
         status = add_end(&work->list_ends, end_at(&work->last_ends, i), error);
     }
     if (status == WAL_OK) {
-        status = wal__base_items(work->check->uuid, &work->list, known, &items,
-                                 error);
+        status = wal__base_items(work->check->uuid, &work->list, known, &items, error);
     }
     if (status == WAL_OK) {
-        status = read_segments(
-            work, (const struct wal__fetch_item *)(const void *)items.data,
-            items.size / sizeof(struct wal__fetch_item), error);
+        status = read_segments(work, (const struct wal__fetch_item *)(const void *)items.data,
+                               items.size / sizeof(struct wal__fetch_item), error);
     }
     wal__buf_deinit(&items);
     return status;
 }
 
 /* Reads and checks the base of this number, and makes it the last one. */
-static enum wal_status check_base(struct work *work, uint64_t number,
-                                  struct wal_error *error)
+static enum wal_status check_base(struct work *work, uint64_t number, struct wal_error *error)
 {
     struct wal__check *check = work->check;
     struct wal__store_object object =
@@ -318,8 +282,7 @@ static enum wal_status check_base(struct work *work, uint64_t number,
     char name[WAL__STORE_OBJECT_SIZE];
     struct wal__base_list list;
     struct wal__buf ends;
-    enum wal_status status =
-        wal__base_read(check->remote, check->uuid, number, &work->list, &own);
+    enum wal_status status = wal__base_read(check->remote, check->uuid, number, &work->list, &own);
 
     wal__store_object_format(&object, name);
     check->result.bases++;
@@ -347,8 +310,7 @@ static void take_last(struct work *work)
     const size_t count = work->last_ends.size / sizeof(struct wal__position);
 
     check->base = work->last;
-    check->has_base_end =
-        count > 0 && count == wal__base_list_count(&work->last);
+    check->has_base_end = count > 0 && count == wal__base_list_count(&work->last);
     if (check->has_base_end) {
         check->base_end = *end_at(&work->last_ends, count - 1);
     }
@@ -356,11 +318,9 @@ static void take_last(struct work *work)
 }
 
 /* Checks all bases, and the segments of each. */
-static enum wal_status check_bases(struct wal__check *check,
-                                   struct wal_error *error)
+static enum wal_status check_bases(struct wal__check *check, struct wal_error *error)
 {
-    struct wal__store_object object =
-        wal__store_object_of(WAL__OBJECT_BASE, check->uuid, 0, 0);
+    struct wal__store_object object = wal__store_object_of(WAL__OBJECT_BASE, check->uuid, 0, 0);
     struct work work = {.check = check};
     uint64_t number = 0;
     enum wal_status status = WAL_OK;
@@ -370,8 +330,7 @@ static enum wal_status check_bases(struct wal__check *check,
     wal__buf_init(&work.last_ends, check->remote->heap);
     wal__buf_init(&work.list_ends, check->remote->heap);
     while (status == WAL_OK) {
-        status =
-            wal__remote_next(check->remote, &object, number, &number, error);
+        status = wal__remote_next(check->remote, &object, number, &number, error);
         if (status != WAL_OK || number == 0) {
             break;
         }
@@ -388,8 +347,8 @@ static enum wal_status check_bases(struct wal__check *check,
 /* --- parts ---------------------------------------------------------------- */
 
 /*
- * A part that is not there is lost, unless a base has it; or unless the writer
- * may have had it on the way when it ended, together with those after it.
+ * A part that is not there is lost, unless a base has it; or unless the writer may have had it on
+ * the way when it ended, together with those after it.
  */
 
 struct walk {
@@ -416,8 +375,7 @@ static enum wal_status is_gone(struct walk *walk, const char *name, bool *gone,
     enum wal_status status;
 
     wal__buf_init(&bytes, remote->heap);
-    status =
-        remote->driver->calls->get(remote->driver, name, 0, 1, &bytes, &own);
+    status = remote->driver->calls->get(remote->driver, name, 0, 1, &bytes, &own);
     wal__buf_deinit(&bytes);
     *gone = status == WAL_ENOTFOUND;
     if (status != WAL_OK && status != WAL_ENOTFOUND) {
@@ -428,8 +386,8 @@ static enum wal_status is_gone(struct walk *walk, const char *name, bool *gone,
 }
 
 /* Reports `count` objects from `number` of the epoch on. */
-static enum wal_status report_lost(struct walk *walk, uint64_t number,
-                                   uint64_t count, struct wal_error *error)
+static enum wal_status report_lost(struct walk *walk, uint64_t number, uint64_t count,
+                                   struct wal_error *error)
 {
     struct wal__store_object lost = walk->at;
     struct wal_error text = WAL_INIT(wal_error);
@@ -446,18 +404,16 @@ static enum wal_status report_lost(struct walk *walk, uint64_t number,
         return status;
     }
     if (count == 0) {
-        return check_report(walk->check, name, WAL_ENOTFOUND,
-                            "the remote has lost the object", error);
+        return check_report(walk->check, name, WAL_ENOTFOUND, "the remote has lost the object",
+                            error);
     }
-    (void)!wal__fail(&text, WAL_ENOTFOUND,
-                     "the remote has lost the object, and the %llu after it",
+    (void)!wal__fail(&text, WAL_ENOTFOUND, "the remote has lost the object, and the %llu after it",
                      (unsigned long long)count);
     return check_report(walk->check, name, WAL_ENOTFOUND, text.text, error);
 }
 
 /* All that may be on the way up to this number was stored. */
-static enum wal_status end_pending(struct walk *walk, uint64_t stored,
-                                   struct wal_error *error)
+static enum wal_status end_pending(struct walk *walk, uint64_t stored, struct wal_error *error)
 {
     size_t kept = 0;
     enum wal_status status = WAL_OK;
@@ -493,8 +449,7 @@ static enum wal_status skip_gap(struct walk *walk, struct wal_error *error)
     if (end > WAL__PART_WINDOW) {
         status = end_pending(walk, end - WAL__PART_WINDOW, error);
         if (status == WAL_OK && first + WAL__PART_WINDOW <= end) {
-            status = report_lost(walk, first,
-                                 end - WAL__PART_WINDOW - first + 1, error);
+            status = report_lost(walk, first, end - WAL__PART_WINDOW - first + 1, error);
             first = end - WAL__PART_WINDOW + 1;
         }
     }
@@ -506,10 +461,8 @@ static enum wal_status skip_gap(struct walk *walk, struct wal_error *error)
 
 /* --- one object --------------------------------------------------------- */
 
-/* The parts before, or the base, lead to where the part begins; and it to where
- * the base ends. */
-static enum wal_status compare(struct walk *walk,
-                               const struct wal_part_info *info,
+/* The parts before, or the base, lead to where the part begins; and it to where the base ends. */
+static enum wal_status compare(struct walk *walk, const struct wal_part_info *info,
                                const char *name, struct wal_error *error)
 {
     struct wal__check *check = walk->check;
@@ -523,9 +476,8 @@ static enum wal_status compare(struct walk *walk,
         walk->has_last = true;
     }
     if (walk->has_last && !wal__position_equal(&walk->last, &before)) {
-        status =
-            check_report(check, name, WAL_ECORRUPT,
-                         "the part does not follow the one before it", error);
+        status = check_report(check, name, WAL_ECORRUPT,
+                              "the part does not follow the one before it", error);
     }
     walk->last = wal__position_of(info->after);
     walk->has_last = true;
@@ -540,10 +492,8 @@ static enum wal_status compare(struct walk *walk,
 }
 
 /* Verifies a part with its trailer. */
-static enum wal_status check_part_object(struct walk *walk,
-                                         struct wal_slice object,
-                                         const char *name,
-                                         struct wal_error *error)
+static enum wal_status check_part_object(struct walk *walk, struct wal_slice object,
+                                         const char *name, struct wal_error *error)
 {
     struct wal__check *check = walk->check;
     struct wal_part_info info = WAL_INIT(wal_part_info);
@@ -555,8 +505,7 @@ static enum wal_status check_part_object(struct walk *walk,
 
     check->result.parts++;
     if (status == WAL_OK) {
-        status =
-            wal__part_object_open(object, name, info.size, &part, &floor, &own);
+        status = wal__part_object_open(object, name, info.size, &part, &floor, &own);
     }
     if (status != WAL_OK) {
         walk->has_last = false;
@@ -579,8 +528,8 @@ static enum wal_status check_part_object(struct walk *walk,
     return compare(walk, &info, name, error);
 }
 
-static enum wal_status check_object(struct walk *walk, struct wal_slice object,
-                                    const char *name, struct wal_error *error)
+static enum wal_status check_object(struct walk *walk, struct wal_slice object, const char *name,
+                                    struct wal_error *error)
 {
     struct wal_error own = WAL_INIT(wal_error);
     uint64_t fence = 0;
@@ -607,8 +556,7 @@ static enum wal_status check_page(struct walk *walk, struct wal_error *error)
     struct wal_error own = WAL_INIT(wal_error);
     struct wal__fetch *fetch = NULL;
     struct wal_slice object = {NULL, 0};
-    enum wal_status status =
-        wal__fetch_open(walk->check->remote, items, count, &fetch, error);
+    enum wal_status status = wal__fetch_open(walk->check->remote, items, count, &fetch, error);
 
     for (size_t i = 0; i < count && status == WAL_OK && !walk->is_fenced; i++) {
         walk->at.number = wal__part_page_number(&walk->page, i);
@@ -624,8 +572,7 @@ static enum wal_status check_page(struct walk *walk, struct wal_error *error)
             status = WAL_OK;
         } else if (check_is_damage(status)) {
             walk->has_last = false;
-            status = check_report(walk->check, items[i].name, status, own.text,
-                                  error);
+            status = check_report(walk->check, items[i].name, status, own.text, error);
         } else {
             wal__error_copy(error, &own);
         }
@@ -639,17 +586,14 @@ static enum wal_status check_page(struct walk *walk, struct wal_error *error)
 static enum wal_status check_end(struct walk *walk, struct wal_error *error)
 {
     bool has_later = false;
-    enum wal_status status =
-        wal__history_has_later(walk->check->remote, &walk->at,
-                               walk->check->last_epoch, &has_later, error);
+    enum wal_status status = wal__history_has_later(walk->check->remote, &walk->at,
+                                                    walk->check->last_epoch, &has_later, error);
 
     if (status != WAL_OK || !has_later) {
         return status;
     }
     walk->has_last = false;
-    return report_lost(walk,
-                       walk->pending_count > 0 ? walk->pending[0] : walk->next,
-                       1, error);
+    return report_lost(walk, walk->pending_count > 0 ? walk->pending[0] : walk->next, 1, error);
 }
 
 static enum wal_status check_epoch(struct walk *walk, struct wal_error *error)
@@ -661,31 +605,25 @@ static enum wal_status check_epoch(struct walk *walk, struct wal_error *error)
     walk->pending_count = 0;
     do {
         walk->at.number = walk->next;
-        status = wal__part_page_read(walk->check->remote, &walk->at,
-                                     &walk->page, error);
+        status = wal__part_page_read(walk->check->remote, &walk->at, &walk->page, error);
         if (status == WAL_OK) {
             status = check_page(walk, error);
         }
         /* What comes meanwhile, which may never end, is not read. */
-    } while (status == WAL_OK && walk->page.count == WAL__PART_PAGE_MAX &&
-             !walk->is_fenced);
-    return status == WAL_OK && !walk->is_fenced ? check_end(walk, error)
-                                                : status;
+    } while (status == WAL_OK && walk->page.count == WAL__PART_PAGE_MAX && !walk->is_fenced);
+    return status == WAL_OK && !walk->is_fenced ? check_end(walk, error) : status;
 }
 
 /* Checks all epochs, and the parts of each. */
-static enum wal_status check_parts(struct wal__check *check,
-                                   struct wal_error *error)
+static enum wal_status check_parts(struct wal__check *check, struct wal_error *error)
 {
-    struct walk walk = {.check = check,
-                        .at = {.kind = WAL__OBJECT_PART, .epoch = 1},
-                        .has_last = true};
+    struct walk walk = {
+        .check = check, .at = {.kind = WAL__OBJECT_PART, .epoch = 1}, .has_last = true};
     enum wal_status status = WAL_OK;
 
     memcpy(walk.at.uuid, check->uuid, sizeof(walk.at.uuid));
     wal__part_page_init(&walk.page, check->remote->heap);
-    for (; walk.at.epoch <= check->last_epoch && status == WAL_OK;
-         walk.at.epoch++) {
+    for (; walk.at.epoch <= check->last_epoch && status == WAL_OK; walk.at.epoch++) {
         status = check_epoch(&walk, error);
     }
     wal__part_page_deinit(&walk.page);
@@ -694,8 +632,7 @@ static enum wal_status check_parts(struct wal__check *check,
 
 /* --- all of it ---------------------------------------------------------- */
 
-enum wal_status wal__check_run(struct wal__check *check,
-                               struct wal_error *error)
+enum wal_status wal__check_run(struct wal__check *check, struct wal_error *error)
 {
     enum wal_status status;
 

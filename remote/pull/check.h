@@ -11,8 +11,7 @@
 #include "remote/history/history.h"
 
 /* wal_part_verify */
-typedef enum wal_status wal__part_verify_fn(struct wal_slice part,
-                                            struct wal_part_info *info,
+typedef enum wal_status wal__part_verify_fn(struct wal_slice part, struct wal_part_info *info,
                                             struct wal_error *error);
 
 /* The owner sets the fields before `base` and zeroes the others. */
@@ -31,9 +30,7 @@ struct wal__check {
     struct wal_remote_check_result result;
 };
 
-/* WAL_OK: all is sound. WAL_ECORRUPT: something is damaged or lost; each was
- * reported. */
-enum wal_status wal__check_run(struct wal__check *check,
-                               struct wal_error *error) WAL_MUST_USE;
+/* WAL_OK: all is sound. WAL_ECORRUPT: something is damaged or lost; each was reported. */
+enum wal_status wal__check_run(struct wal__check *check, struct wal_error *error) WAL_MUST_USE;
 
 #endif

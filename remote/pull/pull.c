@@ -1,6 +1,6 @@
 /*
- * pull.c - applying parts to a replica, in order (pull.h): those of each epoch,
- * up to its fence, or to the first that is not there.
+ * pull.c - applying parts to a replica, in order (pull.h): those of each epoch, up to its fence, or
+ * to the first that is not there.
  *
  * An epoch without a fence is the newest one that has parts.
  */
@@ -13,23 +13,20 @@
 
 /* --- where it begins ------------------------------------------------------ */
 
-/* Whether the object begins within the position. A fence does not say it, nor
- * does a part that is not there: the part before it does. Moves object->number
- * to that; below `first` when there is none. */
-static enum wal_status begins_within(struct wal__pull *pull,
-                                     struct wal__store_object *object,
-                                     const struct wal__position *position,
-                                     uint64_t first, bool *is_within,
-                                     struct wal_error *error)
+/* Whether the object begins within the position. A fence does not say it, nor does a part that is
+ * not there: the part before it does. Moves object->number to that; below `first` when there is
+ * none. */
+static enum wal_status begins_within(struct wal__pull *pull, struct wal__store_object *object,
+                                     const struct wal__position *position, uint64_t first,
+                                     bool *is_within, struct wal_error *error)
 {
     for (; object->number >= first; object->number--) {
         struct wal__part_head head = {.fence = 0};
-        enum wal_status status = wal__history_head(
-            pull->remote, pull->target.info, object, &head, error);
+        enum wal_status status =
+            wal__history_head(pull->remote, pull->target.info, object, &head, error);
 
         if (status == WAL_OK && head.fence == 0) {
-            const struct wal__position before =
-                wal__position_of(head.info.before);
+            const struct wal__position before = wal__position_of(head.info.before);
 
             *is_within = wal__position_is_within(&before, position);
             return WAL_OK;
@@ -42,12 +39,10 @@ static enum wal_status begins_within(struct wal__pull *pull,
     return WAL_OK;
 }
 
-/* Searches the numbers from `first` to `last` of an epoch. start->number is 0
- * when none begins within the position. */
-static enum wal_status search(struct wal__pull *pull,
-                              const struct wal__position *position,
-                              uint64_t first, uint64_t last,
-                              struct wal__store_object *start,
+/* Searches the numbers from `first` to `last` of an epoch. start->number is 0 when none begins
+ * within the position. */
+static enum wal_status search(struct wal__pull *pull, const struct wal__position *position,
+                              uint64_t first, uint64_t last, struct wal__store_object *start,
                               struct wal_error *error)
 {
     uint64_t found = 0;
@@ -74,10 +69,8 @@ static enum wal_status search(struct wal__pull *pull,
 }
 
 /* The lowest and the highest number of an epoch; 0: it has none. */
-static enum wal_status find_range(struct wal__pull *pull,
-                                  const struct wal__store_object *object,
-                                  uint64_t *first, uint64_t *last,
-                                  struct wal_error *error)
+static enum wal_status find_range(struct wal__pull *pull, const struct wal__store_object *object,
+                                  uint64_t *first, uint64_t *last, struct wal_error *error)
 {
     struct wal__part_page *page = &pull->page;
     struct wal__store_object part = *object;
@@ -91,21 +84,17 @@ static enum wal_status find_range(struct wal__pull *pull,
     }
     *first = wal__part_page_number(page, 0);
     *last = wal__part_page_number(page, page->count - 1);
-    return page->count < WAL__PART_PAGE_MAX
-               ? WAL_OK
-               : wal__remote_last(pull->remote, object, last, error);
+    return page->count < WAL__PART_PAGE_MAX ? WAL_OK
+                                            : wal__remote_last(pull->remote, object, last, error);
 }
 
 /* Finds the part from which a target goes on that has something:
  * the last one that begins within its position. start->number is 0 when none
  * does. */
-static enum wal_status pull_find_start(struct wal__pull *pull,
-                                       const struct wal__position *position,
-                                       struct wal__store_object *start,
-                                       struct wal_error *error)
+static enum wal_status pull_find_start(struct wal__pull *pull, const struct wal__position *position,
+                                       struct wal__store_object *start, struct wal_error *error)
 {
-    struct wal__store_object object =
-        wal__store_object_of(WAL__OBJECT_PART, pull->uuid, 0, 0);
+    struct wal__store_object object = wal__store_object_of(WAL__OBJECT_PART, pull->uuid, 0, 0);
     enum wal_status status = WAL_OK;
     uint64_t first = 0;
     uint64_t last = 0;
@@ -138,8 +127,7 @@ bool wal__pull_has_store(const char *path, struct wal_store_info *info)
     return (store == NULL || wal_close(store, NULL) == WAL_OK) && result;
 }
 
-enum wal_status wal__pull_find_store(struct wal_remote *remote,
-                                     const char *path, uint8_t uuid[16],
+enum wal_status wal__pull_find_store(struct wal_remote *remote, const char *path, uint8_t uuid[16],
                                      struct wal_error *error)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
@@ -160,22 +148,17 @@ enum {
     FEW_PARTS = 256 /* are applied one by one, though a base has them */
 };
 
-static enum wal_status read_head(struct wal__pull *pull,
-                                 const struct wal__base_list *base, size_t at,
-                                 struct wal_part_info *info,
-                                 struct wal_error *error)
+static enum wal_status read_head(struct wal__pull *pull, const struct wal__base_list *base,
+                                 size_t at, struct wal_part_info *info, struct wal_error *error)
 {
     pull->lost = wal__base_object(pull->uuid, base, at);
-    return wal__base_head(pull->remote, pull->target.info, pull->uuid, base, at,
-                          info, error);
+    return wal__base_head(pull->remote, pull->target.info, pull->uuid, base, at, info, error);
 }
 
-/* Finds the last segment that begins within the position, by their heads; 0
- * when none does. */
-static enum wal_status find_first(struct wal__pull *pull,
-                                  const struct wal__base_list *base,
-                                  const struct wal__position *position,
-                                  size_t *first, struct wal_error *error)
+/* Finds the last segment that begins within the position, by their heads; 0 when none does. */
+static enum wal_status find_first(struct wal__pull *pull, const struct wal__base_list *base,
+                                  const struct wal__position *position, size_t *first,
+                                  struct wal_error *error)
 {
     size_t low = 0;
     size_t high = wal__base_list_count(base);
@@ -201,10 +184,8 @@ static enum wal_status find_first(struct wal__pull *pull,
 }
 
 /* The position to which a base leads. */
-static enum wal_status get_end(struct wal__pull *pull,
-                               const struct wal__base_list *base,
-                               struct wal__position *end,
-                               struct wal_error *error)
+static enum wal_status get_end(struct wal__pull *pull, const struct wal__base_list *base,
+                               struct wal__position *end, struct wal_error *error)
 {
     struct wal_part_info info = WAL_INIT(wal_part_info);
     size_t count = wal__base_list_count(base);
@@ -220,8 +201,8 @@ static enum wal_status get_end(struct wal__pull *pull,
 }
 
 /* Applies a part or a segment. An error of the bytes names the object. */
-static enum wal_status pull_apply(struct wal__pull *pull, struct wal_slice part,
-                                  const char *name, struct wal_error *error)
+static enum wal_status pull_apply(struct wal__pull *pull, struct wal_slice part, const char *name,
+                                  struct wal_error *error)
 {
     const struct wal__part_target *target = &pull->target;
     struct wal__position before = {{{0}}};
@@ -237,8 +218,7 @@ static enum wal_status pull_apply(struct wal__pull *pull, struct wal_slice part,
     }
     if (status == WAL_ECONFLICT) {
         return wal__fail_at(error, WAL_ECORRUPT, 0, name, 0,
-                            "the object does not follow those before it: %s",
-                            own.text);
+                            "the object does not follow those before it: %s", own.text);
     }
     if (status == WAL_OK) {
         status = target->position(target->ctx, &after, &own);
@@ -253,14 +233,12 @@ static enum wal_status pull_apply(struct wal__pull *pull, struct wal_slice part,
     return status;
 }
 
-static enum wal_status apply_segments(struct wal__pull *pull,
-                                      const struct wal__fetch_item *items,
+static enum wal_status apply_segments(struct wal__pull *pull, const struct wal__fetch_item *items,
                                       size_t count, struct wal_error *error)
 {
     struct wal__fetch *fetch = NULL;
     struct wal_slice segment = {NULL, 0};
-    enum wal_status status =
-        wal__fetch_open(pull->remote, items, count, &fetch, error);
+    enum wal_status status = wal__fetch_open(pull->remote, items, count, &fetch, error);
 
     for (size_t i = 0; i < count && status == WAL_OK; i++) {
         status = wal__fetch_next(fetch, &segment, error);
@@ -274,17 +252,15 @@ static enum wal_status apply_segments(struct wal__pull *pull,
     return status;
 }
 
-/* Applies of the base what the target lacks, and goes on with the part after
- * it. WAL_ENOTFOUND: a segment is not there. */
-static enum wal_status apply_base(struct wal__pull *pull,
-                                  const struct wal__base_list *base,
+/* Applies of the base what the target lacks, and goes on with the part after it. WAL_ENOTFOUND: a
+ * segment is not there. */
+static enum wal_status apply_base(struct wal__pull *pull, const struct wal__base_list *base,
                                   struct wal_error *error)
 {
     struct wal__position position = {{{0}}};
     struct wal__buf items;
     size_t first = 0;
-    enum wal_status status =
-        pull->target.position(pull->target.ctx, &position, error);
+    enum wal_status status = pull->target.position(pull->target.ctx, &position, error);
 
     wal__buf_init(&items, pull->remote->heap);
     if (status == WAL_OK && !wal__position_is_empty(&position)) {
@@ -294,9 +270,8 @@ static enum wal_status apply_base(struct wal__pull *pull,
         status = wal__base_items(pull->uuid, base, first, &items, error);
     }
     if (status == WAL_OK) {
-        status = apply_segments(
-            pull, (const struct wal__fetch_item *)(const void *)items.data,
-            items.size / sizeof(struct wal__fetch_item), error);
+        status = apply_segments(pull, (const struct wal__fetch_item *)(const void *)items.data,
+                                items.size / sizeof(struct wal__fetch_item), error);
     }
     wal__buf_deinit(&items);
     if (status == WAL_OK && wal__position_is_empty(&position)) {
@@ -311,24 +286,20 @@ static enum wal_status apply_base(struct wal__pull *pull,
     return status;
 }
 
-/* Whether the base is the way from the part, which begins within the position:
- * not when the target is a store, few parts are left, or it leads to what the
- * target has. */
-static enum wal_status is_way(struct wal__pull *pull,
-                              const struct wal__base_list *base,
+/* Whether the base is the way from the part, which begins within the position: not when the target
+ * is a store, few parts are left, or it leads to what the target has. */
+static enum wal_status is_way(struct wal__pull *pull, const struct wal__base_list *base,
                               const struct wal__position *position,
-                              const struct wal__store_object *part,
-                              bool *is_way, struct wal_error *error)
+                              const struct wal__store_object *part, bool *is_way,
+                              struct wal_error *error)
 {
     struct wal__position end = {{{0}}};
     enum wal_status status = WAL_OK;
 
     if (part->number == 0) {
         *is_way = true;
-    } else if (pull->is_store ||
-               !wal__base_has(base, part->epoch, part->number) ||
-               (part->epoch == base->epoch &&
-                part->number + FEW_PARTS > base->part)) {
+    } else if (pull->is_store || !wal__base_has(base, part->epoch, part->number) ||
+               (part->epoch == base->epoch && part->number + FEW_PARTS > base->part)) {
         *is_way = false;
     } else {
         status = get_end(pull, base, &end, error);
@@ -339,15 +310,12 @@ static enum wal_status is_way(struct wal__pull *pull,
 
 /* Sets the next part, and applies the base when that is the way there. */
 static enum wal_status choose(struct wal__pull *pull, uint64_t number,
-                              const struct wal__base_list *base,
-                              struct wal_error *error)
+                              const struct wal__base_list *base, struct wal_error *error)
 {
-    struct wal__store_object part =
-        wal__store_object_of(WAL__OBJECT_PART, pull->uuid, 0, 0);
+    struct wal__store_object part = wal__store_object_of(WAL__OBJECT_PART, pull->uuid, 0, 0);
     struct wal__position position = {{{0}}};
     bool takes_base = false;
-    enum wal_status status =
-        pull->target.position(pull->target.ctx, &position, error);
+    enum wal_status status = pull->target.position(pull->target.ctx, &position, error);
 
     pull->base_erased = base->erased;
     if (status == WAL_OK && !wal__position_is_empty(&position)) {
@@ -367,26 +335,23 @@ static enum wal_status choose(struct wal__pull *pull, uint64_t number,
     return takes_base ? apply_base(pull, base, error) : WAL_OK;
 }
 
-/* Applies the base if it has the next part, which is not there any more, and
- * goes on after it. WAL_END: it has not. */
+/* Applies the base if it has the next part, which is not there any more, and goes on after it.
+ * WAL_END: it has not. */
 static enum wal_status replace(struct wal__pull *pull, uint64_t number,
-                               const struct wal__base_list *base,
-                               struct wal_error *error)
+                               const struct wal__base_list *base, struct wal_error *error)
 {
-    return number > 0 &&
-                   wal__base_has(base, pull->next.epoch, pull->next.number)
+    return number > 0 && wal__base_has(base, pull->next.epoch, pull->next.number)
                ? apply_base(pull, base, error)
                : WAL_END;
 }
 
 /* --- what was erased ---------------------------------------------------- */
 
-/* Whether the target has a segment of the base, or some, from which compaction
- * has made it since; *stream is that of the segment. */
-static enum wal_status look_at_segment(struct wal__pull *pull,
-                                       const struct wal__base_list *base,
-                                       size_t at, int32_t *needs,
-                                       size_t *stream, struct wal_error *error)
+/* Whether the target has a segment of the base, or some, from which compaction has made it since;
+ * *stream is that of the segment. */
+static enum wal_status look_at_segment(struct wal__pull *pull, const struct wal__base_list *base,
+                                       size_t at, int32_t *needs, size_t *stream,
+                                       struct wal_error *error)
 {
     struct wal_part_info info = WAL_INIT(wal_part_info);
     struct wal_slice begin;
@@ -397,8 +362,8 @@ static enum wal_status look_at_segment(struct wal__pull *pull,
     pull->lost = wal__base_object(pull->uuid, base, at);
     wal__store_object_format(&pull->lost, name);
     wal__buf_init(&bytes, pull->remote->heap);
-    status = pull->remote->driver->calls->get(
-        pull->remote->driver, name, 0, WAL_PART_BEGIN_SIZE, &bytes, error);
+    status = pull->remote->driver->calls->get(pull->remote->driver, name, 0, WAL_PART_BEGIN_SIZE,
+                                              &bytes, error);
     begin = (struct wal_slice){bytes.data, bytes.size};
     if (status == WAL_OK) {
         status = pull->target.info(begin, &info, error);
@@ -407,23 +372,21 @@ static enum wal_status look_at_segment(struct wal__pull *pull,
         const struct wal__position before = wal__position_of(info.before);
         const struct wal__position after = wal__position_of(info.after);
 
-        *stream =
-            memcmp(&before.places[WAL_PART_LOG], &after.places[WAL_PART_LOG],
-                   sizeof(before.places[0])) != 0
-                ? WAL_PART_LOG
-                : WAL_PART_CONTENT;
+        *stream = memcmp(&before.places[WAL_PART_LOG], &after.places[WAL_PART_LOG],
+                         sizeof(before.places[0])) != 0
+                      ? WAL_PART_LOG
+                      : WAL_PART_CONTENT;
         status = pull->target.needs(pull->target.ctx, begin, needs, error);
     }
     wal__buf_deinit(&bytes);
     return status;
 }
 
-/* Replaces segments of the target, which has all that the base has, by those of
- * the base that were made of them when something was erased. The log before the
- * content: what is erased there is named by nothing then. */
+/* Replaces segments of the target, which has all that the base has, by those of the base that were
+ * made of them when something was erased. The log before the content: what is erased there is named
+ * by nothing then. */
 static enum wal_status erase(struct wal__pull *pull, uint64_t number,
-                             const struct wal__base_list *base,
-                             struct wal_error *error)
+                             const struct wal__base_list *base, struct wal_error *error)
 {
     const size_t count = wal__base_list_count(base);
     const struct wal__fetch_item *items;
@@ -448,15 +411,13 @@ static enum wal_status erase(struct wal__pull *pull, uint64_t number,
         }
         if (stream == WAL_PART_LOG) {
             status = apply_segments(pull, &items[i], 1, error);
-        } else if (wal__buf_append(&later, &items[i], sizeof(items[i])) !=
-                   WAL_OK) {
+        } else if (wal__buf_append(&later, &items[i], sizeof(items[i])) != WAL_OK) {
             status = wal__no_memory(error);
         }
     }
     if (status == WAL_OK) {
-        status =
-            apply_segments(pull, (const void *)later.data,
-                           later.size / sizeof(struct wal__fetch_item), error);
+        status = apply_segments(pull, (const void *)later.data,
+                                later.size / sizeof(struct wal__fetch_item), error);
     }
     wal__buf_deinit(&later);
     wal__buf_deinit(&all);
@@ -469,13 +430,11 @@ static enum wal_status erase(struct wal__pull *pull, uint64_t number,
 /* --- the newest base ---------------------------------------------------- */
 
 typedef enum wal_status step_fn(struct wal__pull *pull, uint64_t number,
-                                const struct wal__base_list *base,
-                                struct wal_error *error);
+                                const struct wal__base_list *base, struct wal_error *error);
 
-/* Does the step with the newest base; again when another process has made one
- * meanwhile, and removed segments that it does not name. */
-static enum wal_status with_base(struct wal__pull *pull, step_fn *step,
-                                 struct wal_error *error)
+/* Does the step with the newest base; again when another process has made one meanwhile, and
+ * removed segments that it does not name. */
+static enum wal_status with_base(struct wal__pull *pull, step_fn *step, struct wal_error *error)
 {
     struct wal__base_list base;
     char name[WAL__STORE_OBJECT_SIZE];
@@ -486,8 +445,7 @@ static enum wal_status with_base(struct wal__pull *pull, step_fn *step,
     wal__base_list_init(&base, pull->remote->heap);
     do {
         last = number;
-        status = wal__base_read_last(pull->remote, pull->uuid, &number, &base,
-                                     error);
+        status = wal__base_read_last(pull->remote, pull->uuid, &number, &base, error);
         if (status == WAL_OK) {
             status = step(pull, number, &base, error);
         }
@@ -503,9 +461,9 @@ static enum wal_status with_base(struct wal__pull *pull, step_fn *step,
 /* --- a part that is not there --------------------------------------------- */
 
 /*
- * A writer has WAL__PART_WINDOW parts on the way at most, and the floor of each
- * says which others were stored before. A fence has its place after all that
- * count, and an epoch that has anything comes after fences.
+ * A writer has WAL__PART_WINDOW parts on the way at most, and the floor of each says which others
+ * were stored before. A fence has its place after all that count, and an epoch that has anything
+ * comes after fences.
  */
 
 /* Whether the object at `at` of the page says that the next part was stored. */
@@ -537,15 +495,14 @@ static enum wal_status pull_look_after(struct wal__pull *pull, bool *is_lost,
     const size_t count = page->count;
     enum wal_status status = WAL_OK;
 
-    *is_lost = count > 0 && wal__part_page_number(page, count - 1) >=
-                                pull->next.number + WAL__PART_WINDOW;
+    *is_lost =
+        count > 0 && wal__part_page_number(page, count - 1) >= pull->next.number + WAL__PART_WINDOW;
     /* The highest has the highest floor, unless a fence is before it. */
     for (size_t i = count; i > 0 && !*is_lost && status == WAL_OK; i--) {
         status = ask(pull, i - 1, is_lost, error);
     }
     return status == WAL_OK && !*is_lost
-               ? wal__history_has_later(pull->remote, &pull->next,
-                                        pull->last_epoch, is_lost, error)
+               ? wal__history_has_later(pull->remote, &pull->next, pull->last_epoch, is_lost, error)
                : status;
 }
 
@@ -557,26 +514,21 @@ void wal__pull_deinit(struct wal__pull *pull)
 }
 
 /* Finds the part in an object. */
-static enum wal_status open_part(const struct wal__pull *pull,
-                                 struct wal_slice object, const char *name,
-                                 struct wal_slice *part,
-                                 struct wal_error *error)
+static enum wal_status open_part(const struct wal__pull *pull, struct wal_slice object,
+                                 const char *name, struct wal_slice *part, struct wal_error *error)
 {
     struct wal_part_info info = WAL_INIT(wal_part_info);
     struct wal_error own = WAL_INIT(wal_error);
     uint64_t floor = 0;
     enum wal_status status = pull->target.info(object, &info, &own);
 
-    return status == WAL_OK ? wal__part_object_open(object, name, info.size,
-                                                    part, &floor, error)
-                            : wal__fail_at(error, status, 0, name, own.offset,
-                                           "%s", own.text);
+    return status == WAL_OK ? wal__part_object_open(object, name, info.size, part, &floor, error)
+                            : wal__fail_at(error, status, 0, name, own.offset, "%s", own.text);
 }
 
 /* Applies an object in the place of the next part. */
-static enum wal_status apply_object(struct wal__pull *pull,
-                                    struct wal_slice object, const char *name,
-                                    struct wal_error *error)
+static enum wal_status apply_object(struct wal__pull *pull, struct wal_slice object,
+                                    const char *name, struct wal_error *error)
 {
     struct wal_slice part = {NULL, 0};
     uint64_t fence = 0;
@@ -600,20 +552,17 @@ static enum wal_status apply_object(struct wal__pull *pull,
     return status;
 }
 
-/* Applies the first `count` objects of the page, up to a fence. WAL_ENOTFOUND:
- * one was removed meanwhile. */
-static enum wal_status apply_run(struct wal__pull *pull, size_t count,
-                                 struct wal_error *error)
+/* Applies the first `count` objects of the page, up to a fence. WAL_ENOTFOUND: one was removed
+ * meanwhile. */
+static enum wal_status apply_run(struct wal__pull *pull, size_t count, struct wal_error *error)
 {
     const struct wal__fetch_item *items = wal__part_page_items(&pull->page);
     const uint64_t epoch = pull->next.epoch;
     struct wal__fetch *fetch = NULL;
     struct wal_slice object = {NULL, 0};
-    enum wal_status status =
-        wal__fetch_open(pull->remote, items, count, &fetch, error);
+    enum wal_status status = wal__fetch_open(pull->remote, items, count, &fetch, error);
 
-    for (size_t i = 0;
-         i < count && status == WAL_OK && pull->next.epoch == epoch; i++) {
+    for (size_t i = 0; i < count && status == WAL_OK && pull->next.epoch == epoch; i++) {
         status = wal__fetch_next(fetch, &object, error);
         if (status == WAL_OK) {
             status = apply_object(pull, object, items[i].name, error);
@@ -624,12 +573,10 @@ static enum wal_status apply_run(struct wal__pull *pull, size_t count,
 }
 
 /*
- * The next part is not there. WAL_END: the parts end before it. WAL_OK: look
- * again, because it may have come meanwhile with others; or, the second time,
- * because a base was applied that has it.
+ * The next part is not there. WAL_END: the parts end before it. WAL_OK: look again, because it may
+ * have come meanwhile with others; or, the second time, because a base was applied that has it.
  */
-static enum wal_status skip_missing(struct wal__pull *pull, bool is_second,
-                                    struct wal_error *error)
+static enum wal_status skip_missing(struct wal__pull *pull, bool is_second, struct wal_error *error)
 {
     char name[WAL__STORE_OBJECT_SIZE];
     bool is_lost = false;
@@ -646,12 +593,10 @@ static enum wal_status skip_missing(struct wal__pull *pull, bool is_second,
     return status == WAL_END ? wal__history_missing(name, error) : status;
 }
 
-/* Whether all is applied that was there when the run got to the last epoch:
- * what comes meanwhile, which may never end, is for the next run. `count`
- * objects of the page, which is of the last epoch, were applied. *last is the
- * number with which the run ends, or 0. */
-static enum wal_status is_at_end(struct wal__pull *pull, size_t count,
-                                 uint64_t *last, bool *is_end,
+/* Whether all is applied that was there when the run got to the last epoch: what comes meanwhile,
+ * which may never end, is for the next run. `count` objects of the page, which is of the last
+ * epoch, were applied. *last is the number with which the run ends, or 0. */
+static enum wal_status is_at_end(struct wal__pull *pull, size_t count, uint64_t *last, bool *is_end,
                                  struct wal_error *error)
 {
     struct wal__store_object part = pull->next;
@@ -669,16 +614,14 @@ static enum wal_status is_at_end(struct wal__pull *pull, size_t count,
     return status;
 }
 
-static enum wal_status apply_parts(struct wal__pull *pull,
-                                   struct wal_error *error)
+static enum wal_status apply_parts(struct wal__pull *pull, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     bool was_missing = false;
     bool is_end = false;
     uint64_t last = 0;
 
-    while (status == WAL_OK && !is_end &&
-           pull->next.epoch <= pull->last_epoch) {
+    while (status == WAL_OK && !is_end && pull->next.epoch <= pull->last_epoch) {
         const struct wal__store_object next = pull->next;
         size_t count;
 
@@ -706,17 +649,14 @@ static enum wal_status apply_parts(struct wal__pull *pull,
 
 /* --- all of it ---------------------------------------------------------- */
 
-static enum wal_status read_last_epoch(struct wal__pull *pull,
-                                       struct wal_error *error)
+static enum wal_status read_last_epoch(struct wal__pull *pull, struct wal_error *error)
 {
-    struct wal__store_object epochs =
-        wal__store_object_of(WAL__OBJECT_EPOCH, pull->uuid, 0, 0);
+    struct wal__store_object epochs = wal__store_object_of(WAL__OBJECT_EPOCH, pull->uuid, 0, 0);
     enum wal_status status;
 
     status = wal__remote_last(pull->remote, &epochs, &pull->last_epoch, error);
     return status == WAL_OK && pull->last_epoch == 0
-               ? wal__fail(error, WAL_ENOTFOUND,
-                           "the remote has no store of this id")
+               ? wal__fail(error, WAL_ENOTFOUND, "the remote has no store of this id")
                : status;
 }
 
@@ -761,12 +701,10 @@ enum wal_status wal__pull_run(struct wal__pull *pull, struct wal_error *error)
     enum wal_status status = run(pull, error);
 
     /* What is read again does not have what a line changed. */
-    return status == WAL_ECORRUPT || status == WAL_EVERSION ? run(pull, error)
-                                                            : status;
+    return status == WAL_ECORRUPT || status == WAL_EVERSION ? run(pull, error) : status;
 }
 
-enum wal_status wal__pull_has_more(struct wal__pull *pull, bool *has_more,
-                                   struct wal_error *error)
+enum wal_status wal__pull_has_more(struct wal__pull *pull, bool *has_more, struct wal_error *error)
 {
     return wal__remote_has(pull->remote, &pull->next, has_more, error);
 }

@@ -3,9 +3,9 @@
  * thread sends what becomes durable, and reports it to the processes of the
  * store.
  *
- * One part is on the way, and what becomes durable meanwhile is the next one,
- * so that parts grow with the load. Several are on the way when they are full,
- * or when one takes longer than the interval of the pace.
+ * One part is on the way, and what becomes durable meanwhile is the next one, so that parts grow
+ * with the load. Several are on the way when they are full, or when one takes longer than the
+ * interval of the pace.
  */
 #include "remote/ship/shipper.h"
 
@@ -48,8 +48,7 @@ void wal__pace_init(struct wal__pace *pace, uint32_t per_second)
 
 uint64_t wal__pace_due_ns(const struct wal__pace *pace, bool is_waiting)
 {
-    uint64_t due =
-        pace->next_ns > pace->burst_ns ? pace->next_ns - pace->burst_ns : 0;
+    uint64_t due = pace->next_ns > pace->burst_ns ? pace->next_ns - pace->burst_ns : 0;
     uint64_t later = pace->sent_ns + pace->interval_ns;
 
     return is_waiting && later > due ? later : due;
@@ -57,8 +56,7 @@ uint64_t wal__pace_due_ns(const struct wal__pace *pace, bool is_waiting)
 
 void wal__pace_count(struct wal__pace *pace, uint64_t now_ns)
 {
-    pace->next_ns =
-        (now_ns > pace->next_ns ? now_ns : pace->next_ns) + pace->interval_ns;
+    pace->next_ns = (now_ns > pace->next_ns ? now_ns : pace->next_ns) + pace->interval_ns;
     pace->sent_ns = now_ns;
 }
 
@@ -102,8 +100,7 @@ static void pause_ms(struct wal_remote_shipper *shipper, uint64_t ms)
     }
     (void)pthread_mutex_lock(&shipper->mutex);
     while (!shipper->is_stopping &&
-           pthread_cond_timedwait(&shipper->stop, &shipper->mutex, &until) ==
-               0) {
+           pthread_cond_timedwait(&shipper->stop, &shipper->mutex, &until) == 0) {
     }
     (void)pthread_mutex_unlock(&shipper->mutex);
 }
@@ -112,9 +109,8 @@ static void pause_ms(struct wal_remote_shipper *shipper, uint64_t ms)
 
 static bool is_final(enum wal_status status)
 {
-    return status == WAL_EFENCED || status == WAL_ECONFLICT ||
-           status == WAL_ECORRUPT || status == WAL_EINVAL ||
-           status == WAL_ECLOSED;
+    return status == WAL_EFENCED || status == WAL_ECONFLICT || status == WAL_ECORRUPT ||
+           status == WAL_EINVAL || status == WAL_ECLOSED;
 }
 
 /* Reports to the processes of the store how far it is, and keeps it. */
@@ -126,13 +122,11 @@ static void publish(struct wal_remote_shipper *shipper, enum wal_status status)
     shipper->info.bytes = shipper->result.bytes;
     shipper->info.epoch = shipper->writer->last.epoch;
     shipper->info.part = shipper->writer->last.part;
-    shipper->info.sequence =
-        shipper->writer->position.places[WAL_PART_LOG].sequence;
+    shipper->info.sequence = shipper->writer->position.places[WAL_PART_LOG].sequence;
     (void)pthread_mutex_unlock(&shipper->mutex);
     /* There WAL_ENOTSTORE would speak of the store, not of the remote. */
     (void)!wal_shipper_report(shipper->engine, shipper->info.sequence,
-                              status == WAL_ENOTSTORE ? WAL_EREMOTE : status,
-                              NULL);
+                              status == WAL_ENOTSTORE ? WAL_EREMOTE : status, NULL);
 }
 
 static void succeed(struct wal_remote_shipper *shipper)
@@ -170,12 +164,12 @@ static void fail(struct wal_remote_shipper *shipper, enum wal_status status,
 /* --- shipping ----------------------------------------------------------- */
 
 /* Acknowledges what is stored; waits for the oldest part at most timeout_ms. */
-static enum wal_status acknowledge(struct wal_remote_shipper *shipper,
-                                   int64_t timeout_ms, struct wal_error *error)
+static enum wal_status acknowledge(struct wal_remote_shipper *shipper, int64_t timeout_ms,
+                                   struct wal_error *error)
 {
     const uint64_t before = shipper->writer->last.part;
-    enum wal_status status = wal__writer_acknowledge(
-        shipper->writer, timeout_ms, &shipper->result, error);
+    enum wal_status status =
+        wal__writer_acknowledge(shipper->writer, timeout_ms, &shipper->result, error);
 
     if (status == WAL_OK && shipper->writer->last.part != before) {
         succeed(shipper);
@@ -184,15 +178,13 @@ static enum wal_status acknowledge(struct wal_remote_shipper *shipper,
 }
 
 /* Sends the next part. WAL_END: there is none. */
-static enum wal_status send_next(struct wal_remote_shipper *shipper,
-                                 struct wal_error *error)
+static enum wal_status send_next(struct wal_remote_shipper *shipper, struct wal_error *error)
 {
     struct wal_remote_writer *writer = shipper->writer;
     struct wal__send *place = NULL;
     enum wal_status status = wal__writer_read(writer, &place, error);
 
-    shipper->is_full = status == WAL_OK &&
-                       place->bytes.size >= wal__writer_part_size(writer) / 2;
+    shipper->is_full = status == WAL_OK && place->bytes.size >= wal__writer_part_size(writer) / 2;
     if (status == WAL_OK) {
         status = wal__writer_send(writer, place, error);
     }
@@ -203,32 +195,26 @@ static enum wal_status send_next(struct wal_remote_shipper *shipper,
 }
 
 /* Nothing is on the way, and the log has no more: waits for it. */
-static enum wal_status wait_for_more(struct wal_remote_shipper *shipper,
-                                     struct wal_error *error)
+static enum wal_status wait_for_more(struct wal_remote_shipper *shipper, struct wal_error *error)
 {
     struct wal_remote_writer *writer = shipper->writer;
     enum wal_status status = writer->source.wait(
-        writer->source.ctx, writer->sent.places[WAL_PART_LOG].sequence, IDLE_MS,
-        error);
+        writer->source.ctx, writer->sent.places[WAL_PART_LOG].sequence, IDLE_MS, error);
 
     if (status == WAL_EBUSY) {
-        status =
-            writer->mark_count > 1 ? wal__writer_keep(writer, error) : WAL_OK;
+        status = writer->mark_count > 1 ? wal__writer_keep(writer, error) : WAL_OK;
     }
     return status;
 }
 
 /* One step: something is acknowledged or sent, or waited for. */
-static enum wal_status step(struct wal_remote_shipper *shipper,
-                            struct wal_error *error)
+static enum wal_status step(struct wal_remote_shipper *shipper, struct wal_error *error)
 {
     struct wal_remote_writer *writer = shipper->writer;
     const bool is_empty = wal__window_is_empty(&writer->window);
     const uint64_t now = now_ns();
-    const uint64_t due =
-        wal__pace_due_ns(&shipper->pace, !is_empty && !shipper->is_full);
-    const int64_t wait_ms =
-        due > now ? (int64_t)((due - now) / 1000000) + 1 : 0;
+    const uint64_t due = wal__pace_due_ns(&shipper->pace, !is_empty && !shipper->is_full);
+    const int64_t wait_ms = due > now ? (int64_t)((due - now) / 1000000) + 1 : 0;
     enum wal_status status;
 
     if (wal__writer_is_full(writer)) {
@@ -249,8 +235,7 @@ static enum wal_status step(struct wal_remote_shipper *shipper,
         return wait_for_more(shipper, error);
     }
     /* It looks again when that one is stored, or after an interval. */
-    return acknowledge(
-        shipper, (int64_t)(shipper->pace.interval_ns / 1000000) + 1, error);
+    return acknowledge(shipper, (int64_t)(shipper->pace.interval_ns / 1000000) + 1, error);
 }
 
 static void *shipper_main(void *arg)
@@ -267,8 +252,7 @@ static void *shipper_main(void *arg)
         }
     }
     /* The rest, unless the remote does not answer anyway. */
-    if (status == WAL_OK &&
-        wal__writer_push(shipper->writer, &shipper->result, NULL) == WAL_OK) {
+    if (status == WAL_OK && wal__writer_push(shipper->writer, &shipper->result, NULL) == WAL_OK) {
         succeed(shipper);
     }
     wal__window_settle(&shipper->writer->window);
@@ -281,8 +265,7 @@ static void *shipper_main(void *arg)
 
 /* --- starting and stopping ---------------------------------------------- */
 
-static enum wal_status start_thread(struct wal_remote_shipper *shipper,
-                                    struct wal_error *error)
+static enum wal_status start_thread(struct wal_remote_shipper *shipper, struct wal_error *error)
 {
     pthread_condattr_t monotonic;
     int err;
@@ -297,33 +280,28 @@ static enum wal_status start_thread(struct wal_remote_shipper *shipper,
     if (err != 0) {
         (void)pthread_cond_destroy(&shipper->stop);
         (void)pthread_mutex_destroy(&shipper->mutex);
-        return wal__fail_at(error, WAL_ENOMEM, err, NULL, 0,
-                            "no thread can be made");
+        return wal__fail_at(error, WAL_ENOMEM, err, NULL, 0, "no thread can be made");
     }
     return WAL_OK;
 }
 
-enum wal_status
-wal_remote_shipper_start(struct wal_remote_writer *writer,
-                         const struct wal_remote_shipper_options *options,
-                         struct wal_remote_shipper **shipper,
-                         struct wal_error *error)
+enum wal_status wal_remote_shipper_start(struct wal_remote_writer *writer,
+                                         const struct wal_remote_shipper_options *options,
+                                         struct wal_remote_shipper **shipper,
+                                         struct wal_error *error)
 {
     struct wal_remote_shipper_options own = {0};
     struct wal_remote_shipper *started;
     enum wal_status status;
 
     if (writer == NULL || shipper == NULL) {
-        return wal__invalid(error, writer == NULL
-                                       ? "the writer is null"
-                                       : "the place for the shipper is null");
+        return wal__invalid(error, writer == NULL ? "the writer is null"
+                                                  : "the place for the shipper is null");
     }
-    status = wal__struct_load(WAL__STRUCT(wal_remote_shipper_options), &own,
-                              options, error);
+    status = wal__struct_load(WAL__STRUCT(wal_remote_shipper_options), &own, options, error);
     if (status == WAL_OK && own.parts_per_second > PARTS_PER_SECOND_MAX) {
-        status =
-            wal__invalid(error, "a shipper sends at most %d parts a second",
-                         (int)PARTS_PER_SECOND_MAX);
+        status = wal__invalid(error, "a shipper sends at most %d parts a second",
+                              (int)PARTS_PER_SECOND_MAX);
     }
     if (status != WAL_OK) {
         return status;
@@ -335,9 +313,8 @@ wal_remote_shipper_start(struct wal_remote_writer *writer,
     started->writer = writer;
     started->report = own.report;
     started->report_ctx = own.ctx;
-    wal__pace_init(&started->pace, own.parts_per_second == 0
-                                       ? PARTS_PER_SECOND
-                                       : own.parts_per_second);
+    wal__pace_init(&started->pace,
+                   own.parts_per_second == 0 ? PARTS_PER_SECOND : own.parts_per_second);
     status = wal_shipper_open(writer->store.store, &started->engine, error);
     if (status == WAL_OK) {
         status = start_thread(started, error);
@@ -351,14 +328,13 @@ wal_remote_shipper_start(struct wal_remote_writer *writer,
     return WAL_OK;
 }
 
-enum wal_status
-wal_remote_shipper_get_info(struct wal_remote_shipper *shipper,
-                            struct wal_remote_shipper_info *info,
-                            struct wal_error *error)
+enum wal_status wal_remote_shipper_get_info(struct wal_remote_shipper *shipper,
+                                            struct wal_remote_shipper_info *info,
+                                            struct wal_error *error)
 {
     struct wal_remote_shipper_info found;
-    enum wal_status status = wal__struct_check_output(
-        WAL__STRUCT(wal_remote_shipper_info), info, error);
+    enum wal_status status =
+        wal__struct_check_output(WAL__STRUCT(wal_remote_shipper_info), info, error);
 
     if (status == WAL_OK && shipper == NULL) {
         status = wal__invalid(error, "the shipper is null");

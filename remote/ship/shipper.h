@@ -1,6 +1,6 @@
 /*
- * shipper.h - how often a shipper (shipper.c) may send: N parts each second,
- * and a quarter of that at once after a pause.
+ * shipper.h - how often a shipper (shipper.c) may send: N parts each second, and a quarter of that
+ * at once after a pause.
  *
  * Threads: one at a time.
  */
@@ -19,8 +19,8 @@ struct wal__pace {
 
 void wal__pace_init(struct wal__pace *pace, uint32_t per_second);
 
-/* When the next part may be sent; with is_waiting, as a small one while others
- * are on the way, which waits for a whole interval. */
+/* When the next part may be sent; with is_waiting, as a small one while others are on the way,
+ * which waits for a whole interval. */
 uint64_t wal__pace_due_ns(const struct wal__pace *pace, bool is_waiting);
 
 /* A part is sent now. */

@@ -1,10 +1,9 @@
 /*
  * writer.c - shipping the log in parts (writer.h).
  *
- * A part is acknowledged when the remote has it at its number, all before it
- * are, and no writer is known to have a newer epoch. A number is taken once: by
- * this writer's part, or by the fence of the writer that takes over, which
- * reads what is before it.
+ * A part is acknowledged when the remote has it at its number, all before it are, and no writer is
+ * known to have a newer epoch. A number is taken once: by this writer's part, or by the fence of
+ * the writer that takes over, which reads what is before it.
  */
 #include "remote/ship/writer.h"
 
@@ -26,13 +25,11 @@ static struct wal__send *send_of(struct wal__window *window, uint64_t number)
 
 /* Begins with the part `next`. Threads are started as they are needed, at most
  * `threads`; 0: window_send does the work itself. */
-static void window_init(struct wal__window *window, struct wal_remote *remote,
-                        uint64_t next)
+static void window_init(struct wal__window *window, struct wal_remote *remote, uint64_t next)
 {
     pthread_condattr_t monotonic;
 
-    *window =
-        (struct wal__window){.remote = remote, .first = next, .next = next};
+    *window = (struct wal__window){.remote = remote, .first = next, .next = next};
     (void)pthread_mutex_init(&window->mutex, NULL);
     (void)pthread_condattr_init(&monotonic);
     (void)pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
@@ -87,17 +84,15 @@ static uint64_t window_bytes(const struct wal__window *window)
 /* --- the work ----------------------------------------------------------- */
 
 /* Creates the object. Without the mutex. */
-static enum wal_status create(struct wal__window *window,
-                              struct wal__send *send)
+static enum wal_status create(struct wal__window *window, struct wal__send *send)
 {
     enum wal_status status;
 
     send->error = (struct wal_error){.struct_size = sizeof(send->error)};
     send->began_ms = window->remote->now_ms();
-    status = wal__remote_create(
-        window->remote, send->name,
-        (struct wal_slice){send->bytes.data, send->bytes.size}, &send->found,
-        &send->error);
+    status = wal__remote_create(window->remote, send->name,
+                                (struct wal_slice){send->bytes.data, send->bytes.size},
+                                &send->found, &send->error);
     send->ended_ms = window->remote->now_ms();
     return status;
 }
@@ -147,8 +142,7 @@ static bool has_thread(struct wal__window *window, uint32_t max_threads)
     }
     (void)pthread_mutex_unlock(&window->mutex);
     if (waiting > window->thread_count && window->thread_count < max_threads &&
-        wal__thread_start(&window->threads[window->thread_count], thread_main,
-                          window) == 0) {
+        wal__thread_start(&window->threads[window->thread_count], thread_main, window) == 0) {
         window->thread_count++;
     }
     return window->thread_count > 0;
@@ -230,14 +224,12 @@ static struct timespec deadline_after(int64_t timeout_ms)
     return at;
 }
 
-/* Waits until the oldest one is done, at most timeout_ms (negative: no limit).
- * NULL: it is not, or there is none. */
-static struct wal__send *window_wait(struct wal__window *window,
-                                     int64_t timeout_ms)
+/* Waits until the oldest one is done, at most timeout_ms (negative: no limit). NULL: it is not, or
+ * there is none. */
+static struct wal__send *window_wait(struct wal__window *window, int64_t timeout_ms)
 {
     struct wal__send *send = send_of(window, window->first);
-    const struct timespec deadline =
-        deadline_after(timeout_ms > 0 ? timeout_ms : 0);
+    const struct timespec deadline = deadline_after(timeout_ms > 0 ? timeout_ms : 0);
     int result = 0;
 
     if (wal__window_is_empty(window)) {
@@ -245,10 +237,8 @@ static struct wal__send *window_wait(struct wal__window *window,
     }
     (void)pthread_mutex_lock(&window->mutex);
     while (send->state != WAL__SEND_DONE && result == 0 && timeout_ms != 0) {
-        result = timeout_ms < 0
-                     ? pthread_cond_wait(&window->done, &window->mutex)
-                     : pthread_cond_timedwait(&window->done, &window->mutex,
-                                              &deadline);
+        result = timeout_ms < 0 ? pthread_cond_wait(&window->done, &window->mutex)
+                                : pthread_cond_timedwait(&window->done, &window->mutex, &deadline);
     }
     if (send->state != WAL__SEND_DONE) {
         send = NULL;
@@ -286,8 +276,7 @@ enum {
 };
 
 /* WAL_EFENCED: a sentence with who took over. */
-static enum wal_status takeover_report(const struct wal__history *history,
-                                       struct wal_error *error)
+static enum wal_status takeover_report(const struct wal__history *history, struct wal_error *error)
 {
     time_t seconds = (time_t)(history->writer.started_ms / 1000);
     struct tm at = {0};
@@ -300,19 +289,16 @@ static enum wal_status takeover_report(const struct wal__history *history,
                      "another writer has epoch %llu of the store, on host %s, "
                      "since %s",
                      (unsigned long long)history->last_epoch,
-                     history->writer.host[0] != '\0' ? history->writer.host
-                                                     : "(no name)",
-                     when);
+                     history->writer.host[0] != '\0' ? history->writer.host : "(no name)", when);
 }
 
-/* Creates the object that was just created: the remote must refuse it. Some
- * ignore the condition, and two writers would overwrite each other there. */
+/* Creates the object that was just created: the remote must refuse it. Some ignore the condition,
+ * and two writers would overwrite each other there. */
 static enum wal_status create_again(struct wal_remote *remote, const char *name,
-                                    struct wal_slice bytes,
-                                    struct wal_error *error)
+                                    struct wal_slice bytes, struct wal_error *error)
 {
-    enum wal_status status = remote->driver->calls->put_if_absent(
-        remote->driver, name, bytes, error);
+    enum wal_status status =
+        remote->driver->calls->put_if_absent(remote->driver, name, bytes, error);
 
     if (status == WAL_OK) {
         return wal__remote_is_no_remote(name, error);
@@ -321,13 +307,11 @@ static enum wal_status create_again(struct wal_remote *remote, const char *name,
 }
 
 /* Creates the epoch. WAL_EFENCED: another writer has it. */
-static enum wal_status create_epoch(struct wal_remote *remote,
-                                    const uint8_t uuid[16], uint64_t epoch,
-                                    const uint8_t writer[16],
+static enum wal_status create_epoch(struct wal_remote *remote, const uint8_t uuid[16],
+                                    uint64_t epoch, const uint8_t writer[16],
                                     struct wal_error *error)
 {
-    struct wal__store_object object =
-        wal__store_object_of(WAL__OBJECT_EPOCH, uuid, epoch, 0);
+    struct wal__store_object object = wal__store_object_of(WAL__OBJECT_EPOCH, uuid, epoch, 0);
     struct wal__epoch content = {.started_ms = wal__machine_unix_ms()};
     struct wal__history other = {.last_epoch = epoch};
     char name[WAL__STORE_OBJECT_SIZE];
@@ -342,16 +326,14 @@ static enum wal_status create_epoch(struct wal_remote *remote,
     wal__buf_init(&found, remote->heap);
     status = wal__epoch_encode(&content, &json);
     status = status == WAL_OK
-                 ? wal__remote_create(remote, name,
-                                      (struct wal_slice){json.data, json.size},
+                 ? wal__remote_create(remote, name, (struct wal_slice){json.data, json.size},
                                       &found, error)
                  : wal__no_memory(error);
     if (status == WAL_OK) {
-        status = create_again(remote, name,
-                              (struct wal_slice){json.data, json.size}, error);
+        status = create_again(remote, name, (struct wal_slice){json.data, json.size}, error);
     } else if (status == WAL_EEXISTS) {
-        status = wal__epoch_decode((struct wal_slice){found.data, found.size},
-                                   name, &other.writer, error);
+        status = wal__epoch_decode((struct wal_slice){found.data, found.size}, name, &other.writer,
+                                   error);
         /* Made by this writer before, at another time. */
         if (status == WAL_OK && memcmp(other.writer.writer, writer, 16) != 0) {
             status = takeover_report(&other, error);
@@ -362,12 +344,10 @@ static enum wal_status create_epoch(struct wal_remote *remote,
     return status;
 }
 
-/* Fences the epoch in part->epoch, if it is not: in the first place that is
- * free, which is searched from part->number on. Its writer may go on meanwhile,
- * until it finds the new epoch. */
-static enum wal_status fence(struct wal_remote *remote,
-                             struct wal__store_object *part, uint64_t epoch,
-                             struct wal_error *error)
+/* Fences the epoch in part->epoch, if it is not: in the first place that is free, which is searched
+ * from part->number on. Its writer may go on meanwhile, until it finds the new epoch. */
+static enum wal_status fence(struct wal_remote *remote, struct wal__store_object *part,
+                             uint64_t epoch, struct wal_error *error)
 {
     struct wal__epoch_end end = {.number = 0};
     char name[WAL__STORE_OBJECT_SIZE] = "";
@@ -375,42 +355,34 @@ static enum wal_status fence(struct wal_remote *remote,
     enum wal_status status;
 
     wal__buf_init(&json, remote->heap);
-    status = wal__fence_encode(epoch, &json) == WAL_OK ? WAL_EEXISTS
-                                                       : wal__no_memory(error);
-    for (int attempt = 0; status == WAL_EEXISTS && attempt < ATTEMPTS;
-         attempt++) {
+    status = wal__fence_encode(epoch, &json) == WAL_OK ? WAL_EEXISTS : wal__no_memory(error);
+    for (int attempt = 0; status == WAL_EEXISTS && attempt < ATTEMPTS; attempt++) {
         status = wal__epoch_end_find(remote, part, &end, error);
         if (status == WAL_OK && !end.is_fenced) {
             part->number = end.number + 1;
             wal__store_object_format(part, name);
             status = remote->driver->calls->put_if_absent(
-                remote->driver, name, (struct wal_slice){json.data, json.size},
-                error);
+                remote->driver, name, (struct wal_slice){json.data, json.size}, error);
         }
     }
     wal__buf_deinit(&json);
-    return status == WAL_EEXISTS
-               ? wal__fail_at(error, WAL_EREMOTE, 0, name, 0,
-                              "the former writer takes each number before the "
-                              "fence gets it")
-               : status;
+    return status == WAL_EEXISTS ? wal__fail_at(error, WAL_EREMOTE, 0, name, 0,
+                                                "the former writer takes each number before the "
+                                                "fence gets it")
+                                 : status;
 }
 
-/* Fences the epochs before history->last_epoch, of which none has a part after
- * it, and reads the history again. */
+/* Fences the epochs before history->last_epoch, of which none has a part after it, and reads the
+ * history again. */
 /*
- * From the lowest one up, so that an epoch that has anything, a part or a
- * fence, has only epochs before it that are fenced: those need no look, and a
- * pull knows that a fence is missing.
+ * From the lowest one up, so that an epoch that has anything, a part or a fence, has only epochs
+ * before it that are fenced: those need no look, and a pull knows that a fence is missing.
  */
-static enum wal_status takeover_fence(struct wal_remote *remote,
-                                      wal__part_info_fn *info,
-                                      const uint8_t uuid[16],
-                                      struct wal__history *history,
+static enum wal_status takeover_fence(struct wal_remote *remote, wal__part_info_fn *info,
+                                      const uint8_t uuid[16], struct wal__history *history,
                                       struct wal_error *error)
 {
-    struct wal__store_object part =
-        wal__store_object_of(WAL__OBJECT_PART, uuid, 0, 0);
+    struct wal__store_object part = wal__store_object_of(WAL__OBJECT_PART, uuid, 0, 0);
     const uint64_t epoch = history->last_epoch;
     enum wal_status status = WAL_OK;
     uint64_t first = 0;
@@ -427,19 +399,15 @@ static enum wal_status takeover_fence(struct wal_remote *remote,
     if (status == WAL_OK) {
         status = wal__history_read(remote, info, uuid, history, error);
     }
-    return status == WAL_OK && history->last_epoch != epoch
-               ? takeover_report(history, error)
-               : status;
+    return status == WAL_OK && history->last_epoch != epoch ? takeover_report(history, error)
+                                                            : status;
 }
 
-enum wal_status wal__takeover(struct wal_remote *remote,
-                              wal__part_info_fn *info, const uint8_t uuid[16],
-                              const uint8_t writer[16],
-                              struct wal__history *history,
-                              struct wal_error *error)
+enum wal_status wal__takeover(struct wal_remote *remote, wal__part_info_fn *info,
+                              const uint8_t uuid[16], const uint8_t writer[16],
+                              struct wal__history *history, struct wal_error *error)
 {
-    enum wal_status status =
-        create_epoch(remote, uuid, history->last_epoch + 1, writer, error);
+    enum wal_status status = create_epoch(remote, uuid, history->last_epoch + 1, writer, error);
 
     if (status != WAL_OK) {
         return status;
@@ -464,8 +432,8 @@ enum {
 };
 
 enum wal_status wal__writer_verify(const struct wal__part_source *source,
-                                   const struct wal__position *position,
-                                   bool is_known, struct wal_error *error)
+                                   const struct wal__position *position, bool is_known,
+                                   struct wal_error *error)
 {
     struct wal_part_info info = WAL_INIT(wal_part_info);
     enum wal_status status;
@@ -478,20 +446,18 @@ enum wal_status wal__writer_verify(const struct wal__part_source *source,
         return WAL_OK;
     }
     if (status == WAL_OK && !is_known && (info.flags & WAL_PART_SEGMENT) != 0) {
-        return wal__fail(
-            error, WAL_ECONFLICT,
-            "the store was compacted where the remote ends, at "
-            "sequence number %llu, so that it cannot be known "
-            "whether it has the same past" ADVICE,
-            (unsigned long long)position->places[WAL_PART_LOG].sequence);
+        return wal__fail(error, WAL_ECONFLICT,
+                         "the store was compacted where the remote ends, at "
+                         "sequence number %llu, so that it cannot be known "
+                         "whether it has the same past" ADVICE,
+                         (unsigned long long)position->places[WAL_PART_LOG].sequence);
     }
     if (status == WAL_ECONFLICT) {
-        return wal__fail(
-            error, WAL_ECONFLICT,
-            "the store lacks what the remote has up to sequence "
-            "number %llu: it is older, or went on from an earlier "
-            "state" ADVICE,
-            (unsigned long long)position->places[WAL_PART_LOG].sequence);
+        return wal__fail(error, WAL_ECONFLICT,
+                         "the store lacks what the remote has up to sequence "
+                         "number %llu: it is older, or went on from an earlier "
+                         "state" ADVICE,
+                         (unsigned long long)position->places[WAL_PART_LOG].sequence);
     }
     return status;
 }
@@ -500,24 +466,20 @@ enum wal_status wal__writer_verify(const struct wal__part_source *source,
 
 /* Sets mark->digest to that at the end of the last part. */
 static enum wal_status read_mark(struct wal_remote_writer *writer,
-                                 const struct wal__history *history,
-                                 struct wal_remote_mark *mark,
+                                 const struct wal__history *history, struct wal_remote_mark *mark,
                                  struct wal_error *error)
 {
-    struct wal__store_object part = wal__store_object_of(
-        WAL__OBJECT_PART, writer->uuid, history->part_epoch, history->part);
+    struct wal__store_object part =
+        wal__store_object_of(WAL__OBJECT_PART, writer->uuid, history->part_epoch, history->part);
 
-    *mark = (struct wal_remote_mark){.epoch = history->part_epoch,
-                                     .part = history->part};
-    return history->part == 0
-               ? WAL_OK
-               : wal__history_digest(writer->remote, &part, history->part_size,
-                                     mark->digest, error);
+    *mark = (struct wal_remote_mark){.epoch = history->part_epoch, .part = history->part};
+    return history->part == 0 ? WAL_OK
+                              : wal__history_digest(writer->remote, &part, history->part_size,
+                                                    mark->digest, error);
 }
 
 /* Whether the last part is one that the writer has sent. */
-static bool has_mark(const struct wal_remote_writer *writer,
-                     const struct wal_remote_mark *last)
+static bool has_mark(const struct wal_remote_writer *writer, const struct wal_remote_mark *last)
 {
     for (uint64_t i = 0; i < writer->mark_count; i++) {
         if (memcmp(&writer->marks[i], last, sizeof(*last)) == 0) {
@@ -527,71 +489,61 @@ static bool has_mark(const struct wal_remote_writer *writer,
     return false;
 }
 
-/* Whether nothing can be on the way in the newest epoch, which is the writer's:
- * the part that it sent last is the last one. */
-static bool can_go_on(const struct wal_remote_writer *writer,
-                      const struct wal__history *history)
+/* Whether nothing can be on the way in the newest epoch, which is the writer's: the part that it
+ * sent last is the last one. */
+static bool can_go_on(const struct wal_remote_writer *writer, const struct wal__history *history)
 {
-    const bool is_last =
-        writer->mark_count == 0
-            ? history->part == 0
-            : writer->mark_count == 1 && has_mark(writer, &writer->last);
+    const bool is_last = writer->mark_count == 0
+                             ? history->part == 0
+                             : writer->mark_count == 1 && has_mark(writer, &writer->last);
 
-    return writer->keep != NULL && is_last && !history->end.is_fenced &&
-           !history->end.has_more;
+    return writer->keep != NULL && is_last && !history->end.is_fenced && !history->end.has_more;
 }
 
 /* --- starting ----------------------------------------------------------- */
 
-static enum wal_status enter_epoch(struct wal_remote_writer *writer,
-                                   struct wal__history *history, bool is_own,
-                                   struct wal_error *error)
+static enum wal_status enter_epoch(struct wal_remote_writer *writer, struct wal__history *history,
+                                   bool is_own, struct wal_error *error)
 {
     if (!is_own || writer->begins_epoch || !can_go_on(writer, history)) {
-        return wal__takeover(writer->remote, writer->source.info, writer->uuid,
-                             writer->writer, history, error);
+        return wal__takeover(writer->remote, writer->source.info, writer->uuid, writer->writer,
+                             history, error);
     }
     /* It may have stopped before all others were fenced. */
     return history->end.number > 0
                ? WAL_OK
-               : takeover_fence(writer->remote, writer->source.info,
-                                writer->uuid, history, error);
+               : takeover_fence(writer->remote, writer->source.info, writer->uuid, history, error);
 }
 
 /* Reads what the remote has: by the mark, where nothing was on the way. */
 static enum wal_status read_history(const struct wal_remote_writer *writer,
-                                    struct wal__history *history,
-                                    struct wal_error *error)
+                                    struct wal__history *history, struct wal_error *error)
 {
     const struct wal_remote_mark *mark = &writer->marks[0];
     enum wal_status status = WAL_END;
 
     if (writer->keep != NULL && writer->mark_count == 1) {
-        status = wal__history_read_last(writer->remote, writer->source.info,
-                                        writer->uuid, mark->epoch, mark->part,
-                                        history, error);
+        status = wal__history_read_last(writer->remote, writer->source.info, writer->uuid,
+                                        mark->epoch, mark->part, history, error);
     }
-    return status == WAL_END
-               ? wal__history_read(writer->remote, writer->source.info,
-                                   writer->uuid, history, error)
-               : status;
+    return status == WAL_END ? wal__history_read(writer->remote, writer->source.info, writer->uuid,
+                                                 history, error)
+                             : status;
 }
 
 /* Verifies that the log has the past of the remote. */
-static enum wal_status verify(struct wal_remote_writer *writer,
-                              const struct wal__history *history,
+static enum wal_status verify(struct wal_remote_writer *writer, const struct wal__history *history,
                               struct wal_error *error)
 {
     enum wal_status status = read_mark(writer, history, &writer->last, error);
 
-    return status == WAL_OK
-               ? wal__writer_verify(&writer->source, &history->position,
-                                    has_mark(writer, &writer->last), error)
-               : status;
+    return status == WAL_OK ? wal__writer_verify(&writer->source, &history->position,
+                                                 has_mark(writer, &writer->last), error)
+                            : status;
 }
 
-enum wal_status wal__writer_start(struct wal_remote_writer *writer,
-                                  bool takes_over, struct wal_error *error)
+enum wal_status wal__writer_start(struct wal_remote_writer *writer, bool takes_over,
+                                  struct wal_error *error)
 {
     struct wal_remote *remote = writer->remote;
     struct wal__history history = {.last_epoch = 0};
@@ -605,15 +557,13 @@ enum wal_status wal__writer_start(struct wal_remote_writer *writer,
     if (writer->parallel == 0) {
         writer->parallel = WAL__PART_WINDOW;
     }
-    wal__flow_init(&writer->flow, FLOW_BYTES,
-                   writer->parallel * writer->part_size);
+    wal__flow_init(&writer->flow, FLOW_BYTES, writer->parallel * writer->part_size);
     writer->looked_ms = remote->now_ms();
     status = read_history(writer, &history, error);
     if (status != WAL_OK) {
         return status;
     }
-    is_own = history.last_epoch > 0 &&
-             memcmp(history.writer.writer, writer->writer, 16) == 0;
+    is_own = history.last_epoch > 0 && memcmp(history.writer.writer, writer->writer, 16) == 0;
     if (history.last_epoch > 0 && !is_own && !takes_over) {
         return takeover_report(&history, error);
     }
@@ -627,8 +577,8 @@ enum wal_status wal__writer_start(struct wal_remote_writer *writer,
         status = takeover_report(&history, error);
     }
     /* The former writer may have sent more meanwhile. */
-    if (status == WAL_OK && (history.part_epoch != before.part_epoch ||
-                             history.part != before.part)) {
+    if (status == WAL_OK &&
+        (history.part_epoch != before.part_epoch || history.part != before.part)) {
         status = verify(writer, &history, error);
     }
     if (status == WAL_OK) {
@@ -641,8 +591,7 @@ enum wal_status wal__writer_start(struct wal_remote_writer *writer,
     return status;
 }
 
-enum wal_status wal__writer_begin_epoch(struct wal_remote_writer *writer,
-                                        struct wal_error *error)
+enum wal_status wal__writer_begin_epoch(struct wal_remote_writer *writer, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -673,8 +622,7 @@ enum {
 /* --- marks -------------------------------------------------------------- */
 
 /* Keeps the last part that is stored, and those on the way before `end`. */
-static enum wal_status keep(struct wal_remote_writer *writer, uint64_t end,
-                            struct wal_error *error)
+static enum wal_status keep(struct wal_remote_writer *writer, uint64_t end, struct wal_error *error)
 {
     const struct wal__window *window = &writer->window;
     int32_t result = 0;
@@ -684,24 +632,21 @@ static enum wal_status keep(struct wal_remote_writer *writer, uint64_t end,
         writer->marks[writer->mark_count++] = writer->last;
     }
     for (uint64_t number = window->first; number < end; number++) {
-        const struct wal__send *send =
-            &window->sends[number % WAL__PART_WINDOW];
+        const struct wal__send *send = &window->sends[number % WAL__PART_WINDOW];
         struct wal_remote_mark mark = {.epoch = writer->epoch, .part = number};
 
         memcpy(mark.digest, send->digest, sizeof(mark.digest));
         writer->marks[writer->mark_count++] = mark;
     }
     if (writer->keep != NULL) {
-        result =
-            writer->keep(writer->keep_ctx, writer->marks, writer->mark_count);
+        result = writer->keep(writer->keep_ctx, writer->marks, writer->mark_count);
     }
     return result == 0 ? WAL_OK
                        : wal__fail_at(error, WAL_ECALLBACK, result, NULL, 0,
                                       "the marks of the writer were not kept");
 }
 
-enum wal_status wal__writer_keep(struct wal_remote_writer *writer,
-                                 struct wal_error *error)
+enum wal_status wal__writer_keep(struct wal_remote_writer *writer, struct wal_error *error)
 {
     return keep(writer, writer->window.next, error);
 }
@@ -718,39 +663,33 @@ bool wal__writer_is_full(const struct wal_remote_writer *writer)
     const struct wal__window *window = &writer->window;
 
     return window->next - window->first >= writer->parallel ||
-           !wal__flow_has_room(&writer->flow, window_bytes(window),
-                               wal__writer_part_size(writer));
+           !wal__flow_has_room(&writer->flow, window_bytes(window), wal__writer_part_size(writer));
 }
 
-enum wal_status wal__writer_read(struct wal_remote_writer *writer,
-                                 struct wal__send **place,
+enum wal_status wal__writer_read(struct wal_remote_writer *writer, struct wal__send **place,
                                  struct wal_error *error)
 {
     struct wal__send *send = window_place(&writer->window);
-    struct wal__store_object part = wal__store_object_of(
-        WAL__OBJECT_PART, writer->uuid, writer->epoch, send->number);
+    struct wal__store_object part =
+        wal__store_object_of(WAL__OBJECT_PART, writer->uuid, writer->epoch, send->number);
     struct wal_part_info info = WAL_INIT(wal_part_info);
     struct wal_slice bytes = {NULL, 0};
     const bool is_first = wal__position_is_empty(&writer->sent);
-    enum wal_status status = writer->source.next(
-        writer->source.ctx, is_first ? NULL : &writer->sent,
-        wal__writer_part_size(writer), &bytes, &info, error);
+    enum wal_status status =
+        writer->source.next(writer->source.ctx, is_first ? NULL : &writer->sent,
+                            wal__writer_part_size(writer), &bytes, &info, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    if (bytes.size + WAL__PART_TRAILER_SIZE > WAL__OBJECT_MAX ||
-        bytes.size < WAL_DIGEST_SIZE) {
-        return wal__fail(error, WAL_ETOOBIG,
-                         "a part of %llu bytes is larger than an object may be",
+    if (bytes.size + WAL__PART_TRAILER_SIZE > WAL__OBJECT_MAX || bytes.size < WAL_DIGEST_SIZE) {
+        return wal__fail(error, WAL_ETOOBIG, "a part of %llu bytes is larger than an object may be",
                          (unsigned long long)bytes.size);
     }
-    if (wal__buf_append(&send->bytes, bytes.data, (size_t)bytes.size) !=
-        WAL_OK) {
+    if (wal__buf_append(&send->bytes, bytes.data, (size_t)bytes.size) != WAL_OK) {
         return wal__no_memory(error);
     }
-    memcpy(send->digest,
-           (const uint8_t *)bytes.data + bytes.size - WAL_DIGEST_SIZE,
+    memcpy(send->digest, (const uint8_t *)bytes.data + bytes.size - WAL_DIGEST_SIZE,
            WAL_DIGEST_SIZE);
     send->after = wal__position_of(info.after);
     wal__store_object_format(&part, send->name);
@@ -758,14 +697,12 @@ enum wal_status wal__writer_read(struct wal_remote_writer *writer,
     return WAL_OK;
 }
 
-enum wal_status wal__writer_send(struct wal_remote_writer *writer,
-                                 struct wal__send *send,
+enum wal_status wal__writer_send(struct wal_remote_writer *writer, struct wal__send *send,
                                  struct wal_error *error)
 {
     enum wal_status status;
 
-    if (wal__part_object_seal(&send->bytes, writer->window.first - 1) !=
-        WAL_OK) {
+    if (wal__part_object_seal(&send->bytes, writer->window.first - 1) != WAL_OK) {
         return wal__no_memory(error);
     }
     /* It is one of those that are on the way before it is. */
@@ -780,30 +717,26 @@ enum wal_status wal__writer_send(struct wal_remote_writer *writer,
 /* --- acknowledging ------------------------------------------------------ */
 
 /* Ends the writer. */
-static enum wal_status become_fenced(struct wal_remote_writer *writer,
-                                     struct wal_error *error)
+static enum wal_status become_fenced(struct wal_remote_writer *writer, struct wal_error *error)
 {
     struct wal__history history = {.last_epoch = 0};
 
     writer->is_fenced = true;
-    if (wal__history_read(writer->remote, writer->source.info, writer->uuid,
-                          &history, NULL) == WAL_OK &&
+    if (wal__history_read(writer->remote, writer->source.info, writer->uuid, &history, NULL) ==
+            WAL_OK &&
         history.last_epoch > writer->epoch) {
         return takeover_report(&history, error);
     }
     return wal__fail(error, WAL_EFENCED, "another writer has taken over");
 }
 
-/* The number of a part has something else: a fence, or what another process
- * sent as this writer. */
-static enum wal_status meet_other(struct wal_remote_writer *writer,
-                                  const struct wal__send *send,
+/* The number of a part has something else: a fence, or what another process sent as this writer. */
+static enum wal_status meet_other(struct wal_remote_writer *writer, const struct wal__send *send,
                                   struct wal_error *error)
 {
     const struct wal_slice found = {send->found.data, send->found.size};
     uint64_t fence = 0;
-    enum wal_status status =
-        wal__fence_decode(found, send->name, &fence, error);
+    enum wal_status status = wal__fence_decode(found, send->name, &fence, error);
 
     if (status != WAL_OK) {
         return status;
@@ -816,14 +749,14 @@ static enum wal_status meet_other(struct wal_remote_writer *writer,
                         "another process writes as this writer");
 }
 
-/* Looks from time to time whether the epoch is the newest, whatever succeeds:
- * the writer may have been replaced and forgotten in a pause, or by a remote
- * that does not refuse its parts; and one that takes over waits for its end. */
+/* Looks from time to time whether the epoch is the newest, whatever succeeds: the writer may have
+ * been replaced and forgotten in a pause, or by a remote that does not refuse its parts; and one
+ * that takes over waits for its end. */
 static enum wal_status look(struct wal_remote_writer *writer, uint64_t part,
                             struct wal_error *error)
 {
-    struct wal__store_object object = wal__store_object_of(
-        WAL__OBJECT_EPOCH, writer->uuid, writer->epoch + 1, 0);
+    struct wal__store_object object =
+        wal__store_object_of(WAL__OBJECT_EPOCH, writer->uuid, writer->epoch + 1, 0);
     const uint64_t now_ms = writer->remote->now_ms();
     const uint64_t since_ms = now_ms - writer->looked_ms;
     bool is_there = false;
@@ -845,14 +778,13 @@ static enum wal_status look(struct wal_remote_writer *writer, uint64_t part,
 }
 
 /* The oldest part, which is done. */
-static enum wal_status acknowledge(struct wal_remote_writer *writer,
-                                   const struct wal__send *send,
+static enum wal_status acknowledge(struct wal_remote_writer *writer, const struct wal__send *send,
                                    struct wal_error *error)
 {
     enum wal_status status = send->status;
 
-    wal__flow_count(&writer->flow, send->bytes.size, status == WAL_EREMOTE,
-                    send->began_ms, send->ended_ms);
+    wal__flow_count(&writer->flow, send->bytes.size, status == WAL_EREMOTE, send->began_ms,
+                    send->ended_ms);
     if (status == WAL_EEXISTS) {
         return meet_other(writer, send, error);
     }
@@ -871,8 +803,7 @@ static enum wal_status acknowledge(struct wal_remote_writer *writer,
     return status;
 }
 
-enum wal_status wal__writer_acknowledge(struct wal_remote_writer *writer,
-                                        int64_t timeout_ms,
+enum wal_status wal__writer_acknowledge(struct wal_remote_writer *writer, int64_t timeout_ms,
                                         struct wal_remote_push_result *result,
                                         struct wal_error *error)
 {
@@ -882,8 +813,7 @@ enum wal_status wal__writer_acknowledge(struct wal_remote_writer *writer,
     if (writer->is_fenced) {
         return wal__fail(error, WAL_EFENCED, "another writer has taken over");
     }
-    for (; status == WAL_OK && send != NULL;
-         send = window_wait(&writer->window, 0)) {
+    for (; status == WAL_OK && send != NULL; send = window_wait(&writer->window, 0)) {
         const uint64_t size = send->bytes.size - WAL__PART_TRAILER_SIZE;
 
         status = acknowledge(writer, send, error);
@@ -902,8 +832,7 @@ enum wal_status wal__writer_acknowledge(struct wal_remote_writer *writer,
 
 /* Acknowledges all that is on the way. */
 static enum wal_status drain(struct wal_remote_writer *writer,
-                             struct wal_remote_push_result *result,
-                             struct wal_error *error)
+                             struct wal_remote_push_result *result, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -914,24 +843,20 @@ static enum wal_status drain(struct wal_remote_writer *writer,
 }
 
 /*
- * Reads the next part and sends it. The last one is sent alone, so that its
- * floor says of all others that they were stored. WAL_END: there is no more
- * that was durable.
+ * Reads the next part and sends it. The last one is sent alone, so that its floor says of all
+ * others that they were stored. WAL_END: there is no more that was durable.
  */
-static enum wal_status send_next(struct wal_remote_writer *writer,
-                                 uint64_t durable,
-                                 struct wal_remote_push_result *result,
-                                 struct wal_error *error)
+static enum wal_status send_next(struct wal_remote_writer *writer, uint64_t durable,
+                                 struct wal_remote_push_result *result, struct wal_error *error)
 {
     struct wal__send *place = NULL;
     bool is_last = false;
     enum wal_status status = wal__writer_read(writer, &place, error);
 
-    /* Content that no entry refers to yet has no number of the log: the source
-     * says when all of it was read. */
+    /* Content that no entry refers to yet has no number of the log: the source says when all of it
+     * was read. */
     if (status == WAL_OK) {
-        is_last = durable > 0 &&
-                  place->after.places[WAL_PART_LOG].sequence >= durable;
+        is_last = durable > 0 && place->after.places[WAL_PART_LOG].sequence >= durable;
     }
     if (is_last) {
         status = drain(writer, result, error);
@@ -943,22 +868,19 @@ static enum wal_status send_next(struct wal_remote_writer *writer,
 }
 
 static enum wal_status push(struct wal_remote_writer *writer, uint64_t durable,
-                            struct wal_remote_push_result *result,
-                            struct wal_error *error)
+                            struct wal_remote_push_result *result, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     while (status == WAL_OK) {
-        status = wal__writer_is_full(writer)
-                     ? wal__writer_acknowledge(writer, -1, result, error)
-                     : send_next(writer, durable, result, error);
+        status = wal__writer_is_full(writer) ? wal__writer_acknowledge(writer, -1, result, error)
+                                             : send_next(writer, durable, result, error);
     }
     return status == WAL_END ? drain(writer, result, error) : status;
 }
 
 enum wal_status wal__writer_push(struct wal_remote_writer *writer,
-                                 struct wal_remote_push_result *result,
-                                 struct wal_error *error)
+                                 struct wal_remote_push_result *result, struct wal_error *error)
 {
     uint64_t durable = 0;
     enum wal_status status;
@@ -984,17 +906,15 @@ enum wal_status wal__writer_push(struct wal_remote_writer *writer,
 /* --- status --------------------------------------------------------------- */
 
 /* Adds up the parts after the position. */
-static enum wal_status add_lag(const struct wal__part_source *source,
-                               struct wal__position position, uint64_t *bytes,
-                               struct wal_error *error)
+static enum wal_status add_lag(const struct wal__part_source *source, struct wal__position position,
+                               uint64_t *bytes, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     *bytes = 0;
     while (status == WAL_OK) {
         struct wal_part_info info = WAL_INIT(wal_part_info);
-        const struct wal__position *from =
-            wal__position_is_empty(&position) ? NULL : &position;
+        const struct wal__position *from = wal__position_is_empty(&position) ? NULL : &position;
         struct wal_slice part = {NULL, 0};
 
         status = source->next(source->ctx, from, 0, &part, &info, error);
@@ -1008,14 +928,11 @@ static enum wal_status add_lag(const struct wal__part_source *source,
 
 /* Fills what the remote has of a store; *position is its end. */
 static enum wal_status fill(struct wal_remote *remote, wal__part_info_fn *info,
-                            const uint8_t uuid[16],
-                            struct wal_remote_status *result,
-                            struct wal__position *position,
-                            struct wal_error *error)
+                            const uint8_t uuid[16], struct wal_remote_status *result,
+                            struct wal__position *position, struct wal_error *error)
 {
     struct wal__history history = {.last_epoch = 0};
-    enum wal_status status =
-        wal__history_read(remote, info, uuid, &history, error);
+    enum wal_status status = wal__history_read(remote, info, uuid, &history, error);
 
     if (status != WAL_OK) {
         return status;
@@ -1031,16 +948,13 @@ static enum wal_status fill(struct wal_remote *remote, wal__part_info_fn *info,
     return WAL_OK;
 }
 
-enum wal_status wal__status_read(struct wal_remote *remote,
-                                 const struct wal__part_source *source,
-                                 const uint8_t uuid[16],
-                                 struct wal_remote_status *result,
+enum wal_status wal__status_read(struct wal_remote *remote, const struct wal__part_source *source,
+                                 const uint8_t uuid[16], struct wal_remote_status *result,
                                  struct wal_error *error)
 {
     struct wal__position position;
     uint64_t durable = 0;
-    enum wal_status status =
-        fill(remote, source->info, uuid, result, &position, error);
+    enum wal_status status = fill(remote, source->info, uuid, result, &position, error);
 
     if (status == WAL_OK) {
         status = source->durable(source->ctx, &durable, error);
@@ -1059,10 +973,8 @@ enum wal_status wal__status_read(struct wal_remote *remote,
 
 /* --- the stores of a remote --------------------------------------------- */
 
-enum wal_status wal__status_list(struct wal_remote *remote,
-                                 wal__part_info_fn *info,
-                                 wal_remote_store_fn *report, void *ctx,
-                                 struct wal_error *error)
+enum wal_status wal__status_list(struct wal_remote *remote, wal__part_info_fn *info,
+                                 wal_remote_store_fn *report, void *ctx, struct wal_error *error)
 {
     struct wal__store_object object = {.kind = 0};
     enum wal_status status = wal__remote_next_store(remote, &object, error);

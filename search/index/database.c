@@ -1,6 +1,5 @@
 /*
- * database.c - the database of an index, and the file system layer of index
- * files (database.h).
+ * database.c - the database of an index, and the file system layer of index files (database.h).
  *
  * Invariant: SQLite gets no byte of a page whose checksum does not match.
  */
@@ -20,22 +19,19 @@
 
 #define WAL__FTS_VFS "agentwal-index"
 
-enum wal_status wal__search_fail(struct wal_error *error, sqlite3 *db, int code,
-                                 const char *what)
+enum wal_status wal__search_fail(struct wal_error *error, sqlite3 *db, int code, const char *what)
 {
     int primary = code & 0xff;
-    enum wal_status status =
-        primary == SQLITE_NOMEM ? WAL_ENOMEM
-        : primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB ||
-                primary == SQLITE_IOERR || primary == SQLITE_SCHEMA ||
-                primary == SQLITE_ERROR
-            ? WAL_ECORRUPT
-            : WAL_EIO;
+    enum wal_status status = primary == SQLITE_NOMEM ? WAL_ENOMEM
+                             : primary == SQLITE_CORRUPT || primary == SQLITE_NOTADB ||
+                                     primary == SQLITE_IOERR || primary == SQLITE_SCHEMA ||
+                                     primary == SQLITE_ERROR
+                                 ? WAL_ECORRUPT
+                                 : WAL_EIO;
 
     return status == WAL_ENOMEM ? wal__no_memory(error)
                                 : wal__fail(error, status, "%s: %s", what,
-                                            db == NULL ? sqlite3_errstr(code)
-                                                       : sqlite3_errmsg(db));
+                                            db == NULL ? sqlite3_errstr(code) : sqlite3_errmsg(db));
 }
 
 /* --- pages of a file ------------------------------------------------------ */
@@ -50,8 +46,7 @@ static bool read_full(int fd, void *out, size_t size, uint64_t offset)
     size_t done = 0;
 
     while (done < size) {
-        ssize_t got =
-            pread(fd, (char *)out + done, size - done, (off_t)(offset + done));
+        ssize_t got = pread(fd, (char *)out + done, size - done, (off_t)(offset + done));
 
         if (got <= 0) {
             if (got < 0 && errno == EINTR) {
@@ -73,8 +68,7 @@ bool wal__fts_read_head(int fd, struct wal__search_file *file, uint32_t **table)
     uint8_t *read;
 
     if (!read_full(fd, bytes, sizeof(bytes), 0) ||
-        wal__search_file_decode(span, file) != WAL__FMT_OK ||
-        fstat(fd, &stat) != 0 ||
+        wal__search_file_decode(span, file) != WAL__FMT_OK || fstat(fd, &stat) != 0 ||
         (uint64_t)stat.st_size !=
             wal__search_file_pages(file) + (uint64_t)file->page_count * PAGE) {
         return false;
@@ -98,12 +92,11 @@ bool wal__fts_read_head(int fd, struct wal__search_file *file, uint32_t **table)
 }
 
 /* Reads a page of the database and verifies it. False when it is damaged. */
-static bool fts_read_page(int fd, const struct wal__search_file *file,
-                          const uint32_t *table, uint32_t page, uint8_t *out)
+static bool fts_read_page(int fd, const struct wal__search_file *file, const uint32_t *table,
+                          uint32_t page, uint8_t *out)
 {
     return page < file->page_count &&
-           read_full(fd, out, PAGE,
-                     wal__search_file_pages(file) + (uint64_t)page * PAGE) &&
+           read_full(fd, out, PAGE, wal__search_file_pages(file) + (uint64_t)page * PAGE) &&
            wal__crc32(0, out, PAGE) == table[page];
 }
 
@@ -125,8 +118,7 @@ static int close_file(sqlite3_file *base)
     return SQLITE_OK;
 }
 
-static int read_bytes(sqlite3_file *base, void *out, int amount,
-                      sqlite3_int64 offset)
+static int read_bytes(sqlite3_file *base, void *out, int amount, sqlite3_int64 offset)
 {
     const struct index_file *file = (const struct index_file *)base;
     uint64_t end = (uint64_t)file->head.page_count * PAGE;
@@ -140,12 +132,10 @@ static int read_bytes(sqlite3_file *base, void *out, int amount,
     while (amount > 0) {
         uint32_t page = (uint32_t)(offset / PAGE);
         size_t begin = (size_t)(offset % PAGE);
-        size_t size =
-            PAGE - begin < (size_t)amount ? PAGE - begin : (size_t)amount;
+        size_t size = PAGE - begin < (size_t)amount ? PAGE - begin : (size_t)amount;
         bool whole = size == PAGE;
 
-        if (!fts_read_page(file->fd, &file->head, file->table, page,
-                           whole ? to : bytes)) {
+        if (!fts_read_page(file->fd, &file->head, file->table, page, whole ? to : bytes)) {
             return SQLITE_CORRUPT;
         }
         if (!whole) {
@@ -158,8 +148,7 @@ static int read_bytes(sqlite3_file *base, void *out, int amount,
     return SQLITE_OK;
 }
 
-static int write_bytes(sqlite3_file *base, const void *data, int amount,
-                       sqlite3_int64 offset)
+static int write_bytes(sqlite3_file *base, const void *data, int amount, sqlite3_int64 offset)
 {
     (void)base;
     (void)data;
@@ -235,8 +224,8 @@ static const sqlite3_io_methods methods = {
 
 /* --- the layer ---------------------------------------------------------- */
 
-static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *base,
-                     int flags, int *out_flags)
+static int open_file(sqlite3_vfs *vfs, const char *name, sqlite3_file *base, int flags,
+                     int *out_flags)
 {
     struct index_file *file = (struct index_file *)base;
 
@@ -268,8 +257,7 @@ static int delete_name(sqlite3_vfs *vfs, const char *name, int sync)
     return SQLITE_IOERR_DELETE;
 }
 
-static int check_access(sqlite3_vfs *vfs, const char *name, int flags,
-                        int *result)
+static int check_access(sqlite3_vfs *vfs, const char *name, int flags, int *result)
 {
     (void)vfs;
     (void)name;
@@ -340,8 +328,7 @@ static int registered = SQLITE_ERROR;
 static void register_once(void)
 {
     layer.pAppData = sqlite3_vfs_find(NULL);
-    registered =
-        layer.pAppData == NULL ? SQLITE_ERROR : sqlite3_vfs_register(&layer, 0);
+    registered = layer.pAppData == NULL ? SQLITE_ERROR : sqlite3_vfs_register(&layer, 0);
 }
 
 /* Registers the layer, once per process. Returns a code of SQLite. */
@@ -366,8 +353,7 @@ enum {
     FREE_PART = 16 /* of the pages may be free */
 };
 
-/* Of a word FTS5 keeps the rows alone: where in a row it is, is found when the
- * record is read. */
+/* Of a word FTS5 keeps the rows alone: where in a row it is, is found when the record is read. */
 static const char make_tables[] =
     "CREATE TABLE entry(row INTEGER PRIMARY KEY, sequence INTEGER, "
     "time INTEGER, kind INTEGER);"
@@ -381,26 +367,24 @@ static enum wal_status run_sql(struct wal__database *database, const char *sql,
 {
     int code = sqlite3_exec(database->db, sql, NULL, NULL, NULL);
 
-    return code == SQLITE_OK ? WAL_OK
-                             : wal__search_fail(error, database->db, code,
-                                                "cannot use a search index");
+    return code == SQLITE_OK
+               ? WAL_OK
+               : wal__search_fail(error, database->db, code, "cannot use a search index");
 }
 
 static enum wal_status prepare(struct wal__database *database, const char *sql,
-                               sqlite3_stmt **statement,
-                               struct wal_error *error)
+                               sqlite3_stmt **statement, struct wal_error *error)
 {
-    int code = sqlite3_prepare_v3(database->db, sql, -1,
-                                  SQLITE_PREPARE_PERSISTENT, statement, NULL);
+    int code =
+        sqlite3_prepare_v3(database->db, sql, -1, SQLITE_PREPARE_PERSISTENT, statement, NULL);
 
-    return code == SQLITE_OK ? WAL_OK
-                             : wal__search_fail(error, database->db, code,
-                                                "cannot read a search index");
+    return code == SQLITE_OK
+               ? WAL_OK
+               : wal__search_fail(error, database->db, code, "cannot read a search index");
 }
 
 /* What every connection needs. */
-static enum wal_status set_up(struct wal__database *database,
-                              struct wal_error *error)
+static enum wal_status set_up(struct wal__database *database, struct wal_error *error)
 {
     return wal__tokenizer_register(database->db) == SQLITE_OK
                ? WAL_OK
@@ -408,8 +392,7 @@ static enum wal_status set_up(struct wal__database *database,
                            sqlite3_libversion());
 }
 
-static enum wal_status open_memory(struct wal__database *database,
-                                   enum wal__search_kind kind,
+static enum wal_status open_memory(struct wal__database *database, enum wal__search_kind kind,
                                    struct wal_error *error)
 {
     enum wal_status status;
@@ -418,19 +401,17 @@ static enum wal_status open_memory(struct wal__database *database,
     memset(database, 0, sizeof(*database));
     database->kind = kind;
     database->is_memory = true;
-    code = sqlite3_open_v2(":memory:", &database->db,
-                           SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    code = sqlite3_open_v2(":memory:", &database->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+                           NULL);
     if (code != SQLITE_OK) {
-        return wal__search_fail(error, database->db, code,
-                                "cannot make a search index");
+        return wal__search_fail(error, database->db, code, "cannot make a search index");
     }
     /* What was erased must not be left in temporary files. */
     status = run_sql(database, "PRAGMA temp_store=memory", error);
     return status == WAL_OK ? set_up(database, error) : status;
 }
 
-enum wal_status wal__database_create(struct wal__database *database,
-                                     enum wal__search_kind kind,
+enum wal_status wal__database_create(struct wal__database *database, enum wal__search_kind kind,
                                      struct wal_error *error)
 {
     enum wal_status status = open_memory(database, kind, error);
@@ -443,9 +424,8 @@ enum wal_status wal__database_create(struct wal__database *database,
     }
     if (status == WAL_OK) {
         /* Bytes of words that FTS5 holds before it writes. */
-        status = run_sql(
-            database,
-            "INSERT INTO text(text, rank) VALUES('hashsize', 33554432)", error);
+        status =
+            run_sql(database, "INSERT INTO text(text, rank) VALUES('hashsize', 33554432)", error);
     }
     if (status != WAL_OK) {
         wal__database_close(database);
@@ -455,13 +435,12 @@ enum wal_status wal__database_create(struct wal__database *database,
 
 /* --- runs --------------------------------------------------------------- */
 
-static enum wal_status add_run(struct wal__database *database, int64_t first,
-                               uint32_t session, struct wal_error *error)
+static enum wal_status add_run(struct wal__database *database, int64_t first, uint32_t session,
+                               struct wal_error *error)
 {
     if (database->run_count == database->run_capacity) {
         size_t capacity = database->run_capacity * 2 + 64;
-        void *grown =
-            realloc(database->runs, capacity * sizeof(*database->runs));
+        void *grown = realloc(database->runs, capacity * sizeof(*database->runs));
 
         if (grown == NULL) {
             return wal__no_memory(error);
@@ -474,33 +453,29 @@ static enum wal_status add_run(struct wal__database *database, int64_t first,
     return WAL_OK;
 }
 
-static enum wal_status read_runs(struct wal__database *database,
-                                 struct wal_error *error)
+static enum wal_status read_runs(struct wal__database *database, struct wal_error *error)
 {
     sqlite3_stmt *statement = NULL;
     int code = SQLITE_ROW;
     enum wal_status status =
-        prepare(database, "SELECT first, session FROM run ORDER BY first",
-                &statement, error);
+        prepare(database, "SELECT first, session FROM run ORDER BY first", &statement, error);
 
     while (status == WAL_OK && code == SQLITE_ROW) {
         code = sqlite3_step(statement);
         if (code == SQLITE_ROW) {
-            status =
-                add_run(database, sqlite3_column_int64(statement, 0),
-                        (uint32_t)sqlite3_column_int64(statement, 1), error);
+            status = add_run(database, sqlite3_column_int64(statement, 0),
+                             (uint32_t)sqlite3_column_int64(statement, 1), error);
         }
     }
     if (status == WAL_OK && code != SQLITE_DONE) {
-        status = wal__search_fail(error, database->db, code,
-                                  "cannot read a search index");
+        status = wal__search_fail(error, database->db, code, "cannot read a search index");
     }
     sqlite3_finalize(statement);
     return status;
 }
 
-static enum wal_status reserve_sets(struct wal__database *database,
-                                    size_t count, struct wal_error *error)
+static enum wal_status reserve_sets(struct wal__database *database, size_t count,
+                                    struct wal_error *error)
 {
     size_t capacity = database->set_capacity;
     void *grown;
@@ -519,16 +494,13 @@ static enum wal_status reserve_sets(struct wal__database *database,
 }
 
 /* Reads the columns of all rows. */
-static enum wal_status read_sets(struct wal__database *database,
-                                 struct wal_error *error)
+static enum wal_status read_sets(struct wal__database *database, struct wal_error *error)
 {
     sqlite3_stmt *statement = NULL;
-    enum wal_status status =
-        prepare(database, "SELECT sets FROM columns", &statement, error);
+    enum wal_status status = prepare(database, "SELECT sets FROM columns", &statement, error);
 
     if (status == WAL_OK && sqlite3_step(statement) != SQLITE_ROW) {
-        status = wal__fail(error, WAL_ECORRUPT,
-                           "a search index lacks the columns of its rows");
+        status = wal__fail(error, WAL_ECORRUPT, "a search index lacks the columns of its rows");
     }
     if (status == WAL_OK) {
         const void *sets = sqlite3_column_blob(statement, 0);
@@ -546,13 +518,10 @@ static enum wal_status read_sets(struct wal__database *database,
 
 uint8_t wal__database_columns(const struct wal__database *database, int64_t row)
 {
-    return row > 0 && (uint64_t)row <= database->set_count
-               ? database->sets[row - 1]
-               : 0;
+    return row > 0 && (uint64_t)row <= database->set_count ? database->sets[row - 1] : 0;
 }
 
-uint32_t wal__database_session(const struct wal__database *database,
-                               int64_t row)
+uint32_t wal__database_session(const struct wal__database *database, int64_t row)
 {
     size_t low = 0;
     size_t high = database->run_count;
@@ -571,9 +540,8 @@ uint32_t wal__database_session(const struct wal__database *database,
 
 /* --- opening ------------------------------------------------------------ */
 
-enum wal_status wal__database_open(struct wal__database *database,
-                                   enum wal__search_kind kind, const char *path,
-                                   struct wal_error *error)
+enum wal_status wal__database_open(struct wal__database *database, enum wal__search_kind kind,
+                                   const char *path, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     int code = fts_vfs_register();
@@ -581,22 +549,18 @@ enum wal_status wal__database_open(struct wal__database *database,
     memset(database, 0, sizeof(*database));
     database->kind = kind;
     if (code == SQLITE_OK) {
-        code = sqlite3_open_v2(path, &database->db,
-                               SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX |
-                                   SQLITE_OPEN_PRIVATECACHE,
-                               WAL__FTS_VFS);
+        code = sqlite3_open_v2(
+            path, &database->db,
+            SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_PRIVATECACHE, WAL__FTS_VFS);
     }
     if (code != SQLITE_OK) {
-        status = wal__search_fail(error, database->db, code,
-                                  "cannot open a search index");
+        status = wal__search_fail(error, database->db, code, "cannot open a search index");
     }
     if (status == WAL_OK) {
         status = set_up(database, error);
     }
     if (status == WAL_OK) {
-        status =
-            run_sql(database,
-                    "PRAGMA cache_size=-1024; PRAGMA temp_store=memory", error);
+        status = run_sql(database, "PRAGMA cache_size=-1024; PRAGMA temp_store=memory", error);
     }
     if (status == WAL_OK) {
         status = read_runs(database, error);
@@ -611,10 +575,8 @@ enum wal_status wal__database_open(struct wal__database *database,
 }
 
 /* Reads all pages of an index file to memory of SQLite. */
-static enum wal_status read_pages(int fd, enum wal__search_kind kind,
-                                  struct wal__search_file *head,
-                                  unsigned char **bytes, uint64_t *size,
-                                  struct wal_error *error)
+static enum wal_status read_pages(int fd, enum wal__search_kind kind, struct wal__search_file *head,
+                                  unsigned char **bytes, uint64_t *size, struct wal_error *error)
 {
     struct wal__search_file file;
     uint32_t *table = NULL;
@@ -630,11 +592,9 @@ static enum wal_status read_pages(int fd, enum wal__search_kind kind,
         status = wal__no_memory(error);
     }
     for (uint32_t i = 0; i < file.page_count && status == WAL_OK; i++) {
-        if (!fts_read_page(fd, &file, table, i,
-                           *bytes + (size_t)i * WAL__SEARCH_FILE_PAGE)) {
+        if (!fts_read_page(fd, &file, table, i, *bytes + (size_t)i * WAL__SEARCH_FILE_PAGE)) {
             sqlite3_free(*bytes);
-            status = wal__fail(error, WAL_ECORRUPT,
-                               "a page of a search index is damaged");
+            status = wal__fail(error, WAL_ECORRUPT, "a page of a search index is damaged");
         }
     }
     free(table);
@@ -642,9 +602,8 @@ static enum wal_status read_pages(int fd, enum wal__search_kind kind,
     return status;
 }
 
-enum wal_status wal__database_load(struct wal__database *database,
-                                   enum wal__search_kind kind, const char *path,
-                                   struct wal__search_file *head,
+enum wal_status wal__database_load(struct wal__database *database, enum wal__search_kind kind,
+                                   const char *path, struct wal__search_file *head,
                                    struct wal_error *error)
 {
     unsigned char *bytes = NULL;
@@ -654,8 +613,7 @@ enum wal_status wal__database_load(struct wal__database *database,
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 
     if (fd < 0) {
-        return wal__fail_at(error, WAL_ENOTFOUND, errno, path, 0,
-                            "cannot open a search index");
+        return wal__fail_at(error, WAL_ENOTFOUND, errno, path, 0, "cannot open a search index");
     }
     status = read_pages(fd, kind, head, &bytes, &size, error);
     close(fd);
@@ -669,12 +627,11 @@ enum wal_status wal__database_load(struct wal__database *database,
         return status;
     }
     /* It frees the bytes also when it fails. */
-    code = sqlite3_deserialize(
-        database->db, "main", bytes, (sqlite3_int64)size, (sqlite3_int64)size,
-        SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
+    code =
+        sqlite3_deserialize(database->db, "main", bytes, (sqlite3_int64)size, (sqlite3_int64)size,
+                            SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_RESIZEABLE);
     if (code != SQLITE_OK) {
-        status = wal__search_fail(error, database->db, code,
-                                  "cannot load a search index");
+        status = wal__search_fail(error, database->db, code, "cannot load a search index");
     } else {
         status = read_runs(database, error);
     }
@@ -703,8 +660,7 @@ void wal__database_close(struct wal__database *database)
 
 /* --- rows --------------------------------------------------------------- */
 
-static enum wal_status finish_step(struct wal__database *database,
-                                   sqlite3_stmt *statement,
+static enum wal_status finish_step(struct wal__database *database, sqlite3_stmt *statement,
                                    struct wal_error *error)
 {
     int code = sqlite3_step(statement);
@@ -716,40 +672,33 @@ static enum wal_status finish_step(struct wal__database *database,
                                                   "index");
 }
 
-enum wal_status wal__database_begin(struct wal__database *database,
-                                    struct wal_error *error)
+enum wal_status wal__database_begin(struct wal__database *database, struct wal_error *error)
 {
-    enum wal_status status =
-        run_sql(database, "PRAGMA journal_mode=off; BEGIN", error);
+    enum wal_status status = run_sql(database, "PRAGMA journal_mode=off; BEGIN", error);
 
     if (status == WAL_OK && database->add_text == NULL) {
-        status =
-            prepare(database, "INSERT INTO text(rowid, words) VALUES(?1, ?2)",
-                    &database->add_text, error);
+        status = prepare(database, "INSERT INTO text(rowid, words) VALUES(?1, ?2)",
+                         &database->add_text, error);
     }
     if (status == WAL_OK && database->add_entry == NULL) {
-        status = prepare(database, "INSERT INTO entry VALUES(?1, ?2, ?3, ?4)",
-                         &database->add_entry, error);
+        status = prepare(database, "INSERT INTO entry VALUES(?1, ?2, ?3, ?4)", &database->add_entry,
+                         error);
     }
     if (status == WAL_OK && database->add_run == NULL) {
-        status = prepare(database, "INSERT INTO run VALUES(?1, ?2)",
-                         &database->add_run, error);
+        status = prepare(database, "INSERT INTO run VALUES(?1, ?2)", &database->add_run, error);
     }
     return status;
 }
 
 /* Whether a field is in this kind of index. */
-static bool is_indexed(const struct wal__database *database,
-                       const struct wal__text_field *field)
+static bool is_indexed(const struct wal__database *database, const struct wal__text_field *field)
 {
-    return (field->column == WAL__COLUMN_RESULT) ==
-           (database->kind == WAL__SEARCH_DEEP);
+    return (field->column == WAL__COLUMN_RESULT) == (database->kind == WAL__SEARCH_DEEP);
 }
 
 /* The texts of a row, each on a line, and the set of their columns.
  * *joined is to be freed. */
-static bool join(const struct wal__database *database,
-                 const struct wal__unit *unit, char **joined,
+static bool join(const struct wal__database *database, const struct wal__unit *unit, char **joined,
                  struct wal_slice *text, uint8_t *columns)
 {
     size_t size = 0;
@@ -774,8 +723,7 @@ static bool join(const struct wal__database *database,
     }
     for (size_t i = 0; i < unit->count; i++) {
         if (is_indexed(database, &unit->fields[i])) {
-            memcpy(at, unit->fields[i].text.data,
-                   (size_t)unit->fields[i].text.size);
+            memcpy(at, unit->fields[i].text.data, (size_t)unit->fields[i].text.size);
             at += unit->fields[i].text.size;
             *at++ = '\n';
         }
@@ -785,8 +733,7 @@ static bool join(const struct wal__database *database,
 }
 
 static enum wal_status add_texts(struct wal__database *database, int64_t row,
-                                 const struct wal__unit *unit,
-                                 struct wal_error *error)
+                                 const struct wal__unit *unit, struct wal_error *error)
 {
     struct wal_slice text = {NULL, 0};
     char *joined = NULL;
@@ -799,8 +746,8 @@ static enum wal_status add_texts(struct wal__database *database, int64_t row,
     status = reserve_sets(database, (size_t)row, error);
     if (status == WAL_OK) {
         sqlite3_bind_int64(database->add_text, 1, row);
-        sqlite3_bind_text64(database->add_text, 2, text.data, text.size,
-                            SQLITE_STATIC, SQLITE_UTF8);
+        sqlite3_bind_text64(database->add_text, 2, text.data, text.size, SQLITE_STATIC,
+                            SQLITE_UTF8);
         status = finish_step(database, database->add_text, error);
         sqlite3_clear_bindings(database->add_text);
     }
@@ -813,25 +760,21 @@ static enum wal_status add_texts(struct wal__database *database, int64_t row,
 }
 
 enum wal_status wal__database_add(struct wal__database *database, int64_t row,
-                                  const struct wal__row *entry,
-                                  const struct wal__unit *unit,
+                                  const struct wal__row *entry, const struct wal__unit *unit,
                                   struct wal_error *error)
 {
     enum wal_status status = add_texts(database, row, unit, error);
 
     if (status == WAL_OK) {
         sqlite3_bind_int64(database->add_entry, 1, row);
-        sqlite3_bind_int64(database->add_entry, 2,
-                           (sqlite3_int64)entry->sequence);
+        sqlite3_bind_int64(database->add_entry, 2, (sqlite3_int64)entry->sequence);
         sqlite3_bind_int64(database->add_entry, 3, entry->time_ms);
         sqlite3_bind_int64(database->add_entry, 4,
-                           (sqlite3_int64)entry->unit << KIND_BITS |
-                               entry->kind);
+                           (sqlite3_int64)entry->unit << KIND_BITS | entry->kind);
         status = finish_step(database, database->add_entry, error);
     }
-    if (status == WAL_OK &&
-        (database->run_count == 0 ||
-         database->runs[database->run_count - 1].session != entry->session)) {
+    if (status == WAL_OK && (database->run_count == 0 ||
+                             database->runs[database->run_count - 1].session != entry->session)) {
         sqlite3_bind_int64(database->add_run, 1, row);
         sqlite3_bind_int64(database->add_run, 2, entry->session);
         status = finish_step(database, database->add_run, error);
@@ -842,20 +785,17 @@ enum wal_status wal__database_add(struct wal__database *database, int64_t row,
     return status;
 }
 
-static enum wal_status write_sets(struct wal__database *database,
-                                  struct wal_error *error)
+static enum wal_status write_sets(struct wal__database *database, struct wal_error *error)
 {
     sqlite3_stmt *statement = NULL;
     enum wal_status status = run_sql(database, "DELETE FROM columns", error);
 
     if (status == WAL_OK) {
-        status = prepare(database, "INSERT INTO columns VALUES(?1)", &statement,
-                         error);
+        status = prepare(database, "INSERT INTO columns VALUES(?1)", &statement, error);
     }
     if (status == WAL_OK) {
         sqlite3_bind_blob64(statement, 1,
-                            database->set_count == 0 ? (const void *)""
-                                                     : database->sets,
+                            database->set_count == 0 ? (const void *)"" : database->sets,
                             database->set_count, SQLITE_STATIC);
         status = finish_step(database, statement, error);
     }
@@ -882,26 +822,22 @@ enum wal_status wal__database_end(struct wal__database *database, bool is_final,
     enum wal_status status = write_sets(database, error);
 
     if (status == WAL_OK && is_final) {
-        status = run_sql(database, "INSERT INTO text(text) VALUES('optimize')",
-                         error);
+        status = run_sql(database, "INSERT INTO text(text) VALUES('optimize')", error);
     }
     if (status == WAL_OK) {
         status = run_sql(database, "COMMIT", error);
     }
     /* Pages that merging left free would be written too. */
-    return status == WAL_OK &&
-                   read_number(database, "PRAGMA freelist_count") >
-                       read_number(database, "PRAGMA page_count") / FREE_PART
+    return status == WAL_OK && read_number(database, "PRAGMA freelist_count") >
+                                   read_number(database, "PRAGMA page_count") / FREE_PART
                ? run_sql(database, "VACUUM", error)
                : status;
 }
 
-unsigned char *wal__database_bytes(struct wal__database *database,
-                                   uint64_t *size, bool *is_copy)
+unsigned char *wal__database_bytes(struct wal__database *database, uint64_t *size, bool *is_copy)
 {
     sqlite3_int64 bytes = 0;
-    unsigned char *data = sqlite3_serialize(database->db, "main", &bytes,
-                                            SQLITE_SERIALIZE_NOCOPY);
+    unsigned char *data = sqlite3_serialize(database->db, "main", &bytes, SQLITE_SERIALIZE_NOCOPY);
 
     *is_copy = data == NULL;
     if (data == NULL) {
@@ -913,20 +849,17 @@ unsigned char *wal__database_bytes(struct wal__database *database,
 
 uint64_t wal__database_size(struct wal__database *database)
 {
-    return (uint64_t)read_number(database, "PRAGMA page_count") *
-           WAL__SEARCH_FILE_PAGE;
+    return (uint64_t)read_number(database, "PRAGMA page_count") * WAL__SEARCH_FILE_PAGE;
 }
 
 enum wal_status wal__database_get(struct wal__database *database, int64_t row,
-                                  struct wal__row *entry,
-                                  struct wal_error *error)
+                                  struct wal__row *entry, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     int code;
 
     if (database->get_entry == NULL) {
-        status = prepare(database,
-                         "SELECT sequence, time, kind FROM entry WHERE row=?1",
+        status = prepare(database, "SELECT sequence, time, kind FROM entry WHERE row=?1",
                          &database->get_entry, error);
     }
     if (status != WAL_OK) {
@@ -937,8 +870,7 @@ enum wal_status wal__database_get(struct wal__database *database, int64_t row,
     if (code == SQLITE_ROW) {
         sqlite3_int64 kind = sqlite3_column_int64(database->get_entry, 2);
 
-        entry->sequence =
-            (uint64_t)sqlite3_column_int64(database->get_entry, 0);
+        entry->sequence = (uint64_t)sqlite3_column_int64(database->get_entry, 0);
         entry->time_ms = sqlite3_column_int64(database->get_entry, 1);
         entry->kind = (uint32_t)(kind & ((1 << KIND_BITS) - 1));
         entry->unit = (uint32_t)(kind >> KIND_BITS);

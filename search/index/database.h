@@ -1,8 +1,7 @@
 /*
- * database.h - the database of an index: in memory while it is made or
- * extended, or in an index file, read only (docs/search.md, Bytes of a file).
- * SQLite reads the pages of a file through a file system layer that verifies
- * each page by its checksum, and that writes nothing.
+ * database.h - the database of an index: in memory while it is made or extended, or in an index
+ * file, read only (docs/search.md, Bytes of a file). SQLite reads the pages of a file through a
+ * file system layer that verifies each page by its checksum, and that writes nothing.
  *
  * Threads: one at a time per database.
  */
@@ -19,13 +18,11 @@
 /* Fills *error for a failed call of SQLite on a connection, which may be NULL;
  * `what` says what failed. WAL_ENOMEM; WAL_ECORRUPT for a database that is not
  * as it was written; else WAL_EIO. */
-enum wal_status wal__search_fail(struct wal_error *error, sqlite3 *db, int code,
-                                 const char *what);
+enum wal_status wal__search_fail(struct wal_error *error, sqlite3 *db, int code, const char *what);
 
-/* Reads and verifies header and table of checksums of an open file. Sets *file,
- * and *table, to be freed, if that is not NULL. False when it is not valid. */
-bool wal__fts_read_head(int fd, struct wal__search_file *file,
-                        uint32_t **table);
+/* Reads and verifies header and table of checksums of an open file. Sets *file, and *table, to be
+ * freed, if that is not NULL. False when it is not valid. */
+bool wal__fts_read_head(int fd, struct wal__search_file *file, uint32_t **table);
 
 /* Returns the header of the file that a connection reads. */
 const struct wal__search_file *wal__fts_vfs_head(sqlite3 *db);
@@ -65,54 +62,45 @@ struct wal__database {
 };
 
 /* Makes an empty database in memory. */
-enum wal_status wal__database_create(struct wal__database *database,
-                                     enum wal__search_kind kind,
+enum wal_status wal__database_create(struct wal__database *database, enum wal__search_kind kind,
                                      struct wal_error *error) WAL_MUST_USE;
 
 /* Opens that of an index file, to be read. WAL_ECORRUPT. */
-enum wal_status wal__database_open(struct wal__database *database,
-                                   enum wal__search_kind kind, const char *path,
-                                   struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__database_open(struct wal__database *database, enum wal__search_kind kind,
+                                   const char *path, struct wal_error *error) WAL_MUST_USE;
 
-/* Loads that of an index file to memory, to be extended; *head is the header of
- * the file. WAL_ECORRUPT; WAL_ENOTFOUND when the file is gone. */
-enum wal_status wal__database_load(struct wal__database *database,
-                                   enum wal__search_kind kind, const char *path,
-                                   struct wal__search_file *head,
+/* Loads that of an index file to memory, to be extended; *head is the header of the file.
+ * WAL_ECORRUPT; WAL_ENOTFOUND when the file is gone. */
+enum wal_status wal__database_load(struct wal__database *database, enum wal__search_kind kind,
+                                   const char *path, struct wal__search_file *head,
                                    struct wal_error *error) WAL_MUST_USE;
 void wal__database_close(struct wal__database *database);
 
-/* Between these two, rows are added. end merges what the index has in pieces
- * when `is_final`. */
+/* Between these two, rows are added. end merges what the index has in pieces when `is_final`. */
 enum wal_status wal__database_begin(struct wal__database *database,
                                     struct wal_error *error) WAL_MUST_USE;
 enum wal_status wal__database_add(struct wal__database *database, int64_t row,
-                                  const struct wal__row *entry,
-                                  const struct wal__unit *unit,
+                                  const struct wal__row *entry, const struct wal__unit *unit,
                                   struct wal_error *error) WAL_MUST_USE;
 enum wal_status wal__database_end(struct wal__database *database, bool is_final,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* Returns the bytes of a database in memory, valid until it is changed; NULL:
- * no memory. *is_copy: to be freed by sqlite3_free. */
-unsigned char *wal__database_bytes(struct wal__database *database,
-                                   uint64_t *size, bool *is_copy);
+/* Returns the bytes of a database in memory, valid until it is changed; NULL: no memory. *is_copy:
+ * to be freed by sqlite3_free. */
+unsigned char *wal__database_bytes(struct wal__database *database, uint64_t *size, bool *is_copy);
 
 /* Returns the bytes of its pages. */
 uint64_t wal__database_size(struct wal__database *database);
 
 /* Reads the entry of a row; its session is not set. WAL_ENOTFOUND. */
 enum wal_status wal__database_get(struct wal__database *database, int64_t row,
-                                  struct wal__row *entry,
-                                  struct wal_error *error) WAL_MUST_USE;
+                                  struct wal__row *entry, struct wal_error *error) WAL_MUST_USE;
 
 /* Returns the set of bits 1 << enum wal__column of the columns of a row, or
  * 0. */
-uint8_t wal__database_columns(const struct wal__database *database,
-                              int64_t row);
+uint8_t wal__database_columns(const struct wal__database *database, int64_t row);
 
 /* Returns the number of the session that a row is of, or 0. */
-uint32_t wal__database_session(const struct wal__database *database,
-                               int64_t row);
+uint32_t wal__database_session(const struct wal__database *database, int64_t row);
 
 #endif

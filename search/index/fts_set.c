@@ -3,9 +3,9 @@
  * (fts_set.h): fills them, and makes and lists their files. docs/search.md,
  * Files, has the rules.
  *
- * Invariants: a slot belongs to a segment that the log had at the last update,
- * and its database has the records up to head.last_sequence. A file that is
- * being made is locked by its maker, and has a name that no other maker uses.
+ * Invariants: a slot belongs to a segment that the log had at the last update, and its database has
+ * the records up to head.last_sequence. A file that is being made is locked by its maker, and has a
+ * name that no other maker uses.
  */
 #include "search/index/fts_set.h"
 
@@ -41,8 +41,7 @@ struct wal__fts_draft {
 
 /* Removes the drafts that killed processes left, and the files of which
  * `is_live` is false. */
-typedef bool wal__fts_is_live_fn(void *ctx,
-                                 const struct wal__search_file *file);
+typedef bool wal__fts_is_live_fn(void *ctx, const struct wal__search_file *file);
 
 /* --- filling -------------------------------------------------------------- */
 
@@ -59,8 +58,7 @@ struct adding {
 };
 
 /* Whether a unit has a text of this kind of index; sets its size. */
-static bool has_text(const struct wal__unit *unit, enum wal__search_kind kind,
-                     uint64_t *size)
+static bool has_text(const struct wal__unit *unit, enum wal__search_kind kind, uint64_t *size)
 {
     *size = 0;
     for (size_t i = 0; i < unit->count; i++) {
@@ -88,18 +86,15 @@ static bool add_unit(void *ctx, const struct wal__unit *unit)
     if (!has_text(unit, adding->build->database->kind, &size)) {
         return true;
     }
-    adding->status =
-        wal__database_add(adding->build->database, (int64_t)head->rows + 1,
-                          &row, unit, adding->error);
+    adding->status = wal__database_add(adding->build->database, (int64_t)head->rows + 1, &row, unit,
+                                       adding->error);
     if (adding->status != WAL_OK) {
         return false;
     }
     if (unit->time_ms != 0) {
-        head->time_min = head->time_min == 0 || unit->time_ms < head->time_min
-                             ? unit->time_ms
-                             : head->time_min;
-        head->time_max =
-            unit->time_ms > head->time_max ? unit->time_ms : head->time_max;
+        head->time_min =
+            head->time_min == 0 || unit->time_ms < head->time_min ? unit->time_ms : head->time_min;
+        head->time_max = unit->time_ms > head->time_max ? unit->time_ms : head->time_max;
     }
     head->rows++;
     head->text_size += size;
@@ -107,21 +102,19 @@ static bool add_unit(void *ctx, const struct wal__unit *unit)
     return true;
 }
 
-static enum wal_status report(struct wal__build_progress *progress,
-                              uint64_t bytes, struct wal_error *error)
+static enum wal_status report(struct wal__build_progress *progress, uint64_t bytes,
+                              struct wal_error *error)
 {
     int32_t result = progress->call == NULL
                          ? 0
-                         : progress->call(progress->ctx, progress->done + bytes,
-                                          progress->total);
+                         : progress->call(progress->ctx, progress->done + bytes, progress->total);
 
-    return result == 0 ? WAL_OK
-                       : wal__fail_at(error, WAL_ECALLBACK, result, NULL, 0,
-                                      "stopped by the caller");
+    return result == 0
+               ? WAL_OK
+               : wal__fail_at(error, WAL_ECALLBACK, result, NULL, 0, "stopped by the caller");
 }
 
-static enum wal_status add_records(struct adding *adding,
-                                   struct wal_record_cursor *cursor,
+static enum wal_status add_records(struct adding *adding, struct wal_record_cursor *cursor,
                                    struct wal__extractor *extractor)
 {
     const struct wal__build *build = adding->build;
@@ -138,37 +131,31 @@ static enum wal_status add_records(struct adding *adding,
             status = WAL_OK;
             continue;
         }
-        if (status == WAL_OK &&
-            record.sequence <= build->segment->last_sequence) {
+        if (status == WAL_OK && record.sequence <= build->segment->last_sequence) {
             adding->status = WAL_OK;
             status = wal__extract(extractor, &record, add_unit, adding);
             status = adding->status != WAL_OK ? adding->status : status;
-            bytes += record.kind == WAL_RECORD_ENTRY
-                         ? record.entry->payload.size
-                         : 0;
+            bytes += record.kind == WAL_RECORD_ENTRY ? record.entry->payload.size : 0;
         }
         if (status == WAL_OK && count % PROGRESS_STEP == 0) {
-            status = report(build->progress,
-                            bytes < build->segment->end ? bytes
-                                                        : build->segment->end,
-                            adding->error);
+            status =
+                report(build->progress, bytes < build->segment->end ? bytes : build->segment->end,
+                       adding->error);
         }
     }
     return status == WAL_END ? WAL_OK : status;
 }
 
 /*
- * Adds the records of the segment after head->last_sequence; head has the
- * counts of what the database holds already, and gets the new ones. WAL_OK
- * when all of them are there, except those that cannot be read. WAL_ENOTFOUND
- * when the log has no such segment any more, WAL_ECALLBACK, WAL_ENOMEM.
+ * Adds the records of the segment after head->last_sequence; head has the counts of what the
+ * database holds already, and gets the new ones. WAL_OK when all of them are there, except those
+ * that cannot be read. WAL_ENOTFOUND when the log has no such segment any more, WAL_ECALLBACK,
+ * WAL_ENOMEM.
  */
-static enum wal_status build_add(const struct wal__build *build,
-                                 struct wal__search_file *head,
+static enum wal_status build_add(const struct wal__build *build, struct wal__search_file *head,
                                  struct wal_error *error)
 {
-    struct wal_record_cursor_options options =
-        WAL_INIT(wal_record_cursor_options);
+    struct wal_record_cursor_options options = WAL_INIT(wal_record_cursor_options);
     struct adding adding = {.build = build, .head = head, .error = error};
     struct wal_record_cursor *cursor = NULL;
     struct wal__extractor extractor;
@@ -217,8 +204,7 @@ static bool set_lock(int fd)
 
 static int open_name(int directory, const char *name, int flags)
 {
-    return openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK,
-                  0600);
+    return openat(directory, name, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 }
 
 /* --- drafts ------------------------------------------------------------- */
@@ -233,25 +219,21 @@ static void fts_draft_close(struct wal__fts_draft *draft)
     }
 }
 
-/* Creates and locks the file. WAL_EREADONLY when index/ may not be written or
- * has no room. */
-static enum wal_status fts_draft_open(struct wal__fts_draft *draft,
-                                      int directory, uint64_t id,
+/* Creates and locks the file. WAL_EREADONLY when index/ may not be written or has no room. */
+static enum wal_status fts_draft_open(struct wal__fts_draft *draft, int directory, uint64_t id,
                                       enum wal__search_kind kind)
 {
     uint64_t random = 0;
 
     draft->directory = directory;
     draft->fd = -1;
-    if (directory < 0 ||
-        getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+    if (directory < 0 || getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
         return WAL_EREADONLY;
     }
     wal__search_file_name(id, kind, draft->name);
-    snprintf(draft->temporary, sizeof(draft->temporary),
-             "%.40s.new-%016" PRIx64, draft->name, random);
-    draft->fd =
-        open_name(directory, draft->temporary, O_RDWR | O_CREAT | O_EXCL);
+    snprintf(draft->temporary, sizeof(draft->temporary), "%.40s.new-%016" PRIx64, draft->name,
+             random);
+    draft->fd = open_name(directory, draft->temporary, O_RDWR | O_CREAT | O_EXCL);
     if (draft->fd < 0) {
         return WAL_EREADONLY;
     }
@@ -267,8 +249,8 @@ static bool write_full(int fd, const void *data, size_t size, uint64_t offset)
     size_t done = 0;
 
     while (done < size) {
-        ssize_t written = pwrite(fd, (const char *)data + done, size - done,
-                                 (off_t)(offset + done));
+        ssize_t written =
+            pwrite(fd, (const char *)data + done, size - done, (off_t)(offset + done));
 
         if (written <= 0) {
             if (written < 0 && errno == EINTR) {
@@ -283,8 +265,7 @@ static bool write_full(int fd, const void *data, size_t size, uint64_t offset)
 
 /* Writes a database with this header; page_count and table_crc are set in
  * *head. WAL_EREADONLY, WAL_ENOMEM. */
-static enum wal_status fts_draft_write(struct wal__fts_draft *draft,
-                                       struct wal__database *database,
+static enum wal_status fts_draft_write(struct wal__fts_draft *draft, struct wal__database *database,
                                        struct wal__search_file *head)
 {
     uint64_t size = 0;
@@ -297,15 +278,13 @@ static enum wal_status fts_draft_write(struct wal__fts_draft *draft,
 
     if (pages != NULL && table != NULL && size % PAGE == 0) {
         for (uint32_t i = 0; i < count; i++) {
-            wal__put32(table + (size_t)i * 4,
-                       wal__crc32(0, pages + (size_t)i * PAGE, PAGE));
+            wal__put32(table + (size_t)i * 4, wal__crc32(0, pages + (size_t)i * PAGE, PAGE));
         }
         head->page_count = count;
         head->table_crc = wal__crc32(0, table, (size_t)count * 4);
         wal__search_file_encode(head, bytes);
         /* The header last: without it the rest is nothing. */
-        is_written = write_full(draft->fd, pages, (size_t)size,
-                                wal__search_file_pages(head)) &&
+        is_written = write_full(draft->fd, pages, (size_t)size, wal__search_file_pages(head)) &&
                      write_full(draft->fd, table, (size_t)count * 4, PAGE) &&
                      write_full(draft->fd, bytes, PAGE, 0);
     }
@@ -313,16 +292,13 @@ static enum wal_status fts_draft_write(struct wal__fts_draft *draft,
         sqlite3_free(pages);
     }
     free(table);
-    return is_written                       ? WAL_OK
-           : pages == NULL || table == NULL ? WAL_ENOMEM
-                                            : WAL_EREADONLY;
+    return is_written ? WAL_OK : pages == NULL || table == NULL ? WAL_ENOMEM : WAL_EREADONLY;
 }
 
 /* Gives the file its name. WAL_ENOTFOUND: the draft was removed. */
 static enum wal_status fts_draft_commit(struct wal__fts_draft *draft)
 {
-    if (renameat(draft->directory, draft->temporary, draft->directory,
-                 draft->name) != 0) {
+    if (renameat(draft->directory, draft->temporary, draft->directory, draft->name) != 0) {
         return errno == ENOENT ? WAL_ENOTFOUND : WAL_EREADONLY;
     }
     close(draft->fd);
@@ -353,8 +329,7 @@ static void visit_names(int directory, name_fn *each, void *ctx)
         bool is_temporary;
         uint64_t id;
 
-        if (wal__search_file_is_name(entry->d_name, &id, &kind,
-                                     &is_temporary) &&
+        if (wal__search_file_is_name(entry->d_name, &id, &kind, &is_temporary) &&
             !each(ctx, directory, entry->d_name, id, kind, is_temporary)) {
             break;
         }
@@ -387,16 +362,14 @@ static bool find_draft(void *ctx, int directory, const char *name, uint64_t id,
 {
     struct wanted *wanted = ctx;
 
-    if (is_temporary && id == wanted->id && kind == wanted->kind &&
-        is_locked(directory, name)) {
+    if (is_temporary && id == wanted->id && kind == wanted->kind && is_locked(directory, name)) {
         wanted->is_found = true;
     }
     return !wanted->is_found;
 }
 
 /* Whether a process makes an index of the segment. */
-static bool fts_is_being_made(int directory, uint64_t id,
-                              enum wal__search_kind kind)
+static bool fts_is_being_made(int directory, uint64_t id, enum wal__search_kind kind)
 {
     struct wanted wanted = {.id = id, .kind = kind};
 
@@ -406,8 +379,7 @@ static bool fts_is_being_made(int directory, uint64_t id,
     return wanted.is_found;
 }
 
-static bool read_named(int directory, const char *name, uint64_t id,
-                       enum wal__search_kind kind,
+static bool read_named(int directory, const char *name, uint64_t id, enum wal__search_kind kind,
                        struct wal__search_file *file)
 {
     int fd = open_name(directory, name, O_RDONLY);
@@ -416,8 +388,7 @@ static bool read_named(int directory, const char *name, uint64_t id,
     if (fd < 0) {
         return false;
     }
-    is_valid = wal__fts_read_head(fd, file, NULL) && file->id == id &&
-               file->kind == (unsigned)kind;
+    is_valid = wal__fts_read_head(fd, file, NULL) && file->id == id && file->kind == (unsigned)kind;
     close(fd);
     return is_valid;
 }
@@ -458,8 +429,7 @@ static bool consider(void *ctx, int directory, const char *name, uint64_t id,
     return true;
 }
 
-static void fts_remove_stale(int directory, wal__fts_is_live_fn *is_live,
-                             void *ctx)
+static void fts_remove_stale(int directory, wal__fts_is_live_fn *is_live, void *ctx)
 {
     struct removal removal = {.is_live = is_live, .ctx = ctx};
 
@@ -491,8 +461,7 @@ struct update {
 
 /* --- segments ----------------------------------------------------------- */
 
-static enum wal_status list_segments(struct wal_store *store,
-                                     struct segments *segments,
+static enum wal_status list_segments(struct wal_store *store, struct segments *segments,
                                      struct wal_error *error)
 {
     struct wal_segment_cursor *cursor = NULL;
@@ -506,8 +475,7 @@ static enum wal_status list_segments(struct wal_store *store,
             void *grown;
 
             capacity = capacity * 2 + 64;
-            grown =
-                realloc(segments->items, capacity * sizeof(*segments->items));
+            grown = realloc(segments->items, capacity * sizeof(*segments->items));
             if (grown == NULL) {
                 status = wal__no_memory(error);
                 break;
@@ -522,8 +490,8 @@ static enum wal_status list_segments(struct wal_store *store,
     return status == WAL_END ? WAL_OK : status;
 }
 
-static const struct wal_segment_info *
-find_segment(const struct segments *in, uint64_t id, uint64_t identity)
+static const struct wal_segment_info *find_segment(const struct segments *in, uint64_t id,
+                                                   uint64_t identity)
 {
     for (size_t i = 0; i < in->count; i++) {
         if (in->items[i].id == id && in->items[i].identity == identity) {
@@ -534,8 +502,7 @@ find_segment(const struct segments *in, uint64_t id, uint64_t identity)
 }
 
 /* Whether the log still has the segment. */
-static bool is_in_log(struct wal_store *store,
-                      const struct wal_segment_info *segment)
+static bool is_in_log(struct wal_store *store, const struct wal_segment_info *segment)
 {
     struct segments now = {.items = NULL};
     bool found = list_segments(store, &now, NULL) == WAL_OK &&
@@ -548,8 +515,7 @@ static bool is_in_log(struct wal_store *store,
 static bool is_file_live(void *ctx, const struct wal__search_file *file)
 {
     const struct segments *segments = ctx;
-    const struct wal_segment_info *segment =
-        find_segment(segments, file->id, file->identity);
+    const struct wal_segment_info *segment = find_segment(segments, file->id, file->identity);
 
     return segment != NULL && file->last_sequence <= segment->last_sequence;
 }
@@ -603,27 +569,23 @@ static struct wal__fts_slot *add_slot(struct wal_search *search,
     memmove(&search->slots[rank + 1], &search->slots[rank],
             (search->count - rank) * sizeof(*search->slots));
     search->count++;
-    search->slots[rank] =
-        (struct wal__fts_slot){.id = segment->id,
-                               .identity = segment->identity,
-                               .head = {.kind = (uint32_t)kind,
-                                        .id = segment->id,
-                                        .identity = segment->identity}};
+    search->slots[rank] = (struct wal__fts_slot){
+        .id = segment->id,
+        .identity = segment->identity,
+        .head = {.kind = (uint32_t)kind, .id = segment->id, .identity = segment->identity}};
     return &search->slots[rank];
 }
 
-static void slot_path(const struct wal_search *search,
-                      const struct wal__fts_slot *slot, char *path, size_t size)
+static void slot_path(const struct wal_search *search, const struct wal__fts_slot *slot, char *path,
+                      size_t size)
 {
     char name[WAL__SEARCH_FILE_NAME];
 
-    wal__search_file_name(slot->id, (enum wal__search_kind)slot->head.kind,
-                          name);
+    wal__search_file_name(slot->id, (enum wal__search_kind)slot->head.kind, name);
     snprintf(path, size, "%s/%s", search->index_path, name);
 }
 
-enum wal_status wal__fts_slot_open(struct wal_search *search,
-                                   struct wal__fts_slot *slot,
+enum wal_status wal__fts_slot_open(struct wal_search *search, struct wal__fts_slot *slot,
                                    struct wal_error *error)
 {
     const struct wal__search_file *head;
@@ -637,13 +599,13 @@ enum wal_status wal__fts_slot_open(struct wal_search *search,
         return wal__fail(error, WAL_ECORRUPT, "a search index is missing");
     }
     slot_path(search, slot, path, sizeof(path));
-    status = wal__database_open(
-        &slot->database, (enum wal__search_kind)slot->head.kind, path, error);
+    status =
+        wal__database_open(&slot->database, (enum wal__search_kind)slot->head.kind, path, error);
     if (status != WAL_OK) {
         return status;
     }
-    /* A process that has not seen yet that the segment was replaced, or that it
-     * grew, may have given its index the name. */
+    /* A process that has not seen yet that the segment was replaced, or that it grew, may have
+     * given its index the name. */
     head = wal__fts_vfs_head(slot->database.db);
     if (head->id != slot->id || head->identity != slot->identity ||
         head->last_sequence < slot->head.last_sequence) {
@@ -655,13 +617,11 @@ enum wal_status wal__fts_slot_open(struct wal_search *search,
 
 /* --- making ------------------------------------------------------------- */
 
-/* Makes the database of a slot ready for more rows. The file may have been
- * extended by another process since it was looked at: the rows that it has are
- * those of the header that is loaded with it. */
-static enum wal_status prepare_slot(struct wal_search *search,
-                                    struct wal__fts_slot *slot,
-                                    const struct wal_segment_info *segment,
-                                    struct wal_error *error)
+/* Makes the database of a slot ready for more rows. The file may have been extended by another
+ * process since it was looked at: the rows that it has are those of the header that is loaded with
+ * it. */
+static enum wal_status prepare_slot(struct wal_search *search, struct wal__fts_slot *slot,
+                                    const struct wal_segment_info *segment, struct wal_error *error)
 {
     enum wal__search_kind kind = (enum wal__search_kind)slot->head.kind;
     struct wal__search_file head;
@@ -673,8 +633,7 @@ static enum wal_status prepare_slot(struct wal_search *search,
     wal__database_close(&slot->database);
     if (slot->has_file) {
         slot_path(search, slot, path, sizeof(path));
-        if (wal__database_load(&slot->database, kind, path, &head, NULL) ==
-            WAL_OK) {
+        if (wal__database_load(&slot->database, kind, path, &head, NULL) == WAL_OK) {
             if (head.id == slot->id && head.identity == slot->identity &&
                 head.last_sequence <= segment->last_sequence) {
                 slot->head = head;
@@ -689,26 +648,21 @@ static enum wal_status prepare_slot(struct wal_search *search,
     return wal__database_create(&slot->database, kind, error);
 }
 
-/* Writes the database of a slot to the draft and names it, unless the log has
- * lost the segment. Failures leave the index in memory. */
+/* Writes the database of a slot to the draft and names it, unless the log has lost the segment.
+ * Failures leave the index in memory. */
 static void write_slot(struct wal_search *search, struct wal__fts_slot *slot,
-                       const struct wal_segment_info *segment,
-                       struct wal__fts_draft *draft)
+                       const struct wal_segment_info *segment, struct wal__fts_draft *draft)
 {
-    if (draft->fd < 0 ||
-        fts_draft_write(draft, &slot->database, &slot->head) != WAL_OK ||
-        !is_in_log(search->store, segment) ||
-        fts_draft_commit(draft) != WAL_OK) {
+    if (draft->fd < 0 || fts_draft_write(draft, &slot->database, &slot->head) != WAL_OK ||
+        !is_in_log(search->store, segment) || fts_draft_commit(draft) != WAL_OK) {
         return;
     }
     slot->has_file = true;
 }
 
 /* Adds the records that the index of a slot lacks. */
-static enum wal_status extend_slot(struct update *update,
-                                   struct wal__fts_slot *slot,
-                                   const struct wal_segment_info *segment,
-                                   struct wal_error *error)
+static enum wal_status extend_slot(struct update *update, struct wal__fts_slot *slot,
+                                   const struct wal_segment_info *segment, struct wal_error *error)
 {
     struct wal_search *search = update->search;
     const struct wal__build build = {.store = search->store,
@@ -741,8 +695,7 @@ static enum wal_status extend_slot(struct update *update,
     return status;
 }
 
-static bool is_complete(const struct wal__fts_slot *slot,
-                        const struct wal_segment_info *segment)
+static bool is_complete(const struct wal__fts_slot *slot, const struct wal_segment_info *segment)
 {
     return slot != NULL && slot->unread == 0 &&
            slot->head.last_sequence == segment->last_sequence &&
@@ -758,8 +711,7 @@ static struct wal__fts_slot *find_file(struct wal_search *search,
     struct wal__fts_slot *slot;
 
     if (!fts_read(search->directory, segment->id, kind, &file) ||
-        file.identity != segment->identity ||
-        file.last_sequence > segment->last_sequence) {
+        file.identity != segment->identity || file.last_sequence > segment->last_sequence) {
         return NULL;
     }
     slot = add_slot(search, segment, kind);
@@ -771,8 +723,7 @@ static struct wal__fts_slot *find_file(struct wal_search *search,
 }
 
 /* Makes the index of a segment. A segment that cannot be read has none. */
-static enum wal_status make(struct update *update,
-                            const struct wal_segment_info *segment,
+static enum wal_status make(struct update *update, const struct wal_segment_info *segment,
                             enum wal__search_kind kind, struct wal_error *error)
 {
     struct wal_search *search = update->search;
@@ -809,17 +760,14 @@ static enum wal_status make(struct update *update,
     return WAL_OK;
 }
 
-enum wal_status wal__fts_slot_rebuild(struct wal_search *search,
-                                      struct wal__fts_slot *slot,
+enum wal_status wal__fts_slot_rebuild(struct wal_search *search, struct wal__fts_slot *slot,
                                       struct wal_error *error)
 {
     struct wal__build_progress progress = {.call = NULL};
     struct wal_search_update_result result;
-    struct update update = {
-        .search = search, .progress = &progress, .result = &result};
+    struct update update = {.search = search, .progress = &progress, .result = &result};
     const struct wal_segment_info *segment;
-    enum wal_status status =
-        list_segments(search->store, &update.segments, error);
+    enum wal_status status = list_segments(search->store, &update.segments, error);
 
     memset(&result, 0, sizeof(result));
     segment = find_segment(&update.segments, slot->id, slot->identity);
@@ -841,8 +789,7 @@ enum wal_status wal__fts_slot_rebuild(struct wal_search *search,
 
 /* --- the update --------------------------------------------------------- */
 
-static bool needs_index(struct wal_search *search,
-                        const struct wal_segment_info *segment,
+static bool needs_index(struct wal_search *search, const struct wal_segment_info *segment,
                         enum wal__search_kind kind)
 {
     struct wal__fts_slot *slot = find_slot(search, segment, kind);
@@ -853,8 +800,8 @@ static bool needs_index(struct wal_search *search,
     return !is_complete(slot, segment);
 }
 
-/* Removes the slots of segments that are gone, and closes the databases of
- * those that have ended meanwhile: they are read from their files. */
+/* Removes the slots of segments that are gone, and closes the databases of those that have ended
+ * meanwhile: they are read from their files. */
 static void drop_stale_slots(struct update *update)
 {
     struct wal_search *search = update->search;
@@ -864,8 +811,7 @@ static void drop_stale_slots(struct update *update)
         const struct wal_segment_info *segment =
             find_segment(&update->segments, slot->id, slot->identity);
 
-        if (segment == NULL ||
-            slot->head.last_sequence > segment->last_sequence) {
+        if (segment == NULL || slot->head.last_sequence > segment->last_sequence) {
             remove_slot(search, slot);
         } else if (slot->has_file && slot->database.is_memory &&
                    (segment->flags & WAL_SEGMENT_TAIL) == 0 &&
@@ -875,10 +821,9 @@ static void drop_stale_slots(struct update *update)
     }
 }
 
-/* Makes the indexes of a kind, the newest segment first. `again`: also those
- * that another process is making. */
-static enum wal_status make_all(struct update *update,
-                                enum wal__search_kind kind, bool again,
+/* Makes the indexes of a kind, the newest segment first. `again`: also those that another process
+ * is making. */
+static enum wal_status make_all(struct update *update, enum wal__search_kind kind, bool again,
                                 struct wal_error *error)
 {
     struct wal_search *search = update->search;
@@ -888,8 +833,7 @@ static enum wal_status make_all(struct update *update,
         const struct wal_segment_info *segment = &update->segments.items[i - 1];
 
         if (!needs_index(search, segment, kind) ||
-            (!again && search->writes &&
-             fts_is_being_made(search->directory, segment->id, kind))) {
+            (!again && search->writes && fts_is_being_made(search->directory, segment->id, kind))) {
             continue;
         }
         status = make(update, segment, kind, error);
@@ -898,16 +842,13 @@ static enum wal_status make_all(struct update *update,
     return status;
 }
 
-static enum wal_status update_once(struct update *update, bool deep,
-                                   struct wal_error *error)
+static enum wal_status update_once(struct update *update, bool deep, struct wal_error *error)
 {
-    static const enum wal__search_kind kinds[] = {WAL__SEARCH_TEXT,
-                                                  WAL__SEARCH_DEEP};
+    static const enum wal__search_kind kinds[] = {WAL__SEARCH_TEXT, WAL__SEARCH_DEEP};
     struct wal_search *search = update->search;
     struct wal__build_progress *progress = update->progress;
     size_t count = deep ? 2 : 1;
-    enum wal_status status =
-        list_segments(search->store, &update->segments, error);
+    enum wal_status status = list_segments(search->store, &update->segments, error);
 
     if (status != WAL_OK) {
         return status;
@@ -917,10 +858,9 @@ static enum wal_status update_once(struct update *update, bool deep,
     progress->total = 0;
     for (size_t i = 0; i < update->segments.count; i++) {
         for (size_t k = 0; k < count; k++) {
-            progress->total +=
-                needs_index(search, &update->segments.items[i], kinds[k])
-                    ? update->segments.items[i].end
-                    : 0;
+            progress->total += needs_index(search, &update->segments.items[i], kinds[k])
+                                   ? update->segments.items[i].end
+                                   : 0;
         }
     }
     if (search->writes && (progress->total > 0 || !search->is_swept)) {
@@ -935,8 +875,7 @@ static enum wal_status update_once(struct update *update, bool deep,
     return status;
 }
 
-void wal__fts_set_count(struct wal_search *search,
-                        struct wal_search_update_result *result)
+void wal__fts_set_count(struct wal_search *search, struct wal_search_update_result *result)
 {
     result->segments = 0;
     result->index_bytes = 0;
@@ -946,11 +885,10 @@ void wal__fts_set_count(struct wal_search *search,
 
         result->segments += slot->head.kind == WAL__SEARCH_TEXT ? 1 : 0;
         result->unwritten += slot->has_file ? 0 : 1;
-        result->index_bytes +=
-            slot->has_file
-                ? wal__search_file_pages(&slot->head) +
-                      (uint64_t)slot->head.page_count * WAL__SEARCH_FILE_PAGE
-                : wal__database_size(&slot->database);
+        result->index_bytes += slot->has_file
+                                   ? wal__search_file_pages(&slot->head) +
+                                         (uint64_t)slot->head.page_count * WAL__SEARCH_FILE_PAGE
+                                   : wal__database_size(&slot->database);
     }
 }
 
@@ -959,14 +897,11 @@ enum wal_status wal__fts_set_update(struct wal_search *search, bool deep,
                                     struct wal_search_update_result *result,
                                     struct wal_error *error)
 {
-    struct update update = {.search = search,
-                            .progress = progress,
-                            .result = result,
-                            .was_replaced = true};
+    struct update update = {
+        .search = search, .progress = progress, .result = result, .was_replaced = true};
     enum wal_status status = WAL_OK;
 
-    for (int i = 0; i < ATTEMPTS && status == WAL_OK && update.was_replaced;
-         i++) {
+    for (int i = 0; i < ATTEMPTS && status == WAL_OK && update.was_replaced; i++) {
         update.was_replaced = false;
         update.segments.count = 0;
         free(update.segments.items);

@@ -52,22 +52,19 @@ enum wal_status wal__fts_set_update(struct wal_search *search, bool deep,
                                     struct wal_error *error) WAL_MUST_USE;
 
 /* Sets the counts of segments and of bytes. */
-void wal__fts_set_count(struct wal_search *search,
-                        struct wal_search_update_result *result);
+void wal__fts_set_count(struct wal_search *search, struct wal_search_update_result *result);
 
 /* Opens the database of a slot for reading. WAL_ECORRUPT. */
-enum wal_status wal__fts_slot_open(struct wal_search *search,
-                                   struct wal__fts_slot *slot,
+enum wal_status wal__fts_slot_open(struct wal_search *search, struct wal__fts_slot *slot,
                                    struct wal_error *error) WAL_MUST_USE;
 
-/* Discards the index of a slot, which is damaged, and makes it again.
- * WAL_ENOTFOUND when the segment is gone. */
-enum wal_status wal__fts_slot_rebuild(struct wal_search *search,
-                                      struct wal__fts_slot *slot,
+/* Discards the index of a slot, which is damaged, and makes it again. WAL_ENOTFOUND when the
+ * segment is gone. */
+enum wal_status wal__fts_slot_rebuild(struct wal_search *search, struct wal__fts_slot *slot,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* Closes the databases of files: an erasing may remove them at any time, and
- * one that is open keeps the words that were erased. */
+/* Closes the databases of files: an erasing may remove them at any time, and one that is open keeps
+ * the words that were erased. */
 void wal__fts_set_close_files(struct wal_search *search);
 void wal__fts_set_close(struct wal_search *search);
 

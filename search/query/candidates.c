@@ -1,15 +1,14 @@
 /*
- * candidates.c - the rows that match a query, the sessions that its filters
- * name, and those that see what deleted sessions had (query.h).
+ * candidates.c - the rows that match a query, the sessions that its filters name, and those that
+ * see what deleted sessions had (query.h).
  *
- * A text inside words is split into words as that of a record is. Only the
- * first of them may be the end of a longer word, and only the last one the
- * beginning: the words of the index that fit are collected, and the rows that
- * have one of each. Whether such a row has the text is known when its record is
- * read.
+ * A text inside words is split into words as that of a record is. Only the first of them may be the
+ * end of a longer word, and only the last one the beginning: the words of the index that fit are
+ * collected, and the rows that have one of each. Whether such a row has the text is known when its
+ * record is read.
  *
- * Invariant: candidates are of indexes that were up to date when the query
- * began; whether their records may be shown is not known yet.
+ * Invariant: candidates are of indexes that were up to date when the query began; whether their
+ * records may be shown is not known yet.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -23,12 +22,9 @@
 uint32_t wal__column_role(enum wal__column column)
 {
     static const uint32_t roles[WAL__COLUMN_COUNT] = {
-        [WAL__COLUMN_USER] = WAL_SEARCH_USER,
-        [WAL__COLUMN_ASSISTANT] = WAL_SEARCH_ASSISTANT,
-        [WAL__COLUMN_TOOL] = WAL_SEARCH_TOOL,
-        [WAL__COLUMN_PATH] = WAL_SEARCH_TOOL,
-        [WAL__COLUMN_TITLE] = WAL_SEARCH_TITLE,
-        [WAL__COLUMN_SUMMARY] = WAL_SEARCH_SUMMARY,
+        [WAL__COLUMN_USER] = WAL_SEARCH_USER,     [WAL__COLUMN_ASSISTANT] = WAL_SEARCH_ASSISTANT,
+        [WAL__COLUMN_TOOL] = WAL_SEARCH_TOOL,     [WAL__COLUMN_PATH] = WAL_SEARCH_TOOL,
+        [WAL__COLUMN_TITLE] = WAL_SEARCH_TITLE,   [WAL__COLUMN_SUMMARY] = WAL_SEARCH_SUMMARY,
         [WAL__COLUMN_RESULT] = WAL_SEARCH_RESULT,
     };
 
@@ -38,20 +34,17 @@ uint32_t wal__column_role(enum wal__column column)
 float wal__column_weight(enum wal__column column)
 {
     static const float weights[WAL__COLUMN_COUNT] = {
-        [WAL__COLUMN_USER] = 2.0F,   [WAL__COLUMN_ASSISTANT] = 1.0F,
-        [WAL__COLUMN_TOOL] = 1.0F,   [WAL__COLUMN_PATH] = 1.0F,
-        [WAL__COLUMN_TITLE] = 4.0F,  [WAL__COLUMN_SUMMARY] = 2.0F,
+        [WAL__COLUMN_USER] = 2.0F,   [WAL__COLUMN_ASSISTANT] = 1.0F, [WAL__COLUMN_TOOL] = 1.0F,
+        [WAL__COLUMN_PATH] = 1.0F,   [WAL__COLUMN_TITLE] = 4.0F,     [WAL__COLUMN_SUMMARY] = 2.0F,
         [WAL__COLUMN_RESULT] = 0.5F,
     };
 
     return weights[column];
 }
 
-static enum wal_status fail_read(struct wal__fts_slot *slot, int code,
-                                 struct wal_error *error)
+static enum wal_status fail_read(struct wal__fts_slot *slot, int code, struct wal_error *error)
 {
-    return wal__search_fail(error, slot->database.db, code,
-                            "cannot read a search index");
+    return wal__search_fail(error, slot->database.db, code, "cannot read a search index");
 }
 
 /* --- sessions ------------------------------------------------------------- */
@@ -89,25 +82,21 @@ static int compare_numbers(const void *left, const void *right)
 
 static bool has_number(const uint32_t *items, size_t count, uint32_t number)
 {
-    return count > 0 && bsearch(&number, items, count, sizeof(number),
-                                compare_numbers) != NULL;
+    return count > 0 && bsearch(&number, items, count, sizeof(number), compare_numbers) != NULL;
 }
 
 bool wal__query_is_listed(const struct wal__query *query, uint32_t number)
 {
-    return query->listed == NULL ||
-           has_number(query->listed, query->listed_count, number);
+    return query->listed == NULL || has_number(query->listed, query->listed_count, number);
 }
 
 /* Calls `each` for the ancestors of a session. */
 typedef bool ancestor_fn(void *ctx, const struct wal_session_info *ancestor);
 
-static enum wal_status visit_ancestors(struct wal_store *store,
-                                       struct wal_slice id, ancestor_fn *each,
-                                       void *ctx, struct wal_error *error)
+static enum wal_status visit_ancestors(struct wal_store *store, struct wal_slice id,
+                                       ancestor_fn *each, void *ctx, struct wal_error *error)
 {
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *cursor = NULL;
     enum wal_status status;
@@ -133,30 +122,25 @@ static bool add_ancestor(void *ctx, const struct wal_session_info *ancestor)
 }
 
 /* Adds a session and what it sees of others. */
-static enum wal_status add_listed(struct wal__query *query,
-                                  const struct wal_session_info *info,
-                                  struct numbers *listed,
-                                  struct numbers *owners,
+static enum wal_status add_listed(struct wal__query *query, const struct wal_session_info *info,
+                                  struct numbers *listed, struct numbers *owners,
                                   struct wal_error *error)
 {
-    if (!add_number(listed, info->number) ||
-        !add_number(owners, info->number)) {
+    if (!add_number(listed, info->number) || !add_number(owners, info->number)) {
         return wal__no_memory(error);
     }
     return (info->flags & WAL_SESSION_FORK) == 0
                ? WAL_OK
-               : visit_ancestors(query->search->store, info->id, add_ancestor,
-                                 owners, error);
+               : visit_ancestors(query->search->store, info->id, add_ancestor, owners, error);
 }
 
-static enum wal_status list_one(struct wal__query *query,
-                                struct numbers *listed, struct numbers *owners,
-                                struct wal_error *error)
+static enum wal_status list_one(struct wal__query *query, struct numbers *listed,
+                                struct numbers *owners, struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session *session = NULL;
-    enum wal_status status = wal_session_open(
-        query->search->store, query->options.session, &session, error);
+    enum wal_status status =
+        wal_session_open(query->search->store, query->options.session, &session, error);
 
     if (status == WAL_OK) {
         status = wal_session_get_info(session, &info, error);
@@ -168,20 +152,17 @@ static enum wal_status list_one(struct wal__query *query,
     return status;
 }
 
-static enum wal_status list_all(struct wal__query *query,
-                                struct numbers *listed, struct numbers *owners,
-                                struct wal_error *error)
+static enum wal_status list_all(struct wal__query *query, struct numbers *listed,
+                                struct numbers *owners, struct wal_error *error)
 {
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *cursor = NULL;
     enum wal_status status;
 
     options.cwd = query->options.cwd;
     options.project = query->options.project;
-    status =
-        wal_session_cursor_open(query->search->store, &options, &cursor, error);
+    status = wal_session_cursor_open(query->search->store, &options, &cursor, error);
     while (status == WAL_OK) {
         status = wal_session_cursor_next(cursor, &info, error);
         if (status == WAL_OK) {
@@ -192,24 +173,21 @@ static enum wal_status list_all(struct wal__query *query,
     return status == WAL_END ? WAL_OK : status;
 }
 
-enum wal_status wal__query_filter(struct wal__query *query,
-                                  struct wal_error *error)
+enum wal_status wal__query_filter(struct wal__query *query, struct wal_error *error)
 {
     const struct wal_search_query *options = &query->options;
     struct numbers listed = {.items = NULL};
     struct numbers owners = {.items = NULL};
     enum wal_status status = WAL_OK;
 
-    if (options->session.size == 0 && options->cwd.size == 0 &&
-        options->project.size == 0) {
+    if (options->session.size == 0 && options->cwd.size == 0 && options->project.size == 0) {
         return WAL_OK;
     }
     if (!add_number(&listed, 0)) { /* so that it is no NULL */
         return wal__no_memory(error);
     }
-    status = options->session.size > 0
-                 ? list_one(query, &listed, &owners, error)
-                 : list_all(query, &listed, &owners, error);
+    status = options->session.size > 0 ? list_one(query, &listed, &owners, error)
+                                       : list_all(query, &listed, &owners, error);
     qsort(listed.items, listed.count, sizeof(uint32_t), compare_numbers);
     if (owners.count > 0) {
         qsort(owners.items, owners.count, sizeof(uint32_t), compare_numbers);
@@ -267,8 +245,7 @@ static int compare_heirs(const void *left, const void *right)
     return a->session < b->session ? -1 : a->session > b->session;
 }
 
-enum wal_status wal__query_find_heirs(struct wal__query *query,
-                                      struct wal_error *error)
+enum wal_status wal__query_find_heirs(struct wal__query *query, struct wal_error *error)
 {
     struct wal_store *store = query->search->store;
     struct wal_session_info info = WAL_INIT(wal_session_info);
@@ -291,8 +268,7 @@ enum wal_status wal__query_find_heirs(struct wal__query *query,
         status = WAL_OK;
     }
     if (query->heir_count > 0) {
-        qsort(query->heirs, query->heir_count, sizeof(*query->heirs),
-              compare_heirs);
+        qsort(query->heirs, query->heir_count, sizeof(*query->heirs), compare_heirs);
     }
     query->has_heirs = status == WAL_OK;
     return status;
@@ -314,8 +290,7 @@ static bool is_enough(const struct wal__query_token *token)
     uint32_t c;
     size_t size;
 
-    while ((size = wal__character((const uint8_t *)token->text, token->size, at,
-                                  &c)) > 0) {
+    while ((size = wal__character((const uint8_t *)token->text, token->size, at, &c)) > 0) {
         if (wal__is_unspaced(c)) {
             return true;
         }
@@ -325,8 +300,7 @@ static bool is_enough(const struct wal__query_token *token)
     return count >= CHARACTERS_MIN;
 }
 
-enum wal_status wal__substring_check(struct wal__query *query,
-                                     struct wal_error *error)
+enum wal_status wal__substring_check(struct wal__query *query, struct wal_error *error)
 {
     const struct wal__term *term = &query->expression.terms[0];
 
@@ -365,20 +339,18 @@ static bool add(struct rows *rows, int64_t row)
 }
 
 /* Adds the rows of an expression. */
-static enum wal_status match(struct wal__fts_slot *slot, const char *expression,
-                             struct rows *rows, struct wal_error *error)
+static enum wal_status match(struct wal__fts_slot *slot, const char *expression, struct rows *rows,
+                             struct wal_error *error)
 {
     sqlite3_stmt *statement = NULL;
-    int code = sqlite3_prepare_v2(slot->database.db,
-                                  "SELECT rowid FROM text WHERE text MATCH ?1",
+    int code = sqlite3_prepare_v2(slot->database.db, "SELECT rowid FROM text WHERE text MATCH ?1",
                                   -1, &statement, NULL);
 
     if (code == SQLITE_OK) {
         sqlite3_bind_text(statement, 1, expression, -1, SQLITE_STATIC);
         do {
             code = sqlite3_step(statement);
-        } while (code == SQLITE_ROW &&
-                 add(rows, sqlite3_column_int64(statement, 0)));
+        } while (code == SQLITE_ROW && add(rows, sqlite3_column_int64(statement, 0)));
     }
     sqlite3_finalize(statement);
     if (code == SQLITE_ROW) {
@@ -388,10 +360,8 @@ static enum wal_status match(struct wal__fts_slot *slot, const char *expression,
 }
 
 /* Prepares the list of the words of the index that fit the first word. */
-static enum wal_status prepare_words(struct wal__fts_slot *slot,
-                                     const struct wal__term *term,
-                                     sqlite3_stmt **statement,
-                                     struct wal_error *error)
+static enum wal_status prepare_words(struct wal__fts_slot *slot, const struct wal__term *term,
+                                     sqlite3_stmt **statement, struct wal_error *error)
 {
     const struct wal__query_token *first = &term->tokens[0];
     const char *sql = term->count == 1 ? "SELECT term FROM temp.vocabulary "
@@ -408,18 +378,15 @@ static enum wal_status prepare_words(struct wal__fts_slot *slot,
         code = sqlite3_prepare_v2(slot->database.db, sql, -1, statement, NULL);
     }
     if (code == SQLITE_OK) {
-        code = sqlite3_bind_text(*statement, 1, first->text, (int)first->size,
-                                 SQLITE_STATIC);
+        code = sqlite3_bind_text(*statement, 1, first->text, (int)first->size, SQLITE_STATIC);
     }
     return code == SQLITE_OK ? WAL_OK : fail_read(slot, code, error);
 }
 
-/* Adds the rows with one of the next words of the list. *more: there are
- * others. */
-static enum wal_status match_words(struct wal__fts_slot *slot,
-                                   const struct wal__term *term,
-                                   sqlite3_stmt *words, bool *more,
-                                   struct rows *rows, struct wal_error *error)
+/* Adds the rows with one of the next words of the list. *more: there are others. */
+static enum wal_status match_words(struct wal__fts_slot *slot, const struct wal__term *term,
+                                   sqlite3_stmt *words, bool *more, struct rows *rows,
+                                   struct wal_error *error)
 {
     sqlite3_str *text = sqlite3_str_new(NULL);
     enum wal_status status = WAL_OK;
@@ -439,8 +406,7 @@ static enum wal_status match_words(struct wal__fts_slot *slot,
      */
     for (uint32_t i = 1; i < term->count; i++) {
         sqlite3_str_appendf(text, " AND \"%.*s\"%s", (int)term->tokens[i].size,
-                            term->tokens[i].text,
-                            i + 1 == term->count ? " *" : "");
+                            term->tokens[i].text, i + 1 == term->count ? " *" : "");
     }
     expression = sqlite3_str_finish(text);
     if (code != SQLITE_ROW && code != SQLITE_DONE) {
@@ -462,11 +428,10 @@ static int compare_rows(const void *left, const void *right)
     return *a > *b ? -1 : *a < *b; /* descending */
 }
 
-/* Calls `each` for the rows of an index that have the words which a text inside
- * words may be in. WAL_ECORRUPT. */
-static enum wal_status substring_visit(struct wal__query *query,
-                                       struct wal__fts_slot *slot, row_fn *each,
-                                       void *ctx, struct wal_error *error)
+/* Calls `each` for the rows of an index that have the words which a text inside words may be in.
+ * WAL_ECORRUPT. */
+static enum wal_status substring_visit(struct wal__query *query, struct wal__fts_slot *slot,
+                                       row_fn *each, void *ctx, struct wal_error *error)
 {
     const struct wal__term *term = &query->expression.terms[0];
     struct rows rows = {.items = NULL};
@@ -508,16 +473,14 @@ struct adding {
 
 /* --- how rare words are ------------------------------------------------- */
 
-static enum wal_status count_rows(struct wal__fts_slot *slot,
-                                  const char *expression, double *rows,
+static enum wal_status count_rows(struct wal__fts_slot *slot, const char *expression, double *rows,
                                   struct wal_error *error)
 {
     sqlite3_stmt *statement = NULL;
-    int code =
-        sqlite3_prepare_v2(slot->database.db,
-                           "SELECT count(*) FROM "
-                           "(SELECT 1 FROM text WHERE text MATCH ?1 LIMIT ?2)",
-                           -1, &statement, NULL);
+    int code = sqlite3_prepare_v2(slot->database.db,
+                                  "SELECT count(*) FROM "
+                                  "(SELECT 1 FROM text WHERE text MATCH ?1 LIMIT ?2)",
+                                  -1, &statement, NULL);
 
     if (code == SQLITE_OK) {
         sqlite3_bind_text(statement, 1, expression, -1, SQLITE_STATIC);
@@ -532,8 +495,7 @@ static enum wal_status count_rows(struct wal__fts_slot *slot,
 }
 
 /* The largest indexes of text. */
-static size_t choose_samples(struct wal_search *search,
-                             struct wal__fts_slot *samples[SAMPLED_MAX])
+static size_t choose_samples(struct wal_search *search, struct wal__fts_slot *samples[SAMPLED_MAX])
 {
     size_t count = 0;
 
@@ -558,10 +520,8 @@ static size_t choose_samples(struct wal_search *search,
     return count;
 }
 
-/* Counts the rows of each term in a sample of the indexes. One that is damaged
- * does not count. */
-static enum wal_status weigh_terms(struct wal__query *query,
-                                   struct wal_error *error)
+/* Counts the rows of each term in a sample of the indexes. One that is damaged does not count. */
+static enum wal_status weigh_terms(struct wal__query *query, struct wal_error *error)
 {
     struct wal__fts_slot *samples[SAMPLED_MAX] = {NULL};
     size_t count = choose_samples(query->search, samples);
@@ -627,23 +587,20 @@ static enum wal_status add_row(void *ctx, int64_t row)
     uint8_t columns = wal__database_columns(&adding->slot->database, row);
 
     if (columns == 0) {
-        return wal__fail(adding->error, WAL_ECORRUPT,
-                         "a search index lacks the columns of a row");
+        return wal__fail(adding->error, WAL_ECORRUPT, "a search index lacks the columns of a row");
     }
     columns &= adding->columns;
-    candidate.entry.session =
-        wal__database_session(&adding->slot->database, row);
-    if (columns == 0 ||
-        (query->listed != NULL && !has_number(query->owners, query->owner_count,
-                                              candidate.entry.session))) {
+    candidate.entry.session = wal__database_session(&adding->slot->database, row);
+    if (columns == 0 || (query->listed != NULL &&
+                         !has_number(query->owners, query->owner_count, candidate.entry.session))) {
         return WAL_OK;
     }
     if (query->matcher.substring.size == 0) {
         candidate.score = best_weight(columns);
     }
     if (options->since_ms != 0 || options->until_ms != 0) {
-        enum wal_status status = wal__database_get(
-            &adding->slot->database, row, &candidate.entry, adding->error);
+        enum wal_status status =
+            wal__database_get(&adding->slot->database, row, &candidate.entry, adding->error);
 
         if (status != WAL_OK || !is_in_time(options, candidate.entry.time_ms)) {
             return status == WAL_ENOTFOUND ? WAL_ECORRUPT : status;
@@ -657,8 +614,7 @@ static enum wal_status add_row(void *ctx, int64_t row)
     }
     if (query->count == query->capacity) {
         size_t capacity = query->capacity * 2 + 256;
-        void *grown =
-            realloc(query->candidates, capacity * sizeof(*query->candidates));
+        void *grown = realloc(query->candidates, capacity * sizeof(*query->candidates));
 
         if (grown == NULL) {
             return wal__no_memory(adding->error);
@@ -670,16 +626,14 @@ static enum wal_status add_row(void *ctx, int64_t row)
     return WAL_OK;
 }
 
-static enum wal_status prepare_match(struct wal__fts_slot *slot,
-                                     struct wal_error *error)
+static enum wal_status prepare_match(struct wal__fts_slot *slot, struct wal_error *error)
 {
     int code = SQLITE_OK;
 
     if (slot->database.match == NULL) {
-        code = sqlite3_prepare_v3(
-            slot->database.db,
-            "SELECT rowid FROM text WHERE text MATCH ?1 ORDER BY rowid DESC",
-            -1, SQLITE_PREPARE_PERSISTENT, &slot->database.match, NULL);
+        code = sqlite3_prepare_v3(slot->database.db,
+                                  "SELECT rowid FROM text WHERE text MATCH ?1 ORDER BY rowid DESC",
+                                  -1, SQLITE_PREPARE_PERSISTENT, &slot->database.match, NULL);
     }
     return code == SQLITE_OK ? WAL_OK : fail_read(slot, code, error);
 }
@@ -712,25 +666,21 @@ static enum wal_status match_rows(struct adding *adding, const char *expression)
 /* --- indexes ------------------------------------------------------------ */
 
 /* The rows of the index of one segment. */
-static enum wal_status collect_slot(struct adding *adding,
-                                    const char *expression)
+static enum wal_status collect_slot(struct adding *adding, const char *expression)
 {
     struct wal__query *query = adding->query;
-    enum wal_status status =
-        wal__fts_slot_open(query->search, adding->slot, adding->error);
+    enum wal_status status = wal__fts_slot_open(query->search, adding->slot, adding->error);
 
     if (status != WAL_OK) {
         return status;
     }
     return query->matcher.substring.size > 0
-               ? substring_visit(query, adding->slot, add_row, adding,
-                                 adding->error)
+               ? substring_visit(query, adding->slot, add_row, adding, adding->error)
                : match_rows(adding, expression);
 }
 
 /* The same; makes a damaged index again, once. */
-static enum wal_status collect_or_rebuild(struct adding *adding,
-                                          const char *expression)
+static enum wal_status collect_or_rebuild(struct adding *adding, const char *expression)
 {
     struct wal__query *query = adding->query;
     size_t count = query->count;
@@ -746,8 +696,7 @@ static enum wal_status collect_or_rebuild(struct adding *adding,
     if (status == WAL_OK) {
         return collect_slot(adding, expression);
     }
-    if (status != WAL_ENOTFOUND && status != WAL_ECORRUPT &&
-        status != WAL_EIO) {
+    if (status != WAL_ENOTFOUND && status != WAL_ECORRUPT && status != WAL_EIO) {
         return status;
     }
     /* The segment was replaced meanwhile, or cannot be read. */
@@ -755,16 +704,13 @@ static enum wal_status collect_or_rebuild(struct adding *adding,
     return WAL_OK;
 }
 
-static bool is_searched(const struct wal__query *query,
-                        const struct wal__fts_slot *slot)
+static bool is_searched(const struct wal__query *query, const struct wal__fts_slot *slot)
 {
     const struct wal_search_query *options = &query->options;
 
     return slot->head.rows > 0 &&
-           (slot->head.kind == WAL__SEARCH_TEXT ||
-            (options->flags & WAL_SEARCH_DEEP) != 0) &&
-           (options->since_ms == 0 ||
-            slot->head.time_max >= options->since_ms) &&
+           (slot->head.kind == WAL__SEARCH_TEXT || (options->flags & WAL_SEARCH_DEEP) != 0) &&
+           (options->since_ms == 0 || slot->head.time_max >= options->since_ms) &&
            (options->until_ms == 0 || slot->head.time_min < options->until_ms);
 }
 
@@ -783,15 +729,13 @@ static int compare_candidates(const void *left, const void *right)
 }
 
 /* The columns of an index that have the roles of the query. */
-static uint8_t searched_columns(const struct wal_search_query *options,
-                                uint32_t kind)
+static uint8_t searched_columns(const struct wal_search_query *options, uint32_t kind)
 {
     uint32_t roles = options->roles;
     uint32_t columns = 0;
 
     if (options->tool.size > 0) {
-        roles = roles == 0 ? (uint32_t)WAL_SEARCH_TOOL
-                           : roles & (uint32_t)WAL_SEARCH_TOOL;
+        roles = roles == 0 ? (uint32_t)WAL_SEARCH_TOOL : roles & (uint32_t)WAL_SEARCH_TOOL;
         if (roles == 0) {
             return 0;
         }
@@ -800,27 +744,23 @@ static uint8_t searched_columns(const struct wal_search_query *options,
         bool is_deep = i == WAL__COLUMN_RESULT;
 
         if (is_deep == (kind == WAL__SEARCH_DEEP) &&
-            (roles == 0 ||
-             (roles & wal__column_role((enum wal__column)i)) != 0)) {
+            (roles == 0 || (roles & wal__column_role((enum wal__column)i)) != 0)) {
             columns |= 1U << i;
         }
     }
     return (uint8_t)columns;
 }
 
-enum wal_status wal__query_collect(struct wal__query *query,
-                                   struct wal_error *error)
+enum wal_status wal__query_collect(struct wal__query *query, struct wal_error *error)
 {
     struct wal_search *search = query->search;
     char *expression = NULL;
-    enum wal_status status =
-        wal__expression_format(&query->expression, search->tokenizer,
-                               query->options.tool, &expression, error);
+    enum wal_status status = wal__expression_format(&query->expression, search->tokenizer,
+                                                    query->options.tool, &expression, error);
 
     query->is_complete = true;
     query->candidates_max =
-        query->matcher.substring.size > 0 ||
-                wal__expression_has_phrase(&query->expression)
+        query->matcher.substring.size > 0 || wal__expression_has_phrase(&query->expression)
             ? WAL__COMPARED_MAX
             : WAL__RANKED_MAX;
     if (status == WAL_OK) {
@@ -828,12 +768,11 @@ enum wal_status wal__query_collect(struct wal__query *query,
     }
     for (size_t i = 0; i < search->count && status == WAL_OK; i++) {
         struct wal__fts_slot *slot = &search->slots[i];
-        struct adding adding = {
-            .query = query,
-            .slot = slot,
-            .rank = (uint32_t)i,
-            .columns = searched_columns(&query->options, slot->head.kind),
-            .error = error};
+        struct adding adding = {.query = query,
+                                .slot = slot,
+                                .rank = (uint32_t)i,
+                                .columns = searched_columns(&query->options, slot->head.kind),
+                                .error = error};
 
         if (adding.columns != 0 && is_searched(query, slot)) {
             status = collect_or_rebuild(&adding, expression);
@@ -842,8 +781,7 @@ enum wal_status wal__query_collect(struct wal__query *query,
     sqlite3_free(expression);
     if (status == WAL_OK || status == WAL_END) {
         if (query->count > 0) {
-            qsort(query->candidates, query->count, sizeof(*query->candidates),
-                  compare_candidates);
+            qsort(query->candidates, query->count, sizeof(*query->candidates), compare_candidates);
         }
         return WAL_OK;
     }

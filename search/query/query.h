@@ -1,6 +1,6 @@
 /*
- * query.h - a query at work: which rows match, in which order, and what is left
- * of them when their records are read again.
+ * query.h - a query at work: which rows match, in which order, and what is left of them when their
+ * records are read again.
  *
  * Threads: one at a time per struct.
  */
@@ -58,8 +58,8 @@ struct wal__query {
     struct wal_search_query options; /* with defaults for what is zero */
     struct wal__expression expression;
     struct wal__matcher matcher;
-    /* Sessions that pass the filter, as numbers, ascending; and those whose
-     * records one of them sees. NULL: there is no filter. */
+    /* Sessions that pass the filter, as numbers, ascending; and those whose records one of them
+     * sees. NULL: there is no filter. */
     uint32_t *listed;
     size_t listed_count;
     uint32_t *owners;
@@ -69,7 +69,7 @@ struct wal__query {
     size_t capacity;
     size_t candidates_max;
     float idf[WAL__TERMS_MAX]; /* how much a term counts, by rank */
-    uint64_t matches; /* candidates that were not refuted, and those that
+    uint64_t matches;          /* candidates that were not refuted, and those that
                                 * were not kept */
     bool is_complete;
     bool must_restart; /* an index was found damaged after it was searched */
@@ -86,26 +86,23 @@ struct wal__query {
 
 /* Finds the rows that match, best first as far as that is known
  * without their times. */
-enum wal_status wal__query_collect(struct wal__query *query,
-                                   struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__query_collect(struct wal__query *query, struct wal_error *error) WAL_MUST_USE;
 
 /* WAL_EINVAL when the text has too little to look for. */
 enum wal_status wal__substring_check(struct wal__query *query,
                                      struct wal_error *error) WAL_MUST_USE;
 
 /* Finds the sessions that the query's filters name. */
-enum wal_status wal__query_filter(struct wal__query *query,
-                                  struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__query_filter(struct wal__query *query, struct wal_error *error) WAL_MUST_USE;
 /* Whether hits may be shown in a session. */
 bool wal__query_is_listed(const struct wal__query *query, uint32_t number);
 /* Finds the sessions that see records of deleted ones. */
 enum wal_status wal__query_find_heirs(struct wal__query *query,
                                       struct wal_error *error) WAL_MUST_USE;
 
-/* Reads candidates until there are enough hits. Where an index turns out to be
- * damaged, it is made again and must_restart is set. */
-enum wal_status wal__query_resolve(struct wal__query *query,
-                                   struct wal_error *error) WAL_MUST_USE;
+/* Reads candidates until there are enough hits. Where an index turns out to be damaged, it is made
+ * again and must_restart is set. */
+enum wal_status wal__query_resolve(struct wal__query *query, struct wal_error *error) WAL_MUST_USE;
 
 /* The role of what a column has, enum wal_search_role, and how much it counts.
  */

@@ -1,9 +1,9 @@
 /*
- * resolve.c - reads the records of candidates, the best ones first, and makes
- * hits of those that may be shown and that have what was looked for (query.h).
+ * resolve.c - reads the records of candidates, the best ones first, and makes hits of those that
+ * may be shown and that have what was looked for (query.h).
  *
- * Invariant: a hit's text was read from the log by this query; what a hit
- * points to is memory of the query.
+ * Invariant: a hit's text was read from the log by this query; what a hit points to is memory of
+ * the query.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -47,8 +47,7 @@ static char *copy_slices(struct wal_slice *slices[], size_t count)
 static enum wal_status query_add_hit(struct wal__query *query, size_t shown,
                                      const struct wal__candidate *candidate,
                                      const struct wal__unit *unit,
-                                     const struct wal__text_field *field,
-                                     struct wal_error *error)
+                                     const struct wal__text_field *field, struct wal_error *error)
 {
     struct wal__hit *hit;
     struct wal_slice *slices[3];
@@ -65,8 +64,7 @@ static enum wal_status query_add_hit(struct wal__query *query, size_t shown,
     }
     hit = &query->hits[query->hit_count];
     memset(hit, 0, sizeof(*hit));
-    if (wal__snippet_make(&query->matcher, field->text,
-                          query->options.snippet_characters,
+    if (wal__snippet_make(&query->matcher, field->text, query->options.snippet_characters,
                           &hit->snippet) != WAL_OK) {
         return wal__no_memory(error);
     }
@@ -105,9 +103,7 @@ static int compare_hits(const void *left, const void *right)
     if (a->hit.time_ms != b->hit.time_ms) {
         return a->hit.time_ms > b->hit.time_ms ? -1 : 1;
     }
-    return a->hit.sequence > b->hit.sequence   ? -1
-           : a->hit.sequence < b->hit.sequence ? 1
-                                               : 0;
+    return a->hit.sequence > b->hit.sequence ? -1 : a->hit.sequence < b->hit.sequence ? 1 : 0;
 }
 
 void wal__query_group(struct wal__query *query)
@@ -123,16 +119,13 @@ void wal__query_group(struct wal__query *query)
         hit->hit.cwd = info->cwd;
         hit->hit.project = info->project;
         hit->hit.session_updated_ms = info->updated_ms;
-        hit->hit.session_hits =
-            shown->candidates > shown->hits ? shown->candidates : shown->hits;
-        hit->hit.snippet =
-            (struct wal_slice){hit->snippet.text, hit->snippet.size};
+        hit->hit.session_hits = shown->candidates > shown->hits ? shown->candidates : shown->hits;
+        hit->hit.snippet = (struct wal_slice){hit->snippet.text, hit->snippet.size};
         hit->hit.matches = hit->snippet.matches;
         hit->hit.match_count = hit->snippet.match_count;
     }
     if (query->hit_count > 0) {
-        qsort(query->hits, query->hit_count, sizeof(*query->hits),
-              compare_hits);
+        qsort(query->hits, query->hit_count, sizeof(*query->hits), compare_hits);
     }
 }
 
@@ -202,8 +195,8 @@ static const float saturation = 1.2F; /* k1 of BM25 */
 static bool keep_texts(struct wal__shown_session *shown)
 {
     struct wal_session_info *info = &shown->info;
-    struct wal_slice *slices[] = {&info->id, &info->cwd, &info->project,
-                                  &info->title, &info->first_text};
+    struct wal_slice *slices[] = {&info->id, &info->cwd, &info->project, &info->title,
+                                  &info->first_text};
     uint64_t size = 1;
     char *at;
 
@@ -232,9 +225,8 @@ static size_t find_shown(const struct wal__query *query, uint32_t number)
 }
 
 /* Opens a session to show hits in. *rank is SIZE_MAX when it is gone. */
-static enum wal_status show_session(struct resolving *resolving,
-                                    uint32_t number, struct wal_slice id,
-                                    size_t *rank)
+static enum wal_status show_session(struct resolving *resolving, uint32_t number,
+                                    struct wal_slice id, size_t *rank)
 {
     struct wal__query *query = resolving->query;
     struct wal__shown_session shown = {.info = WAL_INIT(wal_session_info)};
@@ -254,17 +246,14 @@ static enum wal_status show_session(struct resolving *resolving,
         query->shown = grown;
         query->shown_capacity = capacity;
     }
-    status = wal_session_open(query->search->store, id, &shown.session,
-                              resolving->error);
+    status = wal_session_open(query->search->store, id, &shown.session, resolving->error);
     if (status == WAL_OK) {
-        status =
-            wal_session_get_info(shown.session, &shown.info, resolving->error);
+        status = wal_session_get_info(shown.session, &shown.info, resolving->error);
     }
     if (status != WAL_OK || shown.info.number != number) {
         /* Its id may be that of another session by now. */
         wal_session_close(shown.session);
-        return status == WAL_ENOTFOUND || status == WAL_ETRASHED ? WAL_OK
-                                                                 : status;
+        return status == WAL_ENOTFOUND || status == WAL_ETRASHED ? WAL_OK : status;
     }
     if (!keep_texts(&shown)) {
         wal_session_close(shown.session);
@@ -277,8 +266,7 @@ static enum wal_status show_session(struct resolving *resolving,
 }
 
 /* Whether a session that does not own the record sees it. */
-static bool inherits(struct wal_session *session,
-                     const struct wal_record *record)
+static bool inherits(struct wal_session *session, const struct wal_record *record)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
 
@@ -287,10 +275,9 @@ static bool inherits(struct wal_session *session,
            entry.sequence == record->sequence;
 }
 
-/* Whether the session shows the record as it is now: not an older version of a
- * document, or of the session's texts. */
-static bool is_current(struct wal__query *query,
-                       const struct wal__shown_session *shown,
+/* Whether the session shows the record as it is now: not an older version of a document, or of the
+ * session's texts. */
+static bool is_current(struct wal__query *query, const struct wal__shown_session *shown,
                        const struct wal_record *record, bool is_owner)
 {
     struct wal_doc doc = WAL_INIT(wal_doc);
@@ -299,8 +286,8 @@ static bool is_current(struct wal__query *query,
         return is_owner && shown->info.metadata_version == record->sequence;
     }
     if (record->kind == WAL_RECORD_DOC) {
-        return wal_doc_get(query->search->store, shown->session,
-                           record->doc->key, 0, &doc, NULL) == WAL_OK &&
+        return wal_doc_get(query->search->store, shown->session, record->doc->key, 0, &doc, NULL) ==
+                   WAL_OK &&
                doc.version == record->sequence;
     }
     return is_owner || inherits(shown->session, record);
@@ -332,8 +319,8 @@ static enum wal_status find_heir(struct resolving *resolving, size_t *rank)
     return status;
 }
 
-/* Finds the session to show the record in: that of the filter, its own, or one
- * that inherited it. *rank is SIZE_MAX when nobody sees it. */
+/* Finds the session to show the record in: that of the filter, its own, or one that inherited it.
+ * *rank is SIZE_MAX when nobody sees it. */
 static enum wal_status find_session(struct resolving *resolving, size_t *rank)
 {
     struct wal__query *query = resolving->query;
@@ -347,10 +334,8 @@ static enum wal_status find_session(struct resolving *resolving, size_t *rank)
 
         is_owner = number == record->session_number;
         status = show_session(resolving, number, wanted, rank);
-    } else if (is_owner &&
-               wal__query_is_listed(query, record->session_number)) {
-        status = show_session(resolving, record->session_number,
-                              record->session_id, rank);
+    } else if (is_owner && wal__query_is_listed(query, record->session_number)) {
+        status = show_session(resolving, record->session_number, record->session_id, rank);
     } else {
         return find_heir(resolving, rank);
     }
@@ -364,26 +349,22 @@ static enum wal_status find_session(struct resolving *resolving, size_t *rank)
 /* --- texts -------------------------------------------------------------- */
 
 /* Whether the index of the candidate has the field. */
-static bool is_indexed(const struct resolving *resolving,
-                       const struct wal__text_field *field)
+static bool is_indexed(const struct resolving *resolving, const struct wal__text_field *field)
 {
     const struct wal__query *query = resolving->query;
-    bool is_deep = query->search->slots[resolving->candidate->slot].head.kind ==
-                   WAL__SEARCH_DEEP;
+    bool is_deep = query->search->slots[resolving->candidate->slot].head.kind == WAL__SEARCH_DEEP;
 
     return (field->column == WAL__COLUMN_RESULT) == is_deep;
 }
 
 /* Whether the query is for a field like this one. */
-static bool is_searched(const struct resolving *resolving,
-                        const struct wal__text_field *field)
+static bool is_searched(const struct resolving *resolving, const struct wal__text_field *field)
 {
     const struct wal__query *query = resolving->query;
 
     return (query->options.roles == 0 ||
             (query->options.roles & wal__column_role(field->column)) != 0) &&
-           (query->options.tool.size == 0 ||
-            wal__matcher_equals(field->tool, query->options.tool));
+           (query->options.tool.size == 0 || wal__matcher_equals(field->tool, query->options.tool));
 }
 
 static uint32_t count_bits(uint32_t set)
@@ -396,10 +377,9 @@ static float saturate(float idf, float count)
     return idf * count * (saturation + 1.0F) / (count + saturation);
 }
 
-/* How much the terms that the matcher found in a field count: BM25 without the
- * length of the text. */
-static float weigh(const struct wal__query *query,
-                   const struct wal__text_field *field)
+/* How much the terms that the matcher found in a field count: BM25 without the length of the
+ * text. */
+static float weigh(const struct wal__query *query, const struct wal__text_field *field)
 {
     const struct wal__matcher *matcher = &query->matcher;
     float counts[WAL__TERMS_MAX] = {0};
@@ -414,12 +394,10 @@ static float weigh(const struct wal__query *query,
     return floorf(sum * SCORE_STEPS) / SCORE_STEPS;
 }
 
-/* Finds the field with the most of the terms; *terms are those of all, and
- * resolving->score is of the fields together. NULL also when one has an
- * excluded term. */
+/* Finds the field with the most of the terms; *terms are those of all, and resolving->score is of
+ * the fields together. NULL also when one has an excluded term. */
 static const struct wal__text_field *best_field(struct resolving *resolving,
-                                                const struct wal__unit *unit,
-                                                uint32_t *terms)
+                                                const struct wal__unit *unit, uint32_t *terms)
 {
     struct wal__matcher *matcher = &resolving->query->matcher;
     const struct wal__text_field *best = NULL;
@@ -478,8 +456,7 @@ static bool weigh_unit(void *ctx, const struct wal__unit *unit)
     if (unit->number != resolving->candidate->entry.unit) {
         return true;
     }
-    if (best_field(resolving, unit, &terms) == NULL ||
-        terms != wanted_terms(resolving->query)) {
+    if (best_field(resolving, unit, &terms) == NULL || terms != wanted_terms(resolving->query)) {
         resolving->score = 0;
     }
     return false;
@@ -514,16 +491,15 @@ static bool resolve_unit(void *ctx, const struct wal__unit *unit)
     if (query->matcher.substring.size == 0) {
         weighed.score = resolving->score;
     }
-    resolving->status =
-        query_add_hit(query, rank, &weighed, unit, field, resolving->error);
+    resolving->status = query_add_hit(query, rank, &weighed, unit, field, resolving->error);
     if (resolving->status == WAL_OK) {
         query->shown[rank].hits++;
     }
     return false;
 }
 
-/* Looks whether the candidate, of a session that has all its hits, is one: of
- * what the index does not know, whether it may be shown and has the phrases. */
+/* Looks whether the candidate, of a session that has all its hits, is one: of what the index does
+ * not know, whether it may be shown and has the phrases. */
 static bool confirm_unit(void *ctx, const struct wal__unit *unit)
 {
     struct resolving *resolving = ctx;
@@ -535,8 +511,7 @@ static bool confirm_unit(void *ctx, const struct wal__unit *unit)
         return true;
     }
     if (wal__expression_has_phrase(&query->expression) &&
-        (best_field(resolving, unit, &terms) == NULL ||
-         terms != wanted_terms(query))) {
+        (best_field(resolving, unit, &terms) == NULL || terms != wanted_terms(query))) {
         return false;
     }
     resolving->status = find_session(resolving, &rank);
@@ -546,10 +521,9 @@ static bool confirm_unit(void *ctx, const struct wal__unit *unit)
 
 /* --- candidates --------------------------------------------------------- */
 
-/* Reads what the index knows of the candidates of a range. An index that lacks
- * it is made again, and the query starts again. */
-static enum wal_status load(struct resolving *resolving, size_t from,
-                            size_t count)
+/* Reads what the index knows of the candidates of a range. An index that lacks it is made again,
+ * and the query starts again. */
+static enum wal_status load(struct resolving *resolving, size_t from, size_t count)
 {
     struct wal__query *query = resolving->query;
     enum wal_status status = WAL_OK;
@@ -561,14 +535,12 @@ static enum wal_status load(struct resolving *resolving, size_t from,
         if (candidate->is_loaded) {
             continue;
         }
-        status = wal__database_get(&slot->database, candidate->row,
-                                   &candidate->entry, resolving->error);
+        status =
+            wal__database_get(&slot->database, candidate->row, &candidate->entry, resolving->error);
         candidate->is_loaded = status == WAL_OK;
-        if (status == WAL_ENOTFOUND || status == WAL_ECORRUPT ||
-            status == WAL_EIO) {
+        if (status == WAL_ENOTFOUND || status == WAL_ECORRUPT || status == WAL_EIO) {
             query->must_restart = true;
-            status =
-                wal__fts_slot_rebuild(query->search, slot, resolving->error);
+            status = wal__fts_slot_rebuild(query->search, slot, resolving->error);
             return status == WAL_ENOMEM ? status : WAL_END;
         }
     }
@@ -596,8 +568,7 @@ static bool is_full(const struct wal__query *query, uint32_t number)
 {
     size_t rank = find_shown(query, number);
 
-    return rank != SIZE_MAX &&
-           query->shown[rank].hits >= query->options.hits_limit;
+    return rank != SIZE_MAX && query->shown[rank].hits >= query->options.hits_limit;
 }
 
 /* The number of sessions with hits, ranked as they got the first one. */
@@ -612,8 +583,7 @@ static uint32_t rank_sessions(struct wal__query *query, uint32_t ranked)
 }
 
 /* Reads the record of a candidate and passes its units to `each`. */
-static enum wal_status resolve(struct resolving *resolving,
-                               struct wal__candidate *candidate,
+static enum wal_status resolve(struct resolving *resolving, struct wal__candidate *candidate,
                                wal__unit_fn *each)
 {
     struct wal_record record = WAL_INIT(wal_record);
@@ -624,18 +594,16 @@ static enum wal_status resolve(struct resolving *resolving,
     resolving->score = 0;
     resolving->status = WAL_OK;
     status = wal_record_cursor_get(resolving->cursor, candidate->entry.session,
-                                   candidate->entry.sequence, &record,
-                                   resolving->error);
+                                   candidate->entry.sequence, &record, resolving->error);
     if (status == WAL_OK) {
-        status =
-            record.kind == candidate->entry.kind
-                ? wal__extract(&resolving->extractor, &record, each, resolving)
-                : WAL_OK;
+        status = record.kind == candidate->entry.kind
+                     ? wal__extract(&resolving->extractor, &record, each, resolving)
+                     : WAL_OK;
         return resolving->status != WAL_OK ? resolving->status : status;
     }
     /* Redacted, deleted, erased or damaged: no hit. */
-    return status == WAL_ENOTFOUND || status == WAL_EREDACTED ||
-                   status == WAL_ECORRUPT || status == WAL_EIO
+    return status == WAL_ENOTFOUND || status == WAL_EREDACTED || status == WAL_ECORRUPT ||
+                   status == WAL_EIO
                ? WAL_OK
                : status;
 }
@@ -656,8 +624,8 @@ static int compare_total(const void *left, const void *right)
     return a > b ? -1 : a < b ? 1 : compare_loaded(left, right);
 }
 
-/* Orders the candidates by the sums of their sessions: the session in which
- * more was said about it comes before one that has a single better record. */
+/* Orders the candidates by the sums of their sessions: the session in which more was said about it
+ * comes before one that has a single better record. */
 static void sum_sessions(struct wal__candidate *candidates, size_t count)
 {
     size_t end;
@@ -667,8 +635,7 @@ static void sum_sessions(struct wal__candidate *candidates, size_t count)
         float total = 0;
         float best = 0; /* of a title or document, whose older ones match too */
 
-        for (end = begin; end < count && compare_session(&candidates[begin],
-                                                         &candidates[end]) == 0;
+        for (end = begin; end < count && compare_session(&candidates[begin], &candidates[end]) == 0;
              end++) {
             if (candidates[end].entry.kind == WAL_RECORD_ENTRY) {
                 total += candidates[end].score;
@@ -684,8 +651,8 @@ static void sum_sessions(struct wal__candidate *candidates, size_t count)
     qsort(candidates, count, sizeof(*candidates), compare_total);
 }
 
-/* Scores the first candidates by how often their records have the terms, and
- * the others as if each term were there once. Orders them by session. */
+/* Scores the first candidates by how often their records have the terms, and the others as if each
+ * term were there once. Orders them by session. */
 static enum wal_status weigh_first(struct resolving *resolving, size_t all)
 {
     const struct wal__query *query = resolving->query;
@@ -693,8 +660,7 @@ static enum wal_status weigh_first(struct resolving *resolving, size_t all)
     size_t count = all;
     enum wal_status status = WAL_OK;
 
-    if (resolving->query->expression.wanted == 0 ||
-        resolving->query->matcher.substring.size > 0) {
+    if (resolving->query->expression.wanted == 0 || resolving->query->matcher.substring.size > 0) {
         return WAL_OK;
     }
     count = count < WAL__WEIGHED_MAX ? count : (size_t)WAL__WEIGHED_MAX;
@@ -735,33 +701,28 @@ static enum wal_status resolve_all(struct resolving *resolving)
     size_t at = 0;
 
     while (at < query->count && status == WAL_OK) {
-        size_t step = query->count - at < WAL__SORTED_STEP
-                          ? query->count - at
-                          : (size_t)WAL__SORTED_STEP;
+        size_t step =
+            query->count - at < WAL__SORTED_STEP ? query->count - at : (size_t)WAL__SORTED_STEP;
 
         status = load(resolving, at, step);
         if (status != WAL_OK) {
             break;
         }
-        qsort(&query->candidates[at], step, sizeof(*query->candidates),
-              compare_loaded);
+        qsort(&query->candidates[at], step, sizeof(*query->candidates), compare_loaded);
         if (at == 0) {
             status = weigh_first(resolving, step);
         }
         for (size_t i = at; i < at + step && status == WAL_OK; i++) {
             struct wal__candidate *candidate = &query->candidates[i];
-            bool is_known =
-                find_shown(query, candidate->entry.session) != SIZE_MAX;
+            bool is_known = find_shown(query, candidate->entry.session) != SIZE_MAX;
 
-            if (!candidate->is_loaded ||
-                (ranked >= query->options.session_limit && !is_known)) {
+            if (!candidate->is_loaded || (ranked >= query->options.session_limit && !is_known)) {
                 continue;
             }
             candidate->is_refuted = true;
-            status = resolve(resolving, candidate,
-                             is_full(query, candidate->entry.session)
-                                 ? confirm_unit
-                                 : resolve_unit);
+            status =
+                resolve(resolving, candidate,
+                        is_full(query, candidate->entry.session) ? confirm_unit : resolve_unit);
             ranked = rank_sessions(query, ranked);
         }
         at += step;
@@ -772,22 +733,18 @@ static enum wal_status resolve_all(struct resolving *resolving)
     return status;
 }
 
-enum wal_status wal__query_resolve(struct wal__query *query,
-                                   struct wal_error *error)
+enum wal_status wal__query_resolve(struct wal__query *query, struct wal_error *error)
 {
-    struct wal_record_cursor_options options =
-        WAL_INIT(wal_record_cursor_options);
+    struct wal_record_cursor_options options = WAL_INIT(wal_record_cursor_options);
     struct resolving resolving = {.query = query, .error = error};
     enum wal_status status;
 
     options.flags = WAL_RECORD_CURSOR_DELETED;
-    status = wal_record_cursor_open(query->search->store, &options,
-                                    &resolving.cursor, error);
+    status = wal_record_cursor_open(query->search->store, &options, &resolving.cursor, error);
     if (status != WAL_OK) {
         return status;
     }
-    wal__extractor_init(&resolving.extractor, wal__message_column,
-                        &query->search->columns);
+    wal__extractor_init(&resolving.extractor, wal__message_column, &query->search->columns);
     status = resolve_all(&resolving);
     wal__extractor_deinit(&resolving.extractor);
     wal_record_cursor_close(resolving.cursor);

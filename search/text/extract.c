@@ -31,17 +31,14 @@ void wal__message_columns_deinit(struct wal__message_columns *columns)
     columns->session = NULL;
 }
 
-static bool open_session(struct wal__message_columns *columns,
-                         const struct wal_record *record)
+static bool open_session(struct wal__message_columns *columns, const struct wal_record *record)
 {
-    if (columns->session != NULL &&
-        columns->session_number == record->session_number) {
+    if (columns->session != NULL && columns->session_number == record->session_number) {
         return true;
     }
     wal__message_columns_deinit(columns);
     columns->session_number = record->session_number;
-    return wal_session_open(columns->store, record->session_id,
-                            &columns->session, NULL) == WAL_OK;
+    return wal_session_open(columns->store, record->session_id, &columns->session, NULL) == WAL_OK;
 }
 
 /* Reads the document of a message. */
@@ -49,19 +46,15 @@ static void read_message(struct wal__message_columns *columns, const char *key)
 {
     const struct wal_slice name = {key, strlen(key)};
     struct wal_doc doc = WAL_INIT(wal_doc);
-    struct wal__json_member m[] = {{.key = "role"},
-                                   {.parent = "time", .key = "created"}};
+    struct wal__json_member m[] = {{.key = "role"}, {.parent = "time", .key = "created"}};
 
     columns->column = WAL__COLUMN_NONE;
     columns->time_ms = 0;
-    if (wal_doc_get(columns->store, columns->session, name, 0, &doc, NULL) ==
-            WAL_OK &&
-        wal__json_members(doc.value.data, (size_t)doc.value.size, m, 2, NULL) ==
-            WAL__JSON_OK &&
+    if (wal_doc_get(columns->store, columns->session, name, 0, &doc, NULL) == WAL_OK &&
+        wal__json_members(doc.value.data, (size_t)doc.value.size, m, 2, NULL) == WAL__JSON_OK &&
         m[0].value.kind == WAL__JSON_STRING) {
-        columns->column = wal__json_string_is(m[0].value.span, "user")
-                              ? WAL__COLUMN_USER
-                              : WAL__COLUMN_ASSISTANT;
+        columns->column =
+            wal__json_string_is(m[0].value.span, "user") ? WAL__COLUMN_USER : WAL__COLUMN_ASSISTANT;
         (void)wal__model_time_read(m[1].value.span, &columns->time_ms);
     }
 }
@@ -73,8 +66,7 @@ static int root_size(struct wal_slice key)
     const char *text = key.data;
 
     for (uint64_t i = 0; i + sizeof(part) - 1 <= key.size; i++) {
-        if (memcmp(text + i, part, sizeof(part) - 1) == 0 &&
-            (i == 0 || text[i - 1] == '/')) {
+        if (memcmp(text + i, part, sizeof(part) - 1) == 0 && (i == 0 || text[i - 1] == '/')) {
             return (int)i;
         }
     }
@@ -82,27 +74,23 @@ static int root_size(struct wal_slice key)
 }
 
 enum wal__column wal__message_column(void *ctx, const struct wal_record *record,
-                                     struct wal_slice message_id,
-                                     int64_t *time_ms)
+                                     struct wal_slice message_id, int64_t *time_ms)
 {
     struct wal__message_columns *columns = ctx;
     int root = root_size(record->doc->key);
     char key[KEY_SIZE];
-    bool is_known =
-        columns->session_number == record->session_number &&
-        message_id.size > 0 && message_id.size == strlen(columns->message_id) &&
-        memcmp(message_id.data, columns->message_id, (size_t)message_id.size) ==
-            0;
+    bool is_known = columns->session_number == record->session_number && message_id.size > 0 &&
+                    message_id.size == strlen(columns->message_id) &&
+                    memcmp(message_id.data, columns->message_id, (size_t)message_id.size) == 0;
 
     if (!is_known) {
         columns->message_id[0] = '\0';
-        if (message_id.size >= sizeof(columns->message_id) ||
-            !open_session(columns, record)) {
+        if (message_id.size >= sizeof(columns->message_id) || !open_session(columns, record)) {
             return WAL__COLUMN_NONE;
         }
         snprintf(key, sizeof(key), "%.*smessage/%.*s/%.*s.json", root,
-                 (const char *)record->doc->key.data,
-                 WAL_ARG(record->session_id), WAL_ARG(message_id));
+                 (const char *)record->doc->key.data, WAL_ARG(record->session_id),
+                 WAL_ARG(message_id));
         read_message(columns, key);
         memcpy(columns->message_id, message_id.data, (size_t)message_id.size);
         columns->message_id[message_id.size] = '\0';
@@ -114,9 +102,8 @@ enum wal__column wal__message_column(void *ctx, const struct wal_record *record,
 }
 
 /* Adds a text to the unit, cut to what its column may have. */
-static void extract_add(struct wal__extractor *extractor,
-                        enum wal__column column, struct wal__json_span text,
-                        struct wal__json_span tool)
+static void extract_add(struct wal__extractor *extractor, enum wal__column column,
+                        struct wal__json_span text, struct wal__json_span tool)
 {
     size_t left = WAL__EXTRACT_TEXT_MAX - extractor->sizes[column];
     size_t size = text.size < left ? text.size : left;
@@ -129,8 +116,7 @@ static void extract_add(struct wal__extractor *extractor,
     }
     if (extractor->count == extractor->capacity) {
         size_t capacity = extractor->capacity * 2 + 16;
-        void *grown =
-            realloc(extractor->fields, capacity * sizeof(*extractor->fields));
+        void *grown = realloc(extractor->fields, capacity * sizeof(*extractor->fields));
 
         if (grown == NULL) {
             extractor->has_failed = true;
@@ -139,10 +125,8 @@ static void extract_add(struct wal__extractor *extractor,
         extractor->fields = grown;
         extractor->capacity = capacity;
     }
-    extractor->fields[extractor->count++] =
-        (struct wal__text_field){.column = column,
-                                 .text = {text.data, size},
-                                 .tool = {tool.data, tool.size}};
+    extractor->fields[extractor->count++] = (struct wal__text_field){
+        .column = column, .text = {text.data, size}, .tool = {tool.data, tool.size}};
     extractor->sizes[column] += size;
 }
 
@@ -156,10 +140,10 @@ struct call {
 
 static bool is_path_key(const struct wal__json_token *key)
 {
-    static const char *const keys[] = {
-        "path",          "file_path", "filePath", "file",        "filename",
-        "notebook_path", "paths",     "files",    "directory",   "workdir",
-        "old_path",      "new_path",  "source",   "destination", "target_file"};
+    static const char *const keys[] = {"path",      "file_path",     "filePath",   "file",
+                                       "filename",  "notebook_path", "paths",      "files",
+                                       "directory", "workdir",       "old_path",   "new_path",
+                                       "source",    "destination",   "target_file"};
 
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         if (wal__json_string_is(key->span, keys[i])) {
@@ -198,8 +182,8 @@ static void add_path(const struct call *call, struct wal__json_span text)
 /* Adds the paths of a patch of Codex: "*** Update File: PATH". */
 static void add_patch_paths(const struct call *call, struct wal__json_span text)
 {
-    static const char *const heads[] = {"*** Update File: ", "*** Add File: ",
-                                        "*** Delete File: ", "*** Move to: "};
+    static const char *const heads[] = {
+        "*** Update File: ", "*** Add File: ", "*** Delete File: ", "*** Move to: "};
     const uint8_t *at = text.data;
     const uint8_t *end = text.data + text.size;
 
@@ -210,10 +194,8 @@ static void add_patch_paths(const struct call *call, struct wal__json_span text)
         for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
             size_t size = strlen(heads[i]);
 
-            if ((size_t)(line_end - at) > size &&
-                memcmp(at, heads[i], size) == 0) {
-                add_path(call, (struct wal__json_span){
-                                   at + size, (size_t)(line_end - at) - size});
+            if ((size_t)(line_end - at) > size && memcmp(at, heads[i], size) == 0) {
+                add_path(call, (struct wal__json_span){at + size, (size_t)(line_end - at) - size});
             }
         }
         at = newline == NULL ? end : newline + 1;
@@ -228,8 +210,7 @@ static void add_value(struct call *call, struct wal__json_span json)
     bool is_path = false;
 
     wal__json_scan_init(&scan, json.data, json.size);
-    while (call->left > 0 &&
-           wal__json_scan_next(&scan, &token) == WAL__JSON_OK &&
+    while (call->left > 0 && wal__json_scan_next(&scan, &token) == WAL__JSON_OK &&
            token.kind != WAL__JSON_END) {
         if (token.kind == WAL__JSON_KEY) {
             is_path = is_path_key(&token);
@@ -250,14 +231,11 @@ static void add_value(struct call *call, struct wal__json_span json)
     }
 }
 
-/* Adds a call of a tool: its name, the texts of its arguments and the paths in
- * them. */
-static void extract_call(struct wal__extractor *extractor,
-                         const struct wal__json_token *name,
+/* Adds a call of a tool: its name, the texts of its arguments and the paths in them. */
+static void extract_call(struct wal__extractor *extractor, const struct wal__json_token *name,
                          const struct wal__json_token *arguments)
 {
-    struct call call = {.extractor = extractor,
-                        .left = WAL__EXTRACT_ARGUMENTS_MAX};
+    struct call call = {.extractor = extractor, .left = WAL__EXTRACT_ARGUMENTS_MAX};
     struct wal__json_span text;
 
     if (name->kind != WAL__JSON_STRING) {
@@ -289,8 +267,8 @@ static void extract_call(struct wal__extractor *extractor,
 
 /* --- units ---------------------------------------------------------------- */
 
-void wal__extractor_init(struct wal__extractor *extractor,
-                         wal__message_column_fn *message_column, void *ctx)
+void wal__extractor_init(struct wal__extractor *extractor, wal__message_column_fn *message_column,
+                         void *ctx)
 {
     memset(extractor, 0, sizeof(*extractor));
     extractor->message_column = message_column;
@@ -308,12 +286,11 @@ void wal__extractor_deinit(struct wal__extractor *extractor)
 /* --- fields ------------------------------------------------------------- */
 
 /* Adds a text that is a JSON string. */
-static void add_string(struct wal__extractor *extractor,
-                       enum wal__column column, struct wal__json_span string)
+static void add_string(struct wal__extractor *extractor, enum wal__column column,
+                       struct wal__json_span string)
 {
     const struct wal__json_span none = {NULL, 0};
-    struct wal__json_span text =
-        wal__arena_unescape(&extractor->arena.arena, string);
+    struct wal__json_span text = wal__arena_unescape(&extractor->arena.arena, string);
 
     if (text.data == NULL) {
         extractor->has_failed |= string.size > 0;
@@ -341,8 +318,7 @@ static void add_part(void *ctx, const struct wal__message_part *part)
     switch (part->kind) {
     case WAL__PART_TEXT:
         if (parts->column != WAL__COLUMN_NONE && !part->is_synthetic &&
-            !(parts->column == WAL__COLUMN_USER &&
-              wal__first_text_is_injected(part->text.span))) {
+            !(parts->column == WAL__COLUMN_USER && wal__first_text_is_injected(part->text.span))) {
             add_string(parts->extractor, parts->column, part->text.span);
         }
         break;
@@ -350,8 +326,7 @@ static void add_part(void *ctx, const struct wal__message_part *part)
         extract_call(parts->extractor, &part->text, &part->value);
         break;
     case WAL__PART_RESULT:
-        wal__message_visit_result(&part->value, add_result_text,
-                                  parts->extractor);
+        wal__message_visit_result(&part->value, add_result_text, parts->extractor);
         break;
     case WAL__PART_THINKING:
     case WAL__PART_OTHER:
@@ -394,20 +369,17 @@ static enum wal__column user_column(struct wal__json_span payload)
         [INNER_META] = {.parent = "message", .key = "isMeta"},
     };
 
-    if (wal__json_members(payload.data, payload.size, m, COUNT, NULL) !=
-        WAL__JSON_OK) {
+    if (wal__json_members(payload.data, payload.size, m, COUNT, NULL) != WAL__JSON_OK) {
         return WAL__COLUMN_USER;
     }
-    return m[META].value.kind == WAL__JSON_TRUE ||
-                   m[INNER_META].value.kind == WAL__JSON_TRUE
+    return m[META].value.kind == WAL__JSON_TRUE || m[INNER_META].value.kind == WAL__JSON_TRUE
                ? WAL__COLUMN_NONE
            : m[SUMMARY].value.kind == WAL__JSON_TRUE ? WAL__COLUMN_SUMMARY
                                                      : WAL__COLUMN_USER;
 }
 
 /* Adds the texts of a message; false when the payload has none. */
-static bool add_message(struct wal__extractor *extractor,
-                        struct wal__json_span payload)
+static bool add_message(struct wal__extractor *extractor, struct wal__json_span payload)
 {
     struct parts parts = {.extractor = extractor};
     struct wal__message message;
@@ -425,13 +397,11 @@ static bool add_message(struct wal__extractor *extractor,
 
 static bool is_type(const struct wal_entry *entry, const char *type)
 {
-    return entry->type.size == strlen(type) &&
-           memcmp(entry->type.data, type, strlen(type)) == 0;
+    return entry->type.size == strlen(type) && memcmp(entry->type.data, type, strlen(type)) == 0;
 }
 
 /* Adds the text of an entry that is not a message. */
-static void add_note(struct wal__extractor *extractor,
-                     const struct wal_entry *entry,
+static void add_note(struct wal__extractor *extractor, const struct wal_entry *entry,
                      struct wal__json_span payload)
 {
     struct wal__json_member compacted = {.parent = "payload", .key = "message"};
@@ -439,8 +409,7 @@ static void add_note(struct wal__extractor *extractor,
     const char *key;
 
     if (is_type(entry, "compacted")) { /* of Codex */
-        if (wal__json_members(payload.data, payload.size, &compacted, 1,
-                              NULL) == WAL__JSON_OK &&
+        if (wal__json_members(payload.data, payload.size, &compacted, 1, NULL) == WAL__JSON_OK &&
             compacted.value.kind == WAL__JSON_STRING) {
             add_string(extractor, WAL__COLUMN_SUMMARY, compacted.value.span);
         }
@@ -463,8 +432,8 @@ static void begin_unit(struct wal__extractor *extractor)
 }
 
 /* Passes the unit on, if it has a text; false when it is the last one. */
-static bool end_unit(struct wal__extractor *extractor, struct wal__unit *unit,
-                     wal__unit_fn *each, void *ctx)
+static bool end_unit(struct wal__extractor *extractor, struct wal__unit *unit, wal__unit_fn *each,
+                     void *ctx)
 {
     extractor->has_failed |= extractor->arena.has_failed;
     if (extractor->has_failed) {
@@ -475,8 +444,8 @@ static bool end_unit(struct wal__extractor *extractor, struct wal__unit *unit,
     return extractor->count == 0 || each(ctx, unit);
 }
 
-/* The payload without white space around it and byte order mark; false when it
- * cannot be an object. */
+/* The payload without white space around it and byte order mark; false when it cannot be an
+ * object. */
 static bool trim(struct wal_slice payload, struct wal__json_span *json)
 {
     const uint8_t *at = payload.data;
@@ -485,26 +454,21 @@ static bool trim(struct wal_slice payload, struct wal__json_span *json)
     if (payload.size >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0) {
         at += 3;
     }
-    while (at < end &&
-           (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r')) {
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\n' || *at == '\r')) {
         at++;
     }
-    while (end > at && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\n' ||
-                        end[-1] == '\r')) {
+    while (end > at && (end[-1] == ' ' || end[-1] == '\t' || end[-1] == '\n' || end[-1] == '\r')) {
         end--;
     }
     *json = (struct wal__json_span){at, (size_t)(end - at)};
     return json->size > 1 && *at == '{';
 }
 
-static void extract_entry(struct wal__extractor *extractor,
-                          const struct wal_entry *entry, wal__unit_fn *each,
-                          void *ctx)
+static void extract_entry(struct wal__extractor *extractor, const struct wal_entry *entry,
+                          wal__unit_fn *each, void *ctx)
 {
-    struct wal__unit unit = {.entry_id = entry->id,
-                             .timestamp = entry->timestamp};
-    const struct wal__json_span time = {entry->timestamp.data,
-                                        (size_t)entry->timestamp.size};
+    struct wal__unit unit = {.entry_id = entry->id, .timestamp = entry->timestamp};
+    const struct wal__json_span time = {entry->timestamp.data, (size_t)entry->timestamp.size};
     struct wal__json_span payload;
 
     if (!trim(entry->payload, &payload)) {
@@ -518,13 +482,11 @@ static void extract_entry(struct wal__extractor *extractor,
     (void)end_unit(extractor, &unit, each, ctx);
 }
 
-static void extract_session(struct wal__extractor *extractor,
-                            const struct wal_session_info *info,
+static void extract_session(struct wal__extractor *extractor, const struct wal_session_info *info,
                             wal__unit_fn *each, void *ctx)
 {
     const struct wal__json_span none = {NULL, 0};
-    const struct wal__json_span title = {info->title.data,
-                                         (size_t)info->title.size};
+    const struct wal__json_span title = {info->title.data, (size_t)info->title.size};
     struct wal__unit unit = {.time_ms = info->created_ms};
 
     begin_unit(extractor);
@@ -548,11 +510,10 @@ static struct wal_slice decode(struct wal__extractor *extractor,
 }
 
 /* Sets the unit's id and time from {"id","time":{"created"}} of a message. */
-static void read_info(struct wal__extractor *extractor,
-                      struct wal__json_span info, struct wal__unit *unit)
+static void read_info(struct wal__extractor *extractor, struct wal__json_span info,
+                      struct wal__unit *unit)
 {
-    struct wal__json_member m[] = {{.key = "id"},
-                                   {.parent = "time", .key = "created"}};
+    struct wal__json_member m[] = {{.key = "id"}, {.parent = "time", .key = "created"}};
 
     if (wal__json_members(info.data, info.size, m, 2, NULL) == WAL__JSON_OK) {
         unit->entry_id = decode(extractor, &m[0]);
@@ -561,10 +522,8 @@ static void read_info(struct wal__extractor *extractor,
 }
 
 /* A part of a message, which is a document. */
-static bool extract_part(struct wal__extractor *extractor,
-                         const struct wal_record *record,
-                         struct wal__json_span value, wal__unit_fn *each,
-                         void *ctx)
+static bool extract_part(struct wal__extractor *extractor, const struct wal_record *record,
+                         struct wal__json_span value, wal__unit_fn *each, void *ctx)
 {
     struct wal__json_member m[] = {{.key = "messageID"}, {.key = "type"}};
     struct parts parts = {.extractor = extractor};
@@ -572,26 +531,22 @@ static bool extract_part(struct wal__extractor *extractor,
 
     begin_unit(extractor);
     if (wal__json_members(value.data, value.size, m, 2, NULL) != WAL__JSON_OK ||
-        m[0].value.kind != WAL__JSON_STRING ||
-        m[1].value.kind != WAL__JSON_STRING) {
+        m[0].value.kind != WAL__JSON_STRING || m[1].value.kind != WAL__JSON_STRING) {
         return false;
     }
     unit.entry_id = decode(extractor, &m[0]);
     parts.column =
         extractor->message_column == NULL
             ? WAL__COLUMN_NONE
-            : extractor->message_column(extractor->ctx, record, unit.entry_id,
-                                        &unit.time_ms);
+            : extractor->message_column(extractor->ctx, record, unit.entry_id, &unit.time_ms);
     wal__message_visit_block(value, add_part, &parts);
     (void)end_unit(extractor, &unit, each, ctx);
     return true;
 }
 
 /* The messages of a session that is one document: {info,messages}. */
-static void extract_messages(struct wal__extractor *extractor,
-                             const struct wal_doc *doc,
-                             const struct wal__json_token *messages,
-                             wal__unit_fn *each, void *ctx)
+static void extract_messages(struct wal__extractor *extractor, const struct wal_doc *doc,
+                             const struct wal__json_token *messages, wal__unit_fn *each, void *ctx)
 {
     struct wal__json_scan scan;
     struct wal__json_token token;
@@ -606,8 +561,7 @@ static void extract_messages(struct wal__extractor *extractor,
     while (goes_on && wal__json_scan_skip(&scan, &token) == WAL__JSON_OK &&
            token.kind != WAL__JSON_ARRAY_END) {
         begin_unit(extractor);
-        if (wal__json_find(token.span.data, token.span.size, "info", &info) ==
-            WAL__JSON_OK) {
+        if (wal__json_find(token.span.data, token.span.size, "info", &info) == WAL__JSON_OK) {
             read_info(extractor, info.span, &unit);
         }
         (void)add_message(extractor, token.span);
@@ -616,20 +570,17 @@ static void extract_messages(struct wal__extractor *extractor,
     }
 }
 
-static void extract_doc(struct wal__extractor *extractor,
-                        const struct wal_record *record, wal__unit_fn *each,
-                        void *ctx)
+static void extract_doc(struct wal__extractor *extractor, const struct wal_record *record,
+                        wal__unit_fn *each, void *ctx)
 {
     struct wal__json_token messages;
     struct wal__json_span value;
     struct wal__unit unit = {.time_ms = record->doc->modified_ms};
 
-    if (!trim(record->doc->value, &value) ||
-        extract_part(extractor, record, value, each, ctx)) {
+    if (!trim(record->doc->value, &value) || extract_part(extractor, record, value, each, ctx)) {
         return;
     }
-    if (wal__json_find(value.data, value.size, "messages", &messages) ==
-            WAL__JSON_OK &&
+    if (wal__json_find(value.data, value.size, "messages", &messages) == WAL__JSON_OK &&
         messages.kind == WAL__JSON_ARRAY) {
         extract_messages(extractor, record->doc, &messages, each, ctx);
         return;
@@ -641,15 +592,13 @@ static void extract_doc(struct wal__extractor *extractor,
     }
 }
 
-enum wal_status wal__extract(struct wal__extractor *extractor,
-                             const struct wal_record *record,
+enum wal_status wal__extract(struct wal__extractor *extractor, const struct wal_record *record,
                              wal__unit_fn *each, void *ctx)
 {
     extractor->has_failed = false;
     if (record->kind == WAL_RECORD_ENTRY) {
         extract_entry(extractor, record->entry, each, ctx);
-    } else if (record->kind == WAL_RECORD_DOC &&
-               (record->doc->flags & WAL_DOC_DELETE) == 0) {
+    } else if (record->kind == WAL_RECORD_DOC && (record->doc->flags & WAL_DOC_DELETE) == 0) {
         extract_doc(extractor, record, each, ctx);
     } else if (record->kind == WAL_RECORD_SESSION) {
         extract_session(extractor, record->session, each, ctx);

@@ -1,9 +1,9 @@
 /*
- * extract.h - the texts of a record that are searched: the columns of its rows
- * (docs/search.md, What is indexed).
+ * extract.h - the texts of a record that are searched: the columns of its rows (docs/search.md,
+ * What is indexed).
  *
- * A record has one unit, which is one row; a document that holds a whole
- * session has a unit for each message.
+ * A record has one unit, which is one row; a document that holds a whole session has a unit for
+ * each message.
  *
  * Threads: one at a time per extractor.
  */
@@ -50,13 +50,11 @@ struct wal__unit {
 /* Returns false to stop. */
 typedef bool wal__unit_fn(void *ctx, const struct wal__unit *unit);
 
-/* Returns the column of the texts of a message of OpenCode, USER or ASSISTANT,
- * whose part is in another document; NONE when it is not known. *time_ms is set
- * to the message's time, if that is known. */
-typedef enum wal__column wal__message_column_fn(void *ctx,
-                                                const struct wal_record *record,
-                                                struct wal_slice message_id,
-                                                int64_t *time_ms);
+/* Returns the column of the texts of a message of OpenCode, USER or ASSISTANT, whose part is in
+ * another document; NONE when it is not known. *time_ms is set to the message's time, if that is
+ * known. */
+typedef enum wal__column wal__message_column_fn(void *ctx, const struct wal_record *record,
+                                                struct wal_slice message_id, int64_t *time_ms);
 
 struct wal__extractor {
     wal__message_column_fn *message_column;
@@ -69,13 +67,12 @@ struct wal__extractor {
     bool has_failed;                 /* no memory */
 };
 
-void wal__extractor_init(struct wal__extractor *extractor,
-                         wal__message_column_fn *message_column, void *ctx);
+void wal__extractor_init(struct wal__extractor *extractor, wal__message_column_fn *message_column,
+                         void *ctx);
 void wal__extractor_deinit(struct wal__extractor *extractor);
 
 /* Passes the units of a record that have a text to `each`. WAL_ENOMEM. */
-enum wal_status wal__extract(struct wal__extractor *extractor,
-                             const struct wal_record *record,
+enum wal_status wal__extract(struct wal__extractor *extractor, const struct wal_record *record,
                              wal__unit_fn *each, void *ctx) WAL_MUST_USE;
 
 /* The owner sets the store and zeroes the rest. Remembers the last message. */
@@ -92,7 +89,6 @@ void wal__message_columns_deinit(struct wal__message_columns *columns);
 
 /* A wal__message_column_fn; ctx is the struct. */
 enum wal__column wal__message_column(void *ctx, const struct wal_record *record,
-                                     struct wal_slice message_id,
-                                     int64_t *time_ms);
+                                     struct wal_slice message_id, int64_t *time_ms);
 
 #endif

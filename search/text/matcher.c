@@ -1,9 +1,8 @@
 /*
- * matcher.c - parses queries, finds their terms in texts, and makes snippets
- * (matcher.h).
+ * matcher.c - parses queries, finds their terms in texts, and makes snippets (matcher.h).
  *
- * Invariant: a term has at least one word; what FTS5 gets of it are words in
- * quotes, so that no character of a query is an operator.
+ * Invariant: a term has at least one word; what FTS5 gets of it are words in quotes, so that no
+ * character of a query is an operator.
  */
 #include "search/text/matcher.h"
 
@@ -31,8 +30,8 @@ struct collecting {
     bool is_cut;     /* it has more words */
 };
 
-static bool collect_token(void *ctx, const char *token, size_t size,
-                          size_t begin, size_t end, bool is_colocated)
+static bool collect_token(void *ctx, const char *token, size_t size, size_t begin, size_t end,
+                          bool is_colocated)
 {
     struct collecting *collect = ctx;
     struct wal__term *term = collect->term;
@@ -61,24 +60,21 @@ static bool collect_token(void *ctx, const char *token, size_t size,
 static bool is_single(const struct wal__query_token *token)
 {
     uint32_t code_point;
-    size_t size = wal__character((const uint8_t *)token->text, token->size, 0,
-                                 &code_point);
+    size_t size = wal__character((const uint8_t *)token->text, token->size, 0, &code_point);
 
     return size == token->size && wal__is_unspaced(code_point);
 }
 
 /* Adds a term, if the text has a word. */
 static enum wal_status add_term(struct wal__expression *expression,
-                                struct wal__tokenizer *tokenizer,
-                                struct wal_slice text, bool is_prefix,
-                                bool is_excluded, struct wal_error *error)
+                                struct wal__tokenizer *tokenizer, struct wal_slice text,
+                                bool is_prefix, bool is_excluded, struct wal_error *error)
 {
-    struct wal__term term = {.is_prefix = is_prefix,
-                             .is_excluded = is_excluded};
+    struct wal__term term = {.is_prefix = is_prefix, .is_excluded = is_excluded};
     struct collecting collect = {.term = &term};
 
-    (void)wal__tokenizer_run(tokenizer, text.data, (size_t)text.size, true,
-                             collect_token, &collect);
+    (void)wal__tokenizer_run(tokenizer, text.data, (size_t)text.size, true, collect_token,
+                             &collect);
     if (collect.has_failed) {
         return wal__no_memory(error);
     }
@@ -87,13 +83,11 @@ static enum wal_status add_term(struct wal__expression *expression,
     }
     if (collect.is_cut) {
         free(term.tokens);
-        return wal__fail(error, WAL_EINVAL, "a phrase has at most %d words",
-                         WAL__TERM_TOKENS_MAX);
+        return wal__fail(error, WAL_EINVAL, "a phrase has at most %d words", WAL__TERM_TOKENS_MAX);
     }
     if (expression->count == WAL__TERMS_MAX) {
         free(term.tokens);
-        return wal__fail(error, WAL_EINVAL,
-                         "a query has at most %d words and phrases",
+        return wal__fail(error, WAL_EINVAL, "a query has at most %d words and phrases",
                          WAL__TERMS_MAX);
     }
     term.is_prefix |= is_single(&term.tokens[term.count - 1]);
@@ -108,16 +102,14 @@ static bool is_space(char c)
 
 /* Adds the terms of the text that are excluded, or those that are not. */
 static enum wal_status add_terms(struct wal__expression *expression,
-                                 struct wal__tokenizer *tokenizer,
-                                 const char *text, size_t size, bool excluded,
-                                 struct wal_error *error)
+                                 struct wal__tokenizer *tokenizer, const char *text, size_t size,
+                                 bool excluded, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
     size_t at = 0;
 
     while (at < size && status == WAL_OK) {
-        bool is_excluded =
-            text[at] == '-' && at + 1 < size && !is_space(text[at + 1]);
+        bool is_excluded = text[at] == '-' && at + 1 < size && !is_space(text[at + 1]);
         bool is_prefix = false;
         size_t begin;
         size_t end;
@@ -147,8 +139,7 @@ static enum wal_status add_terms(struct wal__expression *expression,
             is_prefix = true;
         }
         if (is_excluded == excluded) {
-            status = add_term(expression, tokenizer,
-                              (struct wal_slice){text + begin, end - begin},
+            status = add_term(expression, tokenizer, (struct wal_slice){text + begin, end - begin},
                               is_prefix, excluded, error);
         }
     }
@@ -156,37 +147,30 @@ static enum wal_status add_terms(struct wal__expression *expression,
 }
 
 enum wal_status wal__expression_parse(struct wal__expression *expression,
-                                      struct wal__tokenizer *tokenizer,
-                                      struct wal_slice text, bool may_be_empty,
-                                      struct wal_error *error)
+                                      struct wal__tokenizer *tokenizer, struct wal_slice text,
+                                      bool may_be_empty, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     if (text.size > WAL__QUERY_TEXT_MAX) {
-        return wal__fail(error, WAL_EINVAL, "a query has at most %d bytes",
-                         WAL__QUERY_TEXT_MAX);
+        return wal__fail(error, WAL_EINVAL, "a query has at most %d bytes", WAL__QUERY_TEXT_MAX);
     }
-    status = add_terms(expression, tokenizer, text.data, (size_t)text.size,
-                       false, error);
+    status = add_terms(expression, tokenizer, text.data, (size_t)text.size, false, error);
     expression->wanted = expression->count;
     if (status == WAL_OK) {
-        status = add_terms(expression, tokenizer, text.data, (size_t)text.size,
-                           true, error);
+        status = add_terms(expression, tokenizer, text.data, (size_t)text.size, true, error);
     }
     if (status == WAL_OK && expression->wanted == 0 && !may_be_empty) {
-        status =
-            wal__fail(error, WAL_EINVAL, "the query has no word to search for");
+        status = wal__fail(error, WAL_EINVAL, "the query has no word to search for");
     }
     return status;
 }
 
-enum wal_status
-wal__expression_parse_literal(struct wal__expression *expression,
-                              struct wal__tokenizer *tokenizer,
-                              struct wal_slice text, struct wal_error *error)
+enum wal_status wal__expression_parse_literal(struct wal__expression *expression,
+                                              struct wal__tokenizer *tokenizer,
+                                              struct wal_slice text, struct wal_error *error)
 {
-    enum wal_status status =
-        add_term(expression, tokenizer, text, false, false, error);
+    enum wal_status status = add_term(expression, tokenizer, text, false, false, error);
 
     expression->wanted = expression->count;
     return status;
@@ -194,23 +178,21 @@ wal__expression_parse_literal(struct wal__expression *expression,
 
 /* --- formatting --------------------------------------------------------- */
 
-/* Writes the words of a term, all of which a row must have: where they are is
- * known when its record is read. */
+/* Writes the words of a term, all of which a row must have: where they are is known when its record
+ * is read. */
 static void put_term(sqlite3_str *out, const struct wal__term *term)
 {
     /* Words have no quote: it is no letter of any tokenizer. */
     for (uint32_t i = 0; i < term->count; i++) {
         bool is_last = i + 1 == term->count;
 
-        sqlite3_str_appendf(out, "%s\"%.*s\"%s", i == 0 ? "" : " AND ",
-                            (int)term->tokens[i].size, term->tokens[i].text,
-                            is_last && term->is_prefix ? " *" : "");
+        sqlite3_str_appendf(out, "%s\"%.*s\"%s", i == 0 ? "" : " AND ", (int)term->tokens[i].size,
+                            term->tokens[i].text, is_last && term->is_prefix ? " *" : "");
     }
 }
 
 /* Writes the words that a row must have; false when there are none. */
-static bool put_wanted(sqlite3_str *out,
-                       const struct wal__expression *expression,
+static bool put_wanted(sqlite3_str *out, const struct wal__expression *expression,
                        const struct wal__term *tool)
 {
     for (uint32_t i = 0; i < expression->wanted; i++) {
@@ -224,10 +206,8 @@ static bool put_wanted(sqlite3_str *out,
     return expression->wanted > 0 || tool->count > 0;
 }
 
-/* Writes the words that a row must not have. Those of a phrase it may have
- * elsewhere. */
-static void put_excluded(sqlite3_str *out,
-                         const struct wal__expression *expression)
+/* Writes the words that a row must not have. Those of a phrase it may have elsewhere. */
+static void put_excluded(sqlite3_str *out, const struct wal__expression *expression)
 {
     const char *joint = " NOT (";
 
@@ -242,9 +222,8 @@ static void put_excluded(sqlite3_str *out,
 }
 
 enum wal_status wal__expression_format(const struct wal__expression *expression,
-                                       struct wal__tokenizer *tokenizer,
-                                       struct wal_slice tool, char **out,
-                                       struct wal_error *error)
+                                       struct wal__tokenizer *tokenizer, struct wal_slice tool,
+                                       char **out, struct wal_error *error)
 {
     struct wal__term name = {.count = 0};
     struct collecting collect = {.term = &name};
@@ -252,8 +231,8 @@ enum wal_status wal__expression_format(const struct wal__expression *expression,
 
     *out = NULL;
     if (tool.size > 0) {
-        (void)wal__tokenizer_run(tokenizer, tool.data, (size_t)tool.size, true,
-                                 collect_token, &collect);
+        (void)wal__tokenizer_run(tokenizer, tool.data, (size_t)tool.size, true, collect_token,
+                                 &collect);
     }
     sqlite3_str_appendall(text, "(");
     if (!put_wanted(text, expression, &name)) {
@@ -306,8 +285,7 @@ void wal__matcher_deinit(struct wal__matcher *matcher)
     matcher->token_capacity = 0;
 }
 
-static void add_match(struct wal__matcher *matcher, uint32_t begin,
-                      uint32_t end, uint32_t term)
+static void add_match(struct wal__matcher *matcher, uint32_t begin, uint32_t end, uint32_t term)
 {
     matcher->terms |= 1U << term;
     if (matcher->count < WAL__MATCHES_MAX) {
@@ -318,16 +296,15 @@ static void add_match(struct wal__matcher *matcher, uint32_t begin,
 
 /* --- words -------------------------------------------------------------- */
 
-static bool add_word(void *ctx, const char *token, size_t size, size_t begin,
-                     size_t end, bool is_colocated)
+static bool add_word(void *ctx, const char *token, size_t size, size_t begin, size_t end,
+                     bool is_colocated)
 {
     struct wal__matcher *matcher = ctx;
     struct wal__text_token *added;
 
     if (matcher->token_count == matcher->token_capacity) {
         size_t capacity = matcher->token_capacity * 2 + 256;
-        void *grown =
-            realloc(matcher->tokens, capacity * sizeof(*matcher->tokens));
+        void *grown = realloc(matcher->tokens, capacity * sizeof(*matcher->tokens));
 
         if (grown == NULL) {
             matcher->has_failed = true;
@@ -349,23 +326,21 @@ static bool add_word(void *ctx, const char *token, size_t size, size_t begin,
     return true;
 }
 
-static bool is_word(const struct wal__text_token *token,
-                    const struct wal__query_token *word, bool is_prefix)
+static bool is_word(const struct wal__text_token *token, const struct wal__query_token *word,
+                    bool is_prefix)
 {
-    return (is_prefix ? token->size >= word->size
-                      : token->size == word->size) &&
+    return (is_prefix ? token->size >= word->size : token->size == word->size) &&
            memcmp(token->text, word->text, word->size) == 0;
 }
 
-/* The rank of the word at the position after that of `at` that a term wants;
- * 0: it is another one. */
+/* The rank of the word at the position after that of `at` that a term wants; 0: it is another
+ * one. */
 static size_t next_word(const struct wal__matcher *matcher, size_t at,
                         const struct wal__query_token *word, bool is_prefix)
 {
     uint32_t position = matcher->tokens[at].position + 1;
 
-    for (size_t i = at + 1;
-         i < matcher->token_count && matcher->tokens[i].position <= position;
+    for (size_t i = at + 1; i < matcher->token_count && matcher->tokens[i].position <= position;
          i++) {
         if (matcher->tokens[i].position == position &&
             is_word(&matcher->tokens[i], word, is_prefix)) {
@@ -381,13 +356,11 @@ static void match_term(struct wal__matcher *matcher, size_t at, uint32_t number)
     const struct wal__term *term = &matcher->expression->terms[number];
     size_t last = at;
 
-    if (!is_word(&matcher->tokens[at], &term->tokens[0],
-                 term->is_prefix && term->count == 1)) {
+    if (!is_word(&matcher->tokens[at], &term->tokens[0], term->is_prefix && term->count == 1)) {
         return;
     }
     for (uint32_t i = 1; i < term->count; i++) {
-        last = next_word(matcher, last, &term->tokens[i],
-                         term->is_prefix && i + 1 == term->count);
+        last = next_word(matcher, last, &term->tokens[i], term->is_prefix && i + 1 == term->count);
         if (last == 0) {
             return;
         }
@@ -396,15 +369,14 @@ static void match_term(struct wal__matcher *matcher, size_t at, uint32_t number)
         matcher->has_excluded = true;
         return;
     }
-    add_match(matcher, matcher->tokens[at].begin, matcher->tokens[last].end,
-              number);
+    add_match(matcher, matcher->tokens[at].begin, matcher->tokens[last].end, number);
 }
 
 static void match_words(struct wal__matcher *matcher, struct wal_slice text)
 {
     matcher->token_count = 0;
-    (void)wal__tokenizer_run(matcher->tokenizer, text.data, (size_t)text.size,
-                             false, add_word, matcher);
+    (void)wal__tokenizer_run(matcher->tokenizer, text.data, (size_t)text.size, false, add_word,
+                             matcher);
     for (size_t i = 0; i < matcher->token_count; i++) {
         for (uint32_t t = 0; t < matcher->expression->count; t++) {
             match_term(matcher, i, t);
@@ -424,20 +396,16 @@ static uint32_t fold(uint32_t c)
     if (c >= 0x400 && c <= 0x40f) {
         return c + 80;
     }
-    if ((c >= 0x100 && c <= 0x137) || (c >= 0x14a && c <= 0x177) ||
-        (c >= 0x460 && c <= 0x481) || (c >= 0x48a && c <= 0x4bf) ||
-        (c >= 0x1e00 && c <= 0x1eff)) {
+    if ((c >= 0x100 && c <= 0x137) || (c >= 0x14a && c <= 0x177) || (c >= 0x460 && c <= 0x481) ||
+        (c >= 0x48a && c <= 0x4bf) || (c >= 0x1e00 && c <= 0x1eff)) {
         return c | 1;
     }
-    return (c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17e)
-               ? c + (c & 1)
-               : c;
+    return (c >= 0x139 && c <= 0x148) || (c >= 0x179 && c <= 0x17e) ? c + (c & 1) : c;
 }
 
-/* Reads a character, folded; a byte of ill-formed text is one that equals no
- * other. Returns its bytes. */
-static size_t read_folded(const uint8_t *text, size_t size, size_t at,
-                          uint32_t *character)
+/* Reads a character, folded; a byte of ill-formed text is one that equals no other. Returns its
+ * bytes. */
+static size_t read_folded(const uint8_t *text, size_t size, size_t at, uint32_t *character)
 {
     size_t count = wal__character(text, size, at, character);
 
@@ -450,8 +418,7 @@ static size_t read_folded(const uint8_t *text, size_t size, size_t at,
 }
 
 /* The end of `wanted` in the text at `at`; 0: it is not there. */
-static size_t match_at(const uint8_t *text, size_t size, size_t at,
-                       struct wal_slice wanted)
+static size_t match_at(const uint8_t *text, size_t size, size_t at, struct wal_slice wanted)
 {
     const uint8_t *pattern = wanted.data;
     size_t pattern_size = (size_t)wanted.size;
@@ -494,12 +461,10 @@ static void match_substring(struct wal__matcher *matcher, struct wal_slice text)
 
 bool wal__matcher_equals(struct wal_slice a, struct wal_slice b)
 {
-    return b.size > 0 && a.size > 0 &&
-           match_at(a.data, (size_t)a.size, 0, b) == a.size;
+    return b.size > 0 && a.size > 0 && match_at(a.data, (size_t)a.size, 0, b) == a.size;
 }
 
-enum wal_status wal__matcher_run(struct wal__matcher *matcher,
-                                 struct wal_slice text)
+enum wal_status wal__matcher_run(struct wal__matcher *matcher, struct wal_slice text)
 {
     matcher->count = 0;
     matcher->terms = 0;
@@ -530,14 +495,12 @@ void wal__snippet_deinit(struct wal__snippet *snippet)
 }
 
 /* The number of terms that match within a window after a match. */
-static uint32_t terms_near(const struct wal__matcher *matcher, uint32_t from,
-                           uint32_t window)
+static uint32_t terms_near(const struct wal__matcher *matcher, uint32_t from, uint32_t window)
 {
     uint32_t begin = matcher->matches[from].begin;
     uint32_t terms = 0;
 
-    for (uint32_t i = from;
-         i < matcher->count && matcher->matches[i].begin - begin <= window;
+    for (uint32_t i = from; i < matcher->count && matcher->matches[i].begin - begin <= window;
          i++) {
         terms |= 1U << matcher->matches[i].term;
     }
@@ -578,8 +541,7 @@ static size_t step_on(const uint8_t *text, size_t size, size_t at)
     return at + (count == 0 ? 1 : count);
 }
 
-/* Text that is written to a line; *places maps offsets of the text to those of
- * the line. */
+/* Text that is written to a line; *places maps offsets of the text to those of the line. */
 struct line {
     char *out;
     uint32_t size;
@@ -593,17 +555,15 @@ static void put(struct line *line, const void *data, size_t size)
 }
 
 /* Writes the bytes from `at` up to `end`, white space as single spaces. */
-static void put_text(struct line *line, const uint8_t *text, size_t size,
-                     size_t at, size_t end)
+static void put_text(struct line *line, const uint8_t *text, size_t size, size_t at, size_t end)
 {
     while (at < end) {
         uint32_t c = 0;
         size_t count = wal__character(text, size, at, &c);
 
         /* A line does not show blanks. */
-        if (count > 0 &&
-            (c <= ' ' || (c >= 0x7f && c <= 0xa0) || c == 0x2028 ||
-             c == 0x2029 || c == 0x3000 || (c >= 0x2000 && c <= 0x200a))) {
+        if (count > 0 && (c <= ' ' || (c >= 0x7f && c <= 0xa0) || c == 0x2028 || c == 0x2029 ||
+                          c == 0x3000 || (c >= 0x2000 && c <= 0x200a))) {
             line->has_gap = true;
         } else {
             if (line->has_gap && line->size > 0) {
@@ -618,9 +578,8 @@ static void put_text(struct line *line, const uint8_t *text, size_t size,
 }
 
 /* Writes the match of a rank, and notes where it is. */
-static void put_match(struct line *line, const struct wal__matcher *matcher,
-                      struct wal_slice text, uint32_t rank, size_t *at,
-                      struct wal__snippet *snippet)
+static void put_match(struct line *line, const struct wal__matcher *matcher, struct wal_slice text,
+                      uint32_t rank, size_t *at, struct wal__snippet *snippet)
 {
     const struct wal__match *match = &matcher->matches[rank];
     size_t begin = match->begin > *at ? match->begin : *at;
@@ -647,9 +606,8 @@ static void put_match(struct line *line, const struct wal__matcher *matcher,
     pair[1] = line->size;
 }
 
-enum wal_status wal__snippet_make(const struct wal__matcher *matcher,
-                                  struct wal_slice text, uint32_t characters,
-                                  struct wal__snippet *snippet)
+enum wal_status wal__snippet_make(const struct wal__matcher *matcher, struct wal_slice text,
+                                  uint32_t characters, struct wal__snippet *snippet)
 {
     const uint8_t *data = text.data;
     size_t size = (size_t)text.size;
@@ -666,10 +624,8 @@ enum wal_status wal__snippet_make(const struct wal__matcher *matcher,
         end = step_on(data, size, end);
     }
     memset(snippet, 0, sizeof(*snippet));
-    snippet->text = line.out =
-        malloc((end - begin) * 3 + 2 * (size_t)matcher->count + 16);
-    snippet->matches =
-        malloc(((size_t)matcher->count + 1) * 2 * sizeof(uint32_t));
+    snippet->text = line.out = malloc((end - begin) * 3 + 2 * (size_t)matcher->count + 16);
+    snippet->matches = malloc(((size_t)matcher->count + 1) * 2 * sizeof(uint32_t));
     if (snippet->text == NULL || snippet->matches == NULL) {
         wal__snippet_deinit(snippet);
         return WAL_ENOMEM;
@@ -679,8 +635,7 @@ enum wal_status wal__snippet_make(const struct wal__matcher *matcher,
     }
     at = begin;
     for (uint32_t i = 0; i < matcher->count; i++) {
-        if (matcher->matches[i].begin >= begin &&
-            matcher->matches[i].end <= end) {
+        if (matcher->matches[i].begin >= begin && matcher->matches[i].end <= end) {
             put_match(&line, matcher, text, i, &at, snippet);
         }
     }

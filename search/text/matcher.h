@@ -1,7 +1,7 @@
 /*
- * matcher.h - a query as an expression of FTS5, and as words to be found again
- * in the text of a record: the words of the expression, or a text inside words;
- * and the line of text that shows a hit (struct wal_search_hit).
+ * matcher.h - a query as an expression of FTS5, and as words to be found again in the text of a
+ * record: the words of the expression, or a text inside words; and the line of text that shows a
+ * hit (struct wal_search_hit).
  *
  * Threads: one at a time per struct.
  */
@@ -39,26 +39,24 @@ struct wal__expression {
 
 void wal__expression_deinit(struct wal__expression *expression);
 
-/* Parses the text of a query. WAL_EINVAL when it has no word that is wanted,
- * unless `may_be_empty`. */
+/* Parses the text of a query. WAL_EINVAL when it has no word that is wanted, unless
+ * `may_be_empty`. */
 enum wal_status wal__expression_parse(struct wal__expression *expression,
-                                      struct wal__tokenizer *tokenizer,
-                                      struct wal_slice text, bool may_be_empty,
-                                      struct wal_error *error) WAL_MUST_USE;
+                                      struct wal__tokenizer *tokenizer, struct wal_slice text,
+                                      bool may_be_empty, struct wal_error *error) WAL_MUST_USE;
 
 /* Takes the text literally, as one phrase; it may have no word. */
-enum wal_status wal__expression_parse_literal(
-    struct wal__expression *expression, struct wal__tokenizer *tokenizer,
-    struct wal_slice text, struct wal_error *error) WAL_MUST_USE;
+enum wal_status wal__expression_parse_literal(struct wal__expression *expression,
+                                              struct wal__tokenizer *tokenizer,
+                                              struct wal_slice text,
+                                              struct wal_error *error) WAL_MUST_USE;
 
-/* Sets *out to the expression of FTS5 for the rows that have the words of the
- * wanted terms and of the name of this tool (empty: any), and none of the
- * excluded words; to be freed by sqlite3_free. It holds for more rows than the
- * query: of a phrase they have the words. */
+/* Sets *out to the expression of FTS5 for the rows that have the words of the wanted terms and of
+ * the name of this tool (empty: any), and none of the excluded words; to be freed by sqlite3_free.
+ * It holds for more rows than the query: of a phrase they have the words. */
 enum wal_status wal__expression_format(const struct wal__expression *expression,
-                                       struct wal__tokenizer *tokenizer,
-                                       struct wal_slice tool, char **out,
-                                       struct wal_error *error) WAL_MUST_USE;
+                                       struct wal__tokenizer *tokenizer, struct wal_slice tool,
+                                       char **out, struct wal_error *error) WAL_MUST_USE;
 
 /* The same of one term; NULL: no memory. */
 char *wal__expression_format_term(const struct wal__term *term);
@@ -96,8 +94,7 @@ struct wal__matcher {
 void wal__matcher_deinit(struct wal__matcher *matcher);
 
 /* Finds the terms in a text. WAL_ENOMEM. */
-enum wal_status wal__matcher_run(struct wal__matcher *matcher,
-                                 struct wal_slice text) WAL_MUST_USE;
+enum wal_status wal__matcher_run(struct wal__matcher *matcher, struct wal_slice text) WAL_MUST_USE;
 
 /* Whether two texts are equal without regard to the case of their letters. */
 bool wal__matcher_equals(struct wal_slice a, struct wal_slice b);
@@ -110,12 +107,10 @@ struct wal__snippet {
     uint32_t match_count;
 };
 
-/* Makes the line around the best match of the text that the matcher was run on:
- * that with the most terms near it. `characters` are shown on each side. An
- * ellipsis marks what is cut. WAL_ENOMEM. */
-enum wal_status wal__snippet_make(const struct wal__matcher *matcher,
-                                  struct wal_slice text, uint32_t characters,
-                                  struct wal__snippet *snippet) WAL_MUST_USE;
+/* Makes the line around the best match of the text that the matcher was run on: that with the most
+ * terms near it. `characters` are shown on each side. An ellipsis marks what is cut. WAL_ENOMEM. */
+enum wal_status wal__snippet_make(const struct wal__matcher *matcher, struct wal_slice text,
+                                  uint32_t characters, struct wal__snippet *snippet) WAL_MUST_USE;
 void wal__snippet_deinit(struct wal__snippet *snippet);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * tokenizer.c - the FTS5 tokenizer `agentwal` (tokenizer.h). It wraps that of
- * SQLite for what is not a run of unspaced characters.
+ * tokenizer.c - the FTS5 tokenizer `agentwal` (tokenizer.h). It wraps that of SQLite for what is
+ * not a run of unspaced characters.
  */
 #include "search/text/tokenizer.h"
 
@@ -55,8 +55,7 @@ bool wal__is_unspaced(uint32_t code_point)
             high = middle;
         }
     }
-    return low < sizeof(unspaced) / sizeof(unspaced[0]) &&
-           unspaced[low].first <= code_point;
+    return low < sizeof(unspaced) / sizeof(unspaced[0]) && unspaced[low].first <= code_point;
 }
 
 /* Bytes of a character that begins with this one; 0: none does. */
@@ -65,15 +64,10 @@ static size_t character_size(uint8_t first)
     if (first < 0x80) {
         return 1;
     }
-    return first < 0xc2   ? 0
-           : first < 0xe0 ? 2
-           : first < 0xf0 ? 3
-           : first < 0xf5 ? 4
-                          : 0;
+    return first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
 }
 
-size_t wal__character(const uint8_t *text, size_t size, size_t at,
-                      uint32_t *code_point)
+size_t wal__character(const uint8_t *text, size_t size, size_t at, uint32_t *code_point)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t count;
@@ -93,8 +87,7 @@ size_t wal__character(const uint8_t *text, size_t size, size_t at,
         }
         value = value << 6 | (text[at + i] & 0x3fU);
     }
-    if (value < least[count] || value > 0x10ffff ||
-        (value >= 0xd800 && value <= 0xdfff)) {
+    if (value < least[count] || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff)) {
         return 0;
     }
     *code_point = value;
@@ -104,8 +97,7 @@ size_t wal__character(const uint8_t *text, size_t size, size_t at,
 static bool is_base64(uint8_t byte)
 {
     return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
-           (byte >= '0' && byte <= '9') || byte == '+' || byte == '/' ||
-           byte == '=';
+           (byte >= '0' && byte <= '9') || byte == '+' || byte == '/' || byte == '=';
 }
 
 /* The end of a run of characters of scripts without spaces. */
@@ -129,8 +121,7 @@ static size_t base64_end(const uint8_t *text, size_t size, size_t at)
     return at;
 }
 
-bool wal__piece_next(const uint8_t *text, size_t size, size_t at,
-                     struct wal__script_piece *piece)
+bool wal__piece_next(const uint8_t *text, size_t size, size_t at, struct wal__script_piece *piece)
 {
     size_t end = at;
 
@@ -144,8 +135,7 @@ bool wal__piece_next(const uint8_t *text, size_t size, size_t at,
 
         if (is_base64(text[end])) {
             run = base64_end(text, size, end);
-            kind = run - end >= WAL__NOISE_MIN ? WAL__PIECE_NOISE
-                                               : WAL__PIECE_REST;
+            kind = run - end >= WAL__NOISE_MIN ? WAL__PIECE_NOISE : WAL__PIECE_REST;
         } else if (text[end] >= 0xe0) {
             run = unspaced_end(text, size, end);
             kind = run > end ? WAL__PIECE_UNSPACED : WAL__PIECE_REST;
@@ -168,8 +158,7 @@ bool wal__piece_next(const uint8_t *text, size_t size, size_t at,
 
 /* --- words ---------------------------------------------------------------- */
 
-typedef int token_fn(void *ctx, int flags, const char *token, int size,
-                     int begin, int end);
+typedef int token_fn(void *ctx, int flags, const char *token, int size, int begin, int end);
 
 /* The tokenizer of a table, or of struct wal__tokenizer. */
 struct instance {
@@ -191,8 +180,8 @@ struct marked {
     uint16_t letter;
 };
 
-/* Ascending. Marks that make another letter of the alphabet are left: those of
- * Cyrillic short i and yi. */
+/* Ascending. Marks that make another letter of the alphabet are left: those of Cyrillic short i and
+ * yi. */
 static const struct marked marked[] = {
     {0x390, 0x390, 0x3b9},   {0x3ac, 0x3ac, 0x3b1},   {0x3ad, 0x3ad, 0x3b5},
     {0x3ae, 0x3ae, 0x3b7},   {0x3af, 0x3af, 0x3b9},   {0x3b0, 0x3b0, 0x3c5},
@@ -209,8 +198,8 @@ static const struct marked marked[] = {
     {0x1ff2, 0x1ff7, 0x3c9},
 };
 
-/* The letter without its mark, of the two bytes that every one here has; 0: it
- * has none that is to be removed. */
+/* The letter without its mark, of the two bytes that every one here has; 0: it has none that is to
+ * be removed. */
 static uint32_t without_mark(uint32_t letter)
 {
     for (size_t i = 0; i < sizeof(marked) / sizeof(marked[0]); i++) {
@@ -221,10 +210,9 @@ static uint32_t without_mark(uint32_t letter)
     return 0;
 }
 
-/* Passes a word of unicode61 on, with the marks of Greek and Cyrillic letters
- * removed, and sharp s as two. It never becomes longer. */
-static int pass_word(void *ctx, int flags, const char *token, int size,
-                     int begin, int end)
+/* Passes a word of unicode61 on, with the marks of Greek and Cyrillic letters removed, and sharp s
+ * as two. It never becomes longer. */
+static int pass_word(void *ctx, int flags, const char *token, int size, int begin, int end)
 {
     const struct filter *filter = ctx;
     char word[WAL__TOKEN_MAX];
@@ -236,8 +224,7 @@ static int pass_word(void *ctx, int flags, const char *token, int size,
     for (size_t at = 0; at < (size_t)size;) {
         uint32_t letter = 0;
         uint32_t plain;
-        size_t count =
-            wal__character((const uint8_t *)token, (size_t)size, at, &letter);
+        size_t count = wal__character((const uint8_t *)token, (size_t)size, at, &letter);
 
         plain = count > 1 ? without_mark(letter) : 0;
         if (letter == 0xdf) {
@@ -253,14 +240,13 @@ static int pass_word(void *ctx, int flags, const char *token, int size,
         }
         at += count;
     }
-    return filter->each(filter->ctx, flags, word, (int)used,
-                        begin + filter->offset, end + filter->offset);
+    return filter->each(filter->ctx, flags, word, (int)used, begin + filter->offset,
+                        end + filter->offset);
 }
 
-/* Passes the pairs of a run of characters, and unless it is a query the last
- * one alone, at the place of the last pair; one character alone in any case. */
-static int pass_pairs(const uint8_t *text,
-                      const struct wal__script_piece *piece, bool is_query,
+/* Passes the pairs of a run of characters, and unless it is a query the last one alone, at the
+ * place of the last pair; one character alone in any case. */
+static int pass_pairs(const uint8_t *text, const struct wal__script_piece *piece, bool is_query,
                       void *ctx, token_fn *each)
 {
     size_t at = piece->begin;
@@ -275,9 +261,8 @@ static int pass_pairs(const uint8_t *text,
         bool is_last = next == 0 && at > piece->begin;
 
         if (!is_last || !is_query) {
-            code = each(ctx, is_last ? FTS5_TOKEN_COLOCATED : 0,
-                        (const char *)text + at, (int)(end - at), (int)at,
-                        (int)end);
+            code = each(ctx, is_last ? FTS5_TOKEN_COLOCATED : 0, (const char *)text + at,
+                        (int)(end - at), (int)at, (int)end);
         }
         at += size;
         size = next;
@@ -298,8 +283,7 @@ static char word_character(char c)
 }
 
 /* Passes the word of ASCII characters at text[begin,end). */
-static int pass_ascii(const char *text, size_t begin, size_t end, void *ctx,
-                      token_fn *each)
+static int pass_ascii(const char *text, size_t begin, size_t end, void *ctx, token_fn *each)
 {
     char word[WAL__TOKEN_MAX];
 
@@ -312,11 +296,10 @@ static int pass_ascii(const char *text, size_t begin, size_t end, void *ctx,
     return each(ctx, 0, word, (int)(end - begin), (int)begin, (int)end);
 }
 
-/* Passes the words of text[at,end). As unicode61 does; it is called for those
- * with characters that are not ASCII, since it is slower. */
-static int pass_words(const struct instance *instance, int flags,
-                      const char *text, size_t at, size_t end, void *ctx,
-                      token_fn *each)
+/* Passes the words of text[at,end). As unicode61 does; it is called for those with characters that
+ * are not ASCII, since it is slower. */
+static int pass_words(const struct instance *instance, int flags, const char *text, size_t at,
+                      size_t end, void *ctx, token_fn *each)
 {
     struct filter filter = {.ctx = ctx, .each = each};
     int code = SQLITE_OK;
@@ -325,8 +308,7 @@ static int pass_words(const struct instance *instance, int flags,
         size_t begin = at;
         unsigned char bits = 0;
 
-        while (at < end &&
-               ((text[at] & 0x80) != 0 || word_character(text[at]) != 0)) {
+        while (at < end && ((text[at] & 0x80) != 0 || word_character(text[at]) != 0)) {
             bits |= (unsigned char)text[at];
             at++;
         }
@@ -336,52 +318,46 @@ static int pass_words(const struct instance *instance, int flags,
             code = pass_ascii(text, begin, at, ctx, each);
         } else {
             filter.offset = (int)begin;
-            code = instance->unicode.xTokenize(instance->wrapped, &filter,
-                                               flags, text + begin,
+            code = instance->unicode.xTokenize(instance->wrapped, &filter, flags, text + begin,
                                                (int)(at - begin), pass_word);
         }
     }
     return code;
 }
 
-static int tokenize(const struct instance *instance, void *ctx, int flags,
-                    const char *text, int text_size, token_fn *each)
+static int tokenize(const struct instance *instance, void *ctx, int flags, const char *text,
+                    int text_size, token_fn *each)
 {
     size_t size = text == NULL || text_size < 0 ? 0 : (size_t)text_size;
     struct wal__script_piece piece;
     int code = SQLITE_OK;
 
     for (size_t at = 0;
-         code == SQLITE_OK &&
-         wal__piece_next((const uint8_t *)text, size, at, &piece);
+         code == SQLITE_OK && wal__piece_next((const uint8_t *)text, size, at, &piece);
          at = piece.end) {
         if (piece.kind == WAL__PIECE_UNSPACED) {
-            code = pass_pairs((const uint8_t *)text, &piece,
-                              (flags & FTS5_TOKENIZE_QUERY) != 0, ctx, each);
-        } else if (piece.kind == WAL__PIECE_REST) {
-            code = pass_words(instance, flags, text, piece.begin, piece.end,
+            code = pass_pairs((const uint8_t *)text, &piece, (flags & FTS5_TOKENIZE_QUERY) != 0,
                               ctx, each);
+        } else if (piece.kind == WAL__PIECE_REST) {
+            code = pass_words(instance, flags, text, piece.begin, piece.end, ctx, each);
         }
     }
     return code;
 }
 
 /* Of a table. A query consists of words that are normalised already. */
-static int tokenize_column(Fts5Tokenizer *tokenizer, void *ctx, int flags,
-                           const char *text, int size, token_fn *each)
+static int tokenize_column(Fts5Tokenizer *tokenizer, void *ctx, int flags, const char *text,
+                           int size, token_fn *each)
 {
     if ((flags & FTS5_TOKENIZE_QUERY) != 0) {
         return size <= 0 ? SQLITE_OK : each(ctx, 0, text, size, 0, size);
     }
-    return tokenize((const struct instance *)tokenizer, ctx, flags, text, size,
-                    each);
+    return tokenize((const struct instance *)tokenizer, ctx, flags, text, size, each);
 }
 
-static int create(void *ctx, const char **arguments, int count,
-                  Fts5Tokenizer **out)
+static int create(void *ctx, const char **arguments, int count, Fts5Tokenizer **out)
 {
-    static const char *options[] = {"remove_diacritics", "2", "tokenchars",
-                                    "_"};
+    static const char *options[] = {"remove_diacritics", "2", "tokenchars", "_"};
     fts5_api *api = ctx;
     struct instance *instance = sqlite3_malloc64(sizeof(*instance));
     void *unicode_ctx = NULL;
@@ -392,11 +368,9 @@ static int create(void *ctx, const char **arguments, int count,
     if (instance == NULL) {
         return code;
     }
-    code =
-        api->xFindTokenizer(api, "unicode61", &unicode_ctx, &instance->unicode);
+    code = api->xFindTokenizer(api, "unicode61", &unicode_ctx, &instance->unicode);
     if (code == SQLITE_OK) {
-        code = instance->unicode.xCreate(unicode_ctx, options, 4,
-                                         &instance->wrapped);
+        code = instance->unicode.xCreate(unicode_ctx, options, 4, &instance->wrapped);
     }
     if (code != SQLITE_OK) {
         sqlite3_free(instance);
@@ -419,8 +393,7 @@ fts5_api *wal__tokenizer_api(sqlite3 *db)
     fts5_api *api = NULL;
     sqlite3_stmt *statement = NULL;
 
-    if (sqlite3_prepare_v2(db, "SELECT fts5(?1)", -1, &statement, NULL) ==
-        SQLITE_OK) {
+    if (sqlite3_prepare_v2(db, "SELECT fts5(?1)", -1, &statement, NULL) == SQLITE_OK) {
         sqlite3_bind_pointer(statement, 1, &api, "fts5_api_ptr", NULL);
         (void)sqlite3_step(statement);
     }
@@ -430,13 +403,10 @@ fts5_api *wal__tokenizer_api(sqlite3 *db)
 
 int wal__tokenizer_register(sqlite3 *db)
 {
-    fts5_tokenizer module = {
-        .xCreate = create, .xDelete = destroy, .xTokenize = tokenize_column};
+    fts5_tokenizer module = {.xCreate = create, .xDelete = destroy, .xTokenize = tokenize_column};
     fts5_api *api = wal__tokenizer_api(db);
 
-    return api == NULL
-               ? SQLITE_ERROR
-               : api->xCreateTokenizer(api, "agentwal", api, &module, NULL);
+    return api == NULL ? SQLITE_ERROR : api->xCreateTokenizer(api, "agentwal", api, &module, NULL);
 }
 
 /* --- without a table ---------------------------------------------------- */
@@ -454,8 +424,7 @@ enum wal_status wal__tokenizer_open(struct wal__tokenizer **tokenizer)
     if (opened == NULL) {
         return WAL_ENOMEM;
     }
-    if (sqlite3_open_v2(":memory:", &opened->db,
-                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
+    if (sqlite3_open_v2(":memory:", &opened->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
                         NULL) != SQLITE_OK) {
         wal__tokenizer_close(opened);
         return WAL_ENOMEM;
@@ -486,8 +455,7 @@ struct run {
     void *ctx;
 };
 
-static int pass_token(void *ctx, int flags, const char *token, int size,
-                      int begin, int end)
+static int pass_token(void *ctx, int flags, const char *token, int size, int begin, int end)
 {
     const struct run *run = ctx;
 
@@ -497,14 +465,12 @@ static int pass_token(void *ctx, int flags, const char *token, int size,
                : SQLITE_DONE;
 }
 
-bool wal__tokenizer_run(struct wal__tokenizer *tokenizer, const void *text,
-                        size_t size, bool is_query, wal__token_fn *each,
-                        void *ctx)
+bool wal__tokenizer_run(struct wal__tokenizer *tokenizer, const void *text, size_t size,
+                        bool is_query, wal__token_fn *each, void *ctx)
 {
     struct run run = {each, ctx};
 
-    return size <= INT_MAX &&
-           tokenize((const struct instance *)tokenizer->instance, &run,
-                    is_query ? FTS5_TOKENIZE_QUERY : FTS5_TOKENIZE_DOCUMENT,
-                    text, (int)size, pass_token) == SQLITE_OK;
+    return size <= INT_MAX && tokenize((const struct instance *)tokenizer->instance, &run,
+                                       is_query ? FTS5_TOKENIZE_QUERY : FTS5_TOKENIZE_DOCUMENT,
+                                       text, (int)size, pass_token) == SQLITE_OK;
 }

@@ -1,6 +1,6 @@
 /*
- * delete_session.c - deletes a session for good; its records stay in the files
- * of the store until they are compacted.
+ * delete_session.c - deletes a session for good; its records stay in the files of the store until
+ * they are compacted.
  *
  *   delete_session STORE SESSION
  */
@@ -22,9 +22,8 @@ int main(int argc, char **argv)
     }
     status = wal_open(argv[1], &options, &store, &error);
     if (status == WAL_OK) {
-        status = wal_session_open(store,
-                                  (struct wal_slice){argv[2], strlen(argv[2])},
-                                  &session, &error);
+        status =
+            wal_session_open(store, (struct wal_slice){argv[2], strlen(argv[2])}, &session, &error);
     }
     if (status == WAL_OK) {
         status = wal_session_delete(session, &error);

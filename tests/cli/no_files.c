@@ -1,8 +1,8 @@
 /*
- * no_files.c MODE: a program for no_files.sh. MODE is "noop" or "memory": it
- * opens such a store, and calls every function of agentwal.h between two lines
- * on standard error. With a second argument a seccomp filter kills it when one
- * of those calls creates, lists or changes the name of a file.
+ * no_files.c MODE: a program for no_files.sh. MODE is "noop" or "memory": it opens such a store,
+ * and calls every function of agentwal.h between two lines on standard error. With a second
+ * argument a seccomp filter kills it when one of those calls creates, lists or changes the name of
+ * a file.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,8 +28,7 @@
 #include <agentwal/transfer.h>
 
 static struct wal_error error = {.struct_size = sizeof(error)};
-static enum wal_status gone =
-    WAL_OK; /* the status of every lookup of what was added */
+static enum wal_status gone = WAL_OK; /* the status of every lookup of what was added */
 
 /* Exits with the line of a call that failed. */
 #define EXPECT(wanted, call) expect((wanted), (call), __LINE__)
@@ -37,8 +36,8 @@ static enum wal_status gone =
 static void expect(enum wal_status wanted, enum wal_status status, int line)
 {
     if (status != wanted) {
-        (void)fprintf(stderr, "line %d: %d, not %d: %s\n", line, (int)status,
-                      (int)wanted, error.text);
+        (void)fprintf(stderr, "line %d: %d, not %d: %s\n", line, (int)status, (int)wanted,
+                      error.text);
         exit(1);
     }
 }
@@ -72,23 +71,18 @@ static void write_entries(struct wal_session *session)
          .id = text("a"),
          .type = text("message"),
          .payload = text("{\"role\":\"user\",\"content\":\"hello\"}")},
-        {.struct_size = sizeof(entries[0]),
-         .type = text("message"),
-         .payload = text("{}")}};
+        {.struct_size = sizeof(entries[0]), .type = text("message"), .payload = text("{}")}};
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_ticket *ticket = NULL;
 
     EXPECT(WAL_OK, wal_append(session, entries, 2, NULL, &result, &error));
     EXPECT(WAL_OK, wal_append(session, &line, 1, NULL, NULL, &error));
-    EXPECT(WAL_OK, wal_append_one(session, WAL_TYPE_MESSAGE, WAL_STR("{}"),
-                                  NULL, &error));
-    for (uint32_t durability = WAL_DURABLE; durability <= WAL_QUEUED;
-         durability++) {
-        const struct wal_append_options options = {
-            .struct_size = sizeof(options), .durability = durability};
+    EXPECT(WAL_OK, wal_append_one(session, WAL_TYPE_MESSAGE, WAL_STR("{}"), NULL, &error));
+    for (uint32_t durability = WAL_DURABLE; durability <= WAL_QUEUED; durability++) {
+        const struct wal_append_options options = {.struct_size = sizeof(options),
+                                                   .durability = durability};
 
-        EXPECT(WAL_OK,
-               wal_append(session, &entries[1], 1, &options, NULL, &error));
+        EXPECT(WAL_OK, wal_append(session, &entries[1], 1, &options, NULL, &error));
     }
     EXPECT(WAL_OK, wal_submit(session, &entries[1], 1, NULL, &ticket, &error));
     EXPECT(WAL_OK, wal_ticket_wait(ticket, -1, &result, &error));
@@ -97,16 +91,14 @@ static void write_entries(struct wal_session *session)
 
 static void write_batches(struct wal_session *session)
 {
-    const struct wal_doc doc = {
-        .struct_size = sizeof(doc), .key = text("b"), .value = text("1")};
+    const struct wal_doc doc = {.struct_size = sizeof(doc), .key = text("b"), .value = text("1")};
     const struct wal_batch batch = {
         .struct_size = sizeof(batch), .document_count = 1, .documents = &doc};
     const struct wal_head head = {
         .struct_size = sizeof(head), .name = text("h"), .entry_id = text("a")};
     const struct wal_session_options into = {.struct_size = sizeof(into)};
-    struct wal_compact_options compact = {.struct_size = sizeof(compact),
-                                          .first_kept = text("a"),
-                                          .summary = text("short")};
+    struct wal_compact_options compact = {
+        .struct_size = sizeof(compact), .first_kept = text("a"), .summary = text("short")};
     struct wal_ticket *ticket = NULL;
     struct wal_session *fork = NULL;
     char previous[256];
@@ -120,14 +112,13 @@ static void write_batches(struct wal_session *session)
     compact.into = &into;
     EXPECT(WAL_OK, wal_session_compact(session, &compact, &fork, NULL, &error));
     wal_session_close(fork);
-    EXPECT(WAL_OK,
-           wal_session_redact(session, text("a"), text("why"), NULL, &error));
+    EXPECT(WAL_OK, wal_session_redact(session, text("a"), text("why"), NULL, &error));
 }
 
 static void read_entries(struct wal_session *session)
 {
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_REDACTED};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                     .flags = WAL_ENTRY_CURSOR_REDACTED};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_head head = {.struct_size = sizeof(head)};
     struct wal_entry_cursor *iter = NULL;
@@ -155,8 +146,7 @@ static void read_entries(struct wal_session *session)
 
 static void use_documents(struct wal_store *store, struct wal_session *session)
 {
-    const struct wal_doc put = {
-        .struct_size = sizeof(put), .key = text("k"), .value = text("{}")};
+    const struct wal_doc put = {.struct_size = sizeof(put), .key = text("k"), .value = text("{}")};
     struct wal_doc doc = {.struct_size = sizeof(doc)};
     struct wal_doc_cursor *docs = NULL;
     enum wal_status status;
@@ -190,8 +180,7 @@ static void use_blobs(struct wal_store *store)
     wal_blob_discard(writer);
     EXPECT(gone, wal_blob_open(store, digest, &blob, &error));
     if (blob != NULL) {
-        EXPECT(WAL_OK, wal_blob_read(blob, 0, bytes, wal_blob_size(blob), &size,
-                                     &error));
+        EXPECT(WAL_OK, wal_blob_read(blob, 0, bytes, wal_blob_size(blob), &size, &error));
     }
     wal_blob_close(blob);
     if (size != 7) {
@@ -222,25 +211,21 @@ static void use_checkpoints(struct wal_session *session)
     struct wal_file_cursor *checkpoint = NULL;
     struct wal_file_change_cursor *changes = NULL;
 
-    EXPECT(WAL_OK, wal_checkpoint_create(session, NULL, 0, &options,
-                                         &checkpoint, &error));
+    EXPECT(WAL_OK, wal_checkpoint_create(session, NULL, 0, &options, &checkpoint, &error));
     EXPECT(WAL_OK, wal_checkpoint_get_info(checkpoint, &info, &error));
     EXPECT(WAL_END, wal_file_cursor_next(checkpoint, &file, &error));
     wal_file_cursor_close(checkpoint);
-    EXPECT(WAL_OK, wal_checkpoint_import(session, NULL, 0, &options,
-                                         &checkpoint, &error));
+    EXPECT(WAL_OK, wal_checkpoint_import(session, NULL, 0, &options, &checkpoint, &error));
     wal_file_cursor_close(checkpoint);
     checkpoint = NULL;
-    EXPECT(WAL_OK,
-           wal_checkpoint_import(session, NULL, 0, &options, NULL, &error));
+    EXPECT(WAL_OK, wal_checkpoint_import(session, NULL, 0, &options, NULL, &error));
     EXPECT(gone, wal_file_cursor_open(session, text("c"), &checkpoint, &error));
     wal_file_cursor_close(checkpoint);
     EXPECT(WAL_OK, wal_checkpoint_cursor_open(session, &checkpoints, &error));
     EXPECT(gone == WAL_OK ? WAL_OK : WAL_END,
            wal_checkpoint_cursor_next(checkpoints, &info, &error));
     wal_checkpoint_cursor_close(checkpoints);
-    EXPECT(gone, wal_checkpoint_diff(session, text("c"), text("c"), &changes,
-                                     &error));
+    EXPECT(gone, wal_checkpoint_diff(session, text("c"), text("c"), &changes, &error));
     use_changes(changes);
     EXPECT(WAL_OK, wal_session_diff(session, &changes, &error));
     use_changes(changes);
@@ -253,8 +238,7 @@ static void use_rewind(struct wal_session *session)
     struct wal_rewind_result result = {.struct_size = sizeof(result)};
     struct wal_file_change_cursor *changes = NULL;
 
-    EXPECT(WAL_OK,
-           wal_rewind(session, text("none"), NULL, &result, &changes, &error));
+    EXPECT(WAL_OK, wal_rewind(session, text("none"), NULL, &result, &changes, &error));
     EXPECT(WAL_ENOTFOUND, (enum wal_status)result.status);
     use_changes(changes);
 }
@@ -272,8 +256,7 @@ static void use_views(struct wal_store *store, struct wal_session *session)
 {
     uint64_t bytes = 0;
     const struct wal_view_options options = {.struct_size = sizeof(options),
-                                             .dialect =
-                                                 text(wal_view_dialect(0)),
+                                             .dialect = text(wal_view_dialect(0)),
                                              .put = count_bytes,
                                              .ctx = &bytes};
     struct wal_view_flush_result report = {.struct_size = sizeof(report)};
@@ -295,18 +278,15 @@ static void use_views(struct wal_store *store, struct wal_session *session)
         exit(1);
     }
     /* A path is looked up on disk where the store can have views. */
-    EXPECT(
-        gone == WAL_OK ? WAL_EINVAL : WAL_ENOTFOUND,
-        wal_view_find(store, text(gone == WAL_OK ? "" : "v"), &place, &error));
-    EXPECT(gone == WAL_OK ? WAL_EINVAL : WAL_OK,
-           wal_view_import(view, &taken, &error));
+    EXPECT(gone == WAL_OK ? WAL_EINVAL : WAL_ENOTFOUND,
+           wal_view_find(store, text(gone == WAL_OK ? "" : "v"), &place, &error));
+    EXPECT(gone == WAL_OK ? WAL_EINVAL : WAL_OK, wal_view_import(view, &taken, &error));
     EXPECT(WAL_END, wal_view_issue(view, 0, &count, &name, &error));
     wal_view_close(view);
 }
 
 /* The list of roots of views is a file of the store. */
-static int32_t count_root(void *ctx, struct wal_slice dialect,
-                          struct wal_slice root)
+static int32_t count_root(void *ctx, struct wal_slice dialect, struct wal_slice root)
 {
     (void)dialect;
     (void)root;
@@ -319,15 +299,12 @@ static void use_view_roots(struct wal_store *store)
     int32_t is_new = 1;
     int roots = 0;
 
-    EXPECT(WAL_OK, wal_store_add_view_root(store, text("d"), text("/r"), 0,
-                                           &is_new, &error));
-    EXPECT(WAL_OK,
-           wal_store_list_view_roots(store, count_root, &roots, &error));
+    EXPECT(WAL_OK, wal_store_add_view_root(store, text("d"), text("/r"), 0, &is_new, &error));
+    EXPECT(WAL_OK, wal_store_list_view_roots(store, count_root, &roots, &error));
     if (is_new != 0 || roots != 0) {
         exit(1);
     }
-    EXPECT(WAL_OK,
-           wal_store_remove_view_root(store, text("d"), text("/r"), &error));
+    EXPECT(WAL_OK, wal_store_remove_view_root(store, text("d"), text("/r"), &error));
 }
 
 static void use_view_list(struct wal_store *store)
@@ -338,13 +315,12 @@ static void use_view_list(struct wal_store *store)
     EXPECT(WAL_OK, wal_view_cursor_open(store, NULL, &cursor, &error));
     EXPECT(WAL_END, wal_view_cursor_next(cursor, &info, &error));
     wal_view_cursor_close(cursor);
-    EXPECT(WAL_ENOTFOUND,
-           wal_view_root_add(store, text("unknown"), text("."), &error));
+    EXPECT(WAL_ENOTFOUND, wal_view_root_add(store, text("unknown"), text("."), &error));
     EXPECT(WAL_EINVAL, wal_view_update(store, &info, NULL, &error));
 }
 
-/* Sources are files outside the store: only an import that fails before it
- * opens one makes no system call on a file. */
+/* Sources are files outside the store: only an import that fails before it opens one makes no
+ * system call on a file. */
 static void use_imports(struct wal_store *store)
 {
     struct wal_import_result scan = WAL_INIT(wal_import_result);
@@ -358,16 +334,14 @@ static void use_imports(struct wal_store *store)
         exit(1);
     }
     EXPECT(WAL_ENOTFOUND, wal_import_file(store, path, &options, NULL, &error));
-    EXPECT(WAL_ENOTFOUND,
-           wal_import_tree(store, &path, 1, &options, NULL, &error));
+    EXPECT(WAL_ENOTFOUND, wal_import_tree(store, &path, 1, &options, NULL, &error));
     EXPECT(WAL_OK, wal_import_tree(store, NULL, 0, NULL, NULL, &error));
     EXPECT(WAL_OK, wal_import_scan(NULL, 0, NULL, &scan, &error));
     EXPECT(WAL_END, wal_import_client(1000, &client, &error));
     if (wal_import_left_out_name(WAL_IMPORT_OTHERS) == NULL) {
         exit(1);
     }
-    EXPECT(WAL_ENOTFOUND,
-           wal_import_follow_open(store, NULL, 0, &options, &follow, &error));
+    EXPECT(WAL_ENOTFOUND, wal_import_follow_open(store, NULL, 0, &options, &follow, &error));
     EXPECT(WAL_EINVAL, wal_import_follow_next(NULL, 0, NULL, &error));
     EXPECT(WAL_EINVAL, wal_import_follow_get_info(NULL, NULL, &error));
     wal_import_follow_close(NULL);
@@ -375,15 +349,13 @@ static void use_imports(struct wal_store *store)
 
 static void use_sessions(struct wal_store *store, struct wal_session *session)
 {
-    const struct wal_session_options named = {.struct_size = sizeof(named),
-                                              .id = text("s")};
+    const struct wal_session_options named = {.struct_size = sizeof(named), .id = text("s")};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_migrate_result migration = {.struct_size = sizeof(migration)};
     struct wal_claim claim = {.struct_size = sizeof(claim)};
     struct wal_claim_cursor *claims = NULL;
     struct wal_session_move move = {.struct_size = sizeof(move), .number = 1};
-    struct wal_session_options fork = {.struct_size = sizeof(fork),
-                                       .id = text("t")};
+    struct wal_session_options fork = {.struct_size = sizeof(fork), .id = text("t")};
     struct wal_session *other = NULL;
 
     EXPECT(WAL_OK, wal_session_get_info(session, &info, &error));
@@ -393,15 +365,12 @@ static void use_sessions(struct wal_store *store, struct wal_session *session)
     wal_claim_cursor_close(claims);
     EXPECT(WAL_OK, wal_session_unclaim(session, &error));
     EXPECT(WAL_OK, wal_session_set_move(session, &move, &error));
-    EXPECT(gone == WAL_OK ? WAL_OK : WAL_ENOTFOUND,
-           wal_session_get_move(session, &move, &error));
+    EXPECT(gone == WAL_OK ? WAL_OK : WAL_ENOTFOUND, wal_session_get_move(session, &move, &error));
     EXPECT(WAL_OK, wal_session_update(session, rename_it, NULL, &error));
-    EXPECT(WAL_OK,
-           wal_session_migrate(session, 1, NULL, NULL, &migration, &error));
+    EXPECT(WAL_OK, wal_session_migrate(session, 1, NULL, NULL, &migration, &error));
     EXPECT(WAL_OK, wal_session_open(store, text("s"), &other, &error));
     wal_session_close(other);
-    EXPECT(WAL_OK,
-           wal_session_open_or_create(store, &named, &other, NULL, &error));
+    EXPECT(WAL_OK, wal_session_open_or_create(store, &named, &other, NULL, &error));
     wal_session_close(other);
     other = NULL;
     EXPECT(WAL_OK, wal_session_open_latest(store, text(""), &other, &error));
@@ -417,8 +386,7 @@ static void use_sessions(struct wal_store *store, struct wal_session *session)
 
 static void use_store(struct wal_store *store)
 {
-    struct wal_store_compact_result compacted = {.struct_size =
-                                                     sizeof(compacted)};
+    struct wal_store_compact_result compacted = {.struct_size = sizeof(compacted)};
     struct wal_store_info info = {.struct_size = sizeof(info)};
     struct wal_session_info session = {.struct_size = sizeof(session)};
     struct wal_session_cursor *list = NULL;
@@ -446,10 +414,8 @@ static void use_store(struct wal_store *store)
     EXPECT(WAL_END, status);
     EXPECT(WAL_OK, wal_session_cursor_encode(list, cursor, &error));
     wal_session_cursor_close(list);
-    EXPECT(WAL_OK, wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD,
-                                           &event, &error));
-    if (event < 0 || wal_version()[0] == '\0' ||
-        wal_status_text(WAL_OK)[0] == '\0') {
+    EXPECT(WAL_OK, wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &event, &error));
+    if (event < 0 || wal_version()[0] == '\0' || wal_status_text(WAL_OK)[0] == '\0') {
         exit(1);
     }
 }
@@ -467,10 +433,8 @@ static void use_parts(struct wal_store *store)
     EXPECT(WAL_EINVAL, wal_shipper_report(shipper, 0, WAL_OK, &error));
     wal_shipper_close(shipper);
     EXPECT(WAL_EINVAL, wal_part_reader_open(store, &reader, &error));
-    EXPECT(WAL_EINVAL,
-           wal_part_reader_next(reader, places, 0, NULL, NULL, &error));
-    EXPECT(WAL_EINVAL,
-           wal_part_reader_next_to(reader, NULL, NULL, 0, NULL, NULL, &error));
+    EXPECT(WAL_EINVAL, wal_part_reader_next(reader, places, 0, NULL, NULL, &error));
+    EXPECT(WAL_EINVAL, wal_part_reader_next_to(reader, NULL, NULL, 0, NULL, NULL, &error));
     wal_part_reader_close(reader);
     EXPECT(WAL_ECORRUPT, wal_part_check(text(""), NULL, &error));
     EXPECT(WAL_ECORRUPT, wal_part_verify(text(""), NULL, &error));
@@ -496,8 +460,7 @@ static void use_records(struct wal_store *store)
     enum wal_status status;
 
     EXPECT(WAL_OK, wal_segment_cursor_open(store, &segments, &error));
-    while ((status = wal_segment_cursor_next(segments, &segment, &error)) ==
-           WAL_OK) {
+    while ((status = wal_segment_cursor_next(segments, &segment, &error)) == WAL_OK) {
         options.segment = segment.id;
         options.identity = segment.identity;
     }
@@ -508,24 +471,20 @@ static void use_records(struct wal_store *store)
         status = wal_record_cursor_next(records, &record, &error);
     } while (status == WAL_OK);
     EXPECT(WAL_END, status);
-    EXPECT(WAL_ENOTFOUND,
-           wal_record_cursor_get(records, 1, UINT64_MAX / 2, &record, &error));
+    EXPECT(WAL_ENOTFOUND, wal_record_cursor_get(records, 1, UINT64_MAX / 2, &record, &error));
     wal_record_cursor_close(records);
 }
 
 static void call_everything(uint32_t flag)
 {
-    const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = flag};
-    const struct wal_session_options made = {.struct_size = sizeof(made),
-                                             .id = text("s")};
+    const struct wal_open_options options = {.struct_size = sizeof(options), .flags = flag};
+    const struct wal_session_options made = {.struct_size = sizeof(made), .id = text("s")};
     struct wal_store *store = NULL;
     struct wal_session *session = NULL;
 
     EXPECT(flag == WAL_OPEN_NOOP ? WAL_OK : WAL_EINVAL,
            wal_store_migrate("store", &options, NULL, &error));
-    /* A salvage reads and writes files: only one that is refused makes no
-     * system call on a file. */
+    /* A salvage reads and writes files: only one that is refused makes no system call on a file. */
     EXPECT(WAL_EINVAL, wal_salvage("store", "", NULL, NULL, &error));
     EXPECT(WAL_OK, wal_open("store", &options, &store, &error));
     EXPECT(WAL_OK, wal_session_create(store, &made, &session, &error));
@@ -554,9 +513,7 @@ static void call_everything(uint32_t flag)
 #define CALL(name)                                         \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), \
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
-#define ARGUMENT(rank)                 \
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, \
-             offsetof(struct seccomp_data, args[rank]))
+#define ARGUMENT(rank) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[rank]))
 /* Forbidden when the argument has one of these bits. */
 #define WITHOUT(name, rank, bits)                                          \
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 4), ARGUMENT(rank), \
@@ -572,8 +529,7 @@ static void install(struct sock_filter *filter, size_t size)
     };
 
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
-        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
-                &program) != 0) {
+        syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) != 0) {
         (void)fprintf(stderr, "no filter: %s\n", strerror(errno));
         exit(3);
     }

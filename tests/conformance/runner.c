@@ -14,18 +14,15 @@
 
 #define STATUS(name) [-(name)] = #name
 static const char *const status_names[] = {
-    STATUS(WAL_EINVAL),    STATUS(WAL_ENOTFOUND),   STATUS(WAL_EEXISTS),
-    STATUS(WAL_ECONFLICT), STATUS(WAL_ETOOBIG),     STATUS(WAL_ENOSPACE),
-    STATUS(WAL_EIO),       STATUS(WAL_ETORN),       STATUS(WAL_ECORRUPT),
-    STATUS(WAL_EVERSION),  STATUS(WAL_ELOCKED),     STATUS(WAL_EPOISONED),
-    STATUS(WAL_ENOMEM),    STATUS(WAL_EBUSY),       STATUS(WAL_EREADONLY),
-    STATUS(WAL_ENOTSTORE), STATUS(WAL_EFORKED),     STATUS(WAL_ENOPARENT),
-    STATUS(WAL_EBADJSON),  STATUS(WAL_EDAMAGED),    STATUS(WAL_ENETWORK),
-    STATUS(WAL_ECALLBACK), STATUS(WAL_EDEPENDENCY), STATUS(WAL_ESCHEMA),
-    STATUS(WAL_EREDACTED), STATUS(WAL_ECLAIMED),    STATUS(WAL_ELIMIT),
-    STATUS(WAL_ELOCKFILE), STATUS(WAL_EOUTSIDE),    STATUS(WAL_ECHANGED),
-    STATUS(WAL_EACCESS),   STATUS(WAL_ENOTFILE),    STATUS(WAL_ECLOSED),
-    STATUS(WAL_ETRASHED),  STATUS(WAL_EREMOTE),     STATUS(WAL_EFENCED)};
+    STATUS(WAL_EINVAL),    STATUS(WAL_ENOTFOUND), STATUS(WAL_EEXISTS),     STATUS(WAL_ECONFLICT),
+    STATUS(WAL_ETOOBIG),   STATUS(WAL_ENOSPACE),  STATUS(WAL_EIO),         STATUS(WAL_ETORN),
+    STATUS(WAL_ECORRUPT),  STATUS(WAL_EVERSION),  STATUS(WAL_ELOCKED),     STATUS(WAL_EPOISONED),
+    STATUS(WAL_ENOMEM),    STATUS(WAL_EBUSY),     STATUS(WAL_EREADONLY),   STATUS(WAL_ENOTSTORE),
+    STATUS(WAL_EFORKED),   STATUS(WAL_ENOPARENT), STATUS(WAL_EBADJSON),    STATUS(WAL_EDAMAGED),
+    STATUS(WAL_ENETWORK),  STATUS(WAL_ECALLBACK), STATUS(WAL_EDEPENDENCY), STATUS(WAL_ESCHEMA),
+    STATUS(WAL_EREDACTED), STATUS(WAL_ECLAIMED),  STATUS(WAL_ELIMIT),      STATUS(WAL_ELOCKFILE),
+    STATUS(WAL_EOUTSIDE),  STATUS(WAL_ECHANGED),  STATUS(WAL_EACCESS),     STATUS(WAL_ENOTFILE),
+    STATUS(WAL_ECLOSED),   STATUS(WAL_ETRASHED),  STATUS(WAL_EREMOTE),     STATUS(WAL_EFENCED)};
 
 void runner_fail(const char *format, ...)
 {
@@ -68,14 +65,12 @@ struct wal_session *runner_session(struct runner *runner, const json_t *step)
     return session;
 }
 
-void runner_add(struct runner *runner, const char *id,
-                struct wal_session *session)
+void runner_add(struct runner *runner, const char *id, struct wal_session *session)
 {
     if (runner->session_count == SESSIONS) {
         runner_fail("too many sessions in one case");
     }
-    runner->sessions[runner->session_count].id =
-        runner_keep(runner, strdup(id));
+    runner->sessions[runner->session_count].id = runner_keep(runner, strdup(id));
     runner->sessions[runner->session_count++].session = session;
 }
 
@@ -105,27 +100,23 @@ static struct wal_slice from_hex(struct runner *runner, const char *digits)
     return (struct wal_slice){made, size};
 }
 
-struct wal_slice runner_text(struct runner *runner, const json_t *step,
-                             const char *name)
+struct wal_slice runner_text(struct runner *runner, const json_t *step, const char *name)
 {
     const json_t *value = json_object_get(step, name);
 
     if (json_is_string(value)) {
-        return (struct wal_slice){json_string_value(value),
-                                  json_string_length(value)};
+        return (struct wal_slice){json_string_value(value), json_string_length(value)};
     }
     if (json_object_get(value, "repeat") != NULL) {
         return repeat(runner, json_object_get(value, "repeat"));
     }
     if (json_object_get(value, "hex") != NULL) {
-        return from_hex(runner,
-                        json_string_value(json_object_get(value, "hex")));
+        return from_hex(runner, json_string_value(json_object_get(value, "hex")));
     }
     return (struct wal_slice){NULL, 0};
 }
 
-struct wal_slice runner_json(struct runner *runner, const json_t *step,
-                             const char *name)
+struct wal_slice runner_json(struct runner *runner, const json_t *step, const char *name)
 {
     const json_t *value = json_object_get(step, name);
     char *text;
@@ -133,13 +124,11 @@ struct wal_slice runner_json(struct runner *runner, const json_t *step,
     if (value == NULL) {
         return (struct wal_slice){NULL, 0};
     }
-    text =
-        runner_keep(runner, json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT));
+    text = runner_keep(runner, json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT));
     return (struct wal_slice){text, strlen(text)};
 }
 
-uint64_t runner_number(const struct runner *runner, const json_t *step,
-                       const char *name)
+uint64_t runner_number(const struct runner *runner, const json_t *step, const char *name)
 {
     const json_t *value = json_object_get(step, name);
 
@@ -151,8 +140,7 @@ uint64_t runner_number(const struct runner *runner, const json_t *step,
 
 json_t *runner_string(struct wal_slice slice)
 {
-    return slice.size == 0 ? json_null()
-                           : json_stringn(slice.data, (size_t)slice.size);
+    return slice.size == 0 ? json_null() : json_stringn(slice.data, (size_t)slice.size);
 }
 
 void runner_session_options(struct runner *runner, const json_t *step,
@@ -168,8 +156,7 @@ void runner_session_options(struct runner *runner, const json_t *step,
     options->metadata = runner_json(runner, step, "metadata");
 }
 
-void runner_change(struct runner *runner, const json_t *value,
-                   struct wal_session_change *change)
+void runner_change(struct runner *runner, const json_t *value, struct wal_session_change *change)
 {
     *change = (struct wal_session_change)WAL_INIT(wal_session_change);
     if (json_object_get(value, "title") != NULL) {
@@ -182,8 +169,8 @@ void runner_change(struct runner *runner, const json_t *value,
     }
 }
 
-/* Whether a result has all that is expected: members of objects that are not
- * named may have any value. */
+/* Whether a result has all that is expected: members of objects that are not named may have any
+ * value. */
 static bool is_expected(const json_t *result, const json_t *expected)
 {
     const json_t *member;
@@ -230,8 +217,7 @@ static const char *outcome_of(enum wal_status status)
     return status >= 0 ? NULL : status_names[-status];
 }
 
-static bool run_step(struct runner *runner, const char *where,
-                     const json_t *step)
+static bool run_step(struct runner *runner, const char *where, const json_t *step)
 {
     const char *call = json_string_value(json_object_get(step, "call"));
     const char *wanted = json_string_value(json_object_get(step, "error"));
@@ -263,9 +249,8 @@ static bool run_step(struct runner *runner, const char *where,
     if (!passed) {
         char *text = json_dumps(result, JSON_ENCODE_ANY | JSON_COMPACT);
 
-        (void)fprintf(stderr, "%s: %s: %s, %s %s\n", where, call,
-                      got == NULL ? "succeeded" : got, text,
-                      got == NULL ? "" : runner->error.text);
+        (void)fprintf(stderr, "%s: %s: %s, %s %s\n", where, call, got == NULL ? "succeeded" : got,
+                      text, got == NULL ? "" : runner->error.text);
         free(text);
     }
     json_decref(result);
@@ -288,8 +273,7 @@ static bool run_case(const json_t *entry, size_t number)
     runner->saved = json_object();
     (void)snprintf(runner->path, sizeof(runner->path), "store-%zu", number);
     options.flags = WAL_OPEN_CREATE;
-    if (wal_open(runner->path, &options, &runner->store, &runner->error) !=
-        WAL_OK) {
+    if (wal_open(runner->path, &options, &runner->store, &runner->error) != WAL_OK) {
         runner_fail("%s: %s", name, runner->error.text);
     }
     json_array_foreach(json_object_get(entry, "steps"), index, step)
@@ -323,8 +307,7 @@ int main(int argc, char **argv)
     size_t number;
 
     if (file == NULL) {
-        runner_fail("%s:%d: %s", argc > 1 ? argv[1] : "no file", error.line,
-                    error.text);
+        runner_fail("%s:%d: %s", argc > 1 ? argv[1] : "no file", error.line, error.text);
     }
     json_array_foreach(json_object_get(file, "cases"), number, entry)
     {

@@ -7,8 +7,7 @@
 
 #include "tests/conformance/runner.h"
 
-static const char *const role_names[] = {"user",  "assistant", "tool",
-                                         "title", "summary",   "result"};
+static const char *const role_names[] = {"user", "assistant", "tool", "title", "summary", "result"};
 
 enum {
     ROLES = sizeof(role_names) / sizeof(role_names[0])
@@ -55,8 +54,7 @@ static json_t *make_hit(const struct wal_search_hit *hit)
     for (uint32_t i = 0; i < hit->match_count; i++) {
         const uint32_t *ends = hit->matches + 2 * i;
 
-        json_array_append_new(
-            marked, json_stringn(snippet + ends[0], ends[1] - ends[0]));
+        json_array_append_new(marked, json_stringn(snippet + ends[0], ends[1] - ends[0]));
     }
     json_object_set_new(made, "entryId", runner_string(hit->entry_id));
     json_object_set_new(made, "role", json_string(role_name(hit->role)));
@@ -72,14 +70,12 @@ static json_t *make_session(const struct wal_search_hit *hit)
 
     json_object_set_new(made, "sessionId", runner_string(hit->session_id));
     json_object_set_new(made, "title", runner_string(hit->title));
-    json_object_set_new(made, "matches",
-                        json_integer((json_int_t)hit->session_hits));
+    json_object_set_new(made, "matches", json_integer((json_int_t)hit->session_hits));
     json_object_set_new(made, "hits", json_array());
     return made;
 }
 
-static enum wal_status read_hits(struct runner *runner,
-                                 struct wal_search_cursor *cursor,
+static enum wal_status read_hits(struct runner *runner, struct wal_search_cursor *cursor,
                                  json_t **result)
 {
     struct wal_search_hit hit = WAL_INIT(wal_search_hit);
@@ -87,8 +83,7 @@ static enum wal_status read_hits(struct runner *runner,
     enum wal_status status;
 
     *result = json_array();
-    while ((status = wal_search_cursor_next(cursor, &hit, &runner->error)) ==
-           WAL_OK) {
+    while ((status = wal_search_cursor_next(cursor, &hit, &runner->error)) == WAL_OK) {
         if (json_array_size(*result) == hit.rank) {
             session = make_session(&hit);
             json_array_append_new(*result, session);
@@ -98,8 +93,7 @@ static enum wal_status read_hits(struct runner *runner,
     return status;
 }
 
-static enum wal_status run_search(struct runner *runner, const json_t *step,
-                                  json_t **result)
+static enum wal_status run_search(struct runner *runner, const json_t *step, json_t **result)
 {
     struct wal_search_query query = WAL_INIT(wal_search_query);
     struct wal_search_cursor *cursor = NULL;
@@ -115,8 +109,8 @@ static enum wal_status run_search(struct runner *runner, const json_t *step,
     query.hits_limit = (uint32_t)runner_number(runner, step, "hits");
     query.session_limit = (uint32_t)runner_number(runner, step, "limit");
     query.snippet_characters = (uint32_t)runner_number(runner, step, "snippet");
-    query.flags = flag_of(step, "deep", WAL_SEARCH_DEEP) |
-                  flag_of(step, "substring", WAL_SEARCH_SUBSTRING);
+    query.flags =
+        flag_of(step, "deep", WAL_SEARCH_DEEP) | flag_of(step, "substring", WAL_SEARCH_SUBSTRING);
     status = wal_search_open(runner->store, NULL, &search, &runner->error);
     if (status == WAL_OK) {
         status = wal_search_find(search, &query, &cursor, NULL, &runner->error);

@@ -16,11 +16,8 @@ static uint32_t open_flags(const json_t *step)
                     json_is_true(json_object_get(step, "readOnly"))
                 ? 0u
                 : WAL_OPEN_CREATE) |
-           (json_is_true(json_object_get(step, "exclusive"))
-                ? WAL_OPEN_EXCLUSIVE
-                : 0u) |
-           (json_is_true(json_object_get(step, "readOnly")) ? WAL_OPEN_READ_ONLY
-                                                            : 0u);
+           (json_is_true(json_object_get(step, "exclusive")) ? WAL_OPEN_EXCLUSIVE : 0u) |
+           (json_is_true(json_object_get(step, "readOnly")) ? WAL_OPEN_READ_ONLY : 0u);
 }
 
 static void close_sessions(struct runner *runner)
@@ -31,8 +28,7 @@ static void close_sessions(struct runner *runner)
 }
 
 /* Closes the store; sessions remain, and are closed handles. */
-static enum wal_status run_close(struct runner *runner, const json_t *step,
-                                 json_t **result)
+static enum wal_status run_close(struct runner *runner, const json_t *step, json_t **result)
 {
     enum wal_status status = wal_close(runner->store, &runner->error);
 
@@ -43,8 +39,7 @@ static enum wal_status run_close(struct runner *runner, const json_t *step,
 }
 
 /* Closes the store and opens it again. */
-static enum wal_status run_reopen(struct runner *runner, const json_t *step,
-                                  json_t **result)
+static enum wal_status run_reopen(struct runner *runner, const json_t *step, json_t **result)
 {
     struct wal_open_options options = WAL_INIT(wal_open_options);
 
@@ -57,8 +52,7 @@ static enum wal_status run_reopen(struct runner *runner, const json_t *step,
 }
 
 /* Opens a store at another path, or at that of the case, and closes it. */
-static enum wal_status run_open(struct runner *runner, const json_t *step,
-                                json_t **result)
+static enum wal_status run_open(struct runner *runner, const json_t *step, json_t **result)
 {
     struct wal_open_options options = WAL_INIT(wal_open_options);
     const char *name = json_string_value(json_object_get(step, "path"));
@@ -67,16 +61,14 @@ static enum wal_status run_open(struct runner *runner, const json_t *step,
     char path[4200];
 
     (void)result;
-    (void)snprintf(path, sizeof(path), "%s%s", runner->path,
-                   name == NULL ? "" : name);
+    (void)snprintf(path, sizeof(path), "%s%s", runner->path, name == NULL ? "" : name);
     options.flags = open_flags(step);
     status = wal_open(path, &options, &store, &runner->error);
     (void)wal_close(store, NULL);
     return status;
 }
 
-static enum wal_status run_sync(struct runner *runner, const json_t *step,
-                                json_t **result)
+static enum wal_status run_sync(struct runner *runner, const json_t *step, json_t **result)
 {
     (void)step;
     (void)result;
@@ -85,8 +77,7 @@ static enum wal_status run_sync(struct runner *runner, const json_t *step,
 
 /* --- sessions ----------------------------------------------------------- */
 
-static enum wal_status run_create(struct runner *runner, const json_t *step,
-                                  json_t **result)
+static enum wal_status run_create(struct runner *runner, const json_t *step, json_t **result)
 {
     struct wal_session_options options;
     struct wal_session *session = NULL;
@@ -94,33 +85,27 @@ static enum wal_status run_create(struct runner *runner, const json_t *step,
 
     (void)result;
     runner_session_options(runner, step, &options);
-    status =
-        wal_session_create(runner->store, &options, &session, &runner->error);
+    status = wal_session_create(runner->store, &options, &session, &runner->error);
     if (status == WAL_OK) {
-        runner_add(runner, json_string_value(json_object_get(step, "id")),
-                   session);
+        runner_add(runner, json_string_value(json_object_get(step, "id")), session);
     }
     return status;
 }
 
-static enum wal_status run_session(struct runner *runner, const json_t *step,
-                                   json_t **result)
+static enum wal_status run_session(struct runner *runner, const json_t *step, json_t **result)
 {
     struct wal_session *session = NULL;
     enum wal_status status =
-        wal_session_open(runner->store, runner_text(runner, step, "id"),
-                         &session, &runner->error);
+        wal_session_open(runner->store, runner_text(runner, step, "id"), &session, &runner->error);
 
     (void)result;
     if (status == WAL_OK) {
-        runner_add(runner, json_string_value(json_object_get(step, "id")),
-                   session);
+        runner_add(runner, json_string_value(json_object_get(step, "id")), session);
     }
     return status;
 }
 
-static enum wal_status run_fork(struct runner *runner, const json_t *step,
-                                json_t **result)
+static enum wal_status run_fork(struct runner *runner, const json_t *step, json_t **result)
 {
     struct wal_session_options options;
     struct wal_session *session = NULL;
@@ -128,12 +113,10 @@ static enum wal_status run_fork(struct runner *runner, const json_t *step,
 
     (void)result;
     runner_session_options(runner, step, &options);
-    status = wal_session_fork(runner_session(runner, step),
-                              runner_text(runner, step, "at"), &options,
-                              &session, &runner->error);
+    status = wal_session_fork(runner_session(runner, step), runner_text(runner, step, "at"),
+                              &options, &session, &runner->error);
     if (status == WAL_OK) {
-        runner_add(runner, json_string_value(json_object_get(step, "id")),
-                   session);
+        runner_add(runner, json_string_value(json_object_get(step, "id")), session);
     }
     return status;
 }
@@ -150,26 +133,22 @@ static json_t *make_info(const struct wal_session_info *info)
     json_object_set_new(made, "source", runner_string(info->source));
     json_object_set_new(made, "head", runner_string(info->head));
     json_object_set_new(made, "firstText", runner_string(info->first_text));
-    json_object_set_new(made, "entries",
-                        json_integer((json_int_t)info->entries));
-    json_object_set_new(made, "inherited",
-                        json_integer((json_int_t)info->inherited));
-    json_object_set_new(made, "isFork",
-                        json_boolean((info->flags & WAL_SESSION_FORK) != 0));
-    json_object_set_new(made, "metadata",
-                        info->metadata.size == 0
-                            ? json_null()
-                            : json_loadb(info->metadata.data,
-                                         (size_t)info->metadata.size, 0, NULL));
+    json_object_set_new(made, "entries", json_integer((json_int_t)info->entries));
+    json_object_set_new(made, "inherited", json_integer((json_int_t)info->inherited));
+    json_object_set_new(made, "isFork", json_boolean((info->flags & WAL_SESSION_FORK) != 0));
+    json_object_set_new(
+        made, "metadata",
+        info->metadata.size == 0
+            ? json_null()
+            : json_loadb(info->metadata.data, (size_t)info->metadata.size, 0, NULL));
     return made;
 }
 
-static enum wal_status run_info(struct runner *runner, const json_t *step,
-                                json_t **result)
+static enum wal_status run_info(struct runner *runner, const json_t *step, json_t **result)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    enum wal_status status = wal_session_get_info(runner_session(runner, step),
-                                                  &info, &runner->error);
+    enum wal_status status =
+        wal_session_get_info(runner_session(runner, step), &info, &runner->error);
 
     if (status == WAL_OK) {
         *result = make_info(&info);
@@ -192,43 +171,35 @@ static int32_t set_change(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-static enum wal_status run_update(struct runner *runner, const json_t *step,
-                                  json_t **result)
+static enum wal_status run_update(struct runner *runner, const json_t *step, json_t **result)
 {
     struct update update = {runner, json_object_get(step, "change")};
 
     (void)result;
-    return wal_session_update(runner_session(runner, step), set_change, &update,
-                              &runner->error);
+    return wal_session_update(runner_session(runner, step), set_change, &update, &runner->error);
 }
 
-static enum wal_status run_delete(struct runner *runner, const json_t *step,
-                                  json_t **result)
+static enum wal_status run_delete(struct runner *runner, const json_t *step, json_t **result)
 {
     (void)result;
     return wal_session_delete(runner_session(runner, step), &runner->error);
 }
 
-static enum wal_status run_trash(struct runner *runner, const json_t *step,
-                                 json_t **result)
+static enum wal_status run_trash(struct runner *runner, const json_t *step, json_t **result)
 {
     (void)result;
     return wal_session_trash(runner_session(runner, step), &runner->error);
 }
 
-static enum wal_status run_undelete(struct runner *runner, const json_t *step,
-                                    json_t **result)
+static enum wal_status run_undelete(struct runner *runner, const json_t *step, json_t **result)
 {
     (void)result;
-    return wal_session_undelete(runner->store, runner_text(runner, step, "id"),
-                                &runner->error);
+    return wal_session_undelete(runner->store, runner_text(runner, step, "id"), &runner->error);
 }
 
-static enum wal_status run_list(struct runner *runner, const json_t *step,
-                                json_t **result)
+static enum wal_status run_list(struct runner *runner, const json_t *step, json_t **result)
 {
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *cursor = NULL;
     enum wal_status status;
@@ -238,17 +209,13 @@ static enum wal_status run_list(struct runner *runner, const json_t *step,
     options.cwd = runner_text(runner, step, "cwd");
     options.source = runner_text(runner, step, "source");
     options.parent = runner_text(runner, step, "parent");
-    options.flags = json_is_true(json_object_get(step, "trash"))
-                        ? WAL_SESSION_CURSOR_TRASH
-                        : 0u;
-    status = wal_session_cursor_open(runner->store, &options, &cursor,
-                                     &runner->error);
+    options.flags = json_is_true(json_object_get(step, "trash")) ? WAL_SESSION_CURSOR_TRASH : 0u;
+    status = wal_session_cursor_open(runner->store, &options, &cursor, &runner->error);
     if (status != WAL_OK) {
         return status;
     }
     *result = json_array();
-    while ((status = wal_session_cursor_next(cursor, &info, &runner->error)) ==
-           WAL_OK) {
+    while ((status = wal_session_cursor_next(cursor, &info, &runner->error)) == WAL_OK) {
         json_array_append_new(*result, runner_string(info.id));
     }
     wal_session_cursor_close(cursor);
@@ -259,13 +226,10 @@ static enum wal_status run_list(struct runner *runner, const json_t *step,
 
 static struct wal_session *owner_of(struct runner *runner, const json_t *step)
 {
-    return json_object_get(step, "session") == NULL
-               ? NULL
-               : runner_session(runner, step);
+    return json_object_get(step, "session") == NULL ? NULL : runner_session(runner, step);
 }
 
-static enum wal_status run_put_document(struct runner *runner,
-                                        const json_t *step, json_t **result)
+static enum wal_status run_put_document(struct runner *runner, const json_t *step, json_t **result)
 {
     struct wal_doc document = WAL_INIT(wal_doc);
     uint64_t version = 0;
@@ -275,14 +239,14 @@ static enum wal_status run_put_document(struct runner *runner,
     document.value = runner_json(runner, step, "value");
     document.version = runner_number(runner, step, "expect");
     document.flags = json_object_get(step, "expect") ? WAL_DOC_EXPECT : 0u;
-    status = wal_doc_put(runner->store, owner_of(runner, step), &document,
-                         &version, &runner->error);
+    status =
+        wal_doc_put(runner->store, owner_of(runner, step), &document, &version, &runner->error);
     *result = json_integer((json_int_t)version);
     return status;
 }
 
-static enum wal_status run_delete_document(struct runner *runner,
-                                           const json_t *step, json_t **result)
+static enum wal_status run_delete_document(struct runner *runner, const json_t *step,
+                                           json_t **result)
 {
     struct wal_doc document = WAL_INIT(wal_doc);
 
@@ -290,30 +254,27 @@ static enum wal_status run_delete_document(struct runner *runner,
     document.key = runner_text(runner, step, "key");
     document.version = runner_number(runner, step, "expect");
     document.flags = json_object_get(step, "expect") ? WAL_DOC_EXPECT : 0u;
-    return wal_doc_delete(runner->store, owner_of(runner, step), &document,
-                          NULL, &runner->error);
+    return wal_doc_delete(runner->store, owner_of(runner, step), &document, NULL, &runner->error);
 }
 
-static enum wal_status run_get_document(struct runner *runner,
-                                        const json_t *step, json_t **result)
+static enum wal_status run_get_document(struct runner *runner, const json_t *step, json_t **result)
 {
     struct wal_doc document = WAL_INIT(wal_doc);
-    enum wal_status status = wal_doc_get(
-        runner->store, owner_of(runner, step), runner_text(runner, step, "key"),
-        runner_number(runner, step, "version"), &document, &runner->error);
+    enum wal_status status =
+        wal_doc_get(runner->store, owner_of(runner, step), runner_text(runner, step, "key"),
+                    runner_number(runner, step, "version"), &document, &runner->error);
 
     if (status == WAL_OK) {
         *result = json_object();
         json_object_set_new(*result, "value",
-                            json_loadb(document.value.data,
-                                       (size_t)document.value.size,
+                            json_loadb(document.value.data, (size_t)document.value.size,
                                        JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL));
     }
     return status == WAL_ENOTFOUND ? WAL_OK : status;
 }
 
-static enum wal_status run_list_documents(struct runner *runner,
-                                          const json_t *step, json_t **result)
+static enum wal_status run_list_documents(struct runner *runner, const json_t *step,
+                                          json_t **result)
 {
     struct wal_doc_cursor_options options = WAL_INIT(wal_doc_cursor_options);
     struct wal_doc document = WAL_INIT(wal_doc);
@@ -321,14 +282,13 @@ static enum wal_status run_list_documents(struct runner *runner,
     enum wal_status status;
 
     options.prefix = runner_text(runner, step, "prefix");
-    status = wal_doc_cursor_open(runner->store, owner_of(runner, step),
-                                 &options, &cursor, &runner->error);
+    status = wal_doc_cursor_open(runner->store, owner_of(runner, step), &options, &cursor,
+                                 &runner->error);
     if (status != WAL_OK) {
         return status;
     }
     *result = json_array();
-    while ((status = wal_doc_cursor_next(cursor, &document, &runner->error)) ==
-           WAL_OK) {
+    while ((status = wal_doc_cursor_next(cursor, &document, &runner->error)) == WAL_OK) {
         json_array_append_new(*result, runner_string(document.key));
     }
     wal_doc_cursor_close(cursor);
@@ -337,14 +297,12 @@ static enum wal_status run_list_documents(struct runner *runner,
 
 /* --- blobs -------------------------------------------------------------- */
 
-static enum wal_status run_put_blob(struct runner *runner, const json_t *step,
-                                    json_t **result)
+static enum wal_status run_put_blob(struct runner *runner, const json_t *step, json_t **result)
 {
     uint8_t digest[WAL_DIGEST_SIZE];
     char digits[2 * WAL_DIGEST_SIZE + 1];
     enum wal_status status =
-        wal_blob_put(runner->store, runner_text(runner, step, "content"),
-                     digest, &runner->error);
+        wal_blob_put(runner->store, runner_text(runner, step, "content"), digest, &runner->error);
 
     if (status == WAL_OK) {
         for (size_t i = 0; i < WAL_DIGEST_SIZE; i++) {
@@ -356,8 +314,7 @@ static enum wal_status run_put_blob(struct runner *runner, const json_t *step,
 }
 
 /* The size of a blob, or null. */
-static enum wal_status run_blob_size(struct runner *runner, const json_t *step,
-                                     json_t **result)
+static enum wal_status run_blob_size(struct runner *runner, const json_t *step, json_t **result)
 {
     const char *digits = json_string_value(json_object_get(step, "digest"));
     uint8_t digest[WAL_DIGEST_SIZE];

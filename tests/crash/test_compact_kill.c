@@ -1,8 +1,7 @@
 /*
- * test_compact_kill.c - eight processes append, four read with cursors that
- * stay open, and one compacts the store again and again, while one of them
- * after the other is killed and started again. Readers never see an error, and
- * afterwards every acknowledged entry is there.
+ * test_compact_kill.c - eight processes append, four read with cursors that stay open, and one
+ * compacts the store again and again, while one of them after the other is killed and started
+ * again. Readers never see an error, and afterwards every acknowledged entry is there.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -40,32 +39,27 @@ static bool is_stopped(struct counts *counts)
 
 static struct wal_store *open_store(uint32_t flags)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = flags};
+    struct wal_open_options options = {.struct_size = sizeof(options), .flags = flags};
     struct wal_store *store = NULL;
     struct wal_error error = KIT_ERROR;
 
     while (wal_open("store", &options, &store, &error) != WAL_OK) {
-        WAL__ASSERT(error.status == WAL_ELOCKED ||
-                    error.status == WAL_EPOISONED);
+        WAL__ASSERT(error.status == WAL_ELOCKED || error.status == WAL_EPOISONED);
     }
     return store;
 }
 
-static struct wal_session *open_session(struct wal_store *store,
-                                        uint32_t number)
+static struct wal_session *open_session(struct wal_store *store, uint32_t number)
 {
     struct wal_session *session = NULL;
     char id[16];
 
     (void)snprintf(id, sizeof(id), "s%u", number % SESSIONS);
-    WAL__ASSERT(wal_session_open(store, kit_text(id), &session, NULL) ==
-                WAL_OK);
+    WAL__ASSERT(wal_session_open(store, kit_text(id), &session, NULL) == WAL_OK);
     return session;
 }
 
-/* Entries are numbered on over all lives; one of which the answer is not known
- * is sent again. */
+/* Entries are numbered on over all lives; one of which the answer is not known is sent again. */
 static void write_entries(struct counts *counts, uint32_t writer)
 {
     struct wal_store *store = open_store(0);
@@ -98,8 +92,8 @@ static void write_entries(struct counts *counts, uint32_t writer)
 /* Reads a session from its beginning, with a pause in the middle. */
 static void read_entries(struct counts *counts, uint32_t reader)
 {
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                     .mode = WAL_ENTRY_CURSOR_ALL};
     struct wal_store *store = open_store(reader % 2 == 0 ? 0 : WAL_OPEN_PREAD);
     struct wal_session *session = open_session(store, reader);
 
@@ -108,8 +102,7 @@ static void read_entries(struct counts *counts, uint32_t reader)
         struct wal_entry_cursor *cursor = NULL;
         struct wal_error error = KIT_ERROR;
         uint64_t last = 0;
-        enum wal_status status =
-            wal_entry_cursor_open(session, &options, &cursor, &error);
+        enum wal_status status = wal_entry_cursor_open(session, &options, &cursor, &error);
 
         for (uint32_t i = 0; status == WAL_OK; i++) {
             if (i == 50) {
@@ -122,8 +115,8 @@ static void read_entries(struct counts *counts, uint32_t reader)
             }
         }
         if (status != WAL_END && status != WAL_EPOISONED) {
-            (void)fprintf(stderr, "reader %u: %d: %s (%s)\n", reader, status,
-                          error.text, error.file);
+            (void)fprintf(stderr, "reader %u: %d: %s (%s)\n", reader, status, error.text,
+                          error.file);
             abort();
         }
         wal_entry_cursor_close(cursor);
@@ -138,18 +131,14 @@ static void compact(struct counts *counts)
     struct wal_store *store = open_store(0);
 
     while (!is_stopped(counts)) {
-        struct wal_store_compact_options options = {
-            .struct_size = sizeof(options), .dead_percent = 1};
-        struct wal_store_compact_result result = {.struct_size =
-                                                      sizeof(result)};
+        struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                    .dead_percent = 1};
+        struct wal_store_compact_result result = {.struct_size = sizeof(result)};
         struct wal_error error = KIT_ERROR;
-        enum wal_status status =
-            wal_store_compact(store, &options, &result, &error);
+        enum wal_status status = wal_store_compact(store, &options, &result, &error);
 
-        if (status != WAL_OK && status != WAL_EPOISONED &&
-            status != WAL_ELOCKED) {
-            (void)fprintf(stderr, "compaction: %d: %s (%s)\n", status,
-                          error.text, error.file);
+        if (status != WAL_OK && status != WAL_EPOISONED && status != WAL_ELOCKED) {
+            (void)fprintf(stderr, "compaction: %d: %s (%s)\n", status, error.text, error.file);
             abort();
         }
         atomic_fetch_add(&counts->compactions, status == WAL_OK);
@@ -176,8 +165,7 @@ static pid_t start(struct counts *counts, uint32_t number)
 }
 
 /* Each of the acknowledged entries is there. */
-static void check_writer(struct wal_store *store, uint32_t writer,
-                         uint32_t count)
+static void check_writer(struct wal_store *store, uint32_t writer, uint32_t count)
 {
     struct wal_session *session = open_session(store, writer);
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -214,8 +202,8 @@ static void stop(struct counts *counts, const pid_t *children)
 
 KIT_TEST(compact_kill__nothing_acknowledged_is_lost)
 {
-    struct counts *counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct counts *counts =
+        mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct wal_store *store = kit_store();
     uint32_t kills = 1000 / PAUSE_MS * (is_long() ? SECONDS_LONG : SECONDS);
     uint64_t seed = kit_seed();
@@ -254,8 +242,7 @@ KIT_TEST(compact_kill__nothing_acknowledged_is_lost)
         }
         kit_close(store);
     }
-    print_message("%u compactions of %u segments, %u reads\n",
-                  atomic_load(&counts->compactions),
+    print_message("%u compactions of %u segments, %u reads\n", atomic_load(&counts->compactions),
                   atomic_load(&counts->rewritten), atomic_load(&counts->read));
     assert_int_equal(munmap(counts, sizeof(*counts)), 0);
 }

@@ -1,10 +1,10 @@
 /*
- * test_compact_others.c - processes that append, queue, read and back up, with
- * maps and with pread, while another process compacts and erases without pause.
- * Nothing is damaged: no call may say so, and none may fail but for a lock.
+ * test_compact_others.c - processes that append, queue, read and back up, with maps and with pread,
+ * while another process compacts and erases without pause. Nothing is damaged: no call may say so,
+ * and none may fail but for a lock.
  *
- * Sessions are appended to while their index is not loaded: each round opens
- * some of them anew, in a store that stays open.
+ * Sessions are appended to while their index is not loaded: each round opens some of them anew, in
+ * a store that stays open.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -35,8 +35,7 @@ struct shared {
 
 static struct shared *shared;
 
-static bool is_ok(enum wal_status status, const char *what,
-                  const struct wal_error *error)
+static bool is_ok(enum wal_status status, const char *what, const struct wal_error *error)
 {
     if (status == WAL_OK || status == WAL_END) {
         return true;
@@ -53,8 +52,7 @@ static void read_all(struct wal_session *session)
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
     struct wal_entry_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_entry_cursor_open(session, NULL, &cursor, &error);
+    enum wal_status status = wal_entry_cursor_open(session, NULL, &cursor, &error);
 
     while (status == WAL_OK) {
         status = wal_entry_cursor_next(cursor, &entry, &error);
@@ -66,15 +64,14 @@ static void read_all(struct wal_session *session)
 }
 
 /* One entry: durable, written or queued. */
-static void append_one(struct wal_store *store, struct wal_session *session,
-                       const char *id, uint32_t durability)
+static void append_one(struct wal_store *store, struct wal_session *session, const char *id,
+                       uint32_t durability)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = durability};
     const struct wal_entry entry = kit_entry(id, NULL, "{\"text\":\"x\"}");
     struct wal_error error = KIT_ERROR;
-    enum wal_status status =
-        wal_append(session, &entry, 1, &options, NULL, &error);
+    enum wal_status status = wal_append(session, &entry, 1, &options, NULL, &error);
 
     if (status == WAL_OK && durability == WAL_QUEUED) {
         status = wal_flush(store, &error);
@@ -86,11 +83,9 @@ static void append_one(struct wal_store *store, struct wal_session *session,
 
 static void write_entries(uint64_t seed, uint32_t writer)
 {
-    static const uint32_t durabilities[] = {WAL_QUEUED, WAL_QUEUED, WAL_WRITTEN,
-                                            WAL_DURABLE};
-    const struct wal_open_options options = {
-        .struct_size = sizeof(options),
-        .flags = writer % 2 == 0 ? WAL_OPEN_PREAD : 0};
+    static const uint32_t durabilities[] = {WAL_QUEUED, WAL_QUEUED, WAL_WRITTEN, WAL_DURABLE};
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = writer % 2 == 0 ? WAL_OPEN_PREAD : 0};
     uint64_t random = seed + writer;
     struct wal_store *store = NULL;
     struct wal_error error = KIT_ERROR;
@@ -101,11 +96,9 @@ static void write_entries(uint64_t seed, uint32_t writer)
         char name[32];
         char id[32];
 
-        (void)snprintf(name, sizeof(name), "s%u",
-                       (uint32_t)(rng_below(&random, SESSIONS)));
+        (void)snprintf(name, sizeof(name), "s%u", (uint32_t)(rng_below(&random, SESSIONS)));
         (void)snprintf(id, sizeof(id), "w%u.%u", writer, number);
-        if (!is_ok(wal_session_open(store, kit_text(name), &session, &error),
-                   "opening", &error)) {
+        if (!is_ok(wal_session_open(store, kit_text(name), &session, &error), "opening", &error)) {
             continue;
         }
         append_one(store, session, id, durabilities[rng_below(&random, 4)]);
@@ -120,8 +113,7 @@ static void write_entries(uint64_t seed, uint32_t writer)
 /* Every second time it erases. */
 static void compact(void)
 {
-    const uint32_t count =
-        getenv("AGENTWAL_LONG") != NULL ? 20 * COMPACTIONS : COMPACTIONS;
+    const uint32_t count = getenv("AGENTWAL_LONG") != NULL ? 20 * COMPACTIONS : COMPACTIONS;
     struct wal_error error = KIT_ERROR;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -163,8 +155,7 @@ KIT_TEST(others__while_one_compacts_nothing_is_damaged)
     struct wal_store *store = NULL;
     int how = 0;
 
-    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(shared != MAP_FAILED);
     prepare();
     for (uint32_t i = 0; i < WRITERS; i++) {
@@ -190,11 +181,9 @@ KIT_TEST(others__while_one_compacts_nothing_is_damaged)
 
 /* --- a compaction that was killed ----------------------------------------- */
 
-static enum wal_status rename_and_die(void *ctx, const char *from,
-                                      const char *to, int *sys_errno)
+static enum wal_status rename_and_die(void *ctx, const char *from, const char *to, int *sys_errno)
 {
-    const enum wal_status status =
-        wal__io_posix.rename(ctx, from, to, sys_errno);
+    const enum wal_status status = wal__io_posix.rename(ctx, from, to, sys_errno);
 
     if (strstr(from, ".rewrite") != NULL) {
         (void)kill(getpid(), SIGKILL);
@@ -211,8 +200,7 @@ static void compact_and_die(void)
     struct wal_store *store = NULL;
 
     io.rename = rename_and_die;
-    if (wal__store_open("store", &options, &wal__heap_libc, &io, &store,
-                        NULL) == WAL_OK) {
+    if (wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL) == WAL_OK) {
         (void)!wal_store_compact(store, &compact_options, NULL, NULL);
     }
 }

@@ -1,12 +1,11 @@
 /*
- * test_convert_cut.c - a file that is cut at any byte and imported, then
- * completed and imported again, is the session that it is when it is imported
- * at once: its bytes, its tree and what the list says of it.
+ * test_convert_cut.c - a file that is cut at any byte and imported, then completed and imported
+ * again, is the session that it is when it is imported at once: its bytes, its tree and what the
+ * list says of it.
  *
- * Small files of every dialect, and of every kind of damage, are cut at every
- * byte; long ones at random: a transcript from a seed or, where
- * AGENTWAL_FIXTURES names a directory, the files in it. AGENTWAL_LONG cuts each
- * of these 1,000 times.
+ * Small files of every dialect, and of every kind of damage, are cut at every byte; long ones at
+ * random: a transcript from a seed or, where AGENTWAL_FIXTURES names a directory, the files in it.
+ * AGENTWAL_LONG cuts each of these 1,000 times.
  */
 #include <fcntl.h>
 #include <fts.h>
@@ -81,18 +80,15 @@ static void take(struct import *import, const struct file *file, size_t size)
 
 static void print_slice(FILE *out, const char *name, struct wal_slice text)
 {
-    fprintf(out, " %s=%.*s", name, (int)text.size,
-            text.size > 0 ? (const char *)text.data : "");
+    fprintf(out, " %s=%.*s", name, (int)text.size, text.size > 0 ? (const char *)text.data : "");
 }
 
 /* Times that no line gave are those of the import. */
-static void print_entries(FILE *out, struct wal_session *session,
-                          const struct file *file)
+static void print_entries(FILE *out, struct wal_session *session, const struct file *file)
 {
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options),
-        .mode = WAL_ENTRY_CURSOR_ALL,
-        .flags = WAL_ENTRY_CURSOR_DELTAS};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                     .mode = WAL_ENTRY_CURSOR_ALL,
+                                                     .flags = WAL_ENTRY_CURSOR_DELTAS};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor;
 
@@ -101,8 +97,8 @@ static void print_entries(FILE *out, struct wal_session *session,
         print_slice(out, "id", entry.id);
         print_slice(out, "parent", entry.parent_id);
         print_slice(out, "type", entry.type);
-        if (memmem(file->data, file->size, entry.timestamp.data,
-                   (size_t)entry.timestamp.size) != NULL) {
+        if (memmem(file->data, file->size, entry.timestamp.data, (size_t)entry.timestamp.size) !=
+            NULL) {
             print_slice(out, "time", entry.timestamp);
         }
         fprintf(out, " depth=%llu\n", (unsigned long long)entry.depth);
@@ -124,8 +120,7 @@ static void print_heads(FILE *out, struct wal_session *session)
     wal_head_cursor_close(heads);
 }
 
-static void print_source(FILE *out, struct import *import,
-                         struct wal_session *session)
+static void print_source(FILE *out, struct import *import, struct wal_session *session)
 {
     const struct convert_source source = {.cli = &import->cli,
                                           .store = import->store,
@@ -146,8 +141,7 @@ static void print_source(FILE *out, struct import *import,
 static struct wal_slice created_of(struct wal_slice metadata)
 {
     static const char key[] = "\"imported\":";
-    const char *at =
-        memmem(metadata.data, (size_t)metadata.size, key, sizeof(key) - 1);
+    const char *at = memmem(metadata.data, (size_t)metadata.size, key, sizeof(key) - 1);
 
     assert_non_null(at);
     metadata.size = (uint64_t)(at - (const char *)metadata.data);
@@ -163,14 +157,13 @@ static void print_session(FILE *out, const struct wal_session_info *info)
     print_slice(out, "metadata", created_of(info->metadata));
     print_slice(out, "first", info->first_text);
     print_slice(out, "head", info->head);
-    fprintf(out, " entries=%llu documents=%llu\n",
-            (unsigned long long)info->entries,
+    fprintf(out, " entries=%llu documents=%llu\n", (unsigned long long)info->entries,
             (unsigned long long)info->documents);
 }
 
 /* The contents of a store and, separately, the files that it exports. */
-static void look(struct import *import, const struct file *file,
-                 struct file *contents, struct file *files)
+static void look(struct import *import, const struct file *file, struct file *contents,
+                 struct file *files)
 {
     FILE *out = open_memstream(&contents->data, &contents->size);
     FILE *bytes = open_memstream(&files->data, &files->size);
@@ -197,24 +190,21 @@ static void look(struct import *import, const struct file *file,
 
 static bool is_same(const struct file *a, const struct file *b)
 {
-    return a->size == b->size &&
-           (a->size == 0 || memcmp(a->data, b->data, a->size) == 0);
+    return a->size == b->size && (a->size == 0 || memcmp(a->data, b->data, a->size) == 0);
 }
 
-static void check(struct import *import, const struct file *file,
-                  const struct file *once, const char *what, size_t cut)
+static void check(struct import *import, const struct file *file, const struct file *once,
+                  const char *what, size_t cut)
 {
     struct file contents;
     struct file files;
 
     look(import, file, &contents, &files);
     if (!is_same(&files, file)) {
-        fail_msg("%s, cut at %zu: the export differs:\n%s", what, cut,
-                 files.data);
+        fail_msg("%s, cut at %zu: the export differs:\n%s", what, cut, files.data);
     }
     if (once != NULL && !is_same(&contents, once)) {
-        fail_msg("%s, cut at %zu: is\n%s\nnot\n%s", what, cut, contents.data,
-                 once->data);
+        fail_msg("%s, cut at %zu: is\n%s\nnot\n%s", what, cut, contents.data, once->data);
     }
     free(contents.data);
     free(files.data);
@@ -229,8 +219,8 @@ static uint64_t last_sequence(struct import *import)
 }
 
 /* Imports the file as far as each cut, which ascend, and whole. */
-static void check_cuts(const struct file *file, const struct file *once,
-                       const char *what, const size_t *cuts, size_t count)
+static void check_cuts(const struct file *file, const struct file *once, const char *what,
+                       const size_t *cuts, size_t count)
 {
     struct import import;
     uint64_t sequence;
@@ -286,8 +276,7 @@ static int draw_first_cut(void **state)
 
     (void)state;
     first_cut = (size_t)(seed % sample_stride());
-    print_message("first cut at %zu: seed %llu\n", first_cut,
-                  (unsigned long long)seed);
+    print_message("first cut at %zu: seed %llu\n", first_cut, (unsigned long long)seed);
     return 0;
 }
 
@@ -300,8 +289,8 @@ static int compare_cuts(const void *a, const void *b)
 }
 
 /* Half of the files are cut once, and half three times. */
-static void check_random_cuts(const char *what, const struct file *file,
-                              uint64_t turns, uint64_t seed)
+static void check_random_cuts(const char *what, const struct file *file, uint64_t turns,
+                              uint64_t seed)
 {
     struct transcript random;
     struct file once;
@@ -323,22 +312,19 @@ static void check_random_cuts(const char *what, const struct file *file,
 
 /* --- files --------------------------------------------------------------- */
 
-#define TIME "\"timestamp\":\"2026-01-02T03:04:0"
-#define MESSAGE \
-    "\"message\":{\"role\":\"user\",\"content\":\"a \\\"text\\\" \xc3\xa9\"}"
+#define TIME    "\"timestamp\":\"2026-01-02T03:04:0"
+#define MESSAGE "\"message\":{\"role\":\"user\",\"content\":\"a \\\"text\\\" \xc3\xa9\"}"
 #define PI_HEAD "\"id\":\"p\",\"cwd\":\"/x\"," TIME "0Z\"}\n"
-#define PI(id, parent)                                                      \
-    "{\"type\":\"message\",\"id\":\"" id "\",\"parentId\":" parent "," TIME \
-    "1Z\"," MESSAGE "}\n"
+#define PI(id, parent) \
+    "{\"type\":\"message\",\"id\":\"" id "\",\"parentId\":" parent "," TIME "1Z\"," MESSAGE "}\n"
 #define ROW(uuid, parent, more)                                       \
     "{\"type\":\"user\",\"uuid\":\"" uuid "\",\"parentUuid\":" parent \
     ",\"sessionId\":\"S\",\"cwd\":\"/x\"," TIME "0Z\"," more MESSAGE "}"
-#define ONE   ROW("u1", "null", "")
-#define TWO   ROW("u2", "\"u1\"", "")
-#define THREE ROW("u3", "\"u1\"", "")
-#define ASIDE "\"isSidechain\":true,"
-#define TITLE(text) \
-    "{\"type\":\"ai-title\",\"aiTitle\":\"" text "\",\"sessionId\":\"S\"}\n"
+#define ONE         ROW("u1", "null", "")
+#define TWO         ROW("u2", "\"u1\"", "")
+#define THREE       ROW("u3", "\"u1\"", "")
+#define ASIDE       "\"isSidechain\":true,"
+#define TITLE(text) "{\"type\":\"ai-title\",\"aiTitle\":\"" text "\",\"sessionId\":\"S\"}\n"
 #define INPUT                         \
     "\"role\":\"user\",\"content\":[" \
     "{\"type\":\"input_text\",\"text\":\"t\"}]}"
@@ -347,36 +333,31 @@ static const struct {
     const char *what;
     const char *text;
 } files[] = {
-    {"pi of version 1",
-     "{\"type\":\"session\"," PI_HEAD "{\"type\":\"message\"," TIME
-     "1Z\"," MESSAGE "}\n{\"type\":\"model_change\"," TIME "2Z\"}\n"},
-    {"pi of version 2", "{\"type\":\"session\",\"version\":2," PI_HEAD PI(
-                            "a", "null") PI("b", "\"a\"") PI("c", "\"a\"")},
+    {"pi of version 1", "{\"type\":\"session\"," PI_HEAD "{\"type\":\"message\"," TIME
+                        "1Z\"," MESSAGE "}\n{\"type\":\"model_change\"," TIME "2Z\"}\n"},
+    {"pi of version 2", "{\"type\":\"session\",\"version\":2," PI_HEAD PI("a", "null")
+                            PI("b", "\"a\"") PI("c", "\"a\"")},
     {"pi of version 3",
      "{\"type\":\"session\",\"version\":3," PI_HEAD PI(
          "a", "null") "{\"type\":\"session_info\",\"id\":\"i\","
-                      "\"parentId\":\"a\"," TIME
-                      "2Z\",\"name\":\"title\"}\n" PI("b", "\"a\"")},
-    {"a transcript",
-     "{\"type\":\"summary\",\"summary\":\"old\",\"leafUuid\":\"z\"}\n" ONE
-     "\n" TWO "\n" TITLE("title") ROW("u3", "\"u1\"", ASIDE) "\n"},
+                      "\"parentId\":\"a\"," TIME "2Z\",\"name\":\"title\"}\n" PI("b", "\"a\"")},
+    {"a transcript", "{\"type\":\"summary\",\"summary\":\"old\",\"leafUuid\":\"z\"}\n" ONE "\n" TWO
+                     "\n" TITLE("title") ROW("u3", "\"u1\"", ASIDE) "\n"},
     {"a side chain", ROW("u1", "null", ASIDE) "\n" ROW("u2", "\"u1\"", ASIDE)},
     {"a side chain that a main line follows",
      ROW("u1", "null", ASIDE) "\n" ROW("u2", "\"u1\"", ASIDE) "\n" THREE},
     {"codex, tagged",
      "{" TIME "0Z\",\"type\":\"session_meta\",\"payload\":{\"id\":\"c\"," TIME
      "0Z\",\"cwd\":\"/x\",\"originator\":\"codex_cli_rs\"}}\n{" TIME
-     "1Z\",\"type\":\"response_item\",\"payload\":{\"type\":\"message\"," INPUT
-     "}\n"},
-    {"codex, untagged",
-     "{\"id\":\"c\"," TIME "0Z\",\"instructions\":null}\n"
-     "{\"record_type\":\"state\"}\n{\"type\":\"message\"," INPUT "\n"
-     "{\"type\":\"function_call\",\"name\":\"shell\",\"arguments\":\"{}\","
-     "\"call_id\":\"f\"}\n"},
-    {"entries", "{\"type\":\"session_header\",\"id\":\"e\",\"version\":1," TIME
-                "0Z\",\"payload\":{\"cwd\":\"/x\"}}\n{\"id\":\"i\","
-                "\"type\":\"message\"," TIME
-                "1Z\",\"payload\":{\"role\":\"user\",\"content\":\"t\"}}\n"},
+     "1Z\",\"type\":\"response_item\",\"payload\":{\"type\":\"message\"," INPUT "}\n"},
+    {"codex, untagged", "{\"id\":\"c\"," TIME "0Z\",\"instructions\":null}\n"
+                        "{\"record_type\":\"state\"}\n{\"type\":\"message\"," INPUT "\n"
+                        "{\"type\":\"function_call\",\"name\":\"shell\",\"arguments\":\"{}\","
+                        "\"call_id\":\"f\"}\n"},
+    {"entries",
+     "{\"type\":\"session_header\",\"id\":\"e\",\"version\":1," TIME
+     "0Z\",\"payload\":{\"cwd\":\"/x\"}}\n{\"id\":\"i\","
+     "\"type\":\"message\"," TIME "1Z\",\"payload\":{\"role\":\"user\",\"content\":\"t\"}}\n"},
     {"lines", "{" TIME "0Z\",\"n\":1}\n[2, 3]\n\"4\"\n567\ntrue\n"},
     {"lines that end in numbers", "{" TIME "0Z\",\"n\":1}\n12\n34"},
     {"a file with a byte order mark", "\xef\xbb\xbf" ONE "\n"},
@@ -392,14 +373,11 @@ static const struct {
     {"bytes after the last value", ONE "\n" TWO "x"},
     {"no UTF-8", ONE "\n{\"bad\":\"\xff\xfe\"}\n"},
     {"a first line that is none", "garbage\n" ONE "\n" TWO "\n"},
-    {"ids that are taken",
-     ONE "\n" ONE "\n" ROW("line-4", "\"u1\"", "") "\n{" TIME "3Z\"}\n"},
-    {"parents that are not there",
-     ROW("u1", "\"gone\"", "") "\n" ROW("u2", "\"u2\"", "") "\n" ROW(
-         "u3", "\"u4\"", "") "\n" ROW("u4", "\"u3\"", "") "\n"},
+    {"ids that are taken", ONE "\n" ONE "\n" ROW("line-4", "\"u1\"", "") "\n{" TIME "3Z\"}\n"},
+    {"parents that are not there", ROW("u1", "\"gone\"", "") "\n" ROW("u2", "\"u2\"", "") "\n" ROW(
+                                       "u3", "\"u4\"", "") "\n" ROW("u4", "\"u3\"", "") "\n"},
     {"a title that changes", ONE "\n" TITLE("one") TITLE("two")},
-    {"JSON of several lines",
-     "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {}\n}\n"},
+    {"JSON of several lines", "{\n  \"a\": [\n    1,\n    2\n  ],\n  \"b\": {}\n}\n"},
     {"an empty line", "\n"},
 };
 
@@ -435,16 +413,15 @@ static struct file read_file(const char *path)
 
 KIT_TEST(convert_cut__every_dialect)
 {
-    static const char *const names[] = {"claude", "codex", "entries", "pi",
-                                        "rollouts"};
+    static const char *const names[] = {"claude", "codex", "entries", "pi", "rollouts"};
     uint64_t seed = rng_seed((uint64_t)time(NULL));
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         char path[512];
         struct file file;
 
-        snprintf(path, sizeof(path), "%s/tests/golden/model/%s.jsonl",
-                 AGENTWAL_SOURCE_DIR, names[i]);
+        snprintf(path, sizeof(path), "%s/tests/golden/model/%s.jsonl", AGENTWAL_SOURCE_DIR,
+                 names[i]);
         file = read_file(path);
         if (file.size <= SMALL_SIZE) {
             check_every_cut(names[i], file.data, file.size);
@@ -474,8 +451,7 @@ static bool is_jsonl(const FTSENT *entry)
 {
     const char *end = strrchr(entry->fts_name, '.');
 
-    return entry->fts_info == FTS_F && end != NULL &&
-           strcmp(end, ".jsonl") == 0;
+    return entry->fts_info == FTS_F && end != NULL && strcmp(end, ".jsonl") == 0;
 }
 
 KIT_TEST(convert_cut__fixtures_at_random)
@@ -497,8 +473,7 @@ KIT_TEST(convert_cut__fixtures_at_random)
     while ((entry = fts_read(tree)) != NULL) {
         if (is_jsonl(entry)) {
             struct file file = read_file(entry->fts_path);
-            check_random_cuts(entry->fts_path, &file, is_long ? LONG_CUTS : 5,
-                              seed++);
+            check_random_cuts(entry->fts_path, &file, is_long ? LONG_CUTS : 5, seed++);
             free(file.data);
         }
     }

@@ -1,13 +1,11 @@
 /*
- * test_many_writers.c - several processes of four threads each append to the
- * same four sessions, while one of them after the other is killed and
- * restarted. Afterwards every acknowledged entry is there once, each that
- * expected a tail is under it, every session is a tree, and walcheck finds no
+ * test_many_writers.c - several processes of four threads each append to the same four sessions,
+ * while one of them after the other is killed and restarted. Afterwards every acknowledged entry is
+ * there once, each that expected a tail is under it, every session is a tree, and walcheck finds no
  * damage.
  *
- * Acknowledgements are counted in memory that all processes share: one count
- * for each thread of each life of a process. A thread appends the next entry
- * only when the one before is acknowledged.
+ * Acknowledgements are counted in memory that all processes share: one count for each thread of
+ * each life of a process. A thread appends the next entry only when the one before is acknowledged.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -43,16 +41,15 @@ struct worker {
     uint32_t thread;
 };
 
-static void write_id(char out[ID_SIZE], uint32_t life, uint32_t thread,
-                     uint32_t number)
+static void write_id(char out[ID_SIZE], uint32_t life, uint32_t thread, uint32_t number)
 {
     (void)snprintf(out, ID_SIZE, "e%u.%u.%u", life, thread, number);
 }
 
 /* --- a life --------------------------------------------------------------- */
 
-/* Appends one entry until its outcome is known. Threads with an odd number
- * expect a tail, and write it into the payload. */
+/* Appends one entry until its outcome is known. Threads with an odd number expect a tail, and write
+ * it into the payload. */
 static void append_one(struct worker *worker, uint32_t number)
 {
     struct wal_append_options options = {.struct_size = sizeof(options)};
@@ -67,21 +64,19 @@ static void append_one(struct worker *worker, uint32_t number)
     do {
         tail[0] = '\0';
         if (worker->thread % 2 == 1) {
-            status =
-                wal_head_get(worker->session, 0, kit_text(""), tail, &error);
+            status = wal_head_get(worker->session, 0, kit_text(""), tail, &error);
             WAL__ASSERT(status == WAL_OK || status == WAL_ENOTFOUND);
             options.flags = WAL_APPEND_EXPECT;
             options.expected_tail = kit_text(tail);
         }
-        (void)snprintf(payload, sizeof(payload), "\"%s\"",
-                       worker->thread % 2 == 1 ? tail : "-");
+        (void)snprintf(payload, sizeof(payload), "\"%s\"", worker->thread % 2 == 1 ? tail : "-");
         entry = kit_entry(id, NULL, payload);
         status = wal_append(worker->session, &entry, 1, &options, NULL, &error);
         if (status == WAL_ECONFLICT) {
             atomic_fetch_add(&worker->counts->conflicts, 1);
         } else if (status == WAL_EEXISTS) {
-            /* It was written by an attempt with an unknown outcome, under the
-             * tail expected then. */
+            /* It was written by an attempt with an unknown outcome, under the tail expected
+             * then. */
             status = WAL_OK;
         } else if (status != WAL_OK) {
             WAL__ASSERT(status == WAL_EPOISONED || status == WAL_ELOCKED);
@@ -89,9 +84,7 @@ static void append_one(struct worker *worker, uint32_t number)
         }
     } while (status != WAL_OK && atomic_load(&worker->counts->stop) == 0);
     if (status == WAL_OK) {
-        atomic_store(
-            &worker->counts->acknowledged[worker->life][worker->thread],
-            number + 1);
+        atomic_store(&worker->counts->acknowledged[worker->life][worker->thread], number + 1);
     }
 }
 
@@ -99,8 +92,7 @@ static void *work(void *arg)
 {
     struct worker *worker = arg;
 
-    for (uint32_t number = 0; atomic_load(&worker->counts->stop) == 0;
-         number++) {
+    for (uint32_t number = 0; atomic_load(&worker->counts->stop) == 0; number++) {
         append_one(worker, number);
     }
     return NULL;
@@ -114,17 +106,14 @@ static void live(struct counts *counts, uint32_t life)
     struct wal_error error = KIT_ERROR;
 
     while (wal_open("store", NULL, &store, &error) != WAL_OK) {
-        WAL__ASSERT(error.status == WAL_ELOCKED ||
-                    error.status == WAL_EPOISONED);
+        WAL__ASSERT(error.status == WAL_ELOCKED || error.status == WAL_EPOISONED);
     }
     for (uint32_t i = 0; i < THREADS; i++) {
         char id[16];
 
-        workers[i] = (struct worker){
-            .counts = counts, .store = store, .life = life, .thread = i};
+        workers[i] = (struct worker){.counts = counts, .store = store, .life = life, .thread = i};
         (void)snprintf(id, sizeof(id), "s%u", i % SESSIONS);
-        WAL__ASSERT(wal_session_open(store, kit_text(id), &workers[i].session,
-                                     NULL) == WAL_OK);
+        WAL__ASSERT(wal_session_open(store, kit_text(id), &workers[i].session, NULL) == WAL_OK);
         WAL__ASSERT(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
     }
     for (uint32_t i = 0; i < THREADS; i++) {
@@ -148,8 +137,7 @@ static pid_t start(struct counts *counts, uint32_t life)
 /* --- afterwards ----------------------------------------------------------- */
 
 /* Parses the numbers in the entry's id. */
-static void read_id(struct wal_slice id, uint32_t *life, uint32_t *thread,
-                    uint32_t *number)
+static void read_id(struct wal_slice id, uint32_t *life, uint32_t *thread, uint32_t *number)
 {
     char text[ID_SIZE];
 
@@ -159,13 +147,12 @@ static void read_id(struct wal_slice id, uint32_t *life, uint32_t *thread,
     assert_int_equal(sscanf(text, "e%u.%u.%u", life, thread, number), 3);
 }
 
-/* Every entry is there once, under an earlier one; *seen counts each thread's
- * entries, which have no gap. */
-static void check_session(struct wal_session *session,
-                          uint32_t (*seen)[THREADS])
+/* Every entry is there once, under an earlier one; *seen counts each thread's entries, which have
+ * no gap. */
+static void check_session(struct wal_session *session, uint32_t (*seen)[THREADS])
 {
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                     .mode = WAL_ENTRY_CURSOR_ALL};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry parent = {.struct_size = sizeof(parent)};
     struct wal_entry_cursor *cursor = NULL;
@@ -183,24 +170,21 @@ static void check_session(struct wal_session *session,
         assert_int_equal(number, seen[life][thread]);
         seen[life][thread]++;
         if (entry.parent_id.size > 0) {
-            assert_ok(
-                wal_entry_cursor_get(cursor, entry.parent_id, &parent, NULL));
+            assert_ok(wal_entry_cursor_get(cursor, entry.parent_id, &parent, NULL));
             assert_true(parent.sequence < entry.sequence);
         }
         if (thread % 2 == 1) { /* "TAIL" */
             const char *expected = (const char *)entry.payload.data + 1;
 
             assert_int_equal(entry.parent_id.size, entry.payload.size - 2);
-            assert_memory_equal(expected, entry.parent_id.data,
-                                entry.parent_id.size);
+            assert_memory_equal(expected, entry.parent_id.data, entry.parent_id.size);
         }
     }
     assert_int_equal(status, WAL_END);
     wal_entry_cursor_close(cursor);
 }
 
-static void check_all(const struct counts *counts, uint32_t lives,
-                      uint64_t *acknowledged)
+static void check_all(const struct counts *counts, uint32_t lives, uint64_t *acknowledged)
 {
     uint32_t(*seen)[THREADS] = calloc(LIVES_MAX, sizeof(*seen));
     struct wal_store *store = kit_store();
@@ -229,8 +213,7 @@ static void check_all(const struct counts *counts, uint32_t lives,
 }
 
 /* Kills and restarts one process, `kills` times, `apart_ms` apart. */
-static void run(struct counts *counts, uint32_t processes, uint32_t kills,
-                long apart_ms)
+static void run(struct counts *counts, uint32_t processes, uint32_t kills, long apart_ms)
 {
     pid_t children[16];
     uint32_t lives = 0;
@@ -280,8 +263,8 @@ static void check_store(void)
 KIT_TEST(many_writers__one_is_killed_repeatedly)
 {
     bool is_long = getenv("AGENTWAL_LONG") != NULL;
-    struct counts *counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct counts *counts =
+        mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct wal_store *store = kit_store();
 
     assert_true(counts != MAP_FAILED);

@@ -1,7 +1,6 @@
 /*
- * test_merge_kill.c - a process that merges a store is killed again and again:
- * what it leaves is a store that opens, and the next merge goes on. In the end
- * both stores answer the same.
+ * test_merge_kill.c - a process that merges a store is killed again and again: what it leaves is a
+ * store that opens, and the next merge goes on. In the end both stores answer the same.
  */
 #include "tests/lib/kit/describe_kit.h"
 
@@ -21,9 +20,8 @@ enum {
 static void put(struct wal_session *session, const char *text)
 {
     char value[32];
-    const struct wal_doc doc = {.struct_size = sizeof(doc),
-                                .key = WAL_STR("notes"),
-                                .value = {value, strlen(text) + 2}};
+    const struct wal_doc doc = {
+        .struct_size = sizeof(doc), .key = WAL_STR("notes"), .value = {value, strlen(text) + 2}};
 
     (void)snprintf(value, sizeof(value), "\"%s\"", text);
     assert_ok(wal_doc_put(NULL, session, &doc, NULL, NULL));
@@ -39,8 +37,7 @@ static void make_from(void)
         char id[16];
 
         (void)snprintf(id, sizeof(id), "s%02u", i);
-        session = source != NULL && i % 3 == 0 ? kit_fork(source, NULL, id)
-                                               : kit_create(store, id);
+        session = source != NULL && i % 3 == 0 ? kit_fork(source, NULL, id) : kit_create(store, id);
         for (uint32_t k = 0; k < ENTRIES; k++) {
             char entry[16];
 

@@ -1,7 +1,7 @@
 /*
- * test_rewind_kill.c - a process that rewinds to one checkpoint and another in
- * turn is killed at random moments, again and again. After the next call, all
- * files have the state of one of the two, and nothing else is in their tree.
+ * test_rewind_kill.c - a process that rewinds to one checkpoint and another in turn is killed at
+ * random moments, again and again. After the next call, all files have the state of one of the two,
+ * and nothing else is in their tree.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -20,8 +20,8 @@ enum {
     LIFE_MAX_US = 40000
 };
 
-/* A file in a state: its size and content follow from both numbers; some are
- * absent, some links, some below a directory. */
+/* A file in a state: its size and content follow from both numbers; some are absent, some links,
+ * some below a directory. */
 static void name_file(char path[32], int file)
 {
     (void)snprintf(path, 32, "%sf%d", file % 4 == 3 ? "d/" : "", file);
@@ -159,15 +159,13 @@ static void live(uint64_t seed)
     for (;;) {
         const char *id = kit_random(&seed) % STATES == 0 ? "c0" : "c1";
 
-        WAL__ASSERT(wal_rewind(session, kit_text(id), NULL, NULL, NULL, NULL) ==
-                    WAL_OK);
+        WAL__ASSERT(wal_rewind(session, kit_text(id), NULL, NULL, NULL, NULL) == WAL_OK);
     }
 }
 
 static void live_and_die(uint64_t *seed)
 {
-    const struct timespec life = {0, (long)(kit_random(seed) % LIFE_MAX_US) *
-                                         1000};
+    const struct timespec life = {0, (long)(kit_random(seed) % LIFE_MAX_US) * 1000};
     uint64_t own = kit_random(seed);
     pid_t child = kit_start_process();
     int status = 0;
@@ -194,13 +192,11 @@ static void check_tree(uint32_t round)
     assert_rewind_refused(&answer, WAL_ENOTFOUND, "none such");
     assert_int_equal(answer.info.changed_elsewhere, 0);
     if (count_files(state) != FILES) {
-        fail_msg("round %u: %d files are as c0 has them, %d as c1", round,
-                 count_files(0), count_files(1));
+        fail_msg("round %u: %d files are as c0 has them, %d as c1", round, count_files(0),
+                 count_files(1));
     }
-    assert_int_equal(
-        count_names("", ".agentwal") + count_names("d", ".agentwal"), 0);
-    assert_int_equal(count_names("", "f") + count_names("d", "f"),
-                     count_present(state));
+    assert_int_equal(count_names("", ".agentwal") + count_names("d", ".agentwal"), 0);
+    assert_int_equal(count_names("", "f") + count_names("d", "f"), count_present(state));
     wal_session_close(session);
     kit_close(store);
 }
@@ -220,6 +216,5 @@ KIT_TEST(rewind_kill__all_files_or_none)
         left += count_names("", ".agentwal") > 0;
         check_tree(i);
     }
-    print_message("%u kills, %u with temporary files, %u between two files\n",
-                  rounds, left, mixed);
+    print_message("%u kills, %u with temporary files, %u between two files\n", rounds, left, mixed);
 }

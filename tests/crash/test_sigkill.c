@@ -1,11 +1,10 @@
 /*
- * test_sigkill.c - a process that appends from several threads is killed at
- * random moments, again and again. Afterwards every acknowledged append is
- * there, every batch is there whole or not at all, and every session can be
- * read and continued.
+ * test_sigkill.c - a process that appends from several threads is killed at random moments, again
+ * and again. Afterwards every acknowledged append is there, every batch is there whole or not at
+ * all, and every session can be read and continued.
  *
- * The child reports each acknowledgement through a pipe, one record at a time;
- * the parent keeps a list of them over all rounds.
+ * The child reports each acknowledgement through a pipe, one record at a time; the parent keeps a
+ * list of them over all rounds.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -25,8 +24,7 @@ enum {
     ROUNDS_FACTOR = 20 /* at most */
 };
 
-/* Reports one acknowledged batch. A pipe transfers a record of this size
- * whole. */
+/* Reports one acknowledged batch. A pipe transfers a record of this size whole. */
 struct report {
     uint32_t round;
     uint32_t thread;
@@ -53,8 +51,7 @@ struct worker {
 /* A number that parent and child both derive: sizes of batches and payloads. */
 static uint64_t derive(const struct report *of)
 {
-    uint64_t state = ((uint64_t)of->round << 40) +
-                     ((uint64_t)of->thread << 32) + of->number + 1;
+    uint64_t state = ((uint64_t)of->round << 40) + ((uint64_t)of->thread << 32) + of->number + 1;
 
     (void)kit_random(&state);
     return kit_random(&state);
@@ -62,13 +59,11 @@ static uint64_t derive(const struct report *of)
 
 static void name_entry(char id[64], const struct report *of, uint32_t item)
 {
-    (void)snprintf(id, 64, "%u-%u-%u-%u/%u", of->round, of->thread, of->number,
-                   item, of->count);
+    (void)snprintf(id, 64, "%u-%u-%u-%u/%u", of->round, of->thread, of->number, item, of->count);
 }
 
 /* The payload's text, whose length does not follow from the id. */
-static uint32_t fill_payload(char *payload, const struct report *of,
-                             uint32_t item)
+static uint32_t fill_payload(char *payload, const struct report *of, uint32_t item)
 {
     uint32_t size = (uint32_t)(derive(of) >> 20) % 3000 + 10 + item;
 
@@ -83,9 +78,8 @@ static uint32_t fill_payload(char *payload, const struct report *of,
 
 static void append_batch(struct run *run, struct report *batch, char *payloads)
 {
-    struct wal_append_options options = {
-        .struct_size = sizeof(options),
-        .durability = (uint32_t)(derive(batch) >> 8) % 2};
+    struct wal_append_options options = {.struct_size = sizeof(options),
+                                         .durability = (uint32_t)(derive(batch) >> 8) % 2};
     struct wal_entry entries[BATCH_MAX];
     char ids[BATCH_MAX][64];
     enum wal_status status;
@@ -100,8 +94,7 @@ static void append_batch(struct run *run, struct report *batch, char *payloads)
         entries[i].payload.data = payload;
         entries[i].payload.size = fill_payload(payload, batch, i);
     }
-    status = wal_append(run->sessions[batch->session], entries, batch->count,
-                        &options, NULL, NULL);
+    status = wal_append(run->sessions[batch->session], entries, batch->count, &options, NULL, NULL);
     WAL__ASSERT(status == WAL_OK);
     WAL__ASSERT(write(run->pipe, batch, sizeof(*batch)) == sizeof(*batch));
 }
@@ -113,8 +106,7 @@ static void *work(void *arg)
 
     WAL__ASSERT(payloads != NULL);
     for (uint32_t i = 0;; i++) {
-        struct report batch = {
-            .round = worker->run->round, .thread = worker->number, .number = i};
+        struct report batch = {.round = worker->run->round, .thread = worker->number, .number = i};
 
         append_batch(worker->run, &batch, payloads);
     }
@@ -132,8 +124,7 @@ static void live(struct run *run)
         char id[16];
 
         (void)snprintf(id, sizeof(id), "s%d", i);
-        if (wal_session_open(run->store, kit_text(id), &run->sessions[i],
-                             NULL) != WAL_OK) {
+        if (wal_session_open(run->store, kit_text(id), &run->sessions[i], NULL) != WAL_OK) {
             run->sessions[i] = kit_create(run->store, id);
         }
     }
@@ -159,8 +150,7 @@ static void add_report(struct ledger *ledger, const struct report *report)
 {
     if (ledger->count == ledger->capacity) {
         ledger->capacity = ledger->capacity == 0 ? 1024 : ledger->capacity * 2;
-        ledger->reports =
-            realloc(ledger->reports, ledger->capacity * sizeof(*report));
+        ledger->reports = realloc(ledger->reports, ledger->capacity * sizeof(*report));
         assert_non_null(ledger->reports);
     }
     ledger->reports[ledger->count++] = *report;
@@ -189,8 +179,7 @@ static void live_and_die(struct run *run, struct ledger *ledger)
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, &status, 0), child);
     if (!WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL) {
-        fail_msg("round %u: the child ended by itself, %#x", run->round,
-                 (unsigned)status);
+        fail_msg("round %u: the child ended by itself, %#x", run->round, (unsigned)status);
     }
     while (read(ends[0], &report, sizeof(report)) == sizeof(report)) {
         add_report(ledger, &report);
@@ -199,8 +188,8 @@ static void live_and_die(struct run *run, struct ledger *ledger)
 }
 
 /* An acknowledged batch is there, with its content. */
-static void check_report(struct wal_entry_cursor *const *cursors,
-                         const struct report *report, char *payload)
+static void check_report(struct wal_entry_cursor *const *cursors, const struct report *report,
+                         char *payload)
 {
     for (uint32_t i = 0; i < report->count; i++) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -209,10 +198,9 @@ static void check_report(struct wal_entry_cursor *const *cursors,
         uint32_t size;
 
         name_entry(id, report, i);
-        if (wal_entry_cursor_get(cursors[report->session], kit_text(id), &entry,
-                                 &error) != WAL_OK) {
-            fail_msg("acknowledged, and lost: %s in s%u: %s", id,
-                     report->session, error.text);
+        if (wal_entry_cursor_get(cursors[report->session], kit_text(id), &entry, &error) !=
+            WAL_OK) {
+            fail_msg("acknowledged, and lost: %s in s%u: %s", id, report->session, error.text);
         }
         size = fill_payload(payload, report, i);
         assert_int_equal(entry.payload.size, size);
@@ -262,8 +250,8 @@ static void walk(struct wal_entry_cursor *cursor, int session)
 }
 
 /* Reads every session; checks the reports from that index on. */
-static void check_sessions(struct wal_store *store, const struct ledger *ledger,
-                           size_t from, bool *all_are_there)
+static void check_sessions(struct wal_store *store, const struct ledger *ledger, size_t from,
+                           bool *all_are_there)
 {
     struct wal_session *sessions[SESSIONS] = {NULL};
     struct wal_entry_cursor *cursors[SESSIONS] = {NULL};
@@ -274,8 +262,7 @@ static void check_sessions(struct wal_store *store, const struct ledger *ledger,
         char id[16];
 
         (void)snprintf(id, sizeof(id), "s%d", i);
-        if (wal_session_open(store, kit_text(id), &sessions[i], NULL) !=
-            WAL_OK) {
+        if (wal_session_open(store, kit_text(id), &sessions[i], NULL) != WAL_OK) {
             continue;
         }
         assert_ok(wal_entry_cursor_open(sessions[i], NULL, &cursors[i], NULL));
@@ -293,8 +280,7 @@ static void check_sessions(struct wal_store *store, const struct ledger *ledger,
     free(payload);
 }
 
-static void check_store(const struct ledger *ledger, size_t from,
-                        bool *all_are_there)
+static void check_store(const struct ledger *ledger, size_t from, bool *all_are_there)
 {
     struct wal_store *store = kit_store();
     struct wal_store_info info = {.struct_size = sizeof(info)};
@@ -332,8 +318,8 @@ KIT_TEST(sigkill__nothing_acknowledged_is_lost)
     size_t from = 0;
 
     /* A slow machine kills most children before they have done anything. */
-    while (run.round < rounds || (total + ledger.count <= rounds &&
-                                  run.round < ROUNDS_FACTOR * rounds)) {
+    while (run.round < rounds ||
+           (total + ledger.count <= rounds && run.round < ROUNDS_FACTOR * rounds)) {
         live_and_die(&run, &ledger);
         run.round++;
         /* A child may even be killed during the recovery from the one
@@ -352,17 +338,16 @@ KIT_TEST(sigkill__nothing_acknowledged_is_lost)
         }
     }
     total += ledger.count;
-    print_message("%u kills, %zu batches acknowledged, %.1f s\n", run.round,
-                  total, seconds() - begin);
+    print_message("%u kills, %zu batches acknowledged, %.1f s\n", run.round, total,
+                  seconds() - begin);
     assert_true(complete);
     assert_true(total > rounds);
     free(ledger.reports);
 }
 
-/* The surviving process appends, too. If the killed one died during a sync, the
- * log is poisoned: then all processes close the store and open it again. */
-static bool go_on(struct wal_store *store, struct ledger *ledger,
-                  uint32_t round)
+/* The surviving process appends, too. If the killed one died during a sync, the log is poisoned:
+ * then all processes close the store and open it again. */
+static bool go_on(struct wal_store *store, struct ledger *ledger, uint32_t round)
 {
     struct report report = {.round = round, .thread = THREADS, .count = 1};
     struct wal_session *session = kit_session(store, "s0");
@@ -398,9 +383,7 @@ KIT_TEST(sigkill__another_process_continues)
     bool complete = false;
 
     wal_session_close(kit_create(store, "s0"));
-    for (; run.round < rounds ||
-           (!complete && run.round < ROUNDS_FACTOR * rounds);
-         run.round++) {
+    for (; run.round < rounds || (!complete && run.round < ROUNDS_FACTOR * rounds); run.round++) {
         size_t from = ledger.count;
 
         live_and_die(&run, &ledger);
@@ -408,15 +391,14 @@ KIT_TEST(sigkill__another_process_continues)
             poisoned++;
             (void)!wal_close(store, NULL);
             store = kit_open("store", 0);
-            assert_true(
-                go_on(store, &ledger, run.round + ROUNDS_FACTOR * rounds));
+            assert_true(go_on(store, &ledger, run.round + ROUNDS_FACTOR * rounds));
         }
         check_sessions(store, &ledger, from, &complete);
     }
     kit_close(store);
     check_store(&ledger, 0, &complete);
-    print_message("%u kills, %zu batches acknowledged, %u times poisoned\n",
-                  run.round, ledger.count, poisoned);
+    print_message("%u kills, %zu batches acknowledged, %u times poisoned\n", run.round,
+                  ledger.count, poisoned);
     assert_true(complete);
     free(ledger.reports);
 }

@@ -1,11 +1,10 @@
 /*
- * test_victims.c - writers of which two are killed, or stopped and continued,
- * at random moments: no append of another process fails for it, nothing that
- * was acknowledged is lost, nothing is there twice (SPEC.md 4.2).
+ * test_victims.c - writers of which two are killed, or stopped and continued, at random moments: no
+ * append of another process fails for it, nothing that was acknowledged is lost, nothing is there
+ * twice (SPEC.md 4.2).
  *
- * Each life of a writer appends entries with rising numbers to a session that
- * is its alone, and never sends one again. Results are counted in memory that
- * all processes share.
+ * Each life of a writer appends entries with rising numbers to a session that is its alone, and
+ * never sends one again. Results are counted in memory that all processes share.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -72,8 +71,7 @@ static double now(void)
 
 /* --- a writer ------------------------------------------------------------- */
 
-static void note_failure(struct counts *counts, const struct wal_error *error,
-                         const char *id)
+static void note_failure(struct counts *counts, const struct wal_error *error, const char *id)
 {
     uint32_t at;
 
@@ -83,9 +81,7 @@ static void note_failure(struct counts *counts, const struct wal_error *error,
         WAL__ASSERT(at < REFUSED_MAX);
         memcpy(counts->refused[at], id, ID_SIZE);
     } else {
-        atomic_fetch_add(error->status == WAL_EPOISONED ? &counts->unknown
-                                                        : &counts->others,
-                         1);
+        atomic_fetch_add(error->status == WAL_EPOISONED ? &counts->unknown : &counts->others, 1);
     }
     at = atomic_fetch_add(&counts->text_count, 1);
     if (at < TEXTS) {
@@ -105,8 +101,7 @@ static void write_entries(struct counts *counts, uint32_t writer, uint32_t life)
         WAL__ASSERT(error.status == WAL_ELOCKED);
     }
     (void)snprintf(name, sizeof(name), "s%u", writer);
-    WAL__ASSERT(wal_session_open(store, kit_text(name), &session, NULL) ==
-                WAL_OK);
+    WAL__ASSERT(wal_session_open(store, kit_text(name), &session, NULL) == WAL_OK);
     while (atomic_load(&counts->stop) == 0) {
         char id[ID_SIZE] = "";
         struct wal_entry entry;
@@ -116,8 +111,7 @@ static void write_entries(struct counts *counts, uint32_t writer, uint32_t life)
         if (wal_append(session, &entry, 1, NULL, NULL, &error) == WAL_OK) {
             atomic_fetch_add(&counts->acknowledged[life], 1);
         } else {
-            atomic_fetch_add(&counts->unknown_of[life],
-                             error.status != WAL_ELOCKED);
+            atomic_fetch_add(&counts->unknown_of[life], error.status != WAL_ELOCKED);
             note_failure(counts, &error, id);
         }
         number++;
@@ -163,9 +157,8 @@ static uint32_t strike_until(struct counts *counts, const struct plan *plan,
     while (now() < until) {
         uint32_t victim = (uint32_t)draw(VICTIMS);
 
-        kit_pause_ms(
-            plan->apart_min_ms +
-            (long)draw((uint64_t)(plan->apart_max_ms - plan->apart_min_ms)));
+        kit_pause_ms(plan->apart_min_ms +
+                     (long)draw((uint64_t)(plan->apart_max_ms - plan->apart_min_ms)));
         if (plan->signal == SIGKILL) {
             end(children[victim], SIGKILL);
             children[victim] = start(counts, victim, lives);
@@ -183,11 +176,10 @@ static uint32_t strike_until(struct counts *counts, const struct plan *plan,
 /* --- afterwards ----------------------------------------------------------- */
 
 /* Each entry is there once: ids are of one session, and their numbers rise. */
-static void check_session(const struct counts *counts,
-                          struct wal_session *session, uint32_t *found)
+static void check_session(const struct counts *counts, struct wal_session *session, uint32_t *found)
 {
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                     .mode = WAL_ENTRY_CURSOR_ALL};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
     uint32_t last_life = UINT32_MAX;
@@ -251,8 +243,7 @@ static void check_store(void)
     const char *build = getenv("AGENTWAL_BUILD");
     char command[4096];
 
-    (void)snprintf(command, sizeof(command), "%s/bin/walcheck store",
-                   build == NULL ? "." : build);
+    (void)snprintf(command, sizeof(command), "%s/bin/walcheck store", build == NULL ? "." : build);
     assert_int_equal(system(command), 0);
 }
 
@@ -284,11 +275,9 @@ static void run(const struct plan *plan, struct counts *counts)
     acknowledged = check_all(counts, lives);
     printf("%u blows, %llu acknowledged, %u locked, %u unknown, %u other "
            "failures\n",
-           blows, (unsigned long long)acknowledged,
-           atomic_load(&counts->locked), atomic_load(&counts->unknown),
-           atomic_load(&counts->others));
-    for (uint32_t i = 0; i < TEXTS && i < atomic_load(&counts->text_count);
-         i++) {
+           blows, (unsigned long long)acknowledged, atomic_load(&counts->locked),
+           atomic_load(&counts->unknown), atomic_load(&counts->others));
+    for (uint32_t i = 0; i < TEXTS && i < atomic_load(&counts->text_count); i++) {
         printf("  %s\n", counts->texts[i]);
     }
     assert_true(acknowledged > 0);
@@ -297,8 +286,8 @@ static void run(const struct plan *plan, struct counts *counts)
 
 static struct counts *make_counts(void)
 {
-    struct counts *counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE,
-                                 MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct counts *counts =
+        mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     assert_true(counts != MAP_FAILED);
     return counts;
@@ -343,8 +332,8 @@ KIT_TEST(victims__stopped_for_less_than_the_timeout)
     (void)munmap(counts, sizeof(*counts));
 }
 
-/* A process that holds the append lock cannot be passed: others are refused,
- * and what was refused is not there. */
+/* A process that holds the append lock cannot be passed: others are refused, and what was refused
+ * is not there. */
 KIT_TEST(victims__stopped_for_longer)
 {
     const struct plan plan = {.seconds = is_long() ? 60 : 6,
@@ -396,8 +385,7 @@ static void append_and_die(uint32_t number)
         (void)snprintf(id, sizeof(id), "e%u", number);
         entry = kit_entry(id, NULL, "{\"text\":\"of a process that dies\"}");
         WAL__ASSERT(wal_open("store", NULL, &store, NULL) == WAL_OK);
-        WAL__ASSERT(wal_session_open(store, kit_text("s"), &session, NULL) ==
-                    WAL_OK);
+        WAL__ASSERT(wal_session_open(store, kit_text("s"), &session, NULL) == WAL_OK);
         WAL__ASSERT(wal_append(session, &entry, 1, NULL, NULL, NULL) == WAL_OK);
         kit_pause_ms(1000);
         _exit(0);
@@ -423,9 +411,9 @@ KIT_TEST(victims__killed_processes_leave_no_space)
     kit_append(session, "last", NULL);
     assert_ok(wal_store_get_info(store, &info, NULL));
     used = allocated_in("store/log");
-    printf("%u killed: %llu segments, %llu bytes of log, %llu on the disk\n",
-           kills, (unsigned long long)info.segments,
-           (unsigned long long)info.log_bytes, (unsigned long long)used);
+    printf("%u killed: %llu segments, %llu bytes of log, %llu on the disk\n", kills,
+           (unsigned long long)info.segments, (unsigned long long)info.log_bytes,
+           (unsigned long long)used);
     assert_true(used < info.log_bytes + LEFT_OVER_MAX);
     wal_session_close(session);
     kit_close(store);

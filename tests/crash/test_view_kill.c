@@ -1,9 +1,8 @@
 /*
- * test_view_kill.c - a flush is killed before each change of the file system,
- * and in the middle of each write; then the log grows, or a part of it is
- * redacted. The next flush makes the view equal to a full export, and leaves no
- * other file. So it does after two flushes that were killed, one after the
- * other.
+ * test_view_kill.c - a flush is killed before each change of the file system, and in the middle of
+ * each write; then the log grows, or a part of it is redacted. The next flush makes the view equal
+ * to a full export, and leaves no other file. So it does after two flushes that were killed, one
+ * after the other.
  */
 #include "tests/lib/kit/view_kit.h"
 
@@ -42,13 +41,10 @@ static size_t die(void *ctx, size_t size)
 static int flush_and_die(const char *dialect, unsigned at, bool in_write)
 {
     struct death death = {.at = at, .in_write = in_write};
-    const struct wal__view_env env = {
-        .heap = &wal__heap_libc, .fault_hook = die, .ctx = &death};
-    const struct wal_view_options options = {.struct_size = sizeof(options),
-                                             .dialect = kit_text(dialect),
-                                             .root = kit_text("root")};
-    struct wal_open_options opening = {.struct_size = sizeof(opening),
-                                       .flags = WAL_OPEN_READ_ONLY};
+    const struct wal__view_env env = {.heap = &wal__heap_libc, .fault_hook = die, .ctx = &death};
+    const struct wal_view_options options = {
+        .struct_size = sizeof(options), .dialect = kit_text(dialect), .root = kit_text("root")};
+    struct wal_open_options opening = {.struct_size = sizeof(opening), .flags = WAL_OPEN_READ_ONLY};
     struct wal_store *store = NULL;
     struct wal_session *session = NULL;
     struct wal_view *view = NULL;
@@ -62,10 +58,8 @@ static int flush_and_die(const char *dialect, unsigned at, bool in_write)
         return WEXITSTATUS(status);
     }
     WAL__ASSERT(wal_open("store", &opening, &store, NULL) == WAL_OK);
-    WAL__ASSERT(wal_session_open(store, kit_text(view_kit_id(0xFFFF)), &session,
-                                 NULL) == WAL_OK);
-    WAL__ASSERT(wal__view_open(store, session, &options, &env, &view, NULL) ==
-                WAL_OK);
+    WAL__ASSERT(wal_session_open(store, kit_text(view_kit_id(0xFFFF)), &session, NULL) == WAL_OK);
+    WAL__ASSERT(wal__view_open(store, session, &options, &env, &view, NULL) == WAL_OK);
     WAL__ASSERT(wal_view_flush(view, NULL, NULL) == WAL_OK);
     _exit(0);
 }
@@ -92,8 +86,8 @@ static void make(struct wal_session *session, unsigned from, unsigned to)
 }
 
 /* Kills one flush; false: the flush ended first. */
-static bool die_once(const char *dialect, bool has_view, unsigned at,
-                     bool in_write, enum what_follows what)
+static bool die_once(const char *dialect, bool has_view, unsigned at, bool in_write,
+                     enum what_follows what)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = view_kit_import(store, 0xFFFF);
@@ -104,8 +98,8 @@ static bool die_once(const char *dialect, bool has_view, unsigned at,
         (void)view_kit_export(store, session, dialect, "root");
         make(session, 5, 8);
         if (what == REDACTED) {
-            assert_ok(wal_session_redact(session, kit_text(view_kit_id(2)),
-                                         kit_text(""), NULL, NULL));
+            assert_ok(
+                wal_session_redact(session, kit_text(view_kit_id(2)), kit_text(""), NULL, NULL));
         }
     }
     wal_session_close(session);
@@ -116,8 +110,7 @@ static bool die_once(const char *dialect, bool has_view, unsigned at,
     if (what == MORE) {
         make(session, has_view ? 8 : 5, has_view ? 9 : 6);
     } else if (what == REDACTED && !has_view) {
-        assert_ok(wal_session_redact(session, kit_text(view_kit_id(2)),
-                                     kit_text(""), NULL, NULL));
+        assert_ok(wal_session_redact(session, kit_text(view_kit_id(2)), kit_text(""), NULL, NULL));
     }
     (void)view_kit_export(store, session, dialect, "root");
     view_kit_assert_full_export(store, session, dialect, "root");
@@ -150,8 +143,8 @@ static void die_everywhere(const char *dialect)
     assert_true(deaths > (is_long ? 200 : 6));
 }
 
-/* A row that is not the view's last: what was written after its parent is
- * written again where the dialect has no branches. */
+/* A row that is not the view's last: what was written after its parent is written again where the
+ * dialect has no branches. */
 static void grow(struct wal_store *store, unsigned id, unsigned parent)
 {
     struct wal_session *session = kit_session(store, view_kit_id(0xFFFF));
@@ -161,8 +154,8 @@ static void grow(struct wal_store *store, unsigned id, unsigned parent)
 }
 
 /* Kills a flush, and the next one; sets *first_died and *second_died. */
-static void die_twice(const char *dialect, unsigned first, unsigned second,
-                      bool in_write, bool *first_died, bool *second_died)
+static void die_twice(const char *dialect, unsigned first, unsigned second, bool in_write,
+                      bool *first_died, bool *second_died)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = view_kit_import(store, 0xFFFF);
@@ -201,13 +194,11 @@ KIT_TEST(view_kill__twice)
         const unsigned step = is_long || (i == 0 && !is_slow) ? 1 : 8;
         bool first_died = true;
         unsigned pairs = 0;
-        for (unsigned first = 0; first_died;
-             first += 1 + (unsigned)(kit_random(&random) % step)) {
+        for (unsigned first = 0; first_died; first += 1 + (unsigned)(kit_random(&random) % step)) {
             bool second_died = true;
             unsigned second = (unsigned)(kit_random(&random) % step);
             for (; first_died && second_died; pairs++) {
-                die_twice(dialects[i], first, second,
-                          kit_random(&random) % 2 == 0, &first_died,
+                die_twice(dialects[i], first, second, kit_random(&random) % 2 == 0, &first_died,
                           &second_died);
                 second += 1 + (unsigned)(kit_random(&random) % step);
             }

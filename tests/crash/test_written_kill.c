@@ -1,9 +1,8 @@
 /*
- * test_written_kill.c - processes that append in bursts, waiting for no device,
- * are killed: while they copy into the map of the tail segment, or retain the
- * append lock (SPEC.md 4.3). No append of the others fails. What was
- * acknowledged is read by a live process and by the next one that opens the
- * store; a batch is there whole or not at all.
+ * test_written_kill.c - processes that append in bursts, waiting for no device, are killed: while
+ * they copy into the map of the tail segment, or retain the append lock (SPEC.md 4.3). No append of
+ * the others fails. What was acknowledged is read by a live process and by the next one that opens
+ * the store; a batch is there whole or not at all.
  *
  * Acknowledgements are counted in memory that all processes share.
  */
@@ -31,8 +30,8 @@ enum {
 
 struct counts {
     _Atomic uint32_t stop;
-    /* The parent checks a life: writers append once a millisecond, so that
-     * there is not more and more to check. */
+    /* The parent checks a life: writers append once a millisecond, so that there is not more and
+     * more to check. */
     _Atomic uint32_t checking;
     /* Batches. The next one may be there, too. */
     _Atomic uint32_t acknowledged[LIVES][THREADS];
@@ -54,8 +53,8 @@ static struct counts *counts;
 
 static uint64_t derive(const struct batch *batch)
 {
-    uint64_t state = ((uint64_t)batch->life << 40) +
-                     ((uint64_t)batch->thread << 32) + batch->number + 1;
+    uint64_t state =
+        ((uint64_t)batch->life << 40) + ((uint64_t)batch->thread << 32) + batch->number + 1;
 
     (void)kit_random(&state);
     return kit_random(&state);
@@ -68,16 +67,13 @@ static uint32_t count_entries(const struct batch *batch)
 
 static void name_entry(char id[64], const struct batch *batch, uint32_t item)
 {
-    (void)snprintf(id, 64, "%u-%u-%u-%u", batch->life, batch->thread,
-                   batch->number, item);
+    (void)snprintf(id, 64, "%u-%u-%u-%u", batch->life, batch->thread, batch->number, item);
 }
 
-static uint32_t fill_payload(char payload[LARGE + 2], const struct batch *batch,
-                             uint32_t item)
+static uint32_t fill_payload(char payload[LARGE + 2], const struct batch *batch, uint32_t item)
 {
     uint64_t random = derive(batch) >> 8;
-    uint32_t size = 2 + (uint32_t)(random + item) %
-                            (random % 32 == 0 ? (uint32_t)LARGE : SMALL);
+    uint32_t size = 2 + (uint32_t)(random + item) % (random % 32 == 0 ? (uint32_t)LARGE : SMALL);
 
     memset(payload, 'a' + (int)((batch->number + item) % 26), size);
     payload[0] = '"';
@@ -109,19 +105,15 @@ static void *write_batches(void *arg)
             name_entry(ids[i], &writer->next, i);
             entries[i] = kit_entry(ids[i], NULL, "");
             entries[i].payload.data = payloads[i];
-            entries[i].payload.size =
-                fill_payload(payloads[i], &writer->next, i);
+            entries[i].payload.size = fill_payload(payloads[i], &writer->next, i);
         }
-        if (wal_append(writer->session, entries, count, &options, NULL,
-                       &error) != WAL_OK) {
-            (void)fprintf(stderr, "life %u: %s\n", writer->next.life,
-                          error.text);
+        if (wal_append(writer->session, entries, count, &options, NULL, &error) != WAL_OK) {
+            (void)fprintf(stderr, "life %u: %s\n", writer->next.life, error.text);
             abort();
         }
         writer->next.number++;
-        atomic_store(
-            &counts->acknowledged[writer->next.life][writer->next.thread],
-            writer->next.number);
+        atomic_store(&counts->acknowledged[writer->next.life][writer->next.thread],
+                     writer->next.number);
     }
     return NULL;
 }
@@ -136,10 +128,8 @@ static void live(uint32_t life)
         char id[16];
 
         (void)snprintf(id, sizeof(id), "s%u", i);
-        writers[i] = (struct writer){counts, kit_session(store, id),
-                                     (struct batch){life, i, 0}};
-        WAL__ASSERT(
-            pthread_create(&threads[i], NULL, write_batches, &writers[i]) == 0);
+        writers[i] = (struct writer){counts, kit_session(store, id), (struct batch){life, i, 0}};
+        WAL__ASSERT(pthread_create(&threads[i], NULL, write_batches, &writers[i]) == 0);
     }
     for (uint32_t i = 0; i < THREADS; i++) {
         WAL__ASSERT(pthread_join(threads[i], NULL) == 0);
@@ -162,8 +152,7 @@ static pid_t start(uint32_t life)
 /* ------------------------------------------------------------ parent --- */
 
 /* Returns how many entries of the batch are there, with their content. */
-static uint32_t count_found(struct wal_entry_cursor *cursor,
-                            const struct batch *batch)
+static uint32_t count_found(struct wal_entry_cursor *cursor, const struct batch *batch)
 {
     static char payload[LARGE + 2];
     uint32_t found = 0;
@@ -190,8 +179,7 @@ static uint32_t count_found(struct wal_entry_cursor *cursor,
 }
 
 /* Checks what one thread of one life, which has ended, appended. */
-static uint32_t check_thread(struct wal_store *store, uint32_t life,
-                             uint32_t thread)
+static uint32_t check_thread(struct wal_store *store, uint32_t life, uint32_t thread)
 {
     uint32_t acknowledged = atomic_load(&counts->acknowledged[life][thread]);
     struct batch batch = {life, thread, 0};
@@ -205,8 +193,7 @@ static uint32_t check_thread(struct wal_store *store, uint32_t life,
     assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
     for (; batch.number < acknowledged; batch.number++) {
         if (count_found(cursor, &batch) != count_entries(&batch)) {
-            fail_msg("acknowledged, and lost: %u-%u-%u", life, thread,
-                     batch.number);
+            fail_msg("acknowledged, and lost: %u-%u-%u", life, thread, batch.number);
         }
     }
     found = count_found(cursor, &batch);
@@ -235,8 +222,7 @@ static void kill_child(pid_t child)
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, &ended, 0), child);
     if (!WIFSIGNALED(ended) || WTERMSIG(ended) != SIGKILL) {
-        fail_msg("an append failed: the process ended with %#x",
-                 (unsigned)ended);
+        fail_msg("an append failed: the process ended with %#x", (unsigned)ended);
     }
 }
 
@@ -258,8 +244,8 @@ static void end_all(const pid_t children[PROCESSES], bool killed)
     }
 }
 
-/* The next process that opens the store finds everything, and, when the last
- * processes closed it, nothing after the end. */
+/* The next process that opens the store finds everything, and, when the last processes closed it,
+ * nothing after the end. */
 static uint64_t check_reopened(uint32_t lives, bool killed)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
@@ -282,8 +268,7 @@ static uint64_t check_reopened(uint32_t lives, bool killed)
 
 static void nap(uint64_t *seed)
 {
-    const struct timespec time = {
-        0, (long)(kit_random(seed) % APART_MAX_US + 1) * 1000};
+    const struct timespec time = {0, (long)(kit_random(seed) % APART_MAX_US + 1) * 1000};
 
     (void)nanosleep(&time, NULL);
 }
@@ -330,8 +315,7 @@ KIT_TEST(written_kill__nothing_acknowledged_is_lost)
     uint64_t seed = kit_seed();
     uint64_t acknowledged = 0;
 
-    counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    counts = mmap(NULL, sizeof(*counts), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     assert_true(counts != MAP_FAILED);
     for (int i = 0; i < rounds; i++) {
         acknowledged += run(&seed, i % 2 == 1);

@@ -1,11 +1,10 @@
 /*
- * fuzz_block.c - blocks of a rewritten segment, whatever their bytes are
- * (format/segment/frame.h, SPEC.md 2.23), and the pass over such a segment.
+ * fuzz_block.c - blocks of a rewritten segment, whatever their bytes are (format/segment/frame.h,
+ * SPEC.md 2.23), and the pass over such a segment.
  *
- * The input is a list of steps: blocks to build as a writer would, blocks whose
- * checksums hold around bytes of the input, then changes to the segment. What
- * the scan passes on is unpacked and walked: the walk and the search by offset
- * must agree, and stay inside the records.
+ * The input is a list of steps: blocks to build as a writer would, blocks whose checksums hold
+ * around bytes of the input, then changes to the segment. What the scan passes on is unpacked and
+ * walked: the walk and the search by offset must agree, and stay inside the records.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,11 +45,9 @@ static void add_nonsense(struct image *image, struct input *input)
     uint8_t *at = image->bytes + image->at;
 
     frame.flags = take8(input) & (WAL__FRAME_LZ4 | WAL__FRAME_REWRITTEN);
-    frame.stored_size =
-        wal__block_payload_size(take8(input) % 2 == 0 ? 100 : 700);
-    frame.raw_size = (frame.flags & WAL__FRAME_LZ4) != 0
-                         ? (uint32_t)take8(input) * 64
-                         : frame.stored_size;
+    frame.stored_size = wal__block_payload_size(take8(input) % 2 == 0 ? 100 : 700);
+    frame.raw_size =
+        (frame.flags & WAL__FRAME_LZ4) != 0 ? (uint32_t)take8(input) * 64 : frame.stored_size;
     memset(payload, 0, sizeof(payload));
     for (unsigned i = 0; i < 60; i++) {
         payload[i] = take8(input);
@@ -65,8 +62,8 @@ static void add_nonsense(struct image *image, struct input *input)
 
 static void change(struct image *image, struct input *input)
 {
-    uint64_t at = HEADER + (((uint64_t)take8(input) << 8) | take8(input)) %
-                               (CAPACITY - HEADER - 256);
+    uint64_t at =
+        HEADER + (((uint64_t)take8(input) << 8) | take8(input)) % (CAPACITY - HEADER - 256);
     uint8_t count = take8(input);
 
     if (count < 128) {
@@ -108,8 +105,8 @@ struct walk {
 };
 
 /* Walks the records, and looks each up by its offset. */
-static void walk_records(struct walk *walk, struct wal__span records,
-                         uint32_t count, uint64_t offset)
+static void walk_records(struct walk *walk, struct wal__span records, uint32_t count,
+                         uint64_t offset)
 {
     struct wal__block_cursor cursor;
     struct wal__span payload;
@@ -122,8 +119,8 @@ static void walk_records(struct walk *walk, struct wal__span records,
     while (wal__block_cursor_next(&cursor, &frame, &payload) == WAL__FMT_OK) {
         WAL__ASSERT(payload.data >= records.data + WAL__FRAME_SIZE);
         WAL__ASSERT(payload.data + payload.size <= records.data + records.size);
-        WAL__ASSERT(wal__block_record(records, walk->salt, offset + rank,
-                                      &again, &found) == WAL__FMT_OK);
+        WAL__ASSERT(wal__block_record(records, walk->salt, offset + rank, &again, &found) ==
+                    WAL__FMT_OK);
         WAL__ASSERT(found.data == payload.data && found.size == payload.size &&
                     again.sequence == frame.sequence);
         rank++;
@@ -131,13 +128,12 @@ static void walk_records(struct walk *walk, struct wal__span records,
     }
     WAL__ASSERT(rank <= count);
     for (uint32_t i = rank; i < WAL__BLOCK_RECORDS_MAX; i += 100) {
-        (void)wal__block_record(records, walk->salt, offset + i, &again,
-                                &found);
+        (void)wal__block_record(records, walk->salt, offset + i, &again, &found);
     }
 }
 
-static void walk_block(struct walk *walk, const struct wal__frame *frame,
-                       const uint8_t *payload, uint64_t offset)
+static void walk_block(struct walk *walk, const struct wal__frame *frame, const uint8_t *payload,
+                       uint64_t offset)
 {
     struct wal__block block;
     uint8_t *out;
@@ -152,10 +148,8 @@ static void walk_block(struct walk *walk, const struct wal__frame *frame,
     if (!block.is_compressed) {
         memcpy(out, block.data.data, block.raw_size);
     }
-    if (!block.is_compressed ||
-        wal__block_decompress(&block, out) == WAL__FMT_OK) {
-        walk_records(walk, (struct wal__span){out, block.raw_size}, block.count,
-                     offset);
+    if (!block.is_compressed || wal__block_decompress(&block, out) == WAL__FMT_OK) {
+        walk_records(walk, (struct wal__span){out, block.raw_size}, block.count, offset);
     }
     free(out);
 }
@@ -167,12 +161,10 @@ static bool take_piece(void *ctx, const struct wal__scan_range *piece)
     for (uint64_t at = 0; at < piece->size;) {
         struct wal__frame frame;
 
-        WAL__ASSERT(wal__frame_decode(piece->bytes + at, piece->size - at,
-                                      walk->salt, piece->offset + at,
-                                      &frame) == WAL__FMT_OK);
+        WAL__ASSERT(wal__frame_decode(piece->bytes + at, piece->size - at, walk->salt,
+                                      piece->offset + at, &frame) == WAL__FMT_OK);
         if (frame.type == WAL__FRAME_BLOCK) {
-            walk_block(walk, &frame, piece->bytes + at + WAL__FRAME_SIZE,
-                       piece->offset + at);
+            walk_block(walk, &frame, piece->bytes + at + WAL__FRAME_SIZE, piece->offset + at);
         }
         at += wal__frame_total_size(frame.stored_size);
     }
@@ -190,8 +182,7 @@ static uint64_t scan(struct image *image, struct wal__scan_result *facts)
     WAL__ASSERT(facts->last_sequence == start.last_sequence);
     WAL__ASSERT(facts->end <= CAPACITY);
     for (uint32_t i = 0; i < facts->damage_count && i < WAL__DAMAGE_MAX; i++) {
-        WAL__ASSERT(facts->damage[i].offset + facts->damage[i].size <=
-                    CAPACITY);
+        WAL__ASSERT(facts->damage[i].offset + facts->damage[i].size <= CAPACITY);
         WAL__ASSERT(facts->damage[i].last_sequence == 0);
     }
     return walk.records;

@@ -1,6 +1,6 @@
 /*
- * fuzz_bundle_fmt.c - decodes any bytes as the front of a bundle. Accepted rows
- * are inside the bundle, ascend, and encode to the same bytes.
+ * fuzz_bundle_fmt.c - decodes any bytes as the front of a bundle. Accepted rows are inside the
+ * bundle, ascend, and encode to the same bytes.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -19,8 +19,7 @@ static void require(int condition)
     }
 }
 
-static void check_table(const struct wal__bundle *bundle,
-                        struct wal__span bytes)
+static void check_table(const struct wal__bundle *bundle, struct wal__span bytes)
 {
     struct wal__bundle_table table;
     struct wal__bundle_file file;
@@ -36,8 +35,7 @@ static void check_table(const struct wal__bundle *bundle,
         if (wal__bundle_table_next(&table, &file) != WAL__FMT_OK) {
             return;
         }
-        require(at >= bytes.data &&
-                at + WAL__BUNDLE_FILE_SIZE <= bytes.data + bytes.size);
+        require(at >= bytes.data && at + WAL__BUNDLE_FILE_SIZE <= bytes.data + bytes.size);
         require(file.file_class <= WAL__BUNDLE_PACK);
         require(file.stored <= file.size);
         sum += file.stored;
@@ -61,15 +59,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     /* Checksums that match let a mutation reach the fields. */
     if (size >= WAL__BUNDLE_HEADER_SIZE && data[size - 1] % 2 == 0) {
-        uint32_t crc = wal__crc32(0, copy + WAL__BUNDLE_HEADER_SIZE,
-                                  size - WAL__BUNDLE_HEADER_SIZE);
+        uint32_t crc =
+            wal__crc32(0, copy + WAL__BUNDLE_HEADER_SIZE, size - WAL__BUNDLE_HEADER_SIZE);
 
         memcpy(copy + 20, &crc, sizeof(crc));
         crc = wal__crc32(0, copy, WAL__BUNDLE_HEADER_SIZE - 4);
         memcpy(copy + WAL__BUNDLE_HEADER_SIZE - 4, &crc, sizeof(crc));
     }
-    if (wal__bundle_decode((struct wal__span){copy, size}, &bundle) ==
-        WAL__FMT_OK) {
+    if (wal__bundle_decode((struct wal__span){copy, size}, &bundle) == WAL__FMT_OK) {
         wal__bundle_encode(&bundle, encoded);
         require(memcmp(encoded, copy, sizeof(encoded)) == 0);
         table.data = copy + WAL__BUNDLE_HEADER_SIZE;

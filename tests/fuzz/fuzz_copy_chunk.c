@@ -1,8 +1,8 @@
 /*
  * fuzz_copy_chunk.c - chunks of a copy (SPEC.md 5.17) of any bytes.
  *
- * Decodes the input as a chunk, and as the parts of one, which a chunk
- * compresses: every range that they read is inside the input.
+ * Decodes the input as a chunk, and as the parts of one, which a chunk compresses: every range that
+ * they read is inside the input.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -22,10 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const uint8_t checks[64];
     const struct wal_slice input = {data, size};
-    struct wal__copy_reader reader = {.steps = input,
-                                      .text = input,
-                                      .uuids = input,
-                                      .checks = {checks, sizeof(checks)}};
+    struct wal__copy_reader reader = {
+        .steps = input, .text = input, .uuids = input, .checks = {checks, sizeof(checks)}};
     enum wal__copy_line_kind kind;
 
     (void)wal__copy_chunk_is_valid(input);

@@ -1,6 +1,6 @@
 /*
- * fuzz_file_list.c - decodes any bytes as a checkpoint's list of files. An
- * accepted list is inside the input, is sorted, and encodes to the same bytes.
+ * fuzz_file_list.c - decodes any bytes as a checkpoint's list of files. An accepted list is inside
+ * the input, is sorted, and encodes to the same bytes.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -1,10 +1,9 @@
 /*
- * fuzz_frame.c - decodes any bytes as a frame. An accepted frame is inside the
- * input and encodes to the same header.
+ * fuzz_frame.c - decodes any bytes as a frame. An accepted frame is inside the input and encodes to
+ * the same header.
  *
- * Input: salt (8 bytes), offset (8 bytes), then the segment from there on. The
- * header is read as it is, then with a checksum that holds, so that mutations
- * get past rule 3.
+ * Input: salt (8 bytes), offset (8 bytes), then the segment from there on. The header is read as it
+ * is, then with a checksum that holds, so that mutations get past rule 3.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -28,8 +27,7 @@ static void require(int condition)
     }
 }
 
-static enum wal__fmt read_frame(const uint8_t *at, size_t size, uint64_t salt,
-                                uint64_t offset)
+static enum wal__fmt read_frame(const uint8_t *at, size_t size, uint64_t salt, uint64_t offset)
 {
     struct wal__frame frame;
     struct wal__frame again;

@@ -1,11 +1,11 @@
 /*
- * fuzz_index_fmt.c - decodes any bytes as the index of a segment of either
- * stream, as the catalogue's header and as a whole snapshot of the catalogue.
- * Accepted structures are inside the input and encode to the same bytes; no
- * query of them and no write from them reads or writes out of bounds.
+ * fuzz_index_fmt.c - decodes any bytes as the index of a segment of either stream, as the
+ * catalogue's header and as a whole snapshot of the catalogue. Accepted structures are inside the
+ * input and encode to the same bytes; no query of them and no write from them reads or writes out
+ * of bounds.
  *
- * Input: one byte that says which, then the bytes. They are read as they are,
- * then with every checksum made right, so that mutations get past them.
+ * Input: one byte that says which, then the bytes. They are read as they are, then with every
+ * checksum made right, so that mutations get past them.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -36,14 +36,13 @@ static void require(int condition)
 
 static int is_inside(struct wal__span part, struct wal__span whole)
 {
-    return part.data >= whole.data &&
-           part.data + part.size <= whole.data + whole.size;
+    return part.data >= whole.data && part.data + part.size <= whole.data + whole.size;
 }
 
 /* ---------------------------------------------------------------- index --- */
 
-static void check_summary(const struct wal__index *index,
-                          const struct wal__summary *summary, const uint8_t *at)
+static void check_summary(const struct wal__index *index, const struct wal__summary *summary,
+                          const uint8_t *at)
 {
     uint8_t encoded[WAL__SUMMARY_SIZE];
     uint8_t texts[WAL__SUMMARY_TEXT_MAX];
@@ -53,9 +52,7 @@ static void check_summary(const struct wal__index *index,
     require(size <= sizeof(texts));
     require(is_inside(all, index->texts));
     require(wal__summary_is_valid(summary));
-    wal__summary_encode(summary,
-                        (uint32_t)(summary->id.data - index->texts.data),
-                        encoded, texts);
+    wal__summary_encode(summary, (uint32_t)(summary->id.data - index->texts.data), encoded, texts);
     require(memcmp(encoded, at, sizeof(encoded)) == 0);
     require(memcmp(texts, all.data, size) == 0);
     require(wal__summary_number(at) == summary->number);
@@ -95,15 +92,14 @@ static void forge_index(uint8_t *at, size_t size)
     if (size < WAL__INDEX_HEADER_SIZE) {
         return;
     }
-    wal__put32(at + INDEX_BODY_CRC, wal__crc32(0, at + WAL__INDEX_HEADER_SIZE,
-                                               size - WAL__INDEX_HEADER_SIZE));
+    wal__put32(at + INDEX_BODY_CRC,
+               wal__crc32(0, at + WAL__INDEX_HEADER_SIZE, size - WAL__INDEX_HEADER_SIZE));
     wal__put32(at + INDEX_CRC, wal__crc32(0, at, INDEX_CRC));
 }
 
 /* ------------------------------------------------------------ catalogue --- */
 
-static enum wal_status append(void *ctx, uint64_t offset, const void *data,
-                              size_t size)
+static enum wal_status append(void *ctx, uint64_t offset, const void *data, size_t size)
 {
     struct wal__buf *out = ctx;
 
@@ -116,8 +112,7 @@ static enum wal_status append(void *ctx, uint64_t offset, const void *data,
     return wal__buf_append(out, data, size);
 }
 
-static void list(const struct wal__catalogue *catalogue,
-                 const struct wal__catalogue_filter *filter)
+static void list(const struct wal__catalogue *catalogue, const struct wal__catalogue_filter *filter)
 {
     struct wal__catalogue_iter cursor;
     struct wal__summary summary;
@@ -148,13 +143,11 @@ static void ask(struct wal__catalogue *catalogue)
         require(summary.number == number);
         filter.cwd = summary.cwd;
         list(catalogue, &filter);
-        if (wal__catalogue_find(catalogue, summary.id, &summary) != WAL_OK ||
-            number % 2 == 0) {
+        if (wal__catalogue_find(catalogue, summary.id, &summary) != WAL_OK || number % 2 == 0) {
             continue;
         }
         if (wal__catalogue_put(catalogue, &summary) == WAL_OK) {
-            require(wal__catalogue_get(catalogue, summary.number, &summary) ==
-                    WAL_OK);
+            require(wal__catalogue_get(catalogue, summary.number, &summary) == WAL_OK);
         }
     }
     list(catalogue, &all);
@@ -170,18 +163,16 @@ static void read_snapshot(struct wal__span bytes)
     if (bytes.size < WAL__CATALOGUE_HEADER_SIZE) {
         return;
     }
-    if (wal__snapshot_open(&wal__heap_libc, bytes, bytes.data + CATALOGUE_UUID,
-                           &snapshot) != WAL_OK) {
+    if (wal__snapshot_open(&wal__heap_libc, bytes, bytes.data + CATALOGUE_UUID, &snapshot) !=
+        WAL_OK) {
         return;
     }
     wal__catalogue_init(&catalogue, &wal__heap_libc);
     wal__catalogue_attach(&catalogue, snapshot);
     ask(&catalogue);
     wal__buf_init(&out, &wal__heap_libc);
-    if (wal__catalogue_write(&catalogue, &snapshot->header, append, &out) ==
-        WAL_OK) {
-        require(wal__snapshot_open(&wal__heap_libc,
-                                   (struct wal__span){out.data, out.size},
+    if (wal__catalogue_write(&catalogue, &snapshot->header, append, &out) == WAL_OK) {
+        require(wal__snapshot_open(&wal__heap_libc, (struct wal__span){out.data, out.size},
                                    snapshot->header.uuid, &again) == WAL_OK);
         require(again->header.session_count <= snapshot->header.session_count);
         wal__snapshot_release(again);
@@ -199,21 +190,18 @@ static void forge_snapshot(uint8_t *at, size_t size)
         return;
     }
     wal__put32(at + CATALOGUE_CRC, wal__crc32(0, at, CATALOGUE_CRC));
-    if (wal__catalogue_header_decode((struct wal__span){at, size}, &header) !=
-            WAL__FMT_OK ||
-        wal__catalogue_layout(&header, &layout) != WAL__FMT_OK ||
-        layout.size != size) {
+    if (wal__catalogue_header_decode((struct wal__span){at, size}, &header) != WAL__FMT_OK ||
+        wal__catalogue_layout(&header, &layout) != WAL__FMT_OK || layout.size != size) {
         return;
     }
     for (uint64_t page = 0; page < layout.table / WAL__CATALOGUE_PAGE; page++) {
         size_t skip = page == 0 ? WAL__CATALOGUE_HEADER_SIZE : 0;
 
-        wal__put32(at + layout.table + page * sizeof(uint32_t),
-                   wal__crc32(0, at + page * WAL__CATALOGUE_PAGE + skip,
-                              WAL__CATALOGUE_PAGE - skip));
+        wal__put32(
+            at + layout.table + page * sizeof(uint32_t),
+            wal__crc32(0, at + page * WAL__CATALOGUE_PAGE + skip, WAL__CATALOGUE_PAGE - skip));
     }
-    wal__put32(at + CATALOGUE_TABLE_CRC,
-               wal__crc32(0, at + layout.table, size - layout.table));
+    wal__put32(at + CATALOGUE_TABLE_CRC, wal__crc32(0, at + layout.table, size - layout.table));
     wal__put32(at + CATALOGUE_CRC, wal__crc32(0, at, CATALOGUE_CRC));
 }
 
@@ -244,8 +232,7 @@ static void read_pack_index(struct wal__span bytes)
     }
     require(bytes.size == wal__pack_index_size(index.header.posting_count));
     for (uint32_t i = 0; i < index.header.posting_count; i++) {
-        memcpy(digest.bytes, index.digests + (size_t)i * WAL__DIGEST_SIZE,
-               WAL__DIGEST_SIZE);
+        memcpy(digest.bytes, index.digests + (size_t)i * WAL__DIGEST_SIZE, WAL__DIGEST_SIZE);
         (void)wal__pack_index_find(&index, &digest, &offset);
         digest.bytes[31] ^= 1;
         (void)wal__pack_index_find(&index, &digest, &offset);

@@ -1,10 +1,9 @@
 /*
  * fuzz_json_merge.c - any bytes as target and patch, and as a user's message.
  *
- * An input is the target, a zero byte, and the patch. Checks that a merge is
- * refused exactly when a text is no JSON, that its result is JSON within the
- * bound, and that merging once more changes nothing; and that the beginning of
- * a message is trimmed text of JSON.
+ * An input is the target, a zero byte, and the patch. Checks that a merge is refused exactly when a
+ * text is no JSON, that its result is JSON within the bound, and that merging once more changes
+ * nothing; and that the beginning of a message is trimmed text of JSON.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -43,15 +42,14 @@ static void check_merge(struct wal__span target, struct wal__span patch)
     struct wal__span result = {out, 0};
     bool is_sound = is_json(patch) && (target.size == 0 || is_json(target));
 
-    enum wal__json_status status =
-        wal__json_merge(target, patch, out, capacity, &result.size);
+    enum wal__json_status status = wal__json_merge(target, patch, out, capacity, &result.size);
     check((status == WAL__JSON_OK) == is_sound);
     if (status == WAL__JSON_OK) {
         uint8_t *again = allocate(result.size + patch.size);
         size_t again_size = 0;
         check(result.size <= capacity && is_json(result));
-        check(wal__json_merge(result, patch, again, result.size + patch.size,
-                              &again_size) == WAL__JSON_OK);
+        check(wal__json_merge(result, patch, again, result.size + patch.size, &again_size) ==
+              WAL__JSON_OK);
         check(again_size == result.size && memcmp(again, out, again_size) == 0);
         free(again);
     }

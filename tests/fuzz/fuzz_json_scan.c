@@ -1,10 +1,9 @@
 /*
  * fuzz_json_scan.c - any bytes to the scanner.
  *
- * Checks that the ways to scan a text agree on it: validate, the cursor and
- * members give one status and one offset; each value's span is a text itself;
- * each string survives unescaping and escaping. An input is free of structure:
- * all of it is the text.
+ * Checks that the ways to scan a text agree on it: validate, the cursor and members give one status
+ * and one offset; each value's span is a text itself; each string survives unescaping and escaping.
+ * An input is free of structure: all of it is the text.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +38,12 @@ static void check_string(struct wal__json_span string)
     check(wal__json_unescaped_size(string, &text.size) == WAL__JSON_OK);
     check(text.size <= string.size - 2);
     uint8_t *buffer = allocate(text.size);
-    check(wal__json_unescape(string, buffer, text.size, &text.size, &has_nul) ==
-          WAL__JSON_OK);
+    check(wal__json_unescape(string, buffer, text.size, &text.size, &has_nul) == WAL__JSON_OK);
     check(has_nul == (memchr(buffer, 0, text.size) != NULL));
     text.data = buffer;
     check(wal__json_escaped_size(text, &again.size) == WAL__JSON_OK);
     uint8_t *escaped = allocate(again.size);
-    check(wal__json_escape(text, escaped, again.size, &again.size) ==
-          WAL__JSON_OK);
+    check(wal__json_escape(text, escaped, again.size, &again.size) == WAL__JSON_OK);
     again.data = escaped;
     check(wal__json_string_equals(string, text.data, text.size));
     check(wal__json_string_equals(again, text.data, text.size));
@@ -69,13 +66,11 @@ static void check_token(const struct wal__json_token *token)
         for (size_t i = 0; i < token->span.size; i++) {
             is_integer &= strchr(".eE", token->span.data[i]) == NULL;
         }
-        check((wal__json_integer(token->span, &value) !=
-               WAL__JSON_NOT_INTEGER) == is_integer);
+        check((wal__json_integer(token->span, &value) != WAL__JSON_NOT_INTEGER) == is_integer);
     }
 }
 
-static enum wal__json_status walk(const uint8_t *data, size_t size,
-                                  size_t *offset)
+static enum wal__json_status walk(const uint8_t *data, size_t size, size_t *offset)
 {
     struct wal__json_scan scan;
     struct wal__json_token token = {.kind = WAL__JSON_NONE};
@@ -109,24 +104,19 @@ static void check_values(const uint8_t *data, size_t size)
         check(wal__json_scan_skip(&scan, &value) == WAL__JSON_OK);
         check(value.depth <= 1);
         if (value.depth == 1) {
-            check(wal__json_validate(value.span.data, value.span.size, NULL) ==
-                  WAL__JSON_OK);
+            check(wal__json_validate(value.span.data, value.span.size, NULL) == WAL__JSON_OK);
         }
     }
 }
 
-static void check_members(const uint8_t *data, size_t size,
-                          enum wal__json_status expected,
+static void check_members(const uint8_t *data, size_t size, enum wal__json_status expected,
                           size_t expected_offset)
 {
-    struct wal__json_member wanted[] = {{.key = "type"},
-                                        {.key = "message"},
-                                        {.parent = "message", .key = "role"},
-                                        {.key = ""}};
+    struct wal__json_member wanted[] = {
+        {.key = "type"}, {.key = "message"}, {.parent = "message", .key = "role"}, {.key = ""}};
     size_t offset = expected_offset;
 
-    enum wal__json_status status =
-        wal__json_members(data, size, wanted, 4, &offset);
+    enum wal__json_status status = wal__json_members(data, size, wanted, 4, &offset);
     check(offset == expected_offset);
     if (expected == WAL__JSON_OK && status == WAL__JSON_NOT_OBJECT) {
         return;
@@ -135,8 +125,7 @@ static void check_members(const uint8_t *data, size_t size,
     for (size_t i = 0; i < 4; i++) {
         const struct wal__json_token *value = &wanted[i].value;
         if (value->kind != WAL__JSON_NONE) {
-            check(wal__json_validate(value->span.data, value->span.size,
-                                     NULL) == WAL__JSON_OK);
+            check(wal__json_validate(value->span.data, value->span.size, NULL) == WAL__JSON_OK);
         }
     }
 }

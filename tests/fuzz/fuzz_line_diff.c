@@ -1,10 +1,9 @@
 /*
  * fuzz_line_diff.c - any two contents.
  *
- * An input is the content before, a byte 0xff, and the content after. Checks
- * that both ways of counting keep the difference of the lines, that the least
- * numbers are not more than git's, that they are the same both ways round, and
- * that equal contents have no changes.
+ * An input is the content before, a byte 0xff, and the content after. Checks that both ways of
+ * counting keep the difference of the lines, that the least numbers are not more than git's, that
+ * they are the same both ways round, and that equal contents have no changes.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -35,10 +34,8 @@ static void check_counts(struct wal__span before, struct wal__span after,
 {
     check(counts.deletions <= lines_of(before));
     check(counts.insertions <= lines_of(after));
-    check(lines_of(before) - counts.deletions ==
-          lines_of(after) - counts.insertions);
-    check(!wal__span_equal(before, after) ||
-          counts.insertions + counts.deletions == 0);
+    check(lines_of(before) - counts.deletions == lines_of(after) - counts.insertions);
+    check(!wal__span_equal(before, after) || counts.insertions + counts.deletions == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -54,12 +51,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         after.data = end + 1;
         after.size = size - before.size - 1;
     }
-    check(wal__numstat_diff(&wal__heap_libc, before, after, false, &counts) ==
-          WAL_OK);
-    check(wal__numstat_diff(&wal__heap_libc, before, after, true, &least) ==
-          WAL_OK);
-    check(wal__numstat_diff(&wal__heap_libc, after, before, true, &back) ==
-          WAL_OK);
+    check(wal__numstat_diff(&wal__heap_libc, before, after, false, &counts) == WAL_OK);
+    check(wal__numstat_diff(&wal__heap_libc, before, after, true, &least) == WAL_OK);
+    check(wal__numstat_diff(&wal__heap_libc, after, before, true, &back) == WAL_OK);
     check(counts.is_binary == least.is_binary);
     if (counts.is_binary) {
         check(counts.insertions + counts.deletions == 0);

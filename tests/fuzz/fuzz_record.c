@@ -1,9 +1,9 @@
 /*
- * fuzz_record.c - any bytes as the payload of a frame: what is accepted has
- * its texts inside the input and encodes to the same bytes.
+ * fuzz_record.c - any bytes as the payload of a frame: what is accepted has its texts inside the
+ * input and encodes to the same bytes.
  *
- * Input: the frame's type (1 byte), then the payload. Type 130 is SESSION of
- * format version 0, which is only read.
+ * Input: the frame's type (1 byte), then the payload. Type 130 is SESSION of format version 0,
+ * which is only read.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -49,8 +49,7 @@ static void try_session(struct wal__span payload, uint8_t *again)
 {
     struct wal__session_record session;
 
-    if (wal__session_record_decode(payload, WAL__FORMAT_VERSION, &session) ==
-        WAL__FMT_OK) {
+    if (wal__session_record_decode(payload, WAL__FORMAT_VERSION, &session) == WAL__FMT_OK) {
         require(wal__session_record_size(&session) == payload.size);
         wal__session_record_encode(&session, again);
         require(memcmp(again, payload.data, payload.size) == 0);
@@ -69,13 +68,10 @@ static void try_session_0(struct wal__span payload)
     require(session.created_ms % 1000 == 0);
     require(session.id.data + session.id.size == session.cwd.data);
     require(session.cwd.data + session.cwd.size == session.project.data);
-    require(session.project.data + session.project.size ==
-            session.parent_id.data);
-    require(session.parent_id.data + session.parent_id.size ==
-            session.source.data);
+    require(session.project.data + session.project.size == session.parent_id.data);
+    require(session.parent_id.data + session.parent_id.size == session.source.data);
     require(session.source.data + session.source.size == session.metadata.data);
-    require(session.metadata.data + session.metadata.size ==
-            payload.data + payload.size);
+    require(session.metadata.data + session.metadata.size == payload.data + payload.size);
 }
 
 static void try_entry(struct wal__span payload, uint8_t *again)
@@ -86,8 +82,7 @@ static void try_entry(struct wal__span payload, uint8_t *again)
         require(wal__entry_record_size(&entry) == payload.size);
         wal__entry_record_encode(&entry, again);
         require(memcmp(again, payload.data, payload.size) == 0);
-        require(wal__kind_name(wal__kind_from_name(entry.type)).size <=
-                entry.type.size);
+        require(wal__kind_name(wal__kind_from_name(entry.type)).size <= entry.type.size);
     }
 }
 
@@ -195,8 +190,7 @@ static void try_chunk(struct wal__span payload, uint8_t *again)
     }
     require(wal__chunk_record_size(&chunk) == payload.size);
     require(chunk.size <= WAL__CHUNK_MAX);
-    require(memcmp(payload.data, again,
-                   wal__chunk_record_encode_head(&chunk, again)) == 0);
+    require(memcmp(payload.data, again, wal__chunk_record_encode_head(&chunk, again)) == 0);
     if (chunk.encoding == WAL__CHUNK_DELTA) {
         walk_blocks(&chunk);
     }

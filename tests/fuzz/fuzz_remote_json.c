@@ -1,6 +1,6 @@
 /*
- * fuzz_remote_json.c - any bytes as the objects of a remote that are JSON, as
- * the end of a part's object, and as the name of one.
+ * fuzz_remote_json.c - any bytes as the objects of a remote that are JSON, as the end of a part's
+ * object, and as the name of one.
  *
  * What is decoded is encoded again, and decoded to the same.
  */
@@ -32,8 +32,7 @@ static void check_epoch(struct wal_slice json, struct wal__buf *buf)
     if (wal__epoch_decode(json, "", &epoch, NULL) == WAL_OK) {
         check(wal__epoch_encode(&epoch, buf) == WAL_OK);
         check(wal__epoch_decode(slice_of(buf), "", &again, NULL) == WAL_OK);
-        check(strcmp(epoch.host, again.host) == 0 &&
-              epoch.started_ms == again.started_ms);
+        check(strcmp(epoch.host, again.host) == 0 && epoch.started_ms == again.started_ms);
     }
 }
 
@@ -59,11 +58,9 @@ static void check_own(struct wal_slice json, struct wal__buf *buf)
     if (wal__own_decode(json, "", &own, NULL) == WAL_OK) {
         check(wal__own_encode(&own, buf) == WAL_OK);
         check(wal__own_decode(slice_of(buf), "", &again, NULL) == WAL_OK);
-        check(strcmp(own.session, again.session) == 0 &&
-              strcmp(own.host, again.host) == 0 &&
+        check(strcmp(own.session, again.session) == 0 && strcmp(own.host, again.host) == 0 &&
               strcmp(own.entry, again.entry) == 0 && own.move == again.move &&
-              own.sequence == again.sequence &&
-              own.claimed_ms == again.claimed_ms &&
+              own.sequence == again.sequence && own.claimed_ms == again.claimed_ms &&
               memcmp(own.store, again.store, sizeof(own.store)) == 0);
     }
 }
@@ -79,18 +76,15 @@ static void check_base(struct wal_slice json, struct wal__buf *buf)
     if (wal__base_list_decode(json, "", &list, NULL) == WAL_OK) {
         check(wal__base_list_encode(&list, buf) == WAL_OK);
         check(wal__base_list_decode(slice_of(buf), "", &again, NULL) == WAL_OK);
-        check(list.created_ms == again.created_ms &&
-              list.epoch == again.epoch && list.part == again.part &&
-              list.segments.size == again.segments.size &&
-              memcmp(list.segments.data, again.segments.data,
-                     list.segments.size) == 0);
+        check(list.created_ms == again.created_ms && list.epoch == again.epoch &&
+              list.part == again.part && list.segments.size == again.segments.size &&
+              memcmp(list.segments.data, again.segments.data, list.segments.size) == 0);
     }
     wal__base_list_deinit(&list);
     wal__base_list_deinit(&again);
 }
 
-static int32_t add_session(void *ctx, const char *host,
-                           const struct wal_session_info *session)
+static int32_t add_session(void *ctx, const char *host, const struct wal_session_info *session)
 {
     enum wal_status status = wal__session_list_add(ctx, session);
 
@@ -99,8 +93,8 @@ static int32_t add_session(void *ctx, const char *host,
     return 0;
 }
 
-/* A list is sorted when it is encoded, so that only the second encoding has the
- * bytes of the first one. */
+/* A list is sorted when it is encoded, so that only the second encoding has the bytes of the first
+ * one. */
 static void check_sessions(struct wal_slice json, struct wal__buf *buf)
 {
     struct wal__session_list list;
@@ -109,15 +103,13 @@ static void check_sessions(struct wal_slice json, struct wal__buf *buf)
     buf->size = 0;
     wal__buf_init(&again, &wal__heap_libc);
     wal__session_list_init(&list, &wal__heap_libc);
-    if (wal__session_list_decode(json, "", &wal__heap_libc, add_session, &list,
-                                 NULL) == WAL_OK) {
+    if (wal__session_list_decode(json, "", &wal__heap_libc, add_session, &list, NULL) == WAL_OK) {
         check(wal__session_list_encode(&list, "h", buf) == WAL_OK);
         wal__session_list_deinit(&list);
-        check(wal__session_list_decode(slice_of(buf), "", &wal__heap_libc,
-                                       add_session, &list, NULL) == WAL_OK);
+        check(wal__session_list_decode(slice_of(buf), "", &wal__heap_libc, add_session, &list,
+                                       NULL) == WAL_OK);
         check(wal__session_list_encode(&list, "h", &again) == WAL_OK);
-        check(again.size == buf->size &&
-              memcmp(again.data, buf->data, again.size) == 0);
+        check(again.size == buf->size && memcmp(again.data, buf->data, again.size) == 0);
     }
     wal__session_list_deinit(&list);
     wal__buf_deinit(&again);
@@ -130,8 +122,8 @@ static void check_part(struct wal_slice object, struct wal__buf *buf)
 
     buf->size = 0;
     if (object.size >= WAL__PART_TRAILER_SIZE &&
-        wal__part_object_open(object, "", object.size - WAL__PART_TRAILER_SIZE,
-                              &part, &floor, NULL) == WAL_OK) {
+        wal__part_object_open(object, "", object.size - WAL__PART_TRAILER_SIZE, &part, &floor,
+                              NULL) == WAL_OK) {
         check(wal__buf_append(buf, part.data, (size_t)part.size) == WAL_OK);
         check(wal__part_object_seal(buf, floor) == WAL_OK);
         check(memcmp(buf->data, object.data, buf->size) == 0);

@@ -1,9 +1,8 @@
 /*
- * fuzz_remote_list.c - any bytes as a page of the list of a bucket, and as an
- * error of S3.
+ * fuzz_remote_list.c - any bytes as a page of the list of a bucket, and as an error of S3.
  *
- * Keys are terminated texts inside the names of the page, a token is a
- * terminated text, and a code has letters and digits alone.
+ * Keys are terminated texts inside the names of the page, a token is a terminated text, and a code
+ * has letters and digits alone.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -27,13 +26,11 @@ static void check_page(const struct wal__s3_page *page)
         size_t offset = page->keys[i].offset;
 
         check(offset >= end && offset < page->names.size);
-        end = offset + strnlen((const char *)page->names.data + offset,
-                               page->names.size - offset);
+        end = offset + strnlen((const char *)page->names.data + offset, page->names.size - offset);
         check(end < page->names.size);
     }
     check(page->next.size == 0 ||
-          strnlen((const char *)page->next.data, page->next.size) + 1 ==
-              page->next.size);
+          strnlen((const char *)page->next.data, page->next.size) + 1 == page->next.size);
     check(page->next.size <= WAL__S3_TOKEN_MAX + 1);
 }
 

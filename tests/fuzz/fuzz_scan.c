@@ -1,13 +1,11 @@
 /*
- * fuzz_scan.c - the pass over a segment, whatever its bytes are
- * (format/segment/scan.h, SPEC.md 3.4).
+ * fuzz_scan.c - the pass over a segment, whatever its bytes are (format/segment/scan.h, SPEC.md
+ * 3.4).
  *
- * The input is a list of steps: groups to build as a writer would, then
- * changes to the bytes: flips, zeros, copies, raw bytes, frames with valid
- * checksums and nonsense in them. The scan's promises are asserted: the sink
- * sees valid frames alone, ascending, once, inside the segment; a second pass
- * answers the same; and the end that was found is an end when it is scanned
- * from there.
+ * The input is a list of steps: groups to build as a writer would, then changes to the bytes:
+ * flips, zeros, copies, raw bytes, frames with valid checksums and nonsense in them. The scan's
+ * promises are asserted: the sink sees valid frames alone, ascending, once, inside the segment; a
+ * second pass answers the same; and the end that was found is an end when it is scanned from there.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -126,11 +124,9 @@ static bool take_piece(void *ctx, const struct wal__scan_range *piece)
     while (at < piece->size) {
         struct wal__frame frame;
 
-        WAL__ASSERT(wal__frame_decode(piece->bytes + at, piece->size - at,
-                                      sink->salt, piece->offset + at,
-                                      &frame) == WAL__FMT_OK);
-        WAL__ASSERT(wal__frame_check_data(&frame, piece->bytes + at +
-                                                      WAL__FRAME_SIZE) ==
+        WAL__ASSERT(wal__frame_decode(piece->bytes + at, piece->size - at, sink->salt,
+                                      piece->offset + at, &frame) == WAL__FMT_OK);
+        WAL__ASSERT(wal__frame_check_data(&frame, piece->bytes + at + WAL__FRAME_SIZE) ==
                     WAL__FMT_OK);
         if (wal__frame_is_sequenced(frame.type)) {
             WAL__ASSERT(frame.sequence > sink->sequence);
@@ -147,8 +143,7 @@ static uint64_t scan(struct image *image, const struct wal__scan_start *start,
                      struct wal__scan_result *facts)
 {
     const struct wal__scan_source source = image_source(image);
-    struct sink ctx = {
-        .facts = facts, .salt = image->salt, .sequence = start->last_sequence};
+    struct sink ctx = {.facts = facts, .salt = image->salt, .sequence = start->last_sequence};
     const struct wal__scan_sink sink = {&ctx, take_piece, NULL};
 
     wal__scan(&source, &sink, start, facts);
@@ -157,8 +152,7 @@ static uint64_t scan(struct image *image, const struct wal__scan_start *start,
     WAL__ASSERT(facts->last_sequence >= start->last_sequence);
     WAL__ASSERT(facts->verdict != WAL__VERDICT_READ_ERROR &&
                 facts->verdict != WAL__VERDICT_STOPPED);
-    WAL__ASSERT((facts->verdict == WAL__VERDICT_DAMAGED ||
-                 facts->verdict == WAL__VERDICT_NEWER) ||
+    WAL__ASSERT((facts->verdict == WAL__VERDICT_DAMAGED || facts->verdict == WAL__VERDICT_NEWER) ||
                 facts->damage_count == 0);
     for (uint32_t i = 0; i < facts->damage_count && i < WAL__DAMAGE_MAX; i++) {
         const struct wal__damage *damage = &facts->damage[i];
@@ -170,8 +164,7 @@ static uint64_t scan(struct image *image, const struct wal__scan_start *start,
 }
 
 /* A scan that begins at the end found ends there too. */
-static void scan_from_end(struct image *image,
-                          const struct wal__scan_result *found)
+static void scan_from_end(struct image *image, const struct wal__scan_result *found)
 {
     struct wal__scan_start start = image_start(image);
     struct wal__scan_result *facts = malloc(sizeof(*facts));

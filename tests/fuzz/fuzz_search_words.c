@@ -1,10 +1,10 @@
 /*
  * fuzz_search_words.c - any bytes as a text and as a query of search.
  *
- * The pieces of a text are consecutive and cover it; the words of it are inside
- * it, in order, and at most as long as a word may be. A query of the same bytes
- * gives an expression that FTS5 accepts, or none; the matcher finds nothing
- * outside of the text, and a snippet's matches are inside the snippet.
+ * The pieces of a text are consecutive and cover it; the words of it are inside it, in order, and
+ * at most as long as a word may be. A query of the same bytes gives an expression that FTS5
+ * accepts, or none; the matcher finds nothing outside of the text, and a snippet's matches are
+ * inside the snippet.
  */
 #include <sqlite3.h>
 #include <stdlib.h>
@@ -44,8 +44,8 @@ struct words {
     size_t begin;
 };
 
-static bool check_word(void *ctx, const char *token, size_t size, size_t begin,
-                       size_t end, bool is_colocated)
+static bool check_word(void *ctx, const char *token, size_t size, size_t begin, size_t end,
+                       bool is_colocated)
 {
     struct words *words = ctx;
 
@@ -78,21 +78,17 @@ static void check_snippet(struct wal__matcher *matcher, struct wal_slice text)
 
 /* The expression is valid for FTS5. */
 static void check_expression(const struct wal__expression *expression,
-                             struct wal__tokenizer *tokenizer,
-                             struct wal_slice tool)
+                             struct wal__tokenizer *tokenizer, struct wal_slice tool)
 {
     static struct wal__database database;
     sqlite3_stmt *statement = NULL;
     char *text = NULL;
 
     if (database.db == NULL) {
-        check(wal__database_create(&database, WAL__SEARCH_TEXT, NULL) ==
-              WAL_OK);
+        check(wal__database_create(&database, WAL__SEARCH_TEXT, NULL) == WAL_OK);
     }
-    check(wal__expression_format(expression, tokenizer, tool, &text, NULL) ==
-          WAL_OK);
-    check(sqlite3_prepare_v2(database.db,
-                             "SELECT rowid FROM text WHERE text MATCH ?1", -1,
+    check(wal__expression_format(expression, tokenizer, tool, &text, NULL) == WAL_OK);
+    check(sqlite3_prepare_v2(database.db, "SELECT rowid FROM text WHERE text MATCH ?1", -1,
                              &statement, NULL) == SQLITE_OK);
     sqlite3_bind_text(statement, 1, text, -1, SQLITE_STATIC);
     check(sqlite3_step(statement) == SQLITE_DONE);
@@ -113,11 +109,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check(wal__tokenizer_open(&tokenizer) == WAL_OK);
     }
     check_pieces(data, words.size);
-    (void)wal__tokenizer_run(tokenizer, data, words.size, false, check_word,
-                             &words);
+    (void)wal__tokenizer_run(tokenizer, data, words.size, false, check_word, &words);
     matcher.tokenizer = tokenizer;
-    if (wal__expression_parse(&expression, tokenizer, query, false, NULL) ==
-        WAL_OK) {
+    if (wal__expression_parse(&expression, tokenizer, query, false, NULL) == WAL_OK) {
         check_expression(&expression, tokenizer, query);
         check(wal__matcher_run(&matcher, text) == WAL_OK);
         check_snippet(&matcher, text);

@@ -1,9 +1,9 @@
 /*
- * fuzz_segment_fmt.c - any bytes as a manifest slot, a segment header and a
- * trailer: what is accepted encodes to the same bytes.
+ * fuzz_segment_fmt.c - any bytes as a manifest slot, a segment header and a trailer: what is
+ * accepted encodes to the same bytes.
  *
- * Input: the first bytes of the structure; zeros follow. Each is decoded
- * unchanged, then with a valid checksum, so that mutations pass that check.
+ * Input: the first bytes of the structure; zeros follow. Each is decoded unchanged, then with a
+ * valid checksum, so that mutations pass that check.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -56,8 +56,7 @@ static void read_header(const uint8_t *block)
     if (fmt == WAL__FMT_OK) {
         wal__segment_header_encode(&header, again);
         require(memcmp(again, block, HEADER_CRC + 4) == 0 ||
-                memcmp(again, block + WAL__SEGMENT_HEADER_COPY,
-                       HEADER_CRC + 4) == 0);
+                memcmp(again, block + WAL__SEGMENT_HEADER_COPY, HEADER_CRC + 4) == 0);
     }
 }
 
@@ -66,8 +65,7 @@ static void read_trailer(const uint8_t *block)
     uint8_t again[WAL__TRAILER_SIZE];
     struct wal__trailer trailer;
 
-    if (wal__trailer_decode(block, SALT, TRAILER_OFFSET, &trailer) ==
-        WAL__FMT_OK) {
+    if (wal__trailer_decode(block, SALT, TRAILER_OFFSET, &trailer) == WAL__FMT_OK) {
         wal__trailer_encode(&trailer, SALT, TRAILER_OFFSET, again);
         require(memcmp(again, block, sizeof(again)) == 0);
     }

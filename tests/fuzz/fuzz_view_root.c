@@ -1,7 +1,6 @@
 /*
- * fuzz_view_root.c - decodes any bytes as an entry of the list of roots of
- * views. An accepted one is inside the input, valid, and encodes to the same
- * bytes.
+ * fuzz_view_root.c - decodes any bytes as an entry of the list of roots of views. An accepted one
+ * is inside the input, valid, and encodes to the same bytes.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -37,8 +36,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
         memcpy(copy + 8, &crc, sizeof(crc));
     }
-    if (wal__view_root_decode((struct wal__span){copy, size}, &root) ==
-        WAL__FMT_OK) {
+    if (wal__view_root_decode((struct wal__span){copy, size}, &root) == WAL__FMT_OK) {
         require(wal__view_root_is_valid(&root));
         require(root.dialect.data == copy + WAL__VIEW_ROOT_HEAD);
         require(root.path.data + root.path.size == copy + size);

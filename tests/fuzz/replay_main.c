@@ -3,14 +3,13 @@
  *
  * Usage: fuzz_NAME CORPUS [FILE]...
  *
- * Every file of the CORPUS folder is given to the target, then RUNS seeded
- * mutations of them. With FILEs, only those are. The same seed makes the same
- * inputs; AGENTWAL_SEED sets it, AGENTWAL_FUZZ_RUNS the number of mutations.
- * An input that kills the target is left as crash-fuzz_NAME in the folder
- * AGENTWAL_BUILD, or in the current one.
+ * Every file of the CORPUS folder is given to the target, then RUNS seeded mutations of them. With
+ * FILEs, only those are. The same seed makes the same inputs; AGENTWAL_SEED sets it,
+ * AGENTWAL_FUZZ_RUNS the number of mutations. An input that kills the target is left as
+ * crash-fuzz_NAME in the folder AGENTWAL_BUILD, or in the current one.
  *
- * One thread. Each input is in a block of exactly its size, so that the
- * address sanitizer sees a read beyond its end.
+ * One thread. Each input is in a block of exactly its size, so that the address sanitizer sees a
+ * read beyond its end.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -28,8 +27,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* The sanitizer runtimes call it before they exit; absent without them. */
-extern void __sanitizer_set_death_callback(void (*callback)(void))
-    __attribute__((weak));
+extern void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
 
 enum {
     RUNS = 4000,
@@ -89,9 +87,8 @@ static void report_death(void)
 
     snprintf(path, sizeof path, "%s/crash-%s", folder != NULL ? folder : ".",
              program_invocation_short_name);
-    fprintf(stderr, "died: seed %llu, run %llu, input of %zu bytes: %s\n",
-            (unsigned long long)seed, (unsigned long long)current_run,
-            current.size, path);
+    fprintf(stderr, "died: seed %llu, run %llu, input of %zu bytes: %s\n", (unsigned long long)seed,
+            (unsigned long long)current_run, current.size, path);
     file = fopen(path, "wb");
     if (file != NULL) {
         fwrite(current.data, 1, current.size, file);
@@ -177,9 +174,9 @@ static void read_corpus(const char *folder)
 
 static void change_bytes(struct input *input)
 {
-    static const uint64_t edges[] = {
-        0,      1,          0x7f,        0x80,       0xff,       0x7fff,
-        0xffff, 0x7fffffff, 0x80000000u, 0xffffffff, UINT64_MAX, INT64_MAX};
+    static const uint64_t edges[] = {0,           1,          0x7f,       0x80,
+                                     0xff,        0x7fff,     0xffff,     0x7fffffff,
+                                     0x80000000u, 0xffffffff, UINT64_MAX, INT64_MAX};
     static const size_t widths[] = {1, 2, 4, 8};
     size_t at = random_below(input->size);
     size_t width = widths[random_below(4)];
@@ -279,8 +276,7 @@ static void run_mutations(uint64_t runs)
 int main(int argc, char **argv)
 {
     int is_long = getenv("AGENTWAL_LONG") != NULL;
-    uint64_t runs =
-        number_from("AGENTWAL_FUZZ_RUNS", is_long ? RUNS_LONG : RUNS);
+    uint64_t runs = number_from("AGENTWAL_FUZZ_RUNS", is_long ? RUNS_LONG : RUNS);
 
     if (argc < 2) {
         fprintf(stderr, "usage: %s CORPUS [FILE]...\n", argv[0]);
@@ -298,8 +294,8 @@ int main(int argc, char **argv)
         return 0;
     }
     read_corpus(argv[1]);
-    printf("seed %llu, %zu files, %llu mutations\n", (unsigned long long)seed,
-           corpus_count, (unsigned long long)runs);
+    printf("seed %llu, %zu files, %llu mutations\n", (unsigned long long)seed, corpus_count,
+           (unsigned long long)runs);
     fflush(stdout);
     run(NULL, 0);
     for (size_t i = 0; i < corpus_count; i++) {

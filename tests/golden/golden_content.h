@@ -1,9 +1,8 @@
 /*
  * golden_content.h - what the golden stores hold.
  *
- * The sessions alpha, with the entries a1 to a5, and beta, with b1 to b5, each
- * entry under the one before; gamma is a fork of alpha at a3, with g1 and g2.
- * Then one of everything else:
+ * The sessions alpha, with the entries a1 to a5, and beta, with b1 to b5, each entry under the one
+ * before; gamma is a fork of alpha at a3, with g1 and g2. Then one of everything else:
  *
  *   zeta     z1, a message of a user; z2, redacted by zr; zd, a delta batch on
  *            the branch, as no library that knows provisional ones writes it;
@@ -13,10 +12,9 @@
  *   epsilon  a fork of delta at d1, with e1
  *   store    the document `config`
  *
- * Stores of three segments have L1 to L5 in beta and a6 in alpha too; a few
- * have another entry, which their damage is about. The store of format version
- * 0 has alpha, beta and gamma alone. One store has eta in the trash, with t1
- * and t2, and theta, a fork of it at t1, with h1.
+ * Stores of three segments have L1 to L5 in beta and a6 in alpha too; a few have another entry,
+ * which their damage is about. The store of format version 0 has alpha, beta and gamma alone. One
+ * store has eta in the trash, with t1 and t2, and theta, a fork of it at t1, with h1.
  */
 #ifndef AGENTWAL_TESTS_GOLDEN_GOLDEN_CONTENT_H
 #define AGENTWAL_TESTS_GOLDEN_GOLDEN_CONTENT_H

@@ -20,21 +20,19 @@ void golden_put_back(struct golden_file *file)
     free(file->bytes);
 }
 
-void golden_header(const struct golden_file *file,
-                   struct wal__segment_header *header)
+void golden_header(const struct golden_file *file, struct wal__segment_header *header)
 {
     WAL__ASSERT(wal__segment_header_decode(file->bytes, header) == WAL__FMT_OK);
 }
 
-uint64_t golden_next_frame(const struct golden_file *file, uint64_t at,
-                           struct wal__frame *frame)
+uint64_t golden_next_frame(const struct golden_file *file, uint64_t at, struct wal__frame *frame)
 {
     struct wal__segment_header header;
 
     golden_header(file, &header);
     for (; at + WAL__FRAME_SIZE <= file->size; at += WAL__FRAME_ALIGN) {
-        if (wal__frame_decode(file->bytes + at, file->size - at, header.salt,
-                              at, frame) == WAL__FMT_OK) {
+        if (wal__frame_decode(file->bytes + at, file->size - at, header.salt, at, frame) ==
+            WAL__FMT_OK) {
             return at;
         }
     }

@@ -1,10 +1,9 @@
 /*
- * make_golden.c - makes small stores, damages each in one way, and writes them
- * as golden files (tests/lib/golden.h) into the folder that is named.
+ * make_golden.c - makes small stores, damages each in one way, and writes them as golden files
+ * (tests/lib/golden.h) into the folder that is named.
  *
- * Clock and random numbers are the simulated disk's, so that the same library
- * makes the same files. The committed files never change: a later format gets
- * new files.
+ * Clock and random numbers are the simulated disk's, so that the same library makes the same files.
+ * The committed files never change: a later format gets new files.
  *
  * golden_content.h lists the contents of the stores.
  */
@@ -51,8 +50,8 @@ static void maker_open(struct maker *maker, struct sim_disk *disk)
     maker->disk = disk;
     maker->process = sim_process_create(disk);
     arena_heap_init(&maker->arena);
-    check(wal__store_open(ROOT, &options, &maker->arena.heap,
-                          sim_process_io(maker->process), &maker->store, NULL));
+    check(wal__store_open(ROOT, &options, &maker->arena.heap, sim_process_io(maker->process),
+                          &maker->store, NULL));
 }
 
 static void maker_close(struct maker *maker)
@@ -86,8 +85,8 @@ static struct wal_session *session_of(struct maker *maker, const char *id)
     return session;
 }
 
-static enum wal_status append(struct maker *maker, const char *session_id,
-                              const char *id, uint32_t durability)
+static enum wal_status append(struct maker *maker, const char *session_id, const char *id,
+                              uint32_t durability)
 {
     const struct wal_append_options options = {
         .struct_size = sizeof(options),
@@ -103,8 +102,7 @@ static enum wal_status append(struct maker *maker, const char *session_id,
         .timestamp = {GOLDEN_TIME, strlen(GOLDEN_TIME)},
         .payload = {payload, strlen(payload)},
     };
-    enum wal_status status =
-        wal_append(session, &entry, 1, &options, NULL, NULL);
+    enum wal_status status = wal_append(session, &entry, 1, &options, NULL, NULL);
 
     wal_session_close(session);
     free(payload);
@@ -112,8 +110,7 @@ static enum wal_status append(struct maker *maker, const char *session_id,
 }
 
 /* Makes a fork of a session at an entry. */
-static void make_fork(struct maker *maker, const char *source_id,
-                      const char *at, const char *id)
+static void make_fork(struct maker *maker, const char *source_id, const char *at, const char *id)
 {
     const struct wal_session_options options = {
         .struct_size = sizeof(options),
@@ -122,19 +119,15 @@ static void make_fork(struct maker *maker, const char *source_id,
     struct wal_session *source = session_of(maker, source_id);
     struct wal_session *fork = NULL;
 
-    check(wal_session_fork(source, (struct wal_slice){at, strlen(at)}, &options,
-                           &fork, NULL));
+    check(wal_session_fork(source, (struct wal_slice){at, strlen(at)}, &options, &fork, NULL));
     wal_session_close(fork);
     wal_session_close(source);
 }
 
-/* Puts a document of a session, or with null of the store; a null value
- * deletes it. */
-static void put(struct maker *maker, const char *session_id, const char *key,
-                const char *value)
+/* Puts a document of a session, or with null of the store; a null value deletes it. */
+static void put(struct maker *maker, const char *session_id, const char *key, const char *value)
 {
-    struct wal_session *session =
-        session_id == NULL ? NULL : session_of(maker, session_id);
+    struct wal_session *session = session_id == NULL ? NULL : session_of(maker, session_id);
     struct wal_doc doc = {
         .struct_size = sizeof(doc),
         .key = {key, strlen(key)},
@@ -149,8 +142,8 @@ static void put(struct maker *maker, const char *session_id, const char *key,
     wal_session_close(session);
 }
 
-static void set_head(struct maker *maker, const char *session_id,
-                     const char *name, const char *entry_id)
+static void set_head(struct maker *maker, const char *session_id, const char *name,
+                     const char *entry_id)
 {
     const struct wal_head head = {
         .struct_size = sizeof(head),
@@ -245,12 +238,11 @@ static struct sim_disk *make_trashed(void)
     return disk;
 }
 
-/* The sync of the last group failed; what was beyond the durable end went to
- * another segment when it was sent again. */
+/* The sync of the last group failed; what was beyond the durable end went to another segment when
+ * it was sent again. */
 static struct sim_disk *make_healed(void)
 {
-    const struct sim_fault fault = {
-        .call = SIM_SYNC, .path = ".seg", .sys_errno = EIO};
+    const struct sim_fault fault = {.call = SIM_SYNC, .path = ".seg", .sys_errno = EIO};
     struct sim_disk *disk = sim_disk_create(1);
     struct maker maker;
 
@@ -293,8 +285,8 @@ static struct sim_disk *make_marked(void)
     return make_marked_with(true);
 }
 
-/* Three segments, the entries of the first two large. The library that wrote
- * them kept payloads of that size in the log. */
+/* Three segments, the entries of the first two large. The library that wrote them kept payloads of
+ * that size in the log. */
 static struct sim_disk *make_long(void)
 {
     struct sim_disk *disk = sim_disk_create(1);
@@ -305,8 +297,7 @@ static struct sim_disk *make_long(void)
 }
 
 /* One more append, cut off after `bytes` bytes in that file. */
-static void append_torn(struct sim_disk *disk, const char *id, const char *path,
-                        size_t bytes)
+static void append_torn(struct sim_disk *disk, const char *id, const char *path, size_t bytes)
 {
     const struct sim_fault fault = {
         .call = SIM_PWRITEV,
@@ -336,22 +327,19 @@ static void unlink_file(struct sim_disk *disk, const char *path)
     int err = 0;
 
     check(io->unlink(io->ctx, path, &err));
-    check(io->sync_directory(
-        io->ctx, path[7] == 'l' ? ROOT "/log" : ROOT "/index", &err));
+    check(io->sync_directory(io->ctx, path[7] == 'l' ? ROOT "/log" : ROOT "/index", &err));
     sim_process_destroy(process);
 }
 
-static bool is_wanted(const struct wal__frame *frame, uint8_t type,
-                      const char *id)
+static bool is_wanted(const struct wal__frame *frame, uint8_t type, const char *id)
 {
-    return frame->type == type &&
-           (id == NULL || frame->id_hash == wal__id_hash(id, strlen(id)));
+    return frame->type == type && (id == NULL || frame->id_hash == wal__id_hash(id, strlen(id)));
 }
 
-/* The last frame of that type, and of that entry, key or name unless it is
- * null; the first one when `first`. */
-static uint64_t find_one(struct sim_disk *disk, const char *path, uint8_t type,
-                         const char *id, bool first)
+/* The last frame of that type, and of that entry, key or name unless it is null; the first one when
+ * `first`. */
+static uint64_t find_one(struct sim_disk *disk, const char *path, uint8_t type, const char *id,
+                         bool first)
 {
     struct golden_file file = golden_take(disk, path);
     struct wal__frame frame;
@@ -360,22 +348,19 @@ static uint64_t find_one(struct sim_disk *disk, const char *path, uint8_t type,
 
     while (at != 0 && !(first && found != 0)) {
         found = is_wanted(&frame, type, id) ? at : found;
-        at = golden_next_frame(
-            &file, at + wal__frame_total_size(frame.stored_size), &frame);
+        at = golden_next_frame(&file, at + wal__frame_total_size(frame.stored_size), &frame);
     }
     WAL__ASSERT(found != 0);
     free(file.bytes);
     return found;
 }
 
-static uint64_t find(struct sim_disk *disk, const char *path, uint8_t type,
-                     const char *id)
+static uint64_t find(struct sim_disk *disk, const char *path, uint8_t type, const char *id)
 {
     return find_one(disk, path, type, id, true);
 }
 
-static uint64_t find_last(struct sim_disk *disk, const char *path, uint8_t type,
-                          const char *id)
+static uint64_t find_last(struct sim_disk *disk, const char *path, uint8_t type, const char *id)
 {
     return find_one(disk, path, type, id, false);
 }
@@ -412,8 +397,7 @@ static void flip_header_of_g2(struct sim_disk *disk)
 
 static void flip_session_alpha(struct sim_disk *disk)
 {
-    flip(disk, SEG1,
-         find(disk, SEG1, WAL__FRAME_SESSION, "alpha") + WAL__FRAME_SIZE + 40);
+    flip(disk, SEG1, find(disk, SEG1, WAL__FRAME_SESSION, "alpha") + WAL__FRAME_SIZE + 40);
 }
 
 static void flip_commit_of_a3(struct sim_disk *disk)
@@ -423,8 +407,7 @@ static void flip_commit_of_a3(struct sim_disk *disk)
     uint64_t at = find_entry(disk, "a3");
 
     golden_next_frame(&file, at, &frame);
-    at = golden_next_frame(&file, at + wal__frame_total_size(frame.stored_size),
-                           &frame);
+    at = golden_next_frame(&file, at + wal__frame_total_size(frame.stored_size), &frame);
     WAL__ASSERT(frame.type == WAL__FRAME_COMMIT);
     free(file.bytes);
     flip(disk, SEG1, at + WAL__FRAME_SIZE + 16);
@@ -450,8 +433,7 @@ static void flip_doc_config(struct sim_disk *disk)
 
 static void flip_redact(struct sim_disk *disk)
 {
-    flip(disk, SEG1,
-         find(disk, SEG1, WAL__FRAME_REDACT, "zr") + WAL__FRAME_SIZE + 9);
+    flip(disk, SEG1, find(disk, SEG1, WAL__FRAME_REDACT, "zr") + WAL__FRAME_SIZE + 9);
 }
 
 static void flip_tombstone(struct sim_disk *disk)
@@ -565,8 +547,7 @@ static void extend_segment(struct sim_disk *disk)
 }
 
 /* Writes both slots, the second one newer. */
-static void write_slots(struct sim_disk *disk, uint32_t version,
-                        uint32_t incompat)
+static void write_slots(struct sim_disk *disk, uint32_t version, uint32_t incompat)
 {
     struct golden_file file = golden_take(disk, ROOT "/MANIFEST");
     struct wal__manifest manifest;
@@ -648,8 +629,7 @@ static void damage_tail_index(struct sim_disk *disk)
 
 static void make_tail_index_stale(struct sim_disk *disk)
 {
-    struct golden_file index =
-        golden_take(disk, ROOT "/index/0000000000000001.idx");
+    struct golden_file index = golden_take(disk, ROOT "/index/0000000000000001.idx");
     struct maker maker;
 
     maker_open(&maker, disk);
@@ -662,10 +642,9 @@ static void make_tail_index_stale(struct sim_disk *disk)
 /* Alters a frame; its checksums follow. */
 typedef void alter(struct wal__frame *frame, uint8_t *payload);
 
-/* Writes the frames of a segment anew from one on, with checksums and chain as
- * they must be: that one altered, or the sequence numbers `gap` higher. */
-static void rewrite(struct sim_disk *disk, uint64_t from, uint64_t gap,
-                    alter *alter_frame)
+/* Writes the frames of a segment anew from one on, with checksums and chain as they must be: that
+ * one altered, or the sequence numbers `gap` higher. */
+static void rewrite(struct sim_disk *disk, uint64_t from, uint64_t gap, alter *alter_frame)
 {
     struct golden_file file = golden_take(disk, SEG1);
     struct wal__segment_header header;
@@ -725,8 +704,7 @@ static void alter_parent(struct wal__frame *frame, uint8_t *payload)
 
 static void lower_doc_parent(struct sim_disk *disk)
 {
-    rewrite(disk, find_last(disk, SEG1, WAL__FRAME_DOC, "notes"), 0,
-            alter_parent);
+    rewrite(disk, find_last(disk, SEG1, WAL__FRAME_DOC, "notes"), 0, alter_parent);
 }
 
 /* z1 is right before z2. */
@@ -743,8 +721,7 @@ static void alter_fork_source(struct wal__frame *frame, uint8_t *payload)
 
 static void raise_fork_source(struct sim_disk *disk)
 {
-    rewrite(disk, find_last(disk, SEG1, WAL__FRAME_FORK, NULL), 0,
-            alter_fork_source);
+    rewrite(disk, find_last(disk, SEG1, WAL__FRAME_FORK, NULL), 0, alter_fork_source);
 }
 
 static void alter_session_id(struct wal__frame *frame, uint8_t *payload)
@@ -755,8 +732,7 @@ static void alter_session_id(struct wal__frame *frame, uint8_t *payload)
 
 static void take_id_of_alpha(struct sim_disk *disk)
 {
-    rewrite(disk, find(disk, SEG1, WAL__FRAME_SESSION, "gamma"), 0,
-            alter_session_id);
+    rewrite(disk, find(disk, SEG1, WAL__FRAME_SESSION, "gamma"), 0, alter_session_id);
 }
 
 static void alter_session(struct wal__frame *frame, uint8_t *payload)

@@ -1,7 +1,6 @@
 /*
- * make_index.c - gives a store with indexes of version 2 those that the library
- * writes now, in the same places: INDEX frames of sealed segments, the index of
- * the tail segment, the catalogue.
+ * make_index.c - gives a store with indexes of version 2 those that the library writes now, in the
+ * same places: INDEX frames of sealed segments, the index of the tail segment, the catalogue.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,8 +28,7 @@ void golden_load_named(struct sim_disk *disk, const char *name)
 {
     char path[512];
 
-    snprintf(path, sizeof(path), "%s/tests/golden/%s.golden",
-             AGENTWAL_SOURCE_DIR, name);
+    snprintf(path, sizeof(path), "%s/tests/golden/%s.golden", AGENTWAL_SOURCE_DIR, name);
     golden_load(disk, ROOT, path);
 }
 
@@ -40,8 +38,8 @@ static void rebuild(struct sim_disk *disk)
     struct sim_process *process = sim_process_create(disk);
     const struct wal_open_options options = {.struct_size = sizeof(options)};
     struct wal_store *store = NULL;
-    enum wal_status status = wal__store_open(
-        ROOT, &options, &wal__heap_libc, sim_process_io(process), &store, NULL);
+    enum wal_status status =
+        wal__store_open(ROOT, &options, &wal__heap_libc, sim_process_io(process), &store, NULL);
 
     WAL__ASSERT(status == WAL_OK);
     status = wal_close(store, NULL);
@@ -51,24 +49,21 @@ static void rebuild(struct sim_disk *disk)
 
 static void finish_index(uint8_t *bytes, size_t size)
 {
-    wal__put32(bytes + 104, wal__crc32(0, bytes + WAL__INDEX_HEADER_SIZE,
-                                       size - WAL__INDEX_HEADER_SIZE));
+    wal__put32(bytes + 104,
+               wal__crc32(0, bytes + WAL__INDEX_HEADER_SIZE, size - WAL__INDEX_HEADER_SIZE));
     wal__put32(bytes + 108, wal__crc32(0, bytes, 108));
 }
 
 /* Copies what the versions differ in: flags and times of each session. */
-static void raise_index(uint8_t *bytes, size_t size,
-                        const struct wal__index *fresh)
+static void raise_index(uint8_t *bytes, size_t size, const struct wal__index *fresh)
 {
     uint32_t count = wal__get32(bytes + 12);
 
     WAL__ASSERT(wal__get32(bytes + 8) == 2);
     for (uint32_t i = 0; i < count; i++) {
-        uint8_t *at =
-            bytes + WAL__INDEX_HEADER_SIZE + (size_t)i * WAL__SUMMARY_SIZE;
+        uint8_t *at = bytes + WAL__INDEX_HEADER_SIZE + (size_t)i * WAL__SUMMARY_SIZE;
         struct wal__summary summary;
-        enum wal__fmt fmt =
-            wal__index_find(fresh, wal__summary_number(at), &summary);
+        enum wal__fmt fmt = wal__index_find(fresh, wal__summary_number(at), &summary);
 
         WAL__ASSERT(fmt == WAL__FMT_OK);
         wal__put32(at + AT_FLAGS, summary.flags);
@@ -87,10 +82,9 @@ static void age_summaries(uint8_t *summaries, uint32_t count)
     }
 }
 
-/* Sets the times that version 2 has of each session to one that the log does
- * not have; fresh: NULL. */
-static void age_index(uint8_t *bytes, size_t size,
-                      const struct wal__index *fresh)
+/* Sets the times that version 2 has of each session to one that the log does not have; fresh:
+ * NULL. */
+static void age_index(uint8_t *bytes, size_t size, const struct wal__index *fresh)
 {
     uint32_t count = wal__get32(bytes + 12);
 
@@ -104,8 +98,8 @@ static void age_catalogue(struct sim_disk *disk)
     struct golden_file file = golden_take(disk, CATALOGUE);
     struct wal__catalogue_header header;
     struct wal__catalogue_layout layout;
-    enum wal__fmt fmt = wal__catalogue_header_decode_any(
-        (struct wal__span){file.bytes, file.size}, &header);
+    enum wal__fmt fmt =
+        wal__catalogue_header_decode_any((struct wal__span){file.bytes, file.size}, &header);
 
     WAL__ASSERT(fmt == WAL__FMT_OK && header.version == 2);
     fmt = wal__catalogue_layout(&header, &layout);
@@ -113,21 +107,18 @@ static void age_catalogue(struct sim_disk *disk)
     age_summaries(file.bytes + layout.summaries, header.session_count);
     for (uint64_t page = 1; page < layout.table / WAL__CATALOGUE_PAGE; page++) {
         wal__put32(file.bytes + layout.table + page * 4,
-                   wal__crc32(0, file.bytes + page * WAL__CATALOGUE_PAGE,
-                              WAL__CATALOGUE_PAGE));
+                   wal__crc32(0, file.bytes + page * WAL__CATALOGUE_PAGE, WAL__CATALOGUE_PAGE));
     }
-    wal__put32(file.bytes + 64, wal__crc32(0, file.bytes + layout.table,
-                                           file.size - layout.table));
+    wal__put32(file.bytes + 64, wal__crc32(0, file.bytes + layout.table, file.size - layout.table));
     wal__put32(file.bytes + 124, wal__crc32(0, file.bytes, 124));
     golden_put_back(&file);
 }
 
-typedef void change_index(uint8_t *bytes, size_t size,
-                          const struct wal__index *fresh);
+typedef void change_index(uint8_t *bytes, size_t size, const struct wal__index *fresh);
 
 /* Changes the INDEX frame of a segment, if it has one. */
-static void change_segment(struct sim_disk *disk, const char *path,
-                           change_index *change, const struct wal__index *fresh)
+static void change_segment(struct sim_disk *disk, const char *path, change_index *change,
+                           const struct wal__index *fresh)
 {
     struct golden_file file = golden_take(disk, path);
     struct wal__segment_header header;
@@ -144,14 +135,12 @@ static void change_segment(struct sim_disk *disk, const char *path,
             frame.data_crc = wal__crc32(0, payload, frame.stored_size);
             wal__frame_encode(&frame, header.salt, at, file.bytes + at);
         }
-        at = golden_next_frame(
-            &file, at + wal__frame_total_size(frame.stored_size), &frame);
+        at = golden_next_frame(&file, at + wal__frame_total_size(frame.stored_size), &frame);
     }
     golden_put_back(&file);
 }
 
-static void copy_file(struct sim_disk *from, struct sim_disk *to,
-                      const char *path)
+static void copy_file(struct sim_disk *from, struct sim_disk *to, const char *path)
 {
     struct golden_file file = golden_take(from, path);
 
@@ -189,8 +178,7 @@ void golden_raise_index(struct sim_disk *disk)
         snprintf(segment, sizeof(segment), LOG "%016x.seg", (unsigned)id);
         snprintf(path, sizeof(path), ROOT "/index/%016x.idx", (unsigned)id);
         file = golden_take(fresh, path);
-        fmt = wal__index_decode((struct wal__span){file.bytes, file.size},
-                                &index);
+        fmt = wal__index_decode((struct wal__span){file.bytes, file.size}, &index);
         WAL__ASSERT(fmt == WAL__FMT_OK);
         change_segment(disk, segment, raise_index, &index);
         free(file.bytes);

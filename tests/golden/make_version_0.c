@@ -1,7 +1,6 @@
 /*
- * make_version_0.c - turns a store of format version 1 into what version 0
- * would have written: the same frames with SESSION records of the older layout,
- * laid out anew.
+ * make_version_0.c - turns a store of format version 1 into what version 0 would have written: the
+ * same frames with SESSION records of the older layout, laid out anew.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,19 +12,16 @@
 #include "format/segment/record.h"
 #include "tests/golden/make_golden.h"
 
-/* SESSION as version 0 has it (SPEC.md, Versions): the creation time in
- * seconds, no schema version, the title in the metadata. */
-static size_t encode_session_0(const struct wal__session_record *session,
-                               uint8_t *out)
+/* SESSION as version 0 has it (SPEC.md, Versions): the creation time in seconds, no schema version,
+ * the title in the metadata. */
+static size_t encode_session_0(const struct wal__session_record *session, uint8_t *out)
 {
     char metadata[128];
-    int metadata_size = snprintf(
-        metadata, sizeof(metadata), "{\"title\":\"%.*s\",\"golden\":true}",
-        (int)session->title.size, (const char *)session->title.data);
+    int metadata_size = snprintf(metadata, sizeof(metadata), "{\"title\":\"%.*s\",\"golden\":true}",
+                                 (int)session->title.size, (const char *)session->title.data);
     const struct wal__span texts[] = {
-        session->id,      session->cwd,
-        session->project, session->parent_id,
-        session->source,  {(const uint8_t *)metadata, (size_t)metadata_size},
+        session->id,        session->cwd,    session->project,
+        session->parent_id, session->source, {(const uint8_t *)metadata, (size_t)metadata_size},
     };
     uint8_t *at = out + 28;
 
@@ -52,16 +48,15 @@ struct relay {
     uint64_t *moved; /* of each group's offset before: where it is now */
 };
 
-static void relay_payload(struct relay *relay, struct wal__frame *frame,
-                          const uint8_t *from, uint8_t *to)
+static void relay_payload(struct relay *relay, struct wal__frame *frame, const uint8_t *from,
+                          uint8_t *to)
 {
     const struct wal__span payload = {from, frame->stored_size};
     struct wal__session_record session;
 
     memcpy(to, from, frame->stored_size);
     if (frame->type == WAL__FRAME_SESSION) {
-        WAL__ASSERT(wal__session_record_decode(payload, 1, &session) ==
-                    WAL__FMT_OK);
+        WAL__ASSERT(wal__session_record_decode(payload, 1, &session) == WAL__FMT_OK);
         memset(to, 0, frame->stored_size);
         frame->stored_size = (uint32_t)encode_session_0(&session, to);
     } else if (frame->type == WAL__FRAME_COMMIT) {

@@ -1,8 +1,7 @@
 /*
- * test_golden.c - damaged stores, one kind of damage each: what opening one
- * answers, what is still readable, who can still append, that a second
- * recovery changes nothing, what walcheck says, and that a salvage loses the
- * damaged records and nothing else.
+ * test_golden.c - damaged stores, one kind of damage each: what opening one answers, what is still
+ * readable, who can still append, that a second recovery changes nothing, what walcheck says, and
+ * that a salvage loses the damaged records and nothing else.
  *
  * The stores are tests/golden/NAME.golden; golden_content.h lists what
  * they held before they were damaged.
@@ -58,90 +57,73 @@ static const struct expected cases[] = {
     {"index_version_2", LONG, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
     {"intact_unmarked", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
     {"healed", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
-    {"trashed", SMALL " t1 h1 trashed", WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL,
-     "", ""},
-    {"torn_frame_in_tail", SMALL, WAL_OK, WAL_TAIL_TORN, "", "", 0, NULL, "",
-     ""},
+    {"trashed", SMALL " t1 h1 trashed", WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
+    {"torn_frame_in_tail", SMALL, WAL_OK, WAL_TAIL_TORN, "", "", 0, NULL, "", ""},
     {"torn_open", SMALL " L1", WAL_OK, WAL_TAIL_CLEAN, "", "", 0, NULL, "", ""},
-    {"flipped_entry_below_watermark", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "a3",
-     "alpha gamma", 1, "acknowledged bytes are damaged", "alpha gamma", "a3"},
-    {"flipped_header_below_watermark", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "b2",
-     "beta", 1, "acknowledged bytes are damaged", "beta", "b2"},
+    {"flipped_entry_below_watermark", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "a3", "alpha gamma", 1,
+     "acknowledged bytes are damaged", "alpha gamma", "a3"},
+    {"flipped_header_below_watermark", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "b2", "beta", 1,
+     "acknowledged bytes are damaged", "beta", "b2"},
     {"flipped_session_record", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
      "acknowledged bytes are damaged", "alpha", ""},
     {"flipped_document", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "notes2", "zeta", 1,
      "acknowledged bytes are damaged", "zeta", "notes2"},
-    {"flipped_store_document", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "config1", "",
-     1, "acknowledged bytes are damaged", "#store", "config1"},
+    {"flipped_store_document", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "config1", "", 1,
+     "acknowledged bytes are damaged", "#store", "config1"},
     {"flipped_redact", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "hidden", "zeta", 1,
      "acknowledged bytes are damaged", "zeta", ""},
-    {"flipped_tombstone", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "deleted", "delta",
-     1, "acknowledged bytes are damaged", "delta", "deleted"},
+    {"flipped_tombstone", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "deleted", "delta", 1,
+     "acknowledged bytes are damaged", "delta", "deleted"},
     {"flipped_tombstone_with_index", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
      "acknowledged bytes are damaged", "delta", ""},
-    {"flipped_entry_in_unmarked_group", SMALL, WAL_OK, WAL_TAIL_AMBIGUOUS, "g2",
-     "", 0, NULL, "", "g2"},
-    {"flipped_entry_in_unpromised_group", SMALL, WAL_OK, WAL_TAIL_TORN, "", "",
-     0, NULL, "", ""},
-    {"flipped_entry_in_sealed_segment", LONG, WAL_OK, WAL_TAIL_CLEAN, "a3", "",
-     1, "acknowledged bytes are damaged", "alpha gamma", "a3"},
-    {"ambiguous_tail", SMALL, WAL_OK, WAL_TAIL_AMBIGUOUS, "g2", "", 0, NULL, "",
+    {"flipped_entry_in_unmarked_group", SMALL, WAL_OK, WAL_TAIL_AMBIGUOUS, "g2", "", 0, NULL, "",
      "g2"},
-    {"lost_commit", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "", "", 1,
-     "acknowledged bytes are damaged", "", ""},
-    {"zeroed_sector", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "b2 a3 b3",
-     "alpha beta gamma", 1, "acknowledged bytes are damaged",
-     "alpha beta gamma", "b2 a3 b3"},
-    {"hole_in_sequence", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "", "", 1,
-     "records are missing here", "", ""},
-    {"unknown_frame_type", SMALL, WAL_EVERSION, 0, "", "", 3,
-     "a frame of a newer format", "", "b4 a5 b5 g1 g2 " ZETA " d1 e1 config1"},
-    {"zeroed_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "was zeroed", "",
-     "L2 L3 L4"},
-    {"zeroed_last_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "was zeroed", "",
-     "L5 a6"},
-    {"missing_segment", LONG, WAL_ECORRUPT, 0, "", "", 1,
-     "the segment is missing", "", "L2 L3 L4"},
-    {"missing_last_segment", LONG, WAL_ECORRUPT, 0, "", "", 1,
-     "the segment is missing", "alpha beta", "L5 a6"},
-    {"swapped_segments", LONG, WAL_ECORRUPT, 0, "", "", 1, "under another name",
+    {"flipped_entry_in_unpromised_group", SMALL, WAL_OK, WAL_TAIL_TORN, "", "", 0, NULL, "", ""},
+    {"flipped_entry_in_sealed_segment", LONG, WAL_OK, WAL_TAIL_CLEAN, "a3", "", 1,
+     "acknowledged bytes are damaged", "alpha gamma", "a3"},
+    {"ambiguous_tail", SMALL, WAL_OK, WAL_TAIL_AMBIGUOUS, "g2", "", 0, NULL, "", "g2"},
+    {"lost_commit", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "", "", 1, "acknowledged bytes are damaged",
      "", ""},
-    {"segment_of_another_store", LONG, WAL_ECORRUPT, 0, "", "", 1,
-     "belongs to another store", "", "L2 L3 L4"},
-    {"doubled_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "under another name",
-     "", ""},
-    {"cut_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "was truncated", "",
-     "L3 L4"},
-    {"extended_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "was extended", "",
+    {"zeroed_sector", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "b2 a3 b3", "alpha beta gamma", 1,
+     "acknowledged bytes are damaged", "alpha beta gamma", "b2 a3 b3"},
+    {"hole_in_sequence", SMALL, WAL_OK, WAL_TAIL_DAMAGED, "", "", 1, "records are missing here", "",
      ""},
+    {"unknown_frame_type", SMALL, WAL_EVERSION, 0, "", "", 3, "a frame of a newer format", "",
+     "b4 a5 b5 g1 g2 " ZETA " d1 e1 config1"},
+    {"zeroed_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "was zeroed", "", "L2 L3 L4"},
+    {"zeroed_last_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "was zeroed", "", "L5 a6"},
+    {"missing_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "the segment is missing", "", "L2 L3 L4"},
+    {"missing_last_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "the segment is missing",
+     "alpha beta", "L5 a6"},
+    {"swapped_segments", LONG, WAL_ECORRUPT, 0, "", "", 1, "under another name", "", ""},
+    {"segment_of_another_store", LONG, WAL_ECORRUPT, 0, "", "", 1, "belongs to another store", "",
+     "L2 L3 L4"},
+    {"doubled_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "under another name", "", ""},
+    {"cut_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "was truncated", "", "L3 L4"},
+    {"extended_segment", LONG, WAL_ECORRUPT, 0, "", "", 1, "was extended", "", ""},
     {"damaged_header_copy", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
      "one copy of the header is damaged", "", ""},
-    {"both_headers", LONG, WAL_ECORRUPT, 0, "", "", 1,
-     "both copies of the header are damaged", "", ""},
-    {"damaged_open", LONG, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
-     "acknowledged bytes are damaged", "", ""},
-    {"damaged_trailer", LONG, WAL_OK, WAL_TAIL_CLEAN, "", "", 0,
-     "the trailer is damaged", "", ""},
-    {"damaged_seal", LONG, WAL_OK, WAL_TAIL_CLEAN, "", "", 0,
-     "the SEAL frame is damaged", "", ""},
-    {"damaged_index_frame", LONG, WAL_OK, WAL_TAIL_CLEAN, "", "", 0,
-     "the INDEX frame is damaged", "", ""},
-    {"catalogue_flipped", LONG, WAL_OK, WAL_TAIL_CLEAN, "", "", 0,
-     "a page is damaged", "", ""},
-    {"tail_index_flipped", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, "checksum",
+    {"both_headers", LONG, WAL_ECORRUPT, 0, "", "", 1, "both copies of the header are damaged", "",
+     ""},
+    {"damaged_open", LONG, WAL_OK, WAL_TAIL_CLEAN, "", "", 1, "acknowledged bytes are damaged", "",
+     ""},
+    {"damaged_trailer", LONG, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, "the trailer is damaged", "", ""},
+    {"damaged_seal", LONG, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, "the SEAL frame is damaged", "", ""},
+    {"damaged_index_frame", LONG, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, "the INDEX frame is damaged",
      "", ""},
+    {"catalogue_flipped", LONG, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, "a page is damaged", "", ""},
+    {"tail_index_flipped", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 0, "checksum", "", ""},
     {"tail_index_stale", SMALL " a6", WAL_OK, WAL_TAIL_CLEAN, "", "", 0,
      "the index ends before the log", "", ""},
-    {"damaged_manifest_slot", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
-     "slot 0 is not valid", "", ""},
-    {"both_manifest_slots", SMALL, WAL_ECORRUPT, 0, "", "", 1,
-     "neither slot is valid", "", ""},
+    {"damaged_manifest_slot", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1, "slot 0 is not valid", "",
+     ""},
+    {"both_manifest_slots", SMALL, WAL_ECORRUPT, 0, "", "", 1, "neither slot is valid", "", ""},
     {"newer_version", SMALL, WAL_EVERSION, 0, "", "", 3, NULL, "", NULL},
     {"unknown_incompat_bit", SMALL, WAL_EVERSION, 0, "", "", 3, NULL, "", NULL},
 };
 
-/* Well-formed records with invalid contents: no writer makes them, and this
- * test does not prescribe how the engine shows them. */
+/* Well-formed records with invalid contents: no writer makes them, and this test does not prescribe
+ * how the engine shows them. */
 static const struct expected broken[] = {
     {"wrong_document_version", SMALL, WAL_OK, WAL_TAIL_CLEAN, "", "", 1,
      "does not name its previous version", "zeta", ""},
@@ -169,8 +151,7 @@ static bool has_word(const char *words, const char *word)
     const char *at = words;
 
     while ((at = strstr(at, word)) != NULL) {
-        if ((at == words || at[-1] == ' ') &&
-            (at[size] == '\0' || at[size] == ' ')) {
+        if ((at == words || at[-1] == ' ') && (at[size] == '\0' || at[size] == ' ')) {
             return true;
         }
         at += size;
@@ -216,8 +197,7 @@ static void add_word(char *found, const char *word)
 }
 
 /* Checks an entry byte for byte, and adds its id to the list. */
-static void take_entry(const struct wal_entry *entry, char *found,
-                       const char *session)
+static void take_entry(const struct wal_entry *entry, char *found, const char *session)
 {
     char id[16] = "";
     char *payload;
@@ -236,8 +216,7 @@ static void take_entry(const struct wal_entry *entry, char *found,
     free(payload);
 }
 
-static void read_entries(struct wal_session *session, const char *id,
-                         char *found)
+static void read_entries(struct wal_session *session, const char *id, char *found)
 {
     const struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options),
@@ -264,8 +243,7 @@ static void read_entries(struct wal_session *session, const char *id,
 }
 
 /* The versions of the session's documents, or with null of the store's. */
-static void read_documents(struct wal_store *store, struct wal_session *session,
-                           char *found)
+static void read_documents(struct wal_store *store, struct wal_session *session, char *found)
 {
     const struct wal_doc_cursor_options options = {
         .struct_size = sizeof(options),
@@ -287,8 +265,8 @@ static void read_documents(struct wal_store *store, struct wal_session *session,
             const char *value = doc.value.data;
             char mark = (doc.flags & WAL_DOC_DELETE) != 0 ? '-' : value[5];
 
-            snprintf(word, sizeof(word), "%.*s%c", (int)doc.key.size,
-                     (const char *)doc.key.data, mark);
+            snprintf(word, sizeof(word), "%.*s%c", (int)doc.key.size, (const char *)doc.key.data,
+                     mark);
             add_word(found, word);
         }
     }
@@ -303,13 +281,11 @@ static void read_facts(struct wal_session *zeta, char *found)
     struct wal_entry_cursor *cursor = NULL;
     char head[256] = "";
 
-    if (wal_head_get(zeta, 0, slice_of("kept"), head, NULL) == WAL_OK &&
-        strcmp(head, "z1") == 0) {
+    if (wal_head_get(zeta, 0, slice_of("kept"), head, NULL) == WAL_OK && strcmp(head, "z1") == 0) {
         add_word(found, "kept");
     }
     assert_ok(wal_entry_cursor_open(zeta, NULL, &cursor, NULL));
-    if (wal_entry_cursor_get(cursor, slice_of("z2"), &entry, NULL) ==
-        WAL_EREDACTED) {
+    if (wal_entry_cursor_get(cursor, slice_of("z2"), &entry, NULL) == WAL_EREDACTED) {
         add_word(found, "hidden");
     }
     wal_entry_cursor_close(cursor);
@@ -323,8 +299,7 @@ static void read_facts(struct wal_session *zeta, char *found)
 static void read_session(struct wal_store *store, const char *id, char *found)
 {
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_open(store, slice_of(id), &session, NULL);
+    enum wal_status status = wal_session_open(store, slice_of(id), &session, NULL);
 
     if (status != WAL_OK) {
         if (strcmp(id, "delta") == 0) {
@@ -344,8 +319,8 @@ static void read_session(struct wal_store *store, const char *id, char *found)
 }
 
 /* The store has the content except the lost parts. */
-static void expect_content(struct wal_store *store,
-                           const struct expected *expected, const char *lost)
+static void expect_content(struct wal_store *store, const struct expected *expected,
+                           const char *lost)
 {
     const char *at = expected->content;
     char found[512] = "";
@@ -366,33 +341,27 @@ static void expect_content(struct wal_store *store,
 
 /* --- recovery ------------------------------------------------------------- */
 
-static enum wal_status open_sim(struct sim_process *process,
-                                struct wal_store **store,
+static enum wal_status open_sim(struct sim_process *process, struct wal_store **store,
                                 struct wal_error *error)
 {
     *error = (struct wal_error){.struct_size = sizeof(*error)};
-    return wal__store_open(ROOT, NULL, &wal__heap_libc, sim_process_io(process),
-                           store, error);
+    return wal__store_open(ROOT, NULL, &wal__heap_libc, sim_process_io(process), store, error);
 }
 
-/* What opening a session answers that is deleted, in the trash, or was never
- * there; else WAL_OK. */
-static enum wal_status missing_status(const struct expected *expected,
-                                      const char *id)
+/* What opening a session answers that is deleted, in the trash, or was never there; else WAL_OK. */
+static enum wal_status missing_status(const struct expected *expected, const char *id)
 {
     if (strcmp(id, "eta") == 0 && has_word(expected->content, "trashed")) {
         return WAL_ETRASHED;
     }
     return strcmp(id, "delta") == 0 || strcmp(id, "eta") == 0 ||
-                   (strcmp(id, "theta") == 0 &&
-                    !has_word(expected->content, "h1")) ||
+                   (strcmp(id, "theta") == 0 && !has_word(expected->content, "h1")) ||
                    expected == &version_0
                ? WAL_ENOTFOUND
                : WAL_OK;
 }
 
-static void expect_appends(struct wal_store *store,
-                           const struct expected *expected, const char *id)
+static void expect_appends(struct wal_store *store, const struct expected *expected, const char *id)
 {
     for (size_t i = 0; i < SESSIONS; i++) {
         const struct wal_entry entry = {
@@ -405,17 +374,14 @@ static void expect_appends(struct wal_store *store,
         struct wal_session *session = NULL;
         enum wal_status status;
 
-        status =
-            wal_session_open(store, slice_of(session_ids[i]), &session, NULL);
-        if (!refused && status != WAL_OK &&
-            status == missing_status(expected, session_ids[i])) {
+        status = wal_session_open(store, slice_of(session_ids[i]), &session, NULL);
+        if (!refused && status != WAL_OK && status == missing_status(expected, session_ids[i])) {
             continue;
         }
         assert_ok(status);
         status = wal_append(session, &entry, 1, NULL, NULL, NULL);
         if (status != (refused ? WAL_EDAMAGED : WAL_OK)) {
-            fail_msg("%s: an append to %s answers %d", expected->name,
-                     session_ids[i], status);
+            fail_msg("%s: an append to %s answers %d", expected->name, session_ids[i], status);
         }
         wal_session_close(session);
     }
@@ -444,30 +410,26 @@ static uint64_t log_hash(struct sim_disk *disk)
     return hash;
 }
 
-/* A golden store has no control page, so recovery heals what it keeps of a torn
- * or damaged tail: the next one finds none. */
-static void expect_tail(struct wal_store *store,
-                        const struct expected *expected)
+/* A golden store has no control page, so recovery heals what it keeps of a torn or damaged tail:
+ * the next one finds none. */
+static void expect_tail(struct wal_store *store, const struct expected *expected)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
     assert_ok(wal_store_get_info(store, &info, NULL));
-    if ((expected->tail == WAL_TAIL_TORN ||
-         expected->tail == WAL_TAIL_DAMAGED) &&
+    if ((expected->tail == WAL_TAIL_TORN || expected->tail == WAL_TAIL_DAMAGED) &&
         info.tail == WAL_TAIL_CLEAN) {
         assert_int_equal(info.segments, 2);
         return;
     }
     if (info.tail != (uint32_t)expected->tail) {
-        fail_msg("%s: the tail is %u and not %d", expected->name, info.tail,
-                 expected->tail);
+        fail_msg("%s: the tail is %u and not %d", expected->name, info.tail, expected->tail);
     }
 }
 
-/* Opens, reads, appends an entry with id `append` to each session unless it is
- * NULL, and closes; returns the log's state after that. */
-static uint64_t recover_once(struct sim_disk *disk,
-                             const struct expected *expected,
+/* Opens, reads, appends an entry with id `append` to each session unless it is NULL, and closes;
+ * returns the log's state after that. */
+static uint64_t recover_once(struct sim_disk *disk, const struct expected *expected,
                              const char *append)
 {
     struct sim_process *process = sim_process_create(disk);
@@ -476,8 +438,7 @@ static uint64_t recover_once(struct sim_disk *disk,
     enum wal_status status = open_sim(process, &store, &error);
 
     if (status != expected->open) {
-        fail_msg("%s: opening answers %d: %s", expected->name, status,
-                 error.text);
+        fail_msg("%s: opening answers %d: %s", expected->name, status, error.text);
     }
     if (status == WAL_OK) {
         expect_content(store, expected, expected->lost);
@@ -499,8 +460,7 @@ static struct sim_disk *load(const struct expected *expected)
     struct sim_disk *disk = sim_disk_create(7);
     char path[512];
 
-    snprintf(path, sizeof(path), "%s/tests/golden/%s.golden",
-             AGENTWAL_SOURCE_DIR, expected->name);
+    snprintf(path, sizeof(path), "%s/tests/golden/%s.golden", AGENTWAL_SOURCE_DIR, expected->name);
     golden_load(disk, ROOT, path);
     return disk;
 }
@@ -547,16 +507,14 @@ static int run(const char *const *arguments)
                                      O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "errors",
                                      O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    assert_int_equal(posix_spawn(&child, path, &actions, NULL, argv, environ),
-                     0);
+    assert_int_equal(posix_spawn(&child, path, &actions, NULL, argv, environ), 0);
     posix_spawn_file_actions_destroy(&actions);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
 }
 
-static void expect_sessions(const struct expected *expected,
-                            const json_t *damage)
+static void expect_sessions(const struct expected *expected, const json_t *damage)
 {
     const json_t *named = json_object_get(damage, "sessions");
     const char *at = expected->sessions;
@@ -568,8 +526,7 @@ static void expect_sessions(const struct expected *expected,
 
         at = next_word(at, word, sizeof(word));
         for (size_t i = 0; i < json_array_size(named); i++) {
-            found = found || strcmp(json_string_value(json_array_get(named, i)),
-                                    word) == 0;
+            found = found || strcmp(json_string_value(json_array_get(named, i)), word) == 0;
         }
         if (!found) {
             fail_msg("%s: the damage does not name %s", expected->name, word);
@@ -588,20 +545,17 @@ static void expect_report(const struct expected *expected)
 
     assert_non_null(report);
     damage = json_array_get(json_object_get(report, "damage"), 0);
-    assert_int_equal(json_is_true(json_object_get(report, "sound")),
-                     damage == NULL);
+    assert_int_equal(json_is_true(json_object_get(report, "sound")), damage == NULL);
     if (damage == NULL) {
         damage = json_array_get(json_object_get(report, "notes"), 0);
         assert_int_equal(damage == NULL, expected->reason == NULL);
     }
     assert_int_equal(json_is_true(json_object_get(report, "tailAmbiguous")),
-                     expected->open == WAL_OK &&
-                         expected->tail == WAL_TAIL_AMBIGUOUS);
+                     expected->open == WAL_OK && expected->tail == WAL_TAIL_AMBIGUOUS);
     if (expected->reason != NULL) {
         reason = json_string_value(json_object_get(damage, "reason"));
         if (reason == NULL || strstr(reason, expected->reason) == NULL) {
-            fail_msg("%s: the damage is: %s", expected->name,
-                     reason == NULL ? "none" : reason);
+            fail_msg("%s: the damage is: %s", expected->name, reason == NULL ? "none" : reason);
         }
         expect_sessions(expected, damage);
     }
@@ -638,8 +592,7 @@ static void test_golden__walcheck(void **state)
     const char *const arguments[] = {"--json", REAL, NULL};
     const char *const strict[] = {"--strict", REAL, NULL};
     struct sim_disk *disk = load(expected);
-    bool ambiguous =
-        expected->open == WAL_OK && expected->tail == WAL_TAIL_AMBIGUOUS;
+    bool ambiguous = expected->open == WAL_OK && expected->tail == WAL_TAIL_AMBIGUOUS;
     int code;
 
     remove_files();
@@ -719,14 +672,12 @@ TEST(golden__version_0_is_read_and_refuses_appends)
     assert_int_equal(version_of(store), 0);
     expect_content(store, &version_0, "");
     assert_ok(wal_session_open(store, slice_of("alpha"), &session, NULL));
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL),
-                     WAL_EVERSION);
+    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, NULL), WAL_EVERSION);
     wal_session_close(session);
     assert_ok(wal_close(store, NULL));
     assert_int_equal(run(arguments), 0);
     report = json_load_file("output", 0, NULL);
-    assert_int_equal(
-        json_integer_value(json_object_get(report, "formatVersion")), 0);
+    assert_int_equal(json_integer_value(json_object_get(report, "formatVersion")), 0);
     json_decref(report);
 }
 
@@ -777,12 +728,9 @@ static bool is_in_log(const char *text)
 /* Its first segment has records of version 0. */
 TEST(golden__version_0_is_erased_once_migrated)
 {
-    static const char *const canaries[] = {"{\"id\":\"a5\",", "{\"id\":\"b1\",",
-                                           "{\"id\":\"b5\","};
+    static const char *const canaries[] = {"{\"id\":\"a5\",", "{\"id\":\"b1\",", "{\"id\":\"b5\","};
     const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options),
-        .flags = WAL_STORE_COMPACT_ERASE,
-        .rate = UINT64_MAX};
+        .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE, .rate = UINT64_MAX};
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
     const char *const arguments[] = {REAL, NULL};
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -798,8 +746,7 @@ TEST(golden__version_0_is_erased_once_migrated)
     assert_ok(wal_open(REAL, NULL, &store, NULL));
     assert_ok(wal_session_open(store, slice_of("alpha"), &alpha, NULL));
     assert_ok(wal_session_open(store, slice_of("beta"), &beta, NULL));
-    assert_ok(
-        wal_session_redact(alpha, slice_of("a5"), slice_of(""), NULL, NULL));
+    assert_ok(wal_session_redact(alpha, slice_of("a5"), slice_of(""), NULL, NULL));
     assert_ok(wal_session_delete(beta, NULL));
     assert_ok(wal_store_compact(store, &options, &result, NULL));
     assert_int_equal(result.refused, 0);
@@ -851,8 +798,7 @@ static size_t list(struct sim_disk *disk, struct listed out[SESSIONS_MAX])
     assert_ok(wal_session_cursor_open(store, NULL, &cursor, NULL));
     while (wal_session_cursor_next(cursor, &info, NULL) == WAL_OK) {
         assert_true(count < SESSIONS_MAX);
-        out[count++] =
-            (struct listed){info.number, info.created_ms, info.updated_ms};
+        out[count++] = (struct listed){info.number, info.created_ms, info.updated_ms};
     }
     wal_session_cursor_close(cursor);
     assert_ok(wal_close(store, NULL));
@@ -874,8 +820,8 @@ static uint32_t version_of_index(struct sim_disk *disk, const char *name)
     return version;
 }
 
-/* The catalogue of version 2, raised without new times: its version and the
- * checksum of its header. */
+/* The catalogue of version 2, raised without new times: its version and the checksum of its
+ * header. */
 static void forge_catalogue(struct sim_disk *disk)
 {
     uint8_t *bytes;
@@ -889,8 +835,8 @@ static void forge_catalogue(struct sim_disk *disk)
     free(bytes);
 }
 
-/* Times and order come from the log, where version 2 has others; the indexes
- * are of the present version then. */
+/* Times and order come from the log, where version 2 has others; the indexes are of the present
+ * version then. */
 TEST(golden__index_version_2_is_rebuilt)
 {
     const struct expected expected = {.name = "index_version_2"};
@@ -979,9 +925,8 @@ enum {
     NAME_SIZE = 128
 };
 
-static struct CMUnitTest test_of(const struct expected *expected,
-                                 const char *what, CMUnitTestFunction function,
-                                 char name[NAME_SIZE])
+static struct CMUnitTest test_of(const struct expected *expected, const char *what,
+                                 CMUnitTestFunction function, char name[NAME_SIZE])
 {
     snprintf(name, NAME_SIZE, "test_golden__%s_is_%s", expected->name, what);
     return (struct CMUnitTest){
@@ -999,16 +944,13 @@ static int run_stores(void)
     size_t count = 0;
 
     for (size_t i = 0; i < CASES; i++) {
-        tests[count] = test_of(&cases[i], "recovered", test_golden__recovery,
-                               names[count]);
+        tests[count] = test_of(&cases[i], "recovered", test_golden__recovery, names[count]);
         count++;
-        tests[count] =
-            test_of(&cases[i], "checked", test_golden__walcheck, names[count]);
+        tests[count] = test_of(&cases[i], "checked", test_golden__walcheck, names[count]);
         count++;
     }
     for (size_t i = 0; i < BROKEN; i++) {
-        tests[count] =
-            test_of(&broken[i], "checked", test_golden__walcheck, names[count]);
+        tests[count] = test_of(&broken[i], "checked", test_golden__walcheck, names[count]);
         count++;
     }
     return cmocka_run_group_tests_name("stores", tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /*
- * arena_heap.c - see arena_heap.h. Invariant: every block is in the list once,
- * and its neighbours point to it.
+ * arena_heap.c - see arena_heap.h. Invariant: every block is in the list once, and its neighbours
+ * point to it.
  */
 #include "tests/lib/arena_heap.h"
 
@@ -16,12 +16,10 @@ struct arena_block {
 
 static struct arena_block *block_of(void *at)
 {
-    return (struct arena_block *)((char *)at -
-                                  offsetof(struct arena_block, data));
+    return (struct arena_block *)((char *)at - offsetof(struct arena_block, data));
 }
 
-static void unlink_block(struct arena_heap *arena,
-                         const struct arena_block *block)
+static void unlink_block(struct arena_heap *arena, const struct arena_block *block)
 {
     if (block->previous != NULL) {
         block->previous->next = block->next;
@@ -92,8 +90,7 @@ size_t arena_heap_count(struct arena_heap *arena)
     size_t count = 0;
 
     pthread_mutex_lock(&arena->mutex);
-    for (const struct arena_block *block = arena->blocks; block != NULL;
-         block = block->next) {
+    for (const struct arena_block *block = arena->blocks; block != NULL; block = block->next) {
         count++;
     }
     pthread_mutex_unlock(&arena->mutex);

@@ -1,7 +1,7 @@
 /*
- * arena_heap.h - a struct wal__heap whose blocks can be dropped all at once:
- * what remains of an engine whose simulated process was killed. Each block is
- * the C library's own, so that sanitizers still see its ends. Any thread.
+ * arena_heap.h - a struct wal__heap whose blocks can be dropped all at once: what remains of an
+ * engine whose simulated process was killed. Each block is the C library's own, so that sanitizers
+ * still see its ends. Any thread.
  */
 #ifndef AGENTWAL_TESTS_LIB_ARENA_HEAP_H
 #define AGENTWAL_TESTS_LIB_ARENA_HEAP_H

@@ -1,6 +1,6 @@
 /*
- * catalogue_model.c - a naive catalogue, and the records that are applied to
- * both (catalogue_model.h). One thread.
+ * catalogue_model.c - a naive catalogue, and the records that are applied to both
+ * (catalogue_model.h). One thread.
  */
 #include "tests/lib/catalogue_model.h"
 
@@ -42,8 +42,7 @@ struct wal__span model_span(const char *text)
 
 /* ---------------------------------------------------------------- model --- */
 
-static void finish(struct model_record *record,
-                   const struct model_session *session, uint8_t type,
+static void finish(struct model_record *record, const struct model_session *session, uint8_t type,
                    size_t size)
 {
     record->frame.type = type;
@@ -54,10 +53,9 @@ static void finish(struct model_record *record,
     record->applied.payload = (struct wal__span){record->payload, size};
 }
 
-/* A time of the last seconds before the record's, or one that is not believed.
- * Sets session->time_ms to the time that counts. */
-static int64_t random_time(const struct model_record *record,
-                           struct model_session *session)
+/* A time of the last seconds before the record's, or one that is not believed. Sets
+ * session->time_ms to the time that counts. */
+static int64_t random_time(const struct model_record *record, struct model_session *session)
 {
     int64_t clock_ms = record->applied.clock_ms;
 
@@ -78,8 +76,7 @@ static int64_t random_time(const struct model_record *record,
     return session->time_ms;
 }
 
-static void make_session(struct model_record *record,
-                         struct model_session *session)
+static void make_session(struct model_record *record, struct model_session *session)
 {
     static const char *const sources[] = {"", "claude:1", "codex:2"};
     static const char *const parents[] = {"", "parent-1", "parent-2"};
@@ -100,8 +97,7 @@ static void make_session(struct model_record *record,
     session->numbers.schema_version = 1 + model_random_below(3);
     sprintf(session->cwd, "/home/%u", model_random_below(6));
     sprintf(session->project, "project %u", model_random_below(5));
-    sprintf(session->title, "%.*s", (int)model_random_below(30),
-            "a title of any length, or none");
+    sprintf(session->title, "%.*s", (int)model_random_below(30), "a title of any length, or none");
     strcpy(session->parent_id, parents[model_random_below(3)]);
     made = (struct wal__session_record){
         .created_ms = created_ms,
@@ -116,13 +112,12 @@ static void make_session(struct model_record *record,
         .metadata = model_span("{}"),
     };
     wal__session_record_encode(&made, record->payload);
-    finish(record, session, WAL__FRAME_SESSION,
-           wal__session_record_size(&made));
+    finish(record, session, WAL__FRAME_SESSION, wal__session_record_size(&made));
 }
 
 /* One entry in three is a user's message. */
-static void make_payload(const struct model_record *record,
-                         struct model_session *session, char *payload)
+static void make_payload(const struct model_record *record, struct model_session *session,
+                         char *payload)
 {
     struct wal__summary *numbers = &session->numbers;
     char text[MODEL_TEXT_SIZE];
@@ -133,8 +128,7 @@ static void make_payload(const struct model_record *record,
     }
     sprintf(text, "message %llu", (unsigned long long)record->frame.sequence);
     sprintf(payload, "{\"role\":\"user\",\"content\":\"%s\"}", text);
-    if (record->frame.stream == 0 && numbers->first_sequence == 0 &&
-        numbers->entries < 64 &&
+    if (record->frame.stream == 0 && numbers->first_sequence == 0 && numbers->entries < 64 &&
         record->frame.flags != WAL__FRAME_PROVISIONAL) {
         numbers->first_sequence = record->frame.sequence;
         numbers->first_owner = numbers->number;
@@ -143,8 +137,7 @@ static void make_payload(const struct model_record *record,
 }
 
 /* Writes the time of an entry, or none: some of 1970, to the millisecond. */
-static void make_time(const struct model_record *record,
-                      struct model_session *session, char *text)
+static void make_time(const struct model_record *record, struct model_session *session, char *text)
 {
     struct wal__summary *numbers = &session->numbers;
     int64_t time_ms = random_time(record, session);
@@ -164,8 +157,7 @@ static void make_time(const struct model_record *record,
     if (record->frame.flags == WAL__FRAME_PROVISIONAL) {
         return; /* its time does not count */
     }
-    if ((numbers->flags & WAL__SUMMARY_ACTIVE) == 0 ||
-        numbers->updated_ms < session->time_ms) {
+    if ((numbers->flags & WAL__SUMMARY_ACTIVE) == 0 || numbers->updated_ms < session->time_ms) {
         numbers->updated_ms = session->time_ms;
     }
     if (numbers->created_ms > session->time_ms) {
@@ -174,15 +166,12 @@ static void make_time(const struct model_record *record,
     numbers->flags |= WAL__SUMMARY_ACTIVE;
 }
 
-/* The first entry is under the head that the session began with, and each one
- * is under the head and moves it. */
-static void note_straight(const struct model_record *record,
-                          struct wal__summary *numbers)
+/* The first entry is under the head that the session began with, and each one is under the head and
+ * moves it. */
+static void note_straight(const struct model_record *record, struct wal__summary *numbers)
 {
-    bool is_first = numbers->entries == 0 &&
-                    numbers->head_sequence == numbers->fork_sequence;
-    bool is_straight =
-        is_first || (numbers->flags & WAL__SUMMARY_STRAIGHT) != 0;
+    bool is_first = numbers->entries == 0 && numbers->head_sequence == numbers->fork_sequence;
+    bool is_straight = is_first || (numbers->flags & WAL__SUMMARY_STRAIGHT) != 0;
 
     numbers->flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
     if (is_straight && record->frame.flags == WAL__FRAME_MOVES_HEAD &&
@@ -191,8 +180,7 @@ static void note_straight(const struct model_record *record,
     }
 }
 
-static void make_entry(struct model_record *record,
-                       struct model_session *session)
+static void make_entry(struct model_record *record, struct model_session *session)
 {
     char id[MODEL_TEXT_SIZE];
     char time[MODEL_TEXT_SIZE];
@@ -219,8 +207,7 @@ static void make_entry(struct model_record *record,
     entry.payload = model_span(payload);
     wal__entry_record_encode(&entry, record->payload);
     finish(record, session, WAL__FRAME_ENTRY, wal__entry_record_size(&entry));
-    if (record->frame.stream != 0 ||
-        record->frame.flags == WAL__FRAME_PROVISIONAL) {
+    if (record->frame.stream != 0 || record->frame.flags == WAL__FRAME_PROVISIONAL) {
         return;
     }
     note_straight(record, &session->numbers);
@@ -231,8 +218,7 @@ static void make_entry(struct model_record *record,
     }
 }
 
-static void inherit(struct model_session *session,
-                    const struct model_session *source)
+static void inherit(struct model_session *session, const struct model_session *source)
 {
     uint64_t first = source->numbers.first_sequence;
 
@@ -247,8 +233,7 @@ static void inherit(struct model_session *session,
 static struct model_session *pick(struct model *model)
 {
     for (int i = 0; model->count > 0 && i < 200; i++) {
-        struct model_session *session =
-            &model->sessions[model_random_below(model->count)];
+        struct model_session *session = &model->sessions[model_random_below(model->count)];
 
         if (!session->is_omitted) {
             return session;
@@ -296,8 +281,7 @@ static void make_fork(struct model *model, struct model_record *record,
     }
 }
 
-static void make_head(struct model_record *record,
-                      struct model_session *session)
+static void make_head(struct model_record *record, struct model_session *session)
 {
     bool is_main = model_random_below(2) == 0;
     bool is_removed = model_random_below(4) == 0;
@@ -335,15 +319,13 @@ static void make_doc(struct model *model, struct model_record *record,
         session->numbers.created_ms = record->applied.clock_ms;
     }
     wal__doc_record_encode(&doc, record->payload);
-    finish(record, session,
-           is_deletion ? WAL__FRAME_DOC_DELETE : WAL__FRAME_DOC,
+    finish(record, session, is_deletion ? WAL__FRAME_DOC_DELETE : WAL__FRAME_DOC,
            wal__doc_record_size(&doc));
     session->numbers.documents++;
 }
 
 /* Of the first user message, or of another entry. */
-static void make_redaction(struct model_record *record,
-                           struct model_session *session)
+static void make_redaction(struct model_record *record, struct model_session *session)
 {
     const struct wal__summary *numbers = &session->numbers;
     bool is_first = model_random_below(2) == 0 && numbers->first_sequence != 0;
@@ -353,11 +335,9 @@ static void make_redaction(struct model_record *record,
         .target_id = model_span("target"),
     };
 
-    record->frame.parent =
-        is_first ? numbers->first_sequence : record->frame.sequence - 1;
+    record->frame.parent = is_first ? numbers->first_sequence : record->frame.sequence - 1;
     wal__redact_record_encode(&redact, record->payload);
-    finish(record, session, WAL__FRAME_REDACT,
-           wal__redact_record_size(&redact));
+    finish(record, session, WAL__FRAME_REDACT, wal__redact_record_size(&redact));
     if (numbers->first_owner == numbers->number &&
         numbers->first_sequence == record->frame.parent) {
         session->first_text[0] = '\0';
@@ -419,8 +399,7 @@ static bool is_kept(const struct model *model, const bool *kept, uint32_t i)
     bool keep = !session->is_omitted && !model_is_deleted(session);
 
     for (uint32_t k = 0; k < model->count && !session->is_omitted; k++) {
-        keep = keep || (kept[k] && refers_to(&model->sessions[k],
-                                             session->numbers.number));
+        keep = keep || (kept[k] && refers_to(&model->sessions[k], session->numbers.number));
     }
     return keep;
 }
@@ -444,12 +423,10 @@ void model_omit(struct model *model)
     }
 }
 
-const struct model_session *model_find(const struct model *model,
-                                       const char *id)
+const struct model_session *model_find(const struct model *model, const char *id)
 {
     for (uint32_t i = 0; i < model->count; i++) {
-        if (!model_is_deleted(&model->sessions[i]) &&
-            strcmp(model->sessions[i].id, id) == 0) {
+        if (!model_is_deleted(&model->sessions[i]) && strcmp(model->sessions[i].id, id) == 0) {
             return &model->sessions[i];
         }
     }
@@ -476,22 +453,19 @@ static struct model_session *new_session(struct model *model)
             return &model->sessions[i];
         }
     }
-    return model->count < MODEL_SESSIONS ? &model->sessions[model->count++]
-                                         : NULL;
+    return model->count < MODEL_SESSIONS ? &model->sessions[model->count++] : NULL;
 }
 
 void model_make_record(struct model *model, struct model_record *record)
 {
     struct model_session *picked = pick(model);
-    struct model_session *session = picked == NULL || model_random_below(6) == 0
-                                        ? new_session(model)
-                                        : NULL;
+    struct model_session *session =
+        picked == NULL || model_random_below(6) == 0 ? new_session(model) : NULL;
 
     memset(record, 0, sizeof(*record));
     model->sequence += 1 + model_random_below(3);
     record->frame.sequence = model->sequence;
-    record->applied.position =
-        wal__position(1 + model->sequence / 100, 4096 + model->sequence);
+    record->applied.position = wal__position(1 + model->sequence / 100, 4096 + model->sequence);
     record->applied.clock_ms = (int64_t)model->sequence * 1000;
     if (session != NULL) {
         memset(session, 0, sizeof(*session));
@@ -521,16 +495,14 @@ void model_step(struct model *model, struct wal__catalogue *catalogue)
 
     if (session != NULL && model_random_below(20) == 0) {
         session->numbers.flags |= WAL__SUMMARY_DAMAGED;
-        assert_ok(
-            wal__catalogue_mark_damaged(catalogue, session->numbers.number));
+        assert_ok(wal__catalogue_mark_damaged(catalogue, session->numbers.number));
         return;
     }
     model_make_record(model, &record);
     assert_ok(wal__catalogue_apply(catalogue, &record.applied));
 }
 
-enum wal_status model_put(struct wal__catalogue *catalogue, uint32_t number,
-                          const char *id)
+enum wal_status model_put(struct wal__catalogue *catalogue, uint32_t number, const char *id)
 {
     struct wal__summary summary = {
         .number = number,

@@ -1,6 +1,6 @@
 /*
- * catalogue_model.h - a naive catalogue, which is an array of sessions, random
- * records that are applied to it and to the engine's, and their comparison.
+ * catalogue_model.h - a naive catalogue, which is an array of sessions, random records that are
+ * applied to it and to the engine's, and their comparison.
  *
  * One thread, but for the checks: any number may run while nothing changes.
  */
@@ -89,11 +89,9 @@ void model_make_record(struct model *model, struct model_record *record);
 void model_step(struct model *model, struct wal__catalogue *catalogue);
 
 /* Puts a session that is in no model. */
-enum wal_status model_put(struct wal__catalogue *catalogue, uint32_t number,
-                          const char *id);
+enum wal_status model_put(struct wal__catalogue *catalogue, uint32_t number, const char *id);
 
-bool model_equals(const struct wal__summary *summary,
-                  const struct model_session *session);
+bool model_equals(const struct wal__summary *summary, const struct model_session *session);
 
 bool model_is_deleted(const struct model_session *session);
 
@@ -101,15 +99,13 @@ bool model_is_deleted(const struct model_session *session);
 void model_omit(struct model *model);
 
 /* The session that is found by the id, or null. */
-const struct model_session *model_find(const struct model *model,
-                                       const char *id);
+const struct model_session *model_find(const struct model *model, const char *id);
 
 /* How many are not deleted. */
 uint32_t model_visible_count(const struct model *model);
 
 /* The model's sessions that pass, newest first. */
-uint32_t model_list(const struct model *model,
-                    const struct model_filter *filter,
+uint32_t model_list(const struct model *model, const struct model_filter *filter,
                     const struct model_session **list);
 enum wal_status model_begin_list(struct wal__catalogue_iter *cursor,
                                  const struct wal__catalogue *catalogue,
@@ -117,35 +113,27 @@ enum wal_status model_begin_list(struct wal__catalogue_iter *cursor,
 
 /* WAL_OK when the catalogue answers as the model does, WAL_END when it
  * answers something else, or how it failed. */
-enum wal_status model_check_list(const struct wal__catalogue *catalogue,
-                                 const struct model *model,
+enum wal_status model_check_list(const struct wal__catalogue *catalogue, const struct model *model,
                                  const struct model_filter *texts);
 enum wal_status model_check_session(const struct wal__catalogue *catalogue,
-                                    const struct model *model,
-                                    const struct model_session *session);
+                                    const struct model *model, const struct model_session *session);
 
 /* Everything that can be asked. */
-enum wal_status model_check(const struct wal__catalogue *catalogue,
-                            const struct model *model);
-void model_assert_same(const struct wal__catalogue *catalogue,
-                       const struct model *model);
+enum wal_status model_check(const struct wal__catalogue *catalogue, const struct model *model);
+void model_assert_same(const struct wal__catalogue *catalogue, const struct model *model);
 
 /* The wal__write_callback of a sink; every piece but the last must be whole. */
-enum wal_status model_sink_write(void *ctx, uint64_t offset, const void *data,
-                                 size_t size);
+enum wal_status model_sink_write(void *ctx, uint64_t offset, const void *data, size_t size);
 
-/* A snapshot, to be freed with model_free. The model, if any, forgets what a
- * snapshot omits. */
-struct wal__span model_write(const struct wal__catalogue *catalogue,
-                             struct model *model);
+/* A snapshot, to be freed with model_free. The model, if any, forgets what a snapshot omits. */
+struct wal__span model_write(const struct wal__catalogue *catalogue, struct model *model);
 void model_free(struct wal__span bytes);
 
 /* Opens a snapshot, whose bytes stay borrowed, and attaches it. */
-enum wal_status model_attach(struct wal__catalogue *catalogue,
-                             struct wal__span bytes, const uint8_t uuid[16]);
+enum wal_status model_attach(struct wal__catalogue *catalogue, struct wal__span bytes,
+                             const uint8_t uuid[16]);
 
 /* Puts a snapshot in the place of the overlay; the same to be freed. */
-struct wal__span model_swap_snapshot(struct wal__catalogue *catalogue,
-                                     struct model *model);
+struct wal__span model_swap_snapshot(struct wal__catalogue *catalogue, struct model *model);
 
 #endif

@@ -49,8 +49,7 @@ void codec_free(struct wal__span span)
     free((void *)(uintptr_t)span.data);
 }
 
-enum wal__fmt codec_decode_with(codec_decode_fn *decode,
-                                struct wal__span payload, size_t offset,
+enum wal__fmt codec_decode_with(codec_decode_fn *decode, struct wal__span payload, size_t offset,
                                 size_t width, uint64_t value)
 {
     uint8_t *block = codec_block(payload.size);
@@ -70,19 +69,18 @@ void codec_assert_changes(codec_decode_fn *decode, struct wal__span payload,
 {
     for (size_t i = 0; i < count; i++) {
         const struct codec_change *change = &changes[i];
-        enum wal__fmt fmt = codec_decode_with(decode, payload, change->offset,
-                                              change->width, change->value);
+        enum wal__fmt fmt =
+            codec_decode_with(decode, payload, change->offset, change->width, change->value);
 
         if ((int)fmt != change->expected) {
-            fail_msg("%llu in %zu bytes at %zu: %s",
-                     (unsigned long long)change->value, change->width,
-                     change->offset, wal__fmt_text(fmt));
+            fail_msg("%llu in %zu bytes at %zu: %s", (unsigned long long)change->value,
+                     change->width, change->offset, wal__fmt_text(fmt));
         }
     }
 }
 
-void codec_assert_size_is_exact(codec_decode_fn *decode,
-                                struct wal__span payload, size_t fixed_size)
+void codec_assert_size_is_exact(codec_decode_fn *decode, struct wal__span payload,
+                                size_t fixed_size)
 {
     assert_int_equal(decode(payload), WAL__FMT_OK);
     for (size_t size = 0; size <= payload.size + 9; size++) {
@@ -93,8 +91,7 @@ void codec_assert_size_is_exact(codec_decode_fn *decode,
         memcpy(block, payload.data, kept);
         if (size != payload.size) {
             assert_int_equal(decode((struct wal__span){block, size}),
-                             size < fixed_size ? WAL__FMT_SHORT
-                                               : WAL__FMT_FIELD);
+                             size < fixed_size ? WAL__FMT_SHORT : WAL__FMT_FIELD);
         }
         free(block);
     }

@@ -1,7 +1,7 @@
 /*
- * codec.h - what the tests of codecs share: random texts, payloads in blocks of
- * exactly their size, so that the address sanitizer sees a read beyond the end,
- * and tables of changes to a valid payload.
+ * codec.h - what the tests of codecs share: random texts, payloads in blocks of exactly their size,
+ * so that the address sanitizer sees a read beyond the end, and tables of changes to a valid
+ * payload.
  */
 #ifndef AGENTWAL_TESTS_LIB_CODEC_H
 #define AGENTWAL_TESTS_LIB_CODEC_H
@@ -25,8 +25,7 @@ enum {
 /* It may write to the bytes, which are a copy, as to make a checksum right. */
 typedef enum wal__fmt codec_decode_fn(struct wal__span bytes);
 
-/* A number of `width` bytes at `offset`, and what is said of the payload that
- * has it. */
+/* A number of `width` bytes at `offset`, and what is said of the payload that has it. */
 struct codec_change {
     size_t offset;
     size_t width;
@@ -42,18 +41,15 @@ uint8_t *codec_block(size_t size);
 /* The block under a span. */
 void codec_free(struct wal__span span);
 
-enum wal__fmt codec_decode_with(codec_decode_fn *decode,
-                                struct wal__span payload, size_t offset,
+enum wal__fmt codec_decode_with(codec_decode_fn *decode, struct wal__span payload, size_t offset,
                                 size_t width, uint64_t value);
 void codec_assert_changes(codec_decode_fn *decode, struct wal__span payload,
                           const struct codec_change *changes, size_t count);
 #define CODEC_ASSERT_CHANGES(decode, payload, changes) \
-    codec_assert_changes(decode, payload, changes,     \
-                         sizeof(changes) / sizeof((changes)[0]))
+    codec_assert_changes(decode, payload, changes, sizeof(changes) / sizeof((changes)[0]))
 
-/* Cut, it is SHORT inside its fixed part and FIELD in its texts; longer, it is
- * FIELD. */
-void codec_assert_size_is_exact(codec_decode_fn *decode,
-                                struct wal__span payload, size_t fixed_size);
+/* Cut, it is SHORT inside its fixed part and FIELD in its texts; longer, it is FIELD. */
+void codec_assert_size_is_exact(codec_decode_fn *decode, struct wal__span payload,
+                                size_t fixed_size);
 
 #endif

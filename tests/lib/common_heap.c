@@ -1,6 +1,6 @@
 /*
- * common_heap.c - a region that is mapped shared, with lists of free blocks by
- * their sizes, which are powers of two (common_heap.h).
+ * common_heap.c - a region that is mapped shared, with lists of free blocks by their sizes, which
+ * are powers of two (common_heap.h).
  *
  * Invariant: the lock is held by a thread of a process that lives.
  */
@@ -42,8 +42,8 @@ static size_t begin_of_blocks(void)
 
 void common_heap_init(size_t size)
 {
-    void *at = mmap(NULL, size, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *at =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     WAL__ASSERT(at != MAP_FAILED && region == NULL);
     region = at;
@@ -61,14 +61,12 @@ void common_heap_clear_but(const void *first)
     region->used = begin_of_blocks() + ((size_t)1 << head->class);
     memset(region->free, 0, sizeof(region->free));
     kept = (region->used + page - 1) & ~(page - 1);
-    WAL__ASSERT(
-        madvise((char *)region + kept, region->size - kept, MADV_REMOVE) == 0);
+    WAL__ASSERT(madvise((char *)region + kept, region->size - kept, MADV_REMOVE) == 0);
 }
 
 static void lock(void)
 {
-    while (atomic_exchange_explicit(&region->is_locked, 1,
-                                    memory_order_acquire) != 0) {
+    while (atomic_exchange_explicit(&region->is_locked, 1, memory_order_acquire) != 0) {
         (void)sched_yield();
     }
 }

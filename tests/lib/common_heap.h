@@ -1,7 +1,7 @@
 /*
- * common_heap.h - memory that a process and those that it forks later have in
- * common, at the same addresses: what one of them writes, all of them see. A
- * process that never calls common_heap_init gets blocks of the C library.
+ * common_heap.h - memory that a process and those that it forks later have in common, at the same
+ * addresses: what one of them writes, all of them see. A process that never calls common_heap_init
+ * gets blocks of the C library.
  *
  * Any thread and process. Running out of memory aborts.
  */

@@ -1,14 +1,12 @@
 /*
- * faulty_heap.c - see faulty_heap.h. Invariant: a failed allocation leaves the
- * block as it was.
+ * faulty_heap.c - see faulty_heap.h. Invariant: a failed allocation leaves the block as it was.
  */
 #include "tests/lib/faulty_heap.h"
 
 static bool is_failing(const struct faulty_heap *faulty, uint64_t number)
 {
     return faulty->fail_at != 0 &&
-           (number == faulty->fail_at ||
-            (faulty->sticky && number > faulty->fail_at));
+           (number == faulty->fail_at || (faulty->sticky && number > faulty->fail_at));
 }
 
 static void *resize(void *ctx, void *at, size_t size)

@@ -1,7 +1,6 @@
 /*
- * faulty_heap.h - a struct wal__heap over another that fails the Nth
- * allocation, once or from then on, and counts. Freeing and shrinking to
- * nothing never fail. Any thread.
+ * faulty_heap.h - a struct wal__heap over another that fails the Nth allocation, once or from then
+ * on, and counts. Freeing and shrinking to nothing never fail. Any thread.
  */
 #ifndef AGENTWAL_TESTS_LIB_FAULTY_HEAP_H
 #define AGENTWAL_TESTS_LIB_FAULTY_HEAP_H
@@ -24,11 +23,10 @@ struct faulty_heap {
 };
 
 /* The struct must stay where it is while its heap is in use. */
-void faulty_heap_init(struct faulty_heap *faulty,
-                      const struct wal__heap *under);
+void faulty_heap_init(struct faulty_heap *faulty, const struct wal__heap *under);
 
-/* Fails the nth allocation from now, 1 being the next; 0: none. Not while
- * other threads use the heap. */
+/* Fails the nth allocation from now, 1 being the next; 0: none. Not while other threads use the
+ * heap. */
 void faulty_heap_fail(struct faulty_heap *faulty, uint64_t nth, bool sticky);
 
 #endif

@@ -47,13 +47,12 @@ static enum wal_status take_name(void *arg, const char *name)
 {
     struct names *names = arg;
 
-    if (strcmp(name, "LOCK") == 0 || strcmp(name, "log") == 0 ||
-        strcmp(name, "index") == 0 || strcmp(name, "pack") == 0) {
+    if (strcmp(name, "LOCK") == 0 || strcmp(name, "log") == 0 || strcmp(name, "index") == 0 ||
+        strcmp(name, "pack") == 0) {
         return WAL_OK;
     }
     WAL__ASSERT(names->count < NAMES_MAX);
-    snprintf(names->names[names->count++], NAME_SIZE, "%s%s", names->folder,
-             name);
+    snprintf(names->names[names->count++], NAME_SIZE, "%s%s", names->folder, name);
     return WAL_OK;
 }
 
@@ -102,9 +101,7 @@ static uint32_t measure(const uint8_t *bytes, size_t at, size_t size, int *kind)
     while (at < size) {
         bool filled = is_filled(bytes + at, bytes[at]);
 
-        if (*kind == FILL
-                ? !filled || bytes[at] != bytes[at - (size_t)count * SECTOR]
-                : filled) {
+        if (*kind == FILL ? !filled || bytes[at] != bytes[at - (size_t)count * SECTOR] : filled) {
             break;
         }
         count++;
@@ -138,8 +135,7 @@ static void save_pieces(FILE *file, const uint8_t *bytes, size_t size)
     WAL__ASSERT(fseek(file, 0, SEEK_END) == 0);
 }
 
-static void save_file(FILE *file, struct sim_disk *disk, const char *root,
-                      const char *name)
+static void save_file(FILE *file, struct sim_disk *disk, const char *root, const char *name)
 {
     char path[NAME_SIZE * 2];
     uint8_t *padded;

@@ -1,9 +1,8 @@
 /*
- * golden.h - stores kept as compact files, for tests of what old and damaged
- * stores are taken for.
+ * golden.h - stores kept as compact files, for tests of what old and damaged stores are taken for.
  *
- * A golden file is a list of the store's files; of each its size and the
- * sectors of 512 bytes that are not zero. Numbers are little-endian:
+ * A golden file is a list of the store's files; of each its size and the sectors of 512 bytes that
+ * are not zero. Numbers are little-endian:
  *
  *   "AGWALGLD", u32 files; for each: u16 size of the path, the path, u64 size,
  *   u32 pieces; for each: u64 offset, u32 sectors, u8 kind; kind 0: the bytes

@@ -1,6 +1,6 @@
 /*
- * io_cases.c - what every table of io.h does (io_cases.h): each test begins
- * with an empty current directory.
+ * io_cases.c - what every table of io.h does (io_cases.h): each test begins with an empty current
+ * directory.
  */
 #include "tests/lib/io_cases.h"
 
@@ -26,8 +26,7 @@ struct wal__file *io_case_open(const char *path, int flags)
     return file;
 }
 
-void io_case_open_fails(const char *path, int flags, enum wal_status status,
-                        int error)
+void io_case_open_fails(const char *path, int flags, enum wal_status status, int error)
 {
     struct wal__file *file = NULL;
     int sys_errno = 0;
@@ -57,8 +56,7 @@ struct wal__io_stat io_case_stat(struct wal__file *file)
     return st;
 }
 
-enum wal_status io_case_lock(struct wal__file *file, uint64_t offset,
-                             enum wal__io_lock mode)
+enum wal_status io_case_lock(struct wal__file *file, uint64_t offset, enum wal__io_lock mode)
 {
     int sys_errno = 0;
     enum wal_status status = io->lock(io->ctx, file, offset, mode, &sys_errno);
@@ -80,12 +78,11 @@ static void test_io__open_follows_its_flags(void **state)
 
     io_case_open_fails("a", 0, WAL_ENOTFOUND, ENOENT);
     io_case_open_fails("a", WAL__IO_WRITE, WAL_ENOTFOUND, ENOENT);
-    file =
-        io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE);
+    file = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE);
     io_case_write(file, "hello", 0);
     io->close(io->ctx, file);
-    io_case_open_fails("a", WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE,
-                       WAL_EEXISTS, EEXIST);
+    io_case_open_fails("a", WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_EXCLUSIVE, WAL_EEXISTS,
+                       EEXIST);
 
     file = io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE);
     assert_int_equal(io_case_stat(file).size, 5);
@@ -96,8 +93,7 @@ static void test_io__open_follows_its_flags(void **state)
     assert_int_equal(got, 1);
     assert_int_equal(byte, 'o');
     got = 99;
-    assert_int_equal(io->pwritev(io->ctx, file, &iov, 1, 0, &got, &sys_errno),
-                     WAL_EIO);
+    assert_int_equal(io->pwritev(io->ctx, file, &iov, 1, 0, &got, &sys_errno), WAL_EIO);
     assert_int_equal(sys_errno, EBADF);
     assert_int_equal(got, 99);
     io->close(io->ctx, file);
@@ -115,8 +111,7 @@ static void test_io__a_file_as_a_folder_is_not_found(void **state)
 
     io->close(io->ctx, io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE));
     io_case_open_fails("a/b", 0, WAL_ENOTFOUND, ENOTDIR);
-    assert_int_equal(io->path_stat(io->ctx, "a/b", &st, &sys_errno),
-                     WAL_ENOTFOUND);
+    assert_int_equal(io->path_stat(io->ctx, "a/b", &st, &sys_errno), WAL_ENOTFOUND);
     assert_int_equal(sys_errno, ENOTDIR);
 }
 
@@ -140,8 +135,7 @@ static void test_io__more_pieces_than_iov_max(void **state)
         iov[i] = (struct iovec){data + i * 3, 3};
     }
     assert_ok(wal__io_write_full(io, file, iov, count, 100, &sys_errno));
-    assert_ok(
-        wal__io_read_full(io, file, back, sizeof(back), 100, &got, &sys_errno));
+    assert_ok(wal__io_read_full(io, file, back, sizeof(back), 100, &got, &sys_errno));
     assert_int_equal(got, sizeof(data));
     assert_memory_equal(back, data, sizeof(data));
     assert_ok(io->sync(io->ctx, file, &sys_errno));
@@ -156,12 +150,9 @@ static void test_io__offsets_beyond_the_system_are_refused(void **state)
     size_t got = 0;
     int sys_errno = 0;
 
-    assert_int_equal(
-        io->pread(io->ctx, file, &byte, 1, UINT64_MAX, &got, &sys_errno),
-        WAL_EIO);
+    assert_int_equal(io->pread(io->ctx, file, &byte, 1, UINT64_MAX, &got, &sys_errno), WAL_EIO);
     assert_int_equal(sys_errno, EINVAL);
-    assert_int_equal(io->allocate(io->ctx, file, UINT64_MAX, &sys_errno),
-                     WAL_EIO);
+    assert_int_equal(io->allocate(io->ctx, file, UINT64_MAX, &sys_errno), WAL_EIO);
     assert_int_equal(io_case_stat(file).size, 0);
     io->close(io->ctx, file);
 }
@@ -180,8 +171,7 @@ void io_case_check_allocate(const char *path)
     assert_int_equal(io_case_stat(file).size, 150001);
     assert_ok(io->sync(io->ctx, file, &sys_errno));
     assert_true(io->in_memory || io_case_stat(file).allocated >= 150001);
-    assert_ok(
-        wal__io_read_full(io, file, back, sizeof(back), 0, &got, &sys_errno));
+    assert_ok(wal__io_read_full(io, file, back, sizeof(back), 0, &got, &sys_errno));
     assert_int_equal(got, 150001);
     assert_memory_equal(back, "hello", 5);
     for (size_t i = 5; i < got; i++) {
@@ -221,8 +211,7 @@ static void test_io__stat_distinguishes_files(void **state)
     assert_ok(io->path_stat(io->ctx, ".", &by_path, &sys_errno));
     assert_true(by_path.is_directory);
     by_path.size = 4711;
-    assert_int_equal(io->path_stat(io->ctx, "x", &by_path, &sys_errno),
-                     WAL_ENOTFOUND);
+    assert_int_equal(io->path_stat(io->ctx, "x", &by_path, &sys_errno), WAL_ENOTFOUND);
     assert_int_equal(by_path.size, 4711);
     io->close(io->ctx, a);
     io->close(io->ctx, b);
@@ -267,11 +256,9 @@ static void test_io__invalid_maps_are_refused(void **state)
 
     io->close(io->ctx, io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE));
     file = io_case_open("a", 0);
-    assert_int_equal(io->map(io->ctx, file, 4096, true, &at, &sys_errno),
-                     WAL_EREADONLY);
+    assert_int_equal(io->map(io->ctx, file, 4096, true, &at, &sys_errno), WAL_EREADONLY);
     assert_int_equal(sys_errno, EACCES);
-    assert_int_equal(io->map(io->ctx, file, 0, false, &at, &sys_errno),
-                     WAL_EIO);
+    assert_int_equal(io->map(io->ctx, file, 0, false, &at, &sys_errno), WAL_EIO);
     assert_int_equal(sys_errno, EINVAL);
     assert_null(at);
     io->close(io->ctx, file);
@@ -356,14 +343,11 @@ static void test_io__directories(void **state)
     assert_ok(io->make_directory(io->ctx, "d", &sys_errno));
     assert_int_equal(io->make_directory(io->ctx, "d", &sys_errno), WAL_EEXISTS);
     assert_int_equal(sys_errno, EEXIST);
-    assert_int_equal(io->make_directory(io->ctx, "x/y", &sys_errno),
-                     WAL_ENOTFOUND);
+    assert_int_equal(io->make_directory(io->ctx, "x/y", &sys_errno), WAL_ENOTFOUND);
     assert_ok(io->sync_directory(io->ctx, "d", &sys_errno));
-    assert_int_equal(io->sync_directory(io->ctx, "x", &sys_errno),
-                     WAL_ENOTFOUND);
+    assert_int_equal(io->sync_directory(io->ctx, "x", &sys_errno), WAL_ENOTFOUND);
     io->close(io->ctx, io_case_open("a", WAL__IO_WRITE | WAL__IO_CREATE));
-    assert_int_equal(io->sync_directory(io->ctx, "a", &sys_errno),
-                     WAL_ENOTFOUND);
+    assert_int_equal(io->sync_directory(io->ctx, "a", &sys_errno), WAL_ENOTFOUND);
     assert_int_equal(sys_errno, ENOTDIR);
 }
 
@@ -405,17 +389,14 @@ static void test_io__list_gives_every_name_once(void **state)
     /* The callback ends it. */
     names = (struct names){.stop_at = 2};
     sys_errno = 5;
-    assert_int_equal(io->list(io->ctx, ".", note_name, &names, &sys_errno),
-                     WAL_ECONFLICT);
+    assert_int_equal(io->list(io->ctx, ".", note_name, &names, &sys_errno), WAL_ECONFLICT);
     assert_int_equal(sys_errno, 0);
     assert_int_equal(names.count, 2);
 
     names = (struct names){0};
     assert_ok(io->list(io->ctx, "c", note_name, &names, &sys_errno));
-    assert_int_equal(io->list(io->ctx, "x", note_name, &names, &sys_errno),
-                     WAL_ENOTFOUND);
-    assert_int_equal(io->list(io->ctx, "a", note_name, &names, &sys_errno),
-                     WAL_ENOTFOUND);
+    assert_int_equal(io->list(io->ctx, "x", note_name, &names, &sys_errno), WAL_ENOTFOUND);
+    assert_int_equal(io->list(io->ctx, "a", note_name, &names, &sys_errno), WAL_ENOTFOUND);
     assert_int_equal(names.count, 0);
 }
 
@@ -430,8 +411,7 @@ static void test_io__rename_replaces_and_unlink_removes(void **state)
     io->close(io->ctx, file);
     io->close(io->ctx, io_case_open("b", WAL__IO_WRITE | WAL__IO_CREATE));
     assert_ok(io->rename(io->ctx, "a", "b", &sys_errno));
-    assert_int_equal(io->path_stat(io->ctx, "a", &st, &sys_errno),
-                     WAL_ENOTFOUND);
+    assert_int_equal(io->path_stat(io->ctx, "a", &st, &sys_errno), WAL_ENOTFOUND);
     assert_ok(io->path_stat(io->ctx, "b", &st, &sys_errno));
     assert_int_equal(st.size, 5);
     assert_int_equal(io->rename(io->ctx, "a", "b", &sys_errno), WAL_ENOTFOUND);
@@ -447,18 +427,14 @@ static void test_io__remove_directory_removes_an_empty_one(void **state)
 
     assert_ok(io->make_directory(io->ctx, "d", &sys_errno));
     io->close(io->ctx, io_case_open("d/a", WAL__IO_WRITE | WAL__IO_CREATE));
-    assert_int_not_equal(io->remove_directory(io->ctx, "d", &sys_errno),
-                         WAL_OK);
+    assert_int_not_equal(io->remove_directory(io->ctx, "d", &sys_errno), WAL_OK);
     assert_int_equal(sys_errno, ENOTEMPTY);
-    assert_int_not_equal(io->remove_directory(io->ctx, "d/a", &sys_errno),
-                         WAL_OK);
+    assert_int_not_equal(io->remove_directory(io->ctx, "d/a", &sys_errno), WAL_OK);
     assert_int_equal(sys_errno, ENOTDIR);
     assert_ok(io->unlink(io->ctx, "d/a", &sys_errno));
     assert_ok(io->remove_directory(io->ctx, "d", &sys_errno));
-    assert_int_equal(io->path_stat(io->ctx, "d", &st, &sys_errno),
-                     WAL_ENOTFOUND);
-    assert_int_equal(io->remove_directory(io->ctx, "d", &sys_errno),
-                     WAL_ENOTFOUND);
+    assert_int_equal(io->path_stat(io->ctx, "d", &st, &sys_errno), WAL_ENOTFOUND);
+    assert_int_equal(io->remove_directory(io->ctx, "d", &sys_errno), WAL_ENOTFOUND);
 }
 
 /* ------------------------------------------- clocks, chance, waiting --- */
@@ -509,8 +485,7 @@ static void test_io__wait_times_out(void **state)
     assert_in_range(io->monotonic_ns(io->ctx) - before, 19000000, 10000000000);
 }
 
-int io_cases_run(const char *group, CMFixtureFunction enter,
-                 CMFixtureFunction leave)
+int io_cases_run(const char *group, CMFixtureFunction enter, CMFixtureFunction leave)
 {
 #define CASE(name) cmocka_unit_test_setup_teardown(name, enter, leave)
     const struct CMUnitTest tests[] = {

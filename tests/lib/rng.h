@@ -1,6 +1,6 @@
 /*
- * rng.h - random numbers for tests: splitmix64, the same for the same seed on
- * every machine. One thread for each state.
+ * rng.h - random numbers for tests: splitmix64, the same for the same seed on every machine. One
+ * thread for each state.
  */
 #ifndef AGENTWAL_TESTS_LIB_RNG_H
 #define AGENTWAL_TESTS_LIB_RNG_H
@@ -25,8 +25,8 @@ static inline uint64_t rng_below(uint64_t *state, uint64_t limit)
     return rng_next(state) % limit;
 }
 
-/* AGENTWAL_SEED, or the fallback where it is not set. Prints the seed, so that
- * a failure can be repeated. */
+/* AGENTWAL_SEED, or the fallback where it is not set. Prints the seed, so that a failure can be
+ * repeated. */
 static inline uint64_t rng_seed(uint64_t fallback)
 {
     const char *text = getenv("AGENTWAL_SEED");

@@ -1,8 +1,7 @@
 /*
- * sanitizers.h - which sanitizer the tests are built with, and how many of the
- * cases that it has a test tries: all with AGENTWAL_LONG, otherwise a sample,
- * which is smaller under the address sanitizer, where a case takes ten times as
- * long.
+ * sanitizers.h - which sanitizer the tests are built with, and how many of the cases that it has a
+ * test tries: all with AGENTWAL_LONG, otherwise a sample, which is smaller under the address
+ * sanitizer, where a case takes ten times as long.
  */
 #ifndef AGENTWAL_TESTS_SANITIZERS_H
 #define AGENTWAL_TESTS_SANITIZERS_H

@@ -47,8 +47,7 @@ void image_deinit(struct image *image)
     *image = (struct image){.bytes = NULL};
 }
 
-static void put(struct image *image, struct wal__frame *frame,
-                const void *payload)
+static void put(struct image *image, struct wal__frame *frame, const void *payload)
 {
     uint8_t *at = image->bytes + image->at;
     uint64_t span = wal__frame_total_size(frame->stored_size);
@@ -68,8 +67,7 @@ void image_rewrite(struct image *image, uint64_t last_sequence)
 {
     struct wal__segment_header header;
 
-    WAL__ASSERT(wal__segment_header_decode(image->bytes, &header) ==
-                WAL__FMT_OK);
+    WAL__ASSERT(wal__segment_header_decode(image->bytes, &header) == WAL__FMT_OK);
     header.group_align = WAL__BLOCK_ALIGN;
     header.features.incompat = WAL__INCOMPAT_REWRITTEN;
     header.rewrite = (struct wal__rewrite){
@@ -85,8 +83,8 @@ void image_rewrite(struct image *image, uint64_t last_sequence)
     image->first = last_sequence + 1;
 }
 
-uint64_t image_frame(struct image *image, uint8_t type, uint32_t session,
-                     uint64_t parent, const void *payload, uint32_t size)
+uint64_t image_frame(struct image *image, uint8_t type, uint32_t session, uint64_t parent,
+                     const void *payload, uint32_t size)
 {
     uint64_t offset = image->at;
     struct wal__frame frame = {
@@ -120,8 +118,8 @@ uint64_t image_entry(struct image *image, uint32_t session)
                        (uint32_t)wal__entry_record_size(&entry));
 }
 
-uint64_t image_block(struct image *image, uint32_t session,
-                     uint64_t first_sequence, uint32_t count, int level)
+uint64_t image_block(struct image *image, uint32_t session, uint64_t first_sequence, uint32_t count,
+                     int level)
 {
     const struct wal__entry_record entry = {
         .id = {(const uint8_t *)"entry", 5},
@@ -152,8 +150,7 @@ uint64_t image_block(struct image *image, uint32_t session,
         frame.data_crc = wal__crc32(0, at + WAL__FRAME_SIZE, size);
         wal__frame_encode(&frame, image->salt, offset + i, at);
     }
-    wal__block_encode((struct wal__span){raw, (size_t)total * count}, count,
-                      level, &block, out);
+    wal__block_encode((struct wal__span){raw, (size_t)total * count}, count, level, &block, out);
     raw_size = block.raw_size;
     put(image, &block, out);
     block.raw_size = raw_size;
@@ -196,8 +193,7 @@ uint64_t image_commit(struct image *image, bool promised)
     return offset;
 }
 
-uint64_t image_group(struct image *image, uint32_t session, uint32_t entries,
-                     bool promised)
+uint64_t image_group(struct image *image, uint32_t session, uint32_t entries, bool promised)
 {
     uint64_t offset = image->at;
 
@@ -214,8 +210,7 @@ void image_open(struct image *image)
     uint8_t payload[PAYLOAD_MAX];
 
     wal__open_record_encode(&open, NULL, payload);
-    image_frame(image, WAL__FRAME_OPEN, 0, 0, payload,
-                (uint32_t)wal__open_record_size(0));
+    image_frame(image, WAL__FRAME_OPEN, 0, 0, payload, (uint32_t)wal__open_record_size(0));
     image_commit(image, false);
 }
 
@@ -257,8 +252,7 @@ void image_seal(struct image *image)
     wal__index_finish(&header, payload);
     put(image, &frame, payload);
     trailer.seal_offset = image->at;
-    frame = (struct wal__frame){.type = WAL__FRAME_SEAL,
-                                .stored_size = WAL__SEAL_SIZE};
+    frame = (struct wal__frame){.type = WAL__FRAME_SEAL, .stored_size = WAL__SEAL_SIZE};
     wal__seal_record_encode(&seal, payload);
     put(image, &frame, payload);
     wal__trailer_encode(&trailer, image->salt, last, image->bytes + last);

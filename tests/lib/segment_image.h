@@ -1,9 +1,8 @@
 /*
- * segment_image.h - a segment built in memory, for tests of what reads
- * segments.
+ * segment_image.h - a segment built in memory, for tests of what reads segments.
  *
- * Sequence numbers, chain and offsets are kept as a writer would; any of the
- * fields may be changed between the calls to build what no writer would.
+ * Sequence numbers, chain and offsets are kept as a writer would; any of the fields may be changed
+ * between the calls to build what no writer would.
  */
 #ifndef AGENTWAL_TESTS_LIB_SEGMENT_IMAGE_H
 #define AGENTWAL_TESTS_LIB_SEGMENT_IMAGE_H
@@ -35,26 +34,24 @@ struct image {
 void image_init(struct image *image, uint64_t capacity);
 void image_deinit(struct image *image);
 
-/* Adds a frame; its offset. Types that take a sequence number get the next
- * one. */
-uint64_t image_frame(struct image *image, uint8_t type, uint32_t session,
-                     uint64_t parent, const void *payload, uint32_t size);
+/* Adds a frame; its offset. Types that take a sequence number get the next one. */
+uint64_t image_frame(struct image *image, uint8_t type, uint32_t session, uint64_t parent,
+                     const void *payload, uint32_t size);
 /* Adds an entry whose parent is the record before it, if that is one. */
 uint64_t image_entry(struct image *image, uint32_t session);
 /* Closes the group; the offset of its COMMIT. */
 uint64_t image_commit(struct image *image, bool promised);
 /* A group of `entries` entries; the offset of its first frame. */
-uint64_t image_group(struct image *image, uint32_t session, uint32_t entries,
-                     bool promised);
+uint64_t image_group(struct image *image, uint32_t session, uint32_t entries, bool promised);
 /* The group that a new segment begins with. */
 void image_open(struct image *image);
 /* Makes it a rewritten segment, up to that sequence number; before
  * image_open. */
 void image_rewrite(struct image *image, uint64_t last_sequence);
-/* A BLOCK of `count` entries with ascending sequence numbers; its offset. Level
- * 0: it is not compressed. */
-uint64_t image_block(struct image *image, uint32_t session,
-                     uint64_t first_sequence, uint32_t count, int level);
+/* A BLOCK of `count` entries with ascending sequence numbers; its offset. Level 0: it is not
+ * compressed. */
+uint64_t image_block(struct image *image, uint32_t session, uint64_t first_sequence, uint32_t count,
+                     int level);
 /* An empty group that names all before it durable. */
 uint64_t image_commit_mark(struct image *image);
 /* INDEX, SEAL and trailer. */

@@ -23,14 +23,13 @@ enum {
 
 /* --- a file --------------------------------------------------------------- */
 
-static void visit_block(const char *file, const struct wal__frame *frame,
-                        const uint8_t *payload, store_bytes_fn *see, void *ctx)
+static void visit_block(const char *file, const struct wal__frame *frame, const uint8_t *payload,
+                        store_bytes_fn *see, void *ctx)
 {
     struct wal__block block;
     uint8_t *records;
 
-    if (wal__block_decode(frame, payload, &block) == WAL__FMT_OK &&
-        block.is_compressed) {
+    if (wal__block_decode(frame, payload, &block) == WAL__FMT_OK && block.is_compressed) {
         records = malloc(block.raw_size);
         WAL__ASSERT(records != NULL);
         if (wal__block_decompress(&block, records) == WAL__FMT_OK) {
@@ -41,16 +40,16 @@ static void visit_block(const char *file, const struct wal__frame *frame,
 }
 
 /* Content that is compressed without a base. */
-static void visit_chunk(const char *file, const struct wal__frame *frame,
-                        const uint8_t *payload, store_bytes_fn *see, void *ctx)
+static void visit_chunk(const char *file, const struct wal__frame *frame, const uint8_t *payload,
+                        store_bytes_fn *see, void *ctx)
 {
     const struct wal__span span = {payload, frame->stored_size};
     const struct wal__span none = {NULL, 0};
     struct wal__chunk_record chunk;
     uint8_t *content;
 
-    if (wal__chunk_record_decode(span, &chunk) == WAL__FMT_OK &&
-        chunk.encoding == WAL__CHUNK_LZ4 && chunk.size <= WAL__CHUNK_MAX) {
+    if (wal__chunk_record_decode(span, &chunk) == WAL__FMT_OK && chunk.encoding == WAL__CHUNK_LZ4 &&
+        chunk.size <= WAL__CHUNK_MAX) {
         content = malloc(chunk.size + 1);
         WAL__ASSERT(content != NULL);
         if (wal__chunk_decode_content(&chunk, none, content)) {
@@ -60,8 +59,8 @@ static void visit_chunk(const char *file, const struct wal__frame *frame,
     }
 }
 
-void store_bytes_visit(const char *file, const uint8_t *bytes, size_t size,
-                       store_bytes_fn *see, void *ctx)
+void store_bytes_visit(const char *file, const uint8_t *bytes, size_t size, store_bytes_fn *see,
+                       void *ctx)
 {
     struct wal__segment_header header;
 
@@ -74,8 +73,7 @@ void store_bytes_visit(const char *file, const uint8_t *bytes, size_t size,
         const uint8_t *payload = bytes + at + WAL__FRAME_SIZE;
         struct wal__frame frame;
 
-        if (wal__frame_decode(bytes + at, size - at, header.salt, at, &frame) !=
-            WAL__FMT_OK) {
+        if (wal__frame_decode(bytes + at, size - at, header.salt, at, &frame) != WAL__FMT_OK) {
             continue;
         }
         if (frame.type == WAL__FRAME_BLOCK) {
@@ -109,21 +107,18 @@ static void visit_path(const char *path, store_bytes_fn *see, void *ctx)
     (void)close(fd);
 }
 
-void store_bytes_visit_directory(const char *directory, store_bytes_fn *see,
-                                 void *ctx)
+void store_bytes_visit_directory(const char *directory, store_bytes_fn *see, void *ctx)
 {
     DIR *opened = opendir(directory);
 
     WAL__ASSERT(opened != NULL);
-    for (struct dirent *entry = readdir(opened); entry != NULL;
-         entry = readdir(opened)) {
+    for (struct dirent *entry = readdir(opened); entry != NULL; entry = readdir(opened)) {
         char name[PATH_SIZE];
         struct stat stat;
 
-        (void)snprintf(name, sizeof(name), "%.2000s/%.255s", directory,
-                       entry->d_name);
-        if (strcmp(entry->d_name, ".") == 0 ||
-            strcmp(entry->d_name, "..") == 0 || lstat(name, &stat) != 0) {
+        (void)snprintf(name, sizeof(name), "%.2000s/%.255s", directory, entry->d_name);
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+            lstat(name, &stat) != 0) {
             continue;
         }
         if (S_ISDIR(stat.st_mode)) {
@@ -142,14 +137,11 @@ static bool is_deleted(const char *text, const char *directory)
 {
     const char *found = strstr(text, directory);
 
-    return found != NULL && found[strlen(directory)] == '/' &&
-           strstr(found, " (deleted)") != NULL;
+    return found != NULL && found[strlen(directory)] == '/' && strstr(found, " (deleted)") != NULL;
 }
 
-/* The file of an opened descriptor of a process can be read by its name in
- * /proc. */
-static uint32_t visit_open(pid_t process, const char *directory,
-                           store_bytes_fn *see, void *ctx)
+/* The file of an opened descriptor of a process can be read by its name in /proc. */
+static uint32_t visit_open(pid_t process, const char *directory, store_bytes_fn *see, void *ctx)
 {
     char path[PATH_SIZE];
     uint32_t count = 0;
@@ -158,14 +150,11 @@ static uint32_t visit_open(pid_t process, const char *directory,
     (void)snprintf(path, sizeof(path), "/proc/%d/fd", (int)process);
     opened = opendir(path);
     WAL__ASSERT(opened != NULL);
-    for (struct dirent *entry = readdir(opened); entry != NULL;
-         entry = readdir(opened)) {
+    for (struct dirent *entry = readdir(opened); entry != NULL; entry = readdir(opened)) {
         char target[PATH_SIZE] = "";
 
-        (void)snprintf(path, sizeof(path), "/proc/%d/fd/%.20s", (int)process,
-                       entry->d_name);
-        if (readlink(path, target, sizeof(target) - 1) > 0 &&
-            is_deleted(target, directory)) {
+        (void)snprintf(path, sizeof(path), "/proc/%d/fd/%.20s", (int)process, entry->d_name);
+        if (readlink(path, target, sizeof(target) - 1) > 0 && is_deleted(target, directory)) {
             count++;
             visit_path(path, see, ctx);
         }
@@ -174,8 +163,8 @@ static uint32_t visit_open(pid_t process, const char *directory,
     return count;
 }
 
-static void visit_memory(int memory, uint64_t from, uint64_t to,
-                         const char *line, store_bytes_fn *see, void *ctx)
+static void visit_memory(int memory, uint64_t from, uint64_t to, const char *line,
+                         store_bytes_fn *see, void *ctx)
 {
     size_t size = (size_t)(to - from);
     uint8_t *bytes = malloc(size);
@@ -189,8 +178,7 @@ static void visit_memory(int memory, uint64_t from, uint64_t to,
     free(bytes);
 }
 
-static uint32_t visit_mapped(pid_t process, const char *directory,
-                             store_bytes_fn *see, void *ctx)
+static uint32_t visit_mapped(pid_t process, const char *directory, store_bytes_fn *see, void *ctx)
 {
     char line[PATH_SIZE + 128];
     char path[64];
@@ -207,8 +195,7 @@ static uint32_t visit_mapped(pid_t process, const char *directory,
         uint64_t from = 0;
         uint64_t to = 0;
 
-        if (is_deleted(line, directory) &&
-            sscanf(line, "%" SCNx64 "-%" SCNx64, &from, &to) == 2) {
+        if (is_deleted(line, directory) && sscanf(line, "%" SCNx64 "-%" SCNx64, &from, &to) == 2) {
             count++;
             visit_memory(memory, from, to, line, see, ctx);
         }
@@ -218,9 +205,8 @@ static uint32_t visit_mapped(pid_t process, const char *directory,
     return count;
 }
 
-uint32_t store_bytes_visit_deleted(pid_t process, const char *directory,
-                                   store_bytes_fn *see, void *ctx)
+uint32_t store_bytes_visit_deleted(pid_t process, const char *directory, store_bytes_fn *see,
+                                   void *ctx)
 {
-    return visit_open(process, directory, see, ctx) +
-           visit_mapped(process, directory, see, ctx);
+    return visit_open(process, directory, see, ctx) + visit_mapped(process, directory, see, ctx);
 }

@@ -8,8 +8,7 @@
  *
  *     unit_store test_store_open test_close__refuses_others
  *
- * A test fails by the assertions of cmocka. Its parameter is `state`, what the
- * set-up left there.
+ * A test fails by the assertions of cmocka. Its parameter is `state`, what the set-up left there.
  */
 #ifndef AGENTWAL_TESTS_LIB_TEST_H
 #define AGENTWAL_TESTS_LIB_TEST_H
@@ -44,33 +43,30 @@ struct test_file {
 void test_register(struct test *test);
 void test_register_file(struct test_file *file);
 
-/* A random number. The first one in a file follows from AGENTWAL_SEED, or 1,
- * and prints that. One thread. */
+/* A random number. The first one in a file follows from AGENTWAL_SEED, or 1, and prints that. One
+ * thread. */
 uint64_t test_random(void);
 
 /* Each test begins with set_up and ends with tear_down, or null. */
-#define TEST_WITH(name, set_up, tear_down)                         \
-    static void test_##name(void **state);                         \
-    __attribute__((constructor)) static void register_##name(void) \
-    {                                                              \
-        static struct test test = {                                \
-            __FILE__,                                              \
-            {"test_" #name, test_##name, set_up, tear_down, NULL}, \
-            NULL};                                                 \
-        test_register(&test);                                      \
-    }                                                              \
+#define TEST_WITH(name, set_up, tear_down)                                          \
+    static void test_##name(void **state);                                          \
+    __attribute__((constructor)) static void register_##name(void)                  \
+    {                                                                               \
+        static struct test test = {                                                 \
+            __FILE__, {"test_" #name, test_##name, set_up, tear_down, NULL}, NULL}; \
+        test_register(&test);                                                       \
+    }                                                                               \
     static void test_##name(__attribute__((unused)) void **state)
 
 #define TEST(name) TEST_WITH(name, NULL, NULL)
 
 /* At most once in a file. */
-#define TEST_FILE(set_up, tear_down, run_before)                     \
-    __attribute__((constructor)) static void register_file(void)     \
-    {                                                                \
-        static struct test_file file = {__FILE__, set_up, tear_down, \
-                                        run_before, NULL};           \
-        test_register_file(&file);                                   \
-    }                                                                \
+#define TEST_FILE(set_up, tear_down, run_before)                                        \
+    __attribute__((constructor)) static void register_file(void)                        \
+    {                                                                                   \
+        static struct test_file file = {__FILE__, set_up, tear_down, run_before, NULL}; \
+        test_register_file(&file);                                                      \
+    }                                                                                   \
     _Static_assert(1, "")
 
 #endif

@@ -51,15 +51,12 @@ static bool is_named(const char *path, const char *name)
     return strncmp(base, name, length) == 0 && strcmp(base + length, ".c") == 0;
 }
 
-static bool is_chosen(const struct test *test, const char *path,
-                      const char *name)
+static bool is_chosen(const struct test *test, const char *path, const char *name)
 {
-    return strcmp(test->file, path) == 0 &&
-           (name == NULL || strcmp(test->unit.name, name) == 0);
+    return strcmp(test->file, path) == 0 && (name == NULL || strcmp(test->unit.name, name) == 0);
 }
 
-/* Runs the tests of the file, or the one with that name. Returns how many
- * failed. */
+/* Runs the tests of the file, or the one with that name. Returns how many failed. */
 static int run(const char *path, const char *name)
 {
     static const struct test_file none;
@@ -92,8 +89,7 @@ static int run(const char *path, const char *name)
         failed = file->run_before();
     }
     /* The macro without an underscore counts an array. */
-    failed += _cmocka_run_group_tests(path, units, count, file->set_up,
-                                      file->tear_down);
+    failed += _cmocka_run_group_tests(path, units, count, file->set_up, file->tear_down);
     free(units);
     return failed;
 }
@@ -124,8 +120,8 @@ static int run_named(const char *name)
     return 1;
 }
 
-/* In a separate process: some tests depend on what is once for a process, as a
- * handler of a signal. */
+/* In a separate process: some tests depend on what is once for a process, as a handler of a
+ * signal. */
 static bool passes(const char *path)
 {
     int status = 1;
@@ -136,8 +132,7 @@ static bool passes(const char *path)
     if (process == 0) {
         exit(run(path, NULL) != 0);
     }
-    return process > 0 && waitpid(process, &status, 0) == process &&
-           status == 0;
+    return process > 0 && waitpid(process, &status, 0) == process && status == 0;
 }
 
 int main(int argc, char **argv)
@@ -147,8 +142,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; i++) {
         failed += run_named(argv[i]);
     }
-    for (const struct test *test = tests; argc == 1 && test != NULL;
-         test = test->next) {
+    for (const struct test *test = tests; argc == 1 && test != NULL; test = test->next) {
         if (is_first(test)) {
             failed += !passes(test->file);
         }

@@ -1,6 +1,6 @@
 /*
- * tree_cases.c - a root under test, every call on it, and what every table of
- * tree.h does (tree_cases.h): each test begins with an empty root.
+ * tree_cases.c - a root under test, every call on it, and what every table of tree.h does
+ * (tree_cases.h): each test begins with an empty root.
  */
 #include "tests/lib/tree_cases.h"
 
@@ -107,8 +107,7 @@ enum wal_status tree_do_stat(const char *path, int *sys_errno)
     struct wal__worktree_stat st = {.kind = WAL__WORKTREE_OTHER, .size = 99};
     enum wal_status status = io->stat(io->ctx, tree, path, &st, sys_errno);
 
-    assert_true(status == WAL_OK ||
-                (st.kind == WAL__WORKTREE_OTHER && st.size == 99));
+    assert_true(status == WAL_OK || (st.kind == WAL__WORKTREE_OTHER && st.size == 99));
     return status;
 }
 
@@ -127,8 +126,7 @@ enum wal_status tree_do_open(const char *path, int *sys_errno)
 enum wal_status tree_do_create(const char *path, int *sys_errno)
 {
     struct wal__worktree_file *file = NULL;
-    enum wal_status status =
-        io->create(io->ctx, tree, path, 0600, &file, sys_errno);
+    enum wal_status status = io->create(io->ctx, tree, path, 0600, &file, sys_errno);
 
     assert_true((status == WAL_OK) == (file != NULL));
     if (file != NULL) {
@@ -141,11 +139,10 @@ enum wal_status tree_do_read_link(const char *path, int *sys_errno)
 {
     char target[16] = "untouched";
     size_t got = 99;
-    enum wal_status status = io->read_link(io->ctx, tree, path, target,
-                                           sizeof(target), &got, sys_errno);
+    enum wal_status status =
+        io->read_link(io->ctx, tree, path, target, sizeof(target), &got, sys_errno);
 
-    assert_true(status == WAL_OK ||
-                (got == 99 && strcmp(target, "untouched") == 0));
+    assert_true(status == WAL_OK || (got == 99 && strcmp(target, "untouched") == 0));
     return status;
 }
 
@@ -189,20 +186,17 @@ enum wal_status tree_do_remove_directory(const char *path, int *sys_errno)
 
 enum wal_status tree_do_sync_directory(const char *path, int *sys_errno)
 {
-    return io->sync_directories(io->ctx, tree, path, strlen(path) + 1,
-                                sys_errno);
+    return io->sync_directories(io->ctx, tree, path, strlen(path) + 1, sys_errno);
 }
 
 /* Those that change nothing where they fail, and all fail on the same paths. */
 tree_call *const tree_calls[TREE_CALLS] = {
-    tree_do_open,           tree_do_create,           tree_do_read_link,
-    tree_do_make_link,      tree_do_rename_to,        tree_do_rename_from,
-    tree_do_may_replace,    tree_do_unlink,           tree_do_stat,
-    tree_do_make_directory, tree_do_remove_directory, tree_do_sync_directory,
+    tree_do_open,      tree_do_create,         tree_do_read_link,        tree_do_make_link,
+    tree_do_rename_to, tree_do_rename_from,    tree_do_may_replace,      tree_do_unlink,
+    tree_do_stat,      tree_do_make_directory, tree_do_remove_directory, tree_do_sync_directory,
 };
 
-void tree_assert_fails(tree_call *made, const char *path,
-                       enum wal_status status)
+void tree_assert_fails(tree_call *made, const char *path, enum wal_status status)
 {
     int sys_errno = 0;
 
@@ -335,8 +329,7 @@ static void test_tree__written_bytes_are_read(void **state)
     size_t count = 0;
     int sys_errno = 0;
 
-    assert_ok(
-        io->create(io->ctx, tree_case_root(), "a", 0600, &file, &sys_errno));
+    assert_ok(io->create(io->ctx, tree_case_root(), "a", 0600, &file, &sys_errno));
     assert_ok(io->write(io->ctx, file, "two", 3, 5, &count, &sys_errno));
     assert_int_equal(count, 3);
     assert_ok(io->file_stat(io->ctx, file, &st, &sys_errno));
@@ -345,15 +338,13 @@ static void test_tree__written_bytes_are_read(void **state)
     io->close(io->ctx, file);
 
     assert_ok(io->open(io->ctx, tree_case_root(), "a", &file, &sys_errno));
-    assert_ok(
-        io->read(io->ctx, file, data, sizeof(data), 0, &count, &sys_errno));
+    assert_ok(io->read(io->ctx, file, data, sizeof(data), 0, &count, &sys_errno));
     assert_int_equal(count, 8);
     assert_memory_equal(data, "\0\0\0\0\0two", 8);
     assert_ok(io->read(io->ctx, file, data, 4, 8, &count, &sys_errno));
     assert_int_equal(count, 0);
     count = 99;
-    assert_int_equal(io->write(io->ctx, file, "x", 1, 0, &count, &sys_errno),
-                     WAL_EIO);
+    assert_int_equal(io->write(io->ctx, file, "x", 1, 0, &count, &sys_errno), WAL_EIO);
     assert_int_equal(count, 99);
 
     /* What is open stays, whatever becomes of its name. */
@@ -367,13 +358,11 @@ static void test_tree__written_bytes_are_read(void **state)
 static void test_tree__modes_are_exactly_those_set(void **state)
 {
     (void)state;
-    static const uint32_t modes[] = {0600, 0777, 0755, 0640, 0444,
-                                     0111, 0,    0666, 04755};
+    static const uint32_t modes[] = {0600, 0777, 0755, 0640, 0444, 0111, 0, 0666, 04755};
     struct wal__worktree_file *file = NULL;
     int sys_errno = 0;
 
-    assert_ok(
-        io->create(io->ctx, tree_case_root(), "a", 0600, &file, &sys_errno));
+    assert_ok(io->create(io->ctx, tree_case_root(), "a", 0600, &file, &sys_errno));
     assert_int_equal(tree_case_stat("a").mode, 0600);
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         struct wal__worktree_stat st = {0};
@@ -395,13 +384,13 @@ static void test_tree__links_keep_any_target(void **state)
     const char *text = "a/../\n\xff/..";
 
     tree_case_link("link", text);
-    assert_ok(io->read_link(io->ctx, tree_case_root(), "link", target,
-                            strlen(text), &got, &sys_errno));
+    assert_ok(
+        io->read_link(io->ctx, tree_case_root(), "link", target, strlen(text), &got, &sys_errno));
     assert_int_equal(got, strlen(text));
     assert_memory_equal(target, text, got);
     got = 99;
-    assert_int_equal(io->read_link(io->ctx, tree_case_root(), "link", target,
-                                   strlen(text) - 1, &got, &sys_errno),
+    assert_int_equal(io->read_link(io->ctx, tree_case_root(), "link", target, strlen(text) - 1,
+                                   &got, &sys_errno),
                      WAL_ETOOBIG);
     assert_int_equal(got, 99);
 
@@ -422,8 +411,7 @@ static void test_tree__rename_replaces_its_target(void **state)
     tree_case_put("new", "new");
     before = tree_case_stat("new");
     assert_int_not_equal(before.inode, tree_case_stat("d/old").inode);
-    assert_ok(
-        io->rename(io->ctx, tree_case_root(), "new", "d/old", &sys_errno));
+    assert_ok(io->rename(io->ctx, tree_case_root(), "new", "d/old", &sys_errno));
     after = tree_case_stat("d/old");
     assert_int_equal(after.inode, before.inode);
     assert_int_equal(after.device, before.device);
@@ -448,8 +436,7 @@ static void test_tree__a_change_is_not_older_than_the_clock(void **state)
     assert_true(first.mtime_ns >= before && first.ctime_ns >= before);
 
     /* Time goes on, and a change shows it. */
-    assert_ok(
-        io->create(io->ctx, tree_case_root(), "b", 0600, &file, &sys_errno));
+    assert_ok(io->create(io->ctx, tree_case_root(), "b", 0600, &file, &sys_errno));
     do {
         assert_ok(io->write(io->ctx, file, "x", 1, 0, &put, &sys_errno));
         assert_ok(io->file_stat(io->ctx, file, &st, &sys_errno));
@@ -496,11 +483,9 @@ static void test_tree__a_missing_parent_is_not_found(void **state)
         }
         tree_assert_fails(tree_calls[i], "missing/x", WAL_ENOTFOUND);
         tree_assert_fails(tree_calls[i], "file/x",
-                          tree_calls[i] == tree_do_may_replace ? WAL_ENOTFILE
-                                                               : WAL_ENOTFOUND);
+                          tree_calls[i] == tree_do_may_replace ? WAL_ENOTFILE : WAL_ENOTFOUND);
         tree_assert_fails(tree_calls[i], "file/x/y",
-                          tree_calls[i] == tree_do_may_replace ? WAL_ENOTFILE
-                                                               : WAL_ENOTFOUND);
+                          tree_calls[i] == tree_do_may_replace ? WAL_ENOTFILE : WAL_ENOTFOUND);
     }
     tree_assert_fails(tree_do_open, "missing", WAL_ENOTFOUND);
     tree_assert_fails(tree_do_unlink, "missing", WAL_ENOTFOUND);
@@ -541,8 +526,7 @@ static void test_tree__names_are_any_bytes(void **state)
 {
     (void)state;
     static const char *const names[] = {
-        "a\nb", " ",        "\\",           "\"'`$(x)",     "-rf",
-        "*",    "\x01\x7f", "\x80\xfe\xff", "na\xc3\xafve", "\t",
+        "a\nb", " ", "\\", "\"'`$(x)", "-rf", "*", "\x01\x7f", "\x80\xfe\xff", "na\xc3\xafve", "\t",
     };
     char path[64];
     int sys_errno = 0;
@@ -613,8 +597,7 @@ static void test_tree__denied_access_is_reported(void **state)
     tree_case_directory("d");
     tree_case_directory("d/e");
     tree_case_put("d/x", "x");
-    assert_ok(
-        io->create(io->ctx, tree_case_root(), "none", 0, &file, &sys_errno));
+    assert_ok(io->create(io->ctx, tree_case_root(), "none", 0, &file, &sys_errno));
     assert_ok(io->set_mode(io->ctx, file, 0, &sys_errno));
     io->close(io->ctx, file);
 
@@ -665,11 +648,9 @@ static void test_tree__a_root_must_be_a_directory(void **state)
     assert_true(size + 16 < sizeof(path));
     memcpy(path, tree_case_backend()->root, size);
     memcpy(path + size, "/missing", 9);
-    assert_int_equal(io->open_root(io->ctx, path, &other, &sys_errno),
-                     WAL_ENOTFOUND);
+    assert_int_equal(io->open_root(io->ctx, path, &other, &sys_errno), WAL_ENOTFOUND);
     memcpy(path + size, "/../outside", 12);
-    assert_int_equal(io->open_root(io->ctx, path, &other, &sys_errno),
-                     WAL_ENOTFOUND);
+    assert_int_equal(io->open_root(io->ctx, path, &other, &sys_errno), WAL_ENOTFOUND);
     assert_null(other);
 
     /* The way to it may lead through links. */
@@ -717,8 +698,7 @@ static void test_tree__syncs_succeed(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, enter, leave)
 
-int tree_cases_run(const char *group, CMFixtureFunction enter,
-                   CMFixtureFunction leave)
+int tree_cases_run(const char *group, CMFixtureFunction enter, CMFixtureFunction leave)
 {
     const struct CMUnitTest tests[] = {
         CASE(test_tree__a_path_that_leaves_the_root_is_refused),

@@ -1,6 +1,6 @@
 /*
- * tree_cases.h - a root of tree.h under test: what is to be there, every call
- * on a path, and tests that hold for every table.
+ * tree_cases.h - a root of tree.h under test: what is to be there, every call on a path, and tests
+ * that hold for every table.
  */
 #ifndef AGENTWAL_TESTS_LIB_TREE_CASES_H
 #define AGENTWAL_TESTS_LIB_TREE_CASES_H
@@ -17,8 +17,7 @@ struct tree_backend {
     const char *root; /* empty; next to it is the file "outside" */
     void (*make_pipe)(const char *path);
     void (*set_mode)(const char *path, uint32_t mode); /* of a directory */
-    /* Whether a process that is no superuser and owns nothing yet makes the
-     * calls from now on. */
+    /* Whether a process that is no superuser and owns nothing yet makes the calls from now on. */
     void (*drop)(bool dropped);
     /* The first bytes of "outside", to detect writes to it. */
     void (*read_outside)(char out[8]);
@@ -41,15 +40,13 @@ void tree_case_assert_content(const char *path, const char *content);
 /* What "outside" holds is as it was. */
 void tree_case_assert_outside(void);
 
-/* The calls on one path, each of which may fail. Renames go to "renamed", and
- * from a file "here" that they make. Each sees to it that nothing but the
- * errno is put out when it fails. */
+/* The calls on one path, each of which may fail. Renames go to "renamed", and from a file "here"
+ * that they make. Each sees to it that nothing but the errno is put out when it fails. */
 typedef enum wal_status tree_call(const char *path, int *sys_errno);
 
-tree_call tree_do_open, tree_do_create, tree_do_read_link, tree_do_make_link,
-    tree_do_rename_to, tree_do_rename_from, tree_do_may_replace, tree_do_unlink,
-    tree_do_stat, tree_do_make_directory, tree_do_remove_directory,
-    tree_do_sync_directory;
+tree_call tree_do_open, tree_do_create, tree_do_read_link, tree_do_make_link, tree_do_rename_to,
+    tree_do_rename_from, tree_do_may_replace, tree_do_unlink, tree_do_stat, tree_do_make_directory,
+    tree_do_remove_directory, tree_do_sync_directory;
 
 enum {
     TREE_CALLS = 12
@@ -58,13 +55,11 @@ enum {
 extern tree_call *const tree_calls[TREE_CALLS];
 
 /* The call answers this and an errno; or all of them. */
-void tree_assert_fails(tree_call *made, const char *path,
-                       enum wal_status status);
+void tree_assert_fails(tree_call *made, const char *path, enum wal_status status);
 void tree_assert_all_fail(const char *path, enum wal_status status);
 
-/* Runs the tests, each between enter, which calls tree_case_set_up, and leave,
- * which calls tree_case_tear_down. How many failed. */
-int tree_cases_run(const char *group, CMFixtureFunction enter,
-                   CMFixtureFunction leave);
+/* Runs the tests, each between enter, which calls tree_case_set_up, and leave, which calls
+ * tree_case_tear_down. How many failed. */
+int tree_cases_run(const char *group, CMFixtureFunction enter, CMFixtureFunction leave);
 
 #endif

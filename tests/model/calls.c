@@ -1,6 +1,6 @@
 /*
- * calls.c - calls whose requests are in common memory: one that its process may
- * not survive, and those of several processes at once (model.h).
+ * calls.c - calls whose requests are in common memory: one that its process may not survive, and
+ * those of several processes at once (model.h).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,8 +12,7 @@
 /* --------------------------------------------------------------- making --- */
 
 /* A session that is there, of a share of all; 0: none. */
-static uint32_t choose_session(struct differential *run, uint32_t share,
-                               uint32_t of)
+static uint32_t choose_session(struct differential *run, uint32_t share, uint32_t of)
 {
     uint32_t count = reference_session_count(run->ref);
     uint32_t start = differential_random(run, count + 1);
@@ -31,9 +30,9 @@ static uint32_t choose_session(struct differential *run, uint32_t share,
 
 static enum model_kind choose_kind(struct differential *run, bool is_concurrent)
 {
-    static const enum model_kind alone[] = {
-        MODEL_BATCH,  MODEL_BATCH, MODEL_BATCH,    MODEL_CREATE, MODEL_FORK,
-        MODEL_DELETE, MODEL_TRASH, MODEL_UNDELETE, MODEL_HEAD,   MODEL_PUT};
+    static const enum model_kind alone[] = {MODEL_BATCH, MODEL_BATCH,  MODEL_BATCH, MODEL_CREATE,
+                                            MODEL_FORK,  MODEL_DELETE, MODEL_TRASH, MODEL_UNDELETE,
+                                            MODEL_HEAD,  MODEL_PUT};
 
     if (is_concurrent) {
         return differential_one_in(run, 5) ? MODEL_FORK : MODEL_BATCH;
@@ -57,8 +56,7 @@ static bool choose_trashed(struct differential *run, struct model_call *call)
     return false;
 }
 
-static void make_batch(struct differential *run, struct model_call *call,
-                       bool is_concurrent)
+static void make_batch(struct differential *run, struct model_call *call, bool is_concurrent)
 {
     struct differential_request *given = &call->given;
 
@@ -66,8 +64,7 @@ static void make_batch(struct differential *run, struct model_call *call,
     if (differential_one_in(run, 4)) {
         differential_fill_parts(run, given);
         /* Whether others were first decides. */
-        for (uint64_t i = 0; is_concurrent && i < given->batch.document_count;
-             i++) {
+        for (uint64_t i = 0; is_concurrent && i < given->batch.document_count; i++) {
             given->docs[i].flags &= ~(uint32_t)(WAL_DOC_EXPECT | WAL_DOC_STORE);
         }
     }
@@ -76,8 +73,8 @@ static void make_batch(struct differential *run, struct model_call *call,
     }
 }
 
-bool model_make_call(struct differential *run, struct model_call *call,
-                     uint32_t share, uint32_t of, bool is_concurrent)
+bool model_make_call(struct differential *run, struct model_call *call, uint32_t share, uint32_t of,
+                     bool is_concurrent)
 {
     memset(call, 0, sizeof(*call));
     call->kind = choose_kind(run, is_concurrent);
@@ -90,8 +87,7 @@ bool model_make_call(struct differential *run, struct model_call *call,
     if (call->kind == MODEL_UNDELETE) {
         return choose_trashed(run, call);
     }
-    if (call->number == 0 ||
-        !differential_request_begin(run, call->number, &call->given)) {
+    if (call->number == 0 || !differential_request_begin(run, call->number, &call->given)) {
         return false;
     }
     switch (call->kind) {
@@ -135,19 +131,15 @@ static uint64_t last_of(struct wal_session *session)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
 
-    return wal_session_get_info(session, &info, NULL) == WAL_OK
-               ? info.last_sequence
-               : 0;
+    return wal_session_get_info(session, &info, NULL) == WAL_OK ? info.last_sequence : 0;
 }
 
 static enum wal_status submit(struct differential *run, struct model_call *call)
 {
-    enum wal_status status =
-        differential_submit(run, &call->given, &call->result);
+    enum wal_status status = differential_submit(run, &call->given, &call->result);
 
     call->sequence = call->result.sequence;
-    if (status == WAL_OK &&
-        call->given.options.durability == (uint32_t)WAL_QUEUED) {
+    if (status == WAL_OK && call->given.options.durability == (uint32_t)WAL_QUEUED) {
         status = wal_sync(run->store, &run->error);
     }
     return status;
@@ -163,12 +155,10 @@ static enum wal_status ask(struct differential *run, struct model_call *call)
     case MODEL_BATCH:
         return submit(run, call);
     case MODEL_CREATE:
-        status =
-            wal_session_create(run->store, &call->options, &made, &run->error);
+        status = wal_session_create(run->store, &call->options, &made, &run->error);
         break;
     case MODEL_FORK:
-        status = wal_session_fork(session, call->id, &call->options, &made,
-                                  &run->error);
+        status = wal_session_fork(session, call->id, &call->options, &made, &run->error);
         break;
     case MODEL_DELETE:
         return wal_session_delete(session, &run->error);
@@ -206,8 +196,7 @@ void model_call_engine(struct differential *run, struct model_call *call)
 
 /* ------------------------------------------------------------ repeating --- */
 
-enum wal_status model_call_reference(struct model *model,
-                                     struct model_call *call,
+enum wal_status model_call_reference(struct model *model, struct model_call *call,
                                      struct wal_append_result *result)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -221,14 +210,13 @@ enum wal_status model_call_reference(struct model *model,
     reference_set_clock(ref, call->earliest_ms, call->latest_ms);
     switch (call->kind) {
     case MODEL_BATCH:
-        return reference_batch(ref, call->number, &call->given.batch,
-                               &call->given.options, result, &error);
+        return reference_batch(ref, call->number, &call->given.batch, &call->given.options, result,
+                               &error);
     case MODEL_CREATE:
         status = reference_session_create(ref, &call->options, &made, &error);
         break;
     case MODEL_FORK:
-        status = reference_session_fork(ref, call->number, call->id,
-                                        &call->options, &made, &error);
+        status = reference_session_fork(ref, call->number, call->id, &call->options, &made, &error);
         break;
     case MODEL_DELETE:
         return reference_session_delete(ref, call->number, &error);
@@ -237,16 +225,13 @@ enum wal_status model_call_reference(struct model *model,
     case MODEL_UNDELETE:
         return reference_session_undelete(ref, call->id, &error);
     case MODEL_HEAD:
-        return reference_head_move(ref, call->number, &call->head,
-                                   (char[256]){""}, &error);
+        return reference_head_move(ref, call->number, &call->head, (char[256]){""}, &error);
     case MODEL_PUT:
-        return reference_doc_put(ref, call->number, &call->doc, &(uint64_t){0},
-                                 &error);
+        return reference_doc_put(ref, call->number, &call->doc, &(uint64_t){0}, &error);
     case MODEL_KINDS:
         break;
     }
-    if (status == WAL_OK &&
-        reference_session_status(ref, made, &info) == WAL_OK) {
+    if (status == WAL_OK && reference_session_status(ref, made, &info) == WAL_OK) {
         result->sequence = info.info.last_sequence;
     }
     return status;
@@ -269,28 +254,25 @@ static bool repeats(struct model *model, struct model_call *call)
     struct wal_append_result wanted = {.struct_size = sizeof(wanted)};
     enum wal_status status = model_call_reference(model, call, &wanted);
 
-    return status == call->status && (status != WAL_OK || call->sequence == 0 ||
-                                      wanted.sequence == call->sequence);
+    return status == call->status &&
+           (status != WAL_OK || call->sequence == 0 || wanted.sequence == call->sequence);
 }
 
 static void report(struct model *model, const struct model_call *call)
 {
-    model_fail(
-        model,
-        "a call (%d) of session %u that was made at once with others, or "
-        "that its process may not survive, answers %d (%s), record "
-        "%" PRIu64 ": the reference differs, which has %" PRIu64
-        " records; the engine said last: %s",
-        (int)call->kind, call->number, call->status,
-        wal_status_text(call->status), call->sequence,
-        reference_last_sequence(model->ref), call->error);
+    model_fail(model,
+               "a call (%d) of session %u that was made at once with others, or "
+               "that its process may not survive, answers %d (%s), record "
+               "%" PRIu64 ": the reference differs, which has %" PRIu64
+               " records; the engine said last: %s",
+               (int)call->kind, call->number, call->status, wal_status_text(call->status),
+               call->sequence, reference_last_sequence(model->ref), call->error);
 }
 
-/* The calls in the order of their records. One was under way when its process
- * was killed: it has happened where a number is missing, or at the end, or
- * not. */
-static void repeat_in_order(struct model *model, struct model_call **calls,
-                            size_t count, struct model_call *killed)
+/* The calls in the order of their records. One was under way when its process was killed: it has
+ * happened where a number is missing, or at the end, or not. */
+static void repeat_in_order(struct model *model, struct model_call **calls, size_t count,
+                            struct model_call *killed)
 {
     uint64_t before = reference_last_sequence(model->ref);
     struct wal_append_result result;

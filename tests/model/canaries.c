@@ -1,7 +1,6 @@
 /*
- * canaries.c - looks in all files of the store, as they are and decompressed,
- * and among the words of its search indexes, for texts that were erased
- * (model.h).
+ * canaries.c - looks in all files of the store, as they are and decompressed, and among the words
+ * of its search indexes, for texts that were erased (model.h).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,8 +35,7 @@ static int compare(const void *a, const void *b)
     return (int)left->is_erased - (int)right->is_erased;
 }
 
-/* The canaries of all records. In a copy of sessions only those of redacted
- * entries count. */
+/* The canaries of all records. In a copy of sessions only those of redacted entries count. */
 static void collect(struct search *search, bool is_transfer)
 {
     const struct reference *ref = search->run->ref;
@@ -48,8 +46,7 @@ static void collect(struct search *search, bool is_transfer)
         struct wal_slice texts[2];
         bool is_erased = reference_is_erased(ref, sequence, texts);
 
-        is_erased =
-            is_transfer ? reference_is_redacted(ref, sequence) : is_erased;
+        is_erased = is_transfer ? reference_is_redacted(ref, sequence) : is_erased;
 
         for (int i = 0; i < 2; i++) {
             uint32_t number;
@@ -58,12 +55,10 @@ static void collect(struct search *search, bool is_transfer)
                 if (search->count == search->capacity) {
                     search->capacity = search->capacity * 2 + 64;
                     search->canaries =
-                        realloc(search->canaries,
-                                search->capacity * sizeof(struct canary));
+                        realloc(search->canaries, search->capacity * sizeof(struct canary));
                     WAL__ASSERT(search->canaries != NULL);
                 }
-                search->canaries[search->count++] =
-                    (struct canary){number, is_erased, sequence};
+                search->canaries[search->count++] = (struct canary){number, is_erased, sequence};
             }
         }
     }
@@ -72,8 +67,7 @@ static void collect(struct search *search, bool is_transfer)
     }
     qsort(search->canaries, search->count, sizeof(struct canary), compare);
     for (size_t i = 0; i < search->count; i++) {
-        if (kept == 0 ||
-            search->canaries[kept - 1].number != search->canaries[i].number) {
+        if (kept == 0 || search->canaries[kept - 1].number != search->canaries[i].number) {
             search->canaries[kept++] = search->canaries[i];
             search->erased += search->canaries[i].is_erased;
         }
@@ -81,8 +75,7 @@ static void collect(struct search *search, bool is_transfer)
     search->count = kept;
 }
 
-static void search_bytes(void *ctx, const char *file, const uint8_t *bytes,
-                         size_t size)
+static void search_bytes(void *ctx, const char *file, const uint8_t *bytes, size_t size)
 {
     struct search *search = ctx;
     struct wal_slice left = {bytes, size};
@@ -106,15 +99,13 @@ static void search_bytes(void *ctx, const char *file, const uint8_t *bytes,
         }
         if (low < high && found->is_erased) {
             differential_fail(search->run,
-                              "%s has canary %08u of record %" PRIu64
-                              ", which was erased",
-                              file, number, found->sequence);
+                              "%s has canary %08u of record %" PRIu64 ", which was erased", file,
+                              number, found->sequence);
         }
     }
 }
 
-void model_search(struct model *model, struct differential *run,
-                  const char *root)
+void model_search(struct model *model, struct differential *run, const char *root)
 {
     struct search search = {.run = run};
 

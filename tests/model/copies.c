@@ -1,6 +1,5 @@
 /*
- * copies.c - copies of the store: backups, and second stores by bundles and
- * merges (model.h).
+ * copies.c - copies of the store: backups, and second stores by bundles and merges (model.h).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -9,17 +8,14 @@
 
 #include "tests/model/model.h"
 
-void model_back_up(struct model *model, struct differential *run,
-                   bool is_erased)
+void model_back_up(struct model *model, struct differential *run, bool is_erased)
 {
     struct wal_store_backup_result result = {.struct_size = sizeof(result)};
-    enum wal_status status =
-        wal_store_backup(run->store, model->copy, NULL, &result, &run->error);
+    enum wal_status status = wal_store_backup(run->store, model->copy, NULL, &result, &run->error);
 
     model_disarm();
     (void)differential_compare_status(run, status, WAL_OK);
-    differential_check_number(run, "the last sequence of the copy",
-                              result.last_sequence,
+    differential_check_number(run, "the last sequence of the copy", result.last_sequence,
                               reference_last_sequence(run->ref));
     if (is_erased) {
         model_search(model, run, model->copy);
@@ -27,8 +23,7 @@ void model_back_up(struct model *model, struct differential *run,
 }
 
 /* Of several redactions of an entry another one may count in the copy. */
-static void take_redaction(const struct differential *run,
-                           const struct wal_entry *engine,
+static void take_redaction(const struct differential *run, const struct wal_entry *engine,
                            struct reference_entry *wanted)
 {
     struct wal_slice by;
@@ -42,8 +37,7 @@ static void take_redaction(const struct differential *run,
 }
 
 /* Compares an entry of the second store. Sequence numbers are its own. */
-static void compare_entry(struct differential *run,
-                          const struct wal_entry *entry,
+static void compare_entry(struct differential *run, const struct wal_entry *entry,
                           struct reference_entry *wanted)
 {
     take_redaction(run, entry, wanted);
@@ -51,8 +45,8 @@ static void compare_entry(struct differential *run,
     differential_check_entry(run, entry, wanted);
 }
 
-/* The copy has no other entries, but for redactions of a session that is not
- * copied: they are repeated where they hide something. */
+/* The copy has no other entries, but for redactions of a session that is not copied: they are
+ * repeated where they hide something. */
 static void find_all(struct differential *run, struct wal_entry_cursor *cursor,
                      const struct reference_entry *entries, uint32_t count)
 {
@@ -66,9 +60,8 @@ static void find_all(struct differential *run, struct wal_entry_cursor *cursor,
             is_known = reference_is_equal(entries[i].entry.id, entry.id);
         }
         if (!is_known) {
-            differential_fail(run, "the copy has an entry more: %.*s, a %.*s",
-                              (int)entry.id.size, (const char *)entry.id.data,
-                              (int)entry.type.size,
+            differential_fail(run, "the copy has an entry more: %.*s, a %.*s", (int)entry.id.size,
+                              (const char *)entry.id.data, (int)entry.type.size,
                               (const char *)entry.type.data);
         }
         status = wal_entry_cursor_next(cursor, &entry, &run->error);
@@ -76,17 +69,15 @@ static void find_all(struct differential *run, struct wal_entry_cursor *cursor,
     (void)differential_compare_status(run, status, WAL_END);
 }
 
-/* Compares a stream of a session in the second store: its branch, and each
- * entry by its id, since those of other branches may be in another order. */
-static void compare_stream(struct differential *run, uint32_t number,
-                           struct wal_session *session, uint32_t stream,
-                           uint32_t mode)
+/* Compares a stream of a session in the second store: its branch, and each entry by its id, since
+ * those of other branches may be in another order. */
+static void compare_stream(struct differential *run, uint32_t number, struct wal_session *session,
+                           uint32_t stream, uint32_t mode)
 {
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options),
-        .flags = WAL_ENTRY_CURSOR_REDACTED,
-        .mode = mode,
-        .stream = stream};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                     .flags = WAL_ENTRY_CURSOR_REDACTED,
+                                                     .mode = mode,
+                                                     .stream = stream};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
     struct reference_entry *entries = NULL;
@@ -99,8 +90,7 @@ static void compare_stream(struct differential *run, uint32_t number,
         enum wal_status status =
             mode == WAL_ENTRY_CURSOR_BRANCH
                 ? wal_entry_cursor_next(cursor, &entry, &run->error)
-                : wal_entry_cursor_get(cursor, entries[i].entry.id, &entry,
-                                       &run->error);
+                : wal_entry_cursor_get(cursor, entries[i].entry.id, &entry, &run->error);
 
         (void)differential_compare_status(run, status, WAL_OK);
         compare_entry(run, &entry, &entries[i]);
@@ -108,45 +98,39 @@ static void compare_stream(struct differential *run, uint32_t number,
     if (mode == WAL_ENTRY_CURSOR_ALL) {
         find_all(run, cursor, entries, count);
     } else {
-        (void)differential_compare_status(
-            run, wal_entry_cursor_next(cursor, &entry, &run->error), WAL_END);
+        (void)differential_compare_status(run, wal_entry_cursor_next(cursor, &entry, &run->error),
+                                          WAL_END);
     }
     wal_entry_cursor_close(cursor);
     common_free(entries);
 }
 
-static void compare_heads(struct differential *run, uint32_t number,
-                          struct wal_session *session)
+static void compare_heads(struct differential *run, uint32_t number, struct wal_session *session)
 {
     struct wal_head head = {.struct_size = sizeof(head)};
     struct wal_head_cursor *heads = NULL;
     struct wal_head *wanted = NULL;
     uint32_t count = 0;
 
-    (void)differential_compare_status(
-        run, wal_head_cursor_open(session, &heads, &run->error),
-        reference_heads(run->ref, number, &wanted, &count));
+    (void)differential_compare_status(run, wal_head_cursor_open(session, &heads, &run->error),
+                                      reference_heads(run->ref, number, &wanted, &count));
     for (uint32_t i = 0; i < count; i++) {
-        (void)differential_compare_status(
-            run, wal_head_cursor_next(heads, &head, &run->error), WAL_OK);
-        differential_check_slice(run, "a head's name", head.name,
-                                 wanted[i].name);
-        differential_check_slice(run, "a head's entry", head.entry_id,
-                                 wanted[i].entry_id);
-        differential_check_slice(run, "a head's note", head.note,
-                                 wanted[i].note);
+        (void)differential_compare_status(run, wal_head_cursor_next(heads, &head, &run->error),
+                                          WAL_OK);
+        differential_check_slice(run, "a head's name", head.name, wanted[i].name);
+        differential_check_slice(run, "a head's entry", head.entry_id, wanted[i].entry_id);
+        differential_check_slice(run, "a head's note", head.note, wanted[i].note);
     }
-    (void)differential_compare_status(
-        run, wal_head_cursor_next(heads, &head, &run->error), WAL_END);
+    (void)differential_compare_status(run, wal_head_cursor_next(heads, &head, &run->error),
+                                      WAL_END);
     wal_head_cursor_close(heads);
     common_free(wanted);
 }
 
-static void compare_docs(struct differential *run, struct wal_store *store,
-                         uint32_t number, struct wal_session *session)
+static void compare_docs(struct differential *run, struct wal_store *store, uint32_t number,
+                         struct wal_session *session)
 {
-    const struct wal_doc_cursor_options options = {.struct_size =
-                                                       sizeof(options)};
+    const struct wal_doc_cursor_options options = {.struct_size = sizeof(options)};
     struct wal_doc doc = {.struct_size = sizeof(doc)};
     struct reference_doc *wanted = NULL;
     struct wal_doc_cursor *docs = NULL;
@@ -156,8 +140,8 @@ static void compare_docs(struct differential *run, struct wal_store *store,
         run, wal_doc_cursor_open(store, session, &options, &docs, &run->error),
         reference_docs(run->ref, number, &options, &wanted, &count));
     for (uint32_t i = 0; i < count; i++) {
-        (void)differential_compare_status(
-            run, wal_doc_cursor_next(docs, &doc, &run->error), WAL_OK);
+        (void)differential_compare_status(run, wal_doc_cursor_next(docs, &doc, &run->error),
+                                          WAL_OK);
         wanted[i].doc.version = doc.version; /* its own */
         if (session == NULL) {
             /* One of the store is put anew. */
@@ -166,14 +150,12 @@ static void compare_docs(struct differential *run, struct wal_store *store,
         }
         differential_check_doc(run, &doc, &wanted[i], false);
     }
-    (void)differential_compare_status(
-        run, wal_doc_cursor_next(docs, &doc, &run->error), WAL_END);
+    (void)differential_compare_status(run, wal_doc_cursor_next(docs, &doc, &run->error), WAL_END);
     wal_doc_cursor_close(docs);
     common_free(wanted);
 }
 
-static void compare_session(struct differential *run, struct wal_store *store,
-                            uint32_t number)
+static void compare_session(struct differential *run, struct wal_store *store, uint32_t number)
 {
     struct wal_session_info got = {.struct_size = sizeof(got)};
     struct wal_session *session = NULL;
@@ -181,14 +163,12 @@ static void compare_session(struct differential *run, struct wal_store *store,
 
     (void)!reference_session_status(run->ref, number, &wanted);
     (void)differential_compare_status(
-        run, wal_session_open(store, wanted.info.id, &session, &run->error),
-        WAL_OK);
-    (void)differential_compare_status(
-        run, wal_session_get_info(session, &got, &run->error), WAL_OK);
+        run, wal_session_open(store, wanted.info.id, &session, &run->error), WAL_OK);
+    (void)differential_compare_status(run, wal_session_get_info(session, &got, &run->error),
+                                      WAL_OK);
     differential_check_slice(run, "title", got.title, wanted.info.title);
     differential_check_slice(run, "cwd", got.cwd, wanted.info.cwd);
-    differential_check_slice(run, "metadata", got.metadata,
-                             wanted.info.metadata);
+    differential_check_slice(run, "metadata", got.metadata, wanted.info.metadata);
     differential_check_slice(run, "head", got.head, wanted.info.head);
     for (uint32_t stream = 0; stream < DIFFERENTIAL_STREAMS; stream++) {
         compare_stream(run, number, session, stream, WAL_ENTRY_CURSOR_BRANCH);
@@ -205,20 +185,16 @@ static int32_t report(void *ctx, const struct wal_transfer_report *made)
     const struct differential *run = ctx;
 
     if (made->status != WAL_OK) {
-        differential_fail(run, "session %.*s is refused: %s",
-                          (int)made->session_id.size,
+        differential_fail(run, "session %.*s is refused: %s", (int)made->session_id.size,
                           (const char *)made->session_id.data,
-                          made->error == NULL ? wal_status_text(made->status)
-                                              : made->error->text);
+                          made->error == NULL ? wal_status_text(made->status) : made->error->text);
     }
     return 0;
 }
 
-void model_transfer(struct model *model, struct differential *run,
-                    bool by_bundle)
+void model_transfer(struct model *model, struct differential *run, bool by_bundle)
 {
-    const struct wal_open_options open = {.struct_size = sizeof(open),
-                                          .flags = WAL_OPEN_CREATE};
+    const struct wal_open_options open = {.struct_size = sizeof(open), .flags = WAL_OPEN_CREATE};
     const struct wal_transfer_options options = {
         .struct_size = sizeof(options), .report = report, .ctx = run};
     struct wal_transfer_result result = {.struct_size = sizeof(result)};
@@ -226,31 +202,23 @@ void model_transfer(struct model *model, struct differential *run,
     uint32_t count = reference_session_count(run->ref);
     struct wal_store *other = NULL;
 
-    (void)differential_compare_status(
-        run, wal_open(model->other, &open, &other, &run->error), WAL_OK);
+    (void)differential_compare_status(run, wal_open(model->other, &open, &other, &run->error),
+                                      WAL_OK);
     if (by_bundle) {
-        (void)differential_compare_status(run,
-                                          wal_bundle_write(run->store, bundle,
-                                                           &options, &result,
-                                                           &run->error),
-                                          WAL_OK);
         (void)differential_compare_status(
-            run, wal_bundle_read(other, bundle, &options, &result, &run->error),
-            WAL_OK);
+            run, wal_bundle_write(run->store, bundle, &options, &result, &run->error), WAL_OK);
+        (void)differential_compare_status(
+            run, wal_bundle_read(other, bundle, &options, &result, &run->error), WAL_OK);
     } else {
         (void)differential_compare_status(
-            run,
-            wal_store_merge(run->store, other, &options, &result, &run->error),
-            WAL_OK);
+            run, wal_store_merge(run->store, other, &options, &result, &run->error), WAL_OK);
         compare_docs(run, other, REFERENCE_STORE, NULL);
     }
     for (uint32_t number = 1; number <= count; number++) {
-        if (!reference_is_deleted(run->ref, number) &&
-            !reference_is_trashed(run->ref, number)) {
+        if (!reference_is_deleted(run->ref, number) && !reference_is_trashed(run->ref, number)) {
             compare_session(run, other, number);
         }
     }
-    (void)differential_compare_status(run, wal_close(other, &run->error),
-                                      WAL_OK);
+    (void)differential_compare_status(run, wal_close(other, &run->error), WAL_OK);
     model_search(model, run, model->other);
 }

@@ -1,6 +1,5 @@
 /*
- * find.c - searches the store for canaries, and compares the hits with the
- * reference (model.h).
+ * find.c - searches the store for canaries, and compares the hits with the reference (model.h).
  */
 #include <dirent.h>
 #include <inttypes.h>
@@ -28,8 +27,7 @@ struct query {
 /* Of this process; null: closed. */
 static struct wal_search *search;
 
-/* The linker gives the library these in place of the calls by which it writes
- * index files. */
+/* The linker gives the library these in place of the calls by which it writes index files. */
 extern ssize_t real_pwrite(int fd, const void *data, size_t size,
                            off_t offset) __asm__("__real_pwrite");
 extern int real_renameat(int from, const char *old, int to,
@@ -51,8 +49,7 @@ int counted_renameat(int from, const char *old, int to, const char *name)
     return real_renameat(from, old, to, name);
 }
 
-static void choose_query(struct differential *run, bool is_whole,
-                         struct query *query)
+static void choose_query(struct differential *run, bool is_whole, struct query *query)
 {
     uint32_t records = (uint32_t)reference_last_sequence(run->ref);
     uint32_t sessions = reference_session_count(run->ref);
@@ -74,8 +71,7 @@ static void choose_query(struct differential *run, bool is_whole,
         }
     }
     if (query->canary != 0) {
-        query->options.text =
-            differential_text(run, "canary%08u", query->canary);
+        query->options.text = differential_text(run, "canary%08u", query->canary);
     }
     if (differential_one_in(run, 4)) {
         query->options.flags |= WAL_SEARCH_SUBSTRING;
@@ -90,8 +86,7 @@ static void choose_query(struct differential *run, bool is_whole,
     }
 }
 
-/* Whether the text has the word in its part that is indexed; *is_cut: the part
- * ends in the word. */
+/* Whether the text has the word in its part that is indexed; *is_cut: the part ends in the word. */
 static bool has_word(struct wal_slice text, uint32_t canary, bool *is_cut)
 {
     const char *begin = text.data;
@@ -104,8 +99,7 @@ static bool has_word(struct wal_slice text, uint32_t canary, bool *is_cut)
         while (from > begin && from[-1] != '"') {
             from--;
         }
-        *is_cut = end - from > MESSAGE_SIZE &&
-                  end - from < MESSAGE_SIZE + CANARY_SIZE;
+        *is_cut = end - from > MESSAGE_SIZE && end - from < MESSAGE_SIZE + CANARY_SIZE;
         if ((canary == 0 || number == canary) && end - from <= MESSAGE_SIZE) {
             return true;
         }
@@ -113,32 +107,28 @@ static bool has_word(struct wal_slice text, uint32_t canary, bool *is_cut)
     return false;
 }
 
-/* While others write: a reader of the session has the entry with the word that
- * is shown, or it is gone by now. */
-static void check_readable(struct differential *run,
-                           const struct wal_search_hit *hit)
+/* While others write: a reader of the session has the entry with the word that is shown, or it is
+ * gone by now. */
+static void check_readable(struct differential *run, const struct wal_search_hit *hit)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_session *session = NULL;
     struct wal_slice shown = hit->snippet;
     bool is_cut;
     uint32_t canary;
-    enum wal_status status =
-        wal_session_open(run->store, hit->session_id, &session, &run->error);
+    enum wal_status status = wal_session_open(run->store, hit->session_id, &session, &run->error);
 
     if (status == WAL_OK && hit->entry_id.size > 0) {
         status = wal_entry_get(session, hit->entry_id, &entry, &run->error);
         if (status == WAL_OK && differential_next_canary(&shown, &canary) &&
             !has_word(entry.payload, canary, &is_cut)) {
-            differential_fail(run, "the entry of a hit lacks canary%08u",
-                              canary);
+            differential_fail(run, "the entry of a hit lacks canary%08u", canary);
         }
     }
     wal_session_close(session);
     if (status != WAL_OK && status != WAL_ENOTFOUND && status != WAL_ETRASHED &&
         status != WAL_EREDACTED) {
-        differential_fail(run, "reading a hit answers %d (%s)", status,
-                          wal_status_text(status));
+        differential_fail(run, "reading a hit answers %d (%s)", status, wal_status_text(status));
     }
 }
 
@@ -162,30 +152,24 @@ static void compare_hits(struct differential *run, const struct query *query,
         struct wal_slice id;
         uint32_t number = 0;
         bool is_cut = false;
-        bool is_found =
-            reference_is_found(run->ref, sequence, query->number, &text, &id);
+        bool is_found = reference_is_found(run->ref, sequence, query->number, &text, &id);
         bool is_wanted = is_found && has_word(text, query->canary, &is_cut);
         bool is_hit = at < count && hits[at].sequence == sequence;
 
         if (is_hit != is_wanted && !(is_hit && is_found && is_cut)) {
-            differential_fail(run, "record %" PRIu64 " is %s hit of %.*s: %.*s",
-                              sequence, is_hit ? "a" : "no",
-                              WAL_ARG(query->options.text),
-                              text.size < 200 ? (int)text.size : 200,
-                              (const char *)text.data);
+            differential_fail(run, "record %" PRIu64 " is %s hit of %.*s: %.*s", sequence,
+                              is_hit ? "a" : "no", WAL_ARG(query->options.text),
+                              text.size < 200 ? (int)text.size : 200, (const char *)text.data);
         }
         if (!is_hit) {
             continue;
         }
-        if (reference_session_open(run->ref, hits[at].session_id, &number) !=
-                WAL_OK ||
+        if (reference_session_open(run->ref, hits[at].session_id, &number) != WAL_OK ||
             (query->number != 0 && number != query->number) ||
             !reference_is_found(run->ref, sequence, number, &text, &id)) {
-            differential_fail(run, "record %" PRIu64 " is a hit of session %u",
-                              sequence, number);
+            differential_fail(run, "record %" PRIu64 " is a hit of session %u", sequence, number);
         }
-        differential_check_slice(run, "the entry of a hit", hits[at].entry_id,
-                                 id);
+        differential_check_slice(run, "the entry of a hit", hits[at].entry_id, id);
         at++;
     }
     differential_check_number(run, "hits", count, at);
@@ -210,8 +194,8 @@ static void check_closed(struct differential *run)
 /* is_new: all index files are there then. */
 static void update(struct differential *run, bool is_new)
 {
-    const struct wal_search_update_options options = {
-        .struct_size = sizeof(options), .flags = WAL_SEARCH_UPDATE_DEEP};
+    const struct wal_search_update_options options = {.struct_size = sizeof(options),
+                                                      .flags = WAL_SEARCH_UPDATE_DEEP};
     struct wal_search_update_result result = {.struct_size = sizeof(result)};
 
     (void)differential_compare_status(
@@ -236,20 +220,16 @@ void model_find(struct model *model, struct differential *run, bool is_whole)
     choose_query(run, is_whole, &query);
     if (is_new) {
         (void)differential_compare_status(
-            run, wal_search_open(run->store, NULL, &search, &run->error),
-            WAL_OK);
+            run, wal_search_open(run->store, NULL, &search, &run->error), WAL_OK);
     }
     if (differential_one_in(run, 2)) {
         update(run, is_new && !is_concurrent);
         query.options.flags |= WAL_SEARCH_NO_UPDATE;
     }
-    status =
-        wal_search_find(search, &query.options, &cursor, &summary, &run->error);
-    if (query.number != 0 && is_concurrent &&
-        (status == WAL_ENOTFOUND || status == WAL_ETRASHED)) {
+    status = wal_search_find(search, &query.options, &cursor, &summary, &run->error);
+    if (query.number != 0 && is_concurrent && (status == WAL_ENOTFOUND || status == WAL_ETRASHED)) {
         wanted = status;
-    } else if (query.number != 0 &&
-               reference_is_trashed(run->ref, query.number)) {
+    } else if (query.number != 0 && reference_is_trashed(run->ref, query.number)) {
         wanted = WAL_ETRASHED;
     }
     (void)differential_compare_status(run, status, wanted);
@@ -265,8 +245,7 @@ void model_find(struct model *model, struct differential *run, bool is_whole)
     }
     if (!is_concurrent && status == WAL_OK) {
         differential_check_number(run, "complete", summary.complete, 1);
-        differential_check_number(run, "matches", summary.matches,
-                                  summary.hits);
+        differential_check_number(run, "matches", summary.matches, summary.hits);
         qsort(hits, summary.hits, sizeof(*hits), by_sequence);
         compare_hits(run, &query, hits, summary.hits);
         model->tally.hits += summary.hits;
@@ -299,21 +278,18 @@ void model_visit_words(const char *root, store_bytes_fn *see, void *ctx)
         bool is_temporary;
         uint64_t id;
 
-        if (!wal__search_file_is_name(entry->d_name, &id, &kind,
-                                      &is_temporary)) {
+        if (!wal__search_file_is_name(entry->d_name, &id, &kind, &is_temporary)) {
             continue;
         }
         WAL__ASSERT(!is_temporary); /* erasing removes those */
-        (void)snprintf(path, sizeof(path), "%s/index/%.60s", root,
-                       entry->d_name);
-        WAL__ASSERT(
-            wal__database_open(&database, kind, path, NULL) == WAL_OK &&
-            sqlite3_exec(database.db,
-                         "CREATE VIRTUAL TABLE temp.vocabulary USING "
-                         "fts5vocab('main', 'text', 'row')",
-                         NULL, NULL, NULL) == SQLITE_OK &&
-            sqlite3_prepare_v2(database.db, "SELECT term FROM temp.vocabulary",
-                               -1, &database.vocabulary, NULL) == SQLITE_OK);
+        (void)snprintf(path, sizeof(path), "%s/index/%.60s", root, entry->d_name);
+        WAL__ASSERT(wal__database_open(&database, kind, path, NULL) == WAL_OK &&
+                    sqlite3_exec(database.db,
+                                 "CREATE VIRTUAL TABLE temp.vocabulary USING "
+                                 "fts5vocab('main', 'text', 'row')",
+                                 NULL, NULL, NULL) == SQLITE_OK &&
+                    sqlite3_prepare_v2(database.db, "SELECT term FROM temp.vocabulary", -1,
+                                       &database.vocabulary, NULL) == SQLITE_OK);
         while (sqlite3_step(database.vocabulary) == SQLITE_ROW) {
             see(ctx, path, sqlite3_column_text(database.vocabulary, 0),
                 (size_t)sqlite3_column_bytes(database.vocabulary, 0));

@@ -1,21 +1,19 @@
 /*
- * model.h - several processes use one store on a real file system, and every
- * answer is compared with the reference (tests/sim/reference/reference.h).
+ * model.h - several processes use one store on a real file system, and every answer is compared
+ * with the reference (tests/sim/reference/reference.h).
  *
- * The test process, the driver, never calls the engine. It forks workers, which
- * have the reference, the generator and their requests in common memory
- * (common_heap.h), and sends each what to do over a pair of sockets: one
- * operation of one worker at a time, so that the reference is exact; or calls
- * of several workers at once, which the reference repeats in the order of their
- * sequence numbers when all have answered. A worker that is killed in the
- * middle of a call leaves the request where the driver finds it: the call has
- * happened, or it has not.
+ * The test process, the driver, never calls the engine. It forks workers, which have the reference,
+ * the generator and their requests in common memory (common_heap.h), and sends each what to do over
+ * a pair of sockets: one operation of one worker at a time, so that the reference is exact; or
+ * calls of several workers at once, which the reference repeats in the order of their sequence
+ * numbers when all have answered. A worker that is killed in the middle of a call leaves the
+ * request where the driver finds it: the call has happened, or it has not.
  *
- * The processes search too, and share the index files of search. The hits are
- * compared with the reference, and after erasing the words of those files.
+ * The processes search too, and share the index files of search. The hits are compared with the
+ * reference, and after erasing the words of those files.
  *
- * Everything follows from the seed of the round and the number of the step, but
- * for times, ids that the engine makes, and what runs at once.
+ * Everything follows from the seed of the round and the number of the step, but for times, ids that
+ * the engine makes, and what runs at once.
  */
 #ifndef AGENTWAL_TESTS_MODEL_MODEL_H
 #define AGENTWAL_TESTS_MODEL_MODEL_H
@@ -75,8 +73,8 @@ enum model_kind {
 
 struct model_call {
     enum model_kind kind;
-    uint32_t number;         /* of the session */
-    uint32_t schema_version; /* that its process opened the store with */
+    uint32_t number;                    /* of the session */
+    uint32_t schema_version;            /* that its process opened the store with */
     struct differential_request given;  /* MODEL_BATCH */
     struct wal_session_options options; /* MODEL_CREATE, MODEL_FORK */
     struct wal_slice id;                /* MODEL_FORK: where; MODEL_UNDELETE */
@@ -155,48 +153,42 @@ bool model_run_round(struct model *model, uint64_t seed, uint32_t steps);
 /* processes.c: the driver's side ---------------------------------------- */
 
 void model_start(struct model *model, uint32_t worker, uint32_t flags);
-void model_send(struct model *model, uint32_t worker, enum model_task task,
-                uint32_t argument);
+void model_send(struct model *model, uint32_t worker, enum model_task task, uint32_t argument);
 /* Waits for the answer. False: the worker was killed, as kill_at says. */
 bool model_await(struct model *model, uint32_t worker);
-bool model_do(struct model *model, uint32_t worker, enum model_task task,
-              uint32_t argument);
+bool model_do(struct model *model, uint32_t worker, enum model_task task, uint32_t argument);
 /* Ends the process, if there is one. */
 void model_kill(struct model *model, uint32_t worker);
-void model_fail(struct model *model, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
-void model_note(struct model *model, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+void model_fail(struct model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void model_note(struct model *model, const char *format, ...) __attribute__((format(printf, 2, 3)));
 uint32_t model_random(struct model *model, uint32_t sides);
 
 /* worker.c -------------------------------------------------------------- */
 
-/* Called before each call of the system that changes something: the process
- * may be killed there. */
+/* Called before each call of the system that changes something: the process may be killed there. */
 void model_count_call(void);
 /* What a worker's process does. */
 _Noreturn void model_work(struct model *model, uint32_t worker, int socket);
 
 /* calls.c --------------------------------------------------------------- */
 
-/* Makes a call for one of the sessions that are this one's of `of`; false:
- * there is none to make. */
-bool model_make_call(struct differential *run, struct model_call *call,
-                     uint32_t share, uint32_t of, bool is_concurrent);
+/* Makes a call for one of the sessions that are this one's of `of`; false: there is none to
+ * make. */
+bool model_make_call(struct differential *run, struct model_call *call, uint32_t share, uint32_t of,
+                     bool is_concurrent);
 /* Makes one that makes a session. */
 void model_make_mark(struct differential *run, struct model_call *call);
 void model_call_engine(struct differential *run, struct model_call *call);
 /* The reference repeats it. */
-enum wal_status model_call_reference(struct model *model,
-                                     struct model_call *call,
+enum wal_status model_call_reference(struct model *model, struct model_call *call,
                                      struct wal_append_result *result);
 /* Repeats what the workers have called at once. */
 void model_repeat(struct model *model);
 
 /* find.c ---------------------------------------------------------------- */
 
-/* Searches the store by its full-text index, brought up to date; the index
- * stays open. While others write, hits are read only. */
+/* Searches the store by its full-text index, brought up to date; the index stays open. While others
+ * write, hits are read only. */
 void model_find(struct model *model, struct differential *run, bool is_whole);
 void model_close_search(void);
 /* Calls `see` for each word that the index files of a store have. */
@@ -208,16 +200,13 @@ void model_visit_words(const char *root, store_bytes_fn *see, void *ctx);
 void model_disarm(void);
 
 /* is_erased: so is everything in the store that can be. */
-void model_back_up(struct model *model, struct differential *run,
-                   bool is_erased);
-void model_transfer(struct model *model, struct differential *run,
-                    bool by_bundle);
+void model_back_up(struct model *model, struct differential *run, bool is_erased);
+void model_transfer(struct model *model, struct differential *run, bool by_bundle);
 
 /* canaries.c ------------------------------------------------------------ */
 
-/* No file of the store at `root` has a canary of what was erased, or of the
- * second store one of what was redacted. */
-void model_search(struct model *model, struct differential *run,
-                  const char *root);
+/* No file of the store at `root` has a canary of what was erased, or of the second store one of
+ * what was redacted. */
+void model_search(struct model *model, struct differential *run, const char *root);
 
 #endif

@@ -21,9 +21,8 @@ enum {
 };
 
 static const char *const tasks[] = {
-    "open",    "operation", "make",    "call",    "mark", "look",
-    "find",    "check",     "compact", "compact", "sync", "learn",
-    "back up", "transfer",  "reopen",  "end",
+    "open",    "operation", "make", "call",  "mark",    "look",     "find",   "check",
+    "compact", "compact",   "sync", "learn", "back up", "transfer", "reopen", "end",
 };
 
 uint32_t model_random(struct model *model, uint32_t sides)
@@ -88,19 +87,17 @@ void model_start(struct model *model, uint32_t worker, uint32_t flags)
     (void)model_do(model, worker, MODEL_OPEN, 0);
 }
 
-void model_send(struct model *model, uint32_t worker, enum model_task task,
-                uint32_t argument)
+void model_send(struct model *model, uint32_t worker, enum model_task task, uint32_t argument)
 {
     struct model_worker *one = &model->workers[worker];
     const uint32_t message[2] = {(uint32_t)task, argument};
 
     model_note(model, "process %u: %s%s", worker,
-               task == MODEL_OPERATION ? differential_operations[argument].name
-                                       : tasks[task],
+               task == MODEL_OPERATION ? differential_operations[argument].name : tasks[task],
                atomic_load(&one->kill_at) != 0 ? ", and it may be killed" : "");
     model->tally.tasks[task]++;
-    one->is_busy = send(one->socket, message, sizeof(message), MSG_NOSIGNAL) ==
-                   (ssize_t)sizeof(message);
+    one->is_busy =
+        send(one->socket, message, sizeof(message), MSG_NOSIGNAL) == (ssize_t)sizeof(message);
 }
 
 /* The process ended, or it has to. */
@@ -111,18 +108,16 @@ static void collect(struct model *model, uint32_t worker, bool late)
 
     if (late) {
         model_fail(model, "process %u, %s: no answer for %d s", worker,
-                   one->run.operation != NULL ? one->run.operation : "new",
-                   LONGEST_MS / 1000);
+                   one->run.operation != NULL ? one->run.operation : "new", LONGEST_MS / 1000);
         (void)kill(one->process, SIGKILL);
     }
     (void)waitpid(one->process, &status, 0);
     (void)close(one->socket);
     one->process = 0;
-    if (!late && !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL &&
-                   atomic_load(&one->kill_at) < 0)) {
+    if (!late &&
+        !(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && atomic_load(&one->kill_at) < 0)) {
         model_fail(model, "process %u, %s: ended with status %#x", worker,
-                   one->run.operation != NULL ? one->run.operation : "new",
-                   (unsigned)status);
+                   one->run.operation != NULL ? one->run.operation : "new", (unsigned)status);
     }
     /* What it had in hand is not given again. */
     model->made += 1000;
@@ -143,8 +138,7 @@ bool model_await(struct model *model, uint32_t worker)
         ready = poll(&poll_for, 1, LONGEST_MS);
     } while (ready < 0 && errno == EINTR);
     if (!one->is_busy || ready <= 0 ||
-        recv(one->socket, &answer, sizeof(answer), 0) !=
-            (ssize_t)sizeof(answer)) {
+        recv(one->socket, &answer, sizeof(answer), 0) != (ssize_t)sizeof(answer)) {
         collect(model, worker, ready == 0);
         return false;
     }
@@ -153,8 +147,7 @@ bool model_await(struct model *model, uint32_t worker)
     return true;
 }
 
-bool model_do(struct model *model, uint32_t worker, enum model_task task,
-              uint32_t argument)
+bool model_do(struct model *model, uint32_t worker, enum model_task task, uint32_t argument)
 {
     model_send(model, worker, task, argument);
     return model_await(model, worker);

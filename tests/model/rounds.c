@@ -20,13 +20,13 @@ enum {
 /* Whether a process of the store, which others use too, can do it. */
 static bool is_shared(void (*run)(struct differential *run))
 {
-    static void (*const alone[])(struct differential * run) = {
-        differential_commit_mark,   differential_reopen,
-        differential_crash,         differential_lose_power,
-        differential_crash_writing, differential_lose_unsynced,
-        differential_compact_store, differential_fail_compaction,
-        differential_lose_indexes,  differential_read_only,
-        differential_check};
+    static void (*const alone[])(struct differential *
+                                 run) = {differential_commit_mark,   differential_reopen,
+                                         differential_crash,         differential_lose_power,
+                                         differential_crash_writing, differential_lose_unsynced,
+                                         differential_compact_store, differential_fail_compaction,
+                                         differential_lose_indexes,  differential_read_only,
+                                         differential_check};
 
     for (size_t i = 0; i < sizeof(alone) / sizeof(alone[0]); i++) {
         if (run == alone[i]) {
@@ -39,11 +39,10 @@ static bool is_shared(void (*run)(struct differential *run))
 static bool only_reads(void (*run)(struct differential *run))
 {
     static void (*const reading[])(struct differential * run) = {
-        differential_open_session, differential_latest,
-        differential_get_head,     differential_iterate,
-        differential_get,          differential_list,
-        differential_get_doc,      differential_scan_docs,
-        differential_step_iter,    differential_step_docs};
+        differential_open_session, differential_latest,    differential_get_head,
+        differential_iterate,      differential_get,       differential_list,
+        differential_get_doc,      differential_scan_docs, differential_step_iter,
+        differential_step_docs};
 
     for (size_t i = 0; i < sizeof(reading) / sizeof(reading[0]); i++) {
         if (run == reading[i]) {
@@ -97,8 +96,7 @@ static uint32_t flags_of(struct model *model, uint32_t worker)
 
 static void arm(struct model *model, uint32_t worker, uint32_t calls)
 {
-    atomic_store(&model->workers[worker].kill_at,
-                 1 + (long long)model_random(model, calls));
+    atomic_store(&model->workers[worker].kill_at, 1 + (long long)model_random(model, calls));
 }
 
 static uint32_t any_writer(struct model *model)
@@ -107,24 +105,22 @@ static uint32_t any_writer(struct model *model)
 }
 
 /* A process opens the store, or a copy of it, compares everything, and ends. */
-static void check_anew(struct model *model, const char *root, uint32_t flags,
-                       bool is_whole)
+static void check_anew(struct model *model, const char *root, uint32_t flags, bool is_whole)
 {
     if (model->has_failed) {
         return;
     }
     model->workers[FRESH].root = root;
     model_start(model, FRESH, flags);
-    if (model->workers[FRESH].process != 0 &&
-        model_do(model, FRESH, MODEL_CHECK, is_whole) &&
+    if (model->workers[FRESH].process != 0 && model_do(model, FRESH, MODEL_CHECK, is_whole) &&
         model_do(model, FRESH, MODEL_FIND, 1)) {
         (void)model_do(model, FRESH, MODEL_END, 0);
     }
     model_kill(model, FRESH);
 }
 
-/* The program that checks stores finds nothing. What it says of one that is
- * damaged is kept next to it. */
+/* The program that checks stores finds nothing. What it says of one that is damaged is kept next to
+ * it. */
 static void check_sound(struct model *model, const char *root)
 {
     char program[MODEL_PATH];
@@ -136,8 +132,7 @@ static void check_sound(struct model *model, const char *root)
     if (model->has_failed) {
         return;
     }
-    (void)snprintf(program, sizeof(program), "%s/walcheck",
-                   bin != NULL ? bin : "bin");
+    (void)snprintf(program, sizeof(program), "%s/walcheck", bin != NULL ? bin : "bin");
     (void)snprintf(log, sizeof(log), "%s.check", root);
     process = fork();
     WAL__ASSERT(process >= 0);
@@ -149,8 +144,8 @@ static void check_sound(struct model *model, const char *root)
     }
     (void)waitpid(process, &status, 0);
     if (status != 0) {
-        model_fail(model, "walcheck of %s ends with status %#x: see %s", root,
-                   (unsigned)status, log);
+        model_fail(model, "walcheck of %s ends with status %#x: see %s", root, (unsigned)status,
+                   log);
     } else {
         (void)unlink(log);
     }
@@ -166,8 +161,8 @@ static void replace(struct model *model, uint32_t worker)
     }
 }
 
-/* The reference repeats the calls. Of one that was under way when its process
- * was killed, the next one that writes decides whether it is there. */
+/* The reference repeats the calls. Of one that was under way when its process was killed, the next
+ * one that writes decides whether it is there. */
 static void settle(struct model *model, uint32_t worker, bool lives)
 {
     if (!model->has_failed && !lives) {
@@ -218,20 +213,15 @@ static void choose_compaction(struct model *model)
 
 static void note_drops(struct model *model)
 {
-    model->may_have_dropped |=
-        (model->compaction.flags & WAL_STORE_COMPACT_KEEP_DELTAS) == 0;
+    model->may_have_dropped |= (model->compaction.flags & WAL_STORE_COMPACT_KEEP_DELTAS) == 0;
 }
 
-/* Writers call at once, during a compaction, a search or a read; one may be
- * killed. */
+/* Writers call at once, during a compaction, a search or a read; one may be killed. */
 static void call_at_once(struct model *model)
 {
-    uint32_t compacting =
-        model_random(model, 2) == 0 ? any_writer(model) : MODEL_WORKERS;
+    uint32_t compacting = model_random(model, 2) == 0 ? any_writer(model) : MODEL_WORKERS;
     /* A set of writers. */
-    uint32_t finding = model_random(model, 2) == 0
-                           ? model_random(model, 1u << MODEL_WRITERS)
-                           : 0;
+    uint32_t finding = model_random(model, 2) == 0 ? model_random(model, 1u << MODEL_WRITERS) : 0;
     uint32_t killed = model_random(model, 3 * MODEL_WRITERS);
 
     for (uint32_t worker = 0; worker < MODEL_WRITERS; worker++) {
@@ -246,15 +236,14 @@ static void call_at_once(struct model *model)
         note_drops(model);
     }
     if (killed < MODEL_WRITERS) {
-        arm(model, killed,
-            killed == compacting ? COMPACT_CALLS : SYSTEM_CALLS * 4);
+        arm(model, killed, killed == compacting ? COMPACT_CALLS : SYSTEM_CALLS * 4);
     }
     if (model->has_failed) {
         return;
     }
     atomic_store(&model->is_concurrent, true);
     for (uint32_t worker = 0; worker < MODEL_WORKERS; worker++) {
-        enum model_task task = worker == compacting ? MODEL_COMPACT_SHARED
+        enum model_task task = worker == compacting            ? MODEL_COMPACT_SHARED
                                : (finding & 1u << worker) != 0 ? MODEL_FIND
                                : worker < MODEL_WRITERS        ? MODEL_CALL
                                                                : MODEL_LOOK;
@@ -279,8 +268,7 @@ static void call_at_once(struct model *model)
     }
 }
 
-/* A search that its process may not survive; then the next one has to complete
- * the index. */
+/* A search that its process may not survive; then the next one has to complete the index. */
 static void find_and_kill(struct model *model)
 {
     uint32_t worker = model_random(model, MODEL_WORKERS);
@@ -291,8 +279,7 @@ static void find_and_kill(struct model *model)
     if (!model_do(model, worker, MODEL_FIND, 0)) {
         replace(model, worker);
         if (!model->has_failed) {
-            (void)model_do(model, model_random(model, MODEL_WORKERS),
-                           MODEL_FIND, 1);
+            (void)model_do(model, model_random(model, MODEL_WORKERS), MODEL_FIND, 1);
         }
     }
 }
@@ -321,8 +308,7 @@ static void compact(struct model *model, bool erases)
     choose_compaction(model);
     if (erases) {
         model->compaction.flags = WAL_STORE_COMPACT_ERASE;
-        model->compaction.flags |=
-            model_random(model, 4) == 0 ? WAL_STORE_COMPACT_EMPTY_TRASH : 0u;
+        model->compaction.flags |= model_random(model, 4) == 0 ? WAL_STORE_COMPACT_EMPTY_TRASH : 0u;
         model->compaction.max_bytes = 0;
     }
     model->compactions++;
@@ -331,8 +317,7 @@ static void compact(struct model *model, bool erases)
         (void)model_do(model, worker, MODEL_COMPACT, 0);
     }
     if (!model->has_failed) {
-        (void)model_do(model, model_random(model, MODEL_WORKERS), MODEL_FIND,
-                       1);
+        (void)model_do(model, model_random(model, MODEL_WORKERS), MODEL_FIND, 1);
     }
     if (erases && !model->has_failed) {
         back_up(model, false, true);
@@ -356,8 +341,7 @@ static void compact_and_kill(struct model *model)
     }
 }
 
-static int remove_one(const char *path, const struct stat *stat, int type,
-                      struct FTW *ftw)
+static int remove_one(const char *path, const struct stat *stat, int type, struct FTW *ftw)
 {
     (void)stat;
     (void)type;
@@ -374,8 +358,7 @@ static void transfer(struct model *model)
 {
     bool by_bundle = model_random(model, 2) == 0;
 
-    (void)model_do(model, model_random(model, MODEL_WORKERS), MODEL_TRANSFER,
-                   by_bundle);
+    (void)model_do(model, model_random(model, MODEL_WORKERS), MODEL_TRANSFER, by_bundle);
     if (!model->has_failed) {
         check_sound(model, model->other);
     }
@@ -393,8 +376,7 @@ static void step(struct model *model)
 
     model->tally.operations++;
     if (roll < 1830) {
-        uint32_t worker = roll % 4 == 0 ? model_random(model, MODEL_WORKERS)
-                                        : any_writer(model);
+        uint32_t worker = roll % 4 == 0 ? model_random(model, MODEL_WORKERS) : any_writer(model);
         uint32_t operation = choose_operation(model, worker >= MODEL_WRITERS);
 
         (void)model_do(model, worker, MODEL_OPERATION, operation);
@@ -415,11 +397,9 @@ static void step(struct model *model)
     } else if (roll < 1978) {
         transfer(model);
     } else if (roll < 1986) {
-        (void)model_do(model, model_random(model, MODEL_WORKERS), MODEL_REOPEN,
-                       0);
+        (void)model_do(model, model_random(model, MODEL_WORKERS), MODEL_REOPEN, 0);
     } else if (roll < 1992) {
-        (void)model_do(model, model_random(model, MODEL_WORKERS), MODEL_CHECK,
-                       0);
+        (void)model_do(model, model_random(model, MODEL_WORKERS), MODEL_CHECK, 0);
     } else {
         (void)model_do(model, any_writer(model), MODEL_SYNC, 0);
     }
@@ -470,23 +450,18 @@ static void begin(struct model *model, uint64_t seed)
     model->rng_state = seed;
     model->ref = reference_create();
     WAL__ASSERT(getcwd(directory, sizeof(directory)) != NULL);
-    (void)snprintf(model->root, MODEL_PATH, "%s/store-%" PRIu64, directory,
-                   seed);
-    (void)snprintf(model->copy, MODEL_PATH, "%s/copy-%" PRIu64, directory,
-                   seed);
-    (void)snprintf(model->other, MODEL_PATH, "%s/other-%" PRIu64, directory,
-                   seed);
-    (void)snprintf(model->bundle, MODEL_PATH, "%s/bundle-%" PRIu64, directory,
-                   seed);
+    (void)snprintf(model->root, MODEL_PATH, "%s/store-%" PRIu64, directory, seed);
+    (void)snprintf(model->copy, MODEL_PATH, "%s/copy-%" PRIu64, directory, seed);
+    (void)snprintf(model->other, MODEL_PATH, "%s/other-%" PRIu64, directory, seed);
+    (void)snprintf(model->bundle, MODEL_PATH, "%s/bundle-%" PRIu64, directory, seed);
 }
 
 static void print_failure(const struct model *model)
 {
-    uint64_t first =
-        model->last_count > MODEL_LAST ? model->last_count - MODEL_LAST : 0;
+    uint64_t first = model->last_count > MODEL_LAST ? model->last_count - MODEL_LAST : 0;
 
-    (void)fprintf(stderr, "AGENTWAL_SEED=%" PRIu64 ", step %" PRIu64 ": %s\n",
-                  model->seed, model->step, model->failure);
+    (void)fprintf(stderr, "AGENTWAL_SEED=%" PRIu64 ", step %" PRIu64 ": %s\n", model->seed,
+                  model->step, model->failure);
     for (uint64_t i = first; i < model->last_count; i++) {
         (void)fprintf(stderr, "  %s\n", model->last[i % MODEL_LAST]);
     }

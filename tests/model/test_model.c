@@ -1,14 +1,11 @@
 /*
- * test_model.c - rounds of several processes on one store, compared with the
- * reference (model.h).
+ * test_model.c - rounds of several processes on one store, compared with the reference (model.h).
  *
- * Runs rounds from a fixed seed on; with AGENTWAL_LONG 2,000 rounds of 2,000
- * operations from a seed of the time, and says now and then up to which seed
- * all are done. AGENTWAL_SEED runs that round alone; AGENTWAL_ROUNDS that many
- * from it on, as when a long run goes on where it was ended; AGENTWAL_STEPS
- * sets their length; AGENTWAL_JOBS how many are run at the same time, by
- * default as many as there are processors. The stores of rounds that fail are
- * kept in AGENTWAL_KEEP.
+ * Runs rounds from a fixed seed on; with AGENTWAL_LONG 2,000 rounds of 2,000 operations from a seed
+ * of the time, and says now and then up to which seed all are done. AGENTWAL_SEED runs that round
+ * alone; AGENTWAL_ROUNDS that many from it on, as when a long run goes on where it was ended;
+ * AGENTWAL_STEPS sets their length; AGENTWAL_JOBS how many are run at the same time, by default as
+ * many as there are processors. The stores of rounds that fail are kept in AGENTWAL_KEEP.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -70,18 +67,16 @@ static void print_tally(const struct model_tally *tally, double seconds)
     print_message("%" PRIu64 " rounds, %" PRIu64 " operations, %" PRIu64
                   " rounds with a difference, %.1f s\n",
                   tally->rounds, tally->operations, tally->failures, seconds);
-    print_message(
-        "%" PRIu64 " kills, %" PRIu64 " times several at once, %" PRIu64
-        " compactions, %" PRIu64 " backups, %" PRIu64 " bundles and merges\n",
-        tally->kills, tally->concurrent,
-        tally->tasks[MODEL_COMPACT] + tally->tasks[MODEL_COMPACT_SHARED],
-        tally->tasks[MODEL_BACKUP], tally->tasks[MODEL_TRANSFER]);
-    print_message("%" PRIu64 " times erased: %" PRIu64
-                  " canaries searched for; %" PRIu64 " whole comparisons\n",
+    print_message("%" PRIu64 " kills, %" PRIu64 " times several at once, %" PRIu64
+                  " compactions, %" PRIu64 " backups, %" PRIu64 " bundles and merges\n",
+                  tally->kills, tally->concurrent,
+                  tally->tasks[MODEL_COMPACT] + tally->tasks[MODEL_COMPACT_SHARED],
+                  tally->tasks[MODEL_BACKUP], tally->tasks[MODEL_TRANSFER]);
+    print_message("%" PRIu64 " times erased: %" PRIu64 " canaries searched for; %" PRIu64
+                  " whole comparisons\n",
                   tally->erasures, tally->canaries, tally->counts.checks);
     print_message("%" PRIu64 " searches, %" PRIu64 " hits compared\n",
-                  tally->tasks[MODEL_FIND] + tally->tasks[MODEL_LOOK],
-                  tally->hits);
+                  tally->tasks[MODEL_FIND] + tally->tasks[MODEL_LOOK], tally->hits);
 }
 
 /* Where a run that is ended now can go on. */
@@ -96,11 +91,9 @@ static void print_progress(struct campaign *campaign, uint64_t done)
         first = taken < first ? taken : first;
         failures += campaign->tallies[i].failures;
     }
-    print_message(
-        "%" PRIu64 " rounds, %" PRIu64
-        " with a difference, %.0f s; all before AGENTWAL_SEED=%" PRIu64
-        " are done\n",
-        done, failures, now() - campaign->begin, campaign->seed + first);
+    print_message("%" PRIu64 " rounds, %" PRIu64
+                  " with a difference, %.0f s; all before AGENTWAL_SEED=%" PRIu64 " are done\n",
+                  done, failures, now() - campaign->begin, campaign->seed + first);
     (void)fflush(stdout);
 }
 
@@ -174,10 +167,8 @@ static void run_campaign(struct campaign *campaign, struct model_tally *sum)
 
         assert_int_equal(waitpid(processes[i], &status, 0), processes[i]);
         if (status != 0) {
-            print_error("The driver of AGENTWAL_SEED=%" PRIu64
-                        " ended with status %#x\n",
-                        campaign->seed + atomic_load(&campaign->taken[i]),
-                        (unsigned)status);
+            print_error("The driver of AGENTWAL_SEED=%" PRIu64 " ended with status %#x\n",
+                        campaign->seed + atomic_load(&campaign->taken[i]), (unsigned)status);
             sum->failures++;
         }
         add_tally(sum, &campaign->tallies[i]);
@@ -187,8 +178,7 @@ static void run_campaign(struct campaign *campaign, struct model_tally *sum)
 static uint32_t choose_jobs(uint64_t rounds)
 {
     uint64_t most = rounds < JOBS ? rounds : JOBS;
-    uint64_t jobs =
-        setting("AGENTWAL_JOBS", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
+    uint64_t jobs = setting("AGENTWAL_JOBS", (uint64_t)sysconf(_SC_NPROCESSORS_ONLN));
 
     jobs = jobs == 0 ? 1 : jobs;
     return (uint32_t)(jobs < most ? jobs : most);
@@ -201,25 +191,19 @@ TEST(model__processes_and_reference_agree)
     const char *keep = getenv("AGENTWAL_KEEP");
     struct model_tally sum = {0};
     struct campaign *campaign =
-        mmap(NULL, sizeof(*campaign), PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        mmap(NULL, sizeof(*campaign), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     assert_true(campaign != MAP_FAILED);
     campaign->rounds = is_long ? LONG_ROUNDS : SHORT_ROUNDS;
-    campaign->rounds =
-        setting("AGENTWAL_ROUNDS", seed != 0 ? 1 : campaign->rounds);
-    campaign->steps =
-        (uint32_t)setting("AGENTWAL_STEPS", is_long ? LONG_STEPS : SHORT_STEPS);
-    campaign->seed = seed != 0 ? seed
-                     : is_long ? (uint64_t)time(NULL) * 10000
-                               : SHORT_SEED;
+    campaign->rounds = setting("AGENTWAL_ROUNDS", seed != 0 ? 1 : campaign->rounds);
+    campaign->steps = (uint32_t)setting("AGENTWAL_STEPS", is_long ? LONG_STEPS : SHORT_STEPS);
+    campaign->seed = seed != 0 ? seed : is_long ? (uint64_t)time(NULL) * 10000 : SHORT_SEED;
     campaign->jobs = choose_jobs(campaign->rounds);
     campaign->begin = now();
     if (keep != NULL && *keep != '\0') {
         assert_int_equal(chdir(keep), 0);
     }
-    print_message("AGENTWAL_SEED=%" PRIu64 " AGENTWAL_ROUNDS=%" PRIu64
-                  " AGENTWAL_STEPS=%u\n",
+    print_message("AGENTWAL_SEED=%" PRIu64 " AGENTWAL_ROUNDS=%" PRIu64 " AGENTWAL_STEPS=%u\n",
                   campaign->seed, campaign->rounds, campaign->steps);
     run_campaign(campaign, &sum);
     print_tally(&sum, now() - campaign->begin);

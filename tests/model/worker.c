@@ -1,6 +1,5 @@
 /*
- * worker.c - a process that has the store open, and does what the driver asks
- * it (model.h).
+ * worker.c - a process that has the store open, and does what the driver asks it (model.h).
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,8 +26,8 @@ void model_count_call(void)
     long long left = atomic_load(&self->kill_at);
 
     /* Other threads count and disarm meanwhile. */
-    while (left > 0 && !atomic_compare_exchange_weak(
-                           &self->kill_at, &left, left == 1 ? -1 : left - 1)) {
+    while (left > 0 &&
+           !atomic_compare_exchange_weak(&self->kill_at, &left, left == 1 ? -1 : left - 1)) {
     }
     if (left == 1) {
         (void)kill(getpid(), SIGKILL);
@@ -41,62 +40,54 @@ void model_disarm(void)
 {
     long long left = atomic_load(&self->kill_at);
 
-    while (left > 0 &&
-           !atomic_compare_exchange_weak(&self->kill_at, &left, 0)) {
+    while (left > 0 && !atomic_compare_exchange_weak(&self->kill_at, &left, 0)) {
     }
     if (left < 0) {
         pause();
     }
 }
 
-static enum wal_status io_open(void *ctx, const char *path, int flags,
-                               struct wal__file **file, int *sys_errno)
+static enum wal_status io_open(void *ctx, const char *path, int flags, struct wal__file **file,
+                               int *sys_errno)
 {
     model_count_call();
     return wal__io_posix.open(ctx, path, flags, file, sys_errno);
 }
 
-static enum wal_status io_pwritev(void *ctx, struct wal__file *file,
-                                  const struct iovec *iov, int count,
-                                  uint64_t offset, size_t *bytes_written,
-                                  int *sys_errno)
+static enum wal_status io_pwritev(void *ctx, struct wal__file *file, const struct iovec *iov,
+                                  int count, uint64_t offset, size_t *bytes_written, int *sys_errno)
 {
     model_count_call();
-    return wal__io_posix.pwritev(ctx, file, iov, count, offset, bytes_written,
-                                 sys_errno);
+    return wal__io_posix.pwritev(ctx, file, iov, count, offset, bytes_written, sys_errno);
 }
 
-static enum wal_status io_sync(void *ctx, struct wal__file *file,
-                               int *sys_errno)
+static enum wal_status io_sync(void *ctx, struct wal__file *file, int *sys_errno)
 {
     model_count_call();
     return wal__io_posix.sync(ctx, file, sys_errno);
 }
 
-static enum wal_status io_allocate(void *ctx, struct wal__file *file,
-                                   uint64_t size, int *sys_errno)
+static enum wal_status io_allocate(void *ctx, struct wal__file *file, uint64_t size, int *sys_errno)
 {
     model_count_call();
     return wal__io_posix.allocate(ctx, file, size, sys_errno);
 }
 
-static enum wal_status io_punch(void *ctx, struct wal__file *file,
-                                uint64_t offset, uint64_t size, int *sys_errno)
+static enum wal_status io_punch(void *ctx, struct wal__file *file, uint64_t offset, uint64_t size,
+                                int *sys_errno)
 {
     model_count_call();
     return wal__io_posix.punch(ctx, file, offset, size, sys_errno);
 }
 
-static enum wal_status io_lock(void *ctx, struct wal__file *file,
-                               uint64_t offset, enum wal__io_lock mode,
-                               int *sys_errno)
+static enum wal_status io_lock(void *ctx, struct wal__file *file, uint64_t offset,
+                               enum wal__io_lock mode, int *sys_errno)
 {
     model_count_call();
     return wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
 }
 
-static enum wal_status io_rename(void *ctx, const char *from, const char *to,
-                                 int *sys_errno)
+static enum wal_status io_rename(void *ctx, const char *from, const char *to, int *sys_errno)
 {
     model_count_call();
     return wal__io_posix.rename(ctx, from, to, sys_errno);
@@ -108,8 +99,7 @@ static enum wal_status io_unlink(void *ctx, const char *path, int *sys_errno)
     return wal__io_posix.unlink(ctx, path, sys_errno);
 }
 
-static enum wal_status io_sync_directory(void *ctx, const char *path,
-                                         int *sys_errno)
+static enum wal_status io_sync_directory(void *ctx, const char *path, int *sys_errno)
 {
     model_count_call();
     return wal__io_posix.sync_directory(ctx, path, sys_errno);
@@ -119,8 +109,8 @@ static enum wal_status io_sync_directory(void *ctx, const char *path,
 
 static void fails(const struct differential *run, const char *text)
 {
-    model_fail(common, "process %u, %s: %s; the engine said last: %s",
-               self_number, run->operation, text, run->error.text);
+    model_fail(common, "process %u, %s: %s; the engine said last: %s", self_number, run->operation,
+               text, run->error.text);
     atomic_store(&self->kill_at, -1);
     _exit(3);
 }
@@ -185,11 +175,9 @@ static void reopen(void)
     begin("close and open");
     model_close_search();
     differential_close(run);
-    run->open_flags =
-        kept | (differential_one_in(run, 2) ? WAL_OPEN_PREAD : 0u);
-    run->schema_version = is_writer() && differential_one_in(run, 4)
-                              ? 1 + differential_random(run, 2)
-                              : 0;
+    run->open_flags = kept | (differential_one_in(run, 2) ? WAL_OPEN_PREAD : 0u);
+    run->schema_version =
+        is_writer() && differential_one_in(run, 4) ? 1 + differential_random(run, 2) : 0;
     differential_open(run, 0);
     end();
 }
@@ -211,13 +199,12 @@ static void compact(bool is_concurrent)
         }
         return;
     }
-    status = wal_store_compact(run->store, &common->compaction, &result,
-                               &run->error);
+    status = wal_store_compact(run->store, &common->compaction, &result, &run->error);
     model_disarm();
-    if (status != WAL_OK || (result.refused != 0 &&
-                             !differential_may_refuse(&common->compaction))) {
-        differential_fail(run, "compacting answers %d, %" PRIu64 " refused",
-                          status, result.refused);
+    if (status != WAL_OK ||
+        (result.refused != 0 && !differential_may_refuse(&common->compaction))) {
+        differential_fail(run, "compacting answers %d, %" PRIu64 " refused", status,
+                          result.refused);
     }
 }
 
@@ -225,22 +212,19 @@ static void compact(bool is_concurrent)
 static void look_at(struct wal_session *session, uint32_t flags)
 {
     const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options),
-        .flags = flags,
-        .mode = WAL_ENTRY_CURSOR_ALL};
+        .struct_size = sizeof(options), .flags = flags, .mode = WAL_ENTRY_CURSOR_ALL};
     struct differential *run = &self->run;
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_entry_cursor_open(session, &options, &cursor, &run->error);
+    enum wal_status status = wal_entry_cursor_open(session, &options, &cursor, &run->error);
 
     while (status == WAL_OK) {
         status = wal_entry_cursor_next(cursor, &entry, &run->error);
     }
     wal_entry_cursor_close(cursor);
     if (status != WAL_END) {
-        differential_fail(run, "reading while others write answers %d (%s)",
-                          status, wal_status_text(status));
+        differential_fail(run, "reading while others write answers %d (%s)", status,
+                          wal_status_text(status));
     }
 }
 
@@ -256,16 +240,13 @@ static void look(void)
         struct wal_session_info info = {.struct_size = sizeof(info)};
         enum wal_status status;
 
-        if (self->run.handles[number] == NULL ||
-            reference_is_deleted(run->ref, number)) {
+        if (self->run.handles[number] == NULL || reference_is_deleted(run->ref, number)) {
             continue;
         }
-        look_at(run->handles[number],
-                i % 2 == 0 ? WAL_ENTRY_CURSOR_DELTAS : 0u);
+        look_at(run->handles[number], i % 2 == 0 ? WAL_ENTRY_CURSOR_DELTAS : 0u);
         status = wal_session_get_info(run->handles[number], &info, &run->error);
         if (status != WAL_OK) {
-            differential_fail(run, "a session's status while others write: %d",
-                              status);
+            differential_fail(run, "a session's status while others write: %d", status);
         }
     }
 }
@@ -280,9 +261,8 @@ static void make(uint32_t concurrent)
     for (uint32_t i = 0; i < count; i++) {
         struct model_call *call = &self->calls[self->count];
 
-        self->count += model_make_call(
-            &self->run, call, concurrent != 0 ? self_number : 0,
-            concurrent != 0 ? MODEL_WRITERS : 1, concurrent != 0);
+        self->count += model_make_call(&self->run, call, concurrent != 0 ? self_number : 0,
+                                       concurrent != 0 ? MODEL_WRITERS : 1, concurrent != 0);
     }
     reference_avoid_deltas(self->run.ref, false);
     common->made = self->run.made; /* the texts stay */
@@ -297,19 +277,17 @@ static void call(void)
     }
 }
 
-/* The store has as many records as it says; a call that was under way may be
- * missing. */
+/* The store has as many records as it says; a call that was under way may be missing. */
 static void learn(void)
 {
     struct differential *run = &self->run;
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    (void)differential_compare_status(
-        run, wal_store_get_info(run->store, &info, &run->error), WAL_OK);
+    (void)differential_compare_status(run, wal_store_get_info(run->store, &info, &run->error),
+                                      WAL_OK);
     if (!reference_truncate(run->ref, info.last_sequence)) {
-        differential_fail(
-            run, "record %" PRIu64 " is the last one, not %" PRIu64,
-            info.last_sequence, reference_last_sequence(run->ref));
+        differential_fail(run, "record %" PRIu64 " is the last one, not %" PRIu64,
+                          info.last_sequence, reference_last_sequence(run->ref));
     }
 }
 
@@ -410,8 +388,7 @@ void model_work(struct model *model, uint32_t worker, int socket)
     io.rename = io_rename;
     io.unlink = io_unlink;
     io.sync_directory = io_sync_directory;
-    while (recv(socket, message, sizeof(message), MSG_WAITALL) ==
-           (ssize_t)sizeof(message)) {
+    while (recv(socket, message, sizeof(message), MSG_WAITALL) == (ssize_t)sizeof(message)) {
         if (message[0] == MODEL_OPEN) {
             open_store();
         } else if (message[0] == MODEL_REOPEN) {

@@ -1,6 +1,5 @@
 /*
- * chaos_writer.c - appends entries that the remote has, until it is killed or
- * the time is over:
+ * chaos_writer.c - appends entries that the remote has, until it is killed or the time is over:
  *
  *   remote_chaos_writer STORE URL FIRST SECONDS [MACHINE]
  *
@@ -37,19 +36,16 @@ static int64_t now_s(void)
 }
 
 /* Exits, unless the call succeeded. */
-static void check(enum wal_status status, const char *what,
-                  const struct wal_error *error)
+static void check(enum wal_status status, const char *what, const struct wal_error *error)
 {
     if (status != WAL_OK) {
-        (void)fprintf(stderr, "%s: %d: %s (%s)\n", what, (int)status,
-                      error->text, error->file);
+        (void)fprintf(stderr, "%s: %d: %s (%s)\n", what, (int)status, error->text, error->file);
         exit(1);
     }
 }
 
 /* Whether a call is to be made again: the remote failed. */
-static bool may_repeat(enum wal_status status, const struct wal_error *error,
-                       int64_t until)
+static bool may_repeat(enum wal_status status, const struct wal_error *error, int64_t until)
 {
     const struct timespec wait = {.tv_nsec = WAIT_MS * 1000000};
 
@@ -61,12 +57,10 @@ static bool may_repeat(enum wal_status status, const struct wal_error *error,
     return true;
 }
 
-static struct wal_remote_writer *open_writer(struct wal_remote *remote,
-                                             struct wal_store *store,
+static struct wal_remote_writer *open_writer(struct wal_remote *remote, struct wal_store *store,
                                              int machine, int64_t until)
 {
-    struct wal_remote_writer_options options =
-        WAL_INIT(wal_remote_writer_options);
+    struct wal_remote_writer_options options = WAL_INIT(wal_remote_writer_options);
     struct wal_remote_writer *writer = NULL;
     struct wal_error error = WAL_INIT(wal_error);
     enum wal_status status;
@@ -75,8 +69,7 @@ static struct wal_remote_writer *open_writer(struct wal_remote *remote,
     memset(options.writer, 7 + machine, sizeof(options.writer));
     options.flags = machine > 0 ? (uint32_t)WAL_REMOTE_TAKE_OVER : 0;
     do {
-        status =
-            wal_remote_writer_open(remote, store, &options, &writer, &error);
+        status = wal_remote_writer_open(remote, store, &options, &writer, &error);
     } while (may_repeat(status, &error, until));
     check(status, "open the writer", &error);
     return writer;
@@ -89,8 +82,8 @@ struct appender {
     int64_t end;     /* when it stops, in seconds */
 };
 
-/* Appends an entry; when it returns, the remote has it. Sent again, it is found
- * by its id, and waited for. */
+/* Appends an entry; when it returns, the remote has it. Sent again, it is found by its id, and
+ * waited for. */
 static void append(const struct appender *appender, uint64_t number)
 {
     const struct wal_append_options cluster = {.struct_size = sizeof(cluster),
@@ -102,14 +95,12 @@ static void append(const struct appender *appender, uint64_t number)
     enum wal_status status;
 
     (void)snprintf(id, sizeof(id), "n%llu", (unsigned long long)number);
-    (void)snprintf(text, sizeof(text), "{\"chaos\":%llu}",
-                   (unsigned long long)number);
+    (void)snprintf(text, sizeof(text), "{\"chaos\":%llu}", (unsigned long long)number);
     entry.id = (struct wal_slice){id, strlen(id)};
     entry.type = (struct wal_slice){"note", 4};
     entry.payload = (struct wal_slice){text, strlen(text)};
     do {
-        status =
-            wal_append(appender->session, &entry, 1, &cluster, NULL, &error);
+        status = wal_append(appender->session, &entry, 1, &cluster, NULL, &error);
     } while (may_repeat(status, &error, appender->end + GRACE_S));
     check(status, "append", &error);
 }
@@ -151,16 +142,13 @@ int main(int argc, char **argv)
     open.flags = WAL_OPEN_CREATE;
     check(wal_open(argv[1], &open, &store, &error), "open the store", &error);
     options.id = (struct wal_slice){"chaos", 5};
-    check(wal_session_open_or_create(store, &options, &session, NULL, &error),
-          "open the session", &error);
-    check(wal_remote_open(argv[2], &remote, &error), "open the remote", &error);
-    writer =
-        open_writer(remote, store, argc > 5 ? atoi(argv[5]) : 0, end + GRACE_S);
-    check(wal_remote_shipper_start(writer, NULL, &shipper, &error), "ship",
+    check(wal_session_open_or_create(store, &options, &session, NULL, &error), "open the session",
           &error);
+    check(wal_remote_open(argv[2], &remote, &error), "open the remote", &error);
+    writer = open_writer(remote, store, argc > 5 ? atoi(argv[5]) : 0, end + GRACE_S);
+    check(wal_remote_shipper_start(writer, NULL, &shipper, &error), "ship", &error);
     for (int i = 0; i < APPENDERS; i++) {
-        appenders[i] =
-            (struct appender){session, number + (uint64_t)i * EACH, end};
+        appenders[i] = (struct appender){session, number + (uint64_t)i * EACH, end};
         if (pthread_create(&threads[i], NULL, append_all, &appenders[i]) != 0) {
             return 1;
         }

@@ -6,8 +6,7 @@
  *   remote_driver_call URL DEADLINE_MS get|head|remove NAME
  *   remote_driver_call URL DEADLINE_MS list PREFIX
  *
- * Prints the status as a number, the error's URL and text, and what the call
- * returned, a line each.
+ * Prints the status as a number, the error's URL and text, and what the call returned, a line each.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,8 +50,7 @@ static enum wal_status head(struct wal__driver *driver, const char *name)
 }
 
 /* Puts the content of a file. */
-static enum wal_status put_file(struct wal__driver *driver, const char *name,
-                                const char *path)
+static enum wal_status put_file(struct wal__driver *driver, const char *name, const char *path)
 {
     FILE *file = fopen(path, "rb");
     struct wal__buf bytes;
@@ -66,8 +64,8 @@ static enum wal_status put_file(struct wal__driver *driver, const char *name,
         bytes.size += got;
     }
     if (file != NULL && ferror(file) == 0) {
-        status = driver->calls->put(
-            driver, name, (struct wal_slice){bytes.data, bytes.size}, &failure);
+        status =
+            driver->calls->put(driver, name, (struct wal_slice){bytes.data, bytes.size}, &failure);
     }
     if (file != NULL) {
         (void)fclose(file);
@@ -76,8 +74,8 @@ static enum wal_status put_file(struct wal__driver *driver, const char *name,
     return status;
 }
 
-static enum wal_status call(struct wal__driver *driver, const char *verb,
-                            const char *name, const char *text)
+static enum wal_status call(struct wal__driver *driver, const char *verb, const char *name,
+                            const char *text)
 {
     const struct wal_slice bytes = {text, strlen(text)};
 
@@ -102,8 +100,7 @@ static enum wal_status call(struct wal__driver *driver, const char *verb,
     return driver->calls->list(driver, name, "", print_each, NULL, &failure);
 }
 
-static void set_deadline(struct wal__driver *driver, const char *url,
-                         uint32_t deadline_ms)
+static void set_deadline(struct wal__driver *driver, const char *url, uint32_t deadline_ms)
 {
     if (strncmp(url, "s3:", 3) == 0) {
         wal__driver_s3_set_deadline(driver, deadline_ms);

@@ -2,7 +2,7 @@
 """Checks the house rules that can be counted.
 
 Functions of at most 120 lines; files of code of at most 1,500, the public headers
-excepted; folders of at most 40 files, test data excepted; 80 columns in C, 100
+excepted; folders of at most 40 files, test data excepted; 100 columns
 elsewhere; JavaScript is indented by twos; no tabs, no blanks at a line's end;
 nothing left undone; no test switched off; no path of this machine.
 """
@@ -71,7 +71,7 @@ def line_faults(path, lines, machine):
     is_c = path.endswith((".c", ".h"))
     is_test = (path.startswith("tests/") and path.endswith((".c", ".h", ".sh"))
                or path.endswith(".test.mjs"))
-    width = 80 if is_c else 100
+    width = 100
     for number, line in enumerate(lines, 1):
         where = "%s:%d: " % (path, number)
         if "\t" in line:

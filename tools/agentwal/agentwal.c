@@ -86,8 +86,8 @@ static void print_options(FILE *file, const struct verb_option *options)
     }
 }
 
-/* Prints the usage; its lines after the first one are other forms. A form that
- * is too long for a line is broken between its parts. */
+/* Prints the usage; its lines after the first one are other forms. A form that is too long for a
+ * line is broken between its parts. */
 static void print_usage(FILE *file, const struct verb *verb)
 {
     static const char start[] = "Usage: agentwal ";
@@ -168,8 +168,7 @@ static void help_print_overview(void)
     for (int group = 0; group < VERB_GROUP_COUNT; group++) {
         printf("\n%s:\n", group_titles[group]);
         for (size_t i = 0; (verb = verb_at(i)) != NULL; i++) {
-            if ((verb->flags & VERB_EVERY_DAY) == 0 &&
-                (int)verb->group == group) {
+            if ((verb->flags & VERB_EVERY_DAY) == 0 && (int)verb->group == group) {
                 print_summary(verb);
             }
         }
@@ -177,14 +176,13 @@ static void help_print_overview(void)
     fputs(overview_end, stdout);
     print_options(stdout, common_options);
     fputs(names_text, stdout);
-    printf(
-        "\nSee agentwal help VERB for its options and examples. Begin with:\n"
-        "  agentwal import ~/.claude\n"
-        "  agentwal list\n");
+    printf("\nSee agentwal help VERB for its options and examples. Begin with:\n"
+           "  agentwal import ~/.claude\n"
+           "  agentwal list\n");
 }
 
-static void write_pair(struct wal__json_out *json, const char *key,
-                       const char *first, const char *text)
+static void write_pair(struct wal__json_out *json, const char *key, const char *first,
+                       const char *text)
 {
     wal__json_out_open(json, '{');
     cli_json_member_text(json, key, cli_slice(first));
@@ -192,8 +190,7 @@ static void write_pair(struct wal__json_out *json, const char *key,
     wal__json_out_close(json, '}');
 }
 
-static void write_options(struct wal__json_out *json,
-                          const struct verb_option *options)
+static void write_options(struct wal__json_out *json, const struct verb_option *options)
 {
     wal__json_out_member_open(json, "options", '[');
     for (; options->usage != NULL; options++) {
@@ -247,8 +244,7 @@ static int print_verb(const struct cli *cli, const char *name)
 
     if (verb == NULL) {
         return cli_error(cli, CLI_USAGE, name, "no such verb%s%s",
-                         nearest != NULL ? "; did you mean " : "",
-                         nearest != NULL ? nearest : "");
+                         nearest != NULL ? "; did you mean " : "", nearest != NULL ? nearest : "");
     }
     if (cli->json) {
         cli_json_init(&json, stdout);
@@ -288,15 +284,13 @@ static bool is_option(const char *argument, const char *name)
 {
     size_t size = strlen(name);
 
-    return strncmp(argument, name, size) == 0 &&
-           (argument[size] == '\0' || argument[size] == '=');
+    return strncmp(argument, name, size) == 0 && (argument[size] == '\0' || argument[size] == '=');
 }
 
 /* Whether the option is one of remotes. */
 static bool is_of_remotes(const char *argument)
 {
-    static const char *const names[] = {"--remote", "--take-back", "--store-id",
-                                        "--take-over"};
+    static const char *const names[] = {"--remote", "--take-back", "--store-id", "--take-over"};
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         if (is_option(argument, names[i])) {
@@ -338,13 +332,12 @@ static const struct {
 /* Removes `count` arguments. */
 static void remove_arguments(int *argc, char **argv, int at, int count)
 {
-    memmove(&argv[at], &argv[at + count],
-            (size_t)(*argc - at - count + 1) * sizeof(argv[0]));
+    memmove(&argv[at], &argv[at + count], (size_t)(*argc - at - count + 1) * sizeof(argv[0]));
     *argc -= count;
 }
 
-/* Removes the options --store before the verb and returns the index of the
- * verb; 0 if there is none. The other options before a verb are flags. */
+/* Removes the options --store before the verb and returns the index of the verb; 0 if there is
+ * none. The other options before a verb are flags. */
 static int find_verb(struct cli *cli, int *argc, char **argv)
 {
     static const char option[] = "--store";
@@ -355,8 +348,7 @@ static int find_verb(struct cli *cli, int *argc, char **argv)
         if (strcmp(argv[at], option) == 0 && at + 1 < *argc) {
             cli->store = argv[at + 1];
             remove_arguments(argc, argv, at, 2);
-        } else if (strncmp(argv[at], option, size) == 0 &&
-                   argv[at][size] == '=') {
+        } else if (strncmp(argv[at], option, size) == 0 && argv[at][size] == '=') {
             cli->store = argv[at] + size + 1;
             remove_arguments(argc, argv, at, 1);
         } else {
@@ -377,8 +369,7 @@ static int report_no_verb(const struct cli *cli, const char *name)
                          name);
     }
     if (nearest != NULL) {
-        return cli_error(cli, CLI_USAGE, name,
-                         "no such verb; did you mean %s? (see agentwal help)",
+        return cli_error(cli, CLI_USAGE, name, "no such verb; did you mean %s? (see agentwal help)",
                          nearest);
     }
     return cli_error(cli, CLI_USAGE, name, "no such verb (see agentwal help)");
@@ -394,22 +385,19 @@ static int run_bare(struct cli *cli, int argc, char **argv)
     cli->help = "";
     code = cli_parse(cli, argc, argv, NULL);
     if (code == CLI_CONTINUE && argc > 1) {
-        return cli_error(cli, CLI_USAGE, "VERB",
-                         "no verb given (see agentwal help)");
+        return cli_error(cli, CLI_USAGE, "VERB", "no verb given (see agentwal help)");
     }
     return code;
 }
 
 static bool wants_overview(int argc, char **argv)
 {
-    return argc == 1 || strcmp(argv[1], "--help") == 0 ||
-           strcmp(argv[1], "-h") == 0;
+    return argc == 1 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
 }
 
-/* Runs a verb with a line that has the operands which it takes, and `text` as
- * its help. */
-static int run_verb(struct cli *cli, const struct verb *verb, const char *text,
-                    int argc, char **argv)
+/* Runs a verb with a line that has the operands which it takes, and `text` as its help. */
+static int run_verb(struct cli *cli, const struct verb *verb, const char *text, int argc,
+                    char **argv)
 {
     int code;
 
@@ -466,8 +454,8 @@ int main(int argc, char **argv)
         if (strcmp(names[i].name, name) == 0) {
             cli.tool = name;
             cli.names_store = true;
-            return cli_finish(&cli, run_verb(&cli, verb_find(names[i].verb),
-                                             names[i].help, argc, argv));
+            return cli_finish(&cli,
+                              run_verb(&cli, verb_find(names[i].verb), names[i].help, argc, argv));
         }
     }
     return cli_finish(&cli, argc > 0 ? run(&cli, argc, argv) : CLI_USAGE);

@@ -35,10 +35,8 @@ static const struct verb_help help_import = {
     .examples =
         {
             {"agentwal import ~/.claude", "all sessions of Claude Code"},
-            {"agentwal import session.jsonl work.bundle",
-             "a file, and the sessions of a bundle"},
-            {"agentwal import --follow ~/.codex ~/.pi/agent",
-             "keep the store current"},
+            {"agentwal import session.jsonl work.bundle", "a file, and the sessions of a bundle"},
+            {"agentwal import --follow ~/.codex ~/.pi/agent", "keep the store current"},
         },
 };
 
@@ -55,9 +53,8 @@ static const struct verb_help help_adopt = {
     .options =
         {
             {"-y, --yes", "do not ask"},
-            {"--install",
-             "then follow the folders by a systemd user unit, from each login "
-             "on"},
+            {"--install", "then follow the folders by a systemd user unit, from each login "
+                          "on"},
             {"--uninstall", "stop and remove that unit; import nothing"},
             {"-v, --verbose", "print every source and every warning"},
         },
@@ -71,25 +68,21 @@ static const struct verb_help help_adopt = {
 static const struct verb_help help_export = {
     .usage = "--dialect source|NAME [--session SESSION]... OUTDIR|--stdout",
     .summary = "Write sessions as the files of a client",
-    .text =
-        "A repeated export adds what is new. What a format cannot express is "
-        "listed.\n",
+    .text = "A repeated export adds what is new. What a format cannot express is "
+            "listed.\n",
     .options =
         {
             {"--dialect source", "the imported files, byte for byte"},
-            {"--dialect NAME",
-             "the format of a client (see agentwal dialects)"},
+            {"--dialect NAME", "the format of a client (see agentwal dialects)"},
             {"--session SESSION", "only this session; may be repeated"},
             {"--stdout", "one session to standard output"},
         },
     .examples =
         {
-            {"agentwal export --dialect source backup",
-             "all imported files below backup"},
+            {"agentwal export --dialect source backup", "all imported files below backup"},
             {"agentwal export --dialect pi --session 7f3a21c ~/.pi/agent",
              "continue a session in another client"},
-            {"agentwal export --dialect claude --session @latest --stdout",
-             "print one session"},
+            {"agentwal export --dialect claude --session @latest --stdout", "print one session"},
         },
 };
 
@@ -98,15 +91,12 @@ static const struct verb_help help_follow = {
     .summary = "Keep the files of a client current until interrupted",
     .options =
         {
-            {"--dialect NAME",
-             "the format of the client (see agentwal dialects)"},
+            {"--dialect NAME", "the format of the client (see agentwal dialects)"},
         },
     .examples =
         {
-            {"agentwal follow --dialect claude ~/.claude",
-             "show all sessions in Claude Code"},
-            {"agentwal follow --dialect pi /tmp/view",
-             "write them to another directory"},
+            {"agentwal follow --dialect claude ~/.claude", "show all sessions in Claude Code"},
+            {"agentwal follow --dialect pi /tmp/view", "write them to another directory"},
         },
 };
 
@@ -116,8 +106,7 @@ static const struct verb_help help_path = {
     .options =
         {
             {"--dialect NAME", "the format of the file"},
-            {"--stream N",
-             "of another stream than the conversation, which is 0"},
+            {"--stream N", "of another stream than the conversation, which is 0"},
         },
     .examples =
         {
@@ -182,24 +171,20 @@ static const struct verb_help help_tree = {
     .examples =
         {
             {"agentwal tree @latest", "the newest session of this directory"},
-            {"agentwal tree --deltas 7f3a21c",
-             "with the partial messages of a stream"},
+            {"agentwal tree --deltas 7f3a21c", "with the partial messages of a stream"},
         },
 };
 
 static const struct verb_help help_cat = {
-    .usage =
-        "SESSION [--text] [--branch ENTRY|HEAD | --up-to ENTRY] [OPTION]...\n"
-        "cat --frames [SEGMENT]",
+    .usage = "SESSION [--text] [--branch ENTRY|HEAD | --up-to ENTRY] [OPTION]...\n"
+             "cat --frames [SEGMENT]",
     .summary = "Print the entries of a session, one JSON object per line",
     .options =
         {
             {"--text", "a readable conversation"},
-            {"--branch ENTRY|HEAD",
-             "the branch of that entry or head instead of the live one"},
+            {"--branch ENTRY|HEAD", "the branch of that entry or head instead of the live one"},
             {"--up-to ENTRY", "the branch, ending with that entry"},
-            {"--since-compaction",
-             "from the first entry kept at the last compaction"},
+            {"--since-compaction", "from the first entry kept at the last compaction"},
             {"--all", "all branches, in log order"},
             {"--stream N", "another stream than the conversation, which is 0"},
             {"--type T", "only entries of that type"},
@@ -259,8 +244,7 @@ static const struct verb_help help_project = {
     .examples =
         {
             {"agentwal project", "of the current directory"},
-            {"agentwal list --project \"$(agentwal project)\"",
-             "the sessions of this repository"},
+            {"agentwal list --project \"$(agentwal project)\"", "the sessions of this repository"},
         },
 };
 
@@ -282,11 +266,10 @@ static const struct verb_help help_stats = {
 static const struct verb_help help_search = {
     .usage = "[OPTION]... WORD...",
     .summary = "Search the text of all sessions",
-    .text =
-        "A record must have all words. \"a phrase\", begin* and -without are "
-        "known. Case\nand diacritics do not matter. What was redacted, "
-        "deleted or put in the trash is\nnot found. The first search makes "
-        "the index. Exit code 1: nothing was found.\n",
+    .text = "A record must have all words. \"a phrase\", begin* and -without are "
+            "known. Case\nand diacritics do not matter. What was redacted, "
+            "deleted or put in the trash is\nnot found. The first search makes "
+            "the index. Exit code 1: nothing was found.\n",
     .options =
         {
             {"--project ID", "sessions of that project"},
@@ -316,11 +299,10 @@ static const struct verb_help help_search = {
 static const struct verb_help help_usage = {
     .usage = "[OPTION]...",
     .summary = "Add up the tokens and costs that the sessions state",
-    .text =
-        "An answer that several lines, sessions or forks have is counted once. "
-        "INPUT is\nwithout what was read from or written to a cache. COST USD "
-        "is what clients\nwrote; many write none. There is no table of "
-        "prices.\n",
+    .text = "An answer that several lines, sessions or forks have is counted once. "
+            "INPUT is\nwithout what was read from or written to a cache. COST USD "
+            "is what clients\nwrote; many write none. There is no table of "
+            "prices.\n",
     .options =
         {
             {"--by GROUP", "day (the default), model, project, client or "
@@ -339,11 +321,10 @@ static const struct verb_help help_usage = {
 static const struct verb_help help_watch = {
     .usage = "[STORE] [--session ID]... [OPTION]...",
     .summary = "Watch what is appended to all sessions, until interrupted",
-    .text =
-        "On a terminal: the sessions at work, who claims them, their last "
-        "message and\nentries a minute; q ends it, Enter prints the command "
-        "that resumes the session.\nElse, with --plain and with --json: a line "
-        "for each new entry.\n",
+    .text = "On a terminal: the sessions at work, who claims them, their last "
+            "message and\nentries a minute; q ends it, Enter prints the command "
+            "that resumes the session.\nElse, with --plain and with --json: a line "
+            "for each new entry.\n",
     .options =
         {
             {"--session ID", "only this one; several times: only these"},
@@ -356,8 +337,7 @@ static const struct verb_help help_watch = {
     .examples =
         {
             {"agentwal watch", "all agents"},
-            {"agentwal watch --cwd . --since 1h --plain",
-             "this directory, with the last hour"},
+            {"agentwal watch --cwd . --since 1h --plain", "this directory, with the last hour"},
             {"agentwal watch --json", "one JSON object per entry"},
         },
 };
@@ -368,18 +348,17 @@ static const struct verb_help help_resume = {
              "resume --take-back SESSION",
     .summary = "Pick a session and print the command that resumes it, or bring "
                "one here",
-    .text =
-        "The list has the newest first. What you type filters it: each word "
-        "must be in\nthe title, the first message, the directory, the project "
-        "or the id. Up, Down,\nPgUp, PgDn, Ctrl-K, Ctrl-J, Ctrl-P and Ctrl-N "
-        "move, Ctrl-U clears the words,\nEnter picks, Esc and Ctrl-C end with "
-        "130. The list is drawn on the terminal, so\nthat eval "
-        "\"$(agentwal resume)\" runs what it prints. Without a terminal: a "
-        "table.\n\n"
-        "With --remote the session comes from another machine's store, which "
-        "is in the\nbucket (agentwal remote push), goes on here, and is "
-        "refused there. Its last 50\nentries are printed. When both went on, "
-        "both remain: docs/machines.md.\n",
+    .text = "The list has the newest first. What you type filters it: each word "
+            "must be in\nthe title, the first message, the directory, the project "
+            "or the id. Up, Down,\nPgUp, PgDn, Ctrl-K, Ctrl-J, Ctrl-P and Ctrl-N "
+            "move, Ctrl-U clears the words,\nEnter picks, Esc and Ctrl-C end with "
+            "130. The list is drawn on the terminal, so\nthat eval "
+            "\"$(agentwal resume)\" runs what it prints. Without a terminal: a "
+            "table.\n\n"
+            "With --remote the session comes from another machine's store, which "
+            "is in the\nbucket (agentwal remote push), goes on here, and is "
+            "refused there. Its last 50\nentries are printed. When both went on, "
+            "both remain: docs/machines.md.\n",
     .options =
         {
             {"--run", "run the command instead of printing it"},
@@ -395,8 +374,7 @@ static const struct verb_help help_resume = {
     .examples =
         {
             {"agentwal resume --run", "pick one and go on with it"},
-            {"agentwal resume parser --cwd .",
-             "begin with a word, in this directory"},
+            {"agentwal resume parser --cwd .", "begin with a word, in this directory"},
             {"agentwal resume --remote s3://sessions 7f3a21c0",
              "go on with a session of another machine"},
         },
@@ -405,15 +383,14 @@ static const struct verb_help help_resume = {
 static const struct verb_help help_view = {
     .usage = "SESSION [OPTION]...",
     .summary = "Write a session as one HTML file, to read and to share",
-    .text =
-        "The file has the page of agentwal serve and the session: its "
-        "conversation, tree,\nfiles changed and costs. It loads nothing and "
-        "sends nothing.\n\n"
-        "Known forms of secrets are struck out: keys and tokens of providers, "
-        "private\nkeys, values of Authorization, passwords in URLs, values of "
-        "names such as\nAPI_KEY. They are counted by kind on standard error. "
-        "Read the page before you\nshare it: a secret of another form stays. "
-        "Redacted entries are left out.\n",
+    .text = "The file has the page of agentwal serve and the session: its "
+            "conversation, tree,\nfiles changed and costs. It loads nothing and "
+            "sends nothing.\n\n"
+            "Known forms of secrets are struck out: keys and tokens of providers, "
+            "private\nkeys, values of Authorization, passwords in URLs, values of "
+            "names such as\nAPI_KEY. They are counted by kind on standard error. "
+            "Read the page before you\nshare it: a secret of another form stays. "
+            "Redacted entries are left out.\n",
     .options =
         {
             {"--redact PATTERN", "strike out what matches this extended "
@@ -443,8 +420,7 @@ static const struct verb_help help_create = {
         },
     .examples =
         {
-            {"agentwal create --title \"Fix the build\"",
-             "in the current directory"},
+            {"agentwal create --title \"Fix the build\"", "in the current directory"},
             {"id=$(agentwal create)", "for a script"},
         },
 };
@@ -461,13 +437,11 @@ static const struct verb_help help_append = {
     .options =
         {
             {"--create", "create the session if it does not exist"},
-            {"--each",
-             "one append and one result per line, instead of one atomic batch"},
+            {"--each", "one append and one result per line, instead of one atomic batch"},
             {"--expect-tail ENTRY", "refuse if the last entry is another one"},
             {"--stream N", "another stream than the conversation, which is 0"},
-            {"--durability LEVEL",
-             "durable (default), written, queued or cluster: in the remote "
-             "too, by agentwal remote push --follow"},
+            {"--durability LEVEL", "durable (default), written, queued or cluster: in the remote "
+                                   "too, by agentwal remote push --follow"},
         },
     .examples =
         {
@@ -490,29 +464,25 @@ static const struct verb_help help_fork = {
         },
     .examples =
         {
-            {"agentwal fork @latest",
-             "from the newest session of this directory"},
+            {"agentwal fork @latest", "from the newest session of this directory"},
             {"agentwal fork 7f3a21c --at b2d90c4", "from one of its entries"},
         },
 };
 
 static const struct verb_help help_head = {
-    .usage =
-        "SESSION [NAME [ENTRY]] [--stream N] [--expect ENTRY] [--note TEXT]",
+    .usage = "SESSION [NAME [ENTRY]] [--stream N] [--expect ENTRY] [--note TEXT]",
     .summary = "List, show or move the heads of a session",
     .text = "An empty ENTRY removes the head.\n",
     .options =
         {
-            {"--stream N",
-             "of another stream than the conversation, which is 0"},
+            {"--stream N", "of another stream than the conversation, which is 0"},
             {"--expect ENTRY", "move only if the head is at this entry"},
             {"--note TEXT", "a note to keep with the move"},
         },
     .examples =
         {
             {"agentwal head 7f3a21c", "all heads"},
-            {"agentwal head 7f3a21c main b2d90c4",
-             "rewind the conversation to an entry"},
+            {"agentwal head 7f3a21c main b2d90c4", "rewind the conversation to an entry"},
             {"agentwal head 7f3a21c tried b2d90c4", "name a branch"},
         },
 };
@@ -527,8 +497,7 @@ static const struct verb_help help_meta = {
     .examples =
         {
             {"agentwal meta 7f3a21c", "print it"},
-            {"agentwal meta 7f3a21c --merge '{\"reviewed\":true}'",
-             "set a member"},
+            {"agentwal meta 7f3a21c --merge '{\"reviewed\":true}'", "set a member"},
         },
 };
 
@@ -545,18 +514,15 @@ static const struct verb_help help_title = {
 };
 
 static const struct verb_help help_doc = {
-    .usage =
-        "put|get|delete|list|scan SESSION|--store [KEY|PREFIX] [--if-version "
-        "V] [--at V] [--history]",
+    .usage = "put|get|delete|list|scan SESSION|--store [KEY|PREFIX] [--if-version "
+             "V] [--at V] [--history]",
     .summary = "Keep JSON documents with a session, or with the store",
     .options =
         {
-            {"--store",
-             "documents of the store instead of a session; the directory of "
-             "the\n"
-             "store is then given as --store=DIR or before the verb"},
-            {"--if-version V",
-             "put and delete: only if this is the current version"},
+            {"--store", "documents of the store instead of a session; the directory of "
+                        "the\n"
+                        "store is then given as --store=DIR or before the verb"},
+            {"--if-version V", "put and delete: only if this is the current version"},
             {"--at V", "get: the value of that version"},
             {"--history", "scan: with former versions and deletions"},
         },
@@ -564,15 +530,13 @@ static const struct verb_help help_doc = {
         {
             {"agentwal doc put 7f3a21c plan < plan.json", "store a document"},
             {"agentwal doc get 7f3a21c plan", "print it"},
-            {"agentwal doc list --store config/",
-             "the keys of the store that begin with config/"},
+            {"agentwal doc list --store config/", "the keys of the store that begin with config/"},
         },
 };
 
 static const struct verb_help help_compact_session = {
     .usage = "SESSION --first-kept ENTRY [--new ID] < summary",
-    .summary =
-        "Replace the entries before an entry by a summary from standard input",
+    .summary = "Replace the entries before an entry by a summary from standard input",
     .options =
         {
             {"--first-kept ENTRY", "the first entry that is kept"},
@@ -592,12 +556,11 @@ static const struct verb_help help_compact_session = {
 static const struct verb_help help_redact = {
     .usage = "SESSION ENTRY [--reason TEXT] [--erase] [--views]",
     .summary = "Hide the content of an entry",
-    .text =
-        "The bytes remain in the store until gc --erase, or with --erase until "
-        "this ends;\n"
-        "docs/keeping.md says what that does not reach. A secret that got "
-        "into a\n"
-        "session must be revoked.\n",
+    .text = "The bytes remain in the store until gc --erase, or with --erase until "
+            "this ends;\n"
+            "docs/keeping.md says what that does not reach. A secret that got "
+            "into a\n"
+            "session must be revoked.\n",
     .options =
         {
             {"--reason TEXT", "why; shown in its place"},
@@ -609,8 +572,7 @@ static const struct verb_help help_redact = {
         {
             {"agentwal redact 0d7f3a21 b2d90c4 --reason \"a password\"",
              "SESSION: the complete id, or its last 7 characters"},
-            {"agentwal cat --redacted 0d7f3a21",
-             "show what was redacted, and why"},
+            {"agentwal cat --redacted 0d7f3a21", "show what was redacted, and why"},
         },
 };
 
@@ -629,10 +591,8 @@ static const struct verb_help help_delete = {
         },
     .examples =
         {
-            {"agentwal delete 01976f2e-7c1a-7b52-9c7d-0d5cba7f3a21",
-             "by the complete id"},
-            {"agentwal delete 0d7f3a21",
-             "by an ending of at least 7 characters"},
+            {"agentwal delete 01976f2e-7c1a-7b52-9c7d-0d5cba7f3a21", "by the complete id"},
+            {"agentwal delete 0d7f3a21", "by an ending of at least 7 characters"},
             {"agentwal delete \"$(agentwal latest --cwd .)\"",
              "the newest session of this directory"},
         },
@@ -668,24 +628,20 @@ static const struct verb_help help_pin = {
 static const struct verb_help help_checkpoint = {
     .usage = "SESSION ID [--root DIR] [--files-from FILE|- [-0]] [--] FILE...",
     .summary = "Record the state of files, including that one does not exist",
-    .text =
-        "A relative FILE is relative to --root if that is given; else to the "
-        "current\n"
-        "directory if that is inside the session's directory; else to the "
-        "session's\n"
-        "directory.\n",
+    .text = "A relative FILE is relative to --root if that is given; else to the "
+            "current\n"
+            "directory if that is inside the session's directory; else to the "
+            "session's\n"
+            "directory.\n",
     .options =
         {
-            {"--root DIR",
-             "the directory of the files; that of the session without it"},
-            {"--files-from FILE",
-             "read names from FILE, or with - from standard input"},
+            {"--root DIR", "the directory of the files; that of the session without it"},
+            {"--files-from FILE", "read names from FILE, or with - from standard input"},
             {"-0, --null", "the names end with a zero byte"},
         },
     .examples =
         {
-            {"agentwal checkpoint @latest before-edit src/main.c",
-             "record one file"},
+            {"agentwal checkpoint @latest before-edit src/main.c", "record one file"},
             {"git ls-files -z | agentwal checkpoint @latest all --files-from "
              "- -0",
              "record a work tree"},
@@ -698,8 +654,7 @@ static const struct verb_help help_checkpoints = {
     .examples =
         {
             {"agentwal checkpoints @latest", "a table"},
-            {"agentwal checkpoints --json @latest",
-             "one JSON object per checkpoint"},
+            {"agentwal checkpoints --json @latest", "one JSON object per checkpoint"},
         },
 };
 
@@ -709,22 +664,18 @@ static const struct verb_help help_checkpoint_show = {
     .examples =
         {
             {"agentwal checkpoint-show @latest before-edit", "a table"},
-            {"agentwal checkpoint-show --json @latest before-edit",
-             "with the hashes as JSON"},
+            {"agentwal checkpoint-show --json @latest before-edit", "with the hashes as JSON"},
         },
 };
 
 static const struct verb_help help_checkpoint_diff = {
     .usage = "SESSION A [B]",
-    .summary =
-        "Show the changes from a checkpoint to another one, or to the files "
-        "on disk",
+    .summary = "Show the changes from a checkpoint to another one, or to the files "
+               "on disk",
     .examples =
         {
-            {"agentwal checkpoint-diff @latest before-edit",
-             "what changed on disk since"},
-            {"agentwal checkpoint-diff @latest before-edit after-edit",
-             "between two checkpoints"},
+            {"agentwal checkpoint-diff @latest before-edit", "what changed on disk since"},
+            {"agentwal checkpoint-diff @latest before-edit after-edit", "between two checkpoints"},
         },
 };
 
@@ -743,15 +694,12 @@ static const struct verb_help help_checkpoint_export = {
     .summary = "Write the checkpoints of a session as manifests and contents",
     .options =
         {
-            {"--layout NAME",
-             "sdk or spec11: the names and manifests of the files"},
+            {"--layout NAME", "sdk or spec11: the names and manifests of the files"},
         },
     .examples =
         {
-            {"agentwal checkpoint-export @latest out --layout sdk",
-             "below out/checkpoints"},
-            {"agentwal checkpoint-export 7f3a21c out --layout spec11",
-             "in the other layout"},
+            {"agentwal checkpoint-export @latest out --layout sdk", "below out/checkpoints"},
+            {"agentwal checkpoint-export 7f3a21c out --layout spec11", "in the other layout"},
         },
 };
 
@@ -760,14 +708,12 @@ static const struct verb_help help_checkpoint_import = {
     .summary = "Read checkpoints that were written as files, in either layout",
     .options =
         {
-            {"--root DIR",
-             "the directory of the files; that of the session without it"},
+            {"--root DIR", "the directory of the files; that of the session without it"},
         },
     .examples =
         {
             {"agentwal checkpoint-import 7f3a21c out", "from out/checkpoints"},
-            {"agentwal checkpoint-import 7f3a21c out --root ~/src/app",
-             "for files elsewhere"},
+            {"agentwal checkpoint-import 7f3a21c out --root ~/src/app", "for files elsewhere"},
         },
 };
 
@@ -776,8 +722,7 @@ static const struct verb_help help_checkpointing = {
     .summary = "Turn checkpoints of a session on or off",
     .examples =
         {
-            {"agentwal checkpointing @latest off",
-             "checkpoint records nothing from now on"},
+            {"agentwal checkpointing @latest off", "checkpoint records nothing from now on"},
             {"agentwal checkpointing @latest on", "record again"},
         },
 };
@@ -791,24 +736,19 @@ static const struct verb_help help_rewind = {
             "it to undo.\n",
     .options =
         {
-            {"--to ENTRY",
-             "move the conversation to ENTRY, and the files to the checkpoint\n"
-             "that belongs to it"},
-            {"--head",
-             "move the conversation to the entry of the checkpoint too"},
+            {"--to ENTRY", "move the conversation to ENTRY, and the files to the checkpoint\n"
+                           "that belongs to it"},
+            {"--head", "move the conversation to the entry of the checkpoint too"},
             {"--root DIR", "the directory of the files"},
             {"--dry-run", "report what would change"},
-            {"--expect CHECKPOINT",
-             "refuse if files changed since this checkpoint"},
+            {"--expect CHECKPOINT", "refuse if files changed since this checkpoint"},
             {"--force", "rewind although files changed"},
         },
     .examples =
         {
-            {"agentwal rewind @latest before-edit --dry-run",
-             "see what would change"},
+            {"agentwal rewind @latest before-edit --dry-run", "see what would change"},
             {"agentwal rewind @latest before-edit", "restore the files"},
-            {"agentwal rewind @latest --to b2d90c4",
-             "the conversation and the files together"},
+            {"agentwal rewind @latest --to b2d90c4", "the conversation and the files together"},
         },
 };
 
@@ -820,8 +760,7 @@ static const struct verb_help help_init = {
     .examples =
         {
             {"agentwal init", "the default store"},
-            {"agentwal --store /srv/sessions init",
-             "a store in another directory"},
+            {"agentwal --store /srv/sessions init", "a store in another directory"},
         },
 };
 
@@ -829,17 +768,14 @@ static const struct verb_help help_check = {
     .usage = "[--jobs N]\n"
              "check [--store-id ID] --remote URL|STORE",
     .summary = "Read everything in the store and report the damage",
-    .text =
-        "It needs no write permission, and works while others use the store. "
-        "With\n"
-        "--strict an ambiguous tail is damage.\n",
+    .text = "It needs no write permission, and works while others use the store. "
+            "With\n"
+            "--strict an ambiguous tail is damage.\n",
     .options =
         {
             {"--jobs N", "read with N threads; one per processor without it"},
-            {"--remote URL|STORE",
-             "read what the remote, or that of the store, has instead"},
-            {"--store-id ID",
-             "--remote: which store, where the remote has several"},
+            {"--remote URL|STORE", "read what the remote, or that of the store, has instead"},
+            {"--store-id ID", "--remote: which store, where the remote has several"},
         },
     .examples =
         {
@@ -887,30 +823,25 @@ static const struct verb_help help_gc = {
     .usage = "[--dry-run] [--erase] [--views] [--keep-deltas]\n"
              "[--max-bytes SIZE] [--rate SIZE]",
     .summary = "Give back the space of what is dead, and compress the rest",
-    .text =
-        "Others may use the store meanwhile. Stopped at any time, it leaves a "
-        "sound\n"
-        "store, and the next run goes on. A damaged segment is left as it is, "
-        "and the\n"
-        "exit code is 1 then. docs/keeping.md says what is dead.\n"
-        "SIZE: bytes, or a number with kB, MB, GB, TB (powers of 1000), or "
-        "KiB, MiB,\n"
-        "GiB, TiB (powers of 1024).\n",
+    .text = "Others may use the store meanwhile. Stopped at any time, it leaves a "
+            "sound\n"
+            "store, and the next run goes on. A damaged segment is left as it is, "
+            "and the\n"
+            "exit code is 1 then. docs/keeping.md says what is dead.\n"
+            "SIZE: bytes, or a number with kB, MB, GB, TB (powers of 1000), or "
+            "KiB, MiB,\n"
+            "GiB, TiB (powers of 1024).\n",
     .options =
         {
-            {"--dry-run",
-             "change nothing; show what would come back, per session and in "
-             "total"},
-            {"--erase",
-             "delete what is in the trash, and leave no byte of what "
-             "was\ndeleted or redacted in the log; list the views that may "
-             "hold it"},
-            {"--views",
-             "rewrite the views that the store knows of and that may "
-             "hold what\nwas deleted or redacted"},
-            {"--keep-deltas",
-             "keep the deltas of messages that are complete; not with\n"
-             "--erase"},
+            {"--dry-run", "change nothing; show what would come back, per session and in "
+                          "total"},
+            {"--erase", "delete what is in the trash, and leave no byte of what "
+                        "was\ndeleted or redacted in the log; list the views that may "
+                        "hold it"},
+            {"--views", "rewrite the views that the store knows of and that may "
+                        "hold what\nwas deleted or redacted"},
+            {"--keep-deltas", "keep the deltas of messages that are complete; not with\n"
+                              "--erase"},
             {"--max-bytes SIZE", "rewrite at most SIZE of segments"},
             {"--rate SIZE", "read and write at most SIZE in a second; 0: no "
                             "limit; 64MiB without it"},
@@ -926,15 +857,14 @@ static const struct verb_help help_gc = {
 static const struct verb_help help_backup = {
     .usage = "DIR",
     .summary = "Copy the store to DIR, and later only what is new",
-    .text =
-        "Others may use the store meanwhile. DIR is a store, as of the moment "
-        "the\n"
-        "backup began: read it with --store DIR, or copy it back to restore. "
-        "Stopped at\n"
-        "any time, it leaves DIR as the last backup did, or newer, and the "
-        "next run\n"
-        "goes on. A DIR that was written to is refused. docs/keeping.md has "
-        "the rest.\n",
+    .text = "Others may use the store meanwhile. DIR is a store, as of the moment "
+            "the\n"
+            "backup began: read it with --store DIR, or copy it back to restore. "
+            "Stopped at\n"
+            "any time, it leaves DIR as the last backup did, or newer, and the "
+            "next run\n"
+            "goes on. A DIR that was written to is refused. docs/keeping.md has "
+            "the rest.\n",
     .examples =
         {
             {"agentwal backup /mnt/backup/agentwal", "all, or what is new"},
@@ -946,23 +876,21 @@ static const struct verb_help help_retain = {
     .usage = "[--older-than AGE] [--keep-last N] [--max-bytes SIZE]\n"
              "[--project ID] [--archive DIR] [--all] [--apply]",
     .summary = "Move old sessions to the trash, by rules",
-    .text =
-        "Without --apply it changes nothing and shows what it would move. A "
-        "session that\n"
-        "is pinned, or claimed by a process, stays, and so does what a session "
-        "that stays\n"
-        "was forked from. docs/keeping.md says how rules combine.\n"
-        "AGE: a number of hours, days, weeks or years: 12h, 90d, 8w, 1y.\n"
-        "SIZE: bytes, or a number with kB, MB, GB, TB (powers of 1000), or "
-        "KiB, MiB,\n"
-        "GiB, TiB (powers of 1024).\n",
+    .text = "Without --apply it changes nothing and shows what it would move. A "
+            "session that\n"
+            "is pinned, or claimed by a process, stays, and so does what a session "
+            "that stays\n"
+            "was forked from. docs/keeping.md says how rules combine.\n"
+            "AGE: a number of hours, days, weeks or years: 12h, 90d, 8w, 1y.\n"
+            "SIZE: bytes, or a number with kB, MB, GB, TB (powers of 1000), or "
+            "KiB, MiB,\n"
+            "GiB, TiB (powers of 1024).\n",
     .options =
         {
             {"--older-than AGE", "sessions last active longer ago"},
             {"--keep-last N", "keep the N newest ones whatever the other rules "
                               "say; alone:\nmove all others"},
-            {"--max-bytes SIZE",
-             "the oldest ones, until the others have at most SIZE of records"},
+            {"--max-bytes SIZE", "the oldest ones, until the others have at most SIZE of records"},
             {"--project ID", "only sessions of this project"},
             {"--archive DIR", "copy them to DIR first, a store, which is made "
                               "if needed"},
@@ -1005,13 +933,12 @@ static const struct verb_help help_help = {
 static const struct verb_help help_bundle = {
     .usage = "SESSION... FILE",
     .summary = "Write sessions to one file, with everything they have",
-    .text =
-        "Entries of all branches, heads, documents with their versions, "
-        "checkpoints with\n"
-        "their files. Content that was redacted is left out. A fork takes what "
-        "it shares\n"
-        "along. agentwal import FILE takes them into another store. FILE must "
-        "not exist.\n",
+    .text = "Entries of all branches, heads, documents with their versions, "
+            "checkpoints with\n"
+            "their files. Content that was redacted is left out. A fork takes what "
+            "it shares\n"
+            "along. agentwal import FILE takes them into another store. FILE must "
+            "not exist.\n",
     .examples =
         {
             {"agentwal bundle 7f3a21c work.bundle", "one session"},
@@ -1023,16 +950,15 @@ static const struct verb_help help_bundle = {
 static const struct verb_help help_merge = {
     .usage = "[--keep-both] OTHER",
     .summary = "Take all sessions of another store into this one",
-    .text =
-        "OTHER is the directory of a store, which is only read. A session that "
-        "both have\n"
-        "is continued if this store has its beginning, and left if it has "
-        "more. One with\n"
-        "other entries is refused by name, and the exit code is 1. Documents "
-        "of the store\n"
-        "are added where there are none. Merging again adds only what is "
-        "new. The store\n"
-        "is created if it does not exist.\n",
+    .text = "OTHER is the directory of a store, which is only read. A session that "
+            "both have\n"
+            "is continued if this store has its beginning, and left if it has "
+            "more. One with\n"
+            "other entries is refused by name, and the exit code is 1. Documents "
+            "of the store\n"
+            "are added where there are none. Merging again adds only what is "
+            "new. The store\n"
+            "is created if it does not exist.\n",
     .options =
         {
             {"--keep-both", "instead of a refusal: the other one becomes a "
@@ -1040,8 +966,7 @@ static const struct verb_help help_merge = {
         },
     .examples =
         {
-            {"agentwal merge /mnt/laptop/agentwal",
-             "the sessions of another machine"},
+            {"agentwal merge /mnt/laptop/agentwal", "the sessions of another machine"},
             {"agentwal --store all merge work", "one store into another"},
         },
 };
@@ -1074,59 +999,53 @@ static const struct verb_help help_remote = {
              "remote status\n"
              "remote compact [--now] [--anew] [--erase]",
     .summary = "Keep the store in a bucket too, and bring it to other machines",
-    .text =
-        "URL is s3://BUCKET[/PREFIX], with ?endpoint=URL&region=NAME where "
-        "they are\nneeded, or file:///DIR. It has no "
-        "credentials: they come\nfrom the environment, from "
-        "~/.aws/credentials, or from the command in\n"
-        "AGENTWAL_REMOTE_CREDENTIALS_COMMAND. add checks that the remote "
-        "refuses to\nreplace an object; remove forgets it, and leaves what is "
-        "there. list shows the\nstores that a remote has, with their ids; "
-        "sessions lists the sessions in them,\nas of the last push, without "
-        "pulling any. push stores what is new and durable.\npull makes a copy "
-        "that can be read, or brings it up to date. One store writes at\na "
-        "time: --take-over ends that of the other one, for good. handoff "
-        "refuses\nappends to a session, pushes, and gives it to the machine "
-        "that resumes it next.\ncompact makes a base, from which a pull "
-        "begins, when much was pushed, and\nremoves what a base of a day has "
-        "made needless. docs/machines.md has the rest.\n",
+    .text = "URL is s3://BUCKET[/PREFIX], with ?endpoint=URL&region=NAME where "
+            "they are\nneeded, or file:///DIR. It has no "
+            "credentials: they come\nfrom the environment, from "
+            "~/.aws/credentials, or from the command in\n"
+            "AGENTWAL_REMOTE_CREDENTIALS_COMMAND. add checks that the remote "
+            "refuses to\nreplace an object; remove forgets it, and leaves what is "
+            "there. list shows the\nstores that a remote has, with their ids; "
+            "sessions lists the sessions in them,\nas of the last push, without "
+            "pulling any. push stores what is new and durable.\npull makes a copy "
+            "that can be read, or brings it up to date. One store writes at\na "
+            "time: --take-over ends that of the other one, for good. handoff "
+            "refuses\nappends to a session, pushes, and gives it to the machine "
+            "that resumes it next.\ncompact makes a base, from which a pull "
+            "begins, when much was pushed, and\nremoves what a base of a day has "
+            "made needless. docs/machines.md has the rest.\n",
     .options =
         {
             {"--replace", "add: instead of the remote that the store has"},
             {"--take-over", "push: from another copy of the store; pull: make "
                             "DIR the store that writes"},
-            {"--follow",
-             "push: ship what becomes durable, as it does; pull: go on "
-             "with what comes; until interrupted"},
+            {"--follow", "push: ship what becomes durable, as it does; pull: go on "
+                         "with what comes; until interrupted"},
             {"--rate N", "push --follow: at most N parts a second, each a PUT "
                          "(20)"},
             {"--now", "compact: make a base though little was pushed"},
             {"--anew", "compact: of the whole store, as it is after gc; makes "
                        "one now"},
-            {"--erase",
-             "compact: as gc --erase, and remove all that the remote "
-             "had before, at once"},
-            {"--store-id ID",
-             "pull: which store, where the remote has several; sessions: of "
-             "this one only"},
+            {"--erase", "compact: as gc --erase, and remove all that the remote "
+                        "had before, at once"},
+            {"--store-id ID", "pull: which store, where the remote has several; sessions: of "
+                              "this one only"},
         },
     .examples =
         {
             {"agentwal remote add s3://sessions", "name the bucket"},
             {"agentwal remote push", "store what is new"},
-            {"agentwal remote pull --take-over s3://sessions ~/sessions",
-             "go on elsewhere"},
+            {"agentwal remote pull --take-over s3://sessions ~/sessions", "go on elsewhere"},
         },
 };
 
 static const struct verb_help help_serve = {
     .usage = "[OPTION]...",
     .summary = "Answer programs and browsers over HTTP",
-    .text =
-        "Without --port it listens on a Unix socket that only you can connect "
-        "to. On a\nport, a link that opens in one browser, or a token, "
-        "lets in. It is read-only\nwithout --write. It runs until it is "
-        "interrupted. docs/seeing.md has the\nresources.\n",
+    .text = "Without --port it listens on a Unix socket that only you can connect "
+            "to. On a\nport, a link that opens in one browser, or a token, "
+            "lets in. It is read-only\nwithout --write. It runs until it is "
+            "interrupted. docs/seeing.md has the\nresources.\n",
     .options =
         {
             {"--port N", "listen on port N of 127.0.0.1 and ::1; 0: a free "
@@ -1157,8 +1076,7 @@ enum {
 /* name, group, flags, index of the store, function, help */
 static const struct verb verbs[] = {
     {"import", VERB_CONVERT, VERB_ADDS, 1, verb_import, &help_import},
-    {"adopt", VERB_CONVERT, VERB_ADDS | VERB_EVERY_DAY, 1, verb_adopt,
-     &help_adopt},
+    {"adopt", VERB_CONVERT, VERB_ADDS | VERB_EVERY_DAY, 1, verb_adopt, &help_adopt},
     {"export", VERB_CONVERT, 0, 1, verb_export, &help_export},
     {"follow", VERB_CONVERT, 0, 1, verb_follow, &help_follow},
     {"path", VERB_CONVERT, 0, 1, verb_path, &help_path},
@@ -1178,34 +1096,26 @@ static const struct verb verbs[] = {
     {"resume", VERB_READ, VERB_EVERY_DAY, 1, agentwal_resume, &help_resume},
     {"serve", VERB_READ, VERB_EVERY_DAY, 1, serve_run, &help_serve},
     {"view", VERB_READ, VERB_NAMELESS, 0, view_run, &help_view},
-    {"create", VERB_WRITE, VERB_ADDS | VERB_FENCED, 1, verb_create,
-     &help_create},
+    {"create", VERB_WRITE, VERB_ADDS | VERB_FENCED, 1, verb_create, &help_create},
     {"append", VERB_WRITE, VERB_FENCED, 1, verb_append, &help_append},
     {"fork", VERB_WRITE, VERB_EVERY_DAY, 1, verb_fork, &help_fork},
     {"title", VERB_WRITE, 0, 1, verb_title, &help_title},
     {"head", VERB_WRITE, 0, 1, verb_head, &help_head},
     {"meta", VERB_WRITE, 0, 1, verb_meta, &help_meta},
     {"doc", VERB_WRITE, 0, 2, verb_doc, &help_doc},
-    {"compact-session", VERB_WRITE, 0, 1, verb_compact_session,
-     &help_compact_session},
+    {"compact-session", VERB_WRITE, 0, 1, verb_compact_session, &help_compact_session},
     {"redact", VERB_WRITE, 0, 1, verb_redact, &help_redact},
     {"delete", VERB_WRITE, 0, 1, verb_delete, &help_delete},
     {"undelete", VERB_WRITE, 0, 1, verb_undelete, &help_undelete},
     {"pin", VERB_WRITE, 0, 1, verb_pin, &help_pin},
     {"checkpoint", VERB_FILES, 0, 1, verb_checkpoint, &help_checkpoint},
     {"checkpoints", VERB_FILES, 0, 1, verb_checkpoints, &help_checkpoints},
-    {"checkpoint-show", VERB_FILES, 0, 1, verb_checkpoint_show,
-     &help_checkpoint_show},
-    {"checkpoint-diff", VERB_FILES, 0, 1, verb_checkpoint_diff,
-     &help_checkpoint_diff},
-    {"checkpoint-delete", VERB_FILES, 0, 1, verb_checkpoint_delete,
-     &help_checkpoint_delete},
-    {"checkpoint-export", VERB_FILES, 0, 1, verb_checkpoint_export,
-     &help_checkpoint_export},
-    {"checkpoint-import", VERB_FILES, 0, 1, verb_checkpoint_import,
-     &help_checkpoint_import},
-    {"checkpointing", VERB_FILES, 0, 1, verb_checkpointing,
-     &help_checkpointing},
+    {"checkpoint-show", VERB_FILES, 0, 1, verb_checkpoint_show, &help_checkpoint_show},
+    {"checkpoint-diff", VERB_FILES, 0, 1, verb_checkpoint_diff, &help_checkpoint_diff},
+    {"checkpoint-delete", VERB_FILES, 0, 1, verb_checkpoint_delete, &help_checkpoint_delete},
+    {"checkpoint-export", VERB_FILES, 0, 1, verb_checkpoint_export, &help_checkpoint_export},
+    {"checkpoint-import", VERB_FILES, 0, 1, verb_checkpoint_import, &help_checkpoint_import},
+    {"checkpointing", VERB_FILES, 0, 1, verb_checkpointing, &help_checkpointing},
     {"rewind", VERB_FILES, VERB_EVERY_DAY, 1, verb_rewind, &help_rewind},
     {"init", VERB_CARE, VERB_ADDS, 1, verb_init, &help_init},
     {"check", VERB_CARE, VERB_NAMELESS, 0, verb_check, &help_check},
@@ -1274,13 +1184,11 @@ bool verb_has_command(const char *verb_name, const char *name)
         return false;
     }
     /* The lines of its usage: the verb is before each but the first. */
-    for (const char *line = verb->help->usage; line != NULL;
-         line = strchr(line, '\n')) {
+    for (const char *line = verb->help->usage; line != NULL; line = strchr(line, '\n')) {
         line += *line == '\n';
         line += strncmp(line, verb_name, size) == 0 ? size : 0;
         line += *line == ' ';
-        if (strcspn(line, " \n") == strlen(name) &&
-            strncmp(line, name, strlen(name)) == 0) {
+        if (strcspn(line, " \n") == strlen(name) && strncmp(line, name, strlen(name)) == 0) {
             return true;
         }
     }

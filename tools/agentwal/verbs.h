@@ -1,9 +1,9 @@
 /*
  * verbs.h - the verbs of agentwal.
  *
- * One table has all of them; the help, the man page, the completion and the
- * dispatch are made from it. A new verb is a line of the table in verbs.c, its
- * help there, and its function in tools/cli/verbs.h.
+ * One table has all of them; the help, the man page, the completion and the dispatch are made from
+ * it. A new verb is a line of the table in verbs.c, its help there, and its function in
+ * tools/cli/verbs.h.
  */
 #ifndef AGENTWAL_TOOLS_AGENTWAL_VERBS_H
 #define AGENTWAL_TOOLS_AGENTWAL_VERBS_H
@@ -62,15 +62,13 @@ struct verb {
     const struct verb_help *help;
 };
 
-/* Returns the verb at an index, in the order of the help, or NULL after the
- * last one. */
+/* Returns the verb at an index, in the order of the help, or NULL after the last one. */
 const struct verb *verb_at(size_t index);
 
 /* Returns the verb of a name, or NULL. */
 const struct verb *verb_find(const char *name);
 
-/* Returns the name in the table that is nearest to a mistyped one, or NULL when
- * none is near. */
+/* Returns the name in the table that is nearest to a mistyped one, or NULL when none is near. */
 const char *verb_suggest(const char *name);
 
 /* Whether the name is a command of a verb, as push is of remote. */

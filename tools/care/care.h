@@ -1,6 +1,6 @@
 /*
- * care.h - what deletes for good and lists the views that keep a copy; and the
- * bytes of each session in the log, as the verbs stats and gc report them.
+ * care.h - what deletes for good and lists the views that keep a copy; and the bytes of each
+ * session in the log, as the verbs stats and gc report them.
  */
 #ifndef AGENTWAL_TOOLS_CARE_CARE_H
 #define AGENTWAL_TOOLS_CARE_CARE_H
@@ -8,21 +8,19 @@
 #include "agentwal/admin.h"
 #include "tools/cli/json.h"
 
-/* Compacts the store so that no file of it holds what was deleted or redacted,
- * but for the trash, and says what that does not reach. Lists the views that
- * may hold it, or rewrites them. An exit code. */
-int care_erase(const struct cli *cli, struct wal_store *store,
-               bool rewrites_views);
+/* Compacts the store so that no file of it holds what was deleted or redacted, but for the trash,
+ * and says what that does not reach. Lists the views that may hold it, or rewrites them. An exit
+ * code. */
+int care_erase(const struct cli *cli, struct wal_store *store, bool rewrites_views);
 /* CLI_USAGE for --views without --erase; else CLI_CONTINUE. */
 int care_check_views(const struct cli *cli, bool erases, bool rewrites_views);
 /* Lists the views that may hold what was deleted or redacted, or with
  * `rewrites` brings them up to date: as text, or as items of an array. An exit
  * code. */
-int care_print_views(const struct cli *cli, struct wal_store *store,
-                     bool rewrites, struct wal__json_out *json);
+int care_print_views(const struct cli *cli, struct wal_store *store, bool rewrites,
+                     struct wal__json_out *json);
 /* The same, as text or as {"views"}. */
-int care_report_views(const struct cli *cli, struct wal_store *store,
-                      bool rewrites);
+int care_report_views(const struct cli *cli, struct wal_store *store, bool rewrites);
 
 struct care_session_space {
     char *id; /* empty: the documents of the store */
@@ -49,16 +47,14 @@ struct care_space {
 };
 
 /* Sets the callbacks `refused` and, in a dry run, `session`, and their ctx. */
-void care_space_collect(struct care_space *space,
-                        struct wal_store_compact_options *options);
+void care_space_collect(struct care_space *space, struct wal_store_compact_options *options);
 void care_space_deinit(struct care_space *space);
 
-/* Writes an array of {"sessionId","deleted","ownBytes","sharedBytes",
- * "reclaimableBytes"}; the documents of the store have sessionId null. */
-void care_space_write(const struct care_space *space,
-                      struct wal__json_out *json);
-/* Prints a table of the 20 sessions that have most, or with reclaimable_only of
- * those with most to give back; nothing when there are none. */
+/* Writes an array of {"sessionId","deleted","ownBytes","sharedBytes", "reclaimableBytes"}; the
+ * documents of the store have sessionId null. */
+void care_space_write(const struct care_space *space, struct wal__json_out *json);
+/* Prints a table of the 20 sessions that have most, or with reclaimable_only of those with most to
+ * give back; nothing when there are none. */
 void care_space_print(struct care_space *space, bool reclaimable_only);
 
 /* What is in the trash. */
@@ -67,8 +63,7 @@ struct care_trash {
     uint64_t bytes; /* of their records, shared ones excluded */
 };
 
-enum wal_status care_trash_count(struct care_trash *trash,
-                                 struct wal_store *store,
+enum wal_status care_trash_count(struct care_trash *trash, struct wal_store *store,
                                  struct wal_error *error);
 
 #endif

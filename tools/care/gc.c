@@ -1,6 +1,5 @@
 /*
- * gc.c - the verb gc: gives back the space of what is dead; the bytes of each
- * session.
+ * gc.c - the verb gc: gives back the space of what is dead; the bytes of each session.
  *
  * Invariant: --dry-run opens the store for reading only.
  */
@@ -43,21 +42,18 @@ static void add_refusal(void *ctx, const struct wal_error *refusal)
 {
     struct care_space *space = ctx;
 
-    space->refusals =
-        cli_reserve(space->refusals, space->refusal_count,
-                    &space->refusal_capacity, sizeof(space->refusals[0]));
+    space->refusals = cli_reserve(space->refusals, space->refusal_count, &space->refusal_capacity,
+                                  sizeof(space->refusals[0]));
     space->refusals[space->refusal_count++] = (struct care_refusal){
         .file = cli_copy_text(refusal->file, strlen(refusal->file)),
         .why = cli_copy_text(refusal->text, strlen(refusal->text)),
     };
 }
 
-void care_space_collect(struct care_space *space,
-                        struct wal_store_compact_options *options)
+void care_space_collect(struct care_space *space, struct wal_store_compact_options *options)
 {
     options->refused = add_refusal;
-    options->session =
-        (options->flags & WAL_STORE_COMPACT_DRY_RUN) != 0 ? add_session : NULL;
+    options->session = (options->flags & WAL_STORE_COMPACT_DRY_RUN) != 0 ? add_session : NULL;
     options->ctx = space;
 }
 
@@ -75,8 +71,7 @@ void care_space_deinit(struct care_space *space)
     *space = (struct care_space){.items = NULL};
 }
 
-void care_space_write(const struct care_space *space,
-                      struct wal__json_out *json)
+void care_space_write(const struct care_space *space, struct wal__json_out *json)
 {
     wal__json_out_open(json, '[');
     for (size_t i = 0; i < space->count; i++) {
@@ -94,8 +89,7 @@ void care_space_write(const struct care_space *space,
 }
 
 /* Writes an array of {"file","reason"}. */
-static void space_write_refusals(const struct care_space *space,
-                                 struct wal__json_out *json)
+static void space_write_refusals(const struct care_space *space, struct wal__json_out *json)
 {
     wal__json_out_open(json, '[');
     for (size_t i = 0; i < space->refusal_count; i++) {
@@ -125,8 +119,7 @@ static int compare_reclaimable(const void *a, const void *b)
     const struct care_session_space *x = a;
     const struct care_session_space *y = b;
 
-    return x->reclaimable > y->reclaimable ? -1
-                                           : x->reclaimable < y->reclaimable;
+    return x->reclaimable > y->reclaimable ? -1 : x->reclaimable < y->reclaimable;
 }
 
 static void print_row(const struct care_session_space *item)
@@ -153,15 +146,13 @@ void care_space_print(struct care_space *space, bool reclaimable_only)
         qsort(space->items, space->count, sizeof(space->items[0]),
               reclaimable_only ? compare_reclaimable : compare_all);
     }
-    while (reclaimable_only && listed > 0 &&
-           space->items[listed - 1].reclaimable == 0) {
+    while (reclaimable_only && listed > 0 && space->items[listed - 1].reclaimable == 0) {
         listed--;
     }
     if (listed == 0) {
         return;
     }
-    printf("\n%-36s  %11s  %11s  %11s\n", "SESSION", "OWN", "SHARED",
-           "RECLAIMABLE");
+    printf("\n%-36s  %11s  %11s  %11s\n", "SESSION", "OWN", "SHARED", "RECLAIMABLE");
     for (size_t i = 0; i < listed && i < ROWS; i++) {
         print_row(&space->items[i]);
     }
@@ -170,30 +161,26 @@ void care_space_print(struct care_space *space, bool reclaimable_only)
     }
 }
 
-/* Prints an error for each segment that was left as it is. CLI_OK, or
- * CLI_NEGATIVE when there is one. */
+/* Prints an error for each segment that was left as it is. CLI_OK, or CLI_NEGATIVE when there is
+ * one. */
 static int space_report(const struct cli *cli, const struct care_space *space)
 {
     for (size_t i = 0; i < space->refusal_count; i++) {
         cli_error(cli, CLI_NEGATIVE, space->refusals[i].file,
-                  "left as it is: %s (see agentwal check)",
-                  space->refusals[i].why);
+                  "left as it is: %s (see agentwal check)", space->refusals[i].why);
     }
     return space->refusal_count == 0 ? CLI_OK : CLI_NEGATIVE;
 }
 
-enum wal_status care_trash_count(struct care_trash *trash,
-                                 struct wal_store *store,
+enum wal_status care_trash_count(struct care_trash *trash, struct wal_store *store,
                                  struct wal_error *error)
 {
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct cli_sessions list;
 
     options.flags = WAL_SESSION_CURSOR_TRASH;
 
-    for (cli_sessions_open(&list, store, &options, error);
-         cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, &options, error); cli_sessions_next(&list, error);) {
         trash->sessions++;
         trash->bytes += list.info.bytes;
     }
@@ -262,16 +249,15 @@ static void write_readers(const struct gc *gc, struct wal__json_out *json)
     wal__json_out_member_open(json, "readers", '[');
     for (uint32_t i = 0; i < gc->reader_count; i++) {
         wal__json_out_open(json, '{');
-        wal__json_out_member_count(json, "process",
-                                   (uint64_t)gc->readers[i].process);
+        wal__json_out_member_count(json, "process", (uint64_t)gc->readers[i].process);
         wal__json_out_member_count(json, "bytes", gc->readers[i].bytes);
         wal__json_out_close(json, '}');
     }
     wal__json_out_close(json, ']');
 }
 
-/* Names the processes that keep files that were replaced. After erasing, what
- * was erased may be in them. */
+/* Names the processes that keep files that were replaced. After erasing, what was erased may be in
+ * them. */
 static int report_readers(const struct cli *cli, const struct gc *gc)
 {
     bool erases = (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0;
@@ -296,13 +282,12 @@ static int report_readers(const struct cli *cli, const struct gc *gc)
 /* Whether views that may hold what was erased are of interest. */
 static bool looks_at_views(const struct gc *gc)
 {
-    return gc->rewrites_views ||
-           (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0;
+    return gc->rewrites_views || (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0;
 }
 
 /* The key "views" of what gc prints. */
-static int write_views(const struct cli *cli, const struct gc *gc,
-                       struct wal_store *store, struct wal__json_out *json)
+static int write_views(const struct cli *cli, const struct gc *gc, struct wal_store *store,
+                       struct wal__json_out *json)
 {
     int code;
 
@@ -315,8 +300,7 @@ static int write_views(const struct cli *cli, const struct gc *gc,
     return code;
 }
 
-static int write_json(const struct cli *cli, const struct gc *gc,
-                      struct wal_store *store)
+static int write_json(const struct cli *cli, const struct gc *gc, struct wal_store *store)
 {
     const struct wal_store_compact_result *result = &gc->result;
     bool dry_run = (gc->options.flags & WAL_STORE_COMPACT_DRY_RUN) != 0;
@@ -340,9 +324,8 @@ static int write_json(const struct cli *cli, const struct gc *gc,
     wal__json_out_member_open(&json, "trash", '{');
     wal__json_out_member_count(&json, "sessions", gc->trash.sessions);
     wal__json_out_member_count(&json, "bytes", gc->trash.bytes);
-    wal__json_out_member_bool(
-        &json, "deleted",
-        !dry_run && (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0);
+    wal__json_out_member_bool(&json, "deleted",
+                              !dry_run && (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0);
     wal__json_out_close(&json, '}');
     write_readers(gc, &json);
     wal__json_out_key(&json, "refused");
@@ -368,9 +351,8 @@ static void print_plan(struct gc *gc)
     size_text(result->dead_bytes, dead);
     printf("would rewrite %" PRIu64 " of %" PRIu64 " %s, %s; at least %s would "
            "come back,\nand what compression saves; dead records have %s\n",
-           result->rewritten, result->segments,
-           cli_plural(result->segments, "segment", "segments"), before, least,
-           dead);
+           result->rewritten, result->segments, cli_plural(result->segments, "segment", "segments"),
+           before, least, dead);
     care_space_print(&gc->space, true);
 }
 
@@ -394,13 +376,12 @@ static void print_result(const struct gc *gc)
     size_text(change, text);
     printf("rewrote %" PRIu64 " of %" PRIu64 " %s: %s before, %s after, %s "
            "%s\n",
-           result->rewritten, result->segments,
-           cli_plural(result->segments, "segment", "segments"), before, after,
-           text, shrank ? "came back" : "more");
+           result->rewritten, result->segments, cli_plural(result->segments, "segment", "segments"),
+           before, after, text, shrank ? "came back" : "more");
     printf("records: %" PRIu64 " kept, %" PRIu64 " dropped, %" PRIu64
            " erased; contents dropped: %" PRIu64 "\n",
-           result->kept_records, result->dropped_records,
-           result->erased_records, result->dropped_contents);
+           result->kept_records, result->dropped_records, result->erased_records,
+           result->dropped_contents);
 }
 
 /* What the trash holds, or held. */
@@ -418,8 +399,7 @@ static void print_trash(const struct gc *gc)
            !erases   ? "in the trash:"
            : dry_run ? "would delete from the trash:"
                      : "deleted from the trash:",
-           gc->trash.sessions,
-           cli_plural(gc->trash.sessions, "session", "sessions"), size,
+           gc->trash.sessions, cli_plural(gc->trash.sessions, "session", "sessions"), size,
            erases ? "" : " (agentwal gc --erase deletes them)");
 }
 
@@ -445,14 +425,13 @@ static void note_erase_limits(const struct cli *cli)
                  "--erase");
     }
     if (store_has(cli, "remotes")) {
-        cli_note(cli, "--erase",
-                 "not reached: replicas of other stores, in STORE/remotes");
+        cli_note(cli, "--erase", "not reached: replicas of other stores, in STORE/remotes");
     }
 }
 
-/* Removes the sessions that a handoff or a resume left which was killed: one
- * that lives makes its file again when it is repeated. And the temporary stores
- * of bundles, of any store, whose process was killed. */
+/* Removes the sessions that a handoff or a resume left which was killed: one that lives makes its
+ * file again when it is repeated. And the temporary stores of bundles, of any store, whose process
+ * was killed. */
 static int remove_bundles(const struct cli *cli)
 {
     static const char suffix[] = ".bundle";
@@ -472,15 +451,13 @@ static int remove_bundles(const struct cli *cli)
         const size_t length = strlen(entry->d_name);
 
         if (length < sizeof(suffix) ||
-            strcmp(entry->d_name + length - (sizeof(suffix) - 1), suffix) !=
-                0 ||
-            unlinkat(dirfd(directory), entry->d_name, 0) == 0 ||
-            errno == ENOENT) {
+            strcmp(entry->d_name + length - (sizeof(suffix) - 1), suffix) != 0 ||
+            unlinkat(dirfd(directory), entry->d_name, 0) == 0 || errno == ENOENT) {
             continue;
         }
-        code = cli_error(cli, CLI_NEGATIVE, "--erase",
-                         "the file %s/%s may hold what was erased: %s", path,
-                         entry->d_name, strerror(errno));
+        code =
+            cli_error(cli, CLI_NEGATIVE, "--erase", "the file %s/%s may hold what was erased: %s",
+                      path, entry->d_name, strerror(errno));
     }
     if (directory != NULL) {
         closedir(directory);
@@ -490,9 +467,8 @@ static int remove_bundles(const struct cli *cli)
 
 int care_check_views(const struct cli *cli, bool erases, bool rewrites_views)
 {
-    return rewrites_views && !erases
-               ? cli_error(cli, CLI_USAGE, "--views", "requires --erase")
-               : CLI_CONTINUE;
+    return rewrites_views && !erases ? cli_error(cli, CLI_USAGE, "--views", "requires --erase")
+                                     : CLI_CONTINUE;
 }
 
 static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
@@ -520,8 +496,7 @@ static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
     if (status == WAL_OK && !cli->json && looks_at_views(gc)) {
         code = care_print_views(cli, store, gc->rewrites_views, NULL);
     }
-    if (status == WAL_OK && !dry_run &&
-        (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0) {
+    if (status == WAL_OK && !dry_run && (gc->options.flags & WAL_STORE_COMPACT_ERASE) != 0) {
         note_erase_limits(cli);
         code = cli_worse_code(code, remove_bundles(cli));
     }
@@ -529,8 +504,7 @@ static int run(const struct cli *cli, struct gc *gc, struct wal_store *store)
     return cli_worse_code(code, space_report(cli, &gc->space));
 }
 
-int care_erase(const struct cli *cli, struct wal_store *store,
-               bool rewrites_views)
+int care_erase(const struct cli *cli, struct wal_store *store, bool rewrites_views)
 {
     struct gc gc = {.options = WAL_INIT(wal_store_compact_options),
                     .result = WAL_INIT(wal_store_compact_result)};
@@ -563,17 +537,14 @@ int care_erase(const struct cli *cli, struct wal_store *store,
 }
 
 /* Turns the command line into the options of the library. */
-static int read_options(const struct cli *cli,
-                        const struct arguments *arguments,
+static int read_options(const struct cli *cli, const struct arguments *arguments,
                         struct wal_store_compact_options *options)
 {
     int code = CLI_CONTINUE;
 
     options->flags =
         (arguments->dry_run ? WAL_STORE_COMPACT_DRY_RUN : 0u) |
-        (arguments->erase
-             ? WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_EMPTY_TRASH
-             : 0u) |
+        (arguments->erase ? WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_EMPTY_TRASH : 0u) |
         (arguments->keep_deltas ? WAL_STORE_COMPACT_KEEP_DELTAS : 0u);
     if (arguments->erase && arguments->keep_deltas) {
         return cli_error(cli, CLI_USAGE, "--keep-deltas",
@@ -581,11 +552,9 @@ static int read_options(const struct cli *cli,
                          "message had");
     }
     if (arguments->max_bytes != NULL) {
-        code = cli_parse_size(cli, "--max-bytes", arguments->max_bytes,
-                              &options->max_bytes);
+        code = cli_parse_size(cli, "--max-bytes", arguments->max_bytes, &options->max_bytes);
     }
-    if (code == CLI_CONTINUE && arguments->max_bytes != NULL &&
-        options->max_bytes == 0) {
+    if (code == CLI_CONTINUE && arguments->max_bytes != NULL && options->max_bytes == 0) {
         code = cli_error(cli, CLI_USAGE, "--max-bytes", "must be above 0");
     }
     if (code == CLI_CONTINUE && arguments->rate != NULL) {
@@ -619,8 +588,7 @@ int verb_gc(struct cli *cli, int argc, char **argv)
     }
     if (code == CLI_CONTINUE) {
         code =
-            cli_open_store(cli, cli->items[1],
-                           arguments.dry_run ? WAL_OPEN_READ_ONLY : 0, &store);
+            cli_open_store(cli, cli->items[1], arguments.dry_run ? WAL_OPEN_READ_ONLY : 0, &store);
     }
     if (code != CLI_CONTINUE) {
         return code;

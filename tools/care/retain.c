@@ -1,10 +1,9 @@
 /*
- * retain.c - the verb retain, which moves sessions to the trash by rules
- * (docs/keeping.md), after it has copied them to an archive, which is a store;
- * and the verb restore, which takes them back.
+ * retain.c - the verb retain, which moves sessions to the trash by rules (docs/keeping.md), after
+ * it has copied them to an archive, which is a store; and the verb restore, which takes them back.
  *
- * Invariant: without --apply the store is opened for reading only. A session is
- * in the archive, durably, before it is moved.
+ * Invariant: without --apply the store is opened for reading only. A session is in the archive,
+ * durably, before it is moved.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -37,8 +36,8 @@ struct retain_item {
     enum retain_reason reason;
 };
 
-/* The items and sessions of a rank belong together; newest first, and at the
- * end those in the trash. Zeroed: none. */
+/* The items and sessions of a rank belong together; newest first, and at the end those in the
+ * trash. Zeroed: none. */
 struct retain_plan {
     struct retain_item *items;
     struct wal__retain_session *sessions;
@@ -50,8 +49,7 @@ struct retain_plan {
 
 /* --- reading ------------------------------------------------------------ */
 
-/* The sessions while they are read: ranks + 1 by id, and the ids of their
- * parents. */
+/* The sessions while they are read: ranks + 1 by id, and the ids of their parents. */
 struct reading {
     struct retain_plan *plan;
     struct wal_store *store;
@@ -61,24 +59,20 @@ struct reading {
     size_t capacity;
 };
 
-static void add_session(struct reading *reading,
-                        const struct wal_session_info *info)
+static void add_session(struct reading *reading, const struct wal_session_info *info)
 {
     struct retain_plan *plan = reading->plan;
     size_t rank = plan->count;
-    struct wal_slice title =
-        info->title.size > 0 ? info->title : info->first_text;
+    struct wal_slice title = info->title.size > 0 ? info->title : info->first_text;
     bool is_fork = (info->flags & WAL_SESSION_FORK) != 0;
     char *parent = cli_alloc((size_t)info->parent_id.size + 2);
 
-    plan->items = cli_reserve(plan->items, rank, &plan->capacity[0],
-                              sizeof(*plan->items));
-    plan->sessions = cli_reserve(plan->sessions, rank, &plan->capacity[1],
-                                 sizeof(*plan->sessions));
-    reading->parents = cli_reserve(reading->parents, rank, &reading->capacity,
-                                   sizeof(*reading->parents));
-    snprintf(parent, (size_t)info->parent_id.size + 2, "%s%.*s",
-             is_fork ? ">" : "", WAL_ARG(info->parent_id));
+    plan->items = cli_reserve(plan->items, rank, &plan->capacity[0], sizeof(*plan->items));
+    plan->sessions = cli_reserve(plan->sessions, rank, &plan->capacity[1], sizeof(*plan->sessions));
+    reading->parents =
+        cli_reserve(reading->parents, rank, &reading->capacity, sizeof(*reading->parents));
+    snprintf(parent, (size_t)info->parent_id.size + 2, "%s%.*s", is_fork ? ">" : "",
+             WAL_ARG(info->parent_id));
     reading->parents[rank] = parent;
     plan->items[rank] = (struct retain_item){
         .id = cli_copy_slice(info->id),
@@ -93,20 +87,16 @@ static void add_session(struct reading *reading,
         .parent = WAL__RETAIN_NONE,
         .is_trashed = (info->flags & WAL_SESSION_TRASHED) != 0,
         .is_selected =
-            reading->project == NULL ||
-            cli_slice_equal(info->project, cli_slice(reading->project)),
+            reading->project == NULL || cli_slice_equal(info->project, cli_slice(reading->project)),
     };
-    plan->selected +=
-        plan->sessions[rank].is_selected && !plan->sessions[rank].is_trashed;
+    plan->selected += plan->sessions[rank].is_selected && !plan->sessions[rank].is_trashed;
     *cli_ids_get_or_add(&reading->ranks, info->id) = (uint32_t)rank + 1;
     plan->count++;
 }
 
-static enum wal_status read_list(struct reading *reading, uint32_t flags,
-                                 struct wal_error *error)
+static enum wal_status read_list(struct reading *reading, uint32_t flags, struct wal_error *error)
 {
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct cli_sessions list;
 
     options.flags = flags;
@@ -124,12 +114,10 @@ static enum wal_status read_list(struct reading *reading, uint32_t flags,
 }
 
 /* The nearest ancestor that is listed: those between are deleted. */
-static enum wal_status find_ancestor(const struct reading *reading,
-                                     const char *id, uint32_t *rank,
+static enum wal_status find_ancestor(const struct reading *reading, const char *id, uint32_t *rank,
                                      struct wal_error *error)
 {
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct cli_sessions list;
     const uint32_t *found = NULL;
 
@@ -146,8 +134,7 @@ static enum wal_status find_ancestor(const struct reading *reading,
     return list.status == WAL_ENOTFOUND ? WAL_OK : list.status;
 }
 
-static enum wal_status find_parents(const struct reading *reading,
-                                    struct wal_error *error)
+static enum wal_status find_parents(const struct reading *reading, struct wal_error *error)
 {
     struct retain_plan *plan = reading->plan;
     enum wal_status status = WAL_OK;
@@ -155,36 +142,30 @@ static enum wal_status find_parents(const struct reading *reading,
     for (size_t i = 0; i < plan->count && status == WAL_OK; i++) {
         const char *text = reading->parents[i];
         bool is_fork = text[0] == '>';
-        const uint32_t *found =
-            cli_ids_find(&reading->ranks, cli_slice(is_fork ? text + 1 : text));
+        const uint32_t *found = cli_ids_find(&reading->ranks, cli_slice(is_fork ? text + 1 : text));
 
         if (found != NULL) {
             plan->sessions[i].parent = *found - 1;
         } else if (is_fork) {
-            status = find_ancestor(reading, plan->items[i].id,
-                                   &plan->sessions[i].parent, error);
+            status = find_ancestor(reading, plan->items[i].id, &plan->sessions[i].parent, error);
         }
     }
     return status;
 }
 
-static void protect(struct retain_plan *plan, size_t rank,
-                    enum retain_reason reason)
+static void protect(struct retain_plan *plan, size_t rank, enum retain_reason reason)
 {
     plan->sessions[rank].is_protected = true;
     plan->items[rank].reason = reason;
 }
 
-static enum wal_status read_claims(const struct reading *reading,
-                                   struct wal_error *error)
+static enum wal_status read_claims(const struct reading *reading, struct wal_error *error)
 {
     struct wal_claim claim = WAL_INIT(wal_claim);
     struct wal_claim_cursor *claims = NULL;
-    enum wal_status status =
-        wal_claim_cursor_open(reading->store, &claims, error);
+    enum wal_status status = wal_claim_cursor_open(reading->store, &claims, error);
 
-    while (status == WAL_OK &&
-           (status = wal_claim_cursor_next(claims, &claim, error)) == WAL_OK) {
+    while (status == WAL_OK && (status = wal_claim_cursor_next(claims, &claim, error)) == WAL_OK) {
         const uint32_t *rank = cli_ids_find(&reading->ranks, claim.session_id);
 
         if (rank != NULL) {
@@ -202,34 +183,27 @@ static bool is_pinned(struct wal_slice metadata)
     struct wal__json_member pinned = {.key = "pinned"};
 
     return metadata.size > 0 &&
-           wal__json_members(metadata.data, (size_t)metadata.size, &pinned, 1,
-                             NULL) == WAL__JSON_OK &&
+           wal__json_members(metadata.data, (size_t)metadata.size, &pinned, 1, NULL) ==
+               WAL__JSON_OK &&
            pinned.value.kind == WAL__JSON_TRUE;
 }
 
-/* Opens a session that was listed; WAL_ENOTFOUND and WAL_ETRASHED: it is gone
- * since. */
-static enum wal_status open_item(const struct retain_item *item,
-                                 struct wal_store *store,
-                                 struct wal_session **session,
-                                 struct wal_session_info *info,
+/* Opens a session that was listed; WAL_ENOTFOUND and WAL_ETRASHED: it is gone since. */
+static enum wal_status open_item(const struct retain_item *item, struct wal_store *store,
+                                 struct wal_session **session, struct wal_session_info *info,
                                  struct wal_error *error)
 {
-    enum wal_status status =
-        wal_session_open(store, cli_slice(item->id), session, error);
+    enum wal_status status = wal_session_open(store, cli_slice(item->id), session, error);
 
-    return status == WAL_OK ? wal_session_get_info(*session, info, error)
-                            : status;
+    return status == WAL_OK ? wal_session_get_info(*session, info, error) : status;
 }
 
-static enum wal_status check_pin(struct retain_plan *plan, size_t rank,
-                                 struct wal_store *store, bool *is_new,
-                                 struct wal_error *error)
+static enum wal_status check_pin(struct retain_plan *plan, size_t rank, struct wal_store *store,
+                                 bool *is_new, struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session *session = NULL;
-    enum wal_status status =
-        open_item(&plan->items[rank], store, &session, &info, error);
+    enum wal_status status = open_item(&plan->items[rank], store, &session, &info, error);
 
     if (status == WAL_OK && is_pinned(info.metadata)) {
         protect(plan, rank, RETAIN_PINNED);
@@ -239,11 +213,10 @@ static enum wal_status check_pin(struct retain_plan *plan, size_t rank,
     return status == WAL_ENOTFOUND || status == WAL_ETRASHED ? WAL_OK : status;
 }
 
-/* Only the metadata of sessions that were chosen is read. A pin among them
- * changes the choice, which is made again. */
+/* Only the metadata of sessions that were chosen is read. A pin among them changes the choice,
+ * which is made again. */
 static enum wal_status choose(struct retain_plan *plan, struct wal_store *store,
-                              const struct wal__retain_rules *rules,
-                              struct wal_error *error)
+                              const struct wal__retain_rules *rules, struct wal_error *error)
 {
     bool *checked = cli_alloc(plan->count + 1);
     enum wal_status status = WAL_OK;
@@ -254,8 +227,8 @@ static enum wal_status choose(struct retain_plan *plan, struct wal_store *store,
     }
     while (status == WAL_OK && is_new) {
         is_new = false;
-        status = wal__retain_choose(&wal__heap_libc, rules, plan->sessions,
-                                    (uint32_t)plan->count, &plan->chosen);
+        status = wal__retain_choose(&wal__heap_libc, rules, plan->sessions, (uint32_t)plan->count,
+                                    &plan->chosen);
         for (size_t i = 0; i < plan->count && status == WAL_OK; i++) {
             if (plan->sessions[i].rule != WAL__RETAIN_STAYS && !checked[i]) {
                 checked[i] = true;
@@ -267,11 +240,10 @@ static enum wal_status choose(struct retain_plan *plan, struct wal_store *store,
     return status;
 }
 
-/* Reads the sessions and chooses. project: the rules apply to it only; NULL: to
- * all. Returns CLI_CONTINUE, or an exit code after a message. */
+/* Reads the sessions and chooses. project: the rules apply to it only; NULL: to all. Returns
+ * CLI_CONTINUE, or an exit code after a message. */
 static int retain_plan_read(struct retain_plan *plan, const struct cli *cli,
-                            struct wal_store *store,
-                            const struct wal__retain_rules *rules,
+                            struct wal_store *store, const struct wal__retain_rules *rules,
                             const char *project)
 {
     struct reading reading = {.plan = plan, .store = store, .project = project};
@@ -295,37 +267,31 @@ static int retain_plan_read(struct retain_plan *plan, const struct cli *cli,
     }
     free(reading.parents);
     cli_ids_deinit(&reading.ranks);
-    return status == WAL_OK ? CLI_CONTINUE
-                            : cli_report(cli, cli->items[1], status, &error);
+    return status == WAL_OK ? CLI_CONTINUE : cli_report(cli, cli->items[1], status, &error);
 }
 
 /* --- moving ------------------------------------------------------------- */
 
-/* The claim keeps those out that ask for one; by the expected sequence the
- * session is as it was listed, and copied to the archive. */
-static enum wal_status move_unchanged(const struct retain_item *item,
-                                      struct wal_session *session,
+/* The claim keeps those out that ask for one; by the expected sequence the session is as it was
+ * listed, and copied to the archive. */
+static enum wal_status move_unchanged(const struct retain_item *item, struct wal_session *session,
                                       struct wal_error *error)
 {
-    struct wal_session_remove_options options =
-        WAL_INIT(wal_session_remove_options);
+    struct wal_session_remove_options options = WAL_INIT(wal_session_remove_options);
     enum wal_status status = wal_session_claim(session, error);
 
     options.flags = WAL_SESSION_REMOVE_TRASH | WAL_SESSION_REMOVE_EXPECT;
     options.expected_sequence = item->last_sequence;
-    return status == WAL_OK ? wal_session_remove(session, &options, error)
-                            : status;
+    return status == WAL_OK ? wal_session_remove(session, &options, error) : status;
 }
 
-/* Moves a chosen session to the trash, unless it has changed since it was read:
- * then its reason is set. */
-static enum wal_status retain_plan_move(struct retain_item *item,
-                                        struct wal_store *store,
+/* Moves a chosen session to the trash, unless it has changed since it was read: then its reason is
+ * set. */
+static enum wal_status retain_plan_move(struct retain_item *item, struct wal_store *store,
                                         struct wal_error *error)
 {
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_open(store, cli_slice(item->id), &session, error);
+    enum wal_status status = wal_session_open(store, cli_slice(item->id), &session, error);
 
     if (status == WAL_OK) {
         status = move_unchanged(item, session, error);
@@ -379,16 +345,15 @@ static int32_t note_refusal(void *ctx, const struct wal_transfer_report *made)
             cli_slice_equal(made->session_id, cli_slice(item->id))) {
             item->reason = RETAIN_REFUSED;
             cli_note(copying->cli, item->id,
-                     made->error != NULL
-                         ? made->error->text
-                         : wal_status_text((enum wal_status)made->status));
+                     made->error != NULL ? made->error->text
+                                         : wal_status_text((enum wal_status)made->status));
         }
     }
     return 0;
 }
 
-static enum wal_status copy(struct copying *copying, struct wal_store *from,
-                            struct wal_store *to, struct wal_error *error)
+static enum wal_status copy(struct copying *copying, struct wal_store *from, struct wal_store *to,
+                            struct wal_error *error)
 {
     const struct retain_plan *plan = copying->plan;
     struct wal_slice *ids = cli_alloc((plan->count + 1) * sizeof(*ids));
@@ -408,9 +373,9 @@ static enum wal_status copy(struct copying *copying, struct wal_store *from,
     return status;
 }
 
-/* Copies the chosen sessions to the store in a directory, which is made when it
- * is not there. One that it refuses gets the reason, after a message. Returns
- * CLI_CONTINUE, or an exit code after a message. */
+/* Copies the chosen sessions to the store in a directory, which is made when it is not there. One
+ * that it refuses gets the reason, after a message. Returns CLI_CONTINUE, or an exit code after a
+ * message. */
 static int retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
                                struct wal_store *store, const char *directory)
 {
@@ -433,8 +398,7 @@ static int retain_plan_archive(struct retain_plan *plan, const struct cli *cli,
 /* --- back ----------------------------------------------------------------- */
 
 /* Takes the session out of the trash of the store, if it is there. */
-static enum wal_status undelete(struct wal_store *to, struct wal_slice id,
-                                struct wal_error *error)
+static enum wal_status undelete(struct wal_store *to, struct wal_slice id, struct wal_error *error)
 {
     enum wal_status status = wal_session_undelete(to, id, error);
 
@@ -442,8 +406,8 @@ static enum wal_status undelete(struct wal_store *to, struct wal_slice id,
 }
 
 /* The full ids of the sessions that the operands name in the archive. */
-static int find_sessions(const struct cli *cli, struct wal_store *archive,
-                         struct wal_store *to, struct wal_slice *ids)
+static int find_sessions(const struct cli *cli, struct wal_store *archive, struct wal_store *to,
+                         struct wal_slice *ids)
 {
     int code = CLI_CONTINUE;
 
@@ -459,8 +423,7 @@ static int find_sessions(const struct cli *cli, struct wal_store *archive,
         }
         status = wal_session_get_info(session, &info, &error);
         if (status == WAL_OK) {
-            ids[i - 3] =
-                (struct wal_slice){cli_copy_slice(info.id), info.id.size};
+            ids[i - 3] = (struct wal_slice){cli_copy_slice(info.id), info.id.size};
             status = undelete(to, info.id, &error);
         }
         if (status != WAL_OK) {
@@ -471,8 +434,7 @@ static int find_sessions(const struct cli *cli, struct wal_store *archive,
     return code;
 }
 
-static int restore(const struct cli *cli, struct wal_store *archive,
-                   struct wal_store *to)
+static int restore(const struct cli *cli, struct wal_store *archive, struct wal_store *to)
 {
     const size_t count = (size_t)cli->count - 3;
     struct wal_slice *ids = cli_alloc(count * sizeof(*ids));
@@ -489,8 +451,7 @@ static int restore(const struct cli *cli, struct wal_store *archive,
         cli_transfer_init(&transfer, cli, "restore", NULL);
         transfer.options.sessions = ids;
         transfer.options.session_count = count;
-        status = wal_store_merge(archive, to, &transfer.options,
-                                 &transfer.result, &error);
+        status = wal_store_merge(archive, to, &transfer.options, &transfer.result, &error);
         code = cli_transfer_finish(&transfer, cli->items[2], status, &error);
     }
     for (size_t i = 0; i < count; i++) {
@@ -551,21 +512,19 @@ struct retain {
 
 static const char *rule_name(enum wal__retain_rule rule)
 {
-    static const char *const names[] = {"", "older-than", "keep-last",
-                                        "max-bytes"};
+    static const char *const names[] = {"", "older-than", "keep-last", "max-bytes"};
 
     return names[rule];
 }
 
 static const char *reason_text(enum retain_reason reason)
 {
-    static const char *const texts[] = {
-        "",
-        "a process has claimed it",
-        "it is pinned",
-        "it has changed since it was chosen",
-        "another process has moved or deleted it",
-        "the archive has another session of its id"};
+    static const char *const texts[] = {"",
+                                        "a process has claimed it",
+                                        "it is pinned",
+                                        "it has changed since it was chosen",
+                                        "another process has moved or deleted it",
+                                        "the archive has another session of its id"};
 
     return texts[reason];
 }
@@ -577,8 +536,7 @@ static bool is_chosen(const struct retain *retain, size_t rank)
 
 static bool is_moved(const struct retain *retain, size_t rank)
 {
-    return is_chosen(retain, rank) &&
-           retain->plan.items[rank].reason == RETAIN_NONE;
+    return is_chosen(retain, rank) && retain->plan.items[rank].reason == RETAIN_NONE;
 }
 
 /* --- output ------------------------------------------------------------- */
@@ -592,8 +550,7 @@ static void count(struct retain *retain)
         if (is_moved(retain, i)) {
             retain->moved++;
             retain->moved_bytes += session->bytes;
-        } else if (!is_chosen(retain, i) && session->is_selected &&
-                   !session->is_trashed) {
+        } else if (!is_chosen(retain, i) && session->is_selected && !session->is_trashed) {
             retain->pinned += reason == RETAIN_PINNED;
             retain->claimed += reason == RETAIN_CLAIMED;
             retain->held += session->is_held;
@@ -601,8 +558,7 @@ static void count(struct retain *retain)
     }
 }
 
-static void write_item(struct wal__json_out *json, const struct retain *retain,
-                       size_t rank)
+static void write_item(struct wal__json_out *json, const struct retain *retain, size_t rank)
 {
     const struct retain_item *item = &retain->plan.items[rank];
     const struct wal__retain_session *session = &retain->plan.sessions[rank];
@@ -615,8 +571,7 @@ static void write_item(struct wal__json_out *json, const struct retain *retain,
     wal__json_out_member_count(json, "bytes", session->bytes);
     cli_json_member_text(json, "rule", cli_slice(rule_name(session->rule)));
     if (item->reason != RETAIN_NONE) {
-        cli_json_member_text(json, "skipped",
-                             cli_slice(reason_text(item->reason)));
+        cli_json_member_text(json, "skipped", cli_slice(reason_text(item->reason)));
     }
     wal__json_out_close(json, '}');
 }
@@ -651,8 +606,8 @@ static void write_json(const struct retain *retain)
     wal__json_out_close_line(&json);
 }
 
-static void print_item(const struct retain *retain, struct cli_short_ids *ids,
-                       size_t rank, int64_t now_ms)
+static void print_item(const struct retain *retain, struct cli_short_ids *ids, size_t rank,
+                       int64_t now_ms)
 {
     const struct retain_item *item = &retain->plan.items[rank];
     const struct wal__retain_session *session = &retain->plan.sessions[rank];
@@ -663,15 +618,13 @@ static void print_item(const struct retain *retain, struct cli_short_ids *ids,
 
     when_age(session->updated_ms, now_ms, age);
     size_text(session->bytes, size);
-    printf("%*s  %-*s  %11s  %-10s  ",
-           width < ID_COLUMNS ? (int)(ID_COLUMNS - width) : 0, "",
+    printf("%*s  %-*s  %11s  %-10s  ", width < ID_COLUMNS ? (int)(ID_COLUMNS - width) : 0, "",
            WHEN_AGE_COLUMNS, age, size, rule_name(session->rule));
     cell_print(stdout, item->title, strlen(item->title), TITLE_COLUMNS, 0);
     putchar('\n');
 }
 
-static void print_number(const char **separator, uint64_t number,
-                         const char *what)
+static void print_number(const char **separator, uint64_t number, const char *what)
 {
     if (number > 0) {
         printf("%s%" PRIu64 " %s", *separator, number, what);
@@ -698,8 +651,8 @@ static void print_table(const struct retain *retain, struct wal_store *store)
     int64_t now_ms = when_now_ms();
 
     cli_short_ids_add_sessions(&ids, store);
-    printf("%-*s  %-*s  %11s  %-10s  %s\n", ID_COLUMNS, "SESSION",
-           WHEN_AGE_COLUMNS, "UPDATED", "BYTES", "RULE", "TITLE");
+    printf("%-*s  %-*s  %11s  %-10s  %s\n", ID_COLUMNS, "SESSION", WHEN_AGE_COLUMNS, "UPDATED",
+           "BYTES", "RULE", "TITLE");
     for (size_t i = 0; i < retain->plan.count; i++) {
         if (is_moved(retain, i)) {
             print_item(retain, &ids, i, now_ms);
@@ -708,8 +661,7 @@ static void print_table(const struct retain *retain, struct wal_store *store)
     cli_short_ids_deinit(&ids);
 }
 
-static void print(const struct cli *cli, const struct retain *retain,
-                  struct wal_store *store)
+static void print(const struct cli *cli, const struct retain *retain, struct wal_store *store)
 {
     char size[SIZE_TEXT];
 
@@ -719,8 +671,7 @@ static void print(const struct cli *cli, const struct retain *retain,
         print_table(retain, store);
     }
     printf("%s %" PRIu64 " of %" PRIu32 " %s, %s, to the trash\n",
-           retain->apply ? "moved" : "would move", retain->moved,
-           retain->plan.selected,
+           retain->apply ? "moved" : "would move", retain->moved, retain->plan.selected,
            cli_plural(retain->plan.selected, "session", "sessions"), size);
     print_staying(retain);
     if (!retain->apply && retain->moved > 0) {
@@ -734,8 +685,7 @@ static void print(const struct cli *cli, const struct retain *retain,
 /* --- moving ------------------------------------------------------------- */
 
 /* Oldest first: a run that is cut short has moved what matters least. */
-static int apply(const struct cli *cli, struct retain *retain,
-                 struct wal_store *store)
+static int apply(const struct cli *cli, struct retain *retain, struct wal_store *store)
 {
     struct wal_error error = CLI_ERROR_INIT;
 
@@ -758,8 +708,7 @@ static int apply(const struct cli *cli, struct retain *retain,
 
 static int check_rest(const struct cli *cli, const struct retain *retain)
 {
-    if (retain->all || retain->plan.chosen == 0 ||
-        retain->plan.chosen < retain->plan.selected) {
+    if (retain->all || retain->plan.chosen == 0 || retain->plan.chosen < retain->plan.selected) {
         return CLI_CONTINUE;
     }
     return cli_error(cli, CLI_NEGATIVE, cli->items[1],
@@ -769,11 +718,9 @@ static int check_rest(const struct cli *cli, const struct retain *retain)
                      cli_plural(retain->plan.selected, "session", "sessions"));
 }
 
-static int run(const struct cli *cli, struct retain *retain,
-               struct wal_store *store)
+static int run(const struct cli *cli, struct retain *retain, struct wal_store *store)
 {
-    int code = retain_plan_read(&retain->plan, cli, store, &retain->rules,
-                                retain->project);
+    int code = retain_plan_read(&retain->plan, cli, store, &retain->rules, retain->project);
 
     if (code == CLI_CONTINUE) {
         code = check_rest(cli, retain);
@@ -815,8 +762,7 @@ static int parse_age(const struct cli *cli, const char *text, int64_t *ms)
             hours = units[i].hours;
         }
     }
-    if (text[0] < '0' || text[0] > '9' || hours == 0 ||
-        value > (uint64_t)INT32_MAX / hours) {
+    if (text[0] < '0' || text[0] > '9' || hours == 0 || value > (uint64_t)INT32_MAX / hours) {
         return cli_error(cli, CLI_USAGE, "--older-than",
                          "'%s' is not an age such as 12h, 90d, 8w or 1y", text);
     }
@@ -837,8 +783,7 @@ static int read_rules(const struct cli *cli, const struct arguments *arguments,
     int64_t age_ms = 0;
     int code = CLI_CONTINUE;
 
-    *rules = (struct wal__retain_rules){.older_than_ms = INT64_MIN,
-                                        .max_bytes = UINT64_MAX};
+    *rules = (struct wal__retain_rules){.older_than_ms = INT64_MIN, .max_bytes = UINT64_MAX};
     if (arguments->older_than == NULL && arguments->keep_last == NULL &&
         arguments->max_bytes == NULL) {
         return cli_error(cli, CLI_USAGE, NULL,
@@ -851,12 +796,11 @@ static int read_rules(const struct cli *cli, const struct arguments *arguments,
     }
     if (code == CLI_CONTINUE && arguments->keep_last != NULL) {
         rules->has_keep_last = true;
-        code = cli_parse_number(cli, "--keep-last", arguments->keep_last,
-                                UINT32_MAX, &rules->keep_last);
+        code = cli_parse_number(cli, "--keep-last", arguments->keep_last, UINT32_MAX,
+                                &rules->keep_last);
     }
     if (code == CLI_CONTINUE && arguments->max_bytes != NULL) {
-        code = cli_parse_size(cli, "--max-bytes", arguments->max_bytes,
-                              &rules->max_bytes);
+        code = cli_parse_size(cli, "--max-bytes", arguments->max_bytes, &rules->max_bytes);
     }
     return code;
 }
@@ -881,16 +825,14 @@ int verb_retain(struct cli *cli, int argc, char **argv)
     if (code == CLI_CONTINUE) {
         code = cli_check_size(cli, "--project", retain.project, CLI_TEXT_MAX);
     }
-    if (code == CLI_CONTINUE && retain.archive != NULL &&
-        retain.archive[0] == '\0') {
+    if (code == CLI_CONTINUE && retain.archive != NULL && retain.archive[0] == '\0') {
         code = cli_error(cli, CLI_USAGE, "--archive", "is empty");
     }
     if (code == CLI_CONTINUE) {
         code = read_rules(cli, &arguments, &retain.rules);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1],
-                              retain.apply ? 0 : WAL_OPEN_READ_ONLY, &store);
+        code = cli_open_store(cli, cli->items[1], retain.apply ? 0 : WAL_OPEN_READ_ONLY, &store);
     }
     if (code != CLI_CONTINUE) {
         return code;

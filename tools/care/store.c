@@ -1,7 +1,6 @@
 /*
- * store.c - the verbs init, stats, migrate and accept-damage; the sessions that
- * processes claim, the size of checkpoints, and the views that the store knows
- * of.
+ * store.c - the verbs init, stats, migrate and accept-damage; the sessions that processes claim,
+ * the size of checkpoints, and the views that the store knows of.
  *
  * Invariant: stats writes nothing; the others change nothing if they fail.
  */
@@ -21,10 +20,9 @@
 
 /* --- claims ------------------------------------------------------------- */
 
-/* Writes the claims that the cursor has left, as an array of
- * {"sessionId","processId"}; processId is null when it is unknown. */
-static enum wal_status claims_write(struct wal_claim_cursor *claims,
-                                    struct wal__json_out *json,
+/* Writes the claims that the cursor has left, as an array of {"sessionId","processId"}; processId
+ * is null when it is unknown. */
+static enum wal_status claims_write(struct wal_claim_cursor *claims, struct wal__json_out *json,
                                     struct wal_error *error)
 {
     struct wal_claim claim = WAL_INIT(wal_claim);
@@ -47,8 +45,7 @@ static enum wal_status claims_write(struct wal_claim_cursor *claims,
 }
 
 /* Prints a table; nothing if there are none. */
-static enum wal_status claims_print(struct wal_claim_cursor *claims,
-                                    struct wal_error *error)
+static enum wal_status claims_print(struct wal_claim_cursor *claims, struct wal_error *error)
 {
     struct wal_claim claim = WAL_INIT(wal_claim);
     bool is_first = true;
@@ -92,15 +89,12 @@ struct costs {
 };
 
 /* Adds up the checkpoints of one session. */
-static enum wal_status sum_checkpoints(struct costs *costs,
-                                       struct wal_session *session,
-                                       struct cost *cost,
-                                       struct wal_error *error)
+static enum wal_status sum_checkpoints(struct costs *costs, struct wal_session *session,
+                                       struct cost *cost, struct wal_error *error)
 {
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_checkpoint_cursor *checkpoints = NULL;
-    enum wal_status status =
-        wal_checkpoint_cursor_open(session, &checkpoints, error);
+    enum wal_status status = wal_checkpoint_cursor_open(session, &checkpoints, error);
 
     while (status == WAL_OK) {
         status = wal_checkpoint_cursor_next(checkpoints, &info, error);
@@ -119,10 +113,8 @@ static enum wal_status sum_checkpoints(struct costs *costs,
     return status == WAL_END ? WAL_OK : status;
 }
 
-static enum wal_status read_session(struct costs *costs,
-                                    struct wal_store *store,
-                                    struct wal_slice id,
-                                    struct wal_error *error)
+static enum wal_status read_session(struct costs *costs, struct wal_store *store,
+                                    struct wal_slice id, struct wal_error *error)
 {
     struct wal_session *session = NULL;
     struct cost cost = {.checkpoints = 0};
@@ -136,8 +128,7 @@ static enum wal_status read_session(struct costs *costs,
         *CLI_ADD(costs) = cost;
     }
     wal_session_close(session);
-    if (cli_is_damage(status) || status == WAL_ENOTFOUND ||
-        status == WAL_ETRASHED) {
+    if (cli_is_damage(status) || status == WAL_ENOTFOUND || status == WAL_ETRASHED) {
         costs->damaged += cli_is_damage(status);
         return WAL_OK;
     }
@@ -151,15 +142,13 @@ static enum wal_status costs_read(struct costs *costs, struct wal_store *store,
 {
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, NULL, error);
-         cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
         list.status = read_session(costs, store, list.info.id, error);
     }
     return list.status;
 }
 
-/* Writes an array of {"sessionId","checkpoints","files","bytes","newBlobs",
- * "newBytes"}. */
+/* Writes an array of {"sessionId","checkpoints","files","bytes","newBlobs", "newBytes"}. */
 static void costs_write(const struct costs *costs, struct wal__json_out *json)
 {
     wal__json_out_open(json, '[');
@@ -184,16 +173,15 @@ static void costs_print(const struct costs *costs)
     if (costs->count == 0) {
         return;
     }
-    printf("\n%-36s  %11s  %8s  %12s  %9s  %12s\n", "SESSION", "CHECKPOINTS",
-           "FILES", "BYTES", "NEW BLOBS", "NEW BYTES");
+    printf("\n%-36s  %11s  %8s  %12s  %9s  %12s\n", "SESSION", "CHECKPOINTS", "FILES", "BYTES",
+           "NEW BLOBS", "NEW BYTES");
     for (size_t i = 0; i < costs->count; i++) {
         const struct cost *cost = &costs->items[i];
         size_t width = cli_print_name(stdout, cli_slice(cost->id));
 
-        printf("%*s  %11" PRIu64 "  %8" PRIu64 "  %12" PRIu64 "  %9" PRIu64
-               "  %12" PRIu64 "\n",
-               width < 36 ? (int)(36 - width) : 0, "", cost->checkpoints,
-               cost->files, cost->bytes, cost->new_blobs, cost->new_bytes);
+        printf("%*s  %11" PRIu64 "  %8" PRIu64 "  %12" PRIu64 "  %9" PRIu64 "  %12" PRIu64 "\n",
+               width < 36 ? (int)(36 - width) : 0, "", cost->checkpoints, cost->files, cost->bytes,
+               cost->new_blobs, cost->new_bytes);
     }
 }
 
@@ -206,8 +194,8 @@ static const char *state_of(const struct wal_view_info *info)
                                                          : "redacted";
 }
 
-static void write_view(struct wal__json_out *json,
-                       const struct wal_view_info *info, bool is_rewritten)
+static void write_view(struct wal__json_out *json, const struct wal_view_info *info,
+                       bool is_rewritten)
 {
     wal__json_out_open(json, '{');
     cli_json_member_text_or_null(json, "sessionId", cli_slice(info->session));
@@ -237,10 +225,9 @@ static void print_view(const struct wal_view_info *info, bool is_rewritten)
     puts(is_deleted && !is_rewritten ? ", which was deleted" : "");
 }
 
-/* Reports why a view was not rewritten, by the path of the file if it is
- * known. */
-static int report(const struct cli *cli, const struct wal_view_info *info,
-                  enum wal_status status, const struct wal_error *error)
+/* Reports why a view was not rewritten, by the path of the file if it is known. */
+static int report(const struct cli *cli, const struct wal_view_info *info, enum wal_status status,
+                  const struct wal_error *error)
 {
     struct wal_error reported = *error;
     char path[2 * sizeof(info->root)];
@@ -253,25 +240,23 @@ static int report(const struct cli *cli, const struct wal_view_info *info,
     return cli_report(cli, path, status, &reported);
 }
 
-int care_print_views(const struct cli *cli, struct wal_store *store,
-                     bool rewrites, struct wal__json_out *json)
+int care_print_views(const struct cli *cli, struct wal_store *store, bool rewrites,
+                     struct wal__json_out *json)
 {
-    const struct wal_view_cursor_options options = {
-        .struct_size = sizeof(options), .flags = WAL_VIEW_CURSOR_STALE};
+    const struct wal_view_cursor_options options = {.struct_size = sizeof(options),
+                                                    .flags = WAL_VIEW_CURSOR_STALE};
     struct wal_view_info info = WAL_INIT(wal_view_info);
     struct wal_view_cursor *cursor = NULL;
     struct wal_error error = CLI_ERROR_INIT;
     size_t left = 0;
     int code = CLI_OK;
-    enum wal_status status =
-        wal_view_cursor_open(store, &options, &cursor, &error);
+    enum wal_status status = wal_view_cursor_open(store, &options, &cursor, &error);
 
     if (status != WAL_OK) {
         return cli_report(cli, "views", status, &error);
     }
     while (wal_view_cursor_next(cursor, &info, NULL) == WAL_OK) {
-        status =
-            rewrites ? wal_view_update(store, &info, NULL, &error) : WAL_EBUSY;
+        status = rewrites ? wal_view_update(store, &info, NULL, &error) : WAL_EBUSY;
         if (json != NULL) {
             write_view(json, &info, status == WAL_OK);
         } else {
@@ -289,8 +274,7 @@ int care_print_views(const struct cli *cli, struct wal_store *store,
     return code;
 }
 
-int care_report_views(const struct cli *cli, struct wal_store *store,
-                      bool rewrites)
+int care_report_views(const struct cli *cli, struct wal_store *store, bool rewrites)
 {
     struct wal__json_out json;
     int code;
@@ -316,8 +300,7 @@ int verb_init(struct cli *cli, int argc, char **argv)
     int code;
 
     cli->makes_store = true;
-    code = cli_begin(cli, argc, argv, 2, 2,
-                     WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE, &store);
+    code = cli_begin(cli, argc, argv, 2, 2, WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE, &store);
     if (code != CLI_CONTINUE) {
         return code;
     }
@@ -336,8 +319,7 @@ static bool may_write(const char *path)
     bool may = faccessat(AT_FDCWD, log, W_OK | X_OK, AT_EACCESS) == 0;
 
     if (may && faccessat(AT_FDCWD, lock, R_OK | W_OK, AT_EACCESS) != 0) {
-        may = errno == ENOENT &&
-              faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
+        may = errno == ENOENT && faccessat(AT_FDCWD, path, W_OK | X_OK, AT_EACCESS) == 0;
     }
     free(log);
     free(lock);
@@ -346,8 +328,7 @@ static bool may_write(const char *path)
 
 static const char *tail_name(uint32_t tail)
 {
-    static const char *const names[] = {"clean", "torn", "ambiguous",
-                                        "damaged"};
+    static const char *const names[] = {"clean", "torn", "ambiguous", "damaged"};
 
     return tail < 4 ? names[tail] : "unknown";
 }
@@ -363,8 +344,7 @@ struct stats {
 
 static const char *state_text(const struct wal_store_info *info)
 {
-    return info->status == WAL_OK ? "It takes appends."
-                                  : wal_status_text(info->status);
+    return info->status == WAL_OK ? "It takes appends." : wal_status_text(info->status);
 }
 
 static enum wal_status write_object(const struct stats *stats, const char *uuid,
@@ -402,8 +382,7 @@ static enum wal_status write_object(const struct stats *stats, const char *uuid,
     return status;
 }
 
-static void print_labelled(const char *label, uint64_t size, uint64_t disk_size,
-                           uint64_t segments)
+static void print_labelled(const char *label, uint64_t size, uint64_t disk_size, uint64_t segments)
 {
     char text[SIZE_TEXT];
 
@@ -415,15 +394,14 @@ static void print_labelled(const char *label, uint64_t size, uint64_t disk_size,
 }
 
 /* For people: labels and units. */
-static enum wal_status print_summary(const struct cli *cli, struct stats *stats,
-                                     const char *uuid, struct wal_error *error)
+static enum wal_status print_summary(const struct cli *cli, struct stats *stats, const char *uuid,
+                                     struct wal_error *error)
 {
     const struct wal_store_info *info = &stats->info;
 
     fputs("Store        ", stdout);
     cli_print_name(stdout, cli_slice(cli->items[1]));
-    printf("\n%-12s %s\n%-12s %" PRIu64 "\n", "Id", uuid, "Format",
-           (uint64_t)info->format_version);
+    printf("\n%-12s %s\n%-12s %" PRIu64 "\n", "Id", uuid, "Format", (uint64_t)info->format_version);
     printf("%-12s %" PRIu64, "Sessions", (uint64_t)info->sessions);
     if (stats->trash.sessions > 0) {
         printf(", %" PRIu64 " of them in the trash", stats->trash.sessions);
@@ -431,12 +409,10 @@ static enum wal_status print_summary(const struct cli *cli, struct stats *stats,
     putchar('\n');
     print_labelled("Log", info->log_bytes, info->disk_bytes, info->segments);
     if (info->pack_segments > 0) {
-        print_labelled("Files", info->pack_bytes, info->pack_disk_bytes,
-                       info->pack_segments);
+        print_labelled("Files", info->pack_bytes, info->pack_disk_bytes, info->pack_segments);
     }
     printf("%-12s number %" PRIu64 "\n", "Last record", info->last_sequence);
-    printf("%-12s %s\n%-12s %s\n", "End of log", tail_name(info->tail), "State",
-           state_text(info));
+    printf("%-12s %s\n%-12s %s\n", "End of log", tail_name(info->tail), "State", state_text(info));
     care_space_print(&stats->space, false);
     costs_print(&stats->costs);
     return claims_print(stats->claims, error);
@@ -455,12 +431,10 @@ static enum wal_status print_stats(const struct cli *cli, struct stats *stats,
 }
 
 /* The bytes of each session are what a compaction would see. */
-static enum wal_status read_space(struct wal_store *store,
-                                  struct care_space *space,
+static enum wal_status read_space(struct wal_store *store, struct care_space *space,
                                   struct wal_error *error)
 {
-    struct wal_store_compact_options options =
-        WAL_INIT(wal_store_compact_options);
+    struct wal_store_compact_options options = WAL_INIT(wal_store_compact_options);
 
     options.flags = WAL_STORE_COMPACT_DRY_RUN;
     care_space_collect(space, &options);
@@ -482,9 +456,7 @@ static enum wal_status read_stats(struct wal_store *store, struct stats *stats,
     if (status == WAL_OK && stats->info.pack_segments > 0) {
         status = costs_read(&stats->costs, store, error);
     }
-    return status == WAL_OK
-               ? wal_claim_cursor_open(store, &stats->claims, error)
-               : status;
+    return status == WAL_OK ? wal_claim_cursor_open(store, &stats->claims, error) : status;
 }
 
 int verb_stats(struct cli *cli, int argc, char **argv)
@@ -511,10 +483,9 @@ int verb_stats(struct cli *cli, int argc, char **argv)
         code = cli_report(cli, cli->items[1], status, &error);
     } else if (stats.costs.damaged > 0) {
         code = cli_error(
-            cli, CLI_NEGATIVE, cli->items[1],
-            "%" PRIu64 " %s left out (see agentwal check)", stats.costs.damaged,
-            cli_plural(stats.costs.damaged, "damaged checkpoint was",
-                       "damaged checkpoints were"));
+            cli, CLI_NEGATIVE, cli->items[1], "%" PRIu64 " %s left out (see agentwal check)",
+            stats.costs.damaged,
+            cli_plural(stats.costs.damaged, "damaged checkpoint was", "damaged checkpoints were"));
     }
     wal_claim_cursor_close(stats.claims);
     for (size_t i = 0; i < stats.costs.count; i++) {
@@ -527,17 +498,14 @@ int verb_stats(struct cli *cli, int argc, char **argv)
 
 /* `moved` is the number of sessions that got the project of their directory;
  * null after the migration of a session. */
-static void print_migration(const struct cli *cli,
-                            const struct wal_migrate_result *migration,
+static void print_migration(const struct cli *cli, const struct wal_migrate_result *migration,
                             const uint64_t *moved)
 {
     struct wal__json_out json;
 
     if (!cli->json) {
-        printf("migrated from version %" PRIu64 " to %" PRIu64 ": %" PRIu64
-               " %s\n",
-               (uint64_t)migration->from, (uint64_t)migration->to,
-               (uint64_t)migration->sessions,
+        printf("migrated from version %" PRIu64 " to %" PRIu64 ": %" PRIu64 " %s\n",
+               (uint64_t)migration->from, (uint64_t)migration->to, (uint64_t)migration->sessions,
                cli_plural(migration->sessions, "session", "sessions"));
         return;
     }
@@ -559,8 +527,7 @@ static int migrate_store(const struct cli *cli)
     struct wal_store *store = NULL;
     uint64_t moved = 0;
     int code;
-    enum wal_status status =
-        wal_store_migrate(cli->items[1], &options, &done, &error);
+    enum wal_status status = wal_store_migrate(cli->items[1], &options, &done, &error);
 
     if (status != WAL_OK) {
         return cli_report(cli, cli->items[1], status, &error);
@@ -587,8 +554,7 @@ static int migrate_session(const struct cli *cli)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    status =
-        wal_session_migrate(session, SCHEMA_VERSION, NULL, NULL, &done, &error);
+    status = wal_session_migrate(session, SCHEMA_VERSION, NULL, NULL, &done, &error);
     wal_session_close(session);
     code = cli_report(cli, cli->items[2], status, &error);
     if (status == WAL_OK) {
@@ -610,8 +576,7 @@ int verb_migrate(struct cli *cli, int argc, char **argv)
     return cli->count == 2 ? migrate_store(cli) : migrate_session(cli);
 }
 
-static int accept(const struct cli *cli, const char *name,
-                  struct wal_session *session)
+static int accept(const struct cli *cli, const char *name, struct wal_session *session)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_accept_damage(session, &error);
@@ -623,8 +588,7 @@ static int accept(const struct cli *cli, const char *name,
 /* A session's id, or --store for the documents of the store. */
 static void print_accepted(const struct cli *cli, const char *id)
 {
-    cli_print_done(cli, id[0] == '-' ? "documents" : "sessionId", id,
-                   "accepted the damage of");
+    cli_print_done(cli, id[0] == '-' ? "documents" : "sessionId", id, "accepted the damage of");
 }
 
 static int accept_all(const struct cli *cli, struct wal_store *store)
@@ -634,8 +598,7 @@ static int accept_all(const struct cli *cli, struct wal_store *store)
     struct cli_sessions list;
     int code = CLI_OK;
 
-    for (cli_sessions_open(&list, store, NULL, &error);
-         cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, store, NULL, &error); cli_sessions_next(&list, &error);) {
         char *id;
         if ((list.info.flags & WAL_SESSION_DAMAGED) == 0) {
             continue;
@@ -649,14 +612,13 @@ static int accept_all(const struct cli *cli, struct wal_store *store)
         free(id);
     }
     if (list.status != WAL_OK) {
-        code = cli_worse_code(
-            code, cli_report(cli, cli->items[1], list.status, &error));
+        code = cli_worse_code(code, cli_report(cli, cli->items[1], list.status, &error));
     }
     return code;
 }
 
-/* Accepts the damage of the store's documents if they refuse writes. The put
- * expects a version that cannot exist, so that it only tests for that. */
+/* Accepts the damage of the store's documents if they refuse writes. The put expects a version that
+ * cannot exist, so that it only tests for that. */
 static int accept_documents(const struct cli *cli, struct wal_store *store)
 {
     struct wal_doc doc = {

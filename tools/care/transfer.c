@@ -1,10 +1,9 @@
 /*
- * transfer.c - the verbs merge and bundle: sessions of one store to another,
- * and to a file; and backup, which copies the store while others write to it.
+ * transfer.c - the verbs merge and bundle: sessions of one store to another, and to a file; and
+ * backup, which copies the store while others write to it.
  *
- * Invariant: the store that sessions are taken from is opened for reading only;
- * so is one that is backed up, which others may have only read permission for,
- * or which may be a backup.
+ * Invariant: the store that sessions are taken from is opened for reading only; so is one that is
+ * backed up, which others may have only read permission for, or which may be a backup.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -32,19 +31,15 @@ static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
     return 0;
 }
 
-static void write_json(const char *path,
-                       const struct wal_store_backup_result *result)
+static void write_json(const char *path, const struct wal_store_backup_result *result)
 {
     const struct {
         const char *key;
         uint64_t value;
     } numbers[] = {
-        {"segments", result->segments},
-        {"copied", result->copied},
-        {"removed", result->removed},
-        {"bytes", result->bytes},
-        {"sharedBytes", result->shared_bytes},
-        {"lastSequence", result->last_sequence},
+        {"segments", result->segments},        {"copied", result->copied},
+        {"removed", result->removed},          {"bytes", result->bytes},
+        {"sharedBytes", result->shared_bytes}, {"lastSequence", result->last_sequence},
     };
     struct wal__json_out json;
 
@@ -62,14 +57,12 @@ static void print_result(const struct wal_store_backup_result *result)
     char shared[SIZE_TEXT];
 
     if (result->copied == 0 && result->removed == 0) {
-        printf("nothing new: the copy has all %" PRIu64 " %s\n",
-               result->segments,
+        printf("nothing new: the copy has all %" PRIu64 " %s\n", result->segments,
                cli_plural(result->segments, "segment", "segments"));
         return;
     }
     size_text(result->bytes, bytes);
-    printf("copied %" PRIu64 " of %" PRIu64 " %s: wrote %s", result->copied,
-           result->segments,
+    printf("copied %" PRIu64 " of %" PRIu64 " %s: wrote %s", result->copied, result->segments,
            cli_plural(result->segments, "segment", "segments"), bytes);
     if (result->shared_bytes > 0) {
         size_text(result->shared_bytes, shared);
@@ -83,8 +76,7 @@ static void print_result(const struct wal_store_backup_result *result)
 
 static int run(const struct cli *cli, struct wal_store *store)
 {
-    struct wal_store_backup_options options =
-        WAL_INIT(wal_store_backup_options);
+    struct wal_store_backup_options options = WAL_INIT(wal_store_backup_options);
     struct wal_store_backup_result result = WAL_INIT(wal_store_backup_result);
     struct wal_error error = CLI_ERROR_INIT;
     struct progress progress;
@@ -135,8 +127,7 @@ static int merge(const struct cli *cli, struct wal_store *from, bool keeps_both)
     }
     cli_transfer_init(&transfer, cli, "merge", NULL);
     transfer.options.flags = keeps_both ? WAL_TRANSFER_KEEP_BOTH : 0U;
-    status =
-        wal_store_merge(from, to, &transfer.options, &transfer.result, &error);
+    status = wal_store_merge(from, to, &transfer.options, &transfer.result, &error);
     code = cli_transfer_finish(&transfer, cli->items[2], status, &error);
     return cli_close_store(cli, cli->items[1], to, code);
 }
@@ -144,8 +135,8 @@ static int merge(const struct cli *cli, struct wal_store *from, bool keeps_both)
 int verb_merge(struct cli *cli, int argc, char **argv)
 {
     bool keeps_both = false;
-    const struct cli_option options[] = {
-        {.name = "keep-both", .flag = &keeps_both}, {.name = NULL}};
+    const struct cli_option options[] = {{.name = "keep-both", .flag = &keeps_both},
+                                         {.name = NULL}};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_open_options open_options;
     struct wal_store *from = NULL;
@@ -171,8 +162,8 @@ int verb_merge(struct cli *cli, int argc, char **argv)
 /* --- bundle --------------------------------------------------------------- */
 
 /* Writes the full ids of the sessions that the operands name to `ids`. */
-static int find_sessions(const struct cli *cli, struct wal_store *store,
-                         struct wal_slice *ids, size_t count)
+static int find_sessions(const struct cli *cli, struct wal_store *store, struct wal_slice *ids,
+                         size_t count)
 {
     int code = CLI_CONTINUE;
 
@@ -214,8 +205,8 @@ static int bundle(const struct cli *cli, struct wal_store *store)
         transfer.options.session_count = count;
         /* Its errors name the session. */
         transfer.options.report = NULL;
-        status = wal_bundle_write(store, cli_slice(path), &transfer.options,
-                                  &transfer.result, &error);
+        status =
+            wal_bundle_write(store, cli_slice(path), &transfer.options, &transfer.result, &error);
         if (status == WAL_OK && !cli->json) {
             size_text(transfer.result.bytes, size);
             printf("%s: %s\n", path, size);

@@ -43,36 +43,32 @@ struct item {
 
 static int fail(const struct export *export, const char *what, int error_number)
 {
-    return cli_error(export->out->cli, CLI_FAILED, what, "%s",
-                     strerror(error_number));
+    return cli_error(export->out->cli, CLI_FAILED, what, "%s", strerror(error_number));
 }
 
 /* --- contents ------------------------------------------------------------ */
 
-/* Copies the blob into the file. When the write fails, *error_number is the
- * errno value. */
+/* Copies the blob into the file. When the write fails, *error_number is the errno value. */
 static enum wal_status copy_blob(struct export *export, struct wal_blob *blob,
-                                 const struct cli_atomic_file *file_out,
-                                 int *error_number, struct wal_error *error)
+                                 const struct cli_atomic_file *file_out, int *error_number,
+                                 struct wal_error *error)
 {
     uint64_t size = wal_blob_size(blob);
     enum wal_status status = WAL_OK;
     uint64_t got = 0;
 
     for (uint64_t at = 0; at < size && status == WAL_OK; at += got) {
-        status = wal_blob_read(blob, at, export->buffer,
-                               WAL__CHECKPOINT_BUFFER_SIZE, &got, error);
+        status = wal_blob_read(blob, at, export->buffer, WAL__CHECKPOINT_BUFFER_SIZE, &got, error);
         if (status == WAL_OK) {
-            *error_number =
-                cli_atomic_file_write(file_out, export->buffer, got);
+            *error_number = cli_atomic_file_write(file_out, export->buffer, got);
             status = *error_number == 0 ? WAL_OK : WAL_EIO;
         }
     }
     return status;
 }
 
-static int write_content(struct export *export, struct item *item,
-                         const struct wal_file *file, const char *hash)
+static int write_content(struct export *export, struct item *item, const struct wal_file *file,
+                         const char *hash)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_blob *blob = NULL;
@@ -92,8 +88,7 @@ static int write_content(struct export *export, struct item *item,
         char *path = cli_copy_slice(file->path);
 
         cli_atomic_file_commit(&file_out, hash, ECANCELED);
-        cli_report(export->out->cli, path,
-                   status == WAL_ENOTFOUND ? WAL_ECORRUPT : status, &error);
+        cli_report(export->out->cli, path, status == WAL_ENOTFOUND ? WAL_ECORRUPT : status, &error);
         free(path);
         return CLI_NEGATIVE;
     }
@@ -106,17 +101,16 @@ static int write_content(struct export *export, struct item *item,
     return CLI_CONTINUE;
 }
 
-/* An existing regular file of the right size is assumed to hold the content:
- * its name is the digest. */
-static int ensure_content(struct export *export, struct item *item,
-                          const struct wal_file *file)
+/* An existing regular file of the right size is assumed to hold the content: its name is the
+ * digest. */
+static int ensure_content(struct export *export, struct item *item, const struct wal_file *file)
 {
     char hash[WAL__CHECKPOINT_HASH_SIZE + 1];
     struct stat stat;
 
     wal__hex_write(file->digest, WAL_DIGEST_SIZE, hash);
-    if (fstatat(item->contents, hash, &stat, AT_SYMLINK_NOFOLLOW) == 0 &&
-        S_ISREG(stat.st_mode) && (uint64_t)stat.st_size == file->size) {
+    if (fstatat(item->contents, hash, &stat, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(stat.st_mode) &&
+        (uint64_t)stat.st_size == file->size) {
         return CLI_CONTINUE;
     }
     return write_content(export, item, file, hash);
@@ -124,9 +118,9 @@ static int ensure_content(struct export *export, struct item *item,
 
 /* --- manifests ----------------------------------------------------------- */
 
-/* The path as the manifest lists it. It is relative when the checkpoint's root
- * is the session's working directory, where programs of these layouts run, and
- * absolute otherwise. The caller frees it. */
+/* The path as the manifest lists it. It is relative when the checkpoint's root is the session's
+ * working directory, where programs of these layouts run, and absolute otherwise. The caller frees
+ * it. */
 static char *manifest_path(const struct export *export, const struct item *item,
                            const struct wal_file *file)
 {
@@ -139,9 +133,8 @@ static char *manifest_path(const struct export *export, const struct item *item,
     return cli_format("%.*s/%.*s", WAL_ARG(root), WAL_ARG(file->path));
 }
 
-static void write_file(const struct wal__checkpoint_layout *layout,
-                       struct wal__json_out *json, const char *path,
-                       const struct wal_file *file)
+static void write_file(const struct wal__checkpoint_layout *layout, struct wal__json_out *json,
+                       const char *path, const struct wal_file *file)
 {
     bool is_absent = file->kind == WAL_FILE_ABSENT;
     char hash[WAL__CHECKPOINT_HASH_SIZE + 1] = "";
@@ -164,11 +157,10 @@ static void write_file(const struct wal__checkpoint_layout *layout,
     wal__json_out_close(json, '}');
 }
 
-/* Exports one file: its content and its manifest record. Symlinks are skipped:
- * a reader of these layouts would write the link's target text into the file
- * that the link points to. */
-static int export_file(struct export *export, struct item *item,
-                       struct wal__json_out *json, const struct wal_file *file)
+/* Exports one file: its content and its manifest record. Symlinks are skipped: a reader of these
+ * layouts would write the link's target text into the file that the link points to. */
+static int export_file(struct export *export, struct item *item, struct wal__json_out *json,
+                       const struct wal_file *file)
 {
     char *path;
     int code = CLI_CONTINUE;
@@ -193,23 +185,20 @@ static int export_file(struct export *export, struct item *item,
     return code;
 }
 
-static int export_files(struct export *export, struct item *item,
-                        struct wal__json_out *json)
+static int export_files(struct export *export, struct item *item, struct wal__json_out *json)
 {
     struct wal_file file = WAL_INIT(wal_file);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_cursor *checkpoint = NULL;
-    enum wal_status status = wal_file_cursor_open(
-        export->out->session, item->info.id, &checkpoint, &error);
+    enum wal_status status =
+        wal_file_cursor_open(export->out->session, item->info.id, &checkpoint, &error);
     uint64_t done = 0;
     int code = CLI_CONTINUE;
 
     while (status == WAL_OK && code == CLI_CONTINUE &&
-           (status = wal_file_cursor_next(checkpoint, &file, &error)) ==
-               WAL_OK) {
+           (status = wal_file_cursor_next(checkpoint, &file, &error)) == WAL_OK) {
         code = export_file(export, item, json, &file);
-        progress_update(export->out->progress, item->path, ++done,
-                        item->info.files, "files");
+        progress_update(export->out->progress, item->path, ++done, item->info.files, "files");
     }
     progress_clear(export->out->progress);
     wal_file_cursor_close(checkpoint);
@@ -281,25 +270,22 @@ static int write_manifest(struct export *export, struct item *item)
     if (error_number != 0) {
         return fail(export, item->path, error_number);
     }
-    error_number =
-        cli_atomic_file_write(&file_out, item->text, item->text_size);
+    error_number = cli_atomic_file_write(&file_out, item->text, item->text_size);
     if (error_number == 0 && fsync(file_out.fd) != 0) {
         error_number = errno;
     }
-    error_number = cli_atomic_file_commit(&file_out, WAL__CHECKPOINT_MANIFEST,
-                                          error_number);
+    error_number = cli_atomic_file_commit(&file_out, WAL__CHECKPOINT_MANIFEST, error_number);
     if (error_number == 0 && fsync(item->parent_fd) != 0) {
         error_number = errno;
     }
     item->exported.is_new = error_number == 0;
-    return error_number == 0 ? CLI_CONTINUE
-                             : fail(export, item->path, error_number);
+    return error_number == 0 ? CLI_CONTINUE : fail(export, item->path, error_number);
 }
 
 /* --- one checkpoint ------------------------------------------------------ */
 
-/* The id as a file name: `/`, `%`, control characters and a leading dot become
- * %XX. The caller frees it. */
+/* The id as a file name: `/`, `%`, control characters and a leading dot become %XX. The caller
+ * frees it. */
 static char *directory_name(struct wal_slice id)
 {
     const uint8_t *data = id.data;
@@ -307,8 +293,8 @@ static char *directory_name(struct wal_slice id)
     size_t size = 0;
 
     for (size_t i = 0; i < id.size; i++) {
-        if (data[i] < 0x20 || data[i] == 0x7F || data[i] == '/' ||
-            data[i] == '%' || (i == 0 && data[i] == '.')) {
+        if (data[i] < 0x20 || data[i] == 0x7F || data[i] == '/' || data[i] == '%' ||
+            (i == 0 && data[i] == '.')) {
             size += (size_t)sprintf(name + size, "%%%02X", data[i]);
         } else {
             name[size++] = (char)data[i];
@@ -322,22 +308,19 @@ static int open_directories(struct export *export, struct item *item)
     size_t size = strlen(export->out->root) + strlen(item->name) + 32;
 
     item->path = cli_alloc(size);
-    snprintf(item->path, size, "%s/" WAL__CHECKPOINT_DIR "/%s",
-             export->out->root, item->name);
+    snprintf(item->path, size, "%s/" WAL__CHECKPOINT_DIR "/%s", export->out->root, item->name);
     if (strlen(item->name) > FILE_NAME_MAX) {
         return cli_error(export->out->cli, CLI_NEGATIVE, item->path,
                          "the id is too long for a file name; skipped");
     }
     item->parent_fd = cli_make_directory_at(export->directory, item->name);
     if (item->parent_fd >= 0) {
-        item->contents =
-            cli_make_directory_at(item->parent_fd, export->layout->contents);
+        item->contents = cli_make_directory_at(item->parent_fd, export->layout->contents);
     }
     return item->contents >= 0 ? CLI_CONTINUE : fail(export, item->path, errno);
 }
 
-static int export_one(struct export *export,
-                      const struct wal_checkpoint_info *info)
+static int export_one(struct export *export, const struct wal_checkpoint_info *info)
 {
     struct item item = {.info = *info, .parent_fd = -1, .contents = -1};
     int code;
@@ -380,8 +363,7 @@ static int export_all(struct export *export)
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_checkpoint_cursor *checkpoints = NULL;
-    enum wal_status status =
-        wal_checkpoint_cursor_open(export->out->session, &checkpoints, &error);
+    enum wal_status status = wal_checkpoint_cursor_open(export->out->session, &checkpoints, &error);
     int code = CLI_OK;
 
     while (status == WAL_OK && code != CLI_FAILED) {
@@ -390,17 +372,15 @@ static int export_all(struct export *export)
             code = cli_worse_code(code, export_one(export, &info));
         } else if (status == WAL_ECORRUPT) {
             /* The other checkpoints may still be readable. */
-            code = cli_worse_code(code, cli_report(export->out->cli,
-                                                   export->out->name, status,
-                                                   &error));
+            code = cli_worse_code(code,
+                                  cli_report(export->out->cli, export->out->name, status, &error));
             status = WAL_OK;
         }
     }
     wal_checkpoint_cursor_close(checkpoints);
     if (status != WAL_OK && status != WAL_END) {
         code =
-            cli_worse_code(code, cli_report(export->out->cli, export->out->name,
-                                            status, &error));
+            cli_worse_code(code, cli_report(export->out->cli, export->out->name, status, &error));
     }
     return code;
 }
@@ -429,8 +409,7 @@ static int open_output(struct export *export)
 
 int cli_checkpoint_export(const struct cli_checkpoint_export *out)
 {
-    struct export export = {.out = out,
-                            .layout = wal__checkpoint_layout_find(out->layout)};
+    struct export export = {.out = out, .layout = wal__checkpoint_layout_find(out->layout)};
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_get_info(out->session, &info, &error);
@@ -451,20 +430,17 @@ int cli_checkpoint_export(const struct cli_checkpoint_export *out)
     return code;
 }
 
-void cli_checkpoint_export_losses(
-    const struct cli *cli, const struct cli_checkpoint_exported *exported)
+void cli_checkpoint_export_losses(const struct cli *cli,
+                                  const struct cli_checkpoint_exported *exported)
 {
     if (exported->links > 0) {
         cli_error(cli, CLI_OK, exported->path,
-                  "skipped: %" PRIu64 " %s, which the layout cannot hold",
-                  exported->links,
+                  "skipped: %" PRIu64 " %s, which the layout cannot hold", exported->links,
                   cli_plural(exported->links, "symlink", "symlinks"));
     }
     if (exported->non_utf8_names > 0) {
-        cli_error(cli, CLI_OK, exported->path,
-                  "skipped: %" PRIu64 " %s that %s not UTF-8",
-                  exported->non_utf8_names,
-                  cli_plural(exported->non_utf8_names, "name", "names"),
+        cli_error(cli, CLI_OK, exported->path, "skipped: %" PRIu64 " %s that %s not UTF-8",
+                  exported->non_utf8_names, cli_plural(exported->non_utf8_names, "name", "names"),
                   cli_plural(exported->non_utf8_names, "is", "are"));
     }
 }

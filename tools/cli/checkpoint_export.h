@@ -1,10 +1,10 @@
 /*
- * checkpoint_export.h - write the checkpoints of a session as directories
- * (layout: checkpoint_manifest.h).
+ * checkpoint_export.h - write the checkpoints of a session as directories (layout:
+ * checkpoint_manifest.h).
  *
- * Invariant: every file is renamed to its name when it is complete. A manifest
- * is renamed last, after the contents that it names are on stable storage. A
- * repeated export writes only what is missing.
+ * Invariant: every file is renamed to its name when it is complete. A manifest is renamed last,
+ * after the contents that it names are on stable storage. A repeated export writes only what is
+ * missing.
  */
 #ifndef AGENTWAL_TOOLS_CLI_CHECKPOINT_EXPORT_H
 #define AGENTWAL_TOOLS_CLI_CHECKPOINT_EXPORT_H
@@ -36,12 +36,11 @@ struct cli_checkpoint_export {
     void *ctx;
 };
 
-/* Exports every checkpoint and reports each through `exported`. Returns an exit
- * code. */
+/* Exports every checkpoint and reports each through `exported`. Returns an exit code. */
 int cli_checkpoint_export(const struct cli_checkpoint_export *out);
 
 /* Prints what the export skipped on standard error. */
-void cli_checkpoint_export_losses(
-    const struct cli *cli, const struct cli_checkpoint_exported *exported);
+void cli_checkpoint_export_losses(const struct cli *cli,
+                                  const struct cli_checkpoint_exported *exported);
 
 #endif

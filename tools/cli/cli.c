@@ -1,9 +1,9 @@
 /*
- * cli.c - errors, exit codes, memory and files of the command line tools, and
- * the store of a command: where it is, creating, opening and closing it.
+ * cli.c - errors, exit codes, memory and files of the command line tools, and the store of a
+ * command: where it is, creating, opening and closing it.
  *
- * Invariant: a store and its missing parents are created with mode 0700, and
- * standard error names the store that was created.
+ * Invariant: a store and its missing parents are created with mode 0700, and standard error names
+ * the store that was created.
  */
 #include "tools/cli/cli.h"
 
@@ -44,8 +44,7 @@ struct failure {
 };
 
 /* The member is left out when the text is NULL or empty. */
-static void write_member(struct wal__json_out *json, const char *key,
-                         const char *text)
+static void write_member(struct wal__json_out *json, const char *key, const char *text)
 {
     if (text != NULL && text[0] != '\0') {
         cli_json_member_text(json, key, cli_slice(text));
@@ -124,8 +123,8 @@ static const char *code_name(int code)
     }
 }
 
-static int fail_text(const struct cli *cli, int code, const char *status,
-                     const char *what, const char *why, va_list arguments)
+static int fail_text(const struct cli *cli, int code, const char *status, const char *what,
+                     const char *why, va_list arguments)
 {
     struct failure failure = {
         .status = status,
@@ -144,8 +143,7 @@ static int fail_text(const struct cli *cli, int code, const char *status,
     return code;
 }
 
-int cli_error(const struct cli *cli, int code, const char *what,
-              const char *why, ...)
+int cli_error(const struct cli *cli, int code, const char *what, const char *why, ...)
 {
     va_list arguments;
 
@@ -160,36 +158,28 @@ static const char *status_name(enum wal_status status)
 {
 #define STATUS_NAME(name) [-(name)] = #name
     static const char *const names[] = {
-        STATUS_NAME(WAL_OK),          STATUS_NAME(WAL_EINVAL),
-        STATUS_NAME(WAL_ENOTFOUND),   STATUS_NAME(WAL_EEXISTS),
-        STATUS_NAME(WAL_ECONFLICT),   STATUS_NAME(WAL_ETOOBIG),
-        STATUS_NAME(WAL_ENOSPACE),    STATUS_NAME(WAL_EIO),
-        STATUS_NAME(WAL_ETORN),       STATUS_NAME(WAL_ECORRUPT),
-        STATUS_NAME(WAL_EVERSION),    STATUS_NAME(WAL_ELOCKED),
-        STATUS_NAME(WAL_EPOISONED),   STATUS_NAME(WAL_ENOMEM),
-        STATUS_NAME(WAL_EBUSY),       STATUS_NAME(WAL_EREADONLY),
-        STATUS_NAME(WAL_ENOTSTORE),   STATUS_NAME(WAL_EFORKED),
-        STATUS_NAME(WAL_ENOPARENT),   STATUS_NAME(WAL_EBADJSON),
-        STATUS_NAME(WAL_EDAMAGED),    STATUS_NAME(WAL_ENETWORK),
-        STATUS_NAME(WAL_EDEPENDENCY), STATUS_NAME(WAL_ECALLBACK),
-        STATUS_NAME(WAL_ESCHEMA),     STATUS_NAME(WAL_ECLAIMED),
-        STATUS_NAME(WAL_ELIMIT),      STATUS_NAME(WAL_ELOCKFILE),
-        STATUS_NAME(WAL_EREDACTED),   STATUS_NAME(WAL_EOUTSIDE),
-        STATUS_NAME(WAL_ECHANGED),    STATUS_NAME(WAL_EACCESS),
-        STATUS_NAME(WAL_ENOTFILE),    STATUS_NAME(WAL_ECLOSED),
-        STATUS_NAME(WAL_ETRASHED),    STATUS_NAME(WAL_EREMOTE),
+        STATUS_NAME(WAL_OK),        STATUS_NAME(WAL_EINVAL),      STATUS_NAME(WAL_ENOTFOUND),
+        STATUS_NAME(WAL_EEXISTS),   STATUS_NAME(WAL_ECONFLICT),   STATUS_NAME(WAL_ETOOBIG),
+        STATUS_NAME(WAL_ENOSPACE),  STATUS_NAME(WAL_EIO),         STATUS_NAME(WAL_ETORN),
+        STATUS_NAME(WAL_ECORRUPT),  STATUS_NAME(WAL_EVERSION),    STATUS_NAME(WAL_ELOCKED),
+        STATUS_NAME(WAL_EPOISONED), STATUS_NAME(WAL_ENOMEM),      STATUS_NAME(WAL_EBUSY),
+        STATUS_NAME(WAL_EREADONLY), STATUS_NAME(WAL_ENOTSTORE),   STATUS_NAME(WAL_EFORKED),
+        STATUS_NAME(WAL_ENOPARENT), STATUS_NAME(WAL_EBADJSON),    STATUS_NAME(WAL_EDAMAGED),
+        STATUS_NAME(WAL_ENETWORK),  STATUS_NAME(WAL_EDEPENDENCY), STATUS_NAME(WAL_ECALLBACK),
+        STATUS_NAME(WAL_ESCHEMA),   STATUS_NAME(WAL_ECLAIMED),    STATUS_NAME(WAL_ELIMIT),
+        STATUS_NAME(WAL_ELOCKFILE), STATUS_NAME(WAL_EREDACTED),   STATUS_NAME(WAL_EOUTSIDE),
+        STATUS_NAME(WAL_ECHANGED),  STATUS_NAME(WAL_EACCESS),     STATUS_NAME(WAL_ENOTFILE),
+        STATUS_NAME(WAL_ECLOSED),   STATUS_NAME(WAL_ETRASHED),    STATUS_NAME(WAL_EREMOTE),
         STATUS_NAME(WAL_EFENCED),
     };
 #undef STATUS_NAME
     size_t at = status <= 0 ? (size_t) - (int)status : SIZE_MAX;
 
-    return at < sizeof(names) / sizeof(names[0]) && names[at] != NULL
-               ? names[at]
-               : "failed";
+    return at < sizeof(names) / sizeof(names[0]) && names[at] != NULL ? names[at] : "failed";
 }
 
-int cli_error_status(const struct cli *cli, enum wal_status status,
-                     const char *what, const char *why, ...)
+int cli_error_status(const struct cli *cli, enum wal_status status, const char *what,
+                     const char *why, ...)
 {
     int code = cli_exit_code(status);
     va_list arguments;
@@ -235,8 +225,8 @@ bool cli_is_damage(enum wal_status status)
     return status == WAL_ECORRUPT || status == WAL_EIO;
 }
 
-/* Sets the file of an error unless the texts have it, and, for damage and I/O
- * errors, the offset in it. */
+/* Sets the file of an error unless the texts have it, and, for damage and I/O errors, the offset in
+ * it. */
 static void set_location(struct failure *failure, enum wal_status status,
                          const struct wal_error *error)
 {
@@ -284,11 +274,9 @@ int cli_report(const struct cli *cli, const char *what, enum wal_status status,
 int cli_exit_code(enum wal_status status)
 {
     static const enum wal_status negative_statuses[] = {
-        WAL_ENOTFOUND, WAL_EEXISTS,     WAL_ECONFLICT, WAL_ETOOBIG,
-        WAL_ETORN,     WAL_ECORRUPT,    WAL_ENOPARENT, WAL_EBADJSON,
-        WAL_EDAMAGED,  WAL_EDEPENDENCY, WAL_ECALLBACK, WAL_ESCHEMA,
-        WAL_EREDACTED, WAL_EOUTSIDE,    WAL_ECHANGED,  WAL_ENOTFILE,
-        WAL_ETRASHED,  WAL_EFENCED,
+        WAL_ENOTFOUND, WAL_EEXISTS,  WAL_ECONFLICT, WAL_ETOOBIG,     WAL_ETORN,     WAL_ECORRUPT,
+        WAL_ENOPARENT, WAL_EBADJSON, WAL_EDAMAGED,  WAL_EDEPENDENCY, WAL_ECALLBACK, WAL_ESCHEMA,
+        WAL_EREDACTED, WAL_EOUTSIDE, WAL_ECHANGED,  WAL_ENOTFILE,    WAL_ETRASHED,  WAL_EFENCED,
     };
 
     if (status == WAL_OK || status == WAL_END) {
@@ -297,8 +285,7 @@ int cli_exit_code(enum wal_status status)
     if (status == WAL_EINVAL) {
         return CLI_USAGE;
     }
-    for (size_t i = 0;
-         i < sizeof(negative_statuses) / sizeof(*negative_statuses); i++) {
+    for (size_t i = 0; i < sizeof(negative_statuses) / sizeof(*negative_statuses); i++) {
         if (status == negative_statuses[i]) {
             return CLI_NEGATIVE;
         }
@@ -341,8 +328,8 @@ static int flush_output(const struct cli *cli, int code)
     if (fflush(stdout) == 0 && !ferror(stdout)) {
         return code;
     }
-    /* The errno of an earlier failed write is lost: a further write fails
-     * again, without output, and sets it. */
+    /* The errno of an earlier failed write is lost: a further write fails again, without output,
+     * and sets it. */
     if (errno == 0 && fputc('\n', stdout) == '\n') {
         fflush(stdout);
     }
@@ -442,8 +429,7 @@ struct wal_slice cli_slice(const char *text)
 
 bool cli_slice_equal(struct wal_slice a, struct wal_slice b)
 {
-    return a.size == b.size &&
-           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
 char *cli_absolute_path(const char *path)
@@ -496,15 +482,13 @@ static uint64_t hash_text(struct wal_slice text)
 }
 
 /* Returns the slot of the id, or the free slot for it. */
-static struct cli_ids_slot *find_slot(const struct cli_ids *ids,
-                                      struct wal_slice id, uint64_t hash)
+static struct cli_ids_slot *find_slot(const struct cli_ids *ids, struct wal_slice id, uint64_t hash)
 {
     size_t at = hash & (ids->capacity - 1);
     struct cli_ids_slot *item = &ids->items[at];
 
-    while (item->text != NULL &&
-           !(item->hash == hash && item->size == id.size &&
-             (id.size == 0 || memcmp(item->text, id.data, id.size) == 0))) {
+    while (item->text != NULL && !(item->hash == hash && item->size == id.size &&
+                                   (id.size == 0 || memcmp(item->text, id.data, id.size) == 0))) {
         at = (at + 1) & (ids->capacity - 1);
         item = &ids->items[at];
     }
@@ -574,8 +558,7 @@ int cli_make_directory_at(int parent, const char *name)
     if (mkdirat(parent, name, 0700) != 0 && errno != EEXIST) {
         return -1;
     }
-    return openat(parent, name,
-                  O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 }
 
 int cli_atomic_file_create(struct cli_atomic_file *file, int directory)
@@ -584,8 +567,7 @@ int cli_atomic_file_create(struct cli_atomic_file *file, int directory)
 
     *file = (struct cli_atomic_file){.fd = -1, .directory = directory};
     for (unsigned i = 0; file->fd < 0 && i < 1000; i++) {
-        snprintf(file->temporary, sizeof(file->temporary), ".checkpoint-%ld-%u",
-                 (long)getpid(), i);
+        snprintf(file->temporary, sizeof(file->temporary), ".checkpoint-%ld-%u", (long)getpid(), i);
         file->fd = openat(directory, file->temporary, flags, 0600);
         if (file->fd < 0 && errno != EEXIST) {
             break;
@@ -594,8 +576,7 @@ int cli_atomic_file_create(struct cli_atomic_file *file, int directory)
     return file->fd >= 0 ? 0 : errno;
 }
 
-int cli_atomic_file_write(const struct cli_atomic_file *file, const void *data,
-                          size_t size)
+int cli_atomic_file_write(const struct cli_atomic_file *file, const void *data, size_t size)
 {
     const char *next = data;
 
@@ -611,14 +592,13 @@ int cli_atomic_file_write(const struct cli_atomic_file *file, const void *data,
     return 0;
 }
 
-int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name,
-                           int error_number)
+int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name, int error_number)
 {
     if (close(file->fd) != 0 && error_number == 0) {
         error_number = errno;
     }
-    if (error_number == 0 && renameat(file->directory, file->temporary,
-                                      file->directory, name) != 0) {
+    if (error_number == 0 &&
+        renameat(file->directory, file->temporary, file->directory, name) != 0) {
         error_number = errno;
     }
     if (error_number != 0) {
@@ -630,8 +610,8 @@ int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name,
 
 /* --- the store ---------------------------------------------------------- */
 
-/* Returns the path of the store that no option and no AGENTWAL_STORE names; the
- * process owns it. NULL when there is no home directory. */
+/* Returns the path of the store that no option and no AGENTWAL_STORE names; the process owns it.
+ * NULL when there is no home directory. */
 static char *default_store(void)
 {
     const char *data = getenv("XDG_DATA_HOME");
@@ -649,8 +629,7 @@ static char *default_store(void)
     return cli_format("%s/%s", home, data);
 }
 
-static int check_store(const struct cli *cli, const char *what,
-                       const char *store)
+static int check_store(const struct cli *cli, const char *what, const char *store)
 {
     if (store[0] == '\0') {
         return cli_error(cli, CLI_USAGE, what,
@@ -726,21 +705,18 @@ struct wal_open_options cli_open_options(const struct cli *cli, uint32_t flags)
     return options;
 }
 
-/* Creates the parents of a directory that are missing. The store itself is made
- * by wal_open. Returns CLI_CONTINUE, or prints the error and returns the exit
- * code. */
+/* Creates the parents of a directory that are missing. The store itself is made by wal_open.
+ * Returns CLI_CONTINUE, or prints the error and returns the exit code. */
 static int make_parents(const struct cli *cli, const char *path)
 {
     char *copy = cli_copy_text(path, strlen(path));
     int code = CLI_CONTINUE;
 
-    for (char *slash = strchr(copy + 1, '/');
-         slash != NULL && code == CLI_CONTINUE;
+    for (char *slash = strchr(copy + 1, '/'); slash != NULL && code == CLI_CONTINUE;
          slash = strchr(slash + 1, '/')) {
         *slash = '\0';
         if (mkdir(copy, 0700) != 0 && errno != EEXIST) {
-            code = cli_error(cli, CLI_FAILED, path,
-                             "creating the directory %s failed: %s", copy,
+            code = cli_error(cli, CLI_FAILED, path, "creating the directory %s failed: %s", copy,
                              strerror(errno));
         }
         *slash = '/';
@@ -752,10 +728,9 @@ static int make_parents(const struct cli *cli, const char *path)
 /* Prints why there is no store at the path of a verb. */
 static int report_missing(const struct cli *cli, const char *path)
 {
-    return cli_error_status(
-        cli, WAL_ENOTSTORE, path,
-        "there is no store yet; create one with: agentwal init, "
-        "or import sessions with: agentwal import PATH");
+    return cli_error_status(cli, WAL_ENOTSTORE, path,
+                            "there is no store yet; create one with: agentwal init, "
+                            "or import sessions with: agentwal import PATH");
 }
 
 static bool has_file(const char *path, const char *name)
@@ -768,15 +743,14 @@ static bool has_file(const char *path, const char *name)
     return exists;
 }
 
-/* Whether there is nothing, or what a creation left that was cut short: it is
- * repeated (SPEC 3.7). */
+/* Whether there is nothing, or what a creation left that was cut short: it is repeated (SPEC
+ * 3.7). */
 static bool is_missing(const char *path)
 {
     struct stat stat;
 
     return (lstat(path, &stat) != 0 && (errno == ENOENT || errno == ENOTDIR)) ||
-           (has_file(path, "LOCK") && has_file(path, "log") &&
-            !has_file(path, "MANIFEST"));
+           (has_file(path, "LOCK") && has_file(path, "log") && !has_file(path, "MANIFEST"));
 }
 
 int cli_require_store(const struct cli *cli, const char *path)
@@ -785,9 +759,9 @@ int cli_require_store(const struct cli *cli, const char *path)
 }
 
 /*
- * Warns where others may write the directory of a new store: they could put
- * files in place of its files. Also with the sticky bit, with which they can
- * still add names. A group that is the user's own is taken as private.
+ * Warns where others may write the directory of a new store: they could put files in place of its
+ * files. Also with the sticky bit, with which they can still add names. A group that is the user's
+ * own is taken as private.
  */
 static void warn_if_shared(const struct cli *cli, const char *path)
 {
@@ -837,19 +811,16 @@ int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
 }
 
 void cli_sessions_open(struct cli_sessions *list, struct wal_store *store,
-                       const struct wal_session_cursor_options *options,
-                       struct wal_error *error)
+                       const struct wal_session_cursor_options *options, struct wal_error *error)
 {
     *list = (struct cli_sessions){.info = WAL_INIT(wal_session_info)};
-    list->status =
-        wal_session_cursor_open(store, options, &list->cursor, error);
+    list->status = wal_session_cursor_open(store, options, &list->cursor, error);
 }
 
 bool cli_sessions_next(struct cli_sessions *list, struct wal_error *error)
 {
     if (list->status == WAL_OK) {
-        list->status =
-            wal_session_cursor_next(list->cursor, &list->info, error);
+        list->status = wal_session_cursor_next(list->cursor, &list->info, error);
     }
     if (list->status == WAL_OK) {
         return true;
@@ -859,8 +830,7 @@ bool cli_sessions_next(struct cli_sessions *list, struct wal_error *error)
     return false;
 }
 
-int cli_close_store(const struct cli *cli, const char *path,
-                    struct wal_store *store, int code)
+int cli_close_store(const struct cli *cli, const char *path, struct wal_store *store, int code)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_close(store, &error);
@@ -876,14 +846,12 @@ int cli_close_store(const struct cli *cli, const char *path,
 
 /* --- what the verbs share ----------------------------------------------- */
 
-int cli_begin(struct cli *cli, int argc, char **argv, int least, int most,
-              uint32_t flags, struct wal_store **store)
+int cli_begin(struct cli *cli, int argc, char **argv, int least, int most, uint32_t flags,
+              struct wal_store **store)
 {
     int code = cli_parse_operands(cli, argc, argv, NULL, least, most);
 
-    return code == CLI_CONTINUE
-               ? cli_open_store(cli, cli->items[1], flags, store)
-               : code;
+    return code == CLI_CONTINUE ? cli_open_store(cli, cli->items[1], flags, store) : code;
 }
 
 int cli_open(const struct cli *cli, uint32_t flags, struct wal_store **store,
@@ -895,14 +863,11 @@ int cli_open(const struct cli *cli, uint32_t flags, struct wal_store **store,
         return code;
     }
     code = cli_open_session(cli, *store, cli->items[2], session);
-    return code == CLI_CONTINUE
-               ? code
-               : cli_close_store(cli, cli->items[1], *store, code);
+    return code == CLI_CONTINUE ? code : cli_close_store(cli, cli->items[1], *store, code);
 }
 
-int cli_begin_session(struct cli *cli, int argc, char **argv,
-                      const struct cli_option *options, int least, int most,
-                      uint32_t flags, struct wal_store **store,
+int cli_begin_session(struct cli *cli, int argc, char **argv, const struct cli_option *options,
+                      int least, int most, uint32_t flags, struct wal_store **store,
                       struct wal_session **session)
 {
     int code = cli_parse_operands(cli, argc, argv, options, least, most);
@@ -910,15 +875,15 @@ int cli_begin_session(struct cli *cli, int argc, char **argv,
     return code == CLI_CONTINUE ? cli_open(cli, flags, store, session) : code;
 }
 
-int cli_end_session(const struct cli *cli, struct wal_store *store,
-                    struct wal_session *session, int code)
+int cli_end_session(const struct cli *cli, struct wal_store *store, struct wal_session *session,
+                    int code)
 {
     wal_session_close(session);
     return cli_close_store(cli, cli->items[1], store, code);
 }
 
-static int resolve_directory(const struct cli *cli, const char *option,
-                             const char *option_value, char **directory)
+static int resolve_directory(const struct cli *cli, const char *option, const char *option_value,
+                             char **directory)
 {
     char *path = option_value != NULL ? cli_absolute_path(option_value) : NULL;
     int code = cli_check_size(cli, option, path, CLI_TEXT_MAX);
@@ -941,8 +906,7 @@ int cli_resolve_root(const struct cli *cli, const char *option, char **root)
     return resolve_directory(cli, "--root", option, root);
 }
 
-int cli_check_checkpoint_id(const struct cli *cli, const char *what,
-                            const char *id)
+int cli_check_checkpoint_id(const struct cli *cli, const char *what, const char *id)
 {
     if (id != NULL && id[0] == '\0') {
         return cli_error(cli, CLI_USAGE, what, "is empty");
@@ -950,8 +914,8 @@ int cli_check_checkpoint_id(const struct cli *cli, const char *what,
     return cli_check_id(cli, what, id);
 }
 
-int cli_report_file(const struct cli *cli, const char *what,
-                    enum wal_status status, const struct wal_error *error)
+int cli_report_file(const struct cli *cli, const char *what, enum wal_status status,
+                    const struct wal_error *error)
 {
     /* The file of a damaged blob is a segment: name the operand instead. */
     bool is_named = error->file[0] != '\0' && status != WAL_ECORRUPT;
@@ -959,8 +923,7 @@ int cli_report_file(const struct cli *cli, const char *what,
     return cli_report(cli, is_named ? error->file : what, status, error);
 }
 
-char *cli_read_stdin(const struct cli *cli, size_t most, const char *advice,
-                     size_t *size)
+char *cli_read_stdin(const struct cli *cli, size_t most, const char *advice, size_t *size)
 {
     char *input = NULL;
     size_t capacity = 0;
@@ -986,8 +949,7 @@ char *cli_read_stdin(const struct cli *cli, size_t most, const char *advice,
     return NULL;
 }
 
-int cli_print_done(const struct cli *cli, const char *key, const char *value,
-                   const char *sentence)
+int cli_print_done(const struct cli *cli, const char *key, const char *value, const char *sentence)
 {
     struct wal__json_out json;
 
@@ -1023,13 +985,11 @@ int cli_print_id(const struct cli *cli, struct wal_session *session)
 }
 
 static void print_appended_sentence(const struct wal_session_info *info,
-                                    const struct wal_append_result *result,
-                                    const uint64_t *queued)
+                                    const struct wal_append_result *result, const uint64_t *queued)
 {
     uint64_t count = queued != NULL ? *queued : result->appended;
 
-    printf("%s %" PRIu64 " %s to the session ",
-           queued != NULL ? "queued" : "appended", count,
+    printf("%s %" PRIu64 " %s to the session ", queued != NULL ? "queued" : "appended", count,
            cli_plural(count, "entry", "entries"));
     cli_print_name(stdout, info->id);
     if (result->duplicates > 0) {
@@ -1044,8 +1004,7 @@ static void print_appended_sentence(const struct wal_session_info *info,
 }
 
 void cli_print_appended(const struct cli *cli, struct wal_session *session,
-                        const struct wal_append_result *result,
-                        const uint64_t *queued)
+                        const struct wal_append_result *result, const uint64_t *queued)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal__json_out json;
@@ -1059,8 +1018,7 @@ void cli_print_appended(const struct cli *cli, struct wal_session *session,
     }
     cli_json_begin(&json);
     cli_json_member_text(&json, "sessionId", info.id);
-    cli_json_member_text_or_null(&json, "lastAppendedEntryId",
-                                 cli_slice(result->last_id));
+    cli_json_member_text_or_null(&json, "lastAppendedEntryId", cli_slice(result->last_id));
     wal__json_out_member_count(&json, "appendedCount", result->appended);
     wal__json_out_member_count(&json, "duplicateCount", result->duplicates);
     if (queued != NULL) {
@@ -1070,8 +1028,7 @@ void cli_print_appended(const struct cli *cli, struct wal_session *session,
     fflush(stdout);
 }
 
-void cli_print_conflict(const struct cli *cli, struct wal_slice expected,
-                        struct wal_slice actual)
+void cli_print_conflict(const struct cli *cli, struct wal_slice expected, struct wal_slice actual)
 {
     struct wal__json_out json;
 

@@ -1,13 +1,12 @@
 /*
- * cli.h - common code of the command line tools: options, errors, exit codes,
- * memory, and opening the store and the session that the operands name.
+ * cli.h - common code of the command line tools: options, errors, exit codes, memory, and opening
+ * the store and the session that the operands name.
  *
- * Invariant: standard output carries results only; everything else is written
- * to standard error as `TOOL: what: why`. A tool that rejects its command line
- * prints one line with the argument and the reason, and changes nothing.
+ * Invariant: standard output carries results only; everything else is written to standard error as
+ * `TOOL: what: why`. A tool that rejects its command line prints one line with the argument and the
+ * reason, and changes nothing.
  *
- * Threads: the tools are single-threaded, where their files do not say
- * otherwise.
+ * Threads: the tools are single-threaded, where their files do not say otherwise.
  */
 #ifndef AGENTWAL_TOOLS_CLI_CLI_H
 #define AGENTWAL_TOOLS_CLI_CLI_H
@@ -64,94 +63,86 @@ struct cli_values {
 
 /* An option of one tool or command; exactly one of the last three is set. */
 struct cli_option {
-    const char *name;   /* without dashes; NULL ends the table */
-    char letter;        /* its short form, or 0 */
-    bool *flag;         /* takes no argument */
-    const char **value; /* takes an argument; the last occurrence counts */
+    const char *name;          /* without dashes; NULL ends the table */
+    char letter;               /* its short form, or 0 */
+    bool *flag;                /* takes no argument */
+    const char **value;        /* takes an argument; the last occurrence counts */
     struct cli_values *values; /* takes an argument; every occurrence counts */
-    bool may_be_empty; /* "" is an argument; else the command line is refused,
+    bool may_be_empty;         /* "" is an argument; else the command line is refused,
                         * as that of a script whose variable is not set */
 };
 
-/* Opens /dev/null for each closed standard stream, so that no other file gets
- * its descriptor. main calls it first. */
+/* Opens /dev/null for each closed standard stream, so that no other file gets its descriptor. main
+ * calls it first. */
 void cli_ensure_std_fds(void);
 
 /*
- * Parses the common options and those of the table, before, between or after
- * the operands, and stores the operands in *cli. options may be NULL. Returns
- * CLI_CONTINUE, or the exit code after --help, after --version and for an
- * invalid command line. The caller sets cli->tool and cli->help first.
+ * Parses the common options and those of the table, before, between or after the operands, and
+ * stores the operands in *cli. options may be NULL. Returns CLI_CONTINUE, or the exit code after
+ * --help, after --version and for an invalid command line. The caller sets cli->tool and cli->help
+ * first.
  */
-int cli_parse(struct cli *cli, int argc, char **argv,
-              const struct cli_option *options);
+int cli_parse(struct cli *cli, int argc, char **argv, const struct cli_option *options);
 
-/* Of a verb that this build does not have: prints why, unless the help or the
- * version was asked for. Returns the exit code. */
+/* Of a verb that this build does not have: prints why, unless the help or the version was asked
+ * for. Returns the exit code. */
 int cli_refuse_missing(struct cli *cli, int argc, char **argv, const char *why);
 
-/* Returns the command that prints the help of the verb or tool, until the next
- * call. */
+/* Returns the command that prints the help of the verb or tool, until the next call. */
 const char *cli_help_command(const struct cli *cli);
 
-/* Returns CLI_CONTINUE when the number of operands is from min to max, else
- * prints an error and returns CLI_USAGE. */
+/* Returns CLI_CONTINUE when the number of operands is from min to max, else prints an error and
+ * returns CLI_USAGE. */
 int cli_check_operands(const struct cli *cli, int min, int max);
 
 /* cli_parse, and cli_check_operands. */
-int cli_parse_operands(struct cli *cli, int argc, char **argv,
-                       const struct cli_option *options, int min, int max);
+int cli_parse_operands(struct cli *cli, int argc, char **argv, const struct cli_option *options,
+                       int min, int max);
 
-/* Reads the decimal argument of an option, at most `max`. Returns CLI_CONTINUE,
- * or prints an error and returns CLI_USAGE. */
-int cli_parse_number(const struct cli *cli, const char *option,
-                     const char *text, uint64_t max, uint64_t *number);
+/* Reads the decimal argument of an option, at most `max`. Returns CLI_CONTINUE, or prints an error
+ * and returns CLI_USAGE. */
+int cli_parse_number(const struct cli *cli, const char *option, const char *text, uint64_t max,
+                     uint64_t *number);
 
-/* Reads the argument of an option that is a number of bytes: digits, and a unit
- * (B, k, kB, KiB, ... T, TB, TiB) or none. Returns CLI_CONTINUE, or prints an
- * error and returns CLI_USAGE. */
-int cli_parse_size(const struct cli *cli, const char *option, const char *text,
-                   uint64_t *size);
+/* Reads the argument of an option that is a number of bytes: digits, and a unit (B, k, kB, KiB, ...
+ * T, TB, TiB) or none. Returns CLI_CONTINUE, or prints an error and returns CLI_USAGE. */
+int cli_parse_size(const struct cli *cli, const char *option, const char *text, uint64_t *size);
 
-/* Returns CLI_CONTINUE when the text is NULL or at most max bytes long, else
- * prints an error and returns CLI_USAGE. */
-int cli_check_size(const struct cli *cli, const char *what, const char *text,
-                   size_t max);
+/* Returns CLI_CONTINUE when the text is NULL or at most max bytes long, else prints an error and
+ * returns CLI_USAGE. */
+int cli_check_size(const struct cli *cli, const char *what, const char *text, size_t max);
 
-/* Checks the size of a session's or entry's id, or of a head's name, as
- * cli_check_size does. */
+/* Checks the size of a session's or entry's id, or of a head's name, as cli_check_size does. */
 int cli_check_id(const struct cli *cli, const char *what, const char *id);
 
-/* Returns CLI_CONTINUE when the id of a new session is NULL or can be given on
- * a command line and printed on one line, else prints an error and returns
- * CLI_USAGE. */
+/* Returns CLI_CONTINUE when the id of a new session is NULL or can be given on a command line and
+ * printed on one line, else prints an error and returns CLI_USAGE. */
 int cli_check_new_id(const struct cli *cli, const char *what, const char *id);
 
-/* Returns CLI_CONTINUE when the text is NULL or a JSON object, else prints an
- * error and returns CLI_USAGE. */
+/* Returns CLI_CONTINUE when the text is NULL or a JSON object, else prints an error and returns
+ * CLI_USAGE. */
 int cli_check_object(const struct cli *cli, const char *what, const char *text);
 
 /* Returns `one` when the count is 1, else `many`. */
 const char *cli_plural(uint64_t count, const char *one, const char *many);
 
 /* Prints `TOOL: what: why`; `what` may be NULL. With --json a verb prints
- * {"error":{"status","what","why","cause"?,"file"?,"offset"?,"advice"?,
- * "exitCode"}}. Returns `code`. */
-int cli_error(const struct cli *cli, int code, const char *what,
-              const char *why, ...) __attribute__((format(printf, 4, 5)));
-
-/* As cli_error, with the exit code and the name of a status. */
-int cli_error_status(const struct cli *cli, enum wal_status status,
-                     const char *what, const char *why, ...)
+ * {"error":{"status","what","why","cause"?,"file"?,"offset"?,"advice"?, "exitCode"}}. Returns
+ * `code`. */
+int cli_error(const struct cli *cli, int code, const char *what, const char *why, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Prints an error of the library with advice on what to do, and nothing for
- * WAL_OK. Returns the exit code. `error` may be NULL. */
+/* As cli_error, with the exit code and the name of a status. */
+int cli_error_status(const struct cli *cli, enum wal_status status, const char *what,
+                     const char *why, ...) __attribute__((format(printf, 4, 5)));
+
+/* Prints an error of the library with advice on what to do, and nothing for WAL_OK. Returns the
+ * exit code. `error` may be NULL. */
 int cli_report(const struct cli *cli, const char *what, enum wal_status status,
                const struct wal_error *error);
 
-/* Whether the error of a cursor concerns what cannot be read of the store: one
- * entry or record, after which the cursor continues. */
+/* Whether the error of a cursor concerns what cannot be read of the store: one entry or record,
+ * after which the cursor continues. */
 bool cli_is_damage(enum wal_status status);
 
 /* Returns the exit code of a status. */
@@ -160,32 +151,29 @@ int cli_exit_code(enum wal_status status);
 /* Returns the worse of two exit codes. */
 int cli_worse_code(int code, int other);
 
-/* Call it before printing what may be longer than the screen: a verb starts the
- * pager on a terminal. */
+/* Call it before printing what may be longer than the screen: a verb starts the pager on a
+ * terminal. */
 void cli_start_pager(const struct cli *cli);
 
-/* Prints a note on standard error: `TOOL: what: note`. With --json a verb
- * prints nothing, because errors are JSON then. */
+/* Prints a note on standard error: `TOOL: what: note`. With --json a verb prints nothing, because
+ * errors are JSON then. */
 void cli_note(const struct cli *cli, const char *what, const char *note);
 
-/* Flushes standard output and waits for the pager. main calls it once with its
- * exit code and returns the result. A closed pipe is not an error. */
+/* Flushes standard output and waits for the pager. main calls it once with its exit code and
+ * returns the result. A closed pipe is not an error. */
 int cli_finish(const struct cli *cli, int code);
 
-/* Returns true when writing to standard output failed, so that callers can
- * stop. */
+/* Returns true when writing to standard output failed, so that callers can stop. */
 bool cli_output_failed(void);
 
-/* Allocates; when memory is exhausted the process exits with CLI_FAILED.
- * cli_alloc zeroes the memory. cli_copy_text and cli_copy_slice terminate the
- * copy with NUL. */
+/* Allocates; when memory is exhausted the process exits with CLI_FAILED. cli_alloc zeroes the
+ * memory. cli_copy_text and cli_copy_slice terminate the copy with NUL. */
 void *cli_alloc(size_t size);
 void *cli_realloc(void *data, size_t size);
 char *cli_copy_text(const void *data, size_t size);
 char *cli_copy_slice(struct wal_slice text);
 
-/* Opens a file whose bytes are a text in memory when it is closed; the caller
- * frees it. */
+/* Opens a file whose bytes are a text in memory when it is closed; the caller frees it. */
 FILE *cli_open_memory(char **text, size_t *size);
 
 /* Returns a text, which the caller frees. */
@@ -194,15 +182,13 @@ char *cli_format(const char *form, ...) __attribute__((format(printf, 1, 2)));
 /* Returns a copy of a text that the process owns. */
 const char *cli_keep_text(const char *text);
 
-/* Returns the array with room for at least one more item; capacity counts
- * items. */
-void *cli_reserve(void *items, size_t count, size_t *capacity,
-                  size_t item_size);
-/* Returns the place of another item of a list, a struct with the members items,
- * count and capacity. */
-#define CLI_ADD(list)                                                          \
-    ((list)->items = cli_reserve((list)->items, (list)->count,                 \
-                                 &(list)->capacity, sizeof((list)->items[0])), \
+/* Returns the array with room for at least one more item; capacity counts items. */
+void *cli_reserve(void *items, size_t count, size_t *capacity, size_t item_size);
+/* Returns the place of another item of a list, a struct with the members items, count and
+ * capacity. */
+#define CLI_ADD(list)                                                                            \
+    ((list)->items =                                                                             \
+         cli_reserve((list)->items, (list)->count, &(list)->capacity, sizeof((list)->items[0])), \
      &(list)->items[(list)->count++])
 
 struct wal_slice cli_slice(const char *text);
@@ -211,20 +197,18 @@ bool cli_slice_equal(struct wal_slice a, struct wal_slice b);
 /* Combines the options of the command line with these flags. */
 struct wal_open_options cli_open_options(const struct cli *cli, uint32_t flags);
 
-/* Inserts the store among the operands of a verb: --store, else AGENTWAL_STORE,
- * else the user's data directory. Returns CLI_CONTINUE, or prints the error and
- * returns the exit code. */
+/* Inserts the store among the operands of a verb: --store, else AGENTWAL_STORE, else the user's
+ * data directory. Returns CLI_CONTINUE, or prints the error and returns the exit code. */
 int cli_insert_store(struct cli *cli);
 
-/* Opens a store with the options of the command line and these flags. A verb
- * that adds to the store creates it with its missing parents, and prints that
- * on standard error. Returns CLI_CONTINUE, or prints the error and returns the
- * exit code. */
+/* Opens a store with the options of the command line and these flags. A verb that adds to the store
+ * creates it with its missing parents, and prints that on standard error. Returns CLI_CONTINUE, or
+ * prints the error and returns the exit code. */
 int cli_open_store(const struct cli *cli, const char *path, uint32_t flags,
                    struct wal_store **store);
 
-/* For verbs that do not use cli_open_store: returns CLI_CONTINUE or, when there
- * is nothing at the path, an exit code after printing how to make a store. */
+/* For verbs that do not use cli_open_store: returns CLI_CONTINUE or, when there is nothing at the
+ * path, an exit code after printing how to make a store. */
 int cli_require_store(const struct cli *cli, const char *path);
 
 /*
@@ -236,9 +220,8 @@ int cli_require_store(const struct cli *cli, const char *path);
  *     }
  *     return list.status;
  *
- * A failure that the body puts into `status` ends it, and so does WAL_END, as
- * which the end of the list counts: `status` is WAL_OK then. The list is closed
- * when there is no next session.
+ * A failure that the body puts into `status` ends it, and so does WAL_END, as which the end of the
+ * list counts: `status` is WAL_OK then. The list is closed when there is no next session.
  */
 struct cli_sessions {
     struct wal_session_info info;
@@ -247,34 +230,29 @@ struct cli_sessions {
 };
 
 void cli_sessions_open(struct cli_sessions *list, struct wal_store *store,
-                       const struct wal_session_cursor_options *options,
-                       struct wal_error *error);
+                       const struct wal_session_cursor_options *options, struct wal_error *error);
 bool cli_sessions_next(struct cli_sessions *list, struct wal_error *error);
 
 /* Closes a store. Returns the worse of `code` and the exit code of the
  * close. */
-int cli_close_store(const struct cli *cli, const char *path,
-                    struct wal_store *store, int code);
+int cli_close_store(const struct cli *cli, const char *path, struct wal_store *store, int code);
 
-/* Opens a session by its id, a unique prefix of it, `@latest`, or the path of
- * an imported file. Returns CLI_CONTINUE, or prints the error and returns the
- * exit code. */
-int cli_open_session(const struct cli *cli, struct wal_store *store,
-                     const char *name, struct wal_session **session);
+/* Opens a session by its id, a unique prefix of it, `@latest`, or the path of an imported file.
+ * Returns CLI_CONTINUE, or prints the error and returns the exit code. */
+int cli_open_session(const struct cli *cli, struct wal_store *store, const char *name,
+                     struct wal_session **session);
 
-/* Finds a session in the trash by its id, a unique prefix of it, or a unique
- * ending. *id, to be freed, may also be that of a session that is not in the
- * trash. Returns CLI_CONTINUE, or an exit code after a message. */
-int cli_find_trashed(const struct cli *cli, struct wal_store *store,
-                     const char *name, char **id);
+/* Finds a session in the trash by its id, a unique prefix of it, or a unique ending. *id, to be
+ * freed, may also be that of a session that is not in the trash. Returns CLI_CONTINUE, or an exit
+ * code after a message. */
+int cli_find_trashed(const struct cli *cli, struct wal_store *store, const char *name, char **id);
 
-/* As cli_open_session, without id prefixes: for commands that would affect
- * another session when they are repeated, for example delete. */
-int cli_open_session_exact(const struct cli *cli, struct wal_store *store,
-                           const char *name, struct wal_session **session);
+/* As cli_open_session, without id prefixes: for commands that would affect another session when
+ * they are repeated, for example delete. */
+int cli_open_session_exact(const struct cli *cli, struct wal_store *store, const char *name,
+                           struct wal_session **session);
 
-/* Returns the absolute path of a directory, which need not exist; the caller
- * frees it. */
+/* Returns the absolute path of a directory, which need not exist; the caller frees it. */
 char *cli_absolute_path(const char *path);
 
 #define CLI_ERROR_INIT WAL_INIT(wal_error)
@@ -299,8 +277,8 @@ struct cli_ids {
     size_t capacity; /* 0 or a power of two */
 };
 
-/* Returns the number of the id, which the caller may change; valid until the
- * next cli_ids_get_or_add. NULL: the id is not in the map. */
+/* Returns the number of the id, which the caller may change; valid until the next
+ * cli_ids_get_or_add. NULL: the id is not in the map. */
 uint32_t *cli_ids_find(const struct cli_ids *ids, struct wal_slice id);
 
 /* As cli_ids_find; adds the id with 0 when it is missing. */
@@ -316,93 +294,79 @@ struct cli_atomic_file {
     char temporary[64];
 };
 
-/* Opens the directory `name` in the directory `parent`, creates it when
- * missing, and follows no symbolic link. Returns a descriptor, or -1 with errno
- * set. */
+/* Opens the directory `name` in the directory `parent`, creates it when missing, and follows no
+ * symbolic link. Returns a descriptor, or -1 with errno set. */
 int cli_make_directory_at(int parent, const char *name);
 
 /* Creates the temporary file. Returns 0 or an errno value. */
 int cli_atomic_file_create(struct cli_atomic_file *file, int directory);
 
 /* Appends the bytes. Returns 0 or an errno value. */
-int cli_atomic_file_write(const struct cli_atomic_file *file, const void *data,
-                          size_t size);
+int cli_atomic_file_write(const struct cli_atomic_file *file, const void *data, size_t size);
 
-/* Closes the file. With error_number 0 renames it to `name`, else deletes it.
- * Returns error_number, or the errno value of the close or rename that failed.
- * Does not sync. */
-int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name,
-                           int error_number);
+/* Closes the file. With error_number 0 renames it to `name`, else deletes it. Returns error_number,
+ * or the errno value of the close or rename that failed. Does not sync. */
+int cli_atomic_file_commit(struct cli_atomic_file *file, const char *name, int error_number);
 
 /* --- what the verbs share ----------------------------------------------- */
 
-/* Reads the common options, checks that there are `least` to `most` operands
- * (the first is the verb's name), and opens the store, the second operand.
- * CLI_CONTINUE or the exit code. */
-int cli_begin(struct cli *cli, int argc, char **argv, int least, int most,
-              uint32_t flags, struct wal_store **store);
+/* Reads the common options, checks that there are `least` to `most` operands (the first is the
+ * verb's name), and opens the store, the second operand. CLI_CONTINUE or the exit code. */
+int cli_begin(struct cli *cli, int argc, char **argv, int least, int most, uint32_t flags,
+              struct wal_store **store);
 
-/* Opens the store, the second operand, and the session, the third one. Returns
- * CLI_CONTINUE, or an exit code; both are closed then. */
+/* Opens the store, the second operand, and the session, the third one. Returns CLI_CONTINUE, or an
+ * exit code; both are closed then. */
 int cli_open(const struct cli *cli, uint32_t flags, struct wal_store **store,
              struct wal_session **session);
 
 /* As cli_begin, with options; opens the session too, the third operand. */
-int cli_begin_session(struct cli *cli, int argc, char **argv,
-                      const struct cli_option *options, int least, int most,
-                      uint32_t flags, struct wal_store **store,
+int cli_begin_session(struct cli *cli, int argc, char **argv, const struct cli_option *options,
+                      int least, int most, uint32_t flags, struct wal_store **store,
                       struct wal_session **session);
 
 /* Closes both; returns the worse of `code` and the code of closing. */
-int cli_end_session(const struct cli *cli, struct wal_store *store,
-                    struct wal_session *session, int code);
+int cli_end_session(const struct cli *cli, struct wal_store *store, struct wal_session *session,
+                    int code);
 
-/* Sets *directory to the absolute path of --cwd, which the caller frees; null
- * for null. CLI_USAGE if it is too long, with *directory unchanged; else
- * CLI_CONTINUE. */
+/* Sets *directory to the absolute path of --cwd, which the caller frees; null for null. CLI_USAGE
+ * if it is too long, with *directory unchanged; else CLI_CONTINUE. */
 int cli_resolve_cwd(const struct cli *cli, const char *cwd, char **directory);
 
 /* As cli_resolve_cwd, for --root. */
 int cli_resolve_root(const struct cli *cli, const char *option, char **root);
 
 /* CLI_USAGE if a checkpoint's id is empty or too long; else CLI_CONTINUE. */
-int cli_check_checkpoint_id(const struct cli *cli, const char *what,
-                            const char *id);
+int cli_check_checkpoint_id(const struct cli *cli, const char *what, const char *id);
 
 /* As cli_report, but names the file of the error if it has one. */
-int cli_report_file(const struct cli *cli, const char *what,
-                    enum wal_status status, const struct wal_error *error);
+int cli_report_file(const struct cli *cli, const char *what, enum wal_status status,
+                    const struct wal_error *error);
 
-/* Opens the session of an id, or creates it in the current directory when there
- * is none. CLI_CONTINUE or the exit code. */
-int cli_open_or_create_session(const struct cli *cli, struct wal_store *store,
-                               const char *id, struct wal_session **session);
+/* Opens the session of an id, or creates it in the current directory when there is none.
+ * CLI_CONTINUE or the exit code. */
+int cli_open_or_create_session(const struct cli *cli, struct wal_store *store, const char *id,
+                               struct wal_session **session);
 
 /* Reads all of standard input; the caller frees it. Null, after printing why,
  * if it cannot be read or has more than `most` bytes; then the text ends with
  * `advice`. */
-char *cli_read_stdin(const struct cli *cli, size_t most, const char *advice,
-                     size_t *size);
+char *cli_read_stdin(const struct cli *cli, size_t most, const char *advice, size_t *size);
 
-/* Prints what a verb did: the sentence and the value, or {key: value}. Returns
- * CLI_OK. */
-int cli_print_done(const struct cli *cli, const char *key, const char *value,
-                   const char *sentence);
+/* Prints what a verb did: the sentence and the value, or {key: value}. Returns CLI_OK. */
+int cli_print_done(const struct cli *cli, const char *key, const char *value, const char *sentence);
 
 /* Prints a session's id, as text or as {"sessionId"}, and closes it. */
 int cli_print_id(const struct cli *cli, struct wal_session *session);
 
-/* Prints {"sessionId","lastAppendedEntryId","appendedCount", "duplicateCount"},
- * and "queued" if it is not null: the number of entries that were queued and
- * whose outcome is unknown. For people: a sentence. */
+/* Prints {"sessionId","lastAppendedEntryId","appendedCount", "duplicateCount"}, and "queued" if it
+ * is not null: the number of entries that were queued and whose outcome is unknown. For people: a
+ * sentence. */
 void cli_print_appended(const struct cli *cli, struct wal_session *session,
-                        const struct wal_append_result *result,
-                        const uint64_t *queued);
+                        const struct wal_append_result *result, const uint64_t *queued);
 
-/* Prints {"conflict":{"expected","actual"}}; for people nothing, because the
- * error says it. */
-void cli_print_conflict(const struct cli *cli, struct wal_slice expected,
-                        struct wal_slice actual);
+/* Prints {"conflict":{"expected","actual"}}; for people nothing, because the error says it. */
+void cli_print_conflict(const struct cli *cli, struct wal_slice expected, struct wal_slice actual);
 
 /* --- the name that a user meant ----------------------------------------- */
 
@@ -412,23 +376,20 @@ struct cli_suggestion {
     size_t distance;     /* of `nearest` */
 };
 
-/* Keeps the name if it is nearer than the names before it. A name is near when
- * one insertion, deletion, substitution or exchange of neighbours for each
- * three characters leads to it, or when it begins with what was typed. */
+/* Keeps the name if it is nearer than the names before it. A name is near when one insertion,
+ * deletion, substitution or exchange of neighbours for each three characters leads to it, or when
+ * it begins with what was typed. */
 void cli_suggest(struct cli_suggestion *suggestion, const char *name);
 
-/* The number of insertions, deletions, substitutions and exchanges of
- * neighbours that make one word from the other. Words longer than 63 bytes are
- * infinitely distant. */
+/* The number of insertions, deletions, substitutions and exchanges of neighbours that make one word
+ * from the other. Words longer than 63 bytes are infinitely distant. */
 size_t cli_edit_distance(const char *from, const char *to);
 
 /* --- times -------------------------------------------------------------- */
 
-/* Reads the argument of an option: 2026-11-20, 2026-11-20T14:03 (local time), a
- * time in ISO 8601 with a zone, or an age such as 90m, 12h, 7d or 2w. NULL: *ms
- * stays as it is. Returns CLI_CONTINUE, or prints an error and returns
- * CLI_USAGE. */
-int cli_parse_time(const struct cli *cli, const char *option, const char *text,
-                   int64_t *ms);
+/* Reads the argument of an option: 2026-11-20, 2026-11-20T14:03 (local time), a time in ISO 8601
+ * with a zone, or an age such as 90m, 12h, 7d or 2w. NULL: *ms stays as it is. Returns
+ * CLI_CONTINUE, or prints an error and returns CLI_USAGE. */
+int cli_parse_time(const struct cli *cli, const char *option, const char *text, int64_t *ms);
 
 #endif

@@ -1,10 +1,8 @@
 /*
- * json.c - write JSON and plain text, and session entries to and from lines of
- * JSON (json.h).
+ * json.c - write JSON and plain text, and session entries to and from lines of JSON (json.h).
  *
- * Invariant: only cli_json_raw writes bytes that were not checked here; its
- * callers have scanned them. Reading an entry allocates only for strings with
- * escapes.
+ * Invariant: only cli_json_raw writes bytes that were not checked here; its callers have scanned
+ * them. Reading an entry allocates only for strings with escapes.
  */
 #include "tools/cli/json.h"
 
@@ -60,8 +58,7 @@ void cli_json_text(struct wal__json_out *json, struct wal_slice text)
     wal__json_out_string_begin(json);
     while (at < text.size) {
         step = utf8_size(data + at, text.size - at);
-        if (step > 0 && !utf8_is_control(data + at) && data[at] != '"' &&
-            data[at] != '\\') {
+        if (step > 0 && !utf8_is_control(data + at) && data[at] != '"' && data[at] != '\\') {
             at += step;
             continue;
         }
@@ -127,15 +124,14 @@ void cli_json_path(struct wal__json_out *json, struct wal_slice path)
     wal__json_out_string_end(json);
 }
 
-/* The bytes of a character that begins so, if it may be a control character
- * beyond ASCII; else 0. Most characters need no more than this. */
+/* The bytes of a character that begins so, if it may be a control character beyond ASCII; else 0.
+ * Most characters need no more than this. */
 static size_t size_of_control(uint8_t byte)
 {
     return byte == 0xE2 ? 3 : byte == 0xC2 || byte == 0xD8 ? 2 : 0;
 }
 
-static void put_character(struct wal__json_out *json, const uint8_t *data,
-                          size_t size)
+static void put_character(struct wal__json_out *json, const uint8_t *data, size_t size)
 {
     if (utf8_size(data, size) == size && utf8_is_control(data)) {
         put_escaped(json, utf8_decode(data));
@@ -144,10 +140,8 @@ static void put_character(struct wal__json_out *json, const uint8_t *data,
     }
 }
 
-/* Completes a character that the last piece ended in. Returns the number of
- * bytes taken. */
-static size_t finish_held(struct cli_json_pieces *pieces, const uint8_t *data,
-                          size_t size)
+/* Completes a character that the last piece ended in. Returns the number of bytes taken. */
+static size_t finish_held(struct cli_json_pieces *pieces, const uint8_t *data, size_t size)
 {
     size_t whole = size_of_control(pieces->held[0]);
     size_t taken = 0;
@@ -162,8 +156,7 @@ static size_t finish_held(struct cli_json_pieces *pieces, const uint8_t *data,
     return taken;
 }
 
-void cli_json_raw_continue(struct cli_json_pieces *pieces,
-                           struct wal_slice text)
+void cli_json_raw_continue(struct cli_json_pieces *pieces, struct wal_slice text)
 {
     const uint8_t *data = text.data;
     size_t pending = 0; /* start of the bytes not written yet */
@@ -172,8 +165,8 @@ void cli_json_raw_continue(struct cli_json_pieces *pieces,
     if (pieces->held_count > 0) {
         pending = at = finish_held(pieces, data, text.size);
     }
-    /* Raw newlines in JSON are white space between tokens; other control
-     * characters are in strings, where an escape is the same value. */
+    /* Raw newlines in JSON are white space between tokens; other control characters are in strings,
+     * where an escape is the same value. */
     while (at < text.size) {
         size_t size = size_of_control(data[at]);
 
@@ -222,9 +215,8 @@ void cli_time_text(int64_t unix_ms, char *buffer, size_t size)
     if (gmtime_r(&time, &tm) == NULL) {
         memset(&tm, 0, sizeof(tm));
     }
-    snprintf(buffer, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
-             tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday, tm.tm_hour,
-             tm.tm_min, tm.tm_sec, (int)milliseconds);
+    snprintf(buffer, size, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", tm.tm_year + 1900, tm.tm_mon + 1,
+             tm.tm_mday, tm.tm_hour, tm.tm_min, tm.tm_sec, (int)milliseconds);
 }
 
 void cli_json_time(struct wal__json_out *json, int64_t unix_ms)
@@ -237,8 +229,7 @@ void cli_json_time(struct wal__json_out *json, int64_t unix_ms)
     wal__json_out_string_end(json);
 }
 
-void cli_json_member_text(struct wal__json_out *json, const char *key,
-                          struct wal_slice text)
+void cli_json_member_text(struct wal__json_out *json, const char *key, struct wal_slice text)
 {
     wal__json_out_key(json, key);
     cli_json_text(json, text);
@@ -251,23 +242,20 @@ void cli_json_member_text_or_null(struct wal__json_out *json, const char *key,
     cli_json_text_or_null(json, text);
 }
 
-void cli_json_counts(struct wal__json_out *json, const struct cli_count *counts,
-                     size_t count)
+void cli_json_counts(struct wal__json_out *json, const struct cli_count *counts, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         wal__json_out_member_count(json, counts[i].key, counts[i].value);
     }
 }
 
-void cli_json_member_time(struct wal__json_out *json, const char *key,
-                          int64_t unix_ms)
+void cli_json_member_time(struct wal__json_out *json, const char *key, int64_t unix_ms)
 {
     wal__json_out_key(json, key);
     cli_json_time(json, unix_ms);
 }
 
-size_t cli_print_text(FILE *file, struct wal_slice text, size_t columns,
-                      bool lines)
+size_t cli_print_text(FILE *file, struct wal_slice text, size_t columns, bool lines)
 {
     const uint8_t *data = text.data;
     size_t room = columns > 0 ? columns : SIZE_MAX;
@@ -288,9 +276,9 @@ size_t cli_print_text(FILE *file, struct wal_slice text, size_t columns,
             step = 1;
             continue;
         }
-        step = step == 0 ? 0
-                         : cell_print_char(file, data + at, text.size - at,
-                                           room - printed, &printed);
+        step = step == 0
+                   ? 0
+                   : cell_print_char(file, data + at, text.size - at, room - printed, &printed);
         if (step == 0) {
             break;
         }
@@ -334,14 +322,11 @@ enum {
 };
 
 static const char *const keys[KEY_COUNT] = {
-    [KEY_ID] = "id",     [KEY_PARENT] = "parentId",
-    [KEY_TYPE] = "type", [KEY_TIME] = "timestamp",
-    [KEY_RUN] = "runId", [KEY_PAYLOAD] = "payload",
-    [KEY_META] = "meta",
+    [KEY_ID] = "id",     [KEY_PARENT] = "parentId", [KEY_TYPE] = "type", [KEY_TIME] = "timestamp",
+    [KEY_RUN] = "runId", [KEY_PAYLOAD] = "payload", [KEY_META] = "meta",
 };
 
-struct wal_slice cli_unescape(const struct wal__json_token *token,
-                              struct cli_texts *texts)
+struct wal_slice cli_unescape(const struct wal__json_token *token, struct cli_texts *texts)
 {
     struct wal_slice text = {NULL, 0};
     uint8_t *buffer;
@@ -356,8 +341,7 @@ struct wal_slice cli_unescape(const struct wal__json_token *token,
         return text;
     }
     buffer = cli_alloc(token->span.size);
-    if (wal__json_unescape(token->span, buffer, token->span.size, &size,
-                           NULL) != WAL__JSON_OK) {
+    if (wal__json_unescape(token->span, buffer, token->span.size, &size, NULL) != WAL__JSON_OK) {
         free(buffer);
         return text;
     }
@@ -371,9 +355,9 @@ struct wal_slice cli_unescape(const struct wal__json_token *token,
 static const char *member_problem(const struct wal__json_member *members)
 {
     static const size_t strings[] = {KEY_ID, KEY_TYPE, KEY_TIME, KEY_RUN};
-    static const char *const problems[] = {
-        "\"id\" is not a string", "\"type\" is not a string",
-        "\"timestamp\" is not a string", "\"runId\" is not a string"};
+    static const char *const problems[] = {"\"id\" is not a string", "\"type\" is not a string",
+                                           "\"timestamp\" is not a string",
+                                           "\"runId\" is not a string"};
 
     for (size_t i = 0; i < 4; i++) {
         enum wal__json_kind kind = members[strings[i]].value.kind;
@@ -387,8 +371,7 @@ static const char *member_problem(const struct wal__json_member *members)
     if (members[KEY_PAYLOAD].value.kind == WAL__JSON_NONE) {
         return "\"payload\" is missing";
     }
-    if (members[KEY_ID].value.kind == WAL__JSON_STRING &&
-        members[KEY_ID].value.span.size == 2) {
+    if (members[KEY_ID].value.kind == WAL__JSON_STRING && members[KEY_ID].value.span.size == 2) {
         return "\"id\" is empty";
     }
     if (members[KEY_PARENT].value.kind == WAL__JSON_STRING
@@ -426,18 +409,16 @@ static size_t find_key(struct wal__json_span name)
     return key;
 }
 
-/* Returns true if every member of the object is a known key and occurs once;
- * otherwise `why` names the member. The object must be valid JSON. */
-static bool check_members(const void *line, size_t size, char *why,
-                          size_t why_size)
+/* Returns true if every member of the object is a known key and occurs once; otherwise `why` names
+ * the member. The object must be valid JSON. */
+static bool check_members(const void *line, size_t size, char *why, size_t why_size)
 {
     bool seen[KEY_COUNT] = {false};
     struct wal__json_scan scan;
     struct wal__json_token token;
 
     wal__json_scan_init(&scan, line, size);
-    while (wal__json_scan_next(&scan, &token) == WAL__JSON_OK &&
-           token.kind != WAL__JSON_END) {
+    while (wal__json_scan_next(&scan, &token) == WAL__JSON_OK && token.kind != WAL__JSON_END) {
         size_t key;
         if (token.kind != WAL__JSON_KEY || token.depth != 1) {
             continue;
@@ -447,8 +428,7 @@ static bool check_members(const void *line, size_t size, char *why,
             snprintf(why, why_size, "the member %.*s %s",
                      token.span.size < 80 ? (int)token.span.size : 80,
                      (const char *)token.span.data,
-                     key == KEY_COUNT ? "is not a member of an entry"
-                                      : "occurs twice");
+                     key == KEY_COUNT ? "is not a member of an entry" : "occurs twice");
             return false;
         }
         seen[key] = true;
@@ -456,8 +436,8 @@ static bool check_members(const void *line, size_t size, char *why,
     return true;
 }
 
-bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts,
-                    struct wal_entry *entry, char *why, size_t why_size)
+bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts, struct wal_entry *entry,
+                    char *why, size_t why_size)
 {
     struct wal__json_member members[KEY_COUNT];
     enum wal__json_status status;
@@ -473,8 +453,7 @@ bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts,
         return false;
     }
     if (status != WAL__JSON_OK) {
-        snprintf(why, why_size, "not JSON: %s at byte %zu",
-                 wal__json_status_text(status), offset);
+        snprintf(why, why_size, "not JSON: %s at byte %zu", wal__json_status_text(status), offset);
         return false;
     }
     if (!check_members(line, size, why, why_size)) {
@@ -514,23 +493,20 @@ char *cli_entry_detach(struct wal_entry *entry)
 
 bool cli_entry_json(const struct wal_entry *entry, struct wal__json_span *value)
 {
-    struct wal__json_span text =
-        wal__line_text(entry->payload.data, entry->payload.size);
+    struct wal__json_span text = wal__line_text(entry->payload.data, entry->payload.size);
     struct wal__json_scan scan;
     struct wal__json_token token, end;
 
     wal__json_scan_init(&scan, text.data, text.size);
     if (wal__json_scan_skip(&scan, &token) != WAL__JSON_OK ||
-        wal__json_scan_next(&scan, &end) != WAL__JSON_OK ||
-        end.kind != WAL__JSON_END) {
+        wal__json_scan_next(&scan, &end) != WAL__JSON_OK || end.kind != WAL__JSON_END) {
         return false;
     }
     *value = token.span;
     return true;
 }
 
-static void write_meta(struct wal__json_out *json, struct wal_slice meta,
-                       bool is_damaged)
+static void write_meta(struct wal__json_out *json, struct wal_slice meta, bool is_damaged)
 {
     const char *data = meta.data;
     size_t size = meta.size;
@@ -571,10 +547,9 @@ static bool write_piece(void *ctx, const void *data, size_t size)
     return !cli_output_failed();
 }
 
-static enum wal_status write_payload(struct wal__json_out *json,
-                                     struct wal_store *store,
-                                     const struct wal_entry *entry,
-                                     bool *is_damaged, struct wal_error *error)
+static enum wal_status write_payload(struct wal__json_out *json, struct wal_store *store,
+                                     const struct wal_entry *entry, bool *is_damaged,
+                                     struct wal_error *error)
 {
     struct cli_json_pieces pieces = {.out = json};
     struct wal__json_span value = {NULL, 0};
@@ -584,8 +559,7 @@ static enum wal_status write_payload(struct wal__json_out *json,
     *is_damaged = false;
     if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0) {
         wal__json_out_value(json, value);
-        return wal__entry_payload_visit(NULL, store, entry, write_piece,
-                                        &pieces, error);
+        return wal__entry_payload_visit(NULL, store, entry, write_piece, &pieces, error);
     }
     if (cli_entry_json(entry, &value)) {
         text.data = value.data;
@@ -594,15 +568,12 @@ static enum wal_status write_payload(struct wal__json_out *json,
         return WAL_OK;
     }
     cli_json_text(json, entry->payload);
-    *is_damaged =
-        !wal__line_is_blank(entry->payload.data, (size_t)entry->payload.size);
+    *is_damaged = !wal__line_is_blank(entry->payload.data, (size_t)entry->payload.size);
     return WAL_OK;
 }
 
-static enum wal_status write_entry(struct wal__json_out *json,
-                                   struct wal_store *store,
-                                   const struct wal_entry *entry,
-                                   struct wal_error *error)
+static enum wal_status write_entry(struct wal__json_out *json, struct wal_store *store,
+                                   const struct wal_entry *entry, struct wal_error *error)
 {
     enum wal_status status;
     bool is_damaged;
@@ -622,10 +593,9 @@ static enum wal_status write_entry(struct wal__json_out *json,
 }
 
 /* Writes an entry as a value, and the end of its line. */
-static enum wal_status write_loaded(struct wal__json_out *json,
-                                    struct wal_store *store,
-                                    const struct wal_entry *entry,
-                                    bool ends_line, struct wal_error *error)
+static enum wal_status write_loaded(struct wal__json_out *json, struct wal_store *store,
+                                    const struct wal_entry *entry, bool ends_line,
+                                    struct wal_error *error)
 {
     struct wal_entry loaded = *entry;
     enum wal_status status;
@@ -644,18 +614,14 @@ static enum wal_status write_loaded(struct wal__json_out *json,
     return status;
 }
 
-enum wal_status cli_entry_write(struct wal__json_out *json,
-                                struct wal_store *store,
-                                const struct wal_entry *entry,
-                                struct wal_error *error)
+enum wal_status cli_entry_write(struct wal__json_out *json, struct wal_store *store,
+                                const struct wal_entry *entry, struct wal_error *error)
 {
     return write_loaded(json, store, entry, true, error);
 }
 
-enum wal_status cli_entry_write_value(struct wal__json_out *json,
-                                      struct wal_store *store,
-                                      const struct wal_entry *entry,
-                                      struct wal_error *error)
+enum wal_status cli_entry_write_value(struct wal__json_out *json, struct wal_store *store,
+                                      const struct wal_entry *entry, struct wal_error *error)
 {
     return write_loaded(json, store, entry, false, error);
 }

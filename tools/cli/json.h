@@ -1,12 +1,10 @@
 /*
- * json.h - what the tools write as JSON, one value a line, by the writer of
- * format/json/json_out.h: texts and values that may be of anyone; and session
- * entries as lines of JSON:
+ * json.h - what the tools write as JSON, one value a line, by the writer of format/json/json_out.h:
+ * texts and values that may be of anyone; and session entries as lines of JSON:
  * {"id","parentId","type","timestamp","runId"?,"payload","meta"?}.
  *
- * Invariant: the output is valid JSON in valid UTF-8 for any text. The writer
- * places the commas. A payload is read and written byte for byte, including the
- * text of its numbers.
+ * Invariant: the output is valid JSON in valid UTF-8 for any text. The writer places the commas. A
+ * payload is read and written byte for byte, including the text of its numbers.
  */
 #ifndef AGENTWAL_TOOLS_CLI_JSON_H
 #define AGENTWAL_TOOLS_CLI_JSON_H
@@ -30,16 +28,15 @@ void cli_json_text(struct wal__json_out *json, struct wal_slice text);
 /* A string, or null for an empty text. */
 void cli_json_text_or_null(struct wal__json_out *json, struct wal_slice text);
 
-/* The member "path", and "pathHex" with the bytes in hexadecimal when the path
- * is not UTF-8. */
+/* The member "path", and "pathHex" with the bytes in hexadecimal when the path is not UTF-8. */
 void cli_json_path(struct wal__json_out *json, struct wal_slice path);
 
-/* Valid JSON, written without its line breaks, and with escapes for control
- * characters: C1, DEL, line separators and those of bidirectional text. */
+/* Valid JSON, written without its line breaks, and with escapes for control characters: C1, DEL,
+ * line separators and those of bidirectional text. */
 void cli_json_raw(struct wal__json_out *json, struct wal_slice text);
 
-/* The same in pieces, which may end in the middle of a character. The owner
- * sets the first two fields and zeroes the others. */
+/* The same in pieces, which may end in the middle of a character. The owner sets the first two
+ * fields and zeroes the others. */
 struct cli_json_pieces {
     struct wal__json_out *out;
     bool keeps_breaks;
@@ -47,19 +44,16 @@ struct cli_json_pieces {
     size_t held_count;
 };
 
-void cli_json_raw_continue(struct cli_json_pieces *pieces,
-                           struct wal_slice text);
+void cli_json_raw_continue(struct cli_json_pieces *pieces, struct wal_slice text);
 
 /* A time as a string, e.g. "2026-03-09T14:20:11.204Z". */
 void cli_json_time(struct wal__json_out *json, int64_t unix_ms);
 
 /* Members: a key and its value. */
-void cli_json_member_text(struct wal__json_out *json, const char *key,
-                          struct wal_slice text);
+void cli_json_member_text(struct wal__json_out *json, const char *key, struct wal_slice text);
 void cli_json_member_text_or_null(struct wal__json_out *json, const char *key,
                                   struct wal_slice text);
-void cli_json_member_time(struct wal__json_out *json, const char *key,
-                          int64_t unix_ms);
+void cli_json_member_time(struct wal__json_out *json, const char *key, int64_t unix_ms);
 
 /* A member that is a number. */
 struct cli_count {
@@ -67,8 +61,7 @@ struct cli_count {
     uint64_t value;
 };
 
-void cli_json_counts(struct wal__json_out *json, const struct cli_count *counts,
-                     size_t count);
+void cli_json_counts(struct wal__json_out *json, const struct cli_count *counts, size_t count);
 
 /* Returns true if the bytes are valid UTF-8. */
 bool cli_is_utf8(struct wal_slice text);
@@ -76,16 +69,13 @@ bool cli_is_utf8(struct wal_slice text);
 /* Formats a time; buffer must have at least 32 bytes. */
 void cli_time_text(int64_t unix_ms, char *buffer, size_t size);
 
-/* Prints text for people, at most `columns` wide (0: no limit). White space
- * becomes blanks and other control characters \xNN, so that no text can control
- * the terminal; with `lines`, newlines and tabs are kept. Returns the columns
- * printed. */
-size_t cli_print_text(FILE *file, struct wal_slice text, size_t columns,
-                      bool lines);
+/* Prints text for people, at most `columns` wide (0: no limit). White space becomes blanks and
+ * other control characters \xNN, so that no text can control the terminal; with `lines`, newlines
+ * and tabs are kept. Returns the columns printed. */
+size_t cli_print_text(FILE *file, struct wal_slice text, size_t columns, bool lines);
 
-/* Prints a name for people, complete and on one line. Control characters and
- * invalid UTF-8 bytes become \xNN, so that different names look different.
- * Returns the columns printed. */
+/* Prints a name for people, complete and on one line. Control characters and invalid UTF-8 bytes
+ * become \xNN, so that different names look different. Returns the columns printed. */
 size_t cli_print_name(FILE *file, struct wal_slice name);
 
 /* --- entries ------------------------------------------------------------ */
@@ -95,38 +85,31 @@ size_t cli_print_name(FILE *file, struct wal_slice name);
  * Returns false when the line is not an entry, and then writes the reason to
  * `why`, a buffer of why_size bytes.
  */
-bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts,
-                    struct wal_entry *entry, char *why, size_t why_size);
+bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts, struct wal_entry *entry,
+                    char *why, size_t why_size);
 
-/* Makes the entry valid beyond the next call on its cursor: copies the payload
- * of a redacted entry. The caller frees the result, which is NULL for other
- * entries: their slices stay valid. */
+/* Makes the entry valid beyond the next call on its cursor: copies the payload of a redacted entry.
+ * The caller frees the result, which is NULL for other entries: their slices stay valid. */
 char *cli_entry_detach(struct wal_entry *entry);
 
 /*
- * Writes one line. A payload that is not JSON is written as a string, and meta
- * gets "damaged":true. An out-of-line payload is streamed, except for an entry
- * with WAL_ENTRY_LINE: whether that is JSON is known only from all of it. When
- * the payload cannot be read, returns the error before writing anything.
+ * Writes one line. A payload that is not JSON is written as a string, and meta gets "damaged":true.
+ * An out-of-line payload is streamed, except for an entry with WAL_ENTRY_LINE: whether that is JSON
+ * is known only from all of it. When the payload cannot be read, returns the error before writing
+ * anything.
  */
-enum wal_status cli_entry_write(struct wal__json_out *json,
-                                struct wal_store *store,
-                                const struct wal_entry *entry,
-                                struct wal_error *error);
+enum wal_status cli_entry_write(struct wal__json_out *json, struct wal_store *store,
+                                const struct wal_entry *entry, struct wal_error *error);
 
 /* The same as a value of an open object or array. */
-enum wal_status cli_entry_write_value(struct wal__json_out *json,
-                                      struct wal_store *store,
-                                      const struct wal_entry *entry,
-                                      struct wal_error *error);
+enum wal_status cli_entry_write_value(struct wal__json_out *json, struct wal_store *store,
+                                      const struct wal_entry *entry, struct wal_error *error);
 
-/* Sets *value to the payload without surrounding white space and byte order
- * mark. Returns false when the payload is not JSON. */
-bool cli_entry_json(const struct wal_entry *entry,
-                    struct wal__json_span *value);
+/* Sets *value to the payload without surrounding white space and byte order mark. Returns false
+ * when the payload is not JSON. */
+bool cli_entry_json(const struct wal_entry *entry, struct wal__json_span *value);
 
 /* Unescapes a JSON string; texts owns the result. Empty for other values. */
-struct wal_slice cli_unescape(const struct wal__json_token *token,
-                              struct cli_texts *texts);
+struct wal_slice cli_unescape(const struct wal__json_token *token, struct cli_texts *texts);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * options.c - the verb line: options and operands, the name that a user meant,
- * and times.
+ * options.c - the verb line: options and operands, the name that a user meant, and times.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -49,16 +48,14 @@ static int set_option(struct cli *cli, const struct cli_option *option)
     if (option->values == NULL) {
         return cli_error(cli, CLI_USAGE, option->name, "not understood");
     }
-    option->values->items = cli_realloc(option->values->items,
-                                        (option->values->count + 1) *
-                                            sizeof(option->values->items[0]));
+    option->values->items = cli_realloc(
+        option->values->items, (option->values->count + 1) * sizeof(option->values->items[0]));
     option->values->items[option->values->count++] = optarg;
     return CLI_CONTINUE;
 }
 
 /* Returns the name of the option nearest to an argument, or NULL. */
-static const char *suggest_option(const struct tables *tables,
-                                  const char *argument)
+static const char *suggest_option(const struct tables *tables, const char *argument)
 {
     char *name = cli_copy_text(argument, strcspn(argument, "="));
     struct cli_suggestion suggestion = {.typed = name + strspn(name, "-")};
@@ -73,15 +70,13 @@ static const char *suggest_option(const struct tables *tables,
     return suggestion.nearest;
 }
 
-static int bad_option(const struct cli *cli, int found, char **argv,
-                      const struct tables *tables)
+static int bad_option(const struct cli *cli, int found, char **argv, const struct tables *tables)
 {
     char letter[] = {'-', (char)optopt, '\0'};
     bool is_letter = found == '?' && optopt > 0 && optopt < FIRST_OPTION;
     const char *argument = is_letter ? letter : argv[optind - 1];
     const char *nearest = NULL;
-    const char *why =
-        is_letter ? "no such option; -- ends the options" : "no such option";
+    const char *why = is_letter ? "no such option; -- ends the options" : "no such option";
 
     if (found == ':') {
         why = "needs an argument";
@@ -91,12 +86,10 @@ static int bad_option(const struct cli *cli, int found, char **argv,
         nearest = suggest_option(tables, argument);
     }
     if (nearest != NULL) {
-        return cli_error(cli, CLI_USAGE, argument,
-                         "%s; did you mean --%s? (see %s)", why, nearest,
+        return cli_error(cli, CLI_USAGE, argument, "%s; did you mean --%s? (see %s)", why, nearest,
                          cli_help_command(cli));
     }
-    return cli_error(cli, CLI_USAGE, argument, "%s (see %s)", why,
-                     cli_help_command(cli));
+    return cli_error(cli, CLI_USAGE, argument, "%s (see %s)", why, cli_help_command(cli));
 }
 
 static int argument_kind(const struct cli_option *option)
@@ -107,8 +100,8 @@ static int argument_kind(const struct cli_option *option)
     return strcmp(option->name, "store") == 0 ? optional_argument : no_argument;
 }
 
-/* Builds the getopt_long list of the tables. Option number i of all has the
- * value FIRST_OPTION + i. */
+/* Builds the getopt_long list of the tables. Option number i of all has the value FIRST_OPTION +
+ * i. */
 static void list_options(const struct tables *tables, struct option *list)
 {
     int value = FIRST_OPTION;
@@ -146,8 +139,7 @@ static void list_short_options(const struct cli_option *options, char *letters)
 }
 
 /* Returns the option of a value that getopt_long returned, or NULL. */
-static const struct cli_option *find_option(const struct tables *tables,
-                                            int found)
+static const struct cli_option *find_option(const struct tables *tables, int found)
 {
     int left = found - FIRST_OPTION;
 
@@ -163,8 +155,8 @@ static const struct cli_option *find_option(const struct tables *tables,
 }
 
 /* Reads the options. Returns CLI_CONTINUE or an exit code. */
-static int read_options(struct cli *cli, int argc, char **argv,
-                        const struct tables *tables, bool *help)
+static int read_options(struct cli *cli, int argc, char **argv, const struct tables *tables,
+                        bool *help)
 {
     struct option list[OPTIONS_MAX + 1];
     char letters[2 * OPTIONS_MAX + 3];
@@ -174,21 +166,18 @@ static int read_options(struct cli *cli, int argc, char **argv,
     list_options(tables, list);
     list_short_options(tables->items[1], letters);
     opterr = 0;
-    while (code == CLI_CONTINUE &&
-           (found = getopt_long(argc, argv, letters, list, NULL)) != -1) {
+    while (code == CLI_CONTINUE && (found = getopt_long(argc, argv, letters, list, NULL)) != -1) {
         const struct cli_option *option = find_option(tables, found);
         if (found == 'h') {
             *help = true;
         } else {
-            code = option != NULL ? set_option(cli, option)
-                                  : bad_option(cli, found, argv, tables);
+            code = option != NULL ? set_option(cli, option) : bad_option(cli, found, argv, tables);
         }
     }
     return code;
 }
 
-int cli_parse(struct cli *cli, int argc, char **argv,
-              const struct cli_option *options)
+int cli_parse(struct cli *cli, int argc, char **argv, const struct cli_option *options)
 {
     bool help = false;
     bool version = false;
@@ -210,8 +199,7 @@ int cli_parse(struct cli *cli, int argc, char **argv,
     const struct cli_option none = {.name = NULL};
     /* The verb's table comes first, so that its names are preferred. */
     const struct tables tables = {
-        {common, options != NULL ? options : &none,
-         &of_verbs[cli->names_store ? 1 : 0]},
+        {common, options != NULL ? options : &none, &of_verbs[cli->names_store ? 1 : 0]},
     };
     int code;
 
@@ -235,8 +223,8 @@ int cli_parse(struct cli *cli, int argc, char **argv,
     return cli->names_store ? CLI_CONTINUE : cli_insert_store(cli);
 }
 
-int cli_parse_operands(struct cli *cli, int argc, char **argv,
-                       const struct cli_option *options, int min, int max)
+int cli_parse_operands(struct cli *cli, int argc, char **argv, const struct cli_option *options,
+                       int min, int max)
 {
     int code = cli_parse(cli, argc, argv, options);
 
@@ -247,8 +235,7 @@ int cli_refuse_missing(struct cli *cli, int argc, char **argv, const char *why)
 {
     const char *last = argv[argc - 1];
 
-    if (argc == 2 || strcmp(last, "--help") == 0 ||
-        strcmp(last, "--version") == 0) {
+    if (argc == 2 || strcmp(last, "--help") == 0 || strcmp(last, "--version") == 0) {
         int code = cli_parse(cli, argc, argv, NULL);
 
         if (code != CLI_CONTINUE) {
@@ -269,28 +256,26 @@ const char *cli_help_command(const struct cli *cli)
 int cli_check_operands(const struct cli *cli, int min, int max)
 {
     if (cli->count < min) {
-        return cli_error(cli, CLI_USAGE, cli->verb,
-                         "too few arguments (see %s)", cli_help_command(cli));
+        return cli_error(cli, CLI_USAGE, cli->verb, "too few arguments (see %s)",
+                         cli_help_command(cli));
     }
     if (cli->count > max) {
-        return cli_error(cli, CLI_USAGE, cli->items[max],
-                         "too many arguments (see %s)", cli_help_command(cli));
+        return cli_error(cli, CLI_USAGE, cli->items[max], "too many arguments (see %s)",
+                         cli_help_command(cli));
     }
     return CLI_CONTINUE;
 }
 
-int cli_parse_number(const struct cli *cli, const char *option,
-                     const char *text, uint64_t max, uint64_t *number)
+int cli_parse_number(const struct cli *cli, const char *option, const char *text, uint64_t max,
+                     uint64_t *number)
 {
     char *end = NULL;
     unsigned long long value;
 
     errno = 0;
     value = strtoull(text, &end, 10);
-    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 ||
-        value > max) {
-        return cli_error(cli, CLI_USAGE, option,
-                         "'%s' is not a number from 0 to %llu", text,
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || value > max) {
+        return cli_error(cli, CLI_USAGE, option, "'%s' is not a number from 0 to %llu", text,
                          (unsigned long long)max);
     }
     *number = value;
@@ -310,8 +295,7 @@ static uint64_t unit_factor(const char *unit)
     }
     letter = strchr(letters, unit[0] == 'K' ? 'k' : unit[0]);
     is_binary = strcmp(unit + 1, "iB") == 0;
-    if (letter == NULL ||
-        !(is_binary || unit[1] == '\0' || strcmp(unit + 1, "B") == 0)) {
+    if (letter == NULL || !(is_binary || unit[1] == '\0' || strcmp(unit + 1, "B") == 0)) {
         return 0;
     }
     for (ptrdiff_t i = letter - letters; i >= 0; i--) {
@@ -320,8 +304,7 @@ static uint64_t unit_factor(const char *unit)
     return factor;
 }
 
-int cli_parse_size(const struct cli *cli, const char *option, const char *text,
-                   uint64_t *size)
+int cli_parse_size(const struct cli *cli, const char *option, const char *text, uint64_t *size)
 {
     char *end = NULL;
     unsigned long long value;
@@ -332,23 +315,20 @@ int cli_parse_size(const struct cli *cli, const char *option, const char *text,
     factor = unit_factor(end);
     if (text[0] < '0' || text[0] > '9' || errno != 0 || factor == 0 ||
         value > (UINT64_MAX - 1) / factor) {
-        return cli_error(cli, CLI_USAGE, option,
-                         "'%s' is not a size such as 500000, 64MiB or 2GB",
+        return cli_error(cli, CLI_USAGE, option, "'%s' is not a size such as 500000, 64MiB or 2GB",
                          text);
     }
     *size = value * factor;
     return CLI_CONTINUE;
 }
 
-int cli_check_size(const struct cli *cli, const char *what, const char *text,
-                   size_t max)
+int cli_check_size(const struct cli *cli, const char *what, const char *text, size_t max)
 {
     size_t size = text != NULL ? strlen(text) : 0;
 
-    return size <= max
-               ? CLI_CONTINUE
-               : cli_error(cli, CLI_USAGE, what,
-                           "is %zu bytes long; the maximum is %zu", size, max);
+    return size <= max ? CLI_CONTINUE
+                       : cli_error(cli, CLI_USAGE, what, "is %zu bytes long; the maximum is %zu",
+                                   size, max);
 }
 
 int cli_check_id(const struct cli *cli, const char *what, const char *id)
@@ -367,14 +347,12 @@ int cli_check_new_id(const struct cli *cli, const char *what, const char *id)
         return cli_error(cli, CLI_USAGE, what, "is empty");
     }
     if (id[0] == '@') {
-        return cli_error(cli, CLI_USAGE, what,
-                         "'%s' begins with '@', as @latest does", id);
+        return cli_error(cli, CLI_USAGE, what, "'%s' begins with '@', as @latest does", id);
     }
     for (; *at != '\0'; at++) {
         /* In UTF-8, C2 80 to C2 9F are control characters too. */
         if (*at < 0x20 || *at == 0x7F || (at[0] == 0xC2 && at[1] < 0xA0)) {
-            return cli_error(cli, CLI_USAGE, what,
-                             "'%s' contains a control character", id);
+            return cli_error(cli, CLI_USAGE, what, "'%s' contains a control character", id);
         }
     }
     return cli_check_id(cli, what, id);
@@ -388,12 +366,10 @@ int cli_check_object(const struct cli *cli, const char *what, const char *text)
     if (text == NULL) {
         return CLI_CONTINUE;
     }
-    json_status =
-        wal__json_members(slice.data, (size_t)slice.size, NULL, 0, NULL);
-    return json_status == WAL__JSON_OK
-               ? CLI_CONTINUE
-               : cli_error(cli, CLI_USAGE, what, "not a JSON object: %s",
-                           wal__json_status_text(json_status));
+    json_status = wal__json_members(slice.data, (size_t)slice.size, NULL, 0, NULL);
+    return json_status == WAL__JSON_OK ? CLI_CONTINUE
+                                       : cli_error(cli, CLI_USAGE, what, "not a JSON object: %s",
+                                                   wal__json_status_text(json_status));
 }
 
 /* --- the name that a user meant ----------------------------------------- */
@@ -429,8 +405,8 @@ size_t cli_edit_distance(const char *from, const char *to)
         row[0] = i;
         for (size_t j = 1; j <= to_size; j++) {
             size_t cost = from[i - 1] == to[j - 1] ? 0 : 1;
-            bool is_exchange = i > 1 && j > 1 && from[i - 1] == to[j - 2] &&
-                               from[i - 2] == to[j - 1];
+            bool is_exchange =
+                i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
 
             row[j] = least(above[j] + 1, row[j - 1] + 1);
             row[j] = least(row[j], above[j - 1] + cost);
@@ -471,15 +447,11 @@ static bool read_age(const char *text, int64_t *ms)
     static const struct {
         char unit;
         int64_t ms;
-    } units[] = {{'m', 60000},
-                 {'h', 3600000},
-                 {'d', 86400000},
-                 {'w', 7 * INT64_C(86400000)}};
+    } units[] = {{'m', 60000}, {'h', 3600000}, {'d', 86400000}, {'w', 7 * INT64_C(86400000)}};
     char *end = NULL;
     unsigned long count = strtoul(text, &end, 10);
 
-    if (text[0] < '0' || text[0] > '9' || count > 100000 || *end == '\0' ||
-        end[1] != '\0') {
+    if (text[0] < '0' || text[0] > '9' || count > 100000 || *end == '\0' || end[1] != '\0') {
         return false;
     }
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
@@ -494,8 +466,7 @@ static bool read_age(const char *text, int64_t *ms)
 /* Reads a date, or a date and time, of the local zone. */
 static bool read_local(const char *text, int64_t *ms)
 {
-    static const char *const forms[] = {"%Y-%m-%d", "%Y-%m-%dT%H:%M",
-                                        "%Y-%m-%dT%H:%M:%S"};
+    static const char *const forms[] = {"%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"};
 
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         struct tm parts;
@@ -517,11 +488,9 @@ static bool read_local(const char *text, int64_t *ms)
     return false;
 }
 
-int cli_parse_time(const struct cli *cli, const char *option, const char *text,
-                   int64_t *ms)
+int cli_parse_time(const struct cli *cli, const char *option, const char *text, int64_t *ms)
 {
-    struct wal__json_span span = {(const uint8_t *)text,
-                                  text == NULL ? 0 : strlen(text)};
+    struct wal__json_span span = {(const uint8_t *)text, text == NULL ? 0 : strlen(text)};
 
     if (text == NULL || read_age(text, ms) || read_local(text, ms) ||
         wal__model_time_read_text(span, ms)) {

@@ -1,6 +1,6 @@
 /*
- * session.c - finds a session by the name that the user gives, shortens ids,
- * and prints sessions (session.h).
+ * session.c - finds a session by the name that the user gives, shortens ids, and prints sessions
+ * (session.h).
  *
  * Invariant: a name that matches several sessions opens none of them.
  */
@@ -47,17 +47,15 @@ void cli_match_add(struct cli_match *match, struct wal_slice id)
     }
     if (memcmp(text, match->name, size) == 0) {
         keep(match->prefixes, &match->prefix_count, id);
-    } else if (size >= CLI_SHORT_MIN &&
-               memcmp(text + id.size - size, match->name, size) == 0) {
+    } else if (size >= CLI_SHORT_MIN && memcmp(text + id.size - size, match->name, size) == 0) {
         keep(match->endings, &match->ending_count, id);
     }
 }
 
-/* Sets *id to the one id that begins with the name, or, if none does, ends with
- * it; NULL if there is none. *id is valid until the deinit. Returns
- * CLI_CONTINUE, or prints the candidates and returns CLI_NEGATIVE. */
-static int cli_match_finish(const struct cli *cli,
-                            const struct cli_match *match, const char *kind,
+/* Sets *id to the one id that begins with the name, or, if none does, ends with it; NULL if there
+ * is none. *id is valid until the deinit. Returns CLI_CONTINUE, or prints the candidates and
+ * returns CLI_NEGATIVE. */
+static int cli_match_finish(const struct cli *cli, const struct cli_match *match, const char *kind,
                             const char **id)
 {
     bool is_prefix = match->prefix_count > 0;
@@ -71,11 +69,10 @@ static int cli_match_finish(const struct cli *cli,
         return CLI_CONTINUE;
     }
     for (size_t i = 0; i < count && i < CLI_MATCH_NAMED; i++) {
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%s",
-                                 i > 0 ? ", " : "", items[i]);
+        used +=
+            (size_t)snprintf(text + used, sizeof(text) - used, "%s%s", i > 0 ? ", " : "", items[i]);
     }
-    return cli_error(cli, CLI_NEGATIVE, match->name, "matches %zu %s%s: %s",
-                     count, kind,
+    return cli_error(cli, CLI_NEGATIVE, match->name, "matches %zu %s%s: %s", count, kind,
                      count > CLI_MATCH_NAMED ? ", for example" : "", text);
 }
 
@@ -88,28 +85,23 @@ void cli_match_deinit(struct cli_match *match)
 }
 
 /* Adds the entries; sets *exists if one has exactly the name. */
-static enum wal_status match_entries(struct cli_match *match,
-                                     struct wal_session *session,
-                                     uint32_t stream, bool *exists,
-                                     struct wal_error *error)
+static enum wal_status match_entries(struct cli_match *match, struct wal_session *session,
+                                     uint32_t stream, bool *exists, struct wal_error *error)
 {
     const struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options),
         .mode = WAL_ENTRY_CURSOR_ALL,
-        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED |
-                 WAL_ENTRY_CURSOR_OUT_OF_LINE,
+        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE,
         .stream = stream,
     };
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_entry_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_entry_cursor_open(session, &options, &cursor, error);
+    enum wal_status status = wal_entry_cursor_open(session, &options, &cursor, error);
 
     if (status != WAL_OK) {
         return status;
     }
-    *exists = wal_entry_cursor_get(cursor, cli_slice(match->name), &entry,
-                                   NULL) == WAL_OK;
+    *exists = wal_entry_cursor_get(cursor, cli_slice(match->name), &entry, NULL) == WAL_OK;
     while (!*exists && (status == WAL_OK || cli_is_damage(status))) {
         status = wal_entry_cursor_next(cursor, &entry, error);
         if (status == WAL_OK) {
@@ -120,9 +112,8 @@ static enum wal_status match_entries(struct cli_match *match,
     return WAL_OK;
 }
 
-static enum wal_status match_heads(struct cli_match *match,
-                                   struct wal_session *session, uint32_t stream,
-                                   bool *exists, struct wal_error *error)
+static enum wal_status match_heads(struct cli_match *match, struct wal_session *session,
+                                   uint32_t stream, bool *exists, struct wal_error *error)
 {
     struct cli_heads heads = {.items = NULL};
     enum wal_status status = cli_heads_read(&heads, session, error);
@@ -130,29 +121,25 @@ static enum wal_status match_heads(struct cli_match *match,
     for (size_t i = 0; status == WAL_OK && i < heads.count; i++) {
         if (heads.items[i].stream == stream) {
             cli_match_add(match, heads.items[i].name);
-            *exists = *exists || cli_slice_equal(heads.items[i].name,
-                                                 cli_slice(match->name));
+            *exists = *exists || cli_slice_equal(heads.items[i].name, cli_slice(match->name));
         }
     }
     cli_heads_deinit(&heads);
     return status;
 }
 
-static enum wal_status match_checkpoints(struct cli_match *match,
-                                         struct wal_session *session,
+static enum wal_status match_checkpoints(struct cli_match *match, struct wal_session *session,
                                          bool *exists, struct wal_error *error)
 {
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_checkpoint_cursor *checkpoints = NULL;
-    enum wal_status status =
-        wal_checkpoint_cursor_open(session, &checkpoints, error);
+    enum wal_status status = wal_checkpoint_cursor_open(session, &checkpoints, error);
 
     while (status == WAL_OK || status == WAL_ECORRUPT) {
         status = wal_checkpoint_cursor_next(checkpoints, &info, error);
         if (status == WAL_OK) {
             cli_match_add(match, info.id);
-            *exists =
-                *exists || cli_slice_equal(info.id, cli_slice(match->name));
+            *exists = *exists || cli_slice_equal(info.id, cli_slice(match->name));
         }
     }
     wal_checkpoint_cursor_close(checkpoints);
@@ -169,8 +156,8 @@ static const char *kind_name(unsigned kinds)
                                      : "entries and heads";
 }
 
-int cli_complete_name(const struct cli *cli, struct wal_session *session,
-                      uint32_t stream, unsigned kinds, const char **name)
+int cli_complete_name(const struct cli *cli, struct wal_session *session, uint32_t stream,
+                      unsigned kinds, const char **name)
 {
     struct cli_match match = {.name = *name};
     struct wal_error error = CLI_ERROR_INIT;
@@ -207,8 +194,7 @@ int cli_complete_name(const struct cli *cli, struct wal_session *session,
 
 static bool is_hex_digit(char c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') ||
-           (c >= 'A' && c <= 'F');
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
 static bool can_shorten(struct wal_slice id)
@@ -245,11 +231,9 @@ void cli_short_ids_add(struct cli_short_ids *ids, struct wal_slice id)
     (void)cli_ids_get_or_add(&ids->beginnings, part_of(id, false));
 }
 
-void cli_short_ids_add_sessions(struct cli_short_ids *ids,
-                                struct wal_store *store)
+void cli_short_ids_add_sessions(struct cli_short_ids *ids, struct wal_store *store)
 {
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct wal_store_info about = WAL_INIT(wal_store_info);
     enum wal_status status = wal_store_get_info(store, &about, NULL);
 
@@ -261,8 +245,7 @@ void cli_short_ids_add_sessions(struct cli_short_ids *ids,
         struct cli_sessions list;
 
         options.flags = i == 0 ? 0 : (uint32_t)WAL_SESSION_CURSOR_TRASH;
-        for (cli_sessions_open(&list, store, &options, NULL);
-             cli_sessions_next(&list, NULL);) {
+        for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list, NULL);) {
             list.info.id.data = cli_copy_slice(list.info.id);
             cli_short_ids_add(ids, list.info.id);
         }
@@ -278,8 +261,7 @@ static size_t common_ending(struct wal_slice a, struct wal_slice b)
     const char *two = b.data;
     size_t size = 0;
 
-    while (size < a.size && size < b.size &&
-           one[a.size - 1 - size] == two[b.size - 1 - size]) {
+    while (size < a.size && size < b.size && one[a.size - 1 - size] == two[b.size - 1 - size]) {
         size++;
     }
     return size;
@@ -322,9 +304,7 @@ struct wal_slice cli_short_id(struct cli_short_ids *ids, struct wal_slice id)
     ending.data = (const char *)id.data + id.size - size;
     ending.size = size;
     /* A beginning is preferred when a name is looked up. */
-    return cli_ids_find(&ids->beginnings, part_of(ending, false)) != NULL
-               ? id
-               : ending;
+    return cli_ids_find(&ids->beginnings, part_of(ending, false)) != NULL ? id : ending;
 }
 
 void cli_short_ids_deinit(struct cli_short_ids *ids)
@@ -362,8 +342,8 @@ static bool is_path_suffix(const char *path, const char *whole)
 }
 
 /* Adds the session if the file is its source. */
-static void add_source(struct candidates *list,
-                       const struct wal_session_info *info, const char *file)
+static void add_source(struct candidates *list, const struct wal_session_info *info,
+                       const char *file)
 {
     struct wal__source source;
 
@@ -371,28 +351,24 @@ static void add_source(struct candidates *list,
         return;
     }
     if (is_path_suffix(source.path, file)) {
-        *CLI_ADD(list) = (struct candidate){.id = cli_copy_slice(info->id),
-                                            .length = strlen(source.path)};
+        *CLI_ADD(list) =
+            (struct candidate){.id = cli_copy_slice(info->id), .length = strlen(source.path)};
     }
 }
 
 /* Collects the sessions whose source is the file. */
-static enum wal_status collect_candidates(struct wal_store *store,
-                                          const char *file,
-                                          struct candidates *found,
-                                          struct wal_error *error)
+static enum wal_status collect_candidates(struct wal_store *store, const char *file,
+                                          struct candidates *found, struct wal_error *error)
 {
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, NULL, error);
-         cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
         add_source(found, &list.info, file);
     }
     return list.status;
 }
 
-/* Files with equal names in different folders are distinguished by their
- * content. */
+/* Files with equal names in different folders are distinguished by their content. */
 static bool is_file(struct wal_store *store, const char *id, const char *file)
 {
     struct wal__source_match match = {.is_prefix = false};
@@ -400,10 +376,8 @@ static bool is_file(struct wal_store *store, const char *id, const char *file)
     int fd = open(file, O_RDONLY | O_CLOEXEC);
     bool same = false;
 
-    if (fd >= 0 &&
-        wal_session_open(store, cli_slice(id), &session, NULL) == WAL_OK) {
-        same = wal__source_compare(NULL, store, session, 0, fd, &match, NULL) ==
-                   WAL_OK &&
+    if (fd >= 0 && wal_session_open(store, cli_slice(id), &session, NULL) == WAL_OK) {
+        same = wal__source_compare(NULL, store, session, 0, fd, &match, NULL) == WAL_OK &&
                match.is_prefix;
         wal__source_match_deinit(&match);
         wal_session_close(session);
@@ -414,10 +388,9 @@ static bool is_file(struct wal_store *store, const char *id, const char *file)
     return same;
 }
 
-/* Keeps the candidates with the longest path. If there are several candidates,
- * the content must match too. */
-static void select_best(struct wal_store *store, struct candidates *found,
-                        const char *file)
+/* Keeps the candidates with the longest path. If there are several candidates, the content must
+ * match too. */
+static void select_best(struct wal_store *store, struct candidates *found, const char *file)
 {
     size_t longest = 0;
     size_t kept = 0;
@@ -429,8 +402,7 @@ static void select_best(struct wal_store *store, struct candidates *found,
     }
     for (size_t i = 0; i < found->count; i++) {
         struct candidate item = found->items[i];
-        if (item.length == longest &&
-            (found->count == 1 || is_file(store, item.id, file))) {
+        if (item.length == longest && (found->count == 1 || is_file(store, item.id, file))) {
             found->items[i] = found->items[kept];
             found->items[kept++] = item;
         }
@@ -442,28 +414,22 @@ static void select_best(struct wal_store *store, struct candidates *found,
 }
 
 /* Opens the session of a complete id. */
-static int open_found(const struct cli *cli, struct wal_store *store,
-                      const char *name, const char *id,
-                      struct wal_session **session)
+static int open_found(const struct cli *cli, struct wal_store *store, const char *name,
+                      const char *id, struct wal_session **session)
 {
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status =
-        wal_session_open(store, cli_slice(id), session, &error);
+    enum wal_status status = wal_session_open(store, cli_slice(id), session, &error);
 
-    return status == WAL_OK ? CLI_CONTINUE
-                            : cli_report(cli, name, status, &error);
+    return status == WAL_OK ? CLI_CONTINUE : cli_report(cli, name, status, &error);
 }
 
-/* Collects the sessions whose id begins or ends with the name. A command that
- * would affect another session when it is repeated gets endings only. */
-static enum wal_status match_sessions(struct wal_store *store,
-                                      struct cli_match *match, bool is_whole,
-                                      uint32_t flags, struct wal_error *error)
+/* Collects the sessions whose id begins or ends with the name. A command that would affect another
+ * session when it is repeated gets endings only. */
+static enum wal_status match_sessions(struct wal_store *store, struct cli_match *match,
+                                      bool is_whole, uint32_t flags, struct wal_error *error)
 {
-    struct wal_session_cursor_options by_prefix =
-        WAL_INIT(wal_session_cursor_options);
-    struct wal_session_cursor_options all =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options by_prefix = WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options all = WAL_INIT(wal_session_cursor_options);
 
     by_prefix.prefix = cli_slice(match->name);
     by_prefix.flags = flags;
@@ -471,8 +437,7 @@ static enum wal_status match_sessions(struct wal_store *store,
     for (int pass = is_whole ? 1 : 0; pass < 2; pass++) {
         struct cli_sessions list;
 
-        for (cli_sessions_open(&list, store, pass == 0 ? &by_prefix : &all,
-                               error);
+        for (cli_sessions_open(&list, store, pass == 0 ? &by_prefix : &all, error);
              cli_sessions_next(&list, error);) {
             cli_match_add(match, list.info.id);
         }
@@ -487,34 +452,30 @@ static enum wal_status match_sessions(struct wal_store *store,
 }
 
 /* Nothing has the name: says so, or that it is in the trash. */
-static int fail_not_found(const struct cli *cli, struct wal_store *store,
-                          const char *name, const char *reason)
+static int fail_not_found(const struct cli *cli, struct wal_store *store, const char *name,
+                          const char *reason)
 {
     struct cli_match match = {.name = name};
     char *id = NULL;
     int code;
 
-    if (match_sessions(store, &match, false, WAL_SESSION_CURSOR_TRASH, NULL) ==
-            WAL_OK &&
+    if (match_sessions(store, &match, false, WAL_SESSION_CURSOR_TRASH, NULL) == WAL_OK &&
         match.prefix_count + match.ending_count == 1) {
         id = match.prefix_count > 0 ? match.prefixes[0] : match.endings[0];
     }
-    code = id != NULL
-               ? cli_error_status(cli, WAL_ETRASHED, name,
-                                  "session \"%s\" is in the trash; undelete "
-                                  "it first",
-                                  id)
-               : cli_error_status(cli, WAL_ENOTFOUND, name,
-                                  "no such session%s (see: agentwal list)",
-                                  reason);
+    code = id != NULL ? cli_error_status(cli, WAL_ETRASHED, name,
+                                         "session \"%s\" is in the trash; undelete "
+                                         "it first",
+                                         id)
+                      : cli_error_status(cli, WAL_ENOTFOUND, name,
+                                         "no such session%s (see: agentwal list)", reason);
     cli_match_deinit(&match);
     return code;
 }
 
 /* Finds the session that was imported from the file. */
-static int open_file(const struct cli *cli, struct wal_store *store,
-                     const char *name, const char *file, const char *reason,
-                     struct wal_session **session)
+static int open_file(const struct cli *cli, struct wal_store *store, const char *name,
+                     const char *file, const char *reason, struct wal_session **session)
 {
     struct candidates found = {.items = NULL};
     struct wal_error error = CLI_ERROR_INIT;
@@ -530,8 +491,7 @@ static int open_file(const struct cli *cli, struct wal_store *store,
     } else if (found.count == 0) {
         code = fail_not_found(cli, store, name, reason);
     } else if (found.count > 1) {
-        code = cli_error(cli, CLI_NEGATIVE, name,
-                         "matches %zu sessions, for example %s and %s",
+        code = cli_error(cli, CLI_NEGATIVE, name, "matches %zu sessions, for example %s and %s",
                          found.count, found.items[0].id, found.items[1].id);
     } else {
         code = open_found(cli, store, name, found.items[0].id, session);
@@ -547,9 +507,8 @@ static int open_file(const struct cli *cli, struct wal_store *store,
 static const char whole_reason[] =
     "; this verb needs the complete id or an ending of at least 7 characters";
 
-static int open_candidate(const struct cli *cli, struct wal_store *store,
-                          const char *name, bool is_whole,
-                          struct wal_session **session)
+static int open_candidate(const struct cli *cli, struct wal_store *store, const char *name,
+                          bool is_whole, struct wal_session **session)
 {
     struct cli_match match = {.name = name};
     struct wal_error error = CLI_ERROR_INIT;
@@ -568,20 +527,17 @@ static int open_candidate(const struct cli *cli, struct wal_store *store,
         code = open_found(cli, store, name, id, session);
     } else if (code == CLI_CONTINUE) {
         file = realpath(name, NULL);
-        code = open_file(cli, store, name, file, is_whole ? whole_reason : "",
-                         session);
+        code = open_file(cli, store, name, file, is_whole ? whole_reason : "", session);
         free(file);
     }
     cli_match_deinit(&match);
     return code;
 }
 
-static int open_latest(const struct cli *cli, struct wal_store *store,
-                       struct wal_session **session)
+static int open_latest(const struct cli *cli, struct wal_store *store, struct wal_session **session)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
@@ -601,16 +557,13 @@ done:
     wal_session_cursor_close(list);
     free(directory);
     if (status == WAL_END) {
-        return cli_error(cli, CLI_NEGATIVE, "@latest",
-                         "no session of this directory");
+        return cli_error(cli, CLI_NEGATIVE, "@latest", "no session of this directory");
     }
-    return status == WAL_OK ? CLI_CONTINUE
-                            : cli_report(cli, "@latest", status, &error);
+    return status == WAL_OK ? CLI_CONTINUE : cli_report(cli, "@latest", status, &error);
 }
 
-static int open_by_name(const struct cli *cli, struct wal_store *store,
-                        const char *name, bool is_whole,
-                        struct wal_session **session)
+static int open_by_name(const struct cli *cli, struct wal_store *store, const char *name,
+                        bool is_whole, struct wal_session **session)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
@@ -631,27 +584,25 @@ static int open_by_name(const struct cli *cli, struct wal_store *store,
     return cli_report(cli, name, status, &error);
 }
 
-int cli_open_session(const struct cli *cli, struct wal_store *store,
-                     const char *name, struct wal_session **session)
+int cli_open_session(const struct cli *cli, struct wal_store *store, const char *name,
+                     struct wal_session **session)
 {
     return open_by_name(cli, store, name, false, session);
 }
 
-int cli_open_session_exact(const struct cli *cli, struct wal_store *store,
-                           const char *name, struct wal_session **session)
+int cli_open_session_exact(const struct cli *cli, struct wal_store *store, const char *name,
+                           struct wal_session **session)
 {
     return open_by_name(cli, store, name, true, session);
 }
 
-int cli_find_trashed(const struct cli *cli, struct wal_store *store,
-                     const char *name, char **id)
+int cli_find_trashed(const struct cli *cli, struct wal_store *store, const char *name, char **id)
 {
     struct cli_match match = {.name = name};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     const char *found = NULL;
-    enum wal_status status =
-        wal_session_open(store, cli_slice(name), &session, &error);
+    enum wal_status status = wal_session_open(store, cli_slice(name), &session, &error);
     int code = CLI_CONTINUE;
 
     wal_session_close(session);
@@ -659,8 +610,7 @@ int cli_find_trashed(const struct cli *cli, struct wal_store *store,
         *id = cli_copy_text(name, strlen(name)); /* complete */
         return CLI_CONTINUE;
     }
-    status =
-        match_sessions(store, &match, false, WAL_SESSION_CURSOR_TRASH, &error);
+    status = match_sessions(store, &match, false, WAL_SESSION_CURSOR_TRASH, &error);
     code = status == WAL_OK ? cli_match_finish(cli, &match, "sessions", &found)
                             : cli_report(cli, name, status, &error);
     if (code == CLI_CONTINUE && found == NULL) {
@@ -674,8 +624,7 @@ int cli_find_trashed(const struct cli *cli, struct wal_store *store,
     return code;
 }
 
-enum wal_status cli_heads_read(struct cli_heads *heads,
-                               struct wal_session *session,
+enum wal_status cli_heads_read(struct cli_heads *heads, struct wal_session *session,
                                struct wal_error *error)
 {
     struct wal_head head = WAL_INIT(wal_head);
@@ -683,10 +632,8 @@ enum wal_status cli_heads_read(struct cli_heads *heads,
     size_t capacity = 0;
     enum wal_status status = wal_head_cursor_open(session, &cursor, error);
 
-    while (status == WAL_OK &&
-           (status = wal_head_cursor_next(cursor, &head, error)) == WAL_OK) {
-        heads->items = cli_reserve(heads->items, heads->count, &capacity,
-                                   sizeof(heads->items[0]));
+    while (status == WAL_OK && (status = wal_head_cursor_next(cursor, &head, error)) == WAL_OK) {
+        heads->items = cli_reserve(heads->items, heads->count, &capacity, sizeof(heads->items[0]));
         head.name.data = cli_copy_slice(head.name);
         head.entry_id.data = cli_copy_slice(head.entry_id);
         head.note = cli_slice(NULL);
@@ -708,23 +655,20 @@ void cli_heads_deinit(struct cli_heads *heads)
 
 /* --- printing sessions -------------------------------------------------- */
 
-bool cli_session_move(struct wal_store *store,
-                      const struct wal_session_info *info,
+bool cli_session_move(struct wal_store *store, const struct wal_session_info *info,
                       struct wal_session_move *move)
 {
     struct wal_session *session = NULL;
-    const bool result =
-        (info->flags & WAL_SESSION_MOVED) != 0 &&
-        wal_session_open(store, info->id, &session, NULL) == WAL_OK &&
-        wal_session_get_move(session, move, NULL) == WAL_OK;
+    const bool result = (info->flags & WAL_SESSION_MOVED) != 0 &&
+                        wal_session_open(store, info->id, &session, NULL) == WAL_OK &&
+                        wal_session_get_move(session, move, NULL) == WAL_OK;
 
     wal_session_close(session);
     return result;
 }
 
 /* Nobody has a session yet that was handed off. */
-static void write_move(struct wal__json_out *json,
-                       const struct wal_session_move *move)
+static void write_move(struct wal__json_out *json, const struct wal_session_move *move)
 {
     static const uint8_t none[sizeof(move->store)];
     char store[2 * sizeof(move->store) + 1] = "";
@@ -736,8 +680,7 @@ static void write_move(struct wal__json_out *json,
     cli_json_member_text_or_null(json, "movedToStore", cli_slice(store));
 }
 
-void cli_session_json(struct wal__json_out *json,
-                      const struct wal_session_info *info,
+void cli_session_json(struct wal__json_out *json, const struct wal_session_info *info,
                       const struct wal_session_move *move)
 {
     cli_json_member_text(json, "sessionId", info->id);
@@ -767,8 +710,7 @@ static void write_row(struct wal__json_out *json, struct wal_store *store,
     struct wal_session_move move = WAL_INIT(wal_session_move);
 
     wal__json_out_open(json, '{');
-    cli_session_json(json, info,
-                     cli_session_move(store, info, &move) ? &move : NULL);
+    cli_session_json(json, info, cli_session_move(store, info, &move) ? &move : NULL);
     wal__json_out_close_line(json);
 }
 
@@ -793,8 +735,7 @@ enum {
     GAPS = 4 * 2
 };
 
-static void table_init(struct table *table, const struct cli *cli,
-                       struct wal_store *store)
+static void table_init(struct table *table, const struct cli *cli, struct wal_store *store)
 {
     size_t columns = cli->terminal->columns;
     size_t fixed = GAPS + WHEN_AGE_COLUMNS + ENTRIES_WIDTH;
@@ -822,8 +763,7 @@ static void table_init(struct table *table, const struct cli *cli,
     fixed += table->id_width;
     width = columns > fixed ? columns - fixed : 0;
     if (width / 3 < table->directory_width) {
-        table->directory_width =
-            width / 3 > DIRECTORY_WIDTH_MIN ? width / 3 : DIRECTORY_WIDTH_MIN;
+        table->directory_width = width / 3 > DIRECTORY_WIDTH_MIN ? width / 3 : DIRECTORY_WIDTH_MIN;
     }
     table->title_width = width > table->directory_width + TITLE_WIDTH_MIN
                              ? width - table->directory_width
@@ -833,16 +773,13 @@ static void table_init(struct table *table, const struct cli *cli,
 struct wal_slice cli_session_client(const struct wal_session_info *info)
 {
     const char *text = info->source.data;
-    const char *blank = info->source.size > 0
-                            ? memchr(text, ' ', (size_t)info->source.size)
-                            : NULL;
+    const char *blank = info->source.size > 0 ? memchr(text, ' ', (size_t)info->source.size) : NULL;
 
     return blank == NULL ? cli_slice("agentwal")
                          : (struct wal_slice){text, (uint64_t)(blank - text)};
 }
 
-struct wal_slice cli_session_title(const struct wal_session_info *info,
-                                   char text[CLI_TEXT_MAX])
+struct wal_slice cli_session_title(const struct wal_session_info *info, char text[CLI_TEXT_MAX])
 {
     struct wal__source source;
     const char *slash;
@@ -862,8 +799,8 @@ struct wal_slice cli_session_title(const struct wal_session_info *info,
     return cli_slice(text);
 }
 
-/* Prints a directory, with ~ for the user's home. Without a limit of the line's
- * width it is never cut. */
+/* Prints a directory, with ~ for the user's home. Without a limit of the line's width it is never
+ * cut. */
 static void put_directory(const struct table *table, struct wal_slice directory)
 {
     size_t home_size = table->home != NULL ? strlen(table->home) : 0;
@@ -873,8 +810,7 @@ static void put_directory(const struct table *table, struct wal_slice directory)
     size_t width;
 
     if (home_size > 1 && size >= home_size && size <= CLI_TEXT_MAX &&
-        memcmp(at, table->home, home_size) == 0 &&
-        (size == home_size || at[home_size] == '/')) {
+        memcmp(at, table->home, home_size) == 0 && (size == home_size || at[home_size] == '/')) {
         text[0] = '~';
         memcpy(text + 1, at + home_size, size - home_size);
         at = text;
@@ -889,8 +825,7 @@ static void put_directory(const struct table *table, struct wal_slice directory)
     }
 }
 
-static void print_move(struct wal_store *store,
-                       const struct wal_session_info *info)
+static void print_move(struct wal_store *store, const struct wal_session_info *info)
 {
     struct wal_session_move move = WAL_INIT(wal_session_move);
 
@@ -913,9 +848,7 @@ static void put_row(struct table *table, struct wal_store *store,
     if (id.size == info->id.size) {
         /* A complete id is never cut. */
         size_t width = cli_print_name(stdout, id);
-        printf("%*s",
-               width < table->id_width ? (int)(table->id_width - width) : 0,
-               "");
+        printf("%*s", width < table->id_width ? (int)(table->id_width - width) : 0, "");
     } else {
         cell_print(stdout, id.data, (size_t)id.size, table->id_width, CELL_PAD);
     }
@@ -933,16 +866,14 @@ static void put_row(struct table *table, struct wal_store *store,
     print_move(store, info);
     if (title.size > 0) {
         fputs("  ", stdout);
-        cell_print(stdout, title.data, (size_t)title.size, table->title_width,
-                   0);
+        cell_print(stdout, title.data, (size_t)title.size, table->title_width, 0);
     }
     putchar('\n');
 }
 
-/* After the last session of a page: prints the cursor of the next page if there
- * are more sessions. */
-static enum wal_status print_cursor(struct wal_session_cursor *list,
-                                    struct wal_error *error)
+/* After the last session of a page: prints the cursor of the next page if there are more
+ * sessions. */
+static enum wal_status print_cursor(struct wal_session_cursor *list, struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     char cursor[WAL_CURSOR_TEXT_SIZE];
@@ -957,10 +888,9 @@ static enum wal_status print_cursor(struct wal_session_cursor *list,
     return status;
 }
 
-int cli_print_sessions(const struct cli *cli, struct wal_store *store,
-                       const char *path,
-                       const struct wal_session_cursor_options *options,
-                       uint64_t limit, bool cursor)
+int cli_print_sessions(const struct cli *cli, struct wal_store *store, const char *path,
+                       const struct wal_session_cursor_options *options, uint64_t limit,
+                       bool cursor)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
@@ -978,18 +908,16 @@ int cli_print_sessions(const struct cli *cli, struct wal_store *store,
         cli_start_pager(cli);
     }
     cli_json_init(&json, stdout);
-    while (status == WAL_OK && (limit == 0 || count < limit) &&
-           !cli_output_failed() &&
+    while (status == WAL_OK && (limit == 0 || count < limit) && !cli_output_failed() &&
            (status = wal_session_cursor_next(list, &info, &error)) == WAL_OK) {
         if (cli->json) {
             write_row(&json, store, &info);
         } else {
             if (count == 0) {
                 terminal_put_style(table.terminal, TERMINAL_STRONG);
-                printf("%-*s  %-*s  %*s  %-*s  %s\n", (int)table.id_width,
-                       "SESSION", WHEN_AGE_COLUMNS, "UPDATED", ENTRIES_WIDTH,
-                       "ENTRIES", (int)table.directory_width, "DIRECTORY",
-                       "TITLE");
+                printf("%-*s  %-*s  %*s  %-*s  %s\n", (int)table.id_width, "SESSION",
+                       WHEN_AGE_COLUMNS, "UPDATED", ENTRIES_WIDTH, "ENTRIES",
+                       (int)table.directory_width, "DIRECTORY", "TITLE");
                 terminal_put_style(table.terminal, TERMINAL_PLAIN);
             }
             put_row(&table, store, &info);
@@ -1005,7 +933,5 @@ int cli_print_sessions(const struct cli *cli, struct wal_store *store,
         return cli_error(cli, CLI_USAGE, "--after",
                          "is not a cursor; use the text that --cursor printed");
     }
-    return status == WAL_OK || status == WAL_END
-               ? CLI_OK
-               : cli_report(cli, path, status, &error);
+    return status == WAL_OK || status == WAL_END ? CLI_OK : cli_report(cli, path, status, &error);
 }

@@ -1,13 +1,13 @@
 /*
- * session.h - short forms of ids, what the user may type and what is printed;
- * and printing sessions.
+ * session.h - short forms of ids, what the user may type and what is printed; and printing
+ * sessions.
  *
- * An id that a program made ends with random digits, while ids made at one time
- * share their beginning. Ids are therefore shortened to their ending.
+ * An id that a program made ends with random digits, while ids made at one time share their
+ * beginning. Ids are therefore shortened to their ending.
  *
- * Invariant: what is printed short is accepted as that id, and as no other one,
- * until ids are added. list, show, children and walcat's table print the same
- * members of a session under the same names.
+ * Invariant: what is printed short is accepted as that id, and as no other one, until ids are
+ * added. list, show, children and walcat's table print the same members of a session under the same
+ * names.
  */
 #ifndef AGENTWAL_TOOLS_CLI_SESSION_H
 #define AGENTWAL_TOOLS_CLI_SESSION_H
@@ -53,8 +53,8 @@ enum cli_name_kind {
  * Returns CLI_CONTINUE or, when the name is ambiguous or the session cannot be
  * read, an exit code after printing why.
  */
-int cli_complete_name(const struct cli *cli, struct wal_session *session,
-                      uint32_t stream, unsigned kinds, const char **name);
+int cli_complete_name(const struct cli *cli, struct wal_session *session, uint32_t stream,
+                      unsigned kinds, const char **name);
 
 /* All ids of a kind. Zeroed: none, and every id is printed complete. */
 struct cli_short_ids {
@@ -68,14 +68,13 @@ struct cli_short_ids {
     bool owns_items;
 };
 
-/* Adds an id, which must stay valid. Ids of up to 12 characters and those that
- * do not end with hexadecimal digits are never shortened. */
+/* Adds an id, which must stay valid. Ids of up to 12 characters and those that do not end with
+ * hexadecimal digits are never shortened. */
 void cli_short_ids_add(struct cli_short_ids *ids, struct wal_slice id);
 
-/* Adds the sessions of a store of at most CLI_SHORT_SESSIONS; a copy of their
- * ids is owned by *ids. A failure is ignored: ids are printed complete. */
-void cli_short_ids_add_sessions(struct cli_short_ids *ids,
-                                struct wal_store *store);
+/* Adds the sessions of a store of at most CLI_SHORT_SESSIONS; a copy of their ids is owned by *ids.
+ * A failure is ignored: ids are printed complete. */
+void cli_short_ids_add_sessions(struct cli_short_ids *ids, struct wal_store *store);
 
 /* Returns the shortest ending of the id that is unique, or the whole id. */
 struct wal_slice cli_short_id(struct cli_short_ids *ids, struct wal_slice id);
@@ -89,41 +88,34 @@ struct cli_heads {
     size_t count;
 };
 
-enum wal_status cli_heads_read(struct cli_heads *heads,
-                               struct wal_session *session,
+enum wal_status cli_heads_read(struct cli_heads *heads, struct wal_session *session,
                                struct wal_error *error);
 void cli_heads_deinit(struct cli_heads *heads);
 
-/* Where a session of the store has moved to. False: it has not, or that cannot
- * be read. */
-bool cli_session_move(struct wal_store *store,
-                      const struct wal_session_info *info,
+/* Where a session of the store has moved to. False: it has not, or that cannot be read. */
+bool cli_session_move(struct wal_store *store, const struct wal_session_info *info,
                       struct wal_session_move *move);
 
-/* Writes the members of a session's object, without the braces. move: where it
- * has moved to, or NULL. */
-void cli_session_json(struct wal__json_out *json,
-                      const struct wal_session_info *info,
+/* Writes the members of a session's object, without the braces. move: where it has moved to, or
+ * NULL. */
+void cli_session_json(struct wal__json_out *json, const struct wal_session_info *info,
                       const struct wal_session_move *move);
 
-/* Returns the name of the dialect that a session was imported from, which is
- * before the first blank of its source; else agentwal. */
+/* Returns the name of the dialect that a session was imported from, which is before the first blank
+ * of its source; else agentwal. */
 struct wal_slice cli_session_client(const struct wal_session_info *info);
 
-/* Returns the title, or for a session without one its first message, or the
- * name of its file, which is put into `text`. */
-struct wal_slice cli_session_title(const struct wal_session_info *info,
-                                   char text[CLI_TEXT_MAX]);
+/* Returns the title, or for a session without one its first message, or the name of its file, which
+ * is put into `text`. */
+struct wal_slice cli_session_title(const struct wal_session_info *info, char text[CLI_TEXT_MAX]);
 
 /*
- * Prints the sessions of the store at `path`, newest first, at most `limit` (0:
- * all): a table, or one object a line with --json. With `cursor`, and when
- * there are more sessions, prints the cursor of the next page to standard error
- * as its only line. Returns an exit code.
+ * Prints the sessions of the store at `path`, newest first, at most `limit` (0: all): a table, or
+ * one object a line with --json. With `cursor`, and when there are more sessions, prints the cursor
+ * of the next page to standard error as its only line. Returns an exit code.
  */
-int cli_print_sessions(const struct cli *cli, struct wal_store *store,
-                       const char *path,
-                       const struct wal_session_cursor_options *options,
-                       uint64_t limit, bool cursor);
+int cli_print_sessions(const struct cli *cli, struct wal_store *store, const char *path,
+                       const struct wal_session_cursor_options *options, uint64_t limit,
+                       bool cursor);
 
 #endif

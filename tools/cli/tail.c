@@ -1,10 +1,9 @@
 /*
  * tail.c - reads the tail of a store (tail.h).
  *
- * The records of one segment up to a known end of the log are collected by
- * number, sorted, and then read one by one, wherever they are by then. A
- * segment that compaction replaces meanwhile is collected anew, before any of
- * its records is returned.
+ * The records of one segment up to a known end of the log are collected by number, sorted, and then
+ * read one by one, wherever they are by then. A segment that compaction replaces meanwhile is
+ * collected anew, before any of its records is returned.
  */
 #include "tools/cli/tail.h"
 
@@ -18,12 +17,10 @@ enum {
     REPLACED_MAX = 1000 /* times in a row that compaction replaces a segment */
 };
 
-enum wal_status cli_tail_open(struct cli_tail *tail, struct wal_store *store,
-                              uint32_t durability, uint64_t after,
-                              struct wal_error *error)
+enum wal_status cli_tail_open(struct cli_tail *tail, struct wal_store *store, uint32_t durability,
+                              uint64_t after, struct wal_error *error)
 {
-    struct wal_record_cursor_options options =
-        WAL_INIT(wal_record_cursor_options);
+    struct wal_record_cursor_options options = WAL_INIT(wal_record_cursor_options);
     enum wal_status status;
 
     memset(tail, 0, sizeof(*tail));
@@ -47,8 +44,7 @@ static int compare_items(const void *a, const void *b)
     const struct cli_tail_item *left = a;
     const struct cli_tail_item *right = b;
 
-    return (left->sequence > right->sequence) -
-           (left->sequence < right->sequence);
+    return (left->sequence > right->sequence) - (left->sequence < right->sequence);
 }
 
 static void add_item(void *arg, const struct wal_record *record)
@@ -64,15 +60,13 @@ static void add_item(void *arg, const struct wal_record *record)
     };
 }
 
-enum wal_status
-cli_tail_read_segment(struct wal_store *store,
-                      const struct wal_segment_info *segment, uint64_t after,
-                      uint64_t payload_limit,
-                      void (*visit)(void *arg, const struct wal_record *record),
-                      void *arg, uint64_t *lost, struct wal_error *error)
+enum wal_status cli_tail_read_segment(struct wal_store *store,
+                                      const struct wal_segment_info *segment, uint64_t after,
+                                      uint64_t payload_limit,
+                                      void (*visit)(void *arg, const struct wal_record *record),
+                                      void *arg, uint64_t *lost, struct wal_error *error)
 {
-    struct wal_record_cursor_options options =
-        WAL_INIT(wal_record_cursor_options);
+    struct wal_record_cursor_options options = WAL_INIT(wal_record_cursor_options);
     struct wal_record record = WAL_INIT(wal_record);
     struct wal_record_cursor *cursor = NULL;
     enum wal_status status;
@@ -95,18 +89,15 @@ cli_tail_read_segment(struct wal_store *store,
     return status == WAL_END ? WAL_OK : status;
 }
 
-enum wal_status cli_tail_find_segment(struct wal_store *store, uint64_t after,
-                                      uint64_t *before,
-                                      struct wal_segment_info *segment,
-                                      struct wal_error *error)
+enum wal_status cli_tail_find_segment(struct wal_store *store, uint64_t after, uint64_t *before,
+                                      struct wal_segment_info *segment, struct wal_error *error)
 {
     struct wal_segment_cursor *cursor = NULL;
     enum wal_status status = wal_segment_cursor_open(store, &cursor, error);
 
     *before = 0;
     while (status == WAL_OK &&
-           (status = wal_segment_cursor_next(cursor, segment, error)) ==
-               WAL_OK &&
+           (status = wal_segment_cursor_next(cursor, segment, error)) == WAL_OK &&
            segment->last_sequence <= after) {
         *before = segment->last_sequence;
     }
@@ -114,8 +105,8 @@ enum wal_status cli_tail_find_segment(struct wal_store *store, uint64_t after,
     return status;
 }
 
-/* Collects the records of a segment after the position, up to the known end.
- * WAL_ENOTFOUND when the segment was replaced. */
+/* Collects the records of a segment after the position, up to the known end. WAL_ENOTFOUND when the
+ * segment was replaced. */
 static enum wal_status collect_segment(struct cli_tail *tail,
                                        const struct wal_segment_info *segment,
                                        struct wal_error *error)
@@ -126,8 +117,8 @@ static enum wal_status collect_segment(struct cli_tail *tail,
     tail->count = 0;
     tail->next = 0;
     tail->lost = 0;
-    status = cli_tail_read_segment(tail->store, segment, tail->position, 1,
-                                   add_item, tail, &tail->lost, &lost);
+    status = cli_tail_read_segment(tail->store, segment, tail->position, 1, add_item, tail,
+                                   &tail->lost, &lost);
     if (tail->lost > 0) {
         tail->lost_error = lost;
     }
@@ -142,9 +133,7 @@ static enum wal_status collect_segment(struct cli_tail *tail,
     if (tail->count > 1) {
         qsort(tail->items, tail->count, sizeof(tail->items[0]), compare_items);
     }
-    tail->covered = segment->last_sequence < tail->known
-                        ? segment->last_sequence
-                        : tail->known;
+    tail->covered = segment->last_sequence < tail->known ? segment->last_sequence : tail->known;
     return WAL_OK;
 }
 
@@ -157,8 +146,7 @@ static enum wal_status collect(struct cli_tail *tail, struct wal_error *error)
     int replaced = 0;
 
     while (status == WAL_OK && tail->position < tail->known) {
-        status = cli_tail_find_segment(tail->store, tail->position, &before,
-                                       &segment, error);
+        status = cli_tail_find_segment(tail->store, tail->position, &before, &segment, error);
         if (status == WAL_OK) {
             status = collect_segment(tail, &segment, error);
         }
@@ -174,8 +162,7 @@ static enum wal_status collect(struct cli_tail *tail, struct wal_error *error)
     return status == WAL_OK ? WAL_END : status;
 }
 
-static enum wal_status report_lost(struct cli_tail *tail,
-                                   struct wal_error *error)
+static enum wal_status report_lost(struct cli_tail *tail, struct wal_error *error)
 {
     tail->lost--;
     if (error != NULL) {
@@ -185,13 +172,12 @@ static enum wal_status report_lost(struct cli_tail *tail,
 }
 
 /* Reads the next item. WAL_ENOTFOUND when it was deleted or redacted since. */
-static enum wal_status read_item(struct cli_tail *tail,
-                                 struct wal_record *record,
+static enum wal_status read_item(struct cli_tail *tail, struct wal_record *record,
                                  struct wal_error *error)
 {
     const struct cli_tail_item *item = &tail->items[tail->next];
-    enum wal_status status = wal_record_cursor_get(
-        tail->reader, item->session_number, item->sequence, record, error);
+    enum wal_status status =
+        wal_record_cursor_get(tail->reader, item->session_number, item->sequence, record, error);
 
     status = status == WAL_EREDACTED ? WAL_ENOTFOUND : status;
     if (status == WAL_OK || status == WAL_ENOTFOUND || status == WAL_ECORRUPT) {
@@ -225,18 +211,16 @@ enum wal_status cli_tail_next(struct cli_tail *tail, struct wal_record *record,
         }
     }
     if (status == WAL_END) {
-        /* Ends the slices of the last record: a process that waits must not
-         * keep the file that they are in. */
+        /* Ends the slices of the last record: a process that waits must not keep the file that they
+         * are in. */
         (void)!wal_record_cursor_next(tail->reader, record, NULL);
     }
     return status;
 }
 
-enum wal_status cli_tail_wait(struct cli_tail *tail, int64_t timeout_ms,
-                              struct wal_error *error)
+enum wal_status cli_tail_wait(struct cli_tail *tail, int64_t timeout_ms, struct wal_error *error)
 {
-    return wal_store_wait(tail->store, &tail->known, tail->durability,
-                          timeout_ms, error);
+    return wal_store_wait(tail->store, &tail->known, tail->durability, timeout_ms, error);
 }
 
 void cli_tail_close(struct cli_tail *tail)

@@ -9,12 +9,9 @@
 #include "tools/cli/json.h"
 
 static const char *const kinds[] = {
-    [WAL_TRANSFER_CREATED] = "created",
-    [WAL_TRANSFER_CONTINUED] = "continued",
-    [WAL_TRANSFER_UNCHANGED] = "unchanged",
-    [WAL_TRANSFER_REFUSED] = "refused",
-    [WAL_TRANSFER_DOCUMENT] = "differs",
-    [WAL_TRANSFER_BRANCHED] = "branched",
+    [WAL_TRANSFER_CREATED] = "created",     [WAL_TRANSFER_CONTINUED] = "continued",
+    [WAL_TRANSFER_UNCHANGED] = "unchanged", [WAL_TRANSFER_REFUSED] = "refused",
+    [WAL_TRANSFER_DOCUMENT] = "differs",    [WAL_TRANSFER_BRANCHED] = "branched",
 };
 
 static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
@@ -22,8 +19,7 @@ static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
     struct cli_transfer *transfer = ctx;
 
     if (progress_is_due(&transfer->progress)) {
-        progress_update(&transfer->progress, transfer->what, done, total,
-                        "records");
+        progress_update(&transfer->progress, transfer->what, done, total, "records");
     }
     return 0;
 }
@@ -69,26 +65,23 @@ static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
         free(name);
     } else if (report->kind == WAL_TRANSFER_DOCUMENT) {
         name = cli_copy_slice(report->key);
-        cli_note(transfer->cli, name,
-                 "the document of the store has another value; it was left");
+        cli_note(transfer->cli, name, "the document of the store has another value; it was left");
         free(name);
     } else if (report->kind == WAL_TRANSFER_BRANCHED) {
         name = cli_copy_slice(report->session_id);
-        (void)snprintf(note, sizeof(note),
-                       "both stores went on with it; the other one is %.*s",
+        (void)snprintf(note, sizeof(note), "both stores went on with it; the other one is %.*s",
                        WAL_ARG(report->branch_id));
         cli_note(transfer->cli, name, note);
         free(name);
     }
-    if (report->kind == WAL_TRANSFER_REFUSED ||
-        report->kind == WAL_TRANSFER_DOCUMENT) {
+    if (report->kind == WAL_TRANSFER_REFUSED || report->kind == WAL_TRANSFER_DOCUMENT) {
         transfer->code = cli_worse_code(transfer->code, CLI_NEGATIVE);
     }
     return 0;
 }
 
-void cli_transfer_init(struct cli_transfer *transfer, const struct cli *cli,
-                       const char *what, const char *bundle)
+void cli_transfer_init(struct cli_transfer *transfer, const struct cli *cli, const char *what,
+                       const char *bundle)
 {
     *transfer = (struct cli_transfer){
         .cli = cli,
@@ -107,14 +100,10 @@ static void write_summary(const struct cli_transfer *transfer)
 {
     const struct wal_transfer_result *result = &transfer->result;
     const struct cli_count numbers[] = {
-        {"created", result->created},
-        {"continued", result->continued},
-        {"unchanged", result->unchanged},
-        {"refused", result->refused},
-        {"branched", result->branched},
-        {"entries", result->entries},
-        {"documents", result->documents},
-        {"differingDocuments", result->differing_documents},
+        {"created", result->created},     {"continued", result->continued},
+        {"unchanged", result->unchanged}, {"refused", result->refused},
+        {"branched", result->branched},   {"entries", result->entries},
+        {"documents", result->documents}, {"differingDocuments", result->differing_documents},
     };
     struct wal__json_out json;
 
@@ -132,8 +121,7 @@ static void print_summary(const struct cli_transfer *transfer)
 {
     const struct wal_transfer_result *result = &transfer->result;
 
-    printf("sessions: %" PRIu64 " new, %" PRIu64 " continued, %" PRIu64
-           " unchanged",
+    printf("sessions: %" PRIu64 " new, %" PRIu64 " continued, %" PRIu64 " unchanged",
            result->created, result->continued, result->unchanged);
     if (result->branched > 0) {
         printf(", %" PRIu64 " branched", result->branched);
@@ -141,19 +129,17 @@ static void print_summary(const struct cli_transfer *transfer)
     if (result->refused > 0) {
         printf(", %" PRIu64 " refused", result->refused);
     }
-    printf("; %" PRIu64 " %s, %" PRIu64 " %s of documents added\n",
-           result->entries, cli_plural(result->entries, "entry", "entries"),
-           result->documents,
+    printf("; %" PRIu64 " %s, %" PRIu64 " %s of documents added\n", result->entries,
+           cli_plural(result->entries, "entry", "entries"), result->documents,
            cli_plural(result->documents, "version", "versions"));
 }
 
-int cli_transfer_finish(struct cli_transfer *transfer, const char *path,
-                        enum wal_status status, const struct wal_error *error)
+int cli_transfer_finish(struct cli_transfer *transfer, const char *path, enum wal_status status,
+                        const struct wal_error *error)
 {
     progress_clear(&transfer->progress);
     if (status != WAL_OK) {
-        return cli_worse_code(transfer->code,
-                              cli_report(transfer->cli, path, status, error));
+        return cli_worse_code(transfer->code, cli_report(transfer->cli, path, status, error));
     }
     if (transfer->cli->json) {
         write_summary(transfer);
@@ -163,15 +149,13 @@ int cli_transfer_finish(struct cli_transfer *transfer, const char *path,
     return transfer->code;
 }
 
-int cli_transfer_import(const struct cli *cli, struct wal_store *store,
-                        const char *bundle)
+int cli_transfer_import(const struct cli *cli, struct wal_store *store, const char *bundle)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct cli_transfer transfer;
     enum wal_status status;
 
     cli_transfer_init(&transfer, cli, "import", bundle);
-    status = wal_bundle_read(store, cli_slice(bundle), &transfer.options,
-                             &transfer.result, &error);
+    status = wal_bundle_read(store, cli_slice(bundle), &transfer.options, &transfer.result, &error);
     return cli_transfer_finish(&transfer, bundle, status, &error);
 }

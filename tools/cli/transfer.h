@@ -1,10 +1,9 @@
 /*
- * transfer.h - sessions from one store to another: the options, reports and
- * results of merge, bundle and the import of a bundle.
+ * transfer.h - sessions from one store to another: the options, reports and results of merge,
+ * bundle and the import of a bundle.
  *
- * With --json a line for each session, and in a merge for each document of the
- * store that differs, then {"summary":{...}}; for people only what was refused,
- * on standard error, and the sums.
+ * With --json a line for each session, and in a merge for each document of the store that differs,
+ * then {"summary":{...}}; for people only what was refused, on standard error, and the sums.
  */
 #ifndef AGENTWAL_TOOLS_CLI_TRANSFER_H
 #define AGENTWAL_TOOLS_CLI_TRANSFER_H
@@ -24,16 +23,15 @@ struct cli_transfer {
 };
 
 /* bundle may be NULL. *transfer stays where it is: the options point to it. */
-void cli_transfer_init(struct cli_transfer *transfer, const struct cli *cli,
-                       const char *what, const char *bundle);
+void cli_transfer_init(struct cli_transfer *transfer, const struct cli *cli, const char *what,
+                       const char *bundle);
 
-/* Prints the result of the call that had this status, about `path`. Returns the
- * exit code: CLI_NEGATIVE if something was refused. */
-int cli_transfer_finish(struct cli_transfer *transfer, const char *path,
-                        enum wal_status status, const struct wal_error *error);
+/* Prints the result of the call that had this status, about `path`. Returns the exit code:
+ * CLI_NEGATIVE if something was refused. */
+int cli_transfer_finish(struct cli_transfer *transfer, const char *path, enum wal_status status,
+                        const struct wal_error *error);
 
 /* Takes a bundle into a store. Returns the exit code. */
-int cli_transfer_import(const struct cli *cli, struct wal_store *store,
-                        const char *bundle);
+int cli_transfer_import(const struct cli *cli, struct wal_store *store, const char *bundle);
 
 #endif

@@ -1,11 +1,10 @@
 /*
- * adopt.c - the verb adopt: finds the clients of this user, imports their
- * sessions, and writes and removes the systemd user unit that follows their
- * folders.
+ * adopt.c - the verb adopt: finds the clients of this user, imports their sessions, and writes and
+ * removes the systemd user unit that follows their folders.
  *
- * Invariant: nothing is written before the user agrees. What is printed are
- * names of folders and numbers, never content. The unit is enabled by its link,
- * so that it runs from the next login on, whether systemd runs now or not.
+ * Invariant: nothing is written before the user agrees. What is printed are names of folders and
+ * numbers, never content. The unit is enabled by its link, so that it runs from the next login on,
+ * whether systemd runs now or not.
  */
 #include "tools/convert/convert.h"
 
@@ -39,13 +38,12 @@ static char *units_folder(void)
         return cli_format("%s/%s", base, "systemd/user");
     }
     base = getenv("HOME");
-    return base != NULL && base[0] == '/'
-               ? cli_format("%s/%s", base, ".config/systemd/user")
-               : NULL;
+    return base != NULL && base[0] == '/' ? cli_format("%s/%s", base, ".config/systemd/user")
+                                          : NULL;
 }
 
-/* Returns the path of the unit's file; the caller frees it. NULL: neither
- * XDG_CONFIG_HOME nor HOME is set. */
+/* Returns the path of the unit's file; the caller frees it. NULL: neither XDG_CONFIG_HOME nor HOME
+ * is set. */
 static char *adopt_unit_path(void)
 {
     char *folder = units_folder();
@@ -73,9 +71,8 @@ static void make_folders(const char *path)
 
 /* -------------------------------------------------------------- content --- */
 
-/* Writes a text as one quoted word of a unit. In a command systemd expands $,
- * in Environment= it does not. Returns false if the text has control
- * characters. */
+/* Writes a text as one quoted word of a unit. In a command systemd expands $, in Environment= it
+ * does not. Returns false if the text has control characters. */
 static bool put_word(FILE *file, const char *text, bool is_command)
 {
     putc('"', file);
@@ -97,8 +94,8 @@ static bool put_word(FILE *file, const char *text, bool is_command)
 /* Passes on the variables that name clients' folders. */
 static bool put_environment(FILE *file)
 {
-    static const char *const names[] = {"CLAUDE_CONFIG_DIR", "CODEX_HOME",
-                                        "PI_CODING_AGENT_DIR", "XDG_DATA_HOME"};
+    static const char *const names[] = {"CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR",
+                                        "XDG_DATA_HOME"};
     bool is_valid = true;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -149,10 +146,10 @@ static bool put_unit(FILE *file, const char *program, const char *store,
     return is_valid;
 }
 
-/* Writes the file next to its final name, and renames it. Returns 0 or an errno
- * value; EINVAL: a path has control characters. */
-static int write_unit(const char *path, const char *store,
-                      const struct wal_import_client *clients, size_t count)
+/* Writes the file next to its final name, and renames it. Returns 0 or an errno value; EINVAL: a
+ * path has control characters. */
+static int write_unit(const char *path, const char *store, const struct wal_import_client *clients,
+                      size_t count)
 {
     char program[PATH_MAX];
     ssize_t size = readlink("/proc/self/exe", program, sizeof(program) - 1);
@@ -189,9 +186,8 @@ static int write_unit(const char *path, const char *store,
 /* Runs systemctl --user with up to two words. Returns true if it succeeded. */
 static bool run_systemctl(const char *first, const char *second)
 {
-    char *arguments[] = {(char *)"systemctl", (char *)"--user",
-                         (char *)(uintptr_t)first, (char *)(uintptr_t)second,
-                         NULL};
+    char *arguments[] = {(char *)"systemctl", (char *)"--user", (char *)(uintptr_t)first,
+                         (char *)(uintptr_t)second, NULL};
     posix_spawn_file_actions_t actions;
     bool is_started = false;
     pid_t child = 0;
@@ -201,14 +197,10 @@ static bool run_systemctl(const char *first, const char *second)
     if (posix_spawn_file_actions_init(&actions) != 0) {
         return false;
     }
-    if (posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null",
-                                         O_RDONLY, 0) == 0 &&
-        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null",
-                                         O_WRONLY, 0) == 0 &&
-        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null",
-                                         O_WRONLY, 0) == 0) {
-        is_started = posix_spawnp(&child, "systemctl", &actions, NULL,
-                                  arguments, environ) == 0;
+    if (posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0) == 0 &&
+        posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) == 0 &&
+        posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) == 0) {
+        is_started = posix_spawnp(&child, "systemctl", &actions, NULL, arguments, environ) == 0;
     }
     posix_spawn_file_actions_destroy(&actions);
     while (is_started && waitpid(child, &result, 0) < 0) {
@@ -217,8 +209,7 @@ static bool run_systemctl(const char *first, const char *second)
     return is_started && WIFEXITED(result) && WEXITSTATUS(result) == 0;
 }
 
-/* Enables the unit as systemctl does, without systemd. Returns 0 or an errno
- * value. */
+/* Enables the unit as systemctl does, without systemd. Returns 0 or an errno value. */
 static int enable(const char *folder)
 {
     char *wants = cli_format("%s/%s", folder, WANTS);
@@ -226,8 +217,7 @@ static int enable(const char *folder)
     int number = 0;
 
     make_folders(wants);
-    if ((unlink(link) != 0 && errno != ENOENT) ||
-        symlink("../" UNIT, link) != 0) {
+    if ((unlink(link) != 0 && errno != ENOENT) || symlink("../" UNIT, link) != 0) {
         number = errno;
     }
     free(link);
@@ -237,9 +227,8 @@ static int enable(const char *folder)
 
 /* ------------------------------------------------------------ interface --- */
 
-/* Writes and enables the unit, and starts it. `store` and the folders are
- * absolute. Prints what was done and what could not be started. Returns an exit
- * code. */
+/* Writes and enables the unit, and starts it. `store` and the folders are absolute. Prints what was
+ * done and what could not be started. Returns an exit code. */
 static int unit_install(const struct cli *cli, const char *store,
                         const struct wal_import_client *clients, size_t count)
 {
@@ -254,16 +243,14 @@ static int unit_install(const struct cli *cli, const char *store,
     }
     if (number != 0) {
         (void)cli_error(cli, CLI_OK, path != NULL ? path : "HOME", "%s",
-                        number == EINVAL
-                            ? "a path has control characters, which a unit "
-                              "cannot name"
-                            : strerror(number));
+                        number == EINVAL ? "a path has control characters, which a unit "
+                                           "cannot name"
+                                         : strerror(number));
     } else {
         fputs("installed ", stdout);
         cli_print_name(stdout, cli_slice(path));
         putchar('\n');
-        if (run_systemctl("daemon-reload", NULL) &&
-            run_systemctl("restart", UNIT)) {
+        if (run_systemctl("daemon-reload", NULL) && run_systemctl("restart", UNIT)) {
             puts("started " UNIT);
         } else {
             cli_error(cli, CLI_OK, UNIT,
@@ -282,8 +269,7 @@ static int unit_uninstall(const struct cli *cli)
 {
     char *folder = units_folder();
     char *path = adopt_unit_path();
-    char *link =
-        folder != NULL ? cli_format("%s/%s", folder, WANTS "/" UNIT) : NULL;
+    char *link = folder != NULL ? cli_format("%s/%s", folder, WANTS "/" UNIT) : NULL;
     int code = CLI_OK;
 
     if (path == NULL || access(path, F_OK) != 0) {
@@ -337,8 +323,7 @@ static bool is_known(const struct adopt *adopt, const char *folder)
 }
 
 /* Counts what is in the folder of a client. */
-static bool scan_client(struct adopt *adopt,
-                        const struct wal_import_client *client)
+static bool scan_client(struct adopt *adopt, const struct wal_import_client *client)
 {
     const struct wal_slice path = cli_slice(client->folder);
     struct wal_import_options options = WAL_INIT(wal_import_options);
@@ -382,8 +367,7 @@ static uint64_t count_sessions(const struct adopt *adopt)
     return sessions;
 }
 
-static void write_plan(const struct wal_import_client *client,
-                       const struct wal_import_result *plan)
+static void write_plan(const struct wal_import_client *client, const struct wal_import_result *plan)
 {
     struct wal__json_out json;
 
@@ -438,8 +422,7 @@ static bool ask(const struct adopt *adopt)
             cli_plural(count_sessions(adopt), "session", "sessions"),
             adopt->installs ? ", and follow these folders from now on" : "");
     fflush(stderr);
-    return fgets(answer, sizeof(answer), stdin) != NULL &&
-           (answer[0] == 'y' || answer[0] == 'Y');
+    return fgets(answer, sizeof(answer), stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y');
 }
 
 /* Returns CLI_CONTINUE if the user agrees. */
@@ -453,9 +436,7 @@ static int agree(const struct adopt *adopt)
                          "nothing was imported: this is the plan; do it with "
                          "--yes");
     }
-    return ask(adopt)
-               ? CLI_CONTINUE
-               : cli_error(adopt->cli, CLI_OK, NULL, "nothing was imported");
+    return ask(adopt) ? CLI_CONTINUE : cli_error(adopt->cli, CLI_OK, NULL, "nothing was imported");
 }
 
 /* --------------------------------------------------------------- import --- */
@@ -473,9 +454,8 @@ static void print_next(const struct adopt *adopt)
 /* Imports the folders of all clients. */
 static int import_clients(const struct adopt *adopt, struct wal_store *store)
 {
-    struct convert_run run = {.cli = adopt->cli,
-                              .exclude = adopt->store,
-                              .is_verbose = adopt->is_verbose};
+    struct convert_run run = {
+        .cli = adopt->cli, .exclude = adopt->store, .is_verbose = adopt->is_verbose};
     struct wal_slice paths[CLIENTS_MAX];
     int code;
 
@@ -505,8 +485,7 @@ static int import_and_install(const struct adopt *adopt)
     convert_end_interrupted(cli);
     if (adopt->installs) {
         absolute = cli_absolute_path(adopt->store);
-        code = cli_worse_code(
-            code, unit_install(cli, absolute, adopt->clients, adopt->count));
+        code = cli_worse_code(code, unit_install(cli, absolute, adopt->clients, adopt->count));
         free(absolute);
     } else if (!cli->json) {
         print_next(adopt);
@@ -542,8 +521,7 @@ int verb_adopt(struct cli *cli, int argc, char **argv)
     int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
     if (code == CLI_CONTINUE && adopt->installs && adopt->uninstalls) {
-        code = cli_error(cli, CLI_USAGE, "--install",
-                         "not together with --uninstall");
+        code = cli_error(cli, CLI_USAGE, "--install", "not together with --uninstall");
     }
     if (code == CLI_CONTINUE) {
         adopt->cli = cli;

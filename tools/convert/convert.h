@@ -1,11 +1,11 @@
 /*
- * convert.h - what the verbs import, adopt, export and follow share: views of
- * sessions, files below the output directory, and running an import.
+ * convert.h - what the verbs import, adopt, export and follow share: views of sessions, files below
+ * the output directory, and running an import.
  *
- * Invariant: nothing is written outside the output directory: a path that
- * leaves it is rejected, and symbolic links below it are not followed. A file
- * is replaced as a whole, by rename. Without --verbose and --json the output of
- * an import does not grow with the number of sources, except for failures.
+ * Invariant: nothing is written outside the output directory: a path that leaves it is rejected,
+ * and symbolic links below it are not followed. A file is replaced as a whole, by rename. Without
+ * --verbose and --json the output of an import does not grow with the number of sources, except for
+ * failures.
  */
 #ifndef AGENTWAL_TOOLS_CONVERT_CONVERT_H
 #define AGENTWAL_TOOLS_CONVERT_CONVERT_H
@@ -26,59 +26,47 @@ struct convert_view {
     const char *root; /* output directory; NULL: standard output */
 };
 
-enum wal_status convert_view_open(const struct convert_view *target,
-                                  struct wal_session *session,
-                                  struct wal_view **view,
-                                  struct wal_error *error);
+enum wal_status convert_view_open(const struct convert_view *target, struct wal_session *session,
+                                  struct wal_view **view, struct wal_error *error);
 
-/* Flushes a view, and has the store list its root, so that erasing finds it;
- * where the list may not be written, it does not. */
-enum wal_status convert_view_flush(const struct convert_view *target,
-                                   struct wal_view *view,
-                                   struct wal_view_flush_result *result,
-                                   struct wal_error *error);
+/* Flushes a view, and has the store list its root, so that erasing finds it; where the list may not
+ * be written, it does not. */
+enum wal_status convert_view_flush(const struct convert_view *target, struct wal_view *view,
+                                   struct wal_view_flush_result *result, struct wal_error *error);
 
-/* Whether the session belongs into a view of all sessions. That leaves out
- * those without entries, and imported ones without a message of a user;
- * transcripts of subagents belong only into views of the same client, and of
- * OpenCode. */
-bool convert_view_has_messages(const char *dialect,
-                               const struct wal_session_info *info);
+/* Whether the session belongs into a view of all sessions. That leaves out those without entries,
+ * and imported ones without a message of a user; transcripts of subagents belong only into views of
+ * the same client, and of OpenCode. */
+bool convert_view_has_messages(const char *dialect, const struct wal_session_info *info);
 
 /* Updates the view of a session and prints the result. Returns an exit code. */
 int convert_view_export(const struct convert_view *target, const char *id);
 
-/* Prints the result of a flush; `name` is the session's, `missing` the number
- * of missing backups. Returns an exit code. */
-int convert_view_print(const struct convert_view *target, struct wal_view *view,
-                       const char *name,
-                       const struct wal_view_flush_result *result,
-                       uint64_t missing);
+/* Prints the result of a flush; `name` is the session's, `missing` the number of missing backups.
+ * Returns an exit code. */
+int convert_view_print(const struct convert_view *target, struct wal_view *view, const char *name,
+                       const struct wal_view_flush_result *result, uint64_t missing);
 
-/* Prints the error of a flush with the file's path, if known. Returns an exit
- * code. */
-int convert_view_fail(const struct convert_view *target, const char *name,
-                      enum wal_status status, const struct wal_error *error);
+/* Prints the error of a flush with the file's path, if known. Returns an exit code. */
+int convert_view_fail(const struct convert_view *target, const char *name, enum wal_status status,
+                      const struct wal_error *error);
 
 /* Returns true if the view's dialect has checkpoints next to its files. */
 bool convert_view_has_checkpoints(const struct convert_view *target);
 
 /* Exports the session's missing checkpoints. Returns an exit code. */
-int convert_view_export_checkpoints(const struct convert_view *target,
-                                    struct wal_session *session,
+int convert_view_export_checkpoints(const struct convert_view *target, struct wal_session *session,
                                     struct wal_view *view, const char *id);
 
 /* Prints a path, for a verb with --json as {"path"}. */
 void convert_print_path(const struct cli *cli, const char *path);
 
 /* Prints the path of a session's view. Returns an exit code. */
-int convert_view_print_path(const struct convert_view *target,
-                            struct wal_session *session, const char *name,
-                            uint32_t stream);
+int convert_view_print_path(const struct convert_view *target, struct wal_session *session,
+                            const char *name, uint32_t stream);
 
 /* Writes an item of "losses" unless the count is 0. */
-void convert_write_loss(struct wal__json_out *json, const char *what,
-                        uint64_t count);
+void convert_write_loss(struct wal__json_out *json, const char *what, uint64_t count);
 
 /* --- files below the output directory ----------------------------------- */
 
@@ -96,17 +84,15 @@ struct convert_output_file {
 };
 
 /*
- * Opens the directory that contains the file. Missing directories are created
- * with mode 0700, unless `is_read_only`. Returns a descriptor, or -1 with errno
- * set. *name points to the last component of path.
+ * Opens the directory that contains the file. Missing directories are created with mode 0700,
+ * unless `is_read_only`. Returns a descriptor, or -1 with errno set. *name points to the last
+ * component of path.
  */
-int convert_open_parent(const char *root, const char *path, bool is_read_only,
-                        const char **name);
+int convert_open_parent(const char *root, const char *path, bool is_read_only, const char **name);
 
-/* Creates the temporary file, mode 0600. Takes ownership of `directory`.
- * Returns 0, or -1 with errno set. */
-int convert_output_file_begin(struct convert_output_file *file, int directory,
-                              const char *name);
+/* Creates the temporary file, mode 0600. Takes ownership of `directory`. Returns 0, or -1 with
+ * errno set. */
+int convert_output_file_begin(struct convert_output_file *file, int directory, const char *name);
 
 /* Syncs the file, renames it to its name and syncs the directory. Returns 0, or
  * -1 with errno set; the previous file is then unchanged, unless only the sync
@@ -116,17 +102,15 @@ int convert_output_file_commit(struct convert_output_file *file);
 /* Deletes the temporary file; does nothing after a commit. */
 void convert_output_file_abort(struct convert_output_file *file);
 
-/* Returns CLI_CONTINUE if root is a directory, does not exist, or is NULL for
- * standard output; else prints an error and returns its exit code. */
+/* Returns CLI_CONTINUE if root is a directory, does not exist, or is NULL for standard output; else
+ * prints an error and returns its exit code. */
 int convert_check_root(const struct cli *cli, const char *root);
 
-/* Writes the backups that the session's view names and the store has. *missing:
- * the number of those that are neither in the store nor in the view's place.
- * Returns an exit code. Does nothing for views in other dialects. */
-int convert_file_history_export(const struct convert_view *target,
-                                struct wal_session *session,
-                                struct wal_view *view, const char *name,
-                                uint64_t *missing);
+/* Writes the backups that the session's view names and the store has. *missing: the number of those
+ * that are neither in the store nor in the view's place. Returns an exit code. Does nothing for
+ * views in other dialects. */
+int convert_file_history_export(const struct convert_view *target, struct wal_session *session,
+                                struct wal_view *view, const char *name, uint64_t *missing);
 
 struct convert_source {
     const struct cli *cli;
@@ -146,14 +130,11 @@ struct convert_outcome {
     bool is_rejected;      /* nothing was written; the error was printed */
 };
 
-/* Creates or extends the file; does nothing if it is complete. Returns an exit
- * code. */
-int convert_source_write(const struct convert_source *source,
-                         struct convert_outcome *outcome);
+/* Creates or extends the file; does nothing if it is complete. Returns an exit code. */
+int convert_source_write(const struct convert_source *source, struct convert_outcome *outcome);
 
 /* Writes the bytes to standard output. Returns an exit code. */
-int convert_source_print(const struct convert_source *source,
-                         struct convert_outcome *outcome);
+int convert_source_print(const struct convert_source *source, struct convert_outcome *outcome);
 
 /* --- imports ------------------------------------------------------------ */
 
@@ -200,8 +181,8 @@ struct convert_run {
  * process. */
 void convert_catch_signals(void);
 
-/* If a signal came, prints how to continue and ends the process by it. Does
- * nothing otherwise. Call it when the store is closed. */
+/* If a signal came, prints how to continue and ends the process by it. Does nothing otherwise. Call
+ * it when the store is closed. */
 void convert_end_interrupted(const struct cli *cli);
 
 /* Imports the paths and prints the reports. Returns the exit code. */
@@ -213,10 +194,8 @@ int convert_run_import(struct convert_run *run, struct wal_store *store,
 void convert_run_print(const struct convert_run *run);
 void convert_run_deinit(struct convert_run *run);
 
-/* Prints the files that were left out, by kind, after `before`; nothing if
- * there are none. */
-void convert_print_left_out(const char *before,
-                            const struct wal_import_result *result);
+/* Prints the files that were left out, by kind, after `before`; nothing if there are none. */
+void convert_print_left_out(const char *before, const struct wal_import_result *result);
 
 /* Prints a number of bytes with a unit: "63.0 MB". */
 void convert_print_bytes(uint64_t bytes);

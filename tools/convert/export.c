@@ -1,14 +1,12 @@
 /*
  * export.c - write imported files back, and sessions in other dialects.
  *
- * A source is written to its path below the output directory. Sources that
- * share a path are written below numbered folders, in the order in which they
- * were imported.
+ * A source is written to its path below the output directory. Sources that share a path are written
+ * below numbered folders, in the order in which they were imported.
  *
- * Invariant: a file with content that differs from the session's is reported
- * and not changed. A file that continues after the session's content is not
- * changed either; nor is one of a session directory whose content is not a
- * version of it in the session.
+ * Invariant: a file with content that differs from the session's is reported and not changed. A
+ * file that continues after the session's content is not changed either; nor is one of a session
+ * directory whose content is not a version of it in the session.
  */
 #include "tools/convert/convert.h"
 
@@ -57,8 +55,8 @@ static bool sink_write(void *ctx, const void *data, size_t size)
         if (common > sink->size - sink->position) {
             common = sink->size - sink->position;
         }
-        sink->differs = !wal__file_compare_bytes(&sink->window, sink->position,
-                                                 data, (size_t)common);
+        sink->differs =
+            !wal__file_compare_bytes(&sink->window, sink->position, data, (size_t)common);
     }
     sink->position += size;
     return !sink->differs;
@@ -66,25 +64,21 @@ static bool sink_write(void *ctx, const void *data, size_t size)
 
 /* Passes one line to the sink. An unreadable line is omitted as a whole. */
 static enum wal_status write_line(const struct convert_source *source,
-                                  struct wal__source_lines *lines,
-                                  struct sink *sink,
-                                  const struct wal_entry *entry,
-                                  struct wal_error *error)
+                                  struct wal__source_lines *lines, struct sink *sink,
+                                  const struct wal_entry *entry, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__source_lines_check(lines, source->store, entry, error);
+    enum wal_status status = wal__source_lines_check(lines, source->store, entry, error);
     char prefix[WAL__LINE_PREFIX_SIZE];
     size_t size = wal__source_line_prefix(entry, sink->is_open, prefix);
 
     if (status == WAL_OK && (size == 0 || sink_write(sink, prefix, size))) {
-        status = wal__source_lines_read_payload(lines, source->store, entry,
-                                                sink_write, sink, error);
+        status =
+            wal__source_lines_read_payload(lines, source->store, entry, sink_write, sink, error);
     }
     if (status != WAL_OK) {
         return status;
     }
-    sink->is_open = !wal__source_line_has_newline(entry) &&
-                    !wal__source_line_is_opaque(entry);
+    sink->is_open = !wal__source_line_has_newline(entry) && !wal__source_line_is_opaque(entry);
     if (wal__source_line_has_newline(entry) && !sink->differs) {
         (void)sink_write(sink, "\n", 1);
     }
@@ -99,19 +93,17 @@ static int write_lines(const struct convert_source *source, struct sink *sink,
     struct wal_error error = CLI_ERROR_INIT;
     struct wal__source_lines lines;
     struct wal_entry entry;
-    enum wal_status status = wal__source_lines_open(
-        &lines, NULL, source->session, source->stream, &error);
+    enum wal_status status =
+        wal__source_lines_open(&lines, NULL, source->session, source->stream, &error);
     int code = CLI_OK;
 
     if (status != WAL_OK) {
         return cli_report(source->cli, source->name, status, &error);
     }
-    while (!sink->differs && (status = wal__source_lines_next(
-                                  &lines, &entry, &error)) != WAL_END) {
+    while (!sink->differs && (status = wal__source_lines_next(&lines, &entry, &error)) != WAL_END) {
         if (status == WAL_OK && (entry.flags & WAL_ENTRY_REDACTED) == 0) {
             status = write_line(source, &lines, sink, &entry, &error);
-            counts.added +=
-                status == WAL_OK && sink->position > sink->old_size ? 1 : 0;
+            counts.added += status == WAL_OK && sink->position > sink->old_size ? 1 : 0;
         }
         if (status == WAL_ECORRUPT || status == WAL_EIO) {
             counts.damaged++;
@@ -135,14 +127,13 @@ static int write_lines(const struct convert_source *source, struct sink *sink,
 }
 
 /* Compares the existing file with the session. */
-static int compare_file(const struct convert_source *source, enum state *state,
-                        uint64_t *size, struct convert_outcome *outcome)
+static int compare_file(const struct convert_source *source, enum state *state, uint64_t *size,
+                        struct convert_outcome *outcome)
 {
     struct sink sink = {.stream = NULL};
     const char *name = NULL;
     struct stat stat;
-    int directory =
-        convert_open_parent(source->root, source->path, true, &name);
+    int directory = convert_open_parent(source->root, source->path, true, &name);
     int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
     int code = CLI_OK;
     int fd;
@@ -174,46 +165,38 @@ static int compare_file(const struct convert_source *source, enum state *state,
 static int fail(const struct cli *cli, const char *name)
 {
     return cli_error(cli, CLI_FAILED, name, "%s",
-                     errno == ELOOP || errno == ENOTDIR
-                         ? "a part of the path is not a directory"
-                         : strerror(errno));
+                     errno == ELOOP || errno == ENOTDIR ? "a part of the path is not a directory"
+                                                        : strerror(errno));
 }
 
-static int write_file(const struct convert_source *source, uint64_t old_size,
-                      bool is_new, struct convert_outcome *outcome)
+static int write_file(const struct convert_source *source, uint64_t old_size, bool is_new,
+                      struct convert_outcome *outcome)
 {
     struct convert_output_file file = {.stream = NULL};
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct sink sink = {.old_size = old_size};
     const char *name = NULL;
-    int directory =
-        convert_open_parent(source->root, source->path, false, &name);
+    int directory = convert_open_parent(source->root, source->path, false, &name);
     int code;
 
-    if (directory < 0 ||
-        convert_output_file_begin(&file, directory, name) != 0) {
+    if (directory < 0 || convert_output_file_begin(&file, directory, name) != 0) {
         return fail(source->cli, source->name);
     }
     sink.stream = file.stream;
     file.modified_ms = source->modified_ms;
-    if (file.modified_ms == 0 &&
-        wal_session_get_info(source->session, &info, NULL) == WAL_OK) {
+    if (file.modified_ms == 0 && wal_session_get_info(source->session, &info, NULL) == WAL_OK) {
         file.modified_ms = info.updated_ms; /* clients sort by it */
     }
     code = write_lines(source, &sink, outcome);
-    /* With damage, write what is readable, unless that would replace a file
-     * that may have more. */
+    /* With damage, write what is readable, unless that would replace a file that may have more. */
     if (code > CLI_NEGATIVE || (code == CLI_NEGATIVE && !is_new)) {
         convert_output_file_abort(&file);
         return code;
     }
-    return convert_output_file_commit(&file) == 0
-               ? code
-               : fail(source->cli, source->name);
+    return convert_output_file_commit(&file) == 0 ? code : fail(source->cli, source->name);
 }
 
-int convert_source_write(const struct convert_source *source,
-                         struct convert_outcome *outcome)
+int convert_source_write(const struct convert_source *source, struct convert_outcome *outcome)
 {
     enum state state;
     uint64_t size;
@@ -240,8 +223,7 @@ int convert_source_write(const struct convert_source *source,
     return write_file(source, size, state == STATE_MISSING, outcome);
 }
 
-int convert_source_print(const struct convert_source *source,
-                         struct convert_outcome *outcome)
+int convert_source_print(const struct convert_source *source, struct convert_outcome *outcome)
 {
     struct sink sink = {.stream = stdout};
 
@@ -266,11 +248,9 @@ struct existing_file {
     bool is_missing;
 };
 
-/* Returns the path of a stream's file, or the root if the dialect has no such
- * stream. NULL: the path is not that of a session directory. The caller frees
- * the result. */
-static char *dir_file_path(const char *path, const struct wal__dialect *dialect,
-                           uint32_t stream)
+/* Returns the path of a stream's file, or the root if the dialect has no such stream. NULL: the
+ * path is not that of a session directory. The caller frees the result. */
+static char *dir_file_path(const char *path, const struct wal__dialect *dialect, uint32_t stream)
 {
     const char *end = wal__session_dir_root_end(path);
     const char *name = wal__session_dir_stream_path(dialect, stream);
@@ -280,8 +260,7 @@ static char *dir_file_path(const char *path, const struct wal__dialect *dialect,
         return NULL;
     }
     /* The root "." is the output directory itself, or its numbered folder. */
-    if (size >= 1 && path[size - 1] == '.' &&
-        (size == 1 || path[size - 2] == '/')) {
+    if (size >= 1 && path[size - 1] == '.' && (size == 1 || path[size - 2] == '/')) {
         size--;
     } else {
         size++;
@@ -289,8 +268,7 @@ static char *dir_file_path(const char *path, const struct wal__dialect *dialect,
     return cli_format("%.*s%s", (int)size, path, name != NULL ? name : "");
 }
 
-static void read_existing(const char *root, const char *path,
-                          struct existing_file *existing)
+static void read_existing(const char *root, const char *path, struct existing_file *existing)
 {
     const char *name = NULL;
     int directory = convert_open_parent(root, path, true, &name);
@@ -319,8 +297,7 @@ static void read_existing(const char *root, const char *path,
     close(fd);
 }
 
-static bool has_content(const struct existing_file *existing,
-                        struct wal_slice bytes)
+static bool has_content(const struct existing_file *existing, struct wal_slice bytes)
 {
     struct wal_slice found = {existing->bytes, existing->size};
 
@@ -328,20 +305,18 @@ static bool has_content(const struct existing_file *existing,
 }
 
 /* Returns true if the existing content is an earlier version of the file. */
-static bool is_older_version(struct dir_export *dir_export,
-                             struct wal_slice key,
+static bool is_older_version(struct dir_export *dir_export, struct wal_slice key,
                              const struct existing_file *existing)
 {
     bool is_found = false;
 
     for (size_t i = 0; !is_found && i < dir_export->files.count; i++) {
-        const struct wal__session_dir_version *version =
-            &dir_export->files.versions[i];
+        const struct wal__session_dir_version *version = &dir_export->files.versions[i];
         struct wal_slice bytes;
         char *memory = NULL;
         if (cli_slice_equal(version->path, key) &&
-            wal__session_dir_files_get(&dir_export->files, version, &bytes,
-                                       &memory, NULL) == WAL_OK) {
+            wal__session_dir_files_get(&dir_export->files, version, &bytes, &memory, NULL) ==
+                WAL_OK) {
             is_found = has_content(existing, bytes);
         }
         wal__heap_free(&wal__heap_libc, memory);
@@ -352,54 +327,44 @@ static bool is_older_version(struct dir_export *dir_export,
 static bool is_older(struct dir_export *dir_export, struct wal_slice key,
                      const struct existing_file *existing)
 {
-    struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
-                                             .flags = WAL_DOC_CURSOR_HISTORY,
-                                             .prefix = key};
+    struct wal_doc_cursor_options options = {
+        .struct_size = sizeof(options), .flags = WAL_DOC_CURSOR_HISTORY, .prefix = key};
     struct wal_doc_cursor *docs = NULL;
     bool is_found = false;
     struct wal_doc doc;
     enum wal_status status;
 
-    status =
-        wal_doc_cursor_open(dir_export->source->store,
-                            dir_export->source->session, &options, &docs, NULL);
+    status = wal_doc_cursor_open(dir_export->source->store, dir_export->source->session, &options,
+                                 &docs, NULL);
     while (status == WAL_OK && !is_found) {
         doc = (struct wal_doc)WAL_INIT(wal_doc);
         status = wal_doc_cursor_next(docs, &doc, NULL);
         is_found = status == WAL_OK && (doc.flags & WAL_DOC_DELETE) == 0 &&
-                   cli_slice_equal(doc.key, key) &&
-                   has_content(existing, doc.value);
+                   cli_slice_equal(doc.key, key) && has_content(existing, doc.value);
     }
     wal_doc_cursor_close(docs);
     return is_found || is_older_version(dir_export, key, existing);
 }
 
-static int replace_file(struct dir_export *dir_export, const char *path,
-                        struct wal_slice bytes)
+static int replace_file(struct dir_export *dir_export, const char *path, struct wal_slice bytes)
 {
     struct convert_output_file file = {.stream = NULL};
     const char *name = NULL;
-    int directory =
-        convert_open_parent(dir_export->source->root, path, false, &name);
+    int directory = convert_open_parent(dir_export->source->root, path, false, &name);
 
-    if (directory < 0 ||
-        convert_output_file_begin(&file, directory, name) != 0) {
+    if (directory < 0 || convert_output_file_begin(&file, directory, name) != 0) {
         return fail(dir_export->source->cli, path);
     }
     fwrite(bytes.data, 1, (size_t)bytes.size, file.stream);
     dir_export->outcome->added++;
-    return convert_output_file_commit(&file) == 0
-               ? CLI_OK
-               : fail(dir_export->source->cli, path);
+    return convert_output_file_commit(&file) == 0 ? CLI_OK : fail(dir_export->source->cli, path);
 }
 
-static int export_file(struct dir_export *dir_export, struct wal_slice key,
-                       struct wal_slice bytes)
+static int export_file(struct dir_export *dir_export, struct wal_slice key, struct wal_slice bytes)
 {
     char relative[WAL__SOURCE_SIZE_MAX + 1];
-    char *path = wal__source_unescape(key, relative)
-                     ? cli_format("%s%s", dir_export->root, relative)
-                     : NULL;
+    char *path =
+        wal__source_unescape(key, relative) ? cli_format("%s%s", dir_export->root, relative) : NULL;
     struct existing_file existing = {.bytes = NULL};
     int code = CLI_OK;
 
@@ -441,18 +406,15 @@ static int export_docs(struct dir_export *dir_export)
             dir_export->outcome->damaged++;
             code = cli_worse_code(code, CLI_NEGATIVE);
         } else if (status != WAL_OK) {
-            return cli_report(dir_export->source->cli, dir_export->source->name,
-                              status, &error);
+            return cli_report(dir_export->source->cli, dir_export->source->name, status, &error);
         } else {
-            code = cli_worse_code(code,
-                                  export_file(dir_export, doc.key, doc.value));
+            code = cli_worse_code(code, export_file(dir_export, doc.key, doc.value));
         }
     }
 }
 
 /* Writes the stream's file unless the stream has no lines. */
-static int export_stream(struct dir_export *dir_export, uint32_t stream,
-                         bool *is_written)
+static int export_stream(struct dir_export *dir_export, uint32_t stream, bool *is_written)
 {
     struct convert_source source = *dir_export->source;
     struct convert_outcome outcome = {.added = 0};
@@ -461,8 +423,7 @@ static int export_stream(struct dir_export *dir_export, uint32_t stream,
     char *file_path = dir_file_path(source.path, dir_export->dialect, stream);
     int code = CLI_OK;
 
-    *is_written = wal__source_lines_open(&lines, NULL, source.session, stream,
-                                         NULL) == WAL_OK;
+    *is_written = wal__source_lines_open(&lines, NULL, source.session, stream, NULL) == WAL_OK;
     if (*is_written) {
         *is_written = wal__source_lines_next(&lines, &entry, NULL) != WAL_END;
         wal__source_lines_close(&lines);
@@ -480,15 +441,14 @@ static int export_stream(struct dir_export *dir_export, uint32_t stream,
     return code;
 }
 
-/* Returns true if the path is a stream that has lines: an empty file of that
- * path is an older version of the stream. */
-static bool is_stream(const struct dir_export *dir_export,
-                      struct wal_slice path, const bool *has_lines)
+/* Returns true if the path is a stream that has lines: an empty file of that path is an older
+ * version of the stream. */
+static bool is_stream(const struct dir_export *dir_export, struct wal_slice path,
+                      const bool *has_lines)
 {
     for (uint32_t i = 0; i < 2; i++) {
         const char *name = wal__session_dir_stream_path(dir_export->dialect, i);
-        if (has_lines[i] && name != NULL &&
-            cli_slice_equal(cli_slice(name), path)) {
+        if (has_lines[i] && name != NULL && cli_slice_equal(cli_slice(name), path)) {
             return true;
         }
     }
@@ -501,23 +461,18 @@ static int export_versions(struct dir_export *dir_export, const bool *has_lines)
     int code = CLI_OK;
 
     for (size_t i = 0; i < dir_export->files.count; i++) {
-        const struct wal__session_dir_version *version =
-            &dir_export->files.versions[i];
+        const struct wal__session_dir_version *version = &dir_export->files.versions[i];
         struct wal_doc doc = WAL_INIT(wal_doc);
         struct wal_slice bytes;
         enum wal_status status;
         char *memory = NULL;
-        if (!version->is_last ||
-            is_stream(dir_export, version->path, has_lines) ||
-            wal_doc_cursor_get(dir_export->files.docs, version->path, 0, &doc,
-                               NULL) == WAL_OK) {
+        if (!version->is_last || is_stream(dir_export, version->path, has_lines) ||
+            wal_doc_cursor_get(dir_export->files.docs, version->path, 0, &doc, NULL) == WAL_OK) {
             continue;
         }
-        status = wal__session_dir_files_get(&dir_export->files, version, &bytes,
-                                            &memory, &error);
+        status = wal__session_dir_files_get(&dir_export->files, version, &bytes, &memory, &error);
         if (status == WAL_OK) {
-            code = cli_worse_code(
-                code, export_file(dir_export, version->path, bytes));
+            code = cli_worse_code(code, export_file(dir_export, version->path, bytes));
         } else if (status == WAL_EREDACTED) {
             code = cli_worse_code(code, CLI_OK);
         } else {
@@ -529,15 +484,12 @@ static int export_versions(struct dir_export *dir_export, const bool *has_lines)
     return code;
 }
 
-/* Writes all files of the session; source->path is the path of its source,
- * with the group. outcome->added counts lines and documents. Returns an exit
- * code. */
+/* Writes all files of the session; source->path is the path of its source, with the group.
+ * outcome->added counts lines and documents. Returns an exit code. */
 static int convert_dir_export(const struct convert_source *source,
-                              const struct wal__dialect *dialect,
-                              struct convert_outcome *outcome)
+                              const struct wal__dialect *dialect, struct convert_outcome *outcome)
 {
-    struct dir_export dir_export = {
-        .source = source, .dialect = dialect, .outcome = outcome};
+    struct dir_export dir_export = {.source = source, .dialect = dialect, .outcome = outcome};
     struct wal_error error = CLI_ERROR_INIT;
     bool has_lines[2] = {false, false};
     enum wal_status status;
@@ -554,8 +506,7 @@ static int convert_dir_export(const struct convert_source *source,
     }
     for (uint32_t i = 0; code <= CLI_NEGATIVE && i < 2; i++) {
         if (wal__session_dir_stream_path(dialect, i) != NULL) {
-            code = cli_worse_code(code,
-                                  export_stream(&dir_export, i, &has_lines[i]));
+            code = cli_worse_code(code, export_stream(&dir_export, i, &has_lines[i]));
         }
     }
     if (code <= CLI_NEGATIVE) {
@@ -618,16 +569,14 @@ static int list_items(struct export *export)
     struct cli_sessions list;
     struct wal__source source;
 
-    for (cli_sessions_open(&list, export->store, NULL, &error);
-         cli_sessions_next(&list, &error);) {
+    for (cli_sessions_open(&list, export->store, NULL, &error); cli_sessions_next(&list, &error);) {
         struct item *item;
         item = CLI_ADD(export);
-        *item = (struct item){
-            .number = list.info.number,
-            .has_messages = convert_view_has_messages(
+        *item =
+            (struct item){.number = list.info.number,
+                          .has_messages = convert_view_has_messages(
 
-                export->dialect != NULL ? export->dialect->name : "",
-                &list.info)};
+                              export->dialect != NULL ? export->dialect->name : "", &list.info)};
         item->id = cli_copy_slice(list.info.id);
         if (wal__source_parse(list.info.source, &source)) {
             item->path = cli_copy_text(source.path, strlen(source.path));
@@ -637,8 +586,7 @@ static int list_items(struct export *export)
         }
     }
     return list.status == WAL_OK ? CLI_CONTINUE
-                                 : cli_report(export->cli, export->store_path,
-                                              list.status, &error);
+                                 : cli_report(export->cli, export->store_path, list.status, &error);
 }
 
 /* Renames sources that share a path; a unique path is kept. */
@@ -652,8 +600,7 @@ static void make_paths_unique(struct export *export)
     }
     qsort(items, export->count, sizeof(items[0]), compare_path);
     for (size_t i = 0; i < export->count && items[i].path != NULL; i++) {
-        bool equals_previous =
-            i > 0 && strcmp(items[i].path, items[i - 1].path) == 0;
+        bool equals_previous = i > 0 && strcmp(items[i].path, items[i - 1].path) == 0;
         bool equals_next = i + 1 < export->count && items[i + 1].path != NULL &&
                            strcmp(items[i].path, items[i + 1].path) == 0;
         items[i].is_shared = equals_previous || equals_next;
@@ -678,8 +625,7 @@ static void make_paths_unique(struct export *export)
     cli_ids_deinit(&used_paths);
 }
 
-static const struct item *find_item(const struct export *export,
-                                    struct wal_slice id)
+static const struct item *find_item(const struct export *export, struct wal_slice id)
 {
     for (size_t i = 0; i < export->count; i++) {
         if (cli_slice_equal(cli_slice(export->items[i].id), id)) {
@@ -698,8 +644,8 @@ static void free_items(struct export *export)
     free(export->items);
 }
 
-static void write_json(const struct export *export, const struct item *item,
-                       const char *path, const struct convert_outcome *outcome)
+static void write_json(const struct export *export, const struct item *item, const char *path,
+                       const struct convert_outcome *outcome)
 {
     struct wal__json_out json;
 
@@ -710,18 +656,15 @@ static void write_json(const struct export *export, const struct item *item,
     cli_json_member_text_or_null(&json, "path", cli_slice(path));
     wal__json_out_member_count(&json, "added", outcome->added);
     wal__json_out_member_open(&json, "losses", '[');
-    convert_write_loss(&json, "session that was not imported",
-                       item->path == NULL);
-    convert_write_loss(&json, "entries that are no lines of the file",
-                       outcome->native_count);
+    convert_write_loss(&json, "session that was not imported", item->path == NULL);
+    convert_write_loss(&json, "entries that are no lines of the file", outcome->native_count);
     convert_write_loss(&json, "entries that cannot be read", outcome->damaged);
     wal__json_out_close(&json, ']');
     wal__json_out_member_bool(&json, "sharedPath", item->is_shared);
     wal__json_out_close_line(&json);
 }
 
-static void print_result(const struct export *export, const struct item *item,
-                         const char *path,
+static void print_result(const struct export *export, const struct item *item, const char *path,
                          const struct convert_outcome *outcome)
 {
     const struct cli *cli = export->cli;
@@ -731,8 +674,7 @@ static void print_result(const struct export *export, const struct item *item,
         return;
     }
     if (item->path == NULL) {
-        cli_error(cli, CLI_OK, item->id,
-                  "was not imported, so it has no source; skipped");
+        cli_error(cli, CLI_OK, item->id, "was not imported, so it has no source; skipped");
         return;
     }
     if (export->root != NULL) {
@@ -746,10 +688,9 @@ static void print_result(const struct export *export, const struct item *item,
         cli_error(cli, CLI_OK, path, "several sources have this path");
     }
     if (outcome->native_count > 0) {
-        cli_error(cli, CLI_OK, item->id, "%" PRIu64 " %s of the file; skipped",
-                  outcome->native_count,
-                  cli_plural(outcome->native_count, "entry is not a line",
-                             "entries are not lines"));
+        cli_error(
+            cli, CLI_OK, item->id, "%" PRIu64 " %s of the file; skipped", outcome->native_count,
+            cli_plural(outcome->native_count, "entry is not a line", "entries are not lines"));
     }
 }
 
@@ -772,39 +713,31 @@ static char *join_path(const char *root, const char *path)
     return cli_format("%s%s%s", root, has_slash ? "" : "/", path);
 }
 
-/* The path of a session's file below the output directory; the caller frees
- * it. */
+/* The path of a session's file below the output directory; the caller frees it. */
 static char *relative_path(const struct item *item, uint32_t stream)
 {
-    return item->dir_dialect != NULL
-               ? dir_file_path(item->path, item->dir_dialect, stream)
-               : cli_copy_text(item->path, strlen(item->path));
+    return item->dir_dialect != NULL ? dir_file_path(item->path, item->dir_dialect, stream)
+                                     : cli_copy_text(item->path, strlen(item->path));
 }
 
-static int write_source(const struct convert_source *source,
-                        const struct item *item,
+static int write_source(const struct convert_source *source, const struct item *item,
                         struct convert_outcome *outcome)
 {
     if (source->root == NULL) {
-        return item->dir_dialect == NULL ||
-                       item->dir_dialect->read_ops->stream != NULL
+        return item->dir_dialect == NULL || item->dir_dialect->read_ops->stream != NULL
                    ? convert_source_print(source, outcome)
-                   : cli_error(
-                         source->cli, CLI_NEGATIVE, item->id,
-                         "is a directory of files and cannot be written to "
-                         "standard output");
+                   : cli_error(source->cli, CLI_NEGATIVE, item->id,
+                               "is a directory of files and cannot be written to "
+                               "standard output");
     }
-    return item->dir_dialect != NULL
-               ? convert_dir_export(source, item->dir_dialect, outcome)
-               : convert_source_write(source, outcome);
+    return item->dir_dialect != NULL ? convert_dir_export(source, item->dir_dialect, outcome)
+                                     : convert_source_write(source, outcome);
 }
 
 static int export_source(struct export *export, const struct item *item)
 {
-    struct convert_source source = {.cli = export->cli,
-                                    .store = export->store,
-                                    .root = export->root,
-                                    .path = item->path};
+    struct convert_source source = {
+        .cli = export->cli, .store = export->store, .root = export->root, .path = item->path};
     struct convert_outcome outcome = {.added = 0};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
@@ -812,8 +745,7 @@ static int export_source(struct export *export, const struct item *item)
     int code = CLI_OK;
 
     if (item->path != NULL) {
-        status = wal_session_open(export->store, cli_slice(item->id),
-                                  &source.session, &error);
+        status = wal_session_open(export->store, cli_slice(item->id), &source.session, &error);
         if (status != WAL_OK) {
             return cli_report(export->cli, item->id, status, &error);
         }
@@ -842,8 +774,7 @@ static int export_item(struct export *export, const struct item *item)
     } else {
         code = export_source(export, item);
     }
-    progress_update(&export->progress, "export", ++export->done, export->count,
-                    "sessions");
+    progress_update(&export->progress, "export", ++export->done, export->count, "sessions");
     return code;
 }
 
@@ -855,15 +786,13 @@ static int export_named(struct export *export, const struct cli_values *names)
     int code = CLI_OK;
 
     for (size_t i = 0; i < names->count; i++) {
-        int open_code = cli_open_session(export->cli, export->store,
-                                         names->items[i], &session);
+        int open_code = cli_open_session(export->cli, export->store, names->items[i], &session);
         if (open_code != CLI_CONTINUE) {
             code = cli_worse_code(code, open_code);
             continue;
         }
-        item = wal_session_get_info(session, &info, NULL) == WAL_OK
-                   ? find_item(export, info.id)
-                   : NULL;
+        item = wal_session_get_info(session, &info, NULL) == WAL_OK ? find_item(export, info.id)
+                                                                    : NULL;
         wal_session_close(session);
         if (item != NULL) {
             code = cli_worse_code(code, export_item(export, item));
@@ -897,8 +826,7 @@ static int check_dialect(const struct cli *cli, const char *name,
     *dialect = wal__dialect_find(name);
     if (*dialect == NULL || (*dialect)->write_ops == NULL) {
         return cli_error(cli, CLI_USAGE, "--dialect",
-                         "'%s' cannot be written (see: agentwal dialects)",
-                         name);
+                         "'%s' cannot be written (see: agentwal dialects)", name);
     }
     return CLI_CONTINUE;
 }
@@ -913,23 +841,20 @@ int convert_check_root(const struct cli *cli, const char *root)
         return CLI_CONTINUE;
     }
     return cli_error(cli, CLI_FAILED, root, "%s",
-                     error_number == 0 ? "is not a directory"
-                                       : strerror(error_number));
+                     error_number == 0 ? "is not a directory" : strerror(error_number));
 }
 
 /* Opens the store and lists its sessions. */
 static int open_export(struct export *export)
 {
-    int code = cli_open_store(export->cli, export->store_path,
-                              WAL_OPEN_READ_ONLY, &export->store);
+    int code = cli_open_store(export->cli, export->store_path, WAL_OPEN_READ_ONLY, &export->store);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
     code = list_items(export);
     if (code != CLI_CONTINUE) {
-        return cli_close_store(export->cli, export->store_path, export->store,
-                               code);
+        return cli_close_store(export->cli, export->store_path, export->store, code);
     }
     make_paths_unique(export);
     return CLI_CONTINUE;
@@ -965,8 +890,7 @@ int verb_export(struct cli *cli, int argc, char **argv)
         goto done;
     }
     if (to_stdout && sessions.count != 1) {
-        code = cli_error(cli, CLI_USAGE, "--stdout",
-                         "requires exactly one --session");
+        code = cli_error(cli, CLI_USAGE, "--stdout", "requires exactly one --session");
         goto done;
     }
     export.store_path = cli->items[1];
@@ -980,8 +904,7 @@ int verb_export(struct cli *cli, int argc, char **argv)
         goto done;
     }
     progress_init(&export.progress, !cli->no_progress && !to_stdout);
-    code = sessions.count > 0 ? export_named(&export, &sessions)
-                              : export_all(&export);
+    code = sessions.count > 0 ? export_named(&export, &sessions) : export_all(&export);
     progress_clear(&export.progress);
     code = cli_close_store(cli, export.store_path, export.store, code);
 done:
@@ -991,15 +914,15 @@ done:
 }
 
 /* Prints the path of the session's file or view. Returns an exit code. */
-static int print_path(const struct export *export, struct wal_session *session,
-                      const char *name, uint32_t stream)
+static int print_path(const struct export *export, struct wal_session *session, const char *name,
+                      uint32_t stream)
 {
-    const struct convert_view view = {
-        .cli = export->cli,
-        .store = export->store,
-        .store_path = export->store_path,
-        .dialect = export->dialect != NULL ? export->dialect->name : NULL,
-        .root = export->root};
+    const struct convert_view view = {.cli = export->cli,
+                                      .store = export->store,
+                                      .store_path = export->store_path,
+                                      .dialect =
+                                          export->dialect != NULL ? export->dialect->name : NULL,
+                                      .root = export->root};
     struct wal_session_info info = WAL_INIT(wal_session_info);
     const struct item *item = NULL;
     char *relative;

@@ -1,18 +1,16 @@
 /*
  * follow.c - keep the views of all sessions current until interrupted.
  *
- * The process waits for durable records, then updates the views of the sessions
- * that have a record after scanned_sequence. Separately it scans all sessions
- * once after opening the store, because a view's state is stored next to its
- * files and may have changed while no follower ran.
+ * The process waits for durable records, then updates the views of the sessions that have a record
+ * after scanned_sequence. Separately it scans all sessions once after opening the store, because a
+ * view's state is stored next to its files and may have changed while no follower ran.
  *
- * An open view continues from its memory; a closed one continues from the state
- * stored next to its files. The number of open views affects speed only.
+ * An open view continues from its memory; a closed one continues from the state stored next to its
+ * files. The number of open views affects speed only.
  *
- * Invariant: of the store only the list of roots of views is written. SIGINT
- * and SIGTERM are unblocked only during waits, so that no view is left
- * half-written. A view that cannot be updated does not affect the others. Its
- * error is reported once, until it succeeds or fails differently.
+ * Invariant: of the store only the list of roots of views is written. SIGINT and SIGTERM are
+ * unblocked only during waits, so that no view is left half-written. A view that cannot be updated
+ * does not affect the others. Its error is reported once, until it succeeds or fails differently.
  */
 #include "tools/convert/convert.h"
 
@@ -73,8 +71,7 @@ static void close_view(struct open_view *open_view)
     *open_view = (struct open_view){.number = 0};
 }
 
-/* Closes the views; required before the store is closed. Session states are
- * kept. */
+/* Closes the views; required before the store is closed. Session states are kept. */
 static void views_close(struct views *views)
 {
     for (size_t i = 0; i < OPEN_VIEWS_MAX; i++) {
@@ -88,15 +85,14 @@ static void views_close_idle(struct views *views)
     time_t now = when_steady_ms() / 1000;
 
     for (size_t i = 0; i < OPEN_VIEWS_MAX; i++) {
-        if (views->open_views[i].number != 0 &&
-            now - views->open_views[i].time > IDLE_SECONDS) {
+        if (views->open_views[i].number != 0 && now - views->open_views[i].time > IDLE_SECONDS) {
             close_view(&views->open_views[i]);
         }
     }
 }
 
-/* Returns the session's slot. If it has none, returns a free slot, or closes
- * the view that was updated least recently. */
+/* Returns the session's slot. If it has none, returns a free slot, or closes the view that was
+ * updated least recently. */
 static struct open_view *find_slot(struct views *views, uint32_t number)
 {
     struct open_view *oldest = &views->open_views[0];
@@ -117,23 +113,19 @@ static struct open_view *find_slot(struct views *views, uint32_t number)
     return oldest;
 }
 
-static enum wal_status open_if_closed(struct views *views,
-                                      struct open_view *open_view,
-                                      const struct wal_session_info *info,
-                                      struct wal_error *error)
+static enum wal_status open_if_closed(struct views *views, struct open_view *open_view,
+                                      const struct wal_session_info *info, struct wal_error *error)
 {
     enum wal_status status;
 
     if (open_view->number != 0) {
         return WAL_OK;
     }
-    status = wal_session_open(views->target.store, info->id,
-                              &open_view->session, error);
+    status = wal_session_open(views->target.store, info->id, &open_view->session, error);
     if (status != WAL_OK) {
         return status;
     }
-    status = convert_view_open(&views->target, open_view->session,
-                               &open_view->view, error);
+    status = convert_view_open(&views->target, open_view->session, &open_view->view, error);
     if (status != WAL_OK) {
         close_view(open_view);
         return status;
@@ -144,17 +136,14 @@ static enum wal_status open_if_closed(struct views *views,
 
 /* ------------------------------------------------------- session state --- */
 
-static struct session_state *get_session_state(struct views *views,
-                                               uint32_t number)
+static struct session_state *get_session_state(struct views *views, uint32_t number)
 {
     size_t count = views->session_count;
 
     if (number >= count) {
         size_t grown = number + count / 2 + 64;
-        views->sessions =
-            cli_realloc(views->sessions, grown * sizeof(views->sessions[0]));
-        memset(views->sessions + count, 0,
-               (grown - count) * sizeof(views->sessions[0]));
+        views->sessions = cli_realloc(views->sessions, grown * sizeof(views->sessions[0]));
+        memset(views->sessions + count, 0, (grown - count) * sizeof(views->sessions[0]));
         views->session_count = grown;
     }
     return &views->sessions[number];
@@ -166,22 +155,20 @@ static bool is_retryable(int32_t status)
     return status != WAL_OK && status != WAL_ECHANGED && status != WAL_EOUTSIDE;
 }
 
-static void set_status(struct views *views, struct session_state *session_state,
-                       int32_t status)
+static void set_status(struct views *views, struct session_state *session_state, int32_t status)
 {
     views->failing -= is_retryable(session_state->status) ? 1 : 0;
     views->failing += is_retryable(status) ? 1 : 0;
     session_state->status = status;
 }
 
-/* Clears the errors of failing sessions that were not updated after the given
- * update_count: they no longer exist. */
+/* Clears the errors of failing sessions that were not updated after the given update_count: they no
+ * longer exist. */
 static void views_clear_failing(struct views *views, uint64_t update_count)
 {
     for (size_t i = 0; i < views->session_count && views->failing > 0; i++) {
         struct session_state *session_state = &views->sessions[i];
-        if (is_retryable(session_state->status) &&
-            session_state->update_number <= update_count) {
+        if (is_retryable(session_state->status) && session_state->update_number <= update_count) {
             set_status(views, session_state, WAL_OK);
         }
     }
@@ -189,14 +176,12 @@ static void views_clear_failing(struct views *views, uint64_t update_count)
 
 /* ------------------------------------------------------------- session --- */
 
-static uint64_t count_entries(struct wal_session *session, uint32_t stream,
-                              uint32_t flags)
+static uint64_t count_entries(struct wal_session *session, uint32_t stream, uint32_t flags)
 {
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options),
-        .mode = WAL_ENTRY_CURSOR_ALL,
-        .flags = WAL_ENTRY_CURSOR_DURABLE | flags,
-        .stream = stream};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                     .mode = WAL_ENTRY_CURSOR_ALL,
+                                                     .flags = WAL_ENTRY_CURSOR_DURABLE | flags,
+                                                     .stream = stream};
     struct wal_entry_cursor *cursor = NULL;
     uint64_t count = 0;
 
@@ -220,13 +205,11 @@ static uint64_t count_redacted(struct wal_session *session)
 
 /* A fork that is new here may share entries that were redacted before. */
 static bool update_redacted(struct session_state *session_state,
-                            const struct wal_session_info *info,
-                            struct wal_session *session)
+                            const struct wal_session_info *info, struct wal_session *session)
 {
     uint64_t redacted = count_redacted(session);
-    bool has_more = session_state->is_known
-                        ? redacted > session_state->redacted
-                        : redacted > 0 && (info->flags & WAL_SESSION_FORK) != 0;
+    bool has_more = session_state->is_known ? redacted > session_state->redacted
+                                            : redacted > 0 && (info->flags & WAL_SESSION_FORK) != 0;
 
     session_state->redacted = redacted;
     session_state->is_known = true;
@@ -234,8 +217,8 @@ static bool update_redacted(struct session_state *session_state,
 }
 
 /* Exports the checkpoints of a session to the directory of its view. */
-static void update_checkpoints(struct views *views, struct open_view *open_view,
-                               const char *id, bool has_replaced)
+static void update_checkpoints(struct views *views, struct open_view *open_view, const char *id,
+                               bool has_replaced)
 {
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_checkpoint_cursor *list = NULL;
@@ -250,8 +233,8 @@ static void update_checkpoints(struct views *views, struct open_view *open_view,
     }
     wal_checkpoint_cursor_close(list);
     if ((has_replaced || version != open_view->checkpoints) && version != 0 &&
-        convert_view_export_checkpoints(&views->target, open_view->session,
-                                        open_view->view, id) <= CLI_NEGATIVE) {
+        convert_view_export_checkpoints(&views->target, open_view->session, open_view->view, id) <=
+            CLI_NEGATIVE) {
         open_view->checkpoints = version;
     }
 }
@@ -260,20 +243,18 @@ static void update_checkpoints(struct views *views, struct open_view *open_view,
 static bool is_gone(struct views *views, struct wal_slice id)
 {
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_open(views->target.store, id, &session, NULL);
+    enum wal_status status = wal_session_open(views->target.store, id, &session, NULL);
 
     wal_session_close(session);
     return status == WAL_ENOTFOUND || status == WAL_ETRASHED;
 }
 
 /* Updates an open view. */
-static enum wal_status flush(struct views *views, struct open_view *open_view,
-                             const char *id, struct wal_error *error)
+static enum wal_status flush(struct views *views, struct open_view *open_view, const char *id,
+                             struct wal_error *error)
 {
     struct wal_view_flush_result result = WAL_INIT(wal_view_flush_result);
-    enum wal_status status =
-        convert_view_flush(&views->target, open_view->view, &result, error);
+    enum wal_status status = convert_view_flush(&views->target, open_view->view, &result, error);
     bool has_replaced = (result.flags & WAL_VIEW_REPLACED) != 0;
     uint64_t missing = 0;
 
@@ -282,25 +263,22 @@ static enum wal_status flush(struct views *views, struct open_view *open_view,
     }
     /* It reads all rows, so it is not done for each new one. */
     if (open_view->update_number == 0 || has_replaced) {
-        (void)convert_file_history_export(&views->target, open_view->session,
-                                          open_view->view, id, &missing);
+        (void)convert_file_history_export(&views->target, open_view->session, open_view->view, id,
+                                          &missing);
     }
     if (result.lines > 0 || has_replaced) {
-        convert_view_print(&views->target, open_view->view, id, &result,
-                           missing);
+        convert_view_print(&views->target, open_view->view, id, &result, missing);
     }
     update_checkpoints(views, open_view, id, has_replaced);
     return WAL_OK;
 }
 
 /*
- * Updates the view of a listed session and prints the result. Returns true if
- * the session has more redacted entries than at its last update; sessions that
- * share entries with it then need an update too. A session that was deleted
- * meanwhile is ignored.
+ * Updates the view of a listed session and prints the result. Returns true if the session has more
+ * redacted entries than at its last update; sessions that share entries with it then need an update
+ * too. A session that was deleted meanwhile is ignored.
  */
-static bool views_update(struct views *views,
-                         const struct wal_session_info *info)
+static bool views_update(struct views *views, const struct wal_session_info *info)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct open_view *open_view;
@@ -323,8 +301,7 @@ static bool views_update(struct views *views,
         open_view->update_number = update_number;
         open_view->time = when_steady_ms() / 1000;
     }
-    if ((status == WAL_ENOTFOUND || status == WAL_ETRASHED) &&
-        is_gone(views, info->id)) {
+    if ((status == WAL_ENOTFOUND || status == WAL_ETRASHED) && is_gone(views, info->id)) {
         close_view(open_view);
         status = WAL_OK;
     }
@@ -353,8 +330,7 @@ struct follow {
     /* Cursor of the initial scan, NULL when it has ended. */
     struct wal_session_cursor *initial_scan;
     uint64_t durable; /* newest durable sequence number */
-    /* Views are current up to here, except those that the initial scan has not
-     * reached. */
+    /* Views are current up to here, except those that the initial scan has not reached. */
     uint64_t scanned_sequence;
     /* Time of the next retry, in seconds of CLOCK_MONOTONIC. */
     time_t retry_time;
@@ -403,20 +379,17 @@ static bool must_stop(void)
         return true;
     }
     return cli_output_failed() ||
-           (poll(&output, 1, 0) > 0 &&
-            (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0);
+           (poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0);
 }
 
 /* ------------------------------------------------------------ sessions --- */
 
-typedef bool session_filter(const struct follow *follow,
-                            const struct wal_session_info *info,
+typedef bool session_filter(const struct follow *follow, const struct wal_session_info *info,
                             const void *ctx);
 
 /* Updates the views of the sessions that the filter selects. */
-static enum wal_status update_filtered(struct follow *follow,
-                                       session_filter *filter, const void *ctx,
-                                       struct wal_error *error)
+static enum wal_status update_filtered(struct follow *follow, session_filter *filter,
+                                       const void *ctx, struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *list = NULL;
@@ -433,43 +406,37 @@ static enum wal_status update_filtered(struct follow *follow,
     return status == WAL_END ? WAL_OK : status;
 }
 
-static bool is_relative(const struct follow *follow,
-                        const struct wal_session_info *info, const void *ctx)
+static bool is_relative(const struct follow *follow, const struct wal_session_info *info,
+                        const void *ctx)
 {
     (void)follow;
     return cli_ids_find(ctx, info->id) != NULL;
 }
 
-/* Adds the sessions of a list to ids: all of them, or with NULL options the
- * forks of sessions in ids. */
-static enum wal_status
-add_relatives(struct wal_store *store,
-              const struct wal_session_cursor_options *options,
-              struct cli_ids *ids, struct wal_error *error)
+/* Adds the sessions of a list to ids: all of them, or with NULL options the forks of sessions in
+ * ids. */
+static enum wal_status add_relatives(struct wal_store *store,
+                                     const struct wal_session_cursor_options *options,
+                                     struct cli_ids *ids, struct wal_error *error)
 {
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, options, error);
-         cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, options, error); cli_sessions_next(&list, error);) {
         bool is_fork = (list.info.flags & WAL_SESSION_FORK) != 0;
-        if (options != NULL ||
-            (is_fork && cli_ids_find(ids, list.info.parent_id) != NULL)) {
+        if (options != NULL || (is_fork && cli_ids_find(ids, list.info.parent_id) != NULL)) {
             (void)cli_ids_get_or_add(ids, list.info.id);
         }
     }
     return list.status;
 }
 
-/* A redaction of a shared entry affects every session that shares it. Updates
- * the session's ancestors and all forks of these. */
-static enum wal_status update_relatives(struct follow *follow,
-                                        struct wal_slice id,
+/* A redaction of a shared entry affects every session that shares it. Updates the session's
+ * ancestors and all forks of these. */
+static enum wal_status update_relatives(struct follow *follow, struct wal_slice id,
                                         struct wal_error *error)
 {
     const struct wal_session_cursor_options ancestors = {
-        .struct_size = sizeof(ancestors),
-        .flags = WAL_SESSION_CURSOR_LINEAGE,
-        .lineage_of = id};
+        .struct_size = sizeof(ancestors), .flags = WAL_SESSION_CURSOR_LINEAGE, .lineage_of = id};
     struct wal_store *store = follow->views.target.store;
     struct cli_ids ids = {.items = NULL};
     enum wal_status status;
@@ -491,17 +458,15 @@ static enum wal_status update_relatives(struct follow *follow,
 }
 
 /* Updates the views of sessions with a record after scanned_sequence. */
-static enum wal_status update_changed(struct follow *follow,
-                                      struct wal_error *error)
+static enum wal_status update_changed(struct follow *follow, struct wal_error *error)
 {
-    const struct wal_session_cursor_options options = {
-        .struct_size = sizeof(options),
-        .recorded_after = follow->scanned_sequence};
+    const struct wal_session_cursor_options options = {.struct_size = sizeof(options),
+                                                       .recorded_after = follow->scanned_sequence};
     struct wal_session_info info = WAL_INIT(wal_session_info);
     uint64_t durable = follow->durable;
     struct wal_session_cursor *list = NULL;
-    enum wal_status status = wal_session_cursor_open(follow->views.target.store,
-                                                     &options, &list, error);
+    enum wal_status status =
+        wal_session_cursor_open(follow->views.target.store, &options, &list, error);
 
     while (status == WAL_OK && !must_stop() &&
            (status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
@@ -518,12 +483,10 @@ static enum wal_status update_changed(struct follow *follow,
 }
 
 /* Updates the next view of the initial scan. */
-static enum wal_status update_next(struct follow *follow,
-                                   struct wal_error *error)
+static enum wal_status update_next(struct follow *follow, struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    enum wal_status status =
-        wal_session_cursor_next(follow->initial_scan, &info, error);
+    enum wal_status status = wal_session_cursor_next(follow->initial_scan, &info, error);
 
     if (status == WAL_OK) {
         (void)views_update(&follow->views, &info);
@@ -536,18 +499,17 @@ static enum wal_status update_next(struct follow *follow,
     return status;
 }
 
-static bool is_failing(const struct follow *follow,
-                       const struct wal_session_info *info, const void *ctx)
+static bool is_failing(const struct follow *follow, const struct wal_session_info *info,
+                       const void *ctx)
 {
     (void)ctx;
     return info->number < follow->views.session_count &&
            is_retryable(follow->views.sessions[info->number].status);
 }
 
-/* Retries failed views: for example, the disk may have space again or the
- * output directory may be writable again. */
-static enum wal_status retry_failed(struct follow *follow,
-                                    struct wal_error *error)
+/* Retries failed views: for example, the disk may have space again or the output directory may be
+ * writable again. */
+static enum wal_status retry_failed(struct follow *follow, struct wal_error *error)
 {
     struct views *views = &follow->views;
     uint64_t update_count = views->update_count;
@@ -571,22 +533,18 @@ static enum wal_status retry_failed(struct follow *follow,
 
 /* --------------------------------------------------------------- store --- */
 
-/* A read-only opener of a store that no process has open misses the records of
- * a process that opens and closes the store before it first looks. A short
- * writable open keeps the store open meanwhile. */
-static enum wal_status open_store(struct follow *follow,
-                                  struct wal_error *error)
+/* A read-only opener of a store that no process has open misses the records of a process that opens
+ * and closes the store before it first looks. A short writable open keeps the store open
+ * meanwhile. */
+static enum wal_status open_store(struct follow *follow, struct wal_error *error)
 {
-    const struct wal_open_options write_options =
-        cli_open_options(follow->cli, 0);
-    const struct wal_open_options read_options =
-        cli_open_options(follow->cli, WAL_OPEN_READ_ONLY);
+    const struct wal_open_options write_options = cli_open_options(follow->cli, 0);
+    const struct wal_open_options read_options = cli_open_options(follow->cli, WAL_OPEN_READ_ONLY);
     struct wal_store *writable = NULL;
     enum wal_status status;
 
     (void)!wal_open(follow->path, &write_options, &writable, NULL);
-    status = wal_open(follow->path, &read_options, &follow->views.target.store,
-                      error);
+    status = wal_open(follow->path, &read_options, &follow->views.target.store, error);
     (void)wal_close(writable, NULL);
     return status;
 }
@@ -601,19 +559,18 @@ static void close_store(struct follow *follow)
 }
 
 /* Everything durable at this point is covered by the initial scan. */
-static enum wal_status open_views(struct follow *follow,
-                                  struct wal_error *error)
+static enum wal_status open_views(struct follow *follow, struct wal_error *error)
 {
     enum wal_status status = open_store(follow, error);
 
     follow->durable = 0;
     if (status == WAL_OK) {
-        status = wal_store_wait(follow->views.target.store, &follow->durable,
-                                WAL_DURABLE, 0, error);
+        status =
+            wal_store_wait(follow->views.target.store, &follow->durable, WAL_DURABLE, 0, error);
     }
     if (status == WAL_OK || status == WAL_EBUSY) {
-        status = wal_session_cursor_open(follow->views.target.store, NULL,
-                                         &follow->initial_scan, error);
+        status =
+            wal_session_cursor_open(follow->views.target.store, NULL, &follow->initial_scan, error);
     }
     follow->scanned_sequence = follow->durable;
     return status;
@@ -621,8 +578,7 @@ static enum wal_status open_views(struct follow *follow,
 
 /* Waits until records become durable; does not block during the initial
  * scan. */
-static enum wal_status wait_for_records(struct follow *follow,
-                                        struct wal_error *error)
+static enum wal_status wait_for_records(struct follow *follow, struct wal_error *error)
 {
     const sigset_t set = exit_signals();
     int64_t timeout_ms = follow->initial_scan != NULL ? 0 : POLL_MS;
@@ -630,14 +586,13 @@ static enum wal_status wait_for_records(struct follow *follow,
 
     (void)fflush(stdout);
     (void)sigprocmask(SIG_UNBLOCK, &set, NULL);
-    status = wal_store_wait(follow->views.target.store, &follow->durable,
-                            WAL_DURABLE, timeout_ms, error);
+    status = wal_store_wait(follow->views.target.store, &follow->durable, WAL_DURABLE, timeout_ms,
+                            error);
     (void)sigprocmask(SIG_BLOCK, &set, NULL);
     return status;
 }
 
-static enum wal_status follow_once(struct follow *follow,
-                                   struct wal_error *error)
+static enum wal_status follow_once(struct follow *follow, struct wal_error *error)
 {
     enum wal_status status = wait_for_records(follow, error);
 
@@ -663,10 +618,9 @@ static enum wal_status follow_once(struct follow *follow,
     return status;
 }
 
-/* The store failed: another process may be replacing or repairing it. Reports
- * each new error once and opens the store again every second. */
-static void reopen_store(struct follow *follow, enum wal_status status,
-                         struct wal_error *error)
+/* The store failed: another process may be replacing or repairing it. Reports each new error once
+ * and opens the store again every second. */
+static void reopen_store(struct follow *follow, enum wal_status status, struct wal_error *error)
 {
     const struct timespec delay = {.tv_sec = POLL_MS / 1000};
     const sigset_t set = exit_signals();
@@ -726,8 +680,8 @@ static int check_dialect(const struct cli *cli, const char *name)
             return CLI_CONTINUE;
         }
     }
-    return cli_error(cli, CLI_USAGE, "--dialect",
-                     "'%s' cannot be written (see: agentwal dialects)", name);
+    return cli_error(cli, CLI_USAGE, "--dialect", "'%s' cannot be written (see: agentwal dialects)",
+                     name);
 }
 
 int verb_follow(struct cli *cli, int argc, char **argv)
@@ -757,14 +711,10 @@ int verb_follow(struct cli *cli, int argc, char **argv)
     }
     block_signals();
     follow.path = cli->items[1];
-    follow.views.target = (struct convert_view){.cli = cli,
-                                                .store_path = follow.path,
-                                                .dialect = dialect,
-                                                .root = cli->items[2]};
-    follow.views.open_views =
-        cli_alloc(OPEN_VIEWS_MAX * sizeof(follow.views.open_views[0]));
-    memset(follow.views.open_views, 0,
-           OPEN_VIEWS_MAX * sizeof(follow.views.open_views[0]));
+    follow.views.target = (struct convert_view){
+        .cli = cli, .store_path = follow.path, .dialect = dialect, .root = cli->items[2]};
+    follow.views.open_views = cli_alloc(OPEN_VIEWS_MAX * sizeof(follow.views.open_views[0]));
+    memset(follow.views.open_views, 0, OPEN_VIEWS_MAX * sizeof(follow.views.open_views[0]));
     code = follow_store(&follow);
     views_close(&follow.views);
     free(follow.views.open_views);

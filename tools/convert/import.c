@@ -1,7 +1,6 @@
 /*
- * import.c - the verb import, running an import for a command, with its
- * progress, its reports, and one summary at the end; and the verb dialects,
- * what can be imported and exported.
+ * import.c - the verb import, running an import for a command, with its progress, its reports, and
+ * one summary at the end; and the verb dialects, what can be imported and exported.
  */
 #include "tools/convert/convert.h"
 
@@ -26,8 +25,7 @@ enum {
 };
 
 /* The path is written only for a directory: it may have several. */
-static void write_issue(struct wal__json_out *json,
-                        const struct wal_import_report *report,
+static void write_issue(struct wal__json_out *json, const struct wal_import_report *report,
                         const struct wal_import_issue *issue)
 {
     wal__json_out_open(json, '{');
@@ -72,8 +70,7 @@ static void write_json(const struct wal_import_report *report)
 static void print_directory(const struct wal_import_report *report)
 {
     printf(", %" PRIu64 " %s, %" PRIu64 " new or changed", report->lines,
-           cli_plural(report->lines, "document", "documents"),
-           report->appended);
+           cli_plural(report->lines, "document", "documents"), report->appended);
     if (report->checkpoints > 0) {
         printf(", %" PRIu64 " new %s", report->checkpoints,
                cli_plural(report->checkpoints, "checkpoint", "checkpoints"));
@@ -81,8 +78,7 @@ static void print_directory(const struct wal_import_report *report)
     putchar('\n');
 }
 
-static void print_issue(const struct cli *cli,
-                        const struct wal_import_issue *issue)
+static void print_issue(const struct cli *cli, const struct wal_import_issue *issue)
 {
     const char *path = issue->path.data;
     const char *reason = issue->reason.data;
@@ -90,20 +86,17 @@ static void print_issue(const struct cli *cli,
     if (issue->offset == WAL_IMPORT_NO_OFFSET) {
         cli_error(cli, CLI_OK, path, "%s", reason);
     } else if (issue->line == 0) {
-        cli_error(cli, CLI_OK, path, "byte %" PRIu64 ": %s", issue->offset,
-                  reason);
+        cli_error(cli, CLI_OK, path, "byte %" PRIu64 ": %s", issue->offset, reason);
     } else {
-        cli_error(cli, CLI_OK, path, "line %" PRIu64 ", byte %" PRIu64 ": %s",
-                  issue->line, issue->offset, reason);
+        cli_error(cli, CLI_OK, path, "line %" PRIu64 ", byte %" PRIu64 ": %s", issue->line,
+                  issue->offset, reason);
     }
 }
 
-static void print_text(const struct cli *cli,
-                       const struct wal_import_report *report)
+static void print_text(const struct cli *cli, const struct wal_import_report *report)
 {
     cli_print_name(stdout, report->path);
-    printf(report->kind == WAL_IMPORT_VIEW ? ": %s view of session "
-                                           : ": %s session ",
+    printf(report->kind == WAL_IMPORT_VIEW ? ": %s view of session " : ": %s session ",
            (const char *)report->dialect.data);
     cli_print_name(stdout, report->session_id);
     if (report->kind == WAL_IMPORT_DIRECTORY) {
@@ -123,14 +116,14 @@ static void print_text(const struct cli *cli,
 /* Whether the file was removed, replaced or is not for this user. */
 static bool is_of_file(int number)
 {
-    return number == EACCES || number == EPERM || number == ENOENT ||
-           number == ELOOP || number == ENOTDIR || number == ESTALE;
+    return number == EACCES || number == EPERM || number == ENOENT || number == ELOOP ||
+           number == ENOTDIR || number == ESTALE;
 }
 
-/* An argument that cannot be read is a failure of the tool; below it the answer
- * is no. The files of sessions in the trash are expected below a directory. */
-static int print_failure(const struct cli *cli,
-                         const struct wal_import_report *report, unsigned what)
+/* An argument that cannot be read is a failure of the tool; below it the answer is no. The files of
+ * sessions in the trash are expected below a directory. */
+static int print_failure(const struct cli *cli, const struct wal_import_report *report,
+                         unsigned what)
 {
     enum wal_status status = (enum wal_status)report->status;
     int number = report->error->sys_errno;
@@ -145,8 +138,7 @@ static int print_failure(const struct cli *cli,
     return status == WAL_ENOTFILE || number != 0 ? CLI_FAILED : code;
 }
 
-static void print_flags(const struct cli *cli,
-                        const struct wal_import_report *report)
+static void print_flags(const struct cli *cli, const struct wal_import_report *report)
 {
     if ((report->flags & WAL_IMPORT_CHANGED_VIEW) != 0) {
         cli_error(cli, CLI_OK, report->path.data,
@@ -155,16 +147,14 @@ static void print_flags(const struct cli *cli,
                   (const char *)report->view_session.data);
     }
     if ((report->flags & WAL_IMPORT_OTHER_ID) != 0) {
-        cli_error(cli, CLI_OK, report->path.data,
-                  "another session has its id; kept as '%.*s'",
-                  (int)report->session_id.size,
-                  (const char *)report->session_id.data);
+        cli_error(cli, CLI_OK, report->path.data, "another session has its id; kept as '%.*s'",
+                  (int)report->session_id.size, (const char *)report->session_id.data);
     }
 }
 
 /* Prints the report; `what` is a set of the above. Returns its exit code. */
-static int print_import(const struct cli *cli,
-                        const struct wal_import_report *report, unsigned what)
+static int print_import(const struct cli *cli, const struct wal_import_report *report,
+                        unsigned what)
 {
     print_flags(cli, report);
     if (report->status != WAL_OK) {
@@ -198,8 +188,7 @@ static void on_signal(int number)
 
 void convert_catch_signals(void)
 {
-    const struct sigaction action = {.sa_handler = on_signal,
-                                     .sa_flags = (int)SA_RESETHAND};
+    const struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
 
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
@@ -230,8 +219,7 @@ static void size_words(uint64_t bytes, char *text, size_t size)
         number /= 1000;
         unit++;
     }
-    snprintf(text, size, unit == 0 ? "%.0f %s" : "%.1f %s", number,
-             units[unit]);
+    snprintf(text, size, unit == 0 ? "%.0f %s" : "%.1f %s", number, units[unit]);
 }
 
 void convert_print_bytes(uint64_t bytes)
@@ -259,14 +247,12 @@ static void show_progress(struct convert_run *run, uint64_t done)
     snprintf(text, sizeof(text),
              "%3.0f %% of %s, %" PRIu64 " of %" PRIu64 " files, %s/s, %.0f s "
              "left",
-             total > 0 ? 100 * (double)done / (double)total : 100.0, size,
-             run->files, run->total.sources, rate_text,
-             rate > 0 ? (double)(total - done) / rate : 0.0);
+             total > 0 ? 100 * (double)done / (double)total : 100.0, size, run->files,
+             run->total.sources, rate_text, rate > 0 ? (double)(total - done) / rate : 0.0);
     progress_show(&run->progress, "import", text);
 }
 
-static int32_t on_progress(void *ctx, struct wal_slice path, uint64_t done,
-                           uint64_t total)
+static int32_t on_progress(void *ctx, struct wal_slice path, uint64_t done, uint64_t total)
 {
     struct convert_run *run = ctx;
 
@@ -278,8 +264,7 @@ static int32_t on_progress(void *ctx, struct wal_slice path, uint64_t done,
 
 /* ------------------------------------------------------------- reports --- */
 
-static void count_warning(struct convert_run *run,
-                          const struct wal_import_issue *issue)
+static void count_warning(struct convert_run *run, const struct wal_import_issue *issue)
 {
     const char *reason = issue->reason.data;
     /* The text after a colon is that of one line. */
@@ -296,8 +281,8 @@ static void count_warning(struct convert_run *run,
         run->other_warnings++;
         return;
     }
-    run->warnings[run->warning_count++] = (struct convert_warning){
-        .reason = cli_copy_text(reason, size), .count = 1};
+    run->warnings[run->warning_count++] =
+        (struct convert_warning){.reason = cli_copy_text(reason, size), .count = 1};
 }
 
 /* Whether the path is one that the command was called with. */
@@ -311,8 +296,7 @@ static bool is_argument(const struct convert_run *run, struct wal_slice path)
     return false;
 }
 
-static bool is_printed(const struct convert_run *run,
-                       const struct wal_import_report *report)
+static bool is_printed(const struct convert_run *run, const struct wal_import_report *report)
 {
     /* They are there each time that the directory is imported. */
     if (report->status == WAL_ETRASHED && !run->is_verbose && !run->cli->json &&
@@ -321,8 +305,7 @@ static bool is_printed(const struct convert_run *run,
     }
     return run->is_verbose || run->cli->json || report->status != WAL_OK ||
            (report->flags & WAL_IMPORT_CHANGED_VIEW) != 0 ||
-           ((report->flags & WAL_IMPORT_OTHER_ID) != 0 &&
-            run->other_ids <= CONVERT_NAMES_MAX);
+           ((report->flags & WAL_IMPORT_OTHER_ID) != 0 && run->other_ids <= CONVERT_NAMES_MAX);
 }
 
 static int32_t on_report(void *ctx, const struct wal_import_report *report)
@@ -340,8 +323,7 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
     for (uint64_t i = 0; what == 0 && i < report->issue_count; i++) {
         count_warning(run, &report->issues[i]);
     }
-    if (run->has_followed && report->status == WAL_OK &&
-        report->appended == 0) {
+    if (run->has_followed && report->status == WAL_OK && report->appended == 0) {
         return caught != 0 ? STOP : 0;
     }
     if (is_printed(run, report)) {
@@ -356,15 +338,13 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
 
 /* ------------------------------------------------------------- summary --- */
 
-void convert_print_left_out(const char *before,
-                            const struct wal_import_result *result)
+void convert_print_left_out(const char *before, const struct wal_import_result *result)
 {
     const char *separator = before;
 
     for (uint32_t i = 0; i < WAL_IMPORT_LEFT_OUT_SIZE; i++) {
         if (result->left_out[i] > 0) {
-            printf("%s%" PRIu64 " %s", separator, result->left_out[i],
-                   wal_import_left_out_name(i));
+            printf("%s%" PRIu64 " %s", separator, result->left_out[i], wal_import_left_out_name(i));
             separator = ", ";
         }
     }
@@ -386,8 +366,7 @@ static void print_json(const struct convert_run *run, double seconds)
     cli_json_begin(&json);
     wal__json_out_member_open(&json, "summary", '{');
     cli_json_counts(&json, members, sizeof(members) / sizeof(members[0]));
-    wal__json_out_member_count(&json, "milliseconds",
-                               (uint64_t)(seconds * 1000));
+    wal__json_out_member_count(&json, "milliseconds", (uint64_t)(seconds * 1000));
     wal__json_out_member_open(&json, "leftOut", '{');
     for (uint32_t i = 0; i < WAL_IMPORT_LEFT_OUT_SIZE; i++) {
         cli_json_key_text(&json, cli_slice(wal_import_left_out_name(i)));
@@ -405,13 +384,11 @@ static void print_warnings(const struct convert_run *run)
     for (uint32_t i = 0; i < run->warning_count; i++) {
         const struct convert_warning *warning = &run->warnings[i];
 
-        cli_error(cli, CLI_OK, NULL, "warning: %s (%" PRIu64 " %s)",
-                  warning->reason, warning->count,
-                  cli_plural(warning->count, "time", "times"));
+        cli_error(cli, CLI_OK, NULL, "warning: %s (%" PRIu64 " %s)", warning->reason,
+                  warning->count, cli_plural(warning->count, "time", "times"));
     }
     if (run->other_warnings > 0) {
-        cli_error(cli, CLI_OK, NULL, "%" PRIu64 " further warnings",
-                  run->other_warnings);
+        cli_error(cli, CLI_OK, NULL, "%" PRIu64 " further warnings", run->other_warnings);
     }
     if (run->warning_count > 0) {
         cli_error(cli, CLI_OK, NULL,
@@ -435,11 +412,9 @@ void convert_run_print(const struct convert_run *run)
         print_json(run, seconds);
         return;
     }
-    printf("%" PRIu64 " %s, %" PRIu64 " new %s, %" PRIu64 " known, ",
-           result->sessions,
-           cli_plural(result->sessions, "session", "sessions"),
-           result->appended, cli_plural(result->appended, "entry", "entries"),
-           result->duplicates);
+    printf("%" PRIu64 " %s, %" PRIu64 " new %s, %" PRIu64 " known, ", result->sessions,
+           cli_plural(result->sessions, "session", "sessions"), result->appended,
+           cli_plural(result->appended, "entry", "entries"), result->duplicates);
     convert_print_bytes(result->bytes);
     printf(", %.1f s\n", seconds);
     convert_print_left_out("left out: ", result);
@@ -455,11 +430,10 @@ void convert_run_print(const struct convert_run *run)
 
 /* ----------------------------------------------------------------- run --- */
 
-/* The project of a directory that exists here, as for the verb create; but an
- * import runs no program and writes nothing outside the store. A repository
- * that stores no id yet gets one when its sessions are listed or continued. */
-static int32_t find_project(void *ctx, struct wal_slice directory,
-                            char *project, uint64_t size)
+/* The project of a directory that exists here, as for the verb create; but an import runs no
+ * program and writes nothing outside the store. A repository that stores no id yet gets one when
+ * its sessions are listed or continued. */
+static int32_t find_project(void *ctx, struct wal_slice directory, char *project, uint64_t size)
 {
     struct convert_run *run = ctx;
     const char *path = directory.data;
@@ -481,8 +455,7 @@ static int32_t find_project(void *ctx, struct wal_slice directory,
     return 0;
 }
 
-/* The options of the run, for calls of the library; they hold as long as it
- * does. */
+/* The options of the run, for calls of the library; they hold as long as it does. */
 static struct wal_import_options convert_run_options(struct convert_run *run)
 {
     return (struct wal_import_options){
@@ -498,8 +471,7 @@ static struct wal_import_options convert_run_options(struct convert_run *run)
 }
 
 /* Counts what there is, for the progress on a terminal. */
-static void scan(struct convert_run *run, const struct wal_slice *paths,
-                 uint32_t count)
+static void scan(struct convert_run *run, const struct wal_slice *paths, uint32_t count)
 {
     struct wal_import_options options = convert_run_options(run);
 
@@ -511,8 +483,7 @@ static void scan(struct convert_run *run, const struct wal_slice *paths,
     }
 }
 
-static void begin(struct convert_run *run, const struct wal_slice *paths,
-                  uint32_t count)
+static void begin(struct convert_run *run, const struct wal_slice *paths, uint32_t count)
 {
     run->paths = paths;
     run->path_count = count;
@@ -530,8 +501,7 @@ int convert_run_import(struct convert_run *run, struct wal_store *store,
     enum wal_status status;
 
     begin(run, paths, count);
-    status =
-        wal_import_tree(store, paths, count, &options, &run->result, &error);
+    status = wal_import_tree(store, paths, count, &options, &run->result, &error);
     progress_clear(&run->progress);
     if (status != WAL_OK && caught == 0) {
         return cli_report(run->cli, run->exclude, status, &error);
@@ -540,20 +510,17 @@ int convert_run_import(struct convert_run *run, struct wal_store *store,
 }
 
 /* Prints that folders cannot be watched, once. */
-static void print_scanning(const struct convert_run *run,
-                           const struct wal_import_follow *follow,
+static void print_scanning(const struct convert_run *run, const struct wal_import_follow *follow,
                            bool *is_printed_before)
 {
     struct wal_import_follow_info info = WAL_INIT(wal_import_follow_info);
 
-    if (*is_printed_before ||
-        wal_import_follow_get_info(follow, &info, NULL) != WAL_OK ||
+    if (*is_printed_before || wal_import_follow_get_info(follow, &info, NULL) != WAL_OK ||
         info.is_scanning == 0) {
         return;
     }
     *is_printed_before = true;
-    cli_error(run->cli, CLI_OK, NULL,
-              "%s (%s); all folders are scanned every few seconds instead",
+    cli_error(run->cli, CLI_OK, NULL, "%s (%s); all folders are scanned every few seconds instead",
               info.sys_errno == ENOSPC ? "the limit of watches is reached, see "
                                          "fs.inotify.max_user_watches"
                                        : "a folder cannot be watched",
@@ -561,8 +528,7 @@ static void print_scanning(const struct convert_run *run,
 }
 
 /* Imports changes until a signal comes. */
-static enum wal_status follow_changes(struct convert_run *run,
-                                      struct wal_import_follow *follow,
+static enum wal_status follow_changes(struct convert_run *run, struct wal_import_follow *follow,
                                       struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
@@ -583,8 +549,8 @@ static enum wal_status follow_changes(struct convert_run *run,
     return status;
 }
 
-/* Imports the paths, and then what changes in them, until a signal comes.
- * Prints the summary of the first import. Returns the exit code. */
+/* Imports the paths, and then what changes in them, until a signal comes. Prints the summary of the
+ * first import. Returns the exit code. */
 static int run_follow(struct convert_run *run, struct wal_store *store,
                       const struct wal_slice *paths, uint32_t count)
 {
@@ -594,8 +560,7 @@ static int run_follow(struct convert_run *run, struct wal_store *store,
     enum wal_status status;
 
     begin(run, paths, count);
-    status =
-        wal_import_follow_open(store, paths, count, &options, &follow, &error);
+    status = wal_import_follow_open(store, paths, count, &options, &follow, &error);
     if (status == WAL_OK) {
         status = wal_import_follow_next(follow, 0, &run->result, &error);
     }
@@ -647,8 +612,7 @@ static int import_operands(struct convert_run *run, struct wal_store *store,
 
         if (wal_bundle_detect(cli_slice(path)) != 0) {
             bundles++;
-            bundles_code = cli_worse_code(
-                bundles_code, cli_transfer_import(cli, store, path));
+            bundles_code = cli_worse_code(bundles_code, cli_transfer_import(cli, store, path));
         } else {
             paths[i - bundles] = cli_slice(path);
         }
@@ -669,15 +633,13 @@ static int import_operands(struct convert_run *run, struct wal_store *store,
     return cli_worse_code(code, bundles_code);
 }
 
-static int check_dialect(const struct cli *cli,
-                         struct import_arguments *arguments)
+static int check_dialect(const struct cli *cli, struct import_arguments *arguments)
 {
     if (strcmp(arguments->dialect, "auto") == 0) {
         arguments->dialect = NULL;
     } else if (wal__dialect_find(arguments->dialect) == NULL) {
         return cli_error(cli, CLI_USAGE, "--dialect",
-                         "'%s' is not a dialect (see: agentwal dialects)",
-                         arguments->dialect);
+                         "'%s' is not a dialect (see: agentwal dialects)", arguments->dialect);
     }
     return CLI_CONTINUE;
 }
@@ -710,8 +672,7 @@ int verb_import(struct cli *cli, int argc, char **argv)
     convert_catch_signals();
     code = cli_open_store(cli, cli->items[1], 0, &store);
     if (code == CLI_CONTINUE) {
-        code = cli_close_store(cli, cli->items[1], store,
-                               import_operands(&run, store, &arguments));
+        code = cli_close_store(cli, cli->items[1], store, import_operands(&run, store, &arguments));
     }
     if (!run.has_followed) {
         convert_end_interrupted(cli);
@@ -723,8 +684,7 @@ int verb_import(struct cli *cli, int argc, char **argv)
 
 static bool carries(const struct wal__dialect *dialect, unsigned feature)
 {
-    return dialect->write_ops != NULL &&
-           (dialect->write_ops->carries >> feature & 1) != 0;
+    return dialect->write_ops != NULL && (dialect->write_ops->carries >> feature & 1) != 0;
 }
 
 /* Features for losses of no particular dialect are not listed. */
@@ -734,32 +694,27 @@ static bool is_feature(unsigned feature)
 }
 
 /* `dialect` is NULL for the source. */
-static void write_dialect(const char *name, const char *summary,
-                          const struct wal__dialect *dialect)
+static void write_dialect(const char *name, const char *summary, const struct wal__dialect *dialect)
 {
     struct wal__json_out json;
 
     cli_json_begin(&json);
     cli_json_member_text(&json, "name", cli_slice(name));
     wal__json_out_member_bool(&json, "import", dialect != NULL);
-    wal__json_out_member_bool(&json, "export",
-                              dialect == NULL || dialect->write_ops != NULL);
+    wal__json_out_member_bool(&json, "export", dialect == NULL || dialect->write_ops != NULL);
     cli_json_member_text(&json, "summary", cli_slice(summary));
     wal__json_out_member_open(&json, "carries", '{');
     for (unsigned i = 0; dialect != NULL && i < WAL__FEATURE_COUNT; i++) {
         if (is_feature(i)) {
-            cli_json_key_text(
-                &json, cli_slice(wal__feature_text((enum wal__feature)i)));
-            wal__json_out_literal(&json,
-                                  carries(dialect, i) ? "true" : "false");
+            cli_json_key_text(&json, cli_slice(wal__feature_text((enum wal__feature)i)));
+            wal__json_out_literal(&json, carries(dialect, i) ? "true" : "false");
         }
     }
     wal__json_out_close(&json, '}');
     wal__json_out_close_line(&json);
 }
 
-static void print_dialect(const struct cli *cli, const char *name,
-                          const char *summary,
+static void print_dialect(const struct cli *cli, const char *name, const char *summary,
                           const struct wal__dialect *dialect)
 {
     if (cli->json) {
@@ -767,8 +722,7 @@ static void print_dialect(const struct cli *cli, const char *name,
         return;
     }
     printf("%-8s  %-6s  %-6s  %s\n", name, dialect != NULL ? "import" : "-",
-           dialect == NULL || dialect->write_ops != NULL ? "export" : "-",
-           summary);
+           dialect == NULL || dialect->write_ops != NULL ? "export" : "-", summary);
 }
 
 /* Prints a table of what each writable dialect can represent. */
@@ -790,8 +744,7 @@ static void print_features(void)
         printf("%-44s", wal__feature_text((enum wal__feature)f));
         for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
             if (dialect->write_ops != NULL) {
-                printf("  %*s", (int)strlen(dialect->name),
-                       carries(dialect, f) ? "yes" : "-");
+                printf("  %*s", (int)strlen(dialect->name), carries(dialect, f) ? "yes" : "-");
             }
         }
         putchar('\n');

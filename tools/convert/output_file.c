@@ -62,8 +62,7 @@ static bool create_root(const char *root)
     return mkdir(root, 0700) == 0 || errno == EEXIST;
 }
 
-int convert_open_parent(const char *root, const char *path, bool is_read_only,
-                        const char **name)
+int convert_open_parent(const char *root, const char *path, bool is_read_only, const char **name)
 {
     const char *component = path;
     const char *slash;
@@ -83,16 +82,14 @@ int convert_open_parent(const char *root, const char *path, bool is_read_only,
     return fd;
 }
 
-int convert_output_file_begin(struct convert_output_file *file, int directory,
-                              const char *name)
+int convert_output_file_begin(struct convert_output_file *file, int directory, const char *name)
 {
     char temporary[64];
     int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
     int fd = -1;
 
     for (unsigned n = 0; fd < 0 && n < 1000; n++) {
-        snprintf(temporary, sizeof(temporary), ".agentwal-export-%ld-%u",
-                 (long)getpid(), n);
+        snprintf(temporary, sizeof(temporary), ".agentwal-export-%ld-%u", (long)getpid(), n);
         fd = openat(directory, temporary, flags, 0600);
         if (fd < 0 && errno != EEXIST) {
             break;
@@ -145,8 +142,8 @@ static bool set_time(const struct convert_output_file *file)
 int convert_output_file_commit(struct convert_output_file *file)
 {
     FILE *stream = file->stream;
-    bool is_complete = fflush(stream) == 0 && !ferror(stream) &&
-                       set_time(file) && fsync(fileno(stream)) == 0;
+    bool is_complete =
+        fflush(stream) == 0 && !ferror(stream) && set_time(file) && fsync(fileno(stream)) == 0;
     int error_number = errno;
 
     file->stream = NULL;
@@ -154,8 +151,8 @@ int convert_output_file_commit(struct convert_output_file *file)
         is_complete = false;
         error_number = errno;
     }
-    if (!is_complete || renameat(file->directory, file->temporary,
-                                 file->directory, file->name) != 0) {
+    if (!is_complete ||
+        renameat(file->directory, file->temporary, file->directory, file->name) != 0) {
         error_number = is_complete ? errno : error_number;
         convert_output_file_abort(file);
         errno = error_number;

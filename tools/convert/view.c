@@ -1,18 +1,16 @@
 /*
- * view.c - flush views, print results and losses, and write what belongs next
- * to a view: the checkpoints of session directories, and the backups of files
- * that transcripts of Claude Code name.
+ * view.c - flush views, print results and losses, and write what belongs next to a view: the
+ * checkpoints of session directories, and the backups of files that transcripts of Claude Code
+ * name.
  *
- * The dialects sdk and spec11 keep checkpoints in the folder `checkpoints` of a
- * session's directory (layout: convert/source/checkpoint_manifest.h).
+ * The dialects sdk and spec11 keep checkpoints in the folder `checkpoints` of a session's directory
+ * (layout: convert/source/checkpoint_manifest.h).
  *
- * Claude Code rewinds files from file-history/SESSION/NAME next to projects/,
- * where SESSION is the name of the transcript and NAME is in a row of it. Where
- * the store has these files, each is a separate session, with its path as the
- * source; an import with --all-files brings them.
+ * Claude Code rewinds files from file-history/SESSION/NAME next to projects/, where SESSION is the
+ * name of the transcript and NAME is in a row of it. Where the store has these files, each is a
+ * separate session, with its path as the source; an import with --all-files brings them.
  *
- * Invariant: no existing backup is changed, and none is written outside
- * file-history/SESSION.
+ * Invariant: no existing backup is changed, and none is written outside file-history/SESSION.
  */
 #include "tools/convert/convert.h"
 
@@ -38,9 +36,8 @@ static bool has_checkpoints(struct wal_session *session)
 {
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_checkpoint_cursor *list = NULL;
-    bool is_found =
-        wal_checkpoint_cursor_open(session, &list, NULL) == WAL_OK &&
-        wal_checkpoint_cursor_next(list, &info, NULL) != WAL_END;
+    bool is_found = wal_checkpoint_cursor_open(session, &list, NULL) == WAL_OK &&
+                    wal_checkpoint_cursor_next(list, &info, NULL) != WAL_END;
 
     wal_checkpoint_cursor_close(list);
     return is_found;
@@ -51,12 +48,11 @@ static void exported(void *ctx, const struct cli_checkpoint_exported *exported)
     cli_checkpoint_export_losses(ctx, exported);
 }
 
-/* Exports the session's checkpoints to the directory of its file `file`, if the
- * dialect has checkpoints. `name` is the session's name in messages. Returns an
- * exit code. */
+/* Exports the session's checkpoints to the directory of its file `file`, if the dialect has
+ * checkpoints. `name` is the session's name in messages. Returns an exit code. */
 static int checkpoints_export(const struct cli *cli, struct wal_store *store,
-                              struct wal_session *session, const char *name,
-                              const char *dialect, const char *file)
+                              struct wal_session *session, const char *name, const char *dialect,
+                              const char *file)
 {
     const char *slash = strrchr(file, '/');
     struct progress progress;
@@ -106,23 +102,21 @@ static char *transcript_name(const char *path)
     const char *base = slash != NULL ? slash + 1 : path;
     size_t size = strlen(base);
 
-    if (size >= sizeof(suffix) &&
-        strcmp(base + size - (sizeof(suffix) - 1), suffix) == 0) {
+    if (size >= sizeof(suffix) && strcmp(base + size - (sizeof(suffix) - 1), suffix) == 0) {
         size -= sizeof(suffix) - 1;
     }
     return cli_copy_text(base, size);
 }
 
-/* Sets the folder that the session's backups had. Returns false if the client
- * did not write the session's transcript. */
+/* Sets the folder that the session's backups had. Returns false if the client did not write the
+ * session's transcript. */
 static bool find_source(struct history *history, struct wal_session *session)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal__source source;
 
     if (wal_session_get_info(session, &info, NULL) != WAL_OK ||
-        !wal__source_parse(info.source, &source) ||
-        strcmp(source.dialect, "claude") != 0) {
+        !wal__source_parse(info.source, &source) || strcmp(source.dialect, "claude") != 0) {
         return false;
     }
     history->source = transcript_name(source.path);
@@ -132,9 +126,8 @@ static bool find_source(struct history *history, struct wal_session *session)
 /* Whether it can be the name of a file. */
 static bool is_name(const char *name)
 {
-    return name[0] != '\0' && strlen(name) <= NAME_MAX &&
-           strchr(name, '/') == NULL && strcmp(name, ".") != 0 &&
-           strcmp(name, "..") != 0;
+    return name[0] != '\0' && strlen(name) <= NAME_MAX && strchr(name, '/') == NULL &&
+           strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
 }
 
 /* Joins two parts of a path; the caller frees it. */
@@ -158,11 +151,10 @@ static char *backup_path(const char *folder, const char *name)
 }
 
 /* Opens the session that was imported from the source, or returns NULL. */
-static struct wal_session *open_source(struct wal_store *store,
-                                       const char *text)
+static struct wal_session *open_source(struct wal_store *store, const char *text)
 {
-    const struct wal_session_cursor_options options = {
-        .struct_size = sizeof(options), .source = cli_slice(text)};
+    const struct wal_session_cursor_options options = {.struct_size = sizeof(options),
+                                                       .source = cli_slice(text)};
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *list = NULL;
     struct wal_session *session = NULL;
@@ -176,18 +168,16 @@ static struct wal_session *open_source(struct wal_store *store,
     return session;
 }
 
-/* Opens the session of a backup, or returns NULL. Its content, not its path,
- * determines the dialect that it was imported in. */
-static struct wal_session *open_backup(const struct history *history,
-                                       const char *name)
+/* Opens the session of a backup, or returns NULL. Its content, not its path, determines the dialect
+ * that it was imported in. */
+static struct wal_session *open_backup(const struct history *history, const char *name)
 {
     struct wal_session *backup = NULL;
     char text[WAL__SOURCE_SIZE_MAX + 1];
     char *path = backup_path(history->source, name);
     const struct wal__dialect *dialect;
 
-    for (size_t i = 0; backup == NULL && (dialect = wal__dialect_at(i)) != NULL;
-         i++) {
+    for (size_t i = 0; backup == NULL && (dialect = wal__dialect_at(i)) != NULL; i++) {
         if (wal__source_text(text, dialect->name, 0, path)) {
             backup = open_source(history->target->store, text);
         }
@@ -199,24 +189,21 @@ static struct wal_session *open_backup(const struct history *history,
 static bool is_in_place(const char *root, const char *path)
 {
     const char *name = NULL;
-    int directory =
-        root != NULL ? convert_open_parent(root, path, true, &name) : -1;
+    int directory = root != NULL ? convert_open_parent(root, path, true, &name) : -1;
     struct stat stat;
     bool is_there;
 
     if (directory < 0) {
         return false;
     }
-    is_there = fstatat(directory, name, &stat, AT_SYMLINK_NOFOLLOW) == 0 &&
-               S_ISREG(stat.st_mode);
+    is_there = fstatat(directory, name, &stat, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(stat.st_mode);
     close(directory);
     return is_there;
 }
 
-/* Writes a backup, or counts it as missing. It gets the time that the row
- * states: the client restores no file that is older than its backup. */
-static int write_backup(struct history *history, const char *name,
-                        int64_t modified_ms)
+/* Writes a backup, or counts it as missing. It gets the time that the row states: the client
+ * restores no file that is older than its backup. */
+static int write_backup(struct history *history, const char *name, int64_t modified_ms)
 {
     const struct convert_view *target = history->target;
     struct wal_session *backup = NULL;
@@ -262,8 +249,7 @@ static bool put_row(void *ctx, const void *data, size_t size)
 }
 
 /* Writes the backup that an object of a row names, unless it did so before. */
-static int write_named(struct history *history,
-                       const struct wal__json_token *name,
+static int write_named(struct history *history, const struct wal__json_token *name,
                        struct wal__json_span time)
 {
     struct wal_slice text = cli_unescape(name, &history->texts);
@@ -283,8 +269,7 @@ static int write_named(struct history *history,
     return code;
 }
 
-/* Writes the backups that the row names: each object with a string
- * backupFileName, at any depth. */
+/* Writes the backups that the row names: each object with a string backupFileName, at any depth. */
 static int write_row(struct history *history)
 {
     const struct wal__json_span no_time = {NULL, 0};
@@ -297,14 +282,11 @@ static int write_row(struct history *history)
     int code = CLI_OK;
 
     wal__json_scan_init(&scan, history->row, history->row_size);
-    while (wal__json_scan_next(&scan, &token) == WAL__JSON_OK &&
-           token.kind != WAL__JSON_END) {
-        if (token.kind == WAL__JSON_OBJECT_END &&
-            name.kind == WAL__JSON_STRING) {
+    while (wal__json_scan_next(&scan, &token) == WAL__JSON_OK && token.kind != WAL__JSON_END) {
+        if (token.kind == WAL__JSON_OBJECT_END && name.kind == WAL__JSON_STRING) {
             code = cli_worse_code(code, write_named(history, &name, time));
         }
-        if (token.kind == WAL__JSON_OBJECT ||
-            token.kind == WAL__JSON_OBJECT_END) {
+        if (token.kind == WAL__JSON_OBJECT || token.kind == WAL__JSON_OBJECT_END) {
             name.kind = WAL__JSON_NULL;
             time = no_time;
         } else if (is_name_next) {
@@ -312,10 +294,9 @@ static int write_row(struct history *history)
         } else if (is_time_next) {
             time = token.span;
         }
-        is_name_next = token.kind == WAL__JSON_KEY &&
-                       wal__json_string_is(token.span, "backupFileName");
-        is_time_next = token.kind == WAL__JSON_KEY &&
-                       wal__json_string_is(token.span, "backupTime");
+        is_name_next =
+            token.kind == WAL__JSON_KEY && wal__json_string_is(token.span, "backupFileName");
+        is_time_next = token.kind == WAL__JSON_KEY && wal__json_string_is(token.span, "backupTime");
     }
     return code;
 }
@@ -325,33 +306,29 @@ static bool is_history_row(const struct wal_entry *entry)
     static const char type[] = "file-history-";
     const size_t size = sizeof(type) - 1;
 
-    return (entry->flags & WAL_ENTRY_REDACTED) == 0 &&
-           entry->type.size > size && memcmp(entry->type.data, type, size) == 0;
+    return (entry->flags & WAL_ENTRY_REDACTED) == 0 && entry->type.size > size &&
+           memcmp(entry->type.data, type, size) == 0;
 }
 
 /* Writes the backups that the session's rows name. */
-static int write_rows(struct history *history, struct wal_session *session,
-                      const char *name)
+static int write_rows(struct history *history, struct wal_session *session, const char *name)
 {
     const struct convert_view *target = history->target;
     struct wal_error error = CLI_ERROR_INIT;
     struct wal__source_lines lines;
     struct wal_entry entry;
     int code = CLI_OK;
-    enum wal_status status =
-        wal__source_lines_open(&lines, NULL, session, 0, &error);
+    enum wal_status status = wal__source_lines_open(&lines, NULL, session, 0, &error);
 
     if (status != WAL_OK) {
         return cli_report(target->cli, name, status, &error);
     }
-    while ((status = wal__source_lines_next(&lines, &entry, &error)) !=
-           WAL_END) {
+    while ((status = wal__source_lines_next(&lines, &entry, &error)) != WAL_END) {
         history->row_size = 0;
         if (status == WAL_OK && is_history_row(&entry)) {
-            status = wal__source_lines_read_payload(
-                &lines, target->store, &entry, put_row, history, &error);
-            code = status == WAL_OK ? cli_worse_code(code, write_row(history))
-                                    : code;
+            status = wal__source_lines_read_payload(&lines, target->store, &entry, put_row, history,
+                                                    &error);
+            code = status == WAL_OK ? cli_worse_code(code, write_row(history)) : code;
         }
         /* The view reports entries that cannot be read. */
         if (status != WAL_OK && status != WAL_ECORRUPT && status != WAL_EIO) {
@@ -363,18 +340,15 @@ static int write_rows(struct history *history, struct wal_session *session,
     return code;
 }
 
-int convert_file_history_export(const struct convert_view *target,
-                                struct wal_session *session,
-                                struct wal_view *view, const char *name,
-                                uint64_t *missing)
+int convert_file_history_export(const struct convert_view *target, struct wal_session *session,
+                                struct wal_view *view, const char *name, uint64_t *missing)
 {
     struct history history = {.target = target};
     const char *path = NULL;
     int code = CLI_OK;
 
     *missing = 0;
-    if (strcmp(target->dialect, "claude") == 0 &&
-        find_source(&history, session) &&
+    if (strcmp(target->dialect, "claude") == 0 && find_source(&history, session) &&
         wal_view_path(view, 0, &path, NULL) == WAL_OK) {
         history.folder = transcript_name(path);
         code = write_rows(&history, session, name);
@@ -390,8 +364,7 @@ int convert_file_history_export(const struct convert_view *target,
 
 /* --- views -------------------------------------------------------------- */
 
-void convert_write_loss(struct wal__json_out *json, const char *what,
-                        uint64_t count)
+void convert_write_loss(struct wal__json_out *json, const char *what, uint64_t count)
 {
     if (count == 0) {
         return;
@@ -402,11 +375,9 @@ void convert_write_loss(struct wal__json_out *json, const char *what,
     wal__json_out_close(json, '}');
 }
 
-static void write_json(const struct convert_view *target,
-                       const struct wal_view *view, const char *name,
-                       const char *path,
-                       const struct wal_view_flush_result *result,
-                       uint64_t missing)
+static void write_json(const struct convert_view *target, const struct wal_view *view,
+                       const char *name, const char *path,
+                       const struct wal_view_flush_result *result, uint64_t missing)
 {
     struct wal__json_out json;
     const char *what;
@@ -419,21 +390,17 @@ static void write_json(const struct convert_view *target,
     cli_json_member_text_or_null(&json, "path", cli_slice(path));
     wal__json_out_member_count(&json, "added", result->lines);
     wal__json_out_member_open(&json, "losses", '[');
-    for (uint32_t i = 0; wal_view_loss(view, i, &what, &count, NULL) == WAL_OK;
-         i++) {
+    for (uint32_t i = 0; wal_view_loss(view, i, &what, &count, NULL) == WAL_OK; i++) {
         convert_write_loss(&json, what, count);
     }
     convert_write_loss(&json, "file backups", missing);
-    convert_write_loss(&json, "entries that cannot be read",
-                       result->unreadable);
+    convert_write_loss(&json, "entries that cannot be read", result->unreadable);
     wal__json_out_close(&json, ']');
     wal__json_out_close_line(&json);
 }
 
-static void print(const struct convert_view *target,
-                  const struct wal_view *view, const char *name,
-                  const char *path, const struct wal_view_flush_result *result,
-                  uint64_t missing)
+static void print(const struct convert_view *target, const struct wal_view *view, const char *name,
+                  const char *path, const struct wal_view_flush_result *result, uint64_t missing)
 {
     FILE *file = target->root != NULL ? stdout : stderr;
     const char *what;
@@ -450,8 +417,7 @@ static void print(const struct convert_view *target,
         printf(", %" PRIu64 " %s added\n", result->lines,
                cli_plural(result->lines, "line", "lines"));
     }
-    for (uint32_t i = 0; wal_view_loss(view, i, &what, &count, NULL) == WAL_OK;
-         i++) {
+    for (uint32_t i = 0; wal_view_loss(view, i, &what, &count, NULL) == WAL_OK; i++) {
         fprintf(file, "  lost: %" PRIu64 " %s\n", count, what);
     }
     if (missing > 0) {
@@ -459,10 +425,8 @@ static void print(const struct convert_view *target,
     }
 }
 
-int convert_view_print(const struct convert_view *target, struct wal_view *view,
-                       const char *name,
-                       const struct wal_view_flush_result *result,
-                       uint64_t missing)
+int convert_view_print(const struct convert_view *target, struct wal_view *view, const char *name,
+                       const struct wal_view_flush_result *result, uint64_t missing)
 {
     struct wal_error error = CLI_ERROR_INIT;
     const char *path = NULL;
@@ -485,12 +449,11 @@ static bool is_beneath(const char *path, const char *root)
     while (size > 1 && root[size - 1] == '/') {
         size--;
     }
-    return strncmp(path, root, size) == 0 &&
-           (path[size] == '/' || path[size] == '\0');
+    return strncmp(path, root, size) == 0 && (path[size] == '/' || path[size] == '\0');
 }
 
-int convert_view_fail(const struct convert_view *target, const char *name,
-                      enum wal_status status, const struct wal_error *error)
+int convert_view_fail(const struct convert_view *target, const char *name, enum wal_status status,
+                      const struct wal_error *error)
 {
     struct wal_error reported = *error;
     bool has_root;
@@ -502,8 +465,7 @@ int convert_view_fail(const struct convert_view *target, const char *name,
         return cli_report(target->cli, name, status, error);
     }
     has_root = is_beneath(reported.file, target->root);
-    path = cli_format("%s%s%s", has_root ? "" : target->root,
-                      has_root ? "" : "/", reported.file);
+    path = cli_format("%s%s%s", has_root ? "" : target->root, has_root ? "" : "/", reported.file);
     reported.file[0] = '\0'; /* the path contains it */
     code = cli_report(target->cli, path, status, &reported);
     free(path);
@@ -516,10 +478,8 @@ static int32_t write_stdout(void *ctx, const void *data, uint64_t size)
     return fwrite(data, 1, (size_t)size, stdout) == size ? 0 : 1;
 }
 
-enum wal_status convert_view_open(const struct convert_view *target,
-                                  struct wal_session *session,
-                                  struct wal_view **view,
-                                  struct wal_error *error)
+enum wal_status convert_view_open(const struct convert_view *target, struct wal_session *session,
+                                  struct wal_view **view, struct wal_error *error)
 {
     const struct wal_view_options options = {
         .struct_size = sizeof(options),
@@ -531,20 +491,17 @@ enum wal_status convert_view_open(const struct convert_view *target,
     return wal_view_open(target->store, session, &options, view, error);
 }
 
-/* Has the store list the root, so that erasing finds the view there; where the
- * list may not be written, it does not. WAL_ENOTFOUND: there is no root. */
+/* Has the store list the root, so that erasing finds the view there; where the list may not be
+ * written, it does not. WAL_ENOTFOUND: there is no root. */
 static enum wal_status add_root(const struct convert_view *target)
 {
-    return target->root == NULL
-               ? WAL_OK
-               : wal_view_root_add(target->store, cli_slice(target->dialect),
-                                   cli_slice(target->root), NULL);
+    return target->root == NULL ? WAL_OK
+                                : wal_view_root_add(target->store, cli_slice(target->dialect),
+                                                    cli_slice(target->root), NULL);
 }
 
-enum wal_status convert_view_flush(const struct convert_view *target,
-                                   struct wal_view *view,
-                                   struct wal_view_flush_result *result,
-                                   struct wal_error *error)
+enum wal_status convert_view_flush(const struct convert_view *target, struct wal_view *view,
+                                   struct wal_view_flush_result *result, struct wal_error *error)
 {
     /* Before files are written; the first flush makes the root. */
     enum wal_status added = add_root(target);
@@ -572,18 +529,15 @@ static int flush(const struct convert_view *target, struct wal_session *session,
         return convert_view_fail(target, name, status, &error);
     }
     code = convert_file_history_export(target, session, view, name, &missing);
-    return cli_worse_code(
-        code, convert_view_print(target, view, name, &result, missing));
+    return cli_worse_code(code, convert_view_print(target, view, name, &result, missing));
 }
 
 bool convert_view_has_checkpoints(const struct convert_view *target)
 {
-    return target->root != NULL &&
-           wal__checkpoint_layout_find(target->dialect) != NULL;
+    return target->root != NULL && wal__checkpoint_layout_find(target->dialect) != NULL;
 }
 
-int convert_view_export_checkpoints(const struct convert_view *target,
-                                    struct wal_session *session,
+int convert_view_export_checkpoints(const struct convert_view *target, struct wal_session *session,
                                     struct wal_view *view, const char *id)
 {
     struct wal_error error = CLI_ERROR_INIT;
@@ -591,37 +545,31 @@ int convert_view_export_checkpoints(const struct convert_view *target,
     enum wal_status status = wal_view_path(view, 0, &path, &error);
 
     if (status == WAL_OK) {
-        return checkpoints_export(target->cli, target->store, session, id,
-                                  target->dialect, path);
+        return checkpoints_export(target->cli, target->store, session, id, target->dialect, path);
     }
-    return status == WAL_ENOTFOUND
-               ? CLI_OK /* it was deleted since it was flushed */
-               : cli_report(target->cli, id, status, &error);
+    return status == WAL_ENOTFOUND ? CLI_OK /* it was deleted since it was flushed */
+                                   : cli_report(target->cli, id, status, &error);
 }
 
-/* Whether it is a transcript of a subagent: its client finds it by its path
- * next to that of the session that started it. */
+/* Whether it is a transcript of a subagent: its client finds it by its path next to that of the
+ * session that started it. */
 static bool is_subagent(const struct wal_session_info *info)
 {
     return memmem(info->id.data, (size_t)info->id.size, "~agent-", 7) != NULL;
 }
 
-bool convert_view_has_messages(const char *dialect,
-                               const struct wal_session_info *info)
+bool convert_view_has_messages(const char *dialect, const struct wal_session_info *info)
 {
     struct wal__source source;
     bool is_imported = wal__source_parse(info->source, &source);
-    bool is_client =
-        !is_imported ||
-        !wal__dialect_is(wal__dialect_find(source.dialect), "lines");
+    bool is_client = !is_imported || !wal__dialect_is(wal__dialect_find(source.dialect), "lines");
 
     if (is_imported && is_client && is_subagent(info)) {
         /* OpenCode shows it below its parent, others in the list. */
-        return info->entries > 0 && (strcmp(source.dialect, dialect) == 0 ||
-                                     strcmp(dialect, "opencode") == 0);
+        return info->entries > 0 &&
+               (strcmp(source.dialect, dialect) == 0 || strcmp(dialect, "opencode") == 0);
     }
-    return is_client && (info->first_text.size > 0 ||
-                         (info->documents > 0 && info->cwd.size > 0) ||
+    return is_client && (info->first_text.size > 0 || (info->documents > 0 && info->cwd.size > 0) ||
                          (info->entries > 0 && info->source.size == 0));
 }
 
@@ -630,8 +578,7 @@ int convert_view_export(const struct convert_view *target, const char *id)
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct wal_view *view = NULL;
-    enum wal_status status =
-        wal_session_open(target->store, cli_slice(id), &session, &error);
+    enum wal_status status = wal_session_open(target->store, cli_slice(id), &session, &error);
     int code;
 
     if (status != WAL_OK) {
@@ -644,8 +591,7 @@ int convert_view_export(const struct convert_view *target, const char *id)
     }
     code = flush(target, session, view, id);
     if (code <= CLI_NEGATIVE && convert_view_has_checkpoints(target)) {
-        code = cli_worse_code(
-            code, convert_view_export_checkpoints(target, session, view, id));
+        code = cli_worse_code(code, convert_view_export_checkpoints(target, session, view, id));
     }
     wal_view_close(view);
     wal_session_close(session);
@@ -665,9 +611,8 @@ void convert_print_path(const struct cli *cli, const char *path)
     wal__json_out_close_line(&json);
 }
 
-int convert_view_print_path(const struct convert_view *target,
-                            struct wal_session *session, const char *name,
-                            uint32_t stream)
+int convert_view_print_path(const struct convert_view *target, struct wal_session *session,
+                            const char *name, uint32_t stream)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_view *view = NULL;

@@ -1,10 +1,9 @@
 /*
- * checkpoint.c - the verbs checkpoint, checkpoints, checkpoint-show,
- * checkpoint-diff, checkpoint-delete, checkpointing, checkpoint-import and
- * checkpoint-export.
+ * checkpoint.c - the verbs checkpoint, checkpoints, checkpoint-show, checkpoint-diff,
+ * checkpoint-delete, checkpointing, checkpoint-import and checkpoint-export.
  *
- * Invariant: a checkpoint is printed after it is durable. The bytes of a file's
- * name are kept; a relative name only gets the current directory as prefix.
+ * Invariant: a checkpoint is printed after it is durable. The bytes of a file's name are kept; a
+ * relative name only gets the current directory as prefix.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +32,7 @@ struct files_paths {
 
 /* --- names of files, one by one or in a list ---------------------------- */
 
-/* The part of the path that is below the directory; null if it is not below
- * it. */
+/* The part of the path that is below the directory; null if it is not below it. */
 static const char *path_below(const char *directory, const char *path)
 {
     size_t size = strlen(directory);
@@ -45,12 +43,11 @@ static const char *path_below(const char *directory, const char *path)
     if (strncmp(path, directory, size) != 0) {
         return NULL;
     }
-    return path[size] == '/' ? path + size + 1
-                             : (path[size] == '\0' ? "" : NULL);
+    return path[size] == '/' ? path + size + 1 : (path[size] == '\0' ? "" : NULL);
 }
 
-/* Without --root: makes relative names relative to the current directory if
- * that is inside `root`, the session's directory; else to `root`. */
+/* Without --root: makes relative names relative to the current directory if that is inside `root`,
+ * the session's directory; else to `root`. */
 static void paths_init(struct files_paths *names, struct wal_slice root)
 {
     char *given = cli_copy_slice(root);
@@ -102,10 +99,10 @@ static void read_names(struct files_paths *names, FILE *from, int delimiter)
     free(line);
 }
 
-/* Adds the names of a file, or of standard input for `-`: one per line, or each
- * ended by a zero byte. CLI_CONTINUE, or CLI_FAILED after printing why. */
-static int paths_read(const struct cli *cli, struct files_paths *names,
-                      const char *file, bool is_zero_ended)
+/* Adds the names of a file, or of standard input for `-`: one per line, or each ended by a zero
+ * byte. CLI_CONTINUE, or CLI_FAILED after printing why. */
+static int paths_read(const struct cli *cli, struct files_paths *names, const char *file,
+                      bool is_zero_ended)
 {
     bool is_input = strcmp(file, "-") == 0;
     FILE *from = is_input ? stdin : fopen(file, "re");
@@ -120,10 +117,9 @@ static int paths_read(const struct cli *cli, struct files_paths *names,
     if (!is_input) {
         fclose(from);
     }
-    return number == 0
-               ? CLI_CONTINUE
-               : cli_error(cli, CLI_FAILED, is_input ? "standard input" : file,
-                           "%s", strerror(number));
+    return number == 0 ? CLI_CONTINUE
+                       : cli_error(cli, CLI_FAILED, is_input ? "standard input" : file, "%s",
+                                   strerror(number));
 }
 
 static void paths_deinit(struct files_paths *names)
@@ -138,8 +134,7 @@ static void paths_deinit(struct files_paths *names)
 
 /* --- the commands ------------------------------------------------------- */
 
-static void write_counts(struct wal__json_out *json,
-                         const struct wal_checkpoint_info *info)
+static void write_counts(struct wal__json_out *json, const struct wal_checkpoint_info *info)
 {
     wal__json_out_member_count(json, "files", info->files);
     wal__json_out_member_count(json, "bytes", info->bytes);
@@ -149,29 +144,25 @@ static void write_counts(struct wal__json_out *json,
 
 /* --- checkpoint ----------------------------------------------------------- */
 
-static void print_created_sentence(const struct cli *cli,
-                                   const struct wal_checkpoint_info *info)
+static void print_created_sentence(const struct cli *cli, const struct wal_checkpoint_info *info)
 {
     char size[SIZE_TEXT];
 
     if ((info->flags & WAL_CHECKPOINT_OFF) != 0) {
-        cli_note(cli, cli->items[2],
-                 "checkpoints are off in this session; none was created");
+        cli_note(cli, cli->items[2], "checkpoints are off in this session; none was created");
         return;
     }
     size_text(info->bytes, size);
     fputs("checkpoint ", stdout);
     cli_print_name(stdout, info->id);
-    printf(": %" PRIu64 " %s, %s", info->files,
-           cli_plural(info->files, "file", "files"), size);
+    printf(": %" PRIu64 " %s, %s", info->files, cli_plural(info->files, "file", "files"), size);
     size_text(info->new_bytes, size);
     printf("; %" PRIu64 " new %s, %s\n", info->new_blobs,
            cli_plural(info->new_blobs, "content", "contents"), size);
 }
 
 /* If checkpointing is off, the result says so and has no checkpoint. */
-static void print_created(const struct cli *cli,
-                          const struct wal_checkpoint_info *info)
+static void print_created(const struct cli *cli, const struct wal_checkpoint_info *info)
 {
     bool is_off = (info->flags & WAL_CHECKPOINT_OFF) != 0;
     struct wal__json_out json;
@@ -188,8 +179,7 @@ static void print_created(const struct cli *cli,
     }
     wal__json_out_close_line(&json);
     if (is_off) {
-        cli_note(cli, cli->items[2],
-                 "checkpoints are off in this session; none was created");
+        cli_note(cli, cli->items[2], "checkpoints are off in this session; none was created");
     }
 }
 
@@ -204,8 +194,8 @@ static int create_checkpoint(const struct cli *cli, struct wal_session *session,
     };
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_cursor *checkpoint = NULL;
-    enum wal_status status = wal_checkpoint_create(
-        session, names->items, names->count, &options, &checkpoint, &error);
+    enum wal_status status =
+        wal_checkpoint_create(session, names->items, names->count, &options, &checkpoint, &error);
 
     if (status == WAL_OK) {
         status = wal_checkpoint_get_info(checkpoint, &info, &error);
@@ -214,9 +204,7 @@ static int create_checkpoint(const struct cli *cli, struct wal_session *session,
         print_created(cli, &info);
     }
     wal_file_cursor_close(checkpoint);
-    return status == WAL_OK
-               ? CLI_OK
-               : cli_report_file(cli, cli->items[3], status, &error);
+    return status == WAL_OK ? CLI_OK : cli_report_file(cli, cli->items[3], status, &error);
 }
 
 struct request {
@@ -226,8 +214,7 @@ struct request {
 };
 
 static int collect_paths(const struct cli *cli, struct wal_session *session,
-                         const struct request *request,
-                         struct files_paths *names)
+                         const struct request *request, struct files_paths *names)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
@@ -244,8 +231,7 @@ static int collect_paths(const struct cli *cli, struct wal_session *session,
     }
     return request->files_from == NULL
                ? CLI_CONTINUE
-               : paths_read(cli, names, request->files_from,
-                            request->is_zero_ended);
+               : paths_read(cli, names, request->files_from, request->is_zero_ended);
 }
 
 static int run_checkpoint(const struct cli *cli, const struct request *request)
@@ -285,12 +271,11 @@ int verb_checkpoint(struct cli *cli, int argc, char **argv)
         return code;
     }
     if (cli->count == 4 && request.files_from == NULL) {
-        return cli_error(cli, CLI_USAGE, cli->items[0],
-                         "no file given (see %s)", cli_help_command(cli));
+        return cli_error(cli, CLI_USAGE, cli->items[0], "no file given (see %s)",
+                         cli_help_command(cli));
     }
     if (request.is_zero_ended && request.files_from == NULL) {
-        return cli_error(cli, CLI_USAGE, "-0",
-                         "allowed only with --files-from");
+        return cli_error(cli, CLI_USAGE, "-0", "allowed only with --files-from");
     }
     code = cli_resolve_root(cli, root, &request.root);
     if (code == CLI_CONTINUE) {
@@ -302,8 +287,7 @@ int verb_checkpoint(struct cli *cli, int argc, char **argv)
 
 /* --- checkpoints ---------------------------------------------------------- */
 
-static void print_checkpoint(const struct cli *cli,
-                             const struct wal_checkpoint_info *info)
+static void print_checkpoint(const struct cli *cli, const struct wal_checkpoint_info *info)
 {
     struct wal__json_out json;
     char created[64];
@@ -322,10 +306,9 @@ static void print_checkpoint(const struct cli *cli,
     }
     when_text(info->created_ms, created);
     width = cli_print_name(stdout, info->id);
-    printf("%*s  %-19.19s  %7" PRIu64 "  %11" PRIu64 "  %9" PRIu64
-           "  %11" PRIu64 "  ",
-           width < 36 ? (int)(36 - width) : 0, "", created, info->files,
-           info->bytes, info->new_blobs, info->new_bytes);
+    printf("%*s  %-19.19s  %7" PRIu64 "  %11" PRIu64 "  %9" PRIu64 "  %11" PRIu64 "  ",
+           width < 36 ? (int)(36 - width) : 0, "", created, info->files, info->bytes,
+           info->new_blobs, info->new_bytes);
     cli_print_name(stdout, info->root);
     putchar('\n');
 }
@@ -338,8 +321,7 @@ int verb_checkpoints(struct cli *cli, int argc, char **argv)
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code = cli_begin_session(cli, argc, argv, NULL, 3, 3,
-                                 WAL_OPEN_READ_ONLY, &store, &session);
+    int code = cli_begin_session(cli, argc, argv, NULL, 3, 3, WAL_OPEN_READ_ONLY, &store, &session);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -347,8 +329,8 @@ int verb_checkpoints(struct cli *cli, int argc, char **argv)
     code = CLI_OK;
     status = wal_checkpoint_cursor_open(session, &checkpoints, &error);
     if (status == WAL_OK && !cli->json) {
-        printf("%-36s  %-19s  %7s  %11s  %9s  %11s  %s\n", "CHECKPOINT",
-               "CREATED", "FILES", "BYTES", "NEW BLOBS", "NEW BYTES", "ROOT");
+        printf("%-36s  %-19s  %7s  %11s  %9s  %11s  %s\n", "CHECKPOINT", "CREATED", "FILES",
+               "BYTES", "NEW BLOBS", "NEW BYTES", "ROOT");
     }
     while (status == WAL_OK && !cli_output_failed()) {
         status = wal_checkpoint_cursor_next(checkpoints, &info, &error);
@@ -362,8 +344,7 @@ int verb_checkpoints(struct cli *cli, int argc, char **argv)
     }
     wal_checkpoint_cursor_close(checkpoints);
     if (status != WAL_OK && status != WAL_END) {
-        code = cli_worse_code(code,
-                              cli_report(cli, cli->items[2], status, &error));
+        code = cli_worse_code(code, cli_report(cli, cli->items[2], status, &error));
     }
     return cli_end_session(cli, store, session, code);
 }
@@ -379,8 +360,8 @@ static void print_file(const struct cli *cli, const struct wal_file *file)
         wal__hex_write(file->digest, WAL_DIGEST_SIZE, digest);
     }
     if (!cli->json) {
-        printf("%-7s  %04" PRIo32 "  %11" PRIu64 "  ",
-               files_kind_name(file->kind), file->mode, file->size);
+        printf("%-7s  %04" PRIo32 "  %11" PRIu64 "  ", files_kind_name(file->kind), file->mode,
+               file->size);
         cli_print_name(stdout, file->path);
         putchar('\n');
         return;
@@ -406,8 +387,7 @@ int verb_checkpoint_show(struct cli *cli, int argc, char **argv)
     struct wal_store *store = NULL;
     enum wal_status status;
     const char *name;
-    int code = cli_begin_session(cli, argc, argv, NULL, 4, 4,
-                                 WAL_OPEN_READ_ONLY, &store, &session);
+    int code = cli_begin_session(cli, argc, argv, NULL, 4, 4, WAL_OPEN_READ_ONLY, &store, &session);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -418,25 +398,21 @@ int verb_checkpoint_show(struct cli *cli, int argc, char **argv)
         code = cli_complete_name(cli, session, 0, CLI_NAME_CHECKPOINT, &name);
     }
     if (code == CLI_CONTINUE) {
-        status =
-            wal_file_cursor_open(session, cli_slice(name), &checkpoint, &error);
+        status = wal_file_cursor_open(session, cli_slice(name), &checkpoint, &error);
         while (status == WAL_OK && !cli_output_failed() &&
-               (status = wal_file_cursor_next(checkpoint, &file, &error)) ==
-                   WAL_OK) {
+               (status = wal_file_cursor_next(checkpoint, &file, &error)) == WAL_OK) {
             print_file(cli, &file);
         }
         wal_file_cursor_close(checkpoint);
-        code = status == WAL_OK || status == WAL_END
-                   ? CLI_OK
-                   : cli_report(cli, name, status, &error);
+        code =
+            status == WAL_OK || status == WAL_END ? CLI_OK : cli_report(cli, name, status, &error);
     }
     return cli_end_session(cli, store, session, code);
 }
 
 /* --- checkpoint-diff ------------------------------------------------------ */
 
-static enum wal_status print_changes(const struct cli *cli,
-                                     struct wal_file_change_cursor *changes,
+static enum wal_status print_changes(const struct cli *cli, struct wal_file_change_cursor *changes,
                                      struct wal_error *error)
 {
     struct wal_file_changes_info info = WAL_INIT(wal_file_changes_info);
@@ -446,8 +422,7 @@ static enum wal_status print_changes(const struct cli *cli,
 
     cli_json_init(&json, stdout);
     while (status == WAL_OK && !cli_output_failed() &&
-           (status = wal_file_change_cursor_next(changes, &change, error)) ==
-               WAL_OK) {
+           (status = wal_file_change_cursor_next(changes, &change, error)) == WAL_OK) {
         if (cli->json) {
             files_json_change(&json, &change);
             wal__json_out_newline(&json);
@@ -471,8 +446,7 @@ int verb_checkpoint_diff(struct cli *cli, int argc, char **argv)
     enum wal_status status;
     const char *before;
     const char *after;
-    int code = cli_begin_session(cli, argc, argv, NULL, 4, 5,
-                                 WAL_OPEN_READ_ONLY, &store, &session);
+    int code = cli_begin_session(cli, argc, argv, NULL, 4, 5, WAL_OPEN_READ_ONLY, &store, &session);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -490,15 +464,13 @@ int verb_checkpoint_diff(struct cli *cli, int argc, char **argv)
         code = cli_complete_name(cli, session, 0, CLI_NAME_CHECKPOINT, &after);
     }
     if (code == CLI_CONTINUE) {
-        status = wal_checkpoint_diff(session, cli_slice(before),
-                                     cli_slice(after), &changes, &error);
+        status =
+            wal_checkpoint_diff(session, cli_slice(before), cli_slice(after), &changes, &error);
         if (status == WAL_OK) {
             status = print_changes(cli, changes, &error);
         }
         wal_file_change_cursor_close(changes);
-        code = status == WAL_OK
-                   ? CLI_OK
-                   : cli_report_file(cli, cli->items[0], status, &error);
+        code = status == WAL_OK ? CLI_OK : cli_report_file(cli, cli->items[0], status, &error);
     }
     return cli_end_session(cli, store, session, code);
 }
@@ -511,19 +483,16 @@ int verb_checkpoint_delete(struct cli *cli, int argc, char **argv)
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code =
-        cli_begin_session(cli, argc, argv, NULL, 4, 4, 0, &store, &session);
+    int code = cli_begin_session(cli, argc, argv, NULL, 4, 4, 0, &store, &session);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
     code = cli_check_checkpoint_id(cli, "ID", cli->items[3]);
     if (code == CLI_CONTINUE) {
-        status =
-            wal_checkpoint_delete(session, cli_slice(cli->items[3]), &error);
+        status = wal_checkpoint_delete(session, cli_slice(cli->items[3]), &error);
         code = status == WAL_OK
-                   ? cli_print_done(cli, "checkpointId", cli->items[3],
-                                    "deleted the checkpoint")
+                   ? cli_print_done(cli, "checkpointId", cli->items[3], "deleted the checkpoint")
                    : cli_report(cli, cli->items[3], status, &error);
     }
     return cli_end_session(cli, store, session, code);
@@ -543,18 +512,16 @@ int verb_checkpointing(struct cli *cli, int argc, char **argv)
     }
     is_on = strcmp(cli->items[3], "on") == 0;
     if (!is_on && strcmp(cli->items[3], "off") != 0) {
-        return cli_error(cli, CLI_USAGE, cli->items[3],
-                         "is neither on nor off");
+        return cli_error(cli, CLI_USAGE, cli->items[3], "is neither on nor off");
     }
     code = cli_open(cli, 0, &store, &session);
     if (code != CLI_CONTINUE) {
         return code;
     }
     status = wal_session_set_checkpointing(session, is_on, &error);
-    code = status == WAL_OK
-               ? cli_print_done(cli, "checkpointing", cli->items[3],
-                                "checkpoints of this session are now")
-               : cli_report(cli, cli->items[2], status, &error);
+    code = status == WAL_OK ? cli_print_done(cli, "checkpointing", cli->items[3],
+                                             "checkpoints of this session are now")
+                            : cli_report(cli, cli->items[2], status, &error);
     return cli_end_session(cli, store, session, code);
 }
 
@@ -568,8 +535,7 @@ struct import {
     int code;
 };
 
-static void report_import(void *ctx,
-                          const struct wal__checkpoint_imported *imported)
+static void report_import(void *ctx, const struct wal__checkpoint_imported *imported)
 {
     struct import *import = ctx;
     const struct cli *cli = import->cli;
@@ -581,8 +547,7 @@ static void report_import(void *ctx,
         fputs(": checkpoint ", stdout);
         cli_print_name(stdout, imported->info.id);
         printf(", %" PRIu64 " %s, %" PRIu64 " added\n", imported->info.files,
-               cli_plural(imported->info.files, "file", "files"),
-               imported->added);
+               cli_plural(imported->info.files, "file", "files"), imported->added);
         return;
     }
     cli_json_begin(&json);
@@ -596,8 +561,7 @@ static void report_import(void *ctx,
 }
 
 /* A checkpoint that is refused is a negative answer. */
-static enum wal_status report_skipped(void *ctx, const char *path,
-                                      enum wal_status status,
+static enum wal_status report_skipped(void *ctx, const char *path, enum wal_status status,
                                       struct wal_error *error)
 {
     struct import *import = ctx;
@@ -612,8 +576,7 @@ static enum wal_status report_skipped(void *ctx, const char *path,
     return WAL_OK;
 }
 
-static enum wal_status show_progress(void *ctx, const char *path,
-                                     uint64_t files, uint64_t count,
+static enum wal_status show_progress(void *ctx, const char *path, uint64_t files, uint64_t count,
                                      uint64_t bytes, struct wal_error *error)
 {
     struct import *import = ctx;
@@ -624,8 +587,7 @@ static enum wal_status show_progress(void *ctx, const char *path,
     return WAL_OK;
 }
 
-static int import_one(struct import *import, const char *above,
-                      const char *name)
+static int import_one(struct import *import, const char *above, const char *name)
 {
     struct wal_error error = CLI_ERROR_INIT;
     int fd = open(above, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -636,23 +598,20 @@ static int import_one(struct import *import, const char *above,
     }
     status = wal__checkpoint_import_one(&import->in, fd, above, name, &error);
     close(fd);
-    return status == WAL_OK ? import->code
-                            : cli_report(import->cli, above, status, &error);
+    return status == WAL_OK ? import->code : cli_report(import->cli, above, status, &error);
 }
 
 static int import_all(struct import *import, const char *directory)
 {
     struct wal_error error = CLI_ERROR_INIT;
     bool is_empty = false;
-    enum wal_status status =
-        wal__checkpoint_import_all(&import->in, directory, &is_empty, &error);
+    enum wal_status status = wal__checkpoint_import_all(&import->in, directory, &is_empty, &error);
 
     if (status != WAL_OK) {
         return cli_report(import->cli, directory, status, &error);
     }
-    return is_empty ? cli_error(import->cli,
-                                cli_worse_code(import->code, CLI_NEGATIVE),
-                                directory, "has no checkpoint")
+    return is_empty ? cli_error(import->cli, cli_worse_code(import->code, CLI_NEGATIVE), directory,
+                                "has no checkpoint")
                     : import->code;
 }
 
@@ -672,9 +631,7 @@ static int run(struct import *import, const char *operand)
     } else {
         free(below);
         below = cli_format("%s/" WAL__CHECKPOINT_DIR, path);
-        code = import_all(
-            import,
-            lstat(below, &stat) == 0 && S_ISDIR(stat.st_mode) ? below : path);
+        code = import_all(import, lstat(below, &stat) == 0 && S_ISDIR(stat.st_mode) ? below : path);
     }
     free(below);
     free(path);
@@ -706,8 +663,7 @@ int verb_checkpoint_import(struct cli *cli, int argc, char **argv)
     progress_init(&import.progress, !cli->no_progress);
     code = cli_open_store(cli, cli->items[1], 0, &import.in.store);
     if (code == CLI_CONTINUE) {
-        code = cli_open_session(cli, import.in.store, cli->items[2],
-                                &import.in.session);
+        code = cli_open_session(cli, import.in.store, cli->items[2], &import.in.session);
         if (code == CLI_CONTINUE) {
             code = run(&import, cli->items[3]);
         }
@@ -719,8 +675,7 @@ int verb_checkpoint_import(struct cli *cli, int argc, char **argv)
 
 /* --- export ------------------------------------------------------------- */
 
-static void write_loss(struct wal__json_out *json, const char *what,
-                       uint64_t count)
+static void write_loss(struct wal__json_out *json, const char *what, uint64_t count)
 {
     if (count > 0) {
         wal__json_out_open(json, '{');

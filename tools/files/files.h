@@ -13,10 +13,9 @@ const char *files_kind_name(uint32_t kind);
 /* Permission bits as a string, e.g. "0644". */
 void files_json_mode(struct wal__json_out *json, uint32_t mode);
 
-/* Writes {"path","before","after","modeBefore","modeAfter","insertions",
- * "deletions","binary"}; modes only for regular files. */
-void files_json_change(struct wal__json_out *json,
-                       const struct wal_file_change *change);
+/* Writes {"path","before","after","modeBefore","modeAfter","insertions", "deletions","binary"};
+ * modes only for regular files. */
+void files_json_change(struct wal__json_out *json, const struct wal_file_change *change);
 
 /* Prints a line: insertions, deletions, path, and a change of kind or mode. */
 void files_print_change(const struct wal_file_change *change);
@@ -25,7 +24,6 @@ void files_print_change(const struct wal_file_change *change);
 void files_print_totals(const struct wal_file_changes_info *info);
 
 /* Writes {"additions","deletions","files"}, the summary of a session. */
-void files_json_totals(struct wal__json_out *json,
-                       const struct wal_file_changes_info *info);
+void files_json_totals(struct wal__json_out *json, const struct wal_file_changes_info *info);
 
 #endif

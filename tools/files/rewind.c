@@ -1,9 +1,9 @@
 /*
- * rewind.c - how changes of files are printed, and the verb rewind, which
- * restores files from a checkpoint.
+ * rewind.c - how changes of files are printed, and the verb rewind, which restores files from a
+ * checkpoint.
  *
- * Invariant: the result of a rewind is printed as one object, also if it is
- * refused; a refusal exits with 1.
+ * Invariant: the result of a rewind is printed as one object, also if it is refused; a refusal
+ * exits with 1.
  */
 #include "tools/files/files.h"
 
@@ -33,8 +33,8 @@ void files_json_mode(struct wal__json_out *json, uint32_t mode)
     cli_json_text(json, cli_slice(text));
 }
 
-static void write_state(struct wal__json_out *json, const char *key,
-                        const char *mode_key, uint32_t kind, uint32_t mode)
+static void write_state(struct wal__json_out *json, const char *key, const char *mode_key,
+                        uint32_t kind, uint32_t mode)
 {
     cli_json_member_text(json, key, cli_slice(files_kind_name(kind)));
     if (kind == WAL_FILE_REGULAR) {
@@ -43,19 +43,15 @@ static void write_state(struct wal__json_out *json, const char *key,
     }
 }
 
-void files_json_change(struct wal__json_out *json,
-                       const struct wal_file_change *change)
+void files_json_change(struct wal__json_out *json, const struct wal_file_change *change)
 {
     wal__json_out_open(json, '{');
     cli_json_path(json, change->path);
-    write_state(json, "before", "modeBefore", change->kind_before,
-                change->mode_before);
-    write_state(json, "after", "modeAfter", change->kind_after,
-                change->mode_after);
+    write_state(json, "before", "modeBefore", change->kind_before, change->mode_before);
+    write_state(json, "after", "modeAfter", change->kind_after, change->mode_after);
     wal__json_out_member_count(json, "insertions", change->insertions);
     wal__json_out_member_count(json, "deletions", change->deletions);
-    wal__json_out_member_bool(json, "binary",
-                              (change->flags & WAL_FILE_CHANGE_BINARY) != 0);
+    wal__json_out_member_bool(json, "binary", (change->flags & WAL_FILE_CHANGE_BINARY) != 0);
     wal__json_out_close(json, '}');
 }
 
@@ -64,16 +60,14 @@ void files_print_change(const struct wal_file_change *change)
     if ((change->flags & WAL_FILE_CHANGE_BINARY) != 0) {
         printf("%8s %8s  ", "-", "-");
     } else {
-        printf("%8" PRIu64 " %8" PRIu64 "  ", change->insertions,
-               change->deletions);
+        printf("%8" PRIu64 " %8" PRIu64 "  ", change->insertions, change->deletions);
     }
     cli_print_name(stdout, change->path);
     if (change->kind_before != change->kind_after) {
         printf("  (%s to %s)", files_kind_name(change->kind_before),
                files_kind_name(change->kind_after));
     } else if ((change->flags & WAL_FILE_CHANGE_MODE) != 0) {
-        printf("  (mode %04" PRIo32 " to %04" PRIo32 ")", change->mode_before,
-               change->mode_after);
+        printf("  (mode %04" PRIo32 " to %04" PRIo32 ")", change->mode_before, change->mode_after);
     }
     putchar('\n');
 }
@@ -81,12 +75,10 @@ void files_print_change(const struct wal_file_change *change)
 void files_print_totals(const struct wal_file_changes_info *info)
 {
     printf("%" PRIu64 " %s, +%" PRIu64 " -%" PRIu64, info->files,
-           cli_plural(info->files, "file", "files"), info->insertions,
-           info->deletions);
+           cli_plural(info->files, "file", "files"), info->insertions, info->deletions);
 }
 
-void files_json_totals(struct wal__json_out *json,
-                       const struct wal_file_changes_info *info)
+void files_json_totals(struct wal__json_out *json, const struct wal_file_changes_info *info)
 {
     wal__json_out_open(json, '{');
     wal__json_out_member_count(json, "additions", info->insertions);
@@ -106,14 +98,12 @@ struct rewind_report {
 };
 
 static enum wal_status collect_changes(struct wal_file_change_cursor *changes,
-                                       struct rewind_report *report,
-                                       struct wal_error *error)
+                                       struct rewind_report *report, struct wal_error *error)
 {
     struct wal_file_change change = WAL_INIT(wal_file_change);
     enum wal_status status;
 
-    while ((status = wal_file_change_cursor_next(changes, &change, error)) ==
-           WAL_OK) {
+    while ((status = wal_file_change_cursor_next(changes, &change, error)) == WAL_OK) {
         change.path.data = cli_copy_slice(change.path);
         *CLI_ADD(report) = change;
     }
@@ -154,9 +144,8 @@ static void print_rewound(const struct cli *cli, const struct request *request,
     if (result->can_rewind == 0) {
         return; /* the error says why */
     }
-    printf("%s %" PRIu64 " %s: +%" PRIu64 " -%" PRIu64 "\n",
-           is_dry ? "would restore" : "restored", result->files_changed,
-           cli_plural(result->files_changed, "file", "files"),
+    printf("%s %" PRIu64 " %s: +%" PRIu64 " -%" PRIu64 "\n", is_dry ? "would restore" : "restored",
+           result->files_changed, cli_plural(result->files_changed, "file", "files"),
            result->insertions, result->deletions);
     if (moved) {
         printf("%s the conversation from ", is_dry ? "would move" : "moved");
@@ -175,8 +164,7 @@ static void print_rewound(const struct cli *cli, const struct request *request,
     fflush(stdout);
 }
 
-static void print_result(const struct cli *cli,
-                         const struct rewind_report *report)
+static void print_result(const struct cli *cli, const struct rewind_report *report)
 {
     const struct wal_rewind_result *result = &report->result;
     size_t changed = (size_t)result->files_changed;
@@ -194,13 +182,11 @@ static void print_result(const struct cli *cli,
         cli_json_member_text(&json, "undoCheckpoint", cli_slice(result->undo));
     }
     if (result->previous_head[0] != '\0' || result->new_head[0] != '\0') {
-        cli_json_member_text_or_null(&json, "previousHead",
-                                     cli_slice(result->previous_head));
+        cli_json_member_text_or_null(&json, "previousHead", cli_slice(result->previous_head));
         cli_json_member_text(&json, "newHead", cli_slice(result->new_head));
     }
     if (report->count > changed) {
-        write_paths(&json, "changedElsewhere", report->items + changed,
-                    report->count - changed);
+        write_paths(&json, "changedElsewhere", report->items + changed, report->count - changed);
     }
     if (cli->json) {
         wal__json_out_member_open(&json, "changes", '[');
@@ -220,10 +206,8 @@ static int report_refusal(const struct cli *cli, const char *checkpoint,
     if (result->can_rewind != 0) {
         return CLI_OK;
     }
-    return cli_error(
-        cli, CLI_NEGATIVE, checkpoint, "%s; no file was changed%s",
-        result->error,
-        result->status == WAL_ECHANGED ? " (--force rewinds anyway)" : "");
+    return cli_error(cli, CLI_NEGATIVE, checkpoint, "%s; no file was changed%s", result->error,
+                     result->status == WAL_ECHANGED ? " (--force rewinds anyway)" : "");
 }
 
 static int rewind_files(const struct cli *cli, struct wal_session *session,
@@ -232,9 +216,8 @@ static int rewind_files(const struct cli *cli, struct wal_session *session,
     struct rewind_report report = {.result = WAL_INIT(wal_rewind_result)};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_file_change_cursor *changes = NULL;
-    enum wal_status status =
-        wal_rewind(session, cli_slice(request->checkpoint), &request->options,
-                   &report.result, &changes, &error);
+    enum wal_status status = wal_rewind(session, cli_slice(request->checkpoint), &request->options,
+                                        &report.result, &changes, &error);
     int code;
 
     if (status == WAL_OK) {
@@ -266,11 +249,10 @@ static int find_checkpoint(const struct cli *cli, struct wal_session *session,
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_checkpoint_cursor *checkpoints = NULL;
     int64_t newest_ms = INT64_MIN;
-    enum wal_status status =
-        wal_checkpoint_cursor_open(session, &checkpoints, &error);
+    enum wal_status status = wal_checkpoint_cursor_open(session, &checkpoints, &error);
 
-    while (status == WAL_OK && (status = wal_checkpoint_cursor_next(
-                                    checkpoints, &info, &error)) == WAL_OK) {
+    while (status == WAL_OK &&
+           (status = wal_checkpoint_cursor_next(checkpoints, &info, &error)) == WAL_OK) {
         if (cli_slice_equal(info.entry_id, cli_slice(request->to)) &&
             info.created_ms >= newest_ms) {
             char *id = cli_copy_slice(info.id);
@@ -284,28 +266,24 @@ static int find_checkpoint(const struct cli *cli, struct wal_session *session,
         return cli_report(cli, request->to, status, &error);
     }
     if (request->checkpoint == NULL) {
-        return cli_error_status(
-            cli, WAL_ENOTFOUND, request->to,
-            "no checkpoint was made at this entry; nothing was changed (see: "
-            "agentwal checkpoints --json SESSION; head moves the conversation "
-            "alone)");
+        return cli_error_status(cli, WAL_ENOTFOUND, request->to,
+                                "no checkpoint was made at this entry; nothing was changed (see: "
+                                "agentwal checkpoints --json SESSION; head moves the conversation "
+                                "alone)");
     }
     return CLI_CONTINUE;
 }
 
 /* Completes the names, and finds the checkpoint of --to. */
-static int find_names(const struct cli *cli, struct wal_session *session,
-                      struct request *request)
+static int find_names(const struct cli *cli, struct wal_session *session, struct request *request)
 {
-    int code = cli_complete_name(cli, session, 0, CLI_NAME_CHECKPOINT,
-                                 &request->checkpoint);
+    int code = cli_complete_name(cli, session, 0, CLI_NAME_CHECKPOINT, &request->checkpoint);
 
     if (code == CLI_CONTINUE) {
         code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &request->to);
     }
-    return code == CLI_CONTINUE && request->to != NULL
-               ? find_checkpoint(cli, session, request)
-               : code;
+    return code == CLI_CONTINUE && request->to != NULL ? find_checkpoint(cli, session, request)
+                                                       : code;
 }
 
 static int run(const struct cli *cli, struct request *request)
@@ -325,8 +303,7 @@ static int run(const struct cli *cli, struct request *request)
 }
 
 /* Checks the operands and names; sets the checkpoint. */
-static int check(const struct cli *cli, struct request *request,
-                 const char *expected)
+static int check(const struct cli *cli, struct request *request, const char *expected)
 {
     int count = request->to != NULL ? 3 : 4;
     int code = cli_check_operands(cli, count, count);
@@ -338,9 +315,7 @@ static int check(const struct cli *cli, struct request *request,
     if (code == CLI_CONTINUE) {
         code = cli_check_checkpoint_id(cli, "CHECKPOINT", request->checkpoint);
     }
-    return code == CLI_CONTINUE
-               ? cli_check_checkpoint_id(cli, "--expect", expected)
-               : code;
+    return code == CLI_CONTINUE ? cli_check_checkpoint_id(cli, "--expect", expected) : code;
 }
 
 int verb_rewind(struct cli *cli, int argc, char **argv)
@@ -375,8 +350,7 @@ int verb_rewind(struct cli *cli, int argc, char **argv)
     }
     wanted->root = cli_slice(directory);
     wanted->expected = cli_slice(expected);
-    wanted->flags = (is_dry ? WAL_REWIND_DRY_RUN : 0U) |
-                    (is_forced ? WAL_REWIND_FORCE : 0U) |
+    wanted->flags = (is_dry ? WAL_REWIND_DRY_RUN : 0U) | (is_forced ? WAL_REWIND_FORCE : 0U) |
                     (moves_head || request.to != NULL ? WAL_REWIND_HEAD : 0U);
     code = run(cli, &request);
     free(directory);

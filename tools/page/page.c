@@ -1,8 +1,8 @@
 /*
  * page.c - the page that shows sessions (page.h).
  *
- * Invariant: the page has one <style> and one <script>, and two comments: where
- * a policy goes and where data goes.
+ * Invariant: the page has one <style> and one <script>, and two comments: where a policy goes and
+ * where data goes.
  */
 #include "tools/page/page.h"
 
@@ -25,8 +25,7 @@ static struct part find(const char *begin, const char *end)
 
     WAL__ASSERT(from != NULL);
     from += strlen(begin);
-    to =
-        memmem(from, page_bytes_size - (size_t)(from - page), end, strlen(end));
+    to = memmem(from, page_bytes_size - (size_t)(from - page), end, strlen(end));
     WAL__ASSERT(to != NULL);
     return (struct part){from, (size_t)(to - from)};
 }
@@ -70,12 +69,8 @@ void page_write(FILE *file, const char *json, size_t size)
 
     page_policy(true, policy);
     fwrite(page_bytes, 1,
-           (size_t)(middle.data - (const char *)page_bytes) -
-               (sizeof(policy_mark) - 1),
-           file);
-    fprintf(file,
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">",
-            policy);
+           (size_t)(middle.data - (const char *)page_bytes) - (sizeof(policy_mark) - 1), file);
+    fprintf(file, "<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">", policy);
     fwrite(middle.data, 1, middle.size, file);
     fputs("<script type=\"application/json\" id=\"data\">", file);
     put_json(file, json, size);

@@ -1,7 +1,6 @@
 /*
- * page.h - the page that shows sessions (docs/seeing.md): one HTML file with
- * one style and one script, which the build puts together from the files of
- * this folder.
+ * page.h - the page that shows sessions (docs/seeing.md): one HTML file with one style and one
+ * script, which the build puts together from the files of this folder.
  *
  * Threads: no shared state; any thread may call any function.
  */
@@ -24,8 +23,8 @@ extern const size_t page_bytes_size;
 extern const char page_script_hash[];
 extern const char page_style_hash[];
 
-/* Writes the Content-Security-Policy of the page, NUL-terminated: of a server,
- * or of a file, which connects to nothing. */
+/* Writes the Content-Security-Policy of the page, NUL-terminated: of a server, or of a file, which
+ * connects to nothing. */
 void page_policy(bool is_file, char policy[PAGE_POLICY_SIZE]);
 
 /* Writes the page as a file with its data, which is JSON. */

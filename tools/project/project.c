@@ -1,13 +1,11 @@
 /*
- * project.c - the project that a directory belongs to, and sessions that move
- * to it (project.h).
+ * project.c - the project that a directory belongs to, and sessions that move to it (project.h).
  *
- * Invariant: git runs without a shell, without the repository variables of this
- * process, reads the given repository only, and ends in bounded time; the child
- * process has ended when the call returns. A stored id is used only if it is
- * exactly forty hexadecimal digits; any other content is replaced. A session is
- * changed only if, when it is written, it still has that directory and a former
- * project.
+ * Invariant: git runs without a shell, without the repository variables of this process, reads the
+ * given repository only, and ends in bounded time; the child process has ended when the call
+ * returns. A stored id is used only if it is exactly forty hexadecimal digits; any other content is
+ * replaced. A session is changed only if, when it is written, it still has that directory and a
+ * former project.
  */
 #include "tools/project/project.h"
 
@@ -46,8 +44,8 @@ static bool git_is_commit(const char *text, unsigned digits)
     return strlen(text) == digits && strspn(text, "0123456789abcdef") == digits;
 }
 
-/* Returns false for variables that select another repository or change what git
- * does; those that locate git and its configuration are kept. */
+/* Returns false for variables that select another repository or change what git does; those that
+ * locate git and its configuration are kept. */
 static bool keep_variable(const char *variable)
 {
     static const char *const kept[] = {
@@ -92,8 +90,8 @@ static char **make_environment(char *ceiling)
     return environment;
 }
 
-/* Stops git's search at the parent of `top`: a repository that contains `top`
- * is a different one. The caller frees it. */
+/* Stops git's search at the parent of `top`: a repository that contains `top` is a different one.
+ * The caller frees it. */
 static char *ceiling_directory(const char *top)
 {
     static const char name[] = "GIT_CEILING_DIRECTORIES=";
@@ -109,10 +107,7 @@ static char *ceiling_directory(const char *top)
 static bool spawn(const char *top, int output, pid_t *child)
 {
     static char git_arguments[][32] = {
-        "git",      "-C",
-        "-c",       "protocol.allow=never",
-        "rev-list", "--max-parents=0",
-        "--all",
+        "git", "-C", "-c", "protocol.allow=never", "rev-list", "--max-parents=0", "--all",
     };
     char *directory = cli_copy_text(top, strlen(top));
     char *ceiling = ceiling_directory(top);
@@ -124,15 +119,12 @@ static bool spawn(const char *top, int output, pid_t *child)
     bool is_started = false;
 
     if (posix_spawn_file_actions_init(&actions) == 0) {
-        is_started =
-            posix_spawn_file_actions_addopen(&actions, STDIN_FILENO,
-                                             "/dev/null", O_RDONLY, 0) == 0 &&
-            posix_spawn_file_actions_addopen(&actions, STDERR_FILENO,
-                                             "/dev/null", O_WRONLY, 0) == 0 &&
-            posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO) ==
-                0 &&
-            posix_spawnp(child, "git", &actions, NULL, arguments,
-                         environment) == 0;
+        is_started = posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY,
+                                                      0) == 0 &&
+                     posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null",
+                                                      O_WRONLY, 0) == 0 &&
+                     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO) == 0 &&
+                     posix_spawnp(child, "git", &actions, NULL, arguments, environment) == 0;
         posix_spawn_file_actions_destroy(&actions);
     }
     free(environment);
@@ -144,11 +136,9 @@ static bool spawn(const char *top, int output, pid_t *child)
 static void parse_line(struct roots *roots)
 {
     roots->line[roots->size] = '\0';
-    if (!git_is_commit(roots->line, SHA1_DIGITS) &&
-        !git_is_commit(roots->line, SHA256_DIGITS)) {
+    if (!git_is_commit(roots->line, SHA1_DIGITS) && !git_is_commit(roots->line, SHA256_DIGITS)) {
         roots->is_invalid = true;
-    } else if (roots->smallest[0] == '\0' ||
-               strcmp(roots->line, roots->smallest) < 0) {
+    } else if (roots->smallest[0] == '\0' || strcmp(roots->line, roots->smallest) < 0) {
         memcpy(roots->smallest, roots->line, sizeof(roots->smallest));
     }
     roots->size = 0;
@@ -208,9 +198,8 @@ static bool has_succeeded(pid_t child, int64_t deadline)
     return ended == child && WIFEXITED(state) && WEXITSTATUS(state) == 0;
 }
 
-/* Finds the smallest root commit of the repository whose top is the absolute
- * directory `top`. Returns false, with `commit` unchanged, when there is none
- * or git fails. */
+/* Finds the smallest root commit of the repository whose top is the absolute directory `top`.
+ * Returns false, with `commit` unchanged, when there is none or git fails. */
 static bool git_root_commit(const char *top, char commit[CLI_COMMIT_SIZE])
 {
     struct roots roots = {.size = 0};
@@ -229,8 +218,8 @@ static bool git_root_commit(const char *top, char commit[CLI_COMMIT_SIZE])
     close(pipe_fds[1]);
     if (has_commit) {
         is_complete = read_roots(pipe_fds[0], deadline, &roots);
-        has_commit = has_succeeded(child, is_complete ? deadline : 0) &&
-                     is_complete && roots.smallest[0] != '\0';
+        has_commit = has_succeeded(child, is_complete ? deadline : 0) && is_complete &&
+                     roots.smallest[0] != '\0';
     }
     close(pipe_fds[0]);
     if (has_commit) {
@@ -248,8 +237,7 @@ enum {
     LEGACY_BYTES = 8
 };
 
-/* Joins the paths; an absolute `path` is returned unchanged. The caller frees
- * the result. */
+/* Joins the paths; an absolute `path` is returned unchanged. The caller frees the result. */
 static char *join(const char *directory, const char *path)
 {
     size_t size = strlen(directory) + strlen(path) + 2;
@@ -263,8 +251,8 @@ static char *join(const char *directory, const char *path)
     return joined;
 }
 
-/* Reads a small regular file without trailing white space. Returns false when
- * it is missing or does not fit. */
+/* Reads a small regular file without trailing white space. Returns false when it is missing or does
+ * not fit. */
 static bool read_text(const char *path, char *text, size_t capacity)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -298,16 +286,15 @@ static bool is_directory(const char *directory, const char *name)
     return is_found;
 }
 
-/* Returns the common directory of the worktree whose git directory is `git`, or
- * NULL when that is not a repository. The caller frees it. */
+/* Returns the common directory of the worktree whose git directory is `git`, or NULL when that is
+ * not a repository. The caller frees it. */
 static char *common_directory(const char *git)
 {
     char text[PATH_MAX];
     struct stat file_stat;
     char *head = join(git, "HEAD");
     char *link = join(git, "commondir");
-    char *common =
-        read_text(link, text, sizeof(text)) ? join(git, text) : join(git, ".");
+    char *common = read_text(link, text, sizeof(text)) ? join(git, text) : join(git, ".");
 
     if (lstat(head, &file_stat) != 0 || !is_directory(common, "objects") ||
         !is_directory(common, "refs")) {
@@ -338,8 +325,8 @@ static char *common_directory_at(const char *top, bool *is_end)
     return common != NULL || *is_end ? common : common_directory(top);
 }
 
-/* Searches upwards from `top` and sets it to the directory of the repository.
- * Returns the common directory, which the caller frees, or NULL. */
+/* Searches upwards from `top` and sets it to the directory of the repository. Returns the common
+ * directory, which the caller frees, or NULL. */
 static char *find_repository(char *top)
 {
     bool is_end = false;
@@ -356,8 +343,7 @@ static char *find_repository(char *top)
     return common;
 }
 
-/* Stores the id atomically. Failures are ignored: the id can be computed
- * again. */
+/* Stores the id atomically. Failures are ignored: the id can be computed again. */
 static void store_id(const char *path, const char *id)
 {
     static const char suffix[] = ".XXXXXX";
@@ -369,8 +355,7 @@ static void store_id(const char *path, const char *id)
     snprintf(temporary, size, "%s%s", path, suffix);
     file = mkostemp(temporary, O_CLOEXEC);
     if (file >= 0) {
-        is_complete = write(file, id, strlen(id)) == (ssize_t)strlen(id) &&
-                      fchmod(file, 0644) == 0;
+        is_complete = write(file, id, strlen(id)) == (ssize_t)strlen(id) && fchmod(file, 0644) == 0;
         is_complete = close(file) == 0 && is_complete;
         if (!is_complete || rename(temporary, path) != 0) {
             unlink(temporary);
@@ -393,17 +378,15 @@ static void find_stored_id(struct repository *repository, const char *directory,
     char text[CLI_PROJECT_SIZE];
     char *common = NULL;
 
-    *repository =
-        (struct repository){.top = cli_copy_text(directory, strlen(directory))};
+    *repository = (struct repository){.top = cli_copy_text(directory, strlen(directory))};
     snprintf(id, CLI_PROJECT_SIZE, "%s", CLI_PROJECT_GLOBAL);
     if (directory[0] == '/' && is_directory(directory, ".")) {
         common = find_repository(repository->top);
     }
     if (common != NULL) {
         repository->id_path = join(common, "opencode");
-        repository->is_stored =
-            read_text(repository->id_path, text, sizeof(text)) &&
-            git_is_commit(text, STORED_DIGITS);
+        repository->is_stored = read_text(repository->id_path, text, sizeof(text)) &&
+                                git_is_commit(text, STORED_DIGITS);
     }
     if (repository->is_stored) {
         memcpy(id, text, STORED_DIGITS + 1);
@@ -417,15 +400,13 @@ static void repository_deinit(struct repository *repository)
     free(repository->id_path);
 }
 
-void cli_project_find(const char *directory, bool stores,
-                      char id[CLI_PROJECT_SIZE])
+void cli_project_find(const char *directory, bool stores, char id[CLI_PROJECT_SIZE])
 {
     struct repository repository;
 
     find_stored_id(&repository, directory, id);
     if (repository.id_path != NULL && !repository.is_stored &&
-        git_root_commit(repository.top, id) &&
-        git_is_commit(id, STORED_DIGITS) && stores) {
+        git_root_commit(repository.top, id) && git_is_commit(id, STORED_DIGITS) && stores) {
         store_id(repository.id_path, id);
     }
     repository_deinit(&repository);
@@ -442,15 +423,13 @@ bool cli_project_read(const char *directory, char id[CLI_PROJECT_SIZE])
     return is_known;
 }
 
-/* The id that sessions had before projects were repositories: the first 16
- * hexadecimal digits of the SHA-256 of the directory's path. */
-static void project_legacy_id(struct wal_slice directory,
-                              char id[CLI_PROJECT_SIZE])
+/* The id that sessions had before projects were repositories: the first 16 hexadecimal digits of
+ * the SHA-256 of the directory's path. */
+static void project_legacy_id(struct wal_slice directory, char id[CLI_PROJECT_SIZE])
 {
     uint8_t digest[WAL_DIGEST_SIZE] = {0};
 
-    if (EVP_Digest(directory.data, (size_t)directory.size, digest, NULL,
-                   EVP_sha256(), NULL) != 1) {
+    if (EVP_Digest(directory.data, (size_t)directory.size, digest, NULL, EVP_sha256(), NULL) != 1) {
         fputs("agentwal: SHA-256 is not available\n", stderr);
         exit(CLI_FAILED);
     }
@@ -484,8 +463,7 @@ static int32_t update_change(void *ctx, const struct wal_session_info *now,
 {
     const struct refresh *refresh = ctx;
 
-    if (!cli_slice_equal(now->cwd, refresh->directory) ||
-        !is_legacy_project(now)) {
+    if (!cli_slice_equal(now->cwd, refresh->directory) || !is_legacy_project(now)) {
         return 1;
     }
     change->fields = WAL_CHANGE_PROJECT;
@@ -493,8 +471,7 @@ static int32_t update_change(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-/* Moves a session back to the global project; update_change then moves it
- * again. */
+/* Moves a session back to the global project; update_change then moves it again. */
 static int32_t release(void *ctx, const struct wal_session_info *now,
                        struct wal_session_change *change)
 {
@@ -509,18 +486,16 @@ static int32_t release(void *ctx, const struct wal_session_info *now,
     return 0;
 }
 
-/* Updates one session. A session that was deleted or changed meanwhile is not a
- * failure. The newest is written even if it has the project already, because of
- * sessions with equal times the one that is written last is the newest, and a
- * change without effect is not written. */
+/* Updates one session. A session that was deleted or changed meanwhile is not a failure. The newest
+ * is written even if it has the project already, because of sessions with equal times the one that
+ * is written last is the newest, and a change without effect is not written. */
 static enum wal_status update_session(struct wal_store *store, const char *id,
-                                      struct refresh *refresh, bool is_newest,
-                                      uint64_t *count, struct wal_error *error)
+                                      struct refresh *refresh, bool is_newest, uint64_t *count,
+                                      struct wal_error *error)
 {
     struct wal_session *session = NULL;
     bool is_released = false;
-    enum wal_status status =
-        wal_session_open(store, cli_slice(id), &session, error);
+    enum wal_status status = wal_session_open(store, cli_slice(id), &session, error);
 
     if (status == WAL_OK && is_newest) {
         status = wal_session_update(session, release, refresh, error);
@@ -532,18 +507,14 @@ static enum wal_status update_session(struct wal_store *store, const char *id,
     }
     *count += status == WAL_OK && !is_released;
     wal_session_close(session);
-    return status == WAL_ENOTFOUND || status == WAL_ETRASHED ||
-                   status == WAL_ECALLBACK
-               ? WAL_OK
-               : status;
+    return status == WAL_ENOTFOUND || status == WAL_ETRASHED || status == WAL_ECALLBACK ? WAL_OK
+                                                                                        : status;
 }
 
-/* Lists the sessions of a directory to write, newest first: those with a former
- * project, and the newest if there are any. */
-static enum wal_status find_legacy_sessions(struct wal_store *store,
-                                            struct wal_slice directory,
-                                            struct cli_texts *ids,
-                                            struct wal_error *error)
+/* Lists the sessions of a directory to write, newest first: those with a former project, and the
+ * newest if there are any. */
+static enum wal_status find_legacy_sessions(struct wal_store *store, struct wal_slice directory,
+                                            struct cli_texts *ids, struct wal_error *error)
 {
     struct wal_session_cursor_options options = {
         .struct_size = sizeof(options),
@@ -552,8 +523,7 @@ static enum wal_status find_legacy_sessions(struct wal_store *store,
     struct cli_sessions list;
     bool has_legacy_projects = false;
 
-    for (cli_sessions_open(&list, store, &options, error);
-         cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, &options, error); cli_sessions_next(&list, error);) {
         bool is = is_legacy_project(&list.info);
         if (is || ids->count == 0) {
             cli_texts_add(ids, list.info.id);
@@ -566,9 +536,8 @@ static enum wal_status find_legacy_sessions(struct wal_store *store,
     return list.status;
 }
 
-enum wal_status project_refresh(struct wal_store *store, const char *directory,
-                                const char *project, uint64_t *count,
-                                struct wal_error *error)
+enum wal_status project_refresh(struct wal_store *store, const char *directory, const char *project,
+                                uint64_t *count, struct wal_error *error)
 {
     struct refresh refresh = {cli_slice(directory), cli_slice(project)};
     struct wal_error other = CLI_ERROR_INIT;
@@ -595,23 +564,19 @@ static int compare(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Lists the directories with sessions of former projects, sorted, with
- * repeats. */
-static enum wal_status find_directories(struct wal_store *store,
-                                        struct cli_texts *directories,
+/* Lists the directories with sessions of former projects, sorted, with repeats. */
+static enum wal_status find_directories(struct wal_store *store, struct cli_texts *directories,
                                         struct wal_error *error)
 {
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, NULL, error);
-         cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
         if (list.info.cwd.size > 0 && is_legacy_project(&list.info)) {
             cli_texts_add(directories, list.info.cwd);
         }
     }
     if (directories->count > 0) {
-        qsort(directories->items, directories->count,
-              sizeof(directories->items[0]), compare);
+        qsort(directories->items, directories->count, sizeof(directories->items[0]), compare);
     }
     return list.status;
 }
@@ -631,8 +596,8 @@ enum wal_status project_refresh_all(struct wal_store *store, uint64_t *count,
             continue;
         }
         cli_project_find(directory, true, project);
-        found = project_refresh(store, directory, project, count,
-                                status == WAL_OK ? error : &other);
+        found =
+            project_refresh(store, directory, project, count, status == WAL_OK ? error : &other);
         status = status == WAL_OK ? found : status;
     }
     cli_texts_deinit(&directories);
@@ -645,15 +610,12 @@ static bool has_legacy_projects(struct wal_store *store, const char *directory)
     struct cli_texts ids = {.items = NULL};
     bool has;
 
-    has = find_legacy_sessions(store, cli_slice(directory), &ids, NULL) ==
-              WAL_OK &&
-          ids.count > 0;
+    has = find_legacy_sessions(store, cli_slice(directory), &ids, NULL) == WAL_OK && ids.count > 0;
     cli_texts_deinit(&ids);
     return has;
 }
 
-int project_open_updated(const struct cli *cli, const char *directory,
-                         struct wal_store **store)
+int project_open_updated(const struct cli *cli, const char *directory, struct wal_store **store)
 {
     struct wal_open_options options = cli_open_options(cli, 0);
     struct wal_store *written = NULL;
@@ -661,8 +623,7 @@ int project_open_updated(const struct cli *cli, const char *directory,
     uint64_t count = 0;
     int code = cli_open_store(cli, cli->items[1], WAL_OPEN_READ_ONLY, store);
 
-    if (code != CLI_CONTINUE || directory == NULL ||
-        !has_legacy_projects(*store, directory)) {
+    if (code != CLI_CONTINUE || directory == NULL || !has_legacy_projects(*store, directory)) {
         return code;
     }
     cli_project_find(directory, false, project);

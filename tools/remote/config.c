@@ -1,6 +1,5 @@
 /*
- * config.c - the file remote.json of a store, and opening a remote by its URL
- * (remote.h).
+ * config.c - the file remote.json of a store, and opening a remote by its URL (remote.h).
  */
 #include "tools/remote/remote.h"
 
@@ -26,8 +25,7 @@ enum {
 
 void remote_config_init(struct remote_config *config)
 {
-    if (getrandom(config->writer, sizeof(config->writer), 0) !=
-        (ssize_t)sizeof(config->writer)) {
+    if (getrandom(config->writer, sizeof(config->writer), 0) != (ssize_t)sizeof(config->writer)) {
         abort();
     }
 }
@@ -56,20 +54,18 @@ static int open_file(const char *store)
 
 static int report(const struct cli *cli, const char *what, int error_number)
 {
-    return cli_error(cli, CLI_FAILED, file_name, "%s failed: %s", what,
-                     strerror(error_number));
+    return cli_error(cli, CLI_FAILED, file_name, "%s failed: %s", what, strerror(error_number));
 }
 
 /* --- reading ------------------------------------------------------------ */
 
-static bool get_text(const struct wal__json_token *token, char *out,
-                     size_t capacity, size_t *size)
+static bool get_text(const struct wal__json_token *token, char *out, size_t capacity, size_t *size)
 {
     bool has_nul = false;
 
     return token->kind == WAL__JSON_STRING &&
-           wal__json_unescape(token->span, (uint8_t *)out, capacity - 1, size,
-                              &has_nul) == WAL__JSON_OK &&
+           wal__json_unescape(token->span, (uint8_t *)out, capacity - 1, size, &has_nul) ==
+               WAL__JSON_OK &&
            !has_nul;
 }
 
@@ -94,8 +90,7 @@ static bool parse_marks(char *text, struct remote_config *config)
 {
     char *rest = NULL;
 
-    for (char *word = strtok_r(text, ",", &rest); word != NULL;
-         word = strtok_r(NULL, ",", &rest)) {
+    for (char *word = strtok_r(text, ",", &rest); word != NULL; word = strtok_r(NULL, ",", &rest)) {
         struct wal_remote_mark *mark = &config->marks[config->mark_count];
         char *at;
 
@@ -114,11 +109,8 @@ static bool parse_marks(char *text, struct remote_config *config)
 
 static bool parse(const char *text, size_t size, struct remote_config *config)
 {
-    struct wal__json_member members[] = {{.key = "version"},
-                                         {.key = "url"},
-                                         {.key = "writer"},
-                                         {.key = "sent"},
-                                         {.key = "fenced"}};
+    struct wal__json_member members[] = {
+        {.key = "version"}, {.key = "url"}, {.key = "writer"}, {.key = "sent"}, {.key = "fenced"}};
     struct remote_config parsed = {.url = ""};
     char marks[FILE_MAX] = "";
     char writer[33] = "";
@@ -127,8 +119,7 @@ static bool parse(const char *text, size_t size, struct remote_config *config)
 
     if (wal__json_members(text, size, members, 5, NULL) != WAL__JSON_OK ||
         members[0].value.kind != WAL__JSON_NUMBER ||
-        wal__json_integer(members[0].value.span, &version) != WAL__JSON_OK ||
-        version != 1 ||
+        wal__json_integer(members[0].value.span, &version) != WAL__JSON_OK || version != 1 ||
         !get_text(&members[1].value, parsed.url, sizeof(parsed.url), &count)) {
         return false;
     }
@@ -202,8 +193,7 @@ void remote_note_fenced(const struct cli *cli)
 
 /* --- writing ------------------------------------------------------------ */
 
-static void format_marks(const struct remote_config *config, char *out,
-                         size_t capacity)
+static void format_marks(const struct remote_config *config, char *out, size_t capacity)
 {
     size_t size = 0;
 
@@ -214,17 +204,14 @@ static void format_marks(const struct remote_config *config, char *out,
         int written;
 
         wal__hex_write(mark->digest, sizeof(mark->digest), digest);
-        written = snprintf(out + size, capacity - size,
-                           "%s%" PRIu64 " %" PRIu64 " %s", i == 0 ? "" : ",",
-                           mark->epoch, mark->part, digest);
+        written = snprintf(out + size, capacity - size, "%s%" PRIu64 " %" PRIu64 " %s",
+                           i == 0 ? "" : ",", mark->epoch, mark->part, digest);
         size += written > 0 ? (size_t)written : 0;
     }
 }
 
-/* Formats the file. Returns its size, or 0 when the URL is too long or no
- * text. */
-static size_t format(const struct remote_config *config, char *text,
-                     size_t capacity)
+/* Formats the file. Returns its size, or 0 when the URL is too long or no text. */
+static size_t format(const struct remote_config *config, char *text, size_t capacity)
 {
     char url[FILE_MAX / 2];
     char writer[33];
@@ -234,16 +221,14 @@ static size_t format(const struct remote_config *config, char *text,
 
     wal__hex_write(config->writer, sizeof(config->writer), writer);
     format_marks(config, marks, sizeof(marks));
-    if (wal__json_escape((struct wal__json_span){(const uint8_t *)config->url,
-                                                 strlen(config->url)},
+    if (wal__json_escape((struct wal__json_span){(const uint8_t *)config->url, strlen(config->url)},
                          (uint8_t *)url, sizeof(url), &size) != WAL__JSON_OK) {
         return 0;
     }
     written = snprintf(text, capacity,
                        "{\"version\":1,\"url\":%.*s,\"writer\":\"%s\","
                        "\"sent\":\"%s\"%s}\n",
-                       (int)size, url, writer, marks,
-                       config->is_fenced ? ",\"fenced\":true" : "");
+                       (int)size, url, writer, marks, config->is_fenced ? ",\"fenced\":true" : "");
     return written > 0 && (size_t)written < capacity ? (size_t)written : 0;
 }
 
@@ -275,8 +260,7 @@ int remote_config_write(const struct cli *cli, const char *store,
         error_number = errno;
     }
     close(directory);
-    return error_number == 0 ? CLI_CONTINUE
-                             : report(cli, "writing it", error_number);
+    return error_number == 0 ? CLI_CONTINUE : report(cli, "writing it", error_number);
 }
 
 int remote_config_remove(const struct cli *cli, const char *store)
@@ -291,12 +275,10 @@ int remote_config_remove(const struct cli *cli, const char *store)
         error_number = errno;
     }
     close(directory);
-    return error_number == 0 ? CLI_CONTINUE
-                             : report(cli, "removing it", error_number);
+    return error_number == 0 ? CLI_CONTINUE : report(cli, "removing it", error_number);
 }
 
-int remote_config_lock(const struct cli *cli, const char *store, bool required,
-                       int *lock)
+int remote_config_lock(const struct cli *cli, const char *store, bool required, int *lock)
 {
     int fd = open_store_directory(store);
 
@@ -331,12 +313,9 @@ int32_t remote_wait(void *ctx, uint64_t waited_ms, const struct wal_error *why)
     struct remote_wait *wait = ctx;
     char note[sizeof(why->text) + 64];
 
-    if (waited_ms >= SAID_AFTER_MS &&
-        !atomic_flag_test_and_set(&wait->has_said)) {
+    if (waited_ms >= SAID_AFTER_MS && !atomic_flag_test_and_set(&wait->has_said)) {
         (void)snprintf(note, sizeof(note), "%s; trying on",
-                       why->text[0] != '\0'
-                           ? why->text
-                           : "the object store does not answer");
+                       why->text[0] != '\0' ? why->text : "the object store does not answer");
         cli_note(wait->cli, wait->what, note);
     }
     return 0;
@@ -354,8 +333,7 @@ int remote_open(const struct cli *cli, const char *what, const char *url,
     if (status == WAL_OK) {
         status = wal_remote_set_wait(*remote, remote_wait, &wait, &error);
     }
-    return status == WAL_OK ? CLI_CONTINUE
-                            : remote_report(cli, what, status, &error);
+    return status == WAL_OK ? CLI_CONTINUE : remote_report(cli, what, status, &error);
 }
 
 bool remote_parse_store_id(const char *text, uint8_t uuid[16])
@@ -367,15 +345,13 @@ bool remote_parse_store_id(const char *text, uint8_t uuid[16])
         const char *digits = "0123456789abcdef";
         const char *found = strchr(digits, *text);
 
-        if (*text == '-' &&
-            (count == 8 || count == 12 || count == 16 || count == 20)) {
+        if (*text == '-' && (count == 8 || count == 12 || count == 16 || count == 20)) {
             continue;
         }
         if (found == NULL || count == 32) {
             return false;
         }
-        uuid[count / 2] =
-            (uint8_t)(uuid[count / 2] << 4 | (uint8_t)(found - digits));
+        uuid[count / 2] = (uint8_t)(uuid[count / 2] << 4 | (uint8_t)(found - digits));
         count++;
     }
     return count == 32;

@@ -7,8 +7,7 @@ static const char why[] =
     "this agentwal was built without libcurl; install the package agentwal, or "
     "build it with libcurl4-openssl-dev and libexpat1-dev";
 
-int remote_check(const struct cli *cli, const char *target,
-                 const char *store_id)
+int remote_check(const struct cli *cli, const char *target, const char *store_id)
 {
     (void)target;
     (void)store_id;

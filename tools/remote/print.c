@@ -34,20 +34,18 @@ static const char *advice(enum wal_status status)
     }
 }
 
-int remote_report(const struct cli *cli, const char *what,
-                  enum wal_status status, const struct wal_error *error)
+int remote_report(const struct cli *cli, const char *what, enum wal_status status,
+                  const struct wal_error *error)
 {
     /* A remote that is none; what the command line lacks names no object. */
     if (status == WAL_EINVAL && error->file[0] != '\0') {
         return cli_error(cli, CLI_NEGATIVE, error->file, "%s", error->text);
     }
-    return cli_error_status(cli, status,
-                            error->file[0] != '\0' ? error->file : what, "%s%s",
+    return cli_error_status(cli, status, error->file[0] != '\0' ? error->file : what, "%s%s",
                             error->text, advice(status));
 }
 
-static void put_hex(struct wal__json_out *json, const char *key,
-                    const uint8_t bytes[16])
+static void put_hex(struct wal__json_out *json, const char *key, const uint8_t bytes[16])
 {
     char text[33];
 
@@ -56,8 +54,7 @@ static void put_hex(struct wal__json_out *json, const char *key,
 }
 
 /* Opens a line with one text. */
-static void open_json(struct wal__json_out *json, const char *key,
-                      const char *text)
+static void open_json(struct wal__json_out *json, const char *key, const char *text)
 {
     cli_json_begin(json);
     cli_json_member_text(json, key, cli_slice(text));
@@ -81,9 +78,8 @@ int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
                            const struct wal_remote_status *status)
 {
     const struct cli *cli = ctx;
-    const struct cli_count numbers[] = {{"epoch", status->epoch},
-                                        {"part", status->part},
-                                        {"lastSequence", status->sequence}};
+    const struct cli_count numbers[] = {
+        {"epoch", status->epoch}, {"part", status->part}, {"lastSequence", status->sequence}};
     struct wal__json_out json;
     char time[32];
     char id[33];
@@ -98,8 +94,8 @@ int32_t remote_print_store(void *ctx, const uint8_t uuid[16],
         return 0;
     }
     cli_time_text(status->started_ms, time, sizeof(time));
-    printf("%s  up to number %" PRIu64 ", written on %s since %s\n", id,
-           status->sequence, status->host, time);
+    printf("%s  up to number %" PRIu64 ", written on %s since %s\n", id, status->sequence,
+           status->host, time);
     return 0;
 }
 
@@ -124,8 +120,7 @@ static void print_session_json(const uint8_t uuid[16], const char *host,
     wal__json_out_close_line(&json);
 }
 
-int32_t remote_print_session(void *ctx, const uint8_t uuid[16],
-                             const char *host,
+int32_t remote_print_session(void *ctx, const uint8_t uuid[16], const char *host,
                              const struct wal_session_info *session)
 {
     const struct cli *cli = ctx;
@@ -139,15 +134,12 @@ int32_t remote_print_session(void *ctx, const uint8_t uuid[16],
     }
     printed = cli_print_name(stdout, session->id);
     cli_time_text(session->updated_ms, updated, sizeof(updated));
-    printf("%*s  %.13s  %s  ",
-           printed < ID_WIDTH ? (int)(ID_WIDTH - printed) : 0, "", updated,
+    printf("%*s  %.13s  %s  ", printed < ID_WIDTH ? (int)(ID_WIDTH - printed) : 0, "", updated,
            host);
     cli_print_text(stdout, session->cwd, 0, false);
     fputs(session->cwd.size > 0 ? "  " : "", stdout);
-    cli_print_text(stdout, cli_session_title(session, text), TITLE_WIDTH,
-                   false);
-    fputs((session->flags & WAL_SESSION_MOVED) != 0 ? "  [moved]\n" : "\n",
-          stdout);
+    cli_print_text(stdout, cli_session_title(session, text), TITLE_WIDTH, false);
+    fputs((session->flags & WAL_SESSION_MOVED) != 0 ? "  [moved]\n" : "\n", stdout);
     return cli_output_failed();
 }
 
@@ -157,8 +149,7 @@ static void print_counts(uint64_t parts, uint64_t bytes)
     char size[SIZE_TEXT];
 
     size_text(bytes, size);
-    printf("%" PRIu64 " %s, %s", parts, cli_plural(parts, "part", "parts"),
-           size);
+    printf("%" PRIu64 " %s, %s", parts, cli_plural(parts, "part", "parts"), size);
 }
 
 void remote_print_following(const struct cli *cli, const char *url)
@@ -175,9 +166,8 @@ void remote_print_push(const struct cli *cli, const char *url,
                        const struct wal_remote_push_result *result)
 {
     const struct cli_count numbers[] = {
-        {"parts", result->parts},           {"bytes", result->bytes},
-        {"epoch", result->epoch},           {"part", result->part},
-        {"lastSequence", result->sequence},
+        {"parts", result->parts}, {"bytes", result->bytes},           {"epoch", result->epoch},
+        {"part", result->part},   {"lastSequence", result->sequence},
     };
     struct wal__json_out json;
 
@@ -188,24 +178,21 @@ void remote_print_push(const struct cli *cli, const char *url,
         return;
     }
     if (result->parts == 0) {
-        printf("nothing new: the remote has everything up to number %" PRIu64
-               "\n",
+        printf("nothing new: the remote has everything up to number %" PRIu64 "\n",
                result->sequence);
         return;
     }
     printf("pushed ");
     print_counts(result->parts, result->bytes);
-    printf("; the remote has everything up to number %" PRIu64 "\n",
-           result->sequence);
+    printf("; the remote has everything up to number %" PRIu64 "\n", result->sequence);
 }
 
 void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
                        const struct wal_remote_pull_result *result)
 {
     const struct cli_count numbers[] = {
-        {"parts", result->parts},           {"bytes", result->bytes},
-        {"epoch", result->epoch},           {"part", result->part},
-        {"lastSequence", result->sequence},
+        {"parts", result->parts}, {"bytes", result->bytes},           {"epoch", result->epoch},
+        {"part", result->part},   {"lastSequence", result->sequence},
     };
     struct wal__json_out json;
 
@@ -225,8 +212,7 @@ void remote_print_pull(const struct cli *cli, const char *path, bool is_store,
     }
     printf(": ");
     cli_print_name(stdout, cli_slice(path));
-    printf(" has everything up to number %" PRIu64 ", and %s\n",
-           result->sequence,
+    printf(" has everything up to number %" PRIu64 ", and %s\n", result->sequence,
            is_store ? "is written to from now on" : "can be read");
 }
 
@@ -255,18 +241,14 @@ void remote_print_compact(const struct cli *cli, const char *url,
     if (result->base == 0) {
         printf("no base was due\n");
     } else {
-        printf("base %" PRIu64 ": %" PRIu64 " %s, %s\n", result->base,
-               result->segments,
+        printf("base %" PRIu64 ": %" PRIu64 " %s, %s\n", result->base, result->segments,
                cli_plural(result->segments, "segment", "segments"), size);
     }
     if (result->removed_bytes > 0) {
         size_text(result->removed_bytes, size);
-        printf("removed %" PRIu64 " %s and %" PRIu64 " %s, %s\n",
-               result->removed_parts,
-               cli_plural(result->removed_parts, "part", "parts"),
-               result->removed_segments,
-               cli_plural(result->removed_segments, "segment", "segments"),
-               size);
+        printf("removed %" PRIu64 " %s and %" PRIu64 " %s, %s\n", result->removed_parts,
+               cli_plural(result->removed_parts, "part", "parts"), result->removed_segments,
+               cli_plural(result->removed_segments, "segment", "segments"), size);
     }
 }
 
@@ -274,10 +256,8 @@ static void print_status_json(const char *url, bool is_writer, bool has_past,
                               const struct wal_remote_status *status)
 {
     const struct cli_count numbers[] = {
-        {"partEpoch", status->part_epoch},
-        {"part", status->part},
-        {"lastSequence", status->sequence},
-        {"lagSequences", status->lag_sequences},
+        {"partEpoch", status->part_epoch},  {"part", status->part},
+        {"lastSequence", status->sequence}, {"lagSequences", status->lag_sequences},
         {"lagBytes", status->lag_bytes},
     };
     struct wal__json_out json;
@@ -291,8 +271,7 @@ static void print_status_json(const char *url, bool is_writer, bool has_past,
     }
     wal__json_out_member_bool(&json, "isWriter", is_writer);
     /* The lag is at the end. */
-    cli_json_counts(&json, numbers,
-                    sizeof(numbers) / sizeof(numbers[0]) - (has_past ? 0 : 2));
+    cli_json_counts(&json, numbers, sizeof(numbers) / sizeof(numbers[0]) - (has_past ? 0 : 2));
     wal__json_out_close_line(&json);
 }
 
@@ -311,8 +290,8 @@ static void print_lag(bool has_past, const struct wal_remote_status *status)
     }
 }
 
-void remote_print_status(const struct cli *cli, const char *url, bool is_writer,
-                         bool has_past, const struct wal_remote_status *status)
+void remote_print_status(const struct cli *cli, const char *url, bool is_writer, bool has_past,
+                         const struct wal_remote_status *status)
 {
     char time[32];
 
@@ -328,10 +307,8 @@ void remote_print_status(const struct cli *cli, const char *url, bool is_writer,
     } else {
         cli_time_text(status->started_ms, time, sizeof(time));
         printf("writer  %s, epoch %" PRIu64 ", on host %s since %s\n",
-               is_writer ? "this store" : "another one", status->epoch,
-               status->host, time);
-        printf("last    part %" PRIu64 " of epoch %" PRIu64
-               ", up to number %" PRIu64 "\n",
+               is_writer ? "this store" : "another one", status->epoch, status->host, time);
+        printf("last    part %" PRIu64 " of epoch %" PRIu64 ", up to number %" PRIu64 "\n",
                status->part, status->part_epoch, status->sequence);
     }
     print_lag(has_past, status);

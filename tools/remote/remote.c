@@ -1,8 +1,7 @@
 /*
- * remote.c - the verb remote: a store is kept in an object store too, and
- * brought from it to other machines; the check of a remote; and the verb resume
- * with a remote: a session of another machine's store goes on here, or one that
- * has moved is taken back (verbs.h).
+ * remote.c - the verb remote: a store is kept in an object store too, and brought from it to other
+ * machines; the check of a remote; and the verb resume with a remote: a session of another
+ * machine's store goes on here, or one that has moved is taken back (verbs.h).
  */
 #include "tools/remote/remote.h"
 
@@ -41,8 +40,7 @@ static int read_store(struct check_remote *check_remote, const char *path)
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code =
-        cli_open_store(check_remote->cli, path, WAL_OPEN_READ_ONLY, &store);
+    int code = cli_open_store(check_remote->cli, path, WAL_OPEN_READ_ONLY, &store);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -61,8 +59,7 @@ static int read_store(struct check_remote *check_remote, const char *path)
     return cli_close_store(check_remote->cli, path, store, code);
 }
 
-static int read_target(struct check_remote *check_remote, const char *target,
-                       const char *store_id)
+static int read_target(struct check_remote *check_remote, const char *target, const char *store_id)
 {
     if (store_id != NULL) {
         if (!remote_parse_store_id(store_id, check_remote->uuid)) {
@@ -72,14 +69,12 @@ static int read_target(struct check_remote *check_remote, const char *target,
         check_remote->has_uuid = true;
     }
     if (strstr(target, "://") == NULL) {
-        return store_id == NULL
-                   ? read_store(check_remote, target)
-                   : cli_error(check_remote->cli, CLI_USAGE, "--store-id",
-                               "not allowed: the store has its id");
+        return store_id == NULL ? read_store(check_remote, target)
+                                : cli_error(check_remote->cli, CLI_USAGE, "--store-id",
+                                            "not allowed: the store has its id");
     }
     if (strlen(target) >= sizeof(check_remote->url)) {
-        return cli_error(check_remote->cli, CLI_USAGE, "--remote",
-                         "is too long");
+        return cli_error(check_remote->cli, CLI_USAGE, "--remote", "is too long");
     }
     memcpy(check_remote->url, target, strlen(target) + 1);
     return CLI_CONTINUE;
@@ -92,8 +87,7 @@ static void begin_report(struct check_remote *check_remote)
     if (check_remote->cli->json) {
         cli_json_init(&check_remote->json, stdout);
         wal__json_out_open(&check_remote->json, '{');
-        cli_json_member_text(&check_remote->json, "url",
-                             cli_slice(check_remote->url));
+        cli_json_member_text(&check_remote->json, "url", cli_slice(check_remote->url));
         wal__json_out_member_open(&check_remote->json, "damage", '[');
     }
 }
@@ -104,12 +98,9 @@ static int32_t see(void *ctx, const struct wal_error *damage)
 
     if (check_remote->cli->json) {
         wal__json_out_open(&check_remote->json, '{');
-        cli_json_member_text(&check_remote->json, "file",
-                             cli_slice(damage->file));
-        wal__json_out_member_bool(&check_remote->json, "lost",
-                                  damage->status == WAL_ENOTFOUND);
-        cli_json_member_text(&check_remote->json, "reason",
-                             cli_slice(damage->text));
+        cli_json_member_text(&check_remote->json, "file", cli_slice(damage->file));
+        wal__json_out_member_bool(&check_remote->json, "lost", damage->status == WAL_ENOTFOUND);
+        cli_json_member_text(&check_remote->json, "reason", cli_slice(damage->text));
         wal__json_out_close(&check_remote->json, '}');
     } else {
         printf("%s: %s\n", damage->file, damage->text);
@@ -124,19 +115,16 @@ static void end_json(struct check_remote *check_remote, bool is_complete)
         const char *key;
         uint64_t value;
     } numbers[] = {
-        {"epochs", result->epochs},     {"bases", result->bases},
-        {"segments", result->segments}, {"parts", result->parts},
-        {"bytes", result->bytes},       {"lastSequence", result->sequence},
+        {"epochs", result->epochs}, {"bases", result->bases}, {"segments", result->segments},
+        {"parts", result->parts},   {"bytes", result->bytes}, {"lastSequence", result->sequence},
     };
 
     wal__json_out_close(&check_remote->json, ']');
     if (is_complete) {
-        wal__json_out_member_bool(&check_remote->json, "sound",
-                                  result->damage == 0);
+        wal__json_out_member_bool(&check_remote->json, "sound", result->damage == 0);
     }
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        wal__json_out_member_count(&check_remote->json, numbers[i].key,
-                                   numbers[i].value);
+        wal__json_out_member_count(&check_remote->json, numbers[i].key, numbers[i].value);
     }
     wal__json_out_close_line(&check_remote->json);
 }
@@ -153,11 +141,9 @@ static void end_text(const struct check_remote *check_remote)
         printf("damaged: %" PRIu64 " %s; ", result->damage,
                cli_plural(result->damage, "object", "objects"));
     }
-    printf("%" PRIu64 " %s and %" PRIu64 " %s, %s, up to number %" PRIu64 "\n",
-           result->parts, cli_plural(result->parts, "part", "parts"),
-           result->segments,
-           cli_plural(result->segments, "segment", "segments"), size,
-           result->sequence);
+    printf("%" PRIu64 " %s and %" PRIu64 " %s, %s, up to number %" PRIu64 "\n", result->parts,
+           cli_plural(result->parts, "part", "parts"), result->segments,
+           cli_plural(result->segments, "segment", "segments"), size, result->sequence);
 }
 
 static int run(struct check_remote *check_remote)
@@ -166,36 +152,30 @@ static int run(struct check_remote *check_remote)
     struct wal_remote *remote = NULL;
     enum wal_status status;
     bool is_complete;
-    int code =
-        remote_open(check_remote->cli, "--remote", check_remote->url, &remote);
+    int code = remote_open(check_remote->cli, "--remote", check_remote->url, &remote);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
     begin_report(check_remote);
-    status = wal_remote_check(
-        remote, check_remote->has_uuid ? check_remote->uuid : NULL, see,
-        check_remote, &check_remote->result, &error);
+    status = wal_remote_check(remote, check_remote->has_uuid ? check_remote->uuid : NULL, see,
+                              check_remote, &check_remote->result, &error);
     wal_remote_close(remote);
-    is_complete = status == WAL_OK ||
-                  (status == WAL_ECORRUPT && check_remote->result.damage > 0);
+    is_complete = status == WAL_OK || (status == WAL_ECORRUPT && check_remote->result.damage > 0);
     if (check_remote->cli->json) {
         end_json(check_remote, is_complete);
     } else if (is_complete) {
         end_text(check_remote);
     }
     if (!is_complete) {
-        return remote_report(check_remote->cli, check_remote->url, status,
-                             &error);
+        return remote_report(check_remote->cli, check_remote->url, status, &error);
     }
     return status == WAL_OK ? CLI_OK : CLI_NEGATIVE;
 }
 
-int remote_check(const struct cli *cli, const char *target,
-                 const char *store_id)
+int remote_check(const struct cli *cli, const char *target, const char *store_id)
 {
-    struct check_remote check_remote = {
-        .cli = cli, .result = WAL_INIT(wal_remote_check_result)};
+    struct check_remote check_remote = {.cli = cli, .result = WAL_INIT(wal_remote_check_result)};
     int code = read_target(&check_remote, target, store_id);
 
     return code == CLI_CONTINUE ? run(&check_remote) : code;
@@ -240,14 +220,12 @@ static int open_store(struct request *request)
     if (status != WAL_OK) {
         return cli_report(request->cli, request->path, status, &error);
     }
-    return info.is_replica == 0
-               ? CLI_CONTINUE
-               : cli_error_status(
-                     request->cli, WAL_EREADONLY, request->path,
-                     "the store is a replica, which follows "
-                     "another one; to write to it: agentwal remote "
-                     "pull --take-over URL %s",
-                     request->path);
+    return info.is_replica == 0 ? CLI_CONTINUE
+                                : cli_error_status(request->cli, WAL_EREADONLY, request->path,
+                                                   "the store is a replica, which follows "
+                                                   "another one; to write to it: agentwal remote "
+                                                   "pull --take-over URL %s",
+                                                   request->path);
 }
 
 /* Opens the store of the command line, and the remote that it has. */
@@ -256,12 +234,10 @@ static int open_both(struct request *request)
     int code = open_store(request);
 
     if (code == CLI_CONTINUE) {
-        code = remote_config_read(request->cli, request->path, true,
-                                  &request->config);
+        code = remote_config_read(request->cli, request->path, true, &request->config);
     }
     return code == CLI_CONTINUE
-               ? remote_open(request->cli, "URL", request->config.url,
-                             &request->remote)
+               ? remote_open(request->cli, "URL", request->config.url, &request->remote)
                : code;
 }
 
@@ -273,8 +249,7 @@ static int check_former(const struct request *request, const char *url)
     struct remote_config former = {.url = ""};
     int code = remote_config_read(request->cli, request->path, false, &former);
 
-    if (code == CLI_CONTINUE && strcmp(former.url, url) != 0 &&
-        !request->replaces) {
+    if (code == CLI_CONTINUE && strcmp(former.url, url) != 0 && !request->replaces) {
         return cli_error(request->cli, CLI_NEGATIVE, request->path,
                          "the store has the remote %s; --replace takes another "
                          "one",
@@ -310,8 +285,7 @@ static int add(struct request *request)
     if (status != WAL_OK) {
         return remote_report(request->cli, url, status, &error);
     }
-    if (remote_config_read(request->cli, request->path, false,
-                           &request->config) != CLI_CONTINUE) {
+    if (remote_config_read(request->cli, request->path, false, &request->config) != CLI_CONTINUE) {
         remote_config_init(&request->config);
     }
     if (strcmp(request->config.url, url) != 0) {
@@ -331,8 +305,7 @@ static int add(struct request *request)
 static int remove_remote(struct request *request)
 {
     int lock = -1;
-    int code =
-        remote_config_read(request->cli, request->path, true, &request->config);
+    int code = remote_config_read(request->cli, request->path, true, &request->config);
 
     if (code == CLI_CONTINUE) {
         code = remote_config_lock(request->cli, request->path, true, &lock);
@@ -363,10 +336,9 @@ static int list(struct request *request)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    status = wal_remote_list(request->remote, remote_print_store,
-                             (void *)(uintptr_t)request->cli, &error);
-    return status == WAL_OK ? CLI_OK
-                            : remote_report(request->cli, url, status, &error);
+    status = wal_remote_list(request->remote, remote_print_store, (void *)(uintptr_t)request->cli,
+                             &error);
+    return status == WAL_OK ? CLI_OK : remote_report(request->cli, url, status, &error);
 }
 
 /* --- sessions ----------------------------------------------------------- */
@@ -380,39 +352,33 @@ static int list_sessions(struct request *request)
     enum wal_status status;
     int code;
 
-    if (request->store_id != NULL &&
-        !remote_parse_store_id(request->store_id, uuid)) {
-        return cli_error(cli, CLI_USAGE, "--store-id",
-                         "\"%s\" is not the id of a store", request->store_id);
+    if (request->store_id != NULL && !remote_parse_store_id(request->store_id, uuid)) {
+        return cli_error(cli, CLI_USAGE, "--store-id", "\"%s\" is not the id of a store",
+                         request->store_id);
     }
     code = remote_open(cli, "URL", url, &request->remote);
     if (code != CLI_CONTINUE) {
         return code;
     }
     cli_start_pager(cli);
-    status = wal_remote_list_sessions(
-        request->remote, request->store_id != NULL ? uuid : NULL,
-        remote_print_session, (void *)(uintptr_t)cli, &error);
+    status = wal_remote_list_sessions(request->remote, request->store_id != NULL ? uuid : NULL,
+                                      remote_print_session, (void *)(uintptr_t)cli, &error);
     /* The reader of the output has had enough. */
-    return status == WAL_OK || status == WAL_ECALLBACK
-               ? CLI_OK
-               : remote_report(cli, url, status, &error);
+    return status == WAL_OK || status == WAL_ECALLBACK ? CLI_OK
+                                                       : remote_report(cli, url, status, &error);
 }
 
 /* --- push --------------------------------------------------------------- */
 
 /* Keeps the marks in the file of the store. */
-static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
-                    uint64_t count)
+static int32_t keep(void *ctx, const struct wal_remote_mark *marks, uint64_t count)
 {
     struct request *request = ctx;
 
     memcpy(request->config.marks, marks, (size_t)count * sizeof(marks[0]));
     request->config.mark_count = count;
-    return remote_config_write(request->cli, request->path, &request->config) ==
-                   CLI_CONTINUE
-               ? 0
-               : EIO;
+    return remote_config_write(request->cli, request->path, &request->config) == CLI_CONTINUE ? 0
+                                                                                              : EIO;
 }
 
 /* Keeps for other verbs whether another writer has taken over. */
@@ -420,11 +386,9 @@ static void keep_fenced(struct request *request, enum wal_status status)
 {
     bool is_fenced = status == WAL_EFENCED;
 
-    if ((is_fenced || status == WAL_OK) &&
-        request->config.is_fenced != is_fenced) {
+    if ((is_fenced || status == WAL_OK) && request->config.is_fenced != is_fenced) {
         request->config.is_fenced = is_fenced;
-        (void)remote_config_write(request->cli, request->path,
-                                  &request->config);
+        (void)remote_config_write(request->cli, request->path, &request->config);
     }
 }
 
@@ -433,29 +397,26 @@ static void note_writer(const struct request *request)
 {
     struct wal_remote_status found = WAL_INIT(wal_remote_status);
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status =
-        wal_remote_get_status(request->remote, request->store, &found, &error);
+    enum wal_status status = wal_remote_get_status(request->remote, request->store, &found, &error);
     char note[256];
 
     if (status == WAL_OK && found.epoch > 0 &&
-        memcmp(found.writer, request->config.writer, sizeof(found.writer)) !=
-            0) {
-        (void)snprintf(note, sizeof(note),
-                       "takes over from the writer of epoch %llu, on host %s",
+        memcmp(found.writer, request->config.writer, sizeof(found.writer)) != 0) {
+        (void)snprintf(note, sizeof(note), "takes over from the writer of epoch %llu, on host %s",
                        (unsigned long long)found.epoch, found.host);
         cli_note(request->cli, request->config.url, note);
     }
 }
 
-/* Sessions that moved are marked first: the marks are pushed too. A claim that
- * cannot be read keeps nothing from being stored. */
+/* Sessions that moved are marked first: the marks are pushed too. A claim that cannot be read keeps
+ * nothing from being stored. */
 static int push_once(struct request *request, struct wal_remote_writer *writer)
 {
     struct wal_remote_push_result result = WAL_INIT(wal_remote_push_result);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
-    int code = remote_check_moves(request->cli, request->config.url,
-                                  request->remote, request->store);
+    int code =
+        remote_check_moves(request->cli, request->config.url, request->remote, request->store);
 
     status = wal_remote_push(writer, &result, &error);
     keep_fenced(request, status);
@@ -463,8 +424,8 @@ static int push_once(struct request *request, struct wal_remote_writer *writer)
         return remote_report(request->cli, request->config.url, status, &error);
     }
     remote_print_push(request->cli, request->config.url, &result);
-    remote_upkeep(request->cli, request->config.url, request->remote,
-                  request->store, result.parts, result.part);
+    remote_upkeep(request->cli, request->config.url, request->remote, request->store, result.parts,
+                  result.part);
     return code;
 }
 
@@ -472,21 +433,17 @@ static int parse_rate(const struct request *request, uint64_t *rate)
 {
     int code = request->rate == NULL
                    ? CLI_CONTINUE
-                   : cli_parse_number(request->cli, "--rate", request->rate,
-                                      10000, rate);
+                   : cli_parse_number(request->cli, "--rate", request->rate, 10000, rate);
 
     return code == CLI_CONTINUE && request->rate != NULL && *rate == 0
-               ? cli_error(request->cli, CLI_USAGE, "--rate",
-                           "'0' is not a number from 1 to 10000")
+               ? cli_error(request->cli, CLI_USAGE, "--rate", "'0' is not a number from 1 to 10000")
                : code;
 }
 
 /* Starts writing as this copy of the store. */
-static int open_writer(struct request *request,
-                       struct wal_remote_writer **writer)
+static int open_writer(struct request *request, struct wal_remote_writer **writer)
 {
-    struct wal_remote_writer_options options =
-        WAL_INIT(wal_remote_writer_options);
+    struct wal_remote_writer_options options = WAL_INIT(wal_remote_writer_options);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
@@ -496,12 +453,10 @@ static int open_writer(struct request *request,
     options.mark_count = request->config.mark_count;
     options.keep = keep;
     options.ctx = request;
-    status = wal_remote_writer_open(request->remote, request->store, &options,
-                                    writer, &error);
+    status = wal_remote_writer_open(request->remote, request->store, &options, writer, &error);
     keep_fenced(request, status);
     return status == WAL_OK ? CLI_CONTINUE
-                            : remote_report(request->cli, request->config.url,
-                                            status, &error);
+                            : remote_report(request->cli, request->config.url, status, &error);
 }
 
 static int push_locked(struct request *request)
@@ -523,10 +478,9 @@ static int push_locked(struct request *request)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = request->follows
-               ? remote_ship(request->cli, request->config.url, request->remote,
-                             request->store, writer, (uint32_t)rate)
-               : push_once(request, writer);
+    code = request->follows ? remote_ship(request->cli, request->config.url, request->remote,
+                                          request->store, writer, (uint32_t)rate)
+                            : push_once(request, writer);
     wal_remote_writer_close(writer);
     return code;
 }
@@ -535,8 +489,7 @@ static int push_locked(struct request *request)
 static int push_holding(struct request *request, int lock)
 {
     /* Another process may have pushed meanwhile. */
-    int code =
-        remote_config_read(request->cli, request->path, true, &request->config);
+    int code = remote_config_read(request->cli, request->path, true, &request->config);
 
     if (code == CLI_CONTINUE) {
         code = push_locked(request);
@@ -558,8 +511,8 @@ static int push(struct request *request)
 
 /* --- handoff ------------------------------------------------------------ */
 
-/* Stores everything up to a number of the log, or waits until the process that
- * pushes has done so: a shipper, or another push. */
+/* Stores everything up to a number of the log, or waits until the process that pushes has done so:
+ * a shipper, or another push. */
 static int store_up_to(struct request *request, uint64_t wanted)
 {
     const struct timespec nap = {.tv_nsec = (long)HANDOFF_WAIT_MS * 1000000};
@@ -568,14 +521,12 @@ static int store_up_to(struct request *request, uint64_t wanted)
         uint64_t sequence = wanted - 1;
         enum wal_status status;
         int lock = -1;
-        int code = remote_config_lock(request->cli, request->path,
-                                      waits == HANDOFF_WAITS, &lock);
+        int code = remote_config_lock(request->cli, request->path, waits == HANDOFF_WAITS, &lock);
 
         if (code != CLI_NEGATIVE) {
             return code == CLI_CONTINUE ? push_holding(request, lock) : code;
         }
-        status = wal_store_wait(request->store, &sequence, WAL_CLUSTER,
-                                HANDOFF_WAIT_MS, NULL);
+        status = wal_store_wait(request->store, &sequence, WAL_CLUSTER, HANDOFF_WAIT_MS, NULL);
         if (status == WAL_OK) {
             return CLI_OK;
         }
@@ -588,20 +539,17 @@ static int store_up_to(struct request *request, uint64_t wanted)
 /* The session was not given away: it stays here. */
 static void keep_session(const struct request *request, const char *session)
 {
-    const int code =
-        remote_permit_appends(request->cli, request->store, session);
+    const int code = remote_permit_appends(request->cli, request->store, session);
 
     cli_note(request->cli, session,
-             code == CLI_OK
-                 ? "it was not handed off; appends to it are permitted here"
-                 : "it was not handed off, and appends to it are refused here: "
-                   "hand it off again, or: agentwal resume --take-back");
+             code == CLI_OK ? "it was not handed off; appends to it are permitted here"
+                            : "it was not handed off, and appends to it are refused here: "
+                              "hand it off again, or: agentwal resume --take-back");
 }
 
-/* The session is marked: nothing is added to it any more. Stores it to its end,
- * and gives it away. */
-static int give_away(struct request *request, struct wal_session *handle,
-                     const char *session)
+/* The session is marked: nothing is added to it any more. Stores it to its end, and gives it
+ * away. */
+static int give_away(struct request *request, struct wal_session *handle, const char *session)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
@@ -612,8 +560,7 @@ static int give_away(struct request *request, struct wal_session *handle,
         code = store_up_to(request, info.last_sequence);
     }
     if (status == WAL_OK && code == CLI_OK) {
-        status = wal_remote_handoff(request->remote, request->store,
-                                    cli_slice(session), &error);
+        status = wal_remote_handoff(request->remote, request->store, cli_slice(session), &error);
     }
     if (status != WAL_OK) {
         code = remote_report(request->cli, session, status, &error);
@@ -633,20 +580,16 @@ static int handoff(struct request *request)
     int code = open_both(request);
 
     if (code == CLI_CONTINUE) {
-        code = cli_open_session_exact(request->cli, request->store, session,
-                                      &handle);
+        code = cli_open_session_exact(request->cli, request->store, session, &handle);
     }
     if (code != CLI_CONTINUE) {
         return code;
     }
-    status = wal_remote_handoff(request->remote, request->store,
-                                cli_slice(session), &error);
+    status = wal_remote_handoff(request->remote, request->store, cli_slice(session), &error);
     if (status == WAL_EBUSY) {
         code = give_away(request, handle, session);
     } else {
-        code = status == WAL_OK
-                   ? CLI_OK
-                   : remote_report(request->cli, session, status, &error);
+        code = status == WAL_OK ? CLI_OK : remote_report(request->cli, session, status, &error);
     }
     wal_session_close(handle);
     if (code == CLI_OK) {
@@ -660,8 +603,7 @@ static int handoff(struct request *request)
 /* --- pull --------------------------------------------------------------- */
 
 /* Keeps the mark of a take-over in the directory that becomes the store. */
-static int32_t keep_taken(void *ctx, const struct wal_remote_mark *marks,
-                          uint64_t count)
+static int32_t keep_taken(void *ctx, const struct wal_remote_mark *marks, uint64_t count)
 {
     struct request *request = ctx;
 
@@ -680,10 +622,9 @@ static int pull(struct request *request)
     enum wal_status status;
     int code;
 
-    if (request->store_id != NULL &&
-        !remote_parse_store_id(request->store_id, options.uuid)) {
-        return cli_error(cli, CLI_USAGE, "--store-id",
-                         "\"%s\" is not the id of a store", request->store_id);
+    if (request->store_id != NULL && !remote_parse_store_id(request->store_id, options.uuid)) {
+        return cli_error(cli, CLI_USAGE, "--store-id", "\"%s\" is not the id of a store",
+                         request->store_id);
     }
     if (strlen(url) >= sizeof(request->config.url)) {
         return cli_error(cli, CLI_USAGE, "URL", "is too long");
@@ -727,8 +668,7 @@ static void count_reader(void *ctx, int32_t process, uint64_t bytes)
 static int erase_store(struct request *request)
 {
     uint64_t readers = 0;
-    struct wal_store_compact_options options =
-        WAL_INIT(wal_store_compact_options);
+    struct wal_store_compact_options options = WAL_INIT(wal_store_compact_options);
     struct wal_store_compact_result result = WAL_INIT(wal_store_compact_result);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
@@ -751,8 +691,7 @@ static int erase_store(struct request *request)
 /* Erases in the remote what the store has erased. */
 static int erase_remote(struct request *request)
 {
-    struct wal_remote_compact_result result =
-        WAL_INIT(wal_remote_compact_result);
+    struct wal_remote_compact_result result = WAL_INIT(wal_remote_compact_result);
     struct wal_remote_writer *writer = NULL;
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
@@ -765,15 +704,13 @@ static int erase_remote(struct request *request)
     wal_remote_writer_close(writer);
     if (status != WAL_OK) {
         code = remote_report(request->cli, request->config.url, status, &error);
-        cli_note(request->cli, request->config.url,
-                 "what was erased may be there yet; repeat it");
+        cli_note(request->cli, request->config.url, "what was erased may be there yet; repeat it");
         return code;
     }
     remote_print_compact(request->cli, request->config.url, &result);
-    cli_note(
-        request->cli, request->config.url,
-        "not reached: replicas until their next pull, and earlier versions "
-        "that the object store keeps of objects");
+    cli_note(request->cli, request->config.url,
+             "not reached: replicas until their next pull, and earlier versions "
+             "that the object store keeps of objects");
     return CLI_OK;
 }
 
@@ -789,8 +726,7 @@ static int erase(struct request *request)
         return code;
     }
     /* Another process may have pushed meanwhile. */
-    code =
-        remote_config_read(request->cli, request->path, true, &request->config);
+    code = remote_config_read(request->cli, request->path, true, &request->config);
     if (code == CLI_CONTINUE) {
         code = erase_store(request);
     }
@@ -803,10 +739,8 @@ static int erase(struct request *request)
 
 static int compact(struct request *request)
 {
-    struct wal_remote_compact_options options =
-        WAL_INIT(wal_remote_compact_options);
-    struct wal_remote_compact_result result =
-        WAL_INIT(wal_remote_compact_result);
+    struct wal_remote_compact_options options = WAL_INIT(wal_remote_compact_options);
+    struct wal_remote_compact_result result = WAL_INIT(wal_remote_compact_result);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
     int code;
@@ -824,8 +758,7 @@ static int compact(struct request *request)
     if (request->is_anew) {
         options.flags |= WAL_REMOTE_COMPACT_NOW | WAL_REMOTE_COMPACT_ANEW;
     }
-    status = wal_remote_compact(request->remote, request->store, &options,
-                                &result, &error);
+    status = wal_remote_compact(request->remote, request->store, &options, &result, &error);
     if (status != WAL_OK) {
         return remote_report(request->cli, request->config.url, status, &error);
     }
@@ -845,19 +778,15 @@ static int print_status(struct request *request)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    status =
-        wal_remote_get_status(request->remote, request->store, &found, &error);
+    status = wal_remote_get_status(request->remote, request->store, &found, &error);
     if (status == WAL_OK || status == WAL_ECONFLICT) {
-        bool is_writer =
-            found.epoch > 0 && memcmp(found.writer, request->config.writer,
-                                      sizeof(found.writer)) == 0;
+        bool is_writer = found.epoch > 0 &&
+                         memcmp(found.writer, request->config.writer, sizeof(found.writer)) == 0;
 
-        remote_print_status(request->cli, request->config.url, is_writer,
-                            status == WAL_OK, &found);
+        remote_print_status(request->cli, request->config.url, is_writer, status == WAL_OK, &found);
     }
     return status == WAL_OK ? CLI_OK
-                            : remote_report(request->cli, request->config.url,
-                                            status, &error);
+                            : remote_report(request->cli, request->config.url, status, &error);
 }
 
 /* --- the verb ----------------------------------------------------------- */
@@ -889,43 +818,34 @@ static const struct command *find_command(const char *name)
 }
 
 /* Checks that the command is there, and has what it takes. */
-static int check_request(const struct request *request,
-                         const struct command **command)
+static int check_request(const struct request *request, const struct command **command)
 {
     const struct cli *cli = request->cli;
 
     *command = cli->count > 1 ? find_command(cli->items[1]) : NULL;
     if (*command == NULL) {
-        return cli_error(
-            cli, CLI_USAGE, cli->count > 2 ? cli->items[1] : "remote",
-            "what to do is add, remove, list, sessions, push, pull, "
-            "status, handoff or compact");
+        return cli_error(cli, CLI_USAGE, cli->count > 2 ? cli->items[1] : "remote",
+                         "what to do is add, remove, list, sessions, push, pull, "
+                         "status, handoff or compact");
     }
-    if (request->takes_over && (*command)->run != push &&
-        (*command)->run != pull) {
-        return cli_error(cli, CLI_USAGE, "--take-over",
-                         "is an option of push and pull");
+    if (request->takes_over && (*command)->run != push && (*command)->run != pull) {
+        return cli_error(cli, CLI_USAGE, "--take-over", "is an option of push and pull");
     }
     if ((request->store_id != NULL && (*command)->run != pull &&
          (*command)->run != list_sessions) ||
         (request->replaces && (*command)->run != add) ||
-        (request->follows && (*command)->run != push &&
-         (*command)->run != pull) ||
+        (request->follows && (*command)->run != push && (*command)->run != pull) ||
         (request->rate != NULL && (*command)->run != push) ||
-        ((request->is_now || request->is_anew || request->erases) &&
-         (*command)->run != compact)) {
-        return cli_error(cli, CLI_USAGE, (*command)->name,
-                         "has no such option");
+        ((request->is_now || request->is_anew || request->erases) && (*command)->run != compact)) {
+        return cli_error(cli, CLI_USAGE, (*command)->name, "has no such option");
     }
     if (request->rate != NULL && !request->follows) {
         return cli_error(cli, CLI_USAGE, "--rate", "needs --follow");
     }
     if (request->follows && request->takes_over && (*command)->run == pull) {
-        return cli_error(cli, CLI_USAGE, "--follow",
-                         "not allowed with --take-over");
+        return cli_error(cli, CLI_USAGE, "--follow", "not allowed with --take-over");
     }
-    return cli_check_operands(cli, 3 + (*command)->operands,
-                              3 + (*command)->operands);
+    return cli_check_operands(cli, 3 + (*command)->operands, 3 + (*command)->operands);
 }
 
 int remote_run(struct cli *cli, int argc, char **argv)
@@ -1016,10 +936,8 @@ static void print_result(const struct resume_request *request,
                        "session %s",
                        result->host, result->session);
     } else {
-        (void)snprintf(note, sizeof(note),
-                       "it goes on here; %" PRIu64 " %s from %s",
-                       result->entries,
-                       cli_plural(result->entries, "new entry", "new entries"),
+        (void)snprintf(note, sizeof(note), "it goes on here; %" PRIu64 " %s from %s",
+                       result->entries, cli_plural(result->entries, "new entry", "new entries"),
                        result->host);
     }
     cli_note(request->cli, request->session, note);
@@ -1031,8 +949,7 @@ static int print_tail(const struct resume_request *request, const char *id)
         .tail = TAIL, .text = !request->cli->json, .store = request->store};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_open(request->store, cli_slice(id), &session, &error);
+    enum wal_status status = wal_session_open(request->store, cli_slice(id), &session, &error);
     int code;
 
     if (status != WAL_OK) {
@@ -1047,18 +964,16 @@ static int print_tail(const struct resume_request *request, const char *id)
 
 static int bring(struct resume_request *request)
 {
-    struct wal_remote_resume_options options =
-        WAL_INIT(wal_remote_resume_options);
+    struct wal_remote_resume_options options = WAL_INIT(wal_remote_resume_options);
     struct wal_remote_resume_result result = WAL_INIT(wal_remote_resume_result);
     struct wal_error error = CLI_ERROR_INIT;
     char *replicas = NULL;
     enum wal_status status;
     int code;
 
-    if (request->store_id != NULL &&
-        !remote_parse_store_id(request->store_id, options.uuid)) {
-        return cli_error(request->cli, CLI_USAGE, "--store-id",
-                         "\"%s\" is not the id of a store", request->store_id);
+    if (request->store_id != NULL && !remote_parse_store_id(request->store_id, options.uuid)) {
+        return cli_error(request->cli, CLI_USAGE, "--store-id", "\"%s\" is not the id of a store",
+                         request->store_id);
     }
     code = remote_open(request->cli, "URL", request->url, &request->remote);
     if (code != CLI_CONTINUE) {
@@ -1068,8 +983,7 @@ static int bring(struct resume_request *request)
     options.flags = request->takes_over ? WAL_REMOTE_RESUME_TAKE_OVER : 0U;
     options.session = cli_slice(request->session);
     options.directory = cli_slice(replicas);
-    status = wal_remote_resume(request->remote, request->store, &options,
-                               &result, &error);
+    status = wal_remote_resume(request->remote, request->store, &options, &result, &error);
     free(replicas);
     if (status != WAL_OK) {
         return remote_report(request->cli, request->session, status, &error);
@@ -1086,18 +1000,16 @@ static int take_back(struct resume_request *request)
     int code = remote_config_read(request->cli, request->path, false, &config);
 
     if (code == CLI_NEGATIVE) {
-        code = remote_permit_appends(request->cli, request->store,
-                                     request->session);
+        code = remote_permit_appends(request->cli, request->store, request->session);
     } else if (code == CLI_CONTINUE) {
         code = remote_open(request->cli, "URL", config.url, &request->remote);
         if (code != CLI_CONTINUE) {
             return code;
         }
-        status = wal_remote_take_back(request->remote, request->store,
-                                      cli_slice(request->session), &error);
+        status = wal_remote_take_back(request->remote, request->store, cli_slice(request->session),
+                                      &error);
         code = status == WAL_OK ? CLI_OK
-                                : remote_report(request->cli, request->session,
-                                                status, &error);
+                                : remote_report(request->cli, request->session, status, &error);
     }
     if (code == CLI_OK) {
         cli_note(request->cli, request->session, "it goes on here again");
@@ -1113,13 +1025,10 @@ static int check(const struct resume_request *request)
     const struct cli *cli = request->cli;
 
     if (request->takes_back == (request->url != NULL)) {
-        return cli_error(cli, CLI_USAGE, "resume",
-                         "has either --remote or --take-back");
+        return cli_error(cli, CLI_USAGE, "resume", "has either --remote or --take-back");
     }
-    if (request->takes_back &&
-        (request->takes_over || request->store_id != NULL)) {
-        return cli_error(cli, CLI_USAGE, "--take-back",
-                         "has no further options");
+    if (request->takes_back && (request->takes_over || request->store_id != NULL)) {
+        return cli_error(cli, CLI_USAGE, "--take-back", "has no further options");
     }
     return cli_check_operands(cli, 3, 3);
 }
@@ -1146,8 +1055,7 @@ int remote_resume_run(struct cli *cli, int argc, char **argv)
         request.session = cli->items[2];
         cli->adds_to_store = !request.takes_back;
         /* Also where a process was killed while it made the store. */
-        code = cli_open_store(cli, request.path,
-                              request.takes_back ? 0 : WAL_OPEN_CREATE,
+        code = cli_open_store(cli, request.path, request.takes_back ? 0 : WAL_OPEN_CREATE,
                               &request.store);
     }
     if (code == CLI_CONTINUE) {

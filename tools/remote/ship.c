@@ -1,10 +1,10 @@
 /*
- * ship.c - what goes on until a signal comes: `remote push --follow`, which
- * ships the store, and `remote pull --follow`, which keeps a replica up to
- * date; what follows a push, and sessions that move (remote.h).
+ * ship.c - what goes on until a signal comes: `remote push --follow`, which ships the store, and
+ * `remote pull --follow`, which keeps a replica up to date; what follows a push, and sessions that
+ * move (remote.h).
  *
- * After a signal it ships what is durable: as long as the remote answers, for a
- * few seconds, and until another signal comes.
+ * After a signal it ships what is durable: as long as the remote answers, for a few seconds, and
+ * until another signal comes.
  */
 #include "tools/remote/remote.h"
 
@@ -34,23 +34,21 @@ static void print_moved(void *ctx, struct wal_slice session, const char *host)
 
 /* Prints what a check of `moves` finds, or its failure. Returns the exit
  * code. */
-static int print_moves(const struct cli *cli, const char *url,
-                       struct wal_remote_moves *moves)
+static int print_moves(const struct cli *cli, const char *url, struct wal_remote_moves *moves)
 {
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = wal_remote_moves_check(
-        moves, print_moved, (void *)(uintptr_t)cli, &error);
+    enum wal_status status =
+        wal_remote_moves_check(moves, print_moved, (void *)(uintptr_t)cli, &error);
 
     return status == WAL_OK ? CLI_OK : remote_report(cli, url, status, &error);
 }
 
-int remote_check_moves(const struct cli *cli, const char *url,
-                       struct wal_remote *remote, struct wal_store *store)
+int remote_check_moves(const struct cli *cli, const char *url, struct wal_remote *remote,
+                       struct wal_store *store)
 {
     struct wal_remote_moves *moves = NULL;
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status =
-        wal_remote_moves_open(remote, store, &moves, &error);
+    enum wal_status status = wal_remote_moves_open(remote, store, &moves, &error);
     int code;
 
     if (status != WAL_OK) {
@@ -61,14 +59,12 @@ int remote_check_moves(const struct cli *cli, const char *url,
     return code;
 }
 
-int remote_permit_appends(const struct cli *cli, struct wal_store *store,
-                          const char *session)
+int remote_permit_appends(const struct cli *cli, struct wal_store *store, const char *session)
 {
     struct wal_session_move move = WAL_INIT(wal_session_move);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *handle = NULL;
-    enum wal_status status =
-        wal_session_open(store, cli_slice(session), &handle, &error);
+    enum wal_status status = wal_session_open(store, cli_slice(session), &handle, &error);
 
     if (status == WAL_OK) {
         status = wal_session_get_move(handle, &move, &error);
@@ -87,9 +83,8 @@ enum {
     PARTS = 256 /* between looks whether a base is due */
 };
 
-void remote_upkeep(const struct cli *cli, const char *url,
-                   struct wal_remote *remote, struct wal_store *store,
-                   uint64_t parts, uint64_t part)
+void remote_upkeep(const struct cli *cli, const char *url, struct wal_remote *remote,
+                   struct wal_store *store, uint64_t parts, uint64_t part)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
@@ -98,8 +93,7 @@ void remote_upkeep(const struct cli *cli, const char *url,
         return;
     }
     status = wal_remote_put_sessions(remote, store, &error);
-    if (status == WAL_OK &&
-        (parts > part || (part - parts) / PARTS != part / PARTS)) {
+    if (status == WAL_OK && (parts > part || (part - parts) / PARTS != part / PARTS)) {
         status = wal_remote_compact(remote, store, NULL, NULL, &error);
     }
     if (status != WAL_OK) {
@@ -146,27 +140,25 @@ static bool is_signal_pending(void)
 {
     sigset_t pending;
 
-    return sigpending(&pending) == 0 && (sigismember(&pending, SIGINT) == 1 ||
-                                         sigismember(&pending, SIGTERM) == 1 ||
-                                         sigismember(&pending, SIGHUP) == 1);
+    return sigpending(&pending) == 0 &&
+           (sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
+            sigismember(&pending, SIGHUP) == 1);
 }
 
 /* Of a request that waits: ends it when the process is to end. */
-static int32_t wait_for_remote(void *ctx, uint64_t waited_ms,
-                               const struct wal_error *why)
+static int32_t wait_for_remote(void *ctx, uint64_t waited_ms, const struct wal_error *why)
 {
     struct following *following = ctx;
     const int64_t ended_s = following->ended_s;
     const bool is_long = waited_ms >= END_WAITED_MS;
 
     (void)remote_wait(&following->wait, waited_ms, why);
-    /* A signal that is pending is the first one, for the thread that waits for
-     * it, or the second one. */
+    /* A signal that is pending is the first one, for the thread that waits for it, or the second
+     * one. */
     if (ended_s == 0) {
         return is_long && is_signal_pending();
     }
-    if (is_long || when_steady_ms() / 1000 >= ended_s + END_SECONDS ||
-        is_signal_pending()) {
+    if (is_long || when_steady_ms() / 1000 >= ended_s + END_SECONDS || is_signal_pending()) {
         following->must_end = true;
     }
     return following->must_end;
@@ -181,11 +173,9 @@ static void report(void *ctx, const struct wal_error *error)
         return; /* by wait_for_remote; remote_ship reports it */
     }
     if (error->status == WAL_OK) {
-        fprintf(stderr, "agentwal: %s: the remote answers again\n",
-                following->url);
+        fprintf(stderr, "agentwal: %s: the remote answers again\n", following->url);
     } else {
-        (void)remote_report(following->cli, following->url,
-                            (enum wal_status)error->status, error);
+        (void)remote_report(following->cli, following->url, (enum wal_status)error->status, error);
     }
 }
 
@@ -209,10 +199,8 @@ struct upkeep {
 };
 
 /* Waits until a signal comes or the shipper ends. Each second is one wait. */
-static enum wal_status wait_for_end(struct upkeep *upkeep,
-                                    struct wal_remote_shipper *shipper,
-                                    struct wal_remote_shipper_info *info,
-                                    struct wal_error *error)
+static enum wal_status wait_for_end(struct upkeep *upkeep, struct wal_remote_shipper *shipper,
+                                    struct wal_remote_shipper_info *info, struct wal_error *error)
 {
     uint32_t seconds = 0;
     enum wal_status status;
@@ -221,19 +209,17 @@ static enum wal_status wait_for_end(struct upkeep *upkeep,
         status = wal_remote_shipper_get_info(shipper, info, error);
         if (status == WAL_OK && seconds++ % UPKEEP_SECONDS == 0) {
             (void)print_moves(upkeep->cli, upkeep->url, upkeep->moves);
-            remote_upkeep(upkeep->cli, upkeep->url, upkeep->remote,
-                          upkeep->store, info->parts - upkeep->last.parts,
-                          info->part);
+            remote_upkeep(upkeep->cli, upkeep->url, upkeep->remote, upkeep->store,
+                          info->parts - upkeep->last.parts, info->part);
             upkeep->last = *info;
         }
     } while (status == WAL_OK && !info->has_ended && !has_signal());
     return status;
 }
 
-/* Stores what the shipper has not, which has been stopped; nothing is sent when
- * there is nothing. */
-static int ship_rest(const struct following *following,
-                     struct wal_remote_writer *writer)
+/* Stores what the shipper has not, which has been stopped; nothing is sent when there is
+ * nothing. */
+static int ship_rest(const struct following *following, struct wal_remote_writer *writer)
 {
     struct wal_remote_push_result result = WAL_INIT(wal_remote_push_result);
     struct wal_error error = CLI_ERROR_INIT;
@@ -242,24 +228,20 @@ static int ship_rest(const struct following *following,
     if (status == WAL_OK) {
         return CLI_OK;
     }
-    return cli_error_status(
-        following->cli, status == WAL_ECALLBACK ? WAL_EREMOTE : status,
-        following->url,
-        "ended before everything was stored: the remote "
-        "has what is up to number %" PRIu64 "; push again (%s)",
-        result.sequence, error.text);
+    return cli_error_status(following->cli, status == WAL_ECALLBACK ? WAL_EREMOTE : status,
+                            following->url,
+                            "ended before everything was stored: the remote "
+                            "has what is up to number %" PRIu64 "; push again (%s)",
+                            result.sequence, error.text);
 }
 
-int remote_ship(const struct cli *cli, const char *url,
-                struct wal_remote *remote, struct wal_store *store,
-                struct wal_remote_writer *writer, uint32_t parts_per_second)
+int remote_ship(const struct cli *cli, const char *url, struct wal_remote *remote,
+                struct wal_store *store, struct wal_remote_writer *writer,
+                uint32_t parts_per_second)
 {
-    struct following following = {
-        .cli = cli, .url = url, .wait = {.cli = cli, .what = url}};
-    struct upkeep upkeep = {
-        .cli = cli, .url = url, .remote = remote, .store = store};
-    struct wal_remote_shipper_options options =
-        WAL_INIT(wal_remote_shipper_options);
+    struct following following = {.cli = cli, .url = url, .wait = {.cli = cli, .what = url}};
+    struct upkeep upkeep = {.cli = cli, .url = url, .remote = remote, .store = store};
+    struct wal_remote_shipper_options options = WAL_INIT(wal_remote_shipper_options);
     struct wal_remote_shipper_info info = WAL_INIT(wal_remote_shipper_info);
     struct wal_remote_shipper *shipper = NULL;
     struct wal_error error = CLI_ERROR_INIT;
@@ -330,10 +312,9 @@ static int32_t see(void *ctx, const struct wal_remote_pull_result *result,
     struct followed *followed = ctx;
 
     if (failure != NULL && !followed->has_failed) {
-        (void)remote_report(followed->cli, followed->path,
-                            (enum wal_status)failure->status, failure);
-    } else if (failure == NULL &&
-               (!followed->has_printed || result->parts != followed->parts)) {
+        (void)remote_report(followed->cli, followed->path, (enum wal_status)failure->status,
+                            failure);
+    } else if (failure == NULL && (!followed->has_printed || result->parts != followed->parts)) {
         remote_print_pull(followed->cli, followed->path, false, result);
         (void)fflush(stdout);
         followed->has_printed = true;
@@ -344,8 +325,7 @@ static int32_t see(void *ctx, const struct wal_remote_pull_result *result,
 }
 
 /* A signal ends also a request that waits. */
-static int32_t end_request(void *ctx, uint64_t waited_ms,
-                           const struct wal_error *why)
+static int32_t end_request(void *ctx, uint64_t waited_ms, const struct wal_error *why)
 {
     struct followed *followed = ctx;
 
@@ -353,20 +333,17 @@ static int32_t end_request(void *ctx, uint64_t waited_ms,
     return is_interrupted;
 }
 
-int remote_follow(const struct cli *cli, struct wal_remote *remote,
-                  const char *path,
+int remote_follow(const struct cli *cli, struct wal_remote *remote, const char *path,
                   const struct wal_remote_pull_options *options)
 {
-    struct followed followed = {
-        .cli = cli, .path = path, .wait = {.cli = cli, .what = path}};
+    struct followed followed = {.cli = cli, .path = path, .wait = {.cli = cli, .what = path}};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
 
     handle_signals();
     status = wal_remote_set_wait(remote, end_request, &followed, &error);
     if (status == WAL_OK) {
-        status =
-            wal_remote_follow(remote, path, options, see, &followed, &error);
+        status = wal_remote_follow(remote, path, options, see, &followed, &error);
         /* The remote outlives this. */
         (void)!wal_remote_set_wait(remote, NULL, NULL, NULL);
     }

@@ -1,6 +1,5 @@
 /*
- * resume.c - the verb resume: pick a session and print or run the command that
- * continues it.
+ * resume.c - the verb resume: pick a session and print or run the command that continues it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +15,10 @@
 /* --- load and filter sessions --------------------------------------------- */
 
 /*
- * A query is words; each must be in the title, the first text, the directory,
- * the project or the id, whatever its case.
+ * A query is words; each must be in the title, the first text, the directory, the project or the
+ * id, whatever its case.
  *
- * Invariant: matches are in the order of the list, and among the rows that were
- * loaded.
+ * Invariant: matches are in the order of the list, and among the rows that were loaded.
  */
 
 enum {
@@ -90,8 +88,8 @@ static char fold_byte(char byte)
     return byte;
 }
 
-/* Writes the text in lower case, and white space as blanks. Returns its size,
- * which is at most twice that of the text. */
+/* Writes the text in lower case, and white space as blanks. Returns its size, which is at most
+ * twice that of the text. */
 static size_t fold(const char *text, size_t size, char *out)
 {
     const uint8_t *data = (const void *)text;
@@ -129,23 +127,19 @@ static const char *put(char **at, struct wal_slice text)
     return copy;
 }
 
-static void add_row(struct resume_list *list,
-                    const struct wal_session_info *info)
+static void add_row(struct resume_list *list, const struct wal_session_info *info)
 {
     char text[CLI_TEXT_MAX];
     struct wal_slice title = cli_session_title(info, text);
-    const struct wal_slice folded[] = {title, info->first_text, info->cwd,
-                                       info->project, info->id};
-    size_t size = 4 + (size_t)(info->id.size + title.size + info->cwd.size +
-                               info->source.size);
+    const struct wal_slice folded[] = {title, info->first_text, info->cwd, info->project, info->id};
+    size_t size = 4 + (size_t)(info->id.size + title.size + info->cwd.size + info->source.size);
     struct resume_row *row;
     char *at;
 
     for (size_t i = 0; i < sizeof(folded) / sizeof(folded[0]); i++) {
         size += 2 * (size_t)folded[i].size + 1;
     }
-    list->rows = cli_reserve(list->rows, list->count, &list->capacity,
-                             sizeof(*list->rows));
+    list->rows = cli_reserve(list->rows, list->count, &list->capacity, sizeof(*list->rows));
     row = &list->rows[list->count++];
     at = cli_alloc(size);
     row->id = put(&at, info->id);
@@ -164,12 +158,10 @@ static void add_row(struct resume_list *list,
 
 /* --- matching ----------------------------------------------------------- */
 
-static bool matches(const struct resume_list *list,
-                    const struct resume_row *row)
+static bool matches(const struct resume_list *list, const struct resume_row *row)
 {
     for (size_t i = 0; i < list->word_count; i++) {
-        if (memmem(row->folded, row->folded_size, list->word[i],
-                   strlen(list->word[i])) == NULL) {
+        if (memmem(row->folded, row->folded_size, list->word[i], strlen(list->word[i])) == NULL) {
             return false;
         }
     }
@@ -179,9 +171,8 @@ static bool matches(const struct resume_list *list,
 static void match_row(struct resume_list *list, size_t index)
 {
     if (matches(list, &list->rows[index])) {
-        list->matches =
-            cli_reserve(list->matches, list->match_count, &list->match_capacity,
-                        sizeof(*list->matches));
+        list->matches = cli_reserve(list->matches, list->match_count, &list->match_capacity,
+                                    sizeof(*list->matches));
         list->matches[list->match_count++] = index;
     }
 }
@@ -269,8 +260,8 @@ static void resume_list_close(struct resume_list *list)
 /* --- draw the list, the query and a preview, and obey keys ---------------- */
 
 /*
- * The first frame is drawn when a screenful of sessions is loaded; the others
- * are loaded between keys.
+ * The first frame is drawn when a screenful of sessions is loaded; the others are loaded between
+ * keys.
  *
  * Invariant: a text of a session reaches the terminal only as plain text.
  */
@@ -306,14 +297,10 @@ static void print_documents(struct picker *picker, struct wal_session *session,
     struct shown_documents documents = {.count = 0};
     size_t first;
 
-    if (shown_documents_read(&documents, picker->store, session, cursor,
-                             NULL) == WAL_OK) {
-        first = documents.count > PREVIEW_LINES
-                    ? documents.count - PREVIEW_LINES
-                    : 0;
+    if (shown_documents_read(&documents, picker->store, session, cursor, NULL) == WAL_OK) {
+        first = documents.count > PREVIEW_LINES ? documents.count - PREVIEW_LINES : 0;
         for (size_t i = first; i < documents.count; i++) {
-            walcat_print_preview(file, picker->store, &documents.items[i],
-                                 PREVIEW_WIDTH);
+            walcat_print_preview(file, picker->store, &documents.items[i], PREVIEW_WIDTH);
             putc('\n', file);
         }
     }
@@ -322,13 +309,11 @@ static void print_documents(struct picker *picker, struct wal_session *session,
 
 static void print_messages(struct picker *picker, const char *id, FILE *file)
 {
-    struct wal_entry_cursor_options options =
-        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry_cursor_options options = WAL_INIT(wal_entry_cursor_options);
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_entry_cursor *cursor = NULL;
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_open(picker->store, cli_slice(id), &session, NULL);
+    enum wal_status status = wal_session_open(picker->store, cli_slice(id), &session, NULL);
     size_t count = 0;
 
     options.flags = WAL_ENTRY_CURSOR_OUT_OF_LINE;
@@ -405,8 +390,8 @@ static void draw_query(const struct picker *picker)
     struct screen *screen = picker->screen;
     char count[80];
 
-    snprintf(count, sizeof(count), "%zu/%zu%s", picker->list->match_count,
-             picker->list->count, picker->list->is_complete ? "" : "+");
+    snprintf(count, sizeof(count), "%zu/%zu%s", picker->list->match_count, picker->list->count,
+             picker->list->is_complete ? "" : "+");
     screen_put_style(screen, TERMINAL_STRONG);
     fputs("> ", screen->file);
     cell_print(screen->file, picker->query, strlen(picker->query),
@@ -424,26 +409,20 @@ static void draw_query(const struct picker *picker)
 static void draw_row(const struct picker *picker, size_t match)
 {
     struct screen *screen = picker->screen;
-    const struct resume_row *row =
-        &picker->list->rows[picker->list->matches[match]];
-    size_t width =
-        screen->columns > FIXED_WIDTH + 2 ? screen->columns - FIXED_WIDTH : 2;
-    size_t directory =
-        width / 3 < DIRECTORY_WIDTH ? width / 3 : DIRECTORY_WIDTH;
+    const struct resume_row *row = &picker->list->rows[picker->list->matches[match]];
+    size_t width = screen->columns > FIXED_WIDTH + 2 ? screen->columns - FIXED_WIDTH : 2;
+    size_t directory = width / 3 < DIRECTORY_WIDTH ? width / 3 : DIRECTORY_WIDTH;
     char age[WHEN_SIZE];
 
     when_age(row->updated_ms, picker->now_ms, age);
     if (match == picker->at) {
         screen_put_inverse(screen, true);
     }
-    fprintf(screen->file, "%s %-*s  ", match == picker->at ? ">" : " ",
-            WHEN_AGE_COLUMNS, age);
-    cell_print(screen->file, row->title, strlen(row->title), width - directory,
-               CELL_PAD);
+    fprintf(screen->file, "%s %-*s  ", match == picker->at ? ">" : " ", WHEN_AGE_COLUMNS, age);
+    cell_print(screen->file, row->title, strlen(row->title), width - directory, CELL_PAD);
     fputs("  ", screen->file);
     if (directory > 0) {
-        cell_print(screen->file, row->cwd, strlen(row->cwd), directory,
-                   CELL_PAD | CELL_KEEP_END);
+        cell_print(screen->file, row->cwd, strlen(row->cwd), directory, CELL_PAD | CELL_KEEP_END);
     }
     if (match == picker->at) {
         screen_put_inverse(screen, false);
@@ -478,8 +457,7 @@ static void draw(struct picker *picker)
             screen_end_line(screen);
         }
     }
-    if (preview > 0 && count > 0 &&
-        picker->previewed == picker->list->matches[picker->at]) {
+    if (preview > 0 && count > 0 && picker->previewed == picker->list->matches[picker->at]) {
         draw_preview(picker, preview);
     }
     screen_end(screen);
@@ -501,8 +479,7 @@ static void erase(char *query, enum key_kind kind)
     while (kind == KEY_ERASE_WORD && size > 0 && query[size - 1] != ' ') {
         size--;
     }
-    while (kind == KEY_BACKSPACE && size > 0 &&
-           ((unsigned char)query[--size] & 0xC0) == 0x80) {
+    while (kind == KEY_BACKSPACE && size > 0 && ((unsigned char)query[--size] & 0xC0) == 0x80) {
     }
     query[size] = '\0';
 }
@@ -511,8 +488,7 @@ static void edit(struct picker *picker, const struct key *key)
 {
     if (key->kind != KEY_TEXT) {
         erase(picker->query, key->kind);
-    } else if (strlen(picker->query) + strlen(key->text) <
-               sizeof(picker->query)) {
+    } else if (strlen(picker->query) + strlen(key->text) < sizeof(picker->query)) {
         strcat(picker->query, key->text);
     }
     resume_list_filter(picker->list, picker->query);
@@ -530,9 +506,7 @@ static void move(struct picker *picker, enum key_kind kind)
     if (kind == KEY_UP || kind == KEY_PAGE_UP || kind == KEY_HOME) {
         picker->at = picker->at > step ? picker->at - step : 0;
     } else {
-        picker->at = picker->at + step < count ? picker->at + step
-                     : count > 0               ? count - 1
-                                               : 0;
+        picker->at = picker->at + step < count ? picker->at + step : count > 0 ? count - 1 : 0;
     }
 }
 
@@ -572,21 +546,18 @@ static bool obey(struct picker *picker, const struct key *key, size_t *index)
 }
 
 /* Draws, and loads more rows or the preview until a key is typed. */
-static enum wal_status wait_for_key(struct picker *picker, struct key *key,
-                                    struct wal_error *error)
+static enum wal_status wait_for_key(struct picker *picker, struct key *key, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     draw(picker);
-    while (status == WAL_OK && !picker->list->is_complete &&
-           !screen_has_key(picker->screen)) {
+    while (status == WAL_OK && !picker->list->is_complete && !screen_has_key(picker->screen)) {
         status = resume_list_load(picker->list, LOAD_STEP, error);
         if (status == WAL_OK && picker->list->is_complete) {
             draw(picker);
         }
     }
-    if (status == WAL_OK && picker->list->match_count > 0 &&
-        !screen_has_key(picker->screen)) {
+    if (status == WAL_OK && picker->list->match_count > 0 && !screen_has_key(picker->screen)) {
         load_preview(picker, picker->list->matches[picker->at]);
         draw(picker);
     }
@@ -596,15 +567,13 @@ static enum wal_status wait_for_key(struct picker *picker, struct key *key,
     return status;
 }
 
-/* Lets the user pick. *index is that of a row, or SIZE_MAX when the user gave
- * up. `query` is what was typed already. */
-static enum wal_status resume_pick(struct screen *screen,
-                                   struct wal_store *store,
-                                   struct resume_list *list, const char *query,
-                                   size_t *index, struct wal_error *error)
+/* Lets the user pick. *index is that of a row, or SIZE_MAX when the user gave up. `query` is what
+ * was typed already. */
+static enum wal_status resume_pick(struct screen *screen, struct wal_store *store,
+                                   struct resume_list *list, const char *query, size_t *index,
+                                   struct wal_error *error)
 {
-    struct picker picker = {
-        .screen = screen, .store = store, .list = list, .previewed = SIZE_MAX};
+    struct picker picker = {.screen = screen, .store = store, .list = list, .previewed = SIZE_MAX};
     struct key key = {.kind = KEY_NONE};
     enum wal_status status;
 
@@ -639,8 +608,7 @@ struct arguments {
     bool run;
 };
 
-static void make_command(const struct resume_row *row,
-                         char command[SHOWN_RESUME_SIZE])
+static void make_command(const struct resume_row *row, char command[SHOWN_RESUME_SIZE])
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
 
@@ -673,8 +641,7 @@ static void print_row(const struct resume_row *row)
 
     make_command(row, command);
     when_text(row->updated_ms, time);
-    printf("%*s  %-*s  ", width < ID_WIDTH ? (int)(ID_WIDTH - width) : 0, "",
-           TIME_WIDTH, time);
+    printf("%*s  %-*s  ", width < ID_WIDTH ? (int)(ID_WIDTH - width) : 0, "", TIME_WIDTH, time);
     cell_print(stdout, row->title, strlen(row->title), TITLE_WIDTH, CELL_PAD);
     fputs("  ", stdout);
     cli_print_name(stdout, cli_slice(command));
@@ -682,8 +649,8 @@ static void print_row(const struct resume_row *row)
 }
 
 /* Without a terminal: the newest sessions that match. */
-static int print_list(const struct cli *cli, struct resume_list *list,
-                      const char *query, uint64_t limit)
+static int print_list(const struct cli *cli, struct resume_list *list, const char *query,
+                      uint64_t limit)
 {
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = WAL_OK;
@@ -697,8 +664,8 @@ static int print_list(const struct cli *cli, struct resume_list *list,
             continue;
         }
         if (!cli->json && printed == 0) {
-            printf("%-*s  %-*s  %-*s  %s\n", ID_WIDTH, "ID", TIME_WIDTH, "TIME",
-                   TITLE_WIDTH, "TITLE", "COMMAND");
+            printf("%-*s  %-*s  %-*s  %s\n", ID_WIDTH, "ID", TIME_WIDTH, "TIME", TITLE_WIDTH,
+                   "TITLE", "COMMAND");
         }
         if (cli->json) {
             write_row(&list->rows[list->matches[printed++]]);
@@ -712,14 +679,12 @@ static int print_list(const struct cli *cli, struct resume_list *list,
     return printed == 0 && query[0] != '\0' ? CLI_NEGATIVE : CLI_OK;
 }
 
-static int pick(const struct cli *cli, struct screen *screen,
-                struct wal_store *store, struct resume_list *list,
-                const char *query, char command[SHOWN_RESUME_SIZE])
+static int pick(const struct cli *cli, struct screen *screen, struct wal_store *store,
+                struct resume_list *list, const char *query, char command[SHOWN_RESUME_SIZE])
 {
     struct wal_error error = CLI_ERROR_INIT;
     size_t index = SIZE_MAX;
-    enum wal_status status =
-        resume_pick(screen, store, list, query, &index, &error);
+    enum wal_status status = resume_pick(screen, store, list, query, &index, &error);
 
     screen_close(screen);
     if (status != WAL_OK) {
@@ -739,18 +704,16 @@ static void join(const struct cli *cli, char query[RESUME_QUERY_SIZE])
 
     query[0] = '\0';
     for (int i = 2; i < cli->count && size < RESUME_QUERY_SIZE; i++) {
-        size += (size_t)snprintf(query + size, RESUME_QUERY_SIZE - size, "%s%s",
-                                 i > 2 ? " " : "", cli->items[i]);
+        size += (size_t)snprintf(query + size, RESUME_QUERY_SIZE - size, "%s%s", i > 2 ? " " : "",
+                                 cli->items[i]);
     }
 }
 
-static int resume(const struct cli *cli, const struct arguments *arguments,
-                  struct wal_store *store, char command[SHOWN_RESUME_SIZE])
+static int resume(const struct cli *cli, const struct arguments *arguments, struct wal_store *store,
+                  char command[SHOWN_RESUME_SIZE])
 {
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
-    char *cwd =
-        arguments->cwd != NULL ? cli_absolute_path(arguments->cwd) : NULL;
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
+    char *cwd = arguments->cwd != NULL ? cli_absolute_path(arguments->cwd) : NULL;
     struct resume_list list = {.rows = NULL};
     struct wal_error error = CLI_ERROR_INIT;
     struct screen screen = {.file = NULL};
@@ -763,20 +726,17 @@ static int resume(const struct cli *cli, const struct arguments *arguments,
     options.project = cli_slice(arguments->project);
     options.cwd = cli_slice(cwd);
     if (arguments->limit != NULL) {
-        code = cli_parse_number(cli, "--limit", arguments->limit, UINT64_MAX,
-                                &limit);
+        code = cli_parse_number(cli, "--limit", arguments->limit, UINT64_MAX, &limit);
     }
     if (code == CLI_CONTINUE) {
         status = wal_session_cursor_open(store, &options, &list.cursor, &error);
         if (status != WAL_OK) {
             code = cli_report(cli, cli->items[1], status, &error);
-        } else if (!cli->json && isatty(STDIN_FILENO) == 1 &&
-                   isatty(STDERR_FILENO) == 1 &&
+        } else if (!cli->json && isatty(STDIN_FILENO) == 1 && isatty(STDERR_FILENO) == 1 &&
                    screen_open(&screen, cli->no_colour)) {
             code = pick(cli, &screen, store, &list, query, command);
         } else if (arguments->run) {
-            code = cli_error(cli, CLI_USAGE, "--run",
-                             "needs a terminal to pick a session on");
+            code = cli_error(cli, CLI_USAGE, "--run", "needs a terminal to pick a session on");
         } else {
             code = print_list(cli, &list, query, limit);
         }
@@ -806,8 +766,7 @@ int resume_run(struct cli *cli, int argc, char **argv)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = cli_close_store(cli, cli->items[1], store,
-                           resume(cli, &arguments, store, command));
+    code = cli_close_store(cli, cli->items[1], store, resume(cli, &arguments, store, command));
     if (code != CLI_OK || command[0] == '\0') {
         return code;
     }

@@ -34,8 +34,7 @@ static const char *role_name(uint32_t role)
     return "";
 }
 
-void search_hit_open(struct wal__json_out *json,
-                     const struct wal_search_hit *hit)
+void search_hit_open(struct wal__json_out *json, const struct wal_search_hit *hit)
 {
     wal__json_out_open(json, '{');
     cli_json_member_text_or_null(json, "entryId", hit->entry_id);
@@ -61,8 +60,7 @@ void search_hit_open(struct wal__json_out *json,
     wal__json_out_close(json, ']');
 }
 
-void search_session_open(struct wal__json_out *json,
-                         const struct wal_session_info *info,
+void search_session_open(struct wal__json_out *json, const struct wal_session_info *info,
                          const struct wal_search_hit *hit)
 {
     char resume[SHOWN_RESUME_SIZE];
@@ -85,11 +83,10 @@ void search_session_close(struct wal__json_out *json)
     wal__json_out_close(json, '}');
 }
 
-/* Calls `each` for up to `count` entries before the entry on its branch, the
- * entry, and up to `count` after it on the live branch, if it is there. The id
- * may be that of a message that was imported as documents. */
-typedef void search_around_fn(void *ctx, const struct wal_entry *entry,
-                              bool is_hit);
+/* Calls `each` for up to `count` entries before the entry on its branch, the entry, and up to
+ * `count` after it on the live branch, if it is there. The id may be that of a message that was
+ * imported as documents. */
+typedef void search_around_fn(void *ctx, const struct wal_entry *entry, bool is_hit);
 
 /* --- entries before and after a hit ------------------------------------- */
 
@@ -107,11 +104,10 @@ struct around {
 };
 
 /* The branch up to the entry. */
-static enum wal_status visit_before(const struct around *around,
-                                    struct wal_slice id, uint32_t stream)
+static enum wal_status visit_before(const struct around *around, struct wal_slice id,
+                                    uint32_t stream)
 {
-    struct wal_entry_cursor_options options =
-        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry_cursor_options options = WAL_INIT(wal_entry_cursor_options);
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
@@ -119,8 +115,7 @@ static enum wal_status visit_before(const struct around *around,
     options.stream = stream;
     options.up_to = id;
     options.last = around->count + 1;
-    status = wal_entry_cursor_open(around->session, &options, &cursor,
-                                   around->error);
+    status = wal_entry_cursor_open(around->session, &options, &cursor, around->error);
     while (status == WAL_OK || (cli_is_damage(status) && cursor != NULL)) {
         status = wal_entry_cursor_next(cursor, &entry, around->error);
         if (status == WAL_OK) {
@@ -132,12 +127,10 @@ static enum wal_status visit_before(const struct around *around,
 }
 
 /* The live branch after the entry, which is at most this deep in it. */
-static enum wal_status visit_after(const struct around *around,
-                                   struct wal_slice id, uint32_t stream,
-                                   uint64_t depth)
+static enum wal_status visit_after(const struct around *around, struct wal_slice id,
+                                   uint32_t stream, uint64_t depth)
 {
-    struct wal_entry_cursor_options options =
-        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry_cursor_options options = WAL_INIT(wal_entry_cursor_options);
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_entry_cursor *cursor = NULL;
     uint64_t left = around->count;
@@ -146,13 +139,11 @@ static enum wal_status visit_after(const struct around *around,
 
     options.stream = stream;
     options.skip = depth > HIDDEN_MAX ? depth - HIDDEN_MAX : 0;
-    status = wal_entry_cursor_open(around->session, &options, &cursor,
-                                   around->error);
+    status = wal_entry_cursor_open(around->session, &options, &cursor, around->error);
     if (status == WAL_ENOTFOUND) {
         return WAL_OK; /* `main` has no entry */
     }
-    while ((status == WAL_OK || (cli_is_damage(status) && cursor != NULL)) &&
-           left > 0) {
+    while ((status == WAL_OK || (cli_is_damage(status) && cursor != NULL)) && left > 0) {
         status = wal_entry_cursor_next(cursor, &entry, around->error);
         if (status != WAL_OK) {
             continue;
@@ -166,22 +157,19 @@ static enum wal_status visit_after(const struct around *around,
         is_found = is_found || cli_slice_equal(entry.id, id);
     }
     wal_entry_cursor_close(cursor);
-    return status == WAL_END || (cli_is_damage(status) && left == 0) ? WAL_OK
-                                                                     : status;
+    return status == WAL_END || (cli_is_damage(status) && left == 0) ? WAL_OK : status;
 }
 
 /* The messages of documents. */
-static enum wal_status visit_documents(const struct around *around,
-                                       struct wal_slice id)
+static enum wal_status visit_documents(const struct around *around, struct wal_slice id)
 {
     struct shown_documents documents = {.items = NULL};
     struct wal_entry_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_entry_cursor_open(around->session, NULL, &cursor, around->error);
+    enum wal_status status = wal_entry_cursor_open(around->session, NULL, &cursor, around->error);
 
     if (status == WAL_OK) {
-        status = shown_documents_read(&documents, around->store,
-                                      around->session, cursor, around->error);
+        status =
+            shown_documents_read(&documents, around->store, around->session, cursor, around->error);
     }
     for (size_t i = 0; i < documents.count && status == WAL_OK; i++) {
         if (!cli_slice_equal(documents.items[i].id, id)) {
@@ -198,10 +186,10 @@ static enum wal_status visit_documents(const struct around *around,
     return status;
 }
 
-static enum wal_status
-search_visit_around(struct wal_store *store, struct wal_session *session,
-                    struct wal_slice entry_id, uint64_t count,
-                    search_around_fn *each, void *ctx, struct wal_error *error)
+static enum wal_status search_visit_around(struct wal_store *store, struct wal_session *session,
+                                           struct wal_slice entry_id, uint64_t count,
+                                           search_around_fn *each, void *ctx,
+                                           struct wal_error *error)
 {
     const struct around around = {.store = store,
                                   .session = session,
@@ -227,8 +215,7 @@ search_visit_around(struct wal_store *store, struct wal_session *session,
     stream = entry.stream;
     depth = entry.depth;
     status = visit_before(&around, entry_id, stream);
-    return status == WAL_OK ? visit_after(&around, entry_id, stream, depth)
-                            : status;
+    return status == WAL_OK ? visit_after(&around, entry_id, stream, depth) : status;
 }
 
 struct search_print {
@@ -279,18 +266,16 @@ static void print_around(void *ctx, const struct wal_entry *entry, bool is_hit)
             terminal_put_style(terminal, TERMINAL_PLAIN);
         }
     } else {
-        status = cli_entry_write_value(&printer->json, store, entry,
-                                       &printer->error);
+        status = cli_entry_write_value(&printer->json, store, entry, &printer->error);
     }
     printer->status = status;
 }
 
-static enum wal_status visit_around(struct printer *printer,
-                                    const struct wal_search_hit *hit)
+static enum wal_status visit_around(struct printer *printer, const struct wal_search_hit *hit)
 {
-    enum wal_status status = search_visit_around(
-        printer->print->store, printer->session, hit->entry_id,
-        printer->print->around, print_around, printer, &printer->error);
+    enum wal_status status =
+        search_visit_around(printer->print->store, printer->session, hit->entry_id,
+                            printer->print->around, print_around, printer, &printer->error);
 
     return printer->status != WAL_OK ? printer->status : status;
 }
@@ -321,8 +306,7 @@ static void put_style(const struct printer *printer, enum terminal_style style)
     }
 }
 
-static void begin_session(struct printer *printer,
-                          const struct wal_search_hit *hit)
+static void begin_session(struct printer *printer, const struct wal_search_hit *hit)
 {
     char resume[SHOWN_RESUME_SIZE];
     char when[WHEN_SIZE];
@@ -343,14 +327,12 @@ static void begin_session(struct printer *printer,
     putchar('\n');
 }
 
-static struct wal_slice part(struct wal_slice text, uint32_t begin,
-                             uint32_t end)
+static struct wal_slice part(struct wal_slice text, uint32_t begin, uint32_t end)
 {
     return (struct wal_slice){(const char *)text.data + begin, end - begin};
 }
 
-static void print_snippet(const struct printer *printer,
-                          const struct wal_search_hit *hit)
+static void print_snippet(const struct printer *printer, const struct wal_search_hit *hit)
 {
     uint32_t at = 0;
 
@@ -365,8 +347,7 @@ static void print_snippet(const struct printer *printer,
         put_style(printer, TERMINAL_PLAIN);
         at = end;
     }
-    cli_print_text(stdout, part(hit->snippet, at, (uint32_t)hit->snippet.size),
-                   0, false);
+    cli_print_text(stdout, part(hit->snippet, at, (uint32_t)hit->snippet.size), 0, false);
     putchar('\n');
 }
 
@@ -393,13 +374,11 @@ static void print_hit(struct printer *printer, const struct wal_search_hit *hit)
 }
 
 /* Ends the output of a session, of which this many hits were printed. */
-static void end_session(struct printer *printer,
-                        const struct wal_search_hit *hit, uint64_t printed)
+static void end_session(struct printer *printer, const struct wal_search_hit *hit, uint64_t printed)
 {
     if (hit->session_hits > printed) {
         put_style(printer, TERMINAL_DIM);
-        printf("  %" PRIu64 " more: agentwal search --session ",
-               hit->session_hits - printed);
+        printf("  %" PRIu64 " more: agentwal search --session ", hit->session_hits - printed);
         cli_print_name(stdout, cli_short_id(&printer->ids, hit->session_id));
         fputs(" ...", stdout);
         put_style(printer, TERMINAL_PLAIN);
@@ -411,26 +390,23 @@ static void end_session(struct printer *printer,
 /* --- sessions ----------------------------------------------------------- */
 
 /* Opens the session of a hit. */
-static enum wal_status open_session(struct printer *printer,
-                                    const struct wal_search_hit *hit)
+static enum wal_status open_session(struct printer *printer, const struct wal_search_hit *hit)
 {
     enum wal_status status;
 
     wal_session_close(printer->session);
     printer->session = NULL;
-    status = wal_session_open(printer->print->store, hit->session_id,
-                              &printer->session, &printer->error);
+    status = wal_session_open(printer->print->store, hit->session_id, &printer->session,
+                              &printer->error);
     if (status == WAL_OK) {
         printer->info = (struct wal_session_info)WAL_INIT(wal_session_info);
-        status = wal_session_get_info(printer->session, &printer->info,
-                                      &printer->error);
+        status = wal_session_get_info(printer->session, &printer->info, &printer->error);
     }
     return status;
 }
 
 /* Ends the session of the hit before this one; ends all when `hit` is NULL. */
-static void end(struct printer *printer, const struct wal_search_hit *last,
-                uint64_t printed)
+static void end(struct printer *printer, const struct wal_search_hit *last, uint64_t printed)
 {
     if (printed == 0) {
         return;
@@ -443,10 +419,9 @@ static void end(struct printer *printer, const struct wal_search_hit *last,
     }
 }
 
-/* Prints the hits of the cursor: for people, or with --json an object for each
- * session. Returns an exit code. */
-static int print_hits(const struct search_print *print,
-                      struct wal_search_cursor *cursor)
+/* Prints the hits of the cursor: for people, or with --json an object for each session. Returns an
+ * exit code. */
+static int print_hits(const struct search_print *print, struct wal_search_cursor *cursor)
 {
     struct printer printer = {.print = print, .error = CLI_ERROR_INIT};
     struct wal_search_hit hit = WAL_INIT(wal_search_hit);
@@ -462,8 +437,7 @@ static int print_hits(const struct search_print *print,
             end(&printer, &last, printed);
             printed = 0;
             printer.status = open_session(&printer, &hit);
-            if (printer.status == WAL_ENOTFOUND ||
-                printer.status == WAL_ETRASHED) {
+            if (printer.status == WAL_ENOTFOUND || printer.status == WAL_ETRASHED) {
                 printer.status = WAL_OK; /* it was deleted meanwhile */
                 continue;
             }
@@ -536,8 +510,7 @@ static int32_t show_progress(void *ctx, uint64_t done, uint64_t total)
 
 /* --- arguments ---------------------------------------------------------- */
 
-static int parse_roles(const struct cli *cli, const struct cli_values *values,
-                       uint32_t *roles)
+static int parse_roles(const struct cli *cli, const struct cli_values *values, uint32_t *roles)
 {
     static const struct {
         const char *name;
@@ -552,9 +525,7 @@ static int parse_roles(const struct cli *cli, const struct cli_values *values,
         uint32_t found = 0;
 
         for (size_t k = 0; k < sizeof(names) / sizeof(names[0]); k++) {
-            found |= strcmp(values->items[i], names[k].name) == 0
-                         ? names[k].role
-                         : 0U;
+            found |= strcmp(values->items[i], names[k].name) == 0 ? names[k].role : 0U;
         }
         if (found == 0) {
             return cli_error(cli, CLI_USAGE, "--role",
@@ -583,8 +554,8 @@ static char *join(char **items, int from, int count)
     return text;
 }
 
-static int set_session(const struct cli *cli, struct wal_store *store,
-                       const char *name, struct search *search)
+static int set_session(const struct cli *cli, struct wal_store *store, const char *name,
+                       struct search *search)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
@@ -627,31 +598,25 @@ static int fill_query(const struct cli *cli, struct wal_store *store,
         query->cwd = cli_slice(search->cwd);
     }
     if (arguments->limit != NULL) {
-        code =
-            cli_parse_number(cli, "--limit", arguments->limit, 100000, &limit);
+        code = cli_parse_number(cli, "--limit", arguments->limit, 100000, &limit);
         query->session_limit = (uint32_t)limit;
     }
     if (code == CLI_CONTINUE) {
-        code =
-            cli_parse_time(cli, "--since", arguments->since, &query->since_ms);
+        code = cli_parse_time(cli, "--since", arguments->since, &query->since_ms);
     }
     if (code == CLI_CONTINUE) {
-        code =
-            cli_parse_time(cli, "--until", arguments->until, &query->until_ms);
+        code = cli_parse_time(cli, "--until", arguments->until, &query->until_ms);
     }
     if (code == CLI_CONTINUE) {
         code = parse_roles(cli, &arguments->roles, &query->roles);
     }
-    return code == CLI_CONTINUE
-               ? set_session(cli, store, arguments->session, search)
-               : code;
+    return code == CLI_CONTINUE ? set_session(cli, store, arguments->session, search) : code;
 }
 
 /* --- searching ---------------------------------------------------------- */
 
 /* Runs the query and prints its hits; the exit code is that of grep. */
-static int query_and_print(const struct cli *cli, struct wal_store *store,
-                           struct search *search,
+static int query_and_print(const struct cli *cli, struct wal_store *store, struct search *search,
                            const struct arguments *arguments)
 {
     struct search_print print = {.cli = cli,
@@ -666,31 +631,27 @@ static int query_and_print(const struct cli *cli, struct wal_store *store,
     int code;
 
     if (arguments->around != NULL) {
-        code = cli_parse_number(cli, "--around", arguments->around, 1000,
-                                &print.around);
+        code = cli_parse_number(cli, "--around", arguments->around, 1000, &print.around);
         if (code != CLI_CONTINUE) {
             return code;
         }
     }
     status = wal_search_open(store, NULL, &handle, &error);
     if (status == WAL_OK) {
-        status =
-            wal_search_find(handle, &search->query, &cursor, &summary, &error);
+        status = wal_search_find(handle, &search->query, &cursor, &summary, &error);
     }
     progress_clear(&search->progress);
     if (status != WAL_OK) {
         wal_search_close(handle);
-        return status == WAL_EINVAL
-                   ? cli_error(cli, CLI_USAGE, "search", "%s", error.text)
-                   : cli_report(cli, "search", status, &error);
+        return status == WAL_EINVAL ? cli_error(cli, CLI_USAGE, "search", "%s", error.text)
+                                    : cli_report(cli, "search", status, &error);
     }
     if (summary.hits > 0) {
         cli_start_pager(cli);
     }
     code = print_hits(&print, cursor);
     if (code == CLI_OK && summary.complete == 0) {
-        cli_note(cli, NULL,
-                 "more entries match than are ranked; add a word, or --since");
+        cli_note(cli, NULL, "more entries match than are ranked; add a word, or --since");
     }
     wal_search_cursor_close(cursor);
     wal_search_close(handle);
@@ -743,8 +704,7 @@ int search_run(struct cli *cli, int argc, char **argv)
 
 /* --- index -------------------------------------------------------------- */
 
-static void print_index(const struct cli *cli,
-                        const struct wal_search_update_result *result)
+static void print_index(const struct cli *cli, const struct wal_search_update_result *result)
 {
     struct wal__json_out json;
     char size[SIZE_TEXT];
@@ -763,14 +723,13 @@ static void print_index(const struct cli *cli,
     size_text(result->index_bytes, size);
     printf("%llu %s indexed, %llu of them now; the index has %s\n",
            (unsigned long long)result->segments,
-           cli_plural(result->segments, "segment", "segments"),
-           (unsigned long long)result->built, size);
+           cli_plural(result->segments, "segment", "segments"), (unsigned long long)result->built,
+           size);
 }
 
 int search_run_index(struct cli *cli, int argc, char **argv)
 {
-    struct wal_search_update_options update =
-        WAL_INIT(wal_search_update_options);
+    struct wal_search_update_options update = WAL_INIT(wal_search_update_options);
     struct wal_search_update_result result = WAL_INIT(wal_search_update_result);
     bool deep = false;
     const struct cli_option options[] = {

@@ -1,6 +1,6 @@
 /*
- * api.h - the resources of the server (docs/seeing.md): their handlers, and
- * what these have open while it runs.
+ * api.h - the resources of the server (docs/seeing.md): their handlers, and what these have open
+ * while it runs.
  *
  * Threads: any, but for the start and stop of the events.
  */
@@ -12,18 +12,14 @@
 /* Answers a request. */
 typedef void serve_handler(struct serve_exchange *exchange);
 
-/* Opens the session that a segment of the path names. Returns NULL after the
- * answer. */
-struct wal_session *serve_open_session(struct serve_exchange *exchange,
-                                       unsigned segment);
+/* Opens the session that a segment of the path names. Returns NULL after the answer. */
+struct wal_session *serve_open_session(struct serve_exchange *exchange, unsigned segment);
 
 /* Answers with an object of the session that the path names, whose members
  * `write` adds, or with its error. */
 typedef enum wal_status serve_session_fn(struct serve_exchange *exchange,
-                                         struct wal_session *session,
-                                         struct wal_error *error);
-void serve_answer_session(struct serve_exchange *exchange,
-                          serve_session_fn *write);
+                                         struct wal_session *session, struct wal_error *error);
+void serve_answer_session(struct serve_exchange *exchange, serve_session_fn *write);
 
 /* sessions.c */
 serve_handler serve_get_info;

@@ -1,10 +1,9 @@
 /*
- * entries.c - the entries of a session: parts of a branch, one entry, the tree,
- * the heads (docs/seeing.md, Entries).
+ * entries.c - the entries of a session: parts of a branch, one entry, the tree, the heads
+ * (docs/seeing.md, Entries).
  *
- * The first messages of a branch may be documents of an import. Entries of the
- * log are read from the end of the branch, so that a part costs what it has,
- * however long the session is.
+ * The first messages of a branch may be documents of an import. Entries of the log are read from
+ * the end of the branch, so that a part costs what it has, however long the session is.
  */
 #include "tools/serve/api.h"
 
@@ -46,8 +45,7 @@ enum {
     PART_BYTES_MAX = 16 << 20 /* bytes of payloads in a part */
 };
 
-static size_t find_document(const struct shown_documents *documents,
-                            struct wal_slice id)
+static size_t find_document(const struct shown_documents *documents, struct wal_slice id)
 {
     for (size_t i = 0; i < documents->count; i++) {
         if (cli_slice_equal(documents->items[i].id, id)) {
@@ -69,11 +67,10 @@ static void add_path(struct branch *branch, size_t leaf)
         *cli_ids_get_or_add(&ranks, documents->items[i - 1].id) = (uint32_t)i;
     }
     while (at < documents->count && branch->path_count <= documents->count) {
-        const uint32_t *rank =
-            cli_ids_find(&ranks, documents->items[at].parent_id);
+        const uint32_t *rank = cli_ids_find(&ranks, documents->items[at].parent_id);
 
-        branch->path = cli_reserve(branch->path, branch->path_count, &capacity,
-                                   sizeof(branch->path[0]));
+        branch->path =
+            cli_reserve(branch->path, branch->path_count, &capacity, sizeof(branch->path[0]));
         branch->path[branch->path_count++] = at;
         at = rank != NULL ? *rank - 1 : documents->count;
     }
@@ -98,16 +95,15 @@ static void set_path(struct branch *branch, size_t leaf, uint64_t limit)
 }
 
 static enum wal_status open_cursor(struct branch *branch,
-                                   const struct wal_entry_cursor_options *from,
-                                   uint64_t last, struct wal_error *error)
+                                   const struct wal_entry_cursor_options *from, uint64_t last,
+                                   struct wal_error *error)
 {
     struct wal_entry_cursor_options options = *from;
 
     wal_entry_cursor_close(branch->cursor);
     branch->cursor = NULL;
     options.last = last;
-    return wal_entry_cursor_open(branch->session, &options, &branch->cursor,
-                                 error);
+    return wal_entry_cursor_open(branch->session, &options, &branch->cursor, error);
 }
 
 /* Counts the last entries whose payloads fit in a part, at least one. */
@@ -137,8 +133,8 @@ static uint64_t count_fitting(struct branch *branch, uint64_t limit)
 
 /* Opens the last entries of the branch, as many as fit. */
 static enum wal_status open_last(struct branch *branch,
-                                 const struct wal_entry_cursor_options *options,
-                                 uint64_t limit, struct wal_error *error)
+                                 const struct wal_entry_cursor_options *options, uint64_t limit,
+                                 struct wal_error *error)
 {
     enum wal_status status = open_cursor(branch, options, limit, error);
     uint64_t count;
@@ -152,10 +148,9 @@ static enum wal_status open_last(struct branch *branch,
 }
 
 /* Opens entries from the first one on whose sequence is above range->after. */
-static enum wal_status
-open_after(struct branch *branch,
-           const struct wal_entry_cursor_options *options,
-           const struct range *range, struct wal_error *error)
+static enum wal_status open_after(struct branch *branch,
+                                  const struct wal_entry_cursor_options *options,
+                                  const struct range *range, struct wal_error *error)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
     uint64_t last = range->limit;
@@ -165,8 +160,7 @@ open_after(struct branch *branch,
     branch->left = range->limit;
     for (;;) {
         status = open_cursor(branch, options, last, error);
-        if (status != WAL_OK || last == 0 ||
-            wal_entry_cursor_remaining(branch->cursor) < last) {
+        if (status != WAL_OK || last == 0 || wal_entry_cursor_remaining(branch->cursor) < last) {
             return status;
         }
         status = wal_entry_cursor_next(branch->cursor, &entry, error);
@@ -178,10 +172,9 @@ open_after(struct branch *branch,
 }
 
 /* Sets where the part ends: in the log (true), or in the documents. */
-static enum wal_status find_end(struct branch *branch,
-                                const struct range *range,
-                                struct wal_entry_cursor_options *options,
-                                bool *is_in_log, struct wal_error *error)
+static enum wal_status find_end(struct branch *branch, const struct range *range,
+                                struct wal_entry_cursor_options *options, bool *is_in_log,
+                                struct wal_error *error)
 {
     struct wal_slice end = range->before.size > 0 ? range->before : range->leaf;
     struct wal_entry entry = WAL_INIT(wal_entry);
@@ -196,8 +189,7 @@ static enum wal_status find_end(struct branch *branch,
     *is_in_log = item == branch->documents.count;
     if (!*is_in_log) {
         if (range->before.size > 0) {
-            item = find_document(&branch->documents,
-                                 branch->documents.items[item].parent_id);
+            item = find_document(&branch->documents, branch->documents.items[item].parent_id);
         }
         set_path(branch, item, range->limit);
         return WAL_OK;
@@ -210,16 +202,14 @@ static enum wal_status find_end(struct branch *branch,
     status = wal_entry_cursor_get(branch->cursor, end, &entry, error);
     if (status == WAL_OK && entry.parent_id.size == 0) {
         *is_in_log = false; /* it is a root */
-        set_path(branch, shown_documents_parent(&branch->documents, &entry),
-                 range->limit);
+        set_path(branch, shown_documents_parent(&branch->documents, &entry), range->limit);
     }
     options->up_to = entry.parent_id;
     return status;
 }
 
 /* Reads the first entry of the log; above a root there may be documents. */
-static enum wal_status join(struct branch *branch, uint64_t limit,
-                            struct wal_error *error)
+static enum wal_status join(struct branch *branch, uint64_t limit, struct wal_error *error)
 {
     uint64_t count = wal_entry_cursor_remaining(branch->cursor);
 
@@ -232,11 +222,9 @@ static enum wal_status join(struct branch *branch, uint64_t limit,
     }
     branch->first = (struct wal_entry)WAL_INIT(wal_entry);
     branch->has_first = true;
-    branch->first_status =
-        wal_entry_cursor_next(branch->cursor, &branch->first, error);
+    branch->first_status = wal_entry_cursor_next(branch->cursor, &branch->first, error);
     if (branch->first_status == WAL_OK && branch->first.depth == 0) {
-        set_path(branch,
-                 shown_documents_parent(&branch->documents, &branch->first),
+        set_path(branch, shown_documents_parent(&branch->documents, &branch->first),
                  count < limit ? limit - count : 0);
     }
     return branch->first_status == WAL_OK || cli_is_damage(branch->first_status)
@@ -245,28 +233,22 @@ static enum wal_status join(struct branch *branch, uint64_t limit,
 }
 
 /* Opens a part of a branch. Errors: WAL_ENOTFOUND for the head or an entry. */
-static enum wal_status branch_open(struct branch *branch,
-                                   struct wal_store *store,
-                                   struct wal_session *session,
-                                   const struct range *range,
+static enum wal_status branch_open(struct branch *branch, struct wal_store *store,
+                                   struct wal_session *session, const struct range *range,
                                    struct wal_error *error)
 {
-    struct wal_entry_cursor_options options =
-        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry_cursor_options options = WAL_INIT(wal_entry_cursor_options);
     struct wal_entry_cursor_options all = WAL_INIT(wal_entry_cursor_options);
     bool is_in_log = true;
     enum wal_status status;
 
-    *branch = (struct branch){.store = store,
-                              .session = session,
-                              .after = UINT64_MAX,
-                              .left = range->limit};
+    *branch = (struct branch){
+        .store = store, .session = session, .after = UINT64_MAX, .left = range->limit};
     all.mode = WAL_ENTRY_CURSOR_ALL;
     options.flags = all.flags = FLAGS;
     status = open_cursor(branch, &all, 0, error);
     if (status == WAL_OK) {
-        status = shown_documents_read(&branch->documents, store, session,
-                                      branch->cursor, error);
+        status = shown_documents_read(&branch->documents, store, session, branch->cursor, error);
     }
     if (status == WAL_OK) {
         status = find_end(branch, range, &options, &is_in_log, error);
@@ -276,9 +258,8 @@ static enum wal_status branch_open(struct branch *branch,
         char *up_to = cli_copy_slice(options.up_to);
 
         options.up_to.data = up_to;
-        status = range->after != UINT64_MAX
-                     ? open_after(branch, &options, range, error)
-                     : open_last(branch, &options, range->limit, error);
+        status = range->after != UINT64_MAX ? open_after(branch, &options, range, error)
+                                            : open_last(branch, &options, range->limit, error);
         free(up_to);
         if (status == WAL_OK) {
             status = join(branch, range->limit, error);
@@ -293,15 +274,14 @@ static enum wal_status branch_open(struct branch *branch,
 /* A payload that is too big for an answer is left out; its size remains. */
 static void leave_out(struct wal_entry *entry)
 {
-    if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0 &&
-        entry->payload_size > PAYLOAD_MAX) {
+    if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0 && entry->payload_size > PAYLOAD_MAX) {
         entry->flags &= ~(uint32_t)WAL_ENTRY_OUT_OF_LINE;
         entry->payload = cli_slice(NULL);
     }
 }
 
-/* Counts an entry of a part that begins after a number. Returns false when it
- * does not fit: the part ends before it, unless it is the first one. */
+/* Counts an entry of a part that begins after a number. Returns false when it does not fit: the
+ * part ends before it, unless it is the first one. */
 static bool fits(struct branch *branch, const struct wal_entry *entry)
 {
     bool is_first = branch->bytes == 0;
@@ -310,10 +290,9 @@ static bool fits(struct branch *branch, const struct wal_entry *entry)
     return is_first || branch->bytes <= PART_BYTES_MAX;
 }
 
-/* Fills *entry with the next one; WAL_END after the last. WAL_ECORRUPT and
- * WAL_EIO concern this entry only. */
-static enum wal_status branch_next(struct branch *branch,
-                                   struct wal_entry *entry,
+/* Fills *entry with the next one; WAL_END after the last. WAL_ECORRUPT and WAL_EIO concern this
+ * entry only. */
+static enum wal_status branch_next(struct branch *branch, struct wal_entry *entry,
                                    struct wal_error *error)
 {
     const struct shown_documents *documents = &branch->documents;
@@ -336,19 +315,16 @@ static enum wal_status branch_next(struct branch *branch,
         } else {
             status = wal_entry_cursor_next(branch->cursor, entry, error);
         }
-    } while (status == WAL_OK && branch->after != UINT64_MAX &&
-             entry->sequence <= branch->after);
+    } while (status == WAL_OK && branch->after != UINT64_MAX && entry->sequence <= branch->after);
     if (status == WAL_END) {
         return status;
     }
-    if (status == WAL_OK && branch->after != UINT64_MAX &&
-        !fits(branch, entry)) {
+    if (status == WAL_OK && branch->after != UINT64_MAX && !fits(branch, entry)) {
         branch->left = 0;
         return WAL_END;
     }
     branch->left--;
-    if (status == WAL_OK && entry->parent_id.size == 0 &&
-        documents->count > 0) {
+    if (status == WAL_OK && entry->parent_id.size == 0 && documents->count > 0) {
         size_t parent = shown_documents_parent(documents, entry);
 
         if (parent < documents->count) {
@@ -360,13 +336,10 @@ static enum wal_status branch_next(struct branch *branch,
     return status;
 }
 
-/* Finds one entry, of the log or of the documents. It holds until the next call
- * or the deinit. */
-static enum wal_status branch_get(struct branch *branch,
-                                  struct wal_store *store,
-                                  struct wal_session *session,
-                                  struct wal_slice id, struct wal_entry *entry,
-                                  struct wal_error *error)
+/* Finds one entry, of the log or of the documents. It holds until the next call or the deinit. */
+static enum wal_status branch_get(struct branch *branch, struct wal_store *store,
+                                  struct wal_session *session, struct wal_slice id,
+                                  struct wal_entry *entry, struct wal_error *error)
 {
     struct wal_entry_cursor_options all = WAL_INIT(wal_entry_cursor_options);
     size_t item;
@@ -386,8 +359,7 @@ static enum wal_status branch_get(struct branch *branch,
     if (status != WAL_ENOTFOUND) {
         return status;
     }
-    status = shown_documents_read(&branch->documents, store, session,
-                                  branch->cursor, error);
+    status = shown_documents_read(&branch->documents, store, session, branch->cursor, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -416,9 +388,8 @@ enum {
 };
 
 /* Writes the entries, and counts those that are damaged. */
-static enum wal_status write_entries(struct shown *shown, struct branch *branch,
-                                     uint64_t *damaged, char **before,
-                                     struct wal_error *error)
+static enum wal_status write_entries(struct shown *shown, struct branch *branch, uint64_t *damaged,
+                                     char **before, struct wal_error *error)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
     bool is_first = true;
@@ -426,8 +397,7 @@ static enum wal_status write_entries(struct shown *shown, struct branch *branch,
 
     while ((status = branch_next(branch, &entry, error)) != WAL_END) {
         if (status == WAL_OK && is_first) {
-            *before =
-                entry.parent_id.size > 0 ? cli_copy_slice(entry.id) : NULL;
+            *before = entry.parent_id.size > 0 ? cli_copy_slice(entry.id) : NULL;
             is_first = false;
         }
         if (status == WAL_OK) {
@@ -483,8 +453,7 @@ void serve_get_entries(struct serve_exchange *exchange)
     if (session == NULL) {
         return;
     }
-    status =
-        branch_open(&branch, exchange->server->store, session, &range, &error);
+    status = branch_open(&branch, exchange->server->store, session, &range, &error);
     if (status == WAL_OK) {
         status = write_part(&exchange->shown, &branch, &error);
     }
@@ -506,16 +475,15 @@ void serve_get_entry(struct serve_exchange *exchange)
     if (session == NULL) {
         return;
     }
-    status = branch_get(&branch, exchange->server->store, session,
-                        exchange->segments[5], &entry, &error);
+    status = branch_get(&branch, exchange->server->store, session, exchange->segments[5], &entry,
+                        &error);
     if (status == WAL_OK) {
         exchange->shown.limit = 0;
-        status = shown_entry_with_payload(
-            &exchange->shown, exchange->server->store, &entry, &error);
+        status =
+            shown_entry_with_payload(&exchange->shown, exchange->server->store, &entry, &error);
     }
     if (status != WAL_OK) {
-        serve_exchange_fail(
-            exchange, status == WAL_EINVAL ? WAL_ENOTFOUND : status, &error);
+        serve_exchange_fail(exchange, status == WAL_EINVAL ? WAL_ENOTFOUND : status, &error);
     }
     branch_deinit(&branch);
     wal_session_close(session);
@@ -523,8 +491,7 @@ void serve_get_entry(struct serve_exchange *exchange)
 
 /* --- heads and the tree --------------------------------------------- */
 
-static enum wal_status write_heads(struct serve_exchange *exchange,
-                                   struct wal_session *session,
+static enum wal_status write_heads(struct serve_exchange *exchange, struct wal_session *session,
                                    struct wal_error *error)
 {
     return shown_heads(&exchange->shown, session, error);
@@ -572,6 +539,6 @@ void serve_get_tree(struct serve_exchange *exchange)
     }
     tree = cli_alloc(sizeof(*tree));
     *tree = (struct tree){exchange->server->store, session};
-    serve_exchange_stream(exchange, "application/json; charset=utf-8",
-                          MHD_SIZE_UNKNOWN, produce_tree, release_tree, tree);
+    serve_exchange_stream(exchange, "application/json; charset=utf-8", MHD_SIZE_UNKNOWN,
+                          produce_tree, release_tree, tree);
 }

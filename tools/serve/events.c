@@ -1,23 +1,20 @@
 /*
- * events.c - events of the store (docs/seeing.md, Events): one thread follows
- * the log for all clients.
+ * events.c - events of the store (docs/seeing.md, Events): one thread follows the log for all
+ * clients.
  *
- * The records of a segment are read session by session; here they are sorted by
- * their sequence numbers. What is no record of a session, such as a moved head,
- * a checkpoint, or a session in the trash, is found by the sequence number of
- * its last change: of several changes only the last one is there.
+ * The records of a segment are read session by session; here they are sorted by their sequence
+ * numbers. What is no record of a session, such as a moved head, a checkpoint, or a session in the
+ * trash, is found by the sequence number of its last change: of several changes only the last one
+ * is there.
  *
- * A client is a position in the log. One that keeps up gets events that were
- * made once for all; one that lags, or has just come, reads the log, a piece at
- * a time.
+ * A client is a position in the log. One that keeps up gets events that were made once for all; one
+ * that lags, or has just come, reads the log, a piece at a time.
  *
- * What was redacted, deleted or replaced is in no event that is sent after the
- * server has seen the record of that. Events that were made before are dropped
- * then, and a client of which a part of one was not sent yet is disconnected:
- * it comes back with the number of the last whole event.
+ * What was redacted, deleted or replaced is in no event that is sent after the server has seen the
+ * record of that. Events that were made before are dropped then, and a client of which a part of
+ * one was not sent yet is disconnected: it comes back with the number of the last whole event.
  *
- * Locks: that of the feed guards clients and recent events. The follower reads
- * the log without it.
+ * Locks: that of the feed guards clients and recent events. The follower reads the log without it.
  */
 #include "tools/serve/api.h"
 
@@ -95,15 +92,13 @@ static int compare_items(const void *a, const void *b)
     const struct order_item *one = a;
     const struct order_item *other = b;
 
-    return (one->sequence > other->sequence) -
-           (one->sequence < other->sequence);
+    return (one->sequence > other->sequence) - (one->sequence < other->sequence);
 }
 
 static void order_sort(struct order *order)
 {
     if (order->count > 1) {
-        qsort(order->items, order->count, sizeof(order->items[0]),
-              compare_items);
+        qsort(order->items, order->count, sizeof(order->items[0]), compare_items);
     }
 }
 
@@ -142,11 +137,10 @@ static void order_deinit(struct order *order)
 
 static void add_named(struct order *order, const struct wal_record *record)
 {
-    order->named = cli_reserve(order->named, order->named_count,
-                               &order->named_capacity, sizeof(order->named[0]));
+    order->named = cli_reserve(order->named, order->named_count, &order->named_capacity,
+                               sizeof(order->named[0]));
     order->named[order->named_count++] =
-        (struct named){.number = record->session_number,
-                       .id = cli_copy_slice(record->session_id)};
+        (struct named){.number = record->session_number, .id = cli_copy_slice(record->session_id)};
 }
 
 static void add_record(void *arg, const struct wal_record *record)
@@ -164,16 +158,14 @@ static void add_record(void *arg, const struct wal_record *record)
     }
 }
 
-/* Reads the first segment with a record above `after`. One that is sealed is
- * read whole, so that others at about the same position find it read. */
-static enum wal_status read_records(struct order *order,
-                                    struct wal_store *store, uint64_t limit)
+/* Reads the first segment with a record above `after`. One that is sealed is read whole, so that
+ * others at about the same position find it read. */
+static enum wal_status read_records(struct order *order, struct wal_store *store, uint64_t limit)
 {
     struct wal_segment_info segment = WAL_INIT(wal_segment_info);
     uint64_t before;
     uint64_t lost = 0;
-    enum wal_status status =
-        cli_tail_find_segment(store, order->after, &before, &segment, NULL);
+    enum wal_status status = cli_tail_find_segment(store, order->after, &before, &segment, NULL);
 
     order->upto = limit;
     if (status != WAL_OK) {
@@ -186,8 +178,7 @@ static enum wal_status read_records(struct order *order,
         }
     }
     /* Blobs stay where they are. */
-    return cli_tail_read_segment(store, &segment, order->after, 1, add_record,
-                                 order, &lost, NULL);
+    return cli_tail_read_segment(store, &segment, order->after, 1, add_record, order, &lost, NULL);
 }
 
 /* --- states --------------------------------------------------------- */
@@ -198,19 +189,17 @@ static bool is_in(const struct order *order, uint64_t sequence)
 }
 
 /* Whether a record that was read has the number. */
-static bool is_record(const struct order *order, size_t count,
-                      uint64_t sequence)
+static bool is_record(const struct order *order, size_t count, uint64_t sequence)
 {
     const struct order_item wanted = {.sequence = sequence};
 
-    return count > 0 && bsearch(&wanted, order->items, count,
-                                sizeof(order->items[0]), compare_items) != NULL;
+    return count > 0 &&
+           bsearch(&wanted, order->items, count, sizeof(order->items[0]), compare_items) != NULL;
 }
 
 /* Returns an object with the session and up to two more texts. */
-static char *make_text(struct wal_slice session, const char *key,
-                       struct wal_slice value, const char *other_key,
-                       struct wal_slice other_value)
+static char *make_text(struct wal_slice session, const char *key, struct wal_slice value,
+                       const char *other_key, struct wal_slice other_value)
 {
     char *data = NULL;
     size_t size = 0;
@@ -231,36 +220,32 @@ static char *make_text(struct wal_slice session, const char *key,
     return data;
 }
 
-static void add_deleted(struct order *order, uint64_t sequence,
-                        uint32_t session, struct wal_slice id)
+static void add_deleted(struct order *order, uint64_t sequence, uint32_t session,
+                        struct wal_slice id)
 {
-    add_item(order,
-             (struct order_item){.sequence = sequence,
-                                 .session = session,
-                                 .name = "deleted",
-                                 .text = make_text(id, NULL, id, NULL, id),
-                                 .change = HIDES});
+    add_item(order, (struct order_item){.sequence = sequence,
+                                        .session = session,
+                                        .name = "deleted",
+                                        .text = make_text(id, NULL, id, NULL, id),
+                                        .change = HIDES});
 }
 
 /* Adds heads that were moved by no entry. */
-static void add_heads(struct order *order, size_t records,
-                      struct wal_session *session,
+static void add_heads(struct order *order, size_t records, struct wal_session *session,
                       const struct wal_session_info *info)
 {
     struct wal_head head = WAL_INIT(wal_head);
     struct wal_head_cursor *cursor = NULL;
     enum wal_status status = wal_head_cursor_open(session, &cursor, NULL);
 
-    while (status == WAL_OK &&
-           (status = wal_head_cursor_next(cursor, &head, NULL)) == WAL_OK) {
+    while (status == WAL_OK && (status = wal_head_cursor_next(cursor, &head, NULL)) == WAL_OK) {
         if (head.stream == 0 && is_in(order, head.version) &&
             !is_record(order, records, head.version)) {
-            add_item(order, (struct order_item){
-                                .sequence = head.version,
-                                .session = info->number,
-                                .name = "head",
-                                .text = make_text(info->id, "name", head.name,
-                                                  "entryId", head.entry_id)});
+            add_item(order, (struct order_item){.sequence = head.version,
+                                                .session = info->number,
+                                                .name = "head",
+                                                .text = make_text(info->id, "name", head.name,
+                                                                  "entryId", head.entry_id)});
         }
     }
     wal_head_cursor_close(cursor);
@@ -273,40 +258,35 @@ static void add_checkpoints(struct order *order, struct wal_session *session,
     struct wal_checkpoint_cursor *cursor = NULL;
     enum wal_status status = wal_checkpoint_cursor_open(session, &cursor, NULL);
 
-    while (status == WAL_OK && (status = wal_checkpoint_cursor_next(
-                                    cursor, &checkpoint, NULL)) == WAL_OK) {
+    while (status == WAL_OK &&
+           (status = wal_checkpoint_cursor_next(cursor, &checkpoint, NULL)) == WAL_OK) {
         if (is_in(order, checkpoint.version)) {
             add_item(order, (struct order_item){
                                 .sequence = checkpoint.version,
                                 .session = info->number,
                                 .name = "checkpoint",
-                                .text = make_text(info->id, "id", checkpoint.id,
-                                                  NULL, info->id)});
+                                .text = make_text(info->id, "id", checkpoint.id, NULL, info->id)});
         }
     }
     wal_checkpoint_cursor_close(cursor);
 }
 
 /* Adds the states of sessions that changed, or those that went to the trash. */
-static enum wal_status read_states(struct order *order, size_t records,
-                                   struct wal_store *store, bool is_trash)
+static enum wal_status read_states(struct order *order, size_t records, struct wal_store *store,
+                                   bool is_trash)
 {
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct cli_sessions list;
 
     options.recorded_after = order->after;
     options.flags = is_trash ? WAL_SESSION_CURSOR_TRASH : 0U;
 
-    for (cli_sessions_open(&list, store, &options, NULL);
-         cli_sessions_next(&list, NULL);) {
+    for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list, NULL);) {
         struct wal_session *session = NULL;
 
         if (is_trash && is_in(order, list.info.last_sequence)) {
-            add_deleted(order, list.info.last_sequence, list.info.number,
-                        list.info.id);
-        } else if (!is_trash && wal_session_open(store, list.info.id, &session,
-                                                 NULL) == WAL_OK) {
+            add_deleted(order, list.info.last_sequence, list.info.number, list.info.id);
+        } else if (!is_trash && wal_session_open(store, list.info.id, &session, NULL) == WAL_OK) {
             add_heads(order, records, session, &list.info);
             add_checkpoints(order, session, &list.info);
             wal_session_close(session);
@@ -317,8 +297,7 @@ static enum wal_status read_states(struct order *order, size_t records,
 
 /* --- both ----------------------------------------------------------- */
 
-static enum wal_status read_once(struct order *order, struct wal_store *store,
-                                 uint64_t limit)
+static enum wal_status read_once(struct order *order, struct wal_store *store, uint64_t limit)
 {
     enum wal_status status = read_records(order, store, limit);
     size_t records;
@@ -335,10 +314,10 @@ static enum wal_status read_once(struct order *order, struct wal_store *store,
     return status;
 }
 
-/* Reads what is after `after` and not after `limit`, at least as far as one
- * segment reaches: `upto` says how far. Damaged records are left out. */
-static enum wal_status order_read(struct order *order, struct wal_store *store,
-                                  uint64_t after, uint64_t limit)
+/* Reads what is after `after` and not after `limit`, at least as far as one segment reaches: `upto`
+ * says how far. Damaged records are left out. */
+static enum wal_status order_read(struct order *order, struct wal_store *store, uint64_t after,
+                                  uint64_t limit)
 {
     enum wal_status status = WAL_OK;
 
@@ -381,8 +360,7 @@ static void known_deinit(struct known *known)
 
 static void add_known(struct known *known, uint32_t number, struct wal_slice id)
 {
-    *CLI_ADD(known) =
-        (struct named){.number = number, .id = cli_copy_slice(id)};
+    *CLI_ADD(known) = (struct named){.number = number, .id = cli_copy_slice(id)};
 }
 
 /* Adds the sessions of the store. */
@@ -391,20 +369,17 @@ static enum wal_status known_read(struct known *known, struct wal_store *store)
     enum wal_status status = WAL_OK;
 
     for (uint32_t pass = 0; pass < 2 && status == WAL_OK; pass++) {
-        struct wal_session_cursor_options options =
-            WAL_INIT(wal_session_cursor_options);
+        struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
         struct cli_sessions list;
 
         options.flags = pass == 0 ? 0U : WAL_SESSION_CURSOR_TRASH;
-        for (cli_sessions_open(&list, store, &options, NULL);
-             cli_sessions_next(&list, NULL);) {
+        for (cli_sessions_open(&list, store, &options, NULL); cli_sessions_next(&list, NULL);) {
             add_known(known, list.info.number, list.info.id);
         }
         status = list.status;
     }
     if (known->count > 1) {
-        qsort(known->items, known->count, sizeof(known->items[0]),
-              compare_numbers);
+        qsort(known->items, known->count, sizeof(known->items[0]), compare_numbers);
     }
     return status;
 }
@@ -413,9 +388,8 @@ static bool has(const struct known *known, uint32_t number)
 {
     const struct named wanted = {.number = number};
 
-    return known->count > 0 &&
-           bsearch(&wanted, known->items, known->count, sizeof(known->items[0]),
-                   compare_numbers) != NULL;
+    return known->count > 0 && bsearch(&wanted, known->items, known->count, sizeof(known->items[0]),
+                                       compare_numbers) != NULL;
 }
 
 /* Adds new sessions; numbers of sessions rise. */
@@ -436,15 +410,12 @@ static void add_new(struct known *known, const struct order *order)
         }
     }
     if (known->count > old) {
-        qsort(known->items, known->count, sizeof(known->items[0]),
-              compare_numbers);
+        qsort(known->items, known->count, sizeof(known->items[0]), compare_numbers);
     }
 }
 
-/* Returns the highest number below `limit` and above `after` that no item has,
- * or 0. */
-static uint64_t find_free(const struct order *order, uint64_t after,
-                          uint64_t limit)
+/* Returns the highest number below `limit` and above `after` that no item has, or 0. */
+static uint64_t find_free(const struct order *order, uint64_t after, uint64_t limit)
 {
     for (uint64_t sequence = limit - 1; sequence > after; sequence--) {
         size_t at = order_find(order, sequence);
@@ -456,10 +427,10 @@ static uint64_t find_free(const struct order *order, uint64_t after,
     return 0;
 }
 
-/* Adds the sessions that the order has records of. Adds an event to it for each
- * session that is gone, with a number above `after` that nothing else has. */
-static void known_update(struct known *known, struct wal_store *store,
-                         struct order *order, uint64_t after)
+/* Adds the sessions that the order has records of. Adds an event to it for each session that is
+ * gone, with a number above `after` that nothing else has. */
+static void known_update(struct known *known, struct wal_store *store, struct order *order,
+                         uint64_t after)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
     struct known now = {.items = NULL};
@@ -467,8 +438,8 @@ static void known_update(struct known *known, struct wal_store *store,
     size_t kept = 0;
 
     add_new(known, order);
-    if (wal_store_get_info(store, &info, NULL) != WAL_OK ||
-        info.sessions >= known->count || known_read(&now, store) != WAL_OK) {
+    if (wal_store_get_info(store, &info, NULL) != WAL_OK || info.sessions >= known->count ||
+        known_read(&now, store) != WAL_OK) {
         known_deinit(&now);
         return;
     }
@@ -530,23 +501,18 @@ static void forget_session(struct renderer *renderer)
 }
 
 /* Opens the session of a record, unless it is open. */
-static bool open_session(struct renderer *renderer,
-                         const struct wal_record *record)
+static bool open_session(struct renderer *renderer, const struct wal_record *record)
 {
-    struct wal_entry_cursor_options options =
-        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry_cursor_options options = WAL_INIT(wal_entry_cursor_options);
 
-    if (renderer->number == record->session_number &&
-        renderer->session != NULL) {
+    if (renderer->number == record->session_number && renderer->session != NULL) {
         return true;
     }
     forget_session(renderer);
     options.flags = WAL_ENTRY_CURSOR_OUT_OF_LINE | WAL_ENTRY_CURSOR_REDACTED;
     options.last = 1;
-    if (wal_session_open(renderer->store, record->session_id,
-                         &renderer->session, NULL) != WAL_OK ||
-        wal_entry_cursor_open(renderer->session, &options, &renderer->entries,
-                              NULL) != WAL_OK) {
+    if (wal_session_open(renderer->store, record->session_id, &renderer->session, NULL) != WAL_OK ||
+        wal_entry_cursor_open(renderer->session, &options, &renderer->entries, NULL) != WAL_OK) {
         forget_session(renderer);
         return false;
     }
@@ -554,9 +520,8 @@ static bool open_session(struct renderer *renderer,
     return true;
 }
 
-static void write_session(struct renderer *renderer,
-                          const struct wal_record *record, uint64_t sequence,
-                          FILE *file)
+static void write_session(struct renderer *renderer, const struct wal_record *record,
+                          uint64_t sequence, FILE *file)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal__json_out json;
@@ -572,9 +537,8 @@ static void write_session(struct renderer *renderer,
 }
 
 /* An entry with its parent and depth, which the record does not have. */
-static void write_entry(struct renderer *renderer,
-                        const struct wal_record *record, struct wal_slice id,
-                        uint64_t sequence, FILE *file)
+static void write_entry(struct renderer *renderer, const struct wal_record *record,
+                        struct wal_slice id, uint64_t sequence, FILE *file)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal__json_out json;
@@ -596,20 +560,17 @@ static void write_entry(struct renderer *renderer,
     end_event(file);
 }
 
-/* What a redaction changes: the entry that it names, and the session, whose
- * text that entry may be. */
-static void write_redacted(struct renderer *renderer,
-                           const struct wal_record *record, FILE *file)
+/* What a redaction changes: the entry that it names, and the session, whose text that entry may
+ * be. */
+static void write_redacted(struct renderer *renderer, const struct wal_record *record, FILE *file)
 {
     struct wal__json_member target = {.key = "targetEntryId"};
     struct wal__json_span payload;
     struct cli_texts texts = {.items = NULL};
 
     if (cli_entry_json(record->entry, &payload) &&
-        wal__json_members(payload.data, payload.size, &target, 1, NULL) ==
-            WAL__JSON_OK) {
-        write_entry(renderer, record, cli_unescape(&target.value, &texts), 0,
-                    file);
+        wal__json_members(payload.data, payload.size, &target, 1, NULL) == WAL__JSON_OK) {
+        write_entry(renderer, record, cli_unescape(&target.value, &texts), 0, file);
         write_session(renderer, record, 0, file);
     }
     cli_texts_deinit(&texts);
@@ -629,21 +590,18 @@ static void write_document(const struct wal_record *record, FILE *file)
     end_event(file);
 }
 
-static void write_record(struct renderer *renderer,
-                         const struct order_item *item, FILE *file)
+static void write_record(struct renderer *renderer, const struct order_item *item, FILE *file)
 {
-    struct wal_record_cursor_options options =
-        WAL_INIT(wal_record_cursor_options);
+    struct wal_record_cursor_options options = WAL_INIT(wal_record_cursor_options);
     struct wal_record record = WAL_INIT(wal_record);
 
     options.payload_limit = REDACTION_MAX;
     if (renderer->records == NULL &&
-        wal_record_cursor_open(renderer->store, &options, &renderer->records,
-                               NULL) != WAL_OK) {
+        wal_record_cursor_open(renderer->store, &options, &renderer->records, NULL) != WAL_OK) {
         return;
     }
-    if (wal_record_cursor_get(renderer->records, item->session, item->sequence,
-                              &record, NULL) != WAL_OK) {
+    if (wal_record_cursor_get(renderer->records, item->session, item->sequence, &record, NULL) !=
+        WAL_OK) {
         return;
     }
     switch (record.kind) {
@@ -664,10 +622,8 @@ static void write_record(struct renderer *renderer,
     }
 }
 
-/* Writes the event of an item; nothing when its record is gone, damaged, or not
- * shown. */
-static void render(struct renderer *renderer, const struct order_item *item,
-                   FILE *file)
+/* Writes the event of an item; nothing when its record is gone, damaged, or not shown. */
+static void render(struct renderer *renderer, const struct order_item *item, FILE *file)
 {
     if (item->name == NULL) {
         write_record(renderer, item, file);
@@ -704,7 +660,7 @@ struct recent {
     uint64_t after;
     uint64_t end;
     struct event items[RECENT_COUNT]; /* a ring */
-    uint64_t first; /* number of the oldest one; item n is at n modulo COUNT */
+    uint64_t first;                   /* number of the oldest one; item n is at n modulo COUNT */
     uint64_t count;
     size_t bytes;
 };
@@ -740,10 +696,10 @@ static void recent_add(struct recent *recent, struct event event)
     recent->bytes += event.size;
 }
 
-/* Returns the first event after a position which is not before `after`, of a
- * session, or with session 0 of any; NULL: there is none. */
-static const struct event *recent_next(const struct recent *recent,
-                                       uint64_t position, uint32_t session)
+/* Returns the first event after a position which is not before `after`, of a session, or with
+ * session 0 of any; NULL: there is none. */
+static const struct event *recent_next(const struct recent *recent, uint64_t position,
+                                       uint32_t session)
 {
     uint64_t low = recent->first;
     uint64_t high = recent->first + recent->count;
@@ -818,8 +774,7 @@ struct serve_feed {
 };
 
 /* Returns a part of the log with what is after the position. Reading lock. */
-static struct order *find_order(struct serve_feed *feed, uint64_t position,
-                                uint64_t limit)
+static struct order *find_order(struct serve_feed *feed, uint64_t position, uint64_t limit)
 {
     struct order *oldest = &feed->orders[0];
 
@@ -843,10 +798,10 @@ static struct order *find_order(struct serve_feed *feed, uint64_t position,
     return oldest;
 }
 
-/* Reads events after a position up to `limit` from the log, as many as fit in a
- * piece; sets *position to how far. Returns them, to be freed; NULL: none. */
-static char *catch_up(struct serve_feed *feed, uint32_t session, uint64_t limit,
-                      uint64_t *position, size_t *size)
+/* Reads events after a position up to `limit` from the log, as many as fit in a piece; sets
+ * *position to how far. Returns them, to be freed; NULL: none. */
+static char *catch_up(struct serve_feed *feed, uint32_t session, uint64_t limit, uint64_t *position,
+                      size_t *size)
 {
     char *data = NULL;
     FILE *file = cli_open_memory(&data, size);
@@ -856,15 +811,13 @@ static char *catch_up(struct serve_feed *feed, uint32_t session, uint64_t limit,
     pthread_mutex_lock(&feed->reading);
     order = find_order(feed, at, limit);
     for (size_t i = order == NULL ? 0 : order_find(order, at);
-         order != NULL && i < order->count && ftell(file) < CATCH_UP_BYTES;
-         i++) {
+         order != NULL && i < order->count && ftell(file) < CATCH_UP_BYTES; i++) {
         const struct order_item *item = &order->items[i];
 
         if (item->sequence > limit) {
             break;
         }
-        if (session == 0 || item->session == session ||
-            item->change == REDACTS) {
+        if (session == 0 || item->session == session || item->change == REDACTS) {
             render(&feed->renderer, item, file);
         }
         at = item->sequence;
@@ -895,9 +848,8 @@ static void sleep_us(uint64_t us)
 
 /* --- the follower --------------------------------------------------- */
 
-/* Closes what the renderer of lagging clients has open, so that no file is kept
- * that compaction has replaced. With `all` drops the parts of the log that were
- * sorted, too. */
+/* Closes what the renderer of lagging clients has open, so that no file is kept that compaction has
+ * replaced. With `all` drops the parts of the log that were sorted, too. */
 static void close_reading(struct serve_feed *feed, bool all)
 {
     pthread_mutex_lock(&feed->reading);
@@ -926,8 +878,8 @@ static void forget(struct serve_feed *feed, enum change change)
     close_reading(feed, true);
     pthread_mutex_lock(&feed->lock);
     recent_drop(&feed->recent, UINT64_MAX);
-    for (struct client *client = feed->clients;
-         client != NULL && change != REPLACES; client = client->next) {
+    for (struct client *client = feed->clients; client != NULL && change != REPLACES;
+         client = client->next) {
         if (client->rest != NULL && client->has_events) {
             drop_rest(client);
             client->is_cut = true;
@@ -937,12 +889,10 @@ static void forget(struct serve_feed *feed, enum change change)
 }
 
 /* Makes the event of an item, and keeps it. */
-static void keep(struct serve_feed *feed, struct renderer *renderer,
-                 const struct order_item *item)
+static void keep(struct serve_feed *feed, struct renderer *renderer, const struct order_item *item)
 {
     struct event event = {.sequence = item->sequence,
-                          .session =
-                              item->change == REDACTS ? 0 : item->session};
+                          .session = item->change == REDACTS ? 0 : item->session};
     FILE *file = cli_open_memory(&event.data, &event.size);
 
     render(renderer, item, file);
@@ -957,8 +907,8 @@ static void keep(struct serve_feed *feed, struct renderer *renderer,
 }
 
 /* Reads the log from the end of the recent events up to `limit`. */
-static bool read_log(struct serve_feed *feed, struct renderer *renderer,
-                     struct known *known, uint64_t limit)
+static bool read_log(struct serve_feed *feed, struct renderer *renderer, struct known *known,
+                     uint64_t limit)
 {
     struct order order = {.items = NULL};
     uint64_t end = feed->recent.end; /* only this thread changes it */
@@ -969,8 +919,7 @@ static bool read_log(struct serve_feed *feed, struct renderer *renderer,
         if (status == WAL_OK) {
             known_update(known, feed->server->store, &order, end);
         }
-        for (size_t i = order_find(&order, end);
-             status == WAL_OK && i < order.count; i++) {
+        for (size_t i = order_find(&order, end); status == WAL_OK && i < order.count; i++) {
             forget(feed, order.items[i].change);
             keep(feed, renderer, &order.items[i]);
         }
@@ -985,12 +934,11 @@ static bool read_log(struct serve_feed *feed, struct renderer *renderer,
     return status == WAL_OK;
 }
 
-/* Whether the recent events have all that a client has not seen. A client that
- * has just come reads what is older from the log, as it is now. Lock. */
+/* Whether the recent events have all that a client has not seen. A client that has just come reads
+ * what is older from the log, as it is now. Lock. */
 static bool keeps_up(const struct client *client)
 {
-    return client->position >= client->feed->recent.after &&
-           client->position >= client->start;
+    return client->position >= client->feed->recent.after && client->position >= client->start;
 }
 
 /* Drops the events that all clients have which keep up. Lock. */
@@ -998,8 +946,7 @@ static void drop_sent(struct serve_feed *feed)
 {
     uint64_t sent = feed->recent.end;
 
-    for (const struct client *client = feed->clients; client != NULL;
-         client = client->next) {
+    for (const struct client *client = feed->clients; client != NULL; client = client->next) {
         if (keeps_up(client) && client->position < sent) {
             sent = client->position;
         }
@@ -1013,19 +960,15 @@ static void wake_clients(struct serve_feed *feed)
     const struct recent *recent = &feed->recent;
     int64_t now = when_steady_ms();
 
-    for (struct client *client = feed->clients; client != NULL;
-         client = client->next) {
+    for (struct client *client = feed->clients; client != NULL; client = client->next) {
         if (!client->is_waiting) {
             continue;
         }
-        if (keeps_up(client) &&
-            recent_next(recent, client->position, client->session) == NULL) {
-            client->position =
-                recent->end > client->position ? recent->end : client->position;
+        if (keeps_up(client) && recent_next(recent, client->position, client->session) == NULL) {
+            client->position = recent->end > client->position ? recent->end : client->position;
         }
         client->wants_comment = now - client->sent_ms >= COMMENT_MS;
-        if (client->position < recent->end || client->wants_comment ||
-            feed->is_stopping) {
+        if (client->position < recent->end || client->wants_comment || feed->is_stopping) {
             client->is_waiting = false;
             MHD_resume_connection(client->connection);
         }
@@ -1043,8 +986,8 @@ static void *follow(void *ctx)
     /* Without the list no session is reported as deleted for good. */
     (void)!known_read(&known, feed->server->store);
     while (!is_stopping) {
-        enum wal_status status = wal_store_wait(feed->server->store, &sequence,
-                                                WAL_WRITTEN, WAIT_MS, NULL);
+        enum wal_status status =
+            wal_store_wait(feed->server->store, &sequence, WAL_WRITTEN, WAIT_MS, NULL);
         uint64_t pause;
 
         if ((status != WAL_OK && status != WAL_EBUSY) ||
@@ -1073,8 +1016,8 @@ static void *follow(void *ctx)
 /* --- clients -------------------------------------------------------- */
 
 /* Copies what a client sends next; the rest stays with it. */
-static size_t send_bytes(struct client *client, const char *bytes, size_t size,
-                         char *data, size_t max)
+static size_t send_bytes(struct client *client, const char *bytes, size_t size, char *data,
+                         size_t max)
 {
     size_t now = size < max ? size : max;
 
@@ -1110,19 +1053,16 @@ static size_t send_recent(struct client *client, char *data, size_t max)
     size_t size = 0;
 
     while (client->rest == NULL) {
-        const struct event *event =
-            recent_next(recent, client->position, client->session);
+        const struct event *event = recent_next(recent, client->position, client->session);
 
         if (event == NULL) {
-            client->position =
-                recent->end > client->position ? recent->end : client->position;
+            client->position = recent->end > client->position ? recent->end : client->position;
             break;
         }
         if (size > 0 && event->size > max - size) {
             break;
         }
-        size += send_bytes(client, event->data, event->size, data + size,
-                           max - size);
+        size += send_bytes(client, event->data, event->size, data + size, max - size);
         client->position = event->sequence;
     }
     return size;
@@ -1185,8 +1125,7 @@ static ssize_t read_events(void *ctx, uint64_t offset, char *data, size_t max)
         } else {
             size = send_recent(client, data, max);
             if (size == 0 && client->wants_comment) {
-                size =
-                    send_bytes(client, comment, sizeof(comment) - 1, data, max);
+                size = send_bytes(client, comment, sizeof(comment) - 1, data, max);
             } else if (size == 0) {
                 wait_for_events(client);
             }
@@ -1217,8 +1156,8 @@ static void end_client(void *ctx)
     free(client);
 }
 
-/* Returns the position of a client that has none, or one that is above the
- * log's end: of another store, or of this one before it was restored. */
+/* Returns the position of a client that has none, or one that is above the log's end: of another
+ * store, or of this one before it was restored. */
 static uint64_t check_position(struct serve_feed *feed, uint64_t position)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
@@ -1229,8 +1168,7 @@ static uint64_t check_position(struct serve_feed *feed, uint64_t position)
     pthread_mutex_unlock(&feed->lock);
     /* The log may be further than the events. */
     if (position <= end ||
-        (position != UINT64_MAX &&
-         wal_store_get_info(feed->server->store, &info, NULL) == WAL_OK &&
+        (position != UINT64_MAX && wal_store_get_info(feed->server->store, &info, NULL) == WAL_OK &&
          position <= info.last_sequence)) {
         return position;
     }
@@ -1238,8 +1176,8 @@ static uint64_t check_position(struct serve_feed *feed, uint64_t position)
 }
 
 /* Adds a client at a position, or at the end when it has none. */
-static struct client *add_client(struct serve_exchange *exchange,
-                                 uint32_t session, uint64_t position)
+static struct client *add_client(struct serve_exchange *exchange, uint32_t session,
+                                 uint64_t position)
 {
     struct serve_feed *feed = exchange->server->feed;
     struct client *client = cli_alloc(sizeof(*client));
@@ -1252,9 +1190,9 @@ static struct client *add_client(struct serve_exchange *exchange,
     client->position = check_position(feed, position);
     pthread_mutex_lock(&feed->lock);
     client->start = feed->recent.end;
-    client->rest_size = (size_t)snprintf(
-        client->rest, 128, "event: hello\ndata: {\"sequence\":%llu}\n\n",
-        (unsigned long long)client->position);
+    client->rest_size =
+        (size_t)snprintf(client->rest, 128, "event: hello\ndata: {\"sequence\":%llu}\n\n",
+                         (unsigned long long)client->position);
     client->next = feed->clients;
     if (client->next != NULL) {
         client->next->previous = client;
@@ -1265,8 +1203,7 @@ static struct client *add_client(struct serve_exchange *exchange,
     return client;
 }
 
-/* Reads the number of the last event that the client saw. Returns false after
- * the answer 400. */
+/* Reads the number of the last event that the client saw. Returns false after the answer 400. */
 static bool read_position(struct serve_exchange *exchange, uint64_t *position)
 {
     const char *last = serve_exchange_header(exchange, "Last-Event-ID", NULL);
@@ -1277,8 +1214,7 @@ static bool read_position(struct serve_exchange *exchange, uint64_t *position)
         return serve_exchange_number(exchange, "after", 0, INT64_MAX, position);
     }
     *position = strtoull(last, &end, 10);
-    if (last[0] < '0' || last[0] > '9' || *end != '\0' ||
-        *position > INT64_MAX) {
+    if (last[0] < '0' || last[0] > '9' || *end != '\0' || *position > INT64_MAX) {
         serve_exchange_refuse(exchange, MHD_HTTP_BAD_REQUEST,
                               "Last-Event-ID must be a number from 0 to %lld",
                               (long long)INT64_MAX);
@@ -1287,8 +1223,7 @@ static bool read_position(struct serve_exchange *exchange, uint64_t *position)
     return true;
 }
 
-/* Finds the number of the session that is asked for; 0: all. Returns false
- * after the answer. */
+/* Finds the number of the session that is asked for; 0: all. Returns false after the answer. */
 static bool read_session(struct serve_exchange *exchange, uint32_t *number)
 {
     struct wal_slice id = serve_exchange_query(exchange, "session");
@@ -1308,8 +1243,7 @@ static bool read_session(struct serve_exchange *exchange, uint32_t *number)
     *number = info.number;
     wal_session_close(session);
     if (status != WAL_OK) {
-        serve_exchange_fail(
-            exchange, status == WAL_EINVAL ? WAL_ENOTFOUND : status, &error);
+        serve_exchange_fail(exchange, status == WAL_EINVAL ? WAL_ENOTFOUND : status, &error);
     }
     return status == WAL_OK;
 }
@@ -1320,13 +1254,12 @@ void serve_get_events(struct serve_exchange *exchange)
     uint64_t position;
     uint32_t session;
 
-    if (!read_position(exchange, &position) ||
-        !read_session(exchange, &session)) {
+    if (!read_position(exchange, &position) || !read_session(exchange, &session)) {
         return;
     }
-    response = MHD_create_response_from_callback(
-        MHD_SIZE_UNKNOWN, 32 << 10, read_events,
-        add_client(exchange, session, position), end_client);
+    response =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 32 << 10, read_events,
+                                          add_client(exchange, session, position), end_client);
     serve_response_check(response, "text/event-stream");
     serve_exchange_respond(exchange, MHD_HTTP_OK, response);
 }
@@ -1351,8 +1284,7 @@ struct serve_feed *serve_feed_start(struct serve_server *server)
     pthread_mutex_init(&feed->lock, NULL);
     pthread_mutex_init(&feed->reading, NULL);
     if (pthread_create(&feed->follower, NULL, follow, feed) != 0) {
-        (void)cli_error(server->cli, CLI_FAILED, "serve",
-                        "cannot start a thread");
+        (void)cli_error(server->cli, CLI_FAILED, "serve", "cannot start a thread");
         free(feed);
         return NULL;
     }

@@ -1,6 +1,6 @@
 /*
- * exchange.c - a request and its answer, which a job or a stream may write in
- * a separate thread (http.h).
+ * exchange.c - a request and its answer, which a job or a stream may write in a separate thread
+ * (http.h).
  */
 #include "tools/serve/http.h"
 
@@ -29,8 +29,7 @@ static bool decode(char *text, size_t *size)
             text[to++] = text[at];
             continue;
         }
-        if (*size - at < 3 || digit(text[at + 1]) < 0 ||
-            digit(text[at + 2]) < 0) {
+        if (*size - at < 3 || digit(text[at + 1]) < 0 || digit(text[at + 2]) < 0) {
             return false;
         }
         text[to++] = (char)(digit(text[at + 1]) * 16 + digit(text[at + 2]));
@@ -56,8 +55,7 @@ static void restart(struct serve_exchange *exchange, unsigned status)
     }
     exchange->status = status;
     cli_json_init(&exchange->json, exchange->file);
-    exchange->shown =
-        (struct shown){.json = &exchange->json, .limit = SHOWN_LIMIT};
+    exchange->shown = (struct shown){.json = &exchange->json, .limit = SHOWN_LIMIT};
 }
 
 static void split(struct serve_exchange *exchange)
@@ -74,18 +72,15 @@ static void split(struct serve_exchange *exchange)
         if (size == 0 && at == end) {
             return; /* a slash at the end */
         }
-        if (exchange->segment_count == SERVE_SEGMENTS ||
-            !decode(segment, &size)) {
+        if (exchange->segment_count == SERVE_SEGMENTS || !decode(segment, &size)) {
             exchange->is_bad_path = true;
             return;
         }
-        exchange->segments[exchange->segment_count++] =
-            (struct wal_slice){segment, size};
+        exchange->segments[exchange->segment_count++] = (struct wal_slice){segment, size};
     }
 }
 
-struct serve_exchange *serve_exchange_create(struct serve_server *server,
-                                             const char *target,
+struct serve_exchange *serve_exchange_create(struct serve_server *server, const char *target,
                                              struct MHD_Connection *connection)
 {
     struct serve_exchange *exchange = cli_alloc(sizeof(*exchange));
@@ -115,8 +110,7 @@ void serve_exchange_destroy(struct serve_exchange *exchange)
     free(exchange);
 }
 
-bool serve_exchange_matches(const struct serve_exchange *exchange,
-                            const char *pattern)
+bool serve_exchange_matches(const struct serve_exchange *exchange, const char *pattern)
 {
     unsigned count = 0;
 
@@ -138,23 +132,21 @@ bool serve_exchange_matches(const struct serve_exchange *exchange,
     return count == exchange->segment_count && !exchange->is_bad_path;
 }
 
-struct wal_slice serve_exchange_query(const struct serve_exchange *exchange,
-                                      const char *name)
+struct wal_slice serve_exchange_query(const struct serve_exchange *exchange, const char *name)
 {
     const char *value = NULL;
     size_t size = 0;
 
-    if (MHD_lookup_connection_value_n(exchange->connection,
-                                      MHD_GET_ARGUMENT_KIND, name, strlen(name),
-                                      &value, &size) != MHD_YES ||
+    if (MHD_lookup_connection_value_n(exchange->connection, MHD_GET_ARGUMENT_KIND, name,
+                                      strlen(name), &value, &size) != MHD_YES ||
         value == NULL) {
         return (struct wal_slice){NULL, 0};
     }
     return (struct wal_slice){value, size};
 }
 
-bool serve_exchange_number(struct serve_exchange *exchange, const char *name,
-                           uint64_t min, uint64_t max, uint64_t *number)
+bool serve_exchange_number(struct serve_exchange *exchange, const char *name, uint64_t min,
+                           uint64_t max, uint64_t *number)
 {
     struct wal_slice text = serve_exchange_query(exchange, name);
     const char *at = text.data;
@@ -184,8 +176,8 @@ struct header {
     unsigned count;
 };
 
-static enum MHD_Result see_header(void *ctx, enum MHD_ValueKind kind,
-                                  const char *name, const char *value)
+static enum MHD_Result see_header(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                  const char *value)
 {
     struct header *header = ctx;
 
@@ -197,13 +189,12 @@ static enum MHD_Result see_header(void *ctx, enum MHD_ValueKind kind,
     return MHD_YES;
 }
 
-const char *serve_exchange_header(const struct serve_exchange *exchange,
-                                  const char *name, unsigned *count)
+const char *serve_exchange_header(const struct serve_exchange *exchange, const char *name,
+                                  unsigned *count)
 {
     struct header header = {.name = name};
 
-    MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, see_header,
-                              &header);
+    MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, see_header, &header);
     if (count != NULL) {
         *count = header.count;
     }
@@ -235,8 +226,8 @@ static const char *serve_status_name(unsigned status)
     return "INTERNAL_SERVER_ERROR";
 }
 
-static void write_error(struct serve_exchange *exchange, unsigned status,
-                        const char *name, const char *text)
+static void write_error(struct serve_exchange *exchange, unsigned status, const char *name,
+                        const char *text)
 {
     struct wal__json_out *json = &exchange->json;
 
@@ -249,8 +240,7 @@ static void write_error(struct serve_exchange *exchange, unsigned status,
     wal__json_out_close(json, '}');
 }
 
-void serve_exchange_refuse(struct serve_exchange *exchange, unsigned status,
-                           const char *text, ...)
+void serve_exchange_refuse(struct serve_exchange *exchange, unsigned status, const char *text, ...)
 {
     char buffer[1024];
     va_list arguments;
@@ -299,16 +289,14 @@ static unsigned status_of(enum wal_status status, const char **name)
     return MHD_HTTP_INTERNAL_SERVER_ERROR;
 }
 
-void serve_exchange_fail(struct serve_exchange *exchange,
-                         enum wal_status status, const struct wal_error *error)
+void serve_exchange_fail(struct serve_exchange *exchange, enum wal_status status,
+                         const struct wal_error *error)
 {
     const char *name;
     unsigned http = status_of(status, &name);
 
     write_error(exchange, http, name,
-                error != NULL && error->text[0] != '\0'
-                    ? error->text
-                    : wal_status_text(status));
+                error != NULL && error->text[0] != '\0' ? error->text : wal_status_text(status));
 }
 
 void serve_exchange_respond(struct serve_exchange *exchange, unsigned status,
@@ -318,8 +306,7 @@ void serve_exchange_respond(struct serve_exchange *exchange, unsigned status,
     exchange->response = response;
 }
 
-void serve_response_header(struct MHD_Response *response, const char *name,
-                           const char *value)
+void serve_response_header(struct MHD_Response *response, const char *name, const char *value)
 {
     if (MHD_add_response_header(response, name, value) != MHD_YES) {
         fputs("agentwal: serve: out of memory\n", stderr);
@@ -327,8 +314,7 @@ void serve_response_header(struct MHD_Response *response, const char *name,
     }
 }
 
-void serve_response_check(struct MHD_Response *response,
-                          const char *content_type)
+void serve_response_check(struct MHD_Response *response, const char *content_type)
 {
     if (response == NULL) {
         fputs("agentwal: serve: out of memory\n", stderr);
@@ -360,8 +346,7 @@ static void add_common_headers(struct MHD_Response *response, bool is_sandboxed)
                                              "frame-ancestors 'none'");
     }
     if (MHD_get_response_header(response, "Content-Type") == NULL) {
-        serve_response_header(response, "Content-Type",
-                              "application/json; charset=utf-8");
+        serve_response_header(response, "Content-Type", "application/json; charset=utf-8");
     }
 }
 
@@ -372,8 +357,8 @@ static struct MHD_Response *take_json(struct serve_exchange *exchange)
 
     fclose(exchange->file);
     exchange->file = NULL;
-    response = MHD_create_response_from_buffer(exchange->size, exchange->data,
-                                               MHD_RESPMEM_MUST_FREE);
+    response =
+        MHD_create_response_from_buffer(exchange->size, exchange->data, MHD_RESPMEM_MUST_FREE);
     serve_response_check(response, NULL);
     exchange->data = NULL;
     return response;
@@ -399,8 +384,7 @@ enum MHD_Result serve_exchange_queue(struct serve_exchange *exchange)
     if (exchange->is_last) {
         serve_response_header(response, "Connection", "close");
     }
-    result =
-        MHD_queue_response(exchange->connection, exchange->status, response);
+    result = MHD_queue_response(exchange->connection, exchange->status, response);
     MHD_destroy_response(response);
     return result;
 }
@@ -408,8 +392,7 @@ enum MHD_Result serve_exchange_queue(struct serve_exchange *exchange)
 /* --- jobs ----------------------------------------------------------- */
 
 /* Takes one of at most `max` threads. */
-static bool take_place(struct serve_server *server, unsigned *count,
-                       unsigned max)
+static bool take_place(struct serve_server *server, unsigned *count, unsigned max)
 {
     bool has_room;
 
@@ -619,10 +602,8 @@ static void close_stream(void *ctx)
     drop(stream);
 }
 
-void serve_exchange_stream(struct serve_exchange *exchange,
-                           const char *content_type, uint64_t size,
-                           serve_produce_fn *produce,
-                           void (*release)(void *ctx), void *ctx)
+void serve_exchange_stream(struct serve_exchange *exchange, const char *content_type, uint64_t size,
+                           serve_produce_fn *produce, void (*release)(void *ctx), void *ctx)
 {
     struct serve_server *server = exchange->server;
     struct MHD_Response *response;
@@ -647,8 +628,8 @@ void serve_exchange_stream(struct serve_exchange *exchange,
                               .data = cli_alloc(SERVE_STREAM_SIZE)};
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);
-    response = MHD_create_response_from_callback(size, BLOCK_SIZE, read_stream,
-                                                 stream, close_stream);
+    response =
+        MHD_create_response_from_callback(size, BLOCK_SIZE, read_stream, stream, close_stream);
     serve_response_check(response, content_type);
     if (pthread_create(&thread, NULL, run_producer, stream) != 0) {
         release(ctx);

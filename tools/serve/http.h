@@ -1,16 +1,14 @@
 /*
- * http.h - the listening server, and a request with its answer. What it answers
- * is the caller's.
+ * http.h - the listening server, and a request with its answer. What it answers is the caller's.
  *
- * A handler reads the request, and either writes JSON to `json` or calls one of
- * the functions of the exchange that set another answer; the last call counts.
+ * A handler reads the request, and either writes JSON to `json` or calls one of the functions of
+ * the exchange that set another answer; the last call counts.
  *
  * Invariant: memory of an answer is bounded by its resource, not by a session.
  *
- * Threads: the workers of libmicrohttpd call the handlers; a connection stays
- * with its worker. Handlers of slow requests run in separate threads; one at a
- * time has an exchange. What changes of the server after the start is atomic or
- * below the lock.
+ * Threads: the workers of libmicrohttpd call the handlers; a connection stays with its worker.
+ * Handlers of slow requests run in separate threads; one at a time has an exchange. What changes of
+ * the server after the start is atomic or below the lock.
  */
 #ifndef AGENTWAL_TOOLS_SERVE_HTTP_H
 #define AGENTWAL_TOOLS_SERVE_HTTP_H
@@ -30,14 +28,14 @@ enum {
     SERVE_JOBS_MAX = 32,          /* slow requests at a time */
     SERVE_STREAMS_MAX = 32,       /* answers at a time that a thread writes */
     SERVE_DRAIN_S = 4,            /* for requests when the server ends */
-    SERVE_SHUT_DOWN_S = 1,   /* and after their connections were shut down */
-    SERVE_CONNECTIONS = 256, /* default limit */
-    SERVE_STRANGERS = 32,    /* connections without a valid token so far */
-    SERVE_STRANGER_S = 5,    /* for which they may be open */
-    SERVE_IDLE_S = 60,       /* default */
-    SERVE_LINK_S = 600,      /* default */
-    SERVE_METHODS_SIZE = 40, /* bytes of a list of methods */
-    SERVE_SECRET_SIZE = 65,  /* bytes of 256 bits in hexadecimal, with a NUL */
+    SERVE_SHUT_DOWN_S = 1,        /* and after their connections were shut down */
+    SERVE_CONNECTIONS = 256,      /* default limit */
+    SERVE_STRANGERS = 32,         /* connections without a valid token so far */
+    SERVE_STRANGER_S = 5,         /* for which they may be open */
+    SERVE_IDLE_S = 60,            /* default */
+    SERVE_LINK_S = 600,           /* default */
+    SERVE_METHODS_SIZE = 40,      /* bytes of a list of methods */
+    SERVE_SECRET_SIZE = 65,       /* bytes of 256 bits in hexadecimal, with a NUL */
     SERVE_NAMES = 3,
     SERVE_NAME_SIZE = 32,
     SERVE_SEGMENTS = 8 /* of a path */
@@ -72,8 +70,7 @@ struct serve_server {
     /* Answers a request that passed the checks. */
     void (*route)(struct serve_exchange *exchange);
     /* Lists the methods of the resource that is asked for. */
-    void (*list_methods)(const struct serve_exchange *exchange,
-                         char text[SERVE_METHODS_SIZE]);
+    void (*list_methods)(const struct serve_exchange *exchange, char text[SERVE_METHODS_SIZE]);
     struct serve_index *index; /* of search, or NULL */
     struct serve_feed *feed;   /* of events */
 
@@ -131,86 +128,75 @@ struct serve_exchange {
     void (*job)(struct serve_exchange *exchange);
 };
 
-/* Makes the secrets; the link's key is valid for `link_s` seconds. Returns
- * false when the system has no random bytes. */
-bool serve_access_init(struct serve_access *access, uint16_t port,
-                       unsigned link_s);
+/* Makes the secrets; the link's key is valid for `link_s` seconds. Returns false when the system
+ * has no random bytes. */
+bool serve_access_init(struct serve_access *access, uint16_t port, unsigned link_s);
 
-/* Opens the sockets. Returns CLI_CONTINUE, or prints an error and returns an
- * exit code; nothing is open then. */
+/* Opens the sockets. Returns CLI_CONTINUE, or prints an error and returns an exit code; nothing is
+ * open then. */
 int serve_listen(struct serve_server *server);
 
 /* Starts answering. As serve_listen. */
 int serve_start(struct serve_server *server);
 
-/* Stops accepting, waits for requests, and frees what the two calls above made.
- * Returns false when requests did not end in time: their threads still use the
- * server and the store, and the process has to end. */
+/* Stops accepting, waits for requests, and frees what the two calls above made. Returns false when
+ * requests did not end in time: their threads still use the server and the store, and the process
+ * has to end. */
 bool serve_stop(struct serve_server *server);
 
 /* Creates the exchange of a request line's target. */
-struct serve_exchange *serve_exchange_create(struct serve_server *server,
-                                             const char *target,
+struct serve_exchange *serve_exchange_create(struct serve_server *server, const char *target,
                                              struct MHD_Connection *connection);
 void serve_exchange_destroy(struct serve_exchange *exchange);
 
 /* Whether the path has these segments; "*" is any one. */
-bool serve_exchange_matches(const struct serve_exchange *exchange,
-                            const char *pattern);
+bool serve_exchange_matches(const struct serve_exchange *exchange, const char *pattern);
 
 /* Returns the value of a parameter of the query; NULL data: there is none. */
-struct wal_slice serve_exchange_query(const struct serve_exchange *exchange,
-                                      const char *name);
+struct wal_slice serve_exchange_query(const struct serve_exchange *exchange, const char *name);
 
-/* Reads a parameter that is a decimal number from min to max; *number stays as
- * it is when there is none. Returns false after the answer 400. */
-bool serve_exchange_number(struct serve_exchange *exchange, const char *name,
-                           uint64_t min, uint64_t max, uint64_t *number);
+/* Reads a parameter that is a decimal number from min to max; *number stays as it is when there is
+ * none. Returns false after the answer 400. */
+bool serve_exchange_number(struct serve_exchange *exchange, const char *name, uint64_t min,
+                           uint64_t max, uint64_t *number);
 
-/* Returns the value of a header that occurs once; NULL: it is missing or occurs
- * several times, as *count says. */
-const char *serve_exchange_header(const struct serve_exchange *exchange,
-                                  const char *name, unsigned *count);
+/* Returns the value of a header that occurs once; NULL: it is missing or occurs several times, as
+ * *count says. */
+const char *serve_exchange_header(const struct serve_exchange *exchange, const char *name,
+                                  unsigned *count);
 
 /* Answer with an error: of HTTP, named by its status, and of the library. */
-void serve_exchange_refuse(struct serve_exchange *exchange, unsigned status,
-                           const char *text, ...)
+void serve_exchange_refuse(struct serve_exchange *exchange, unsigned status, const char *text, ...)
     __attribute__((format(printf, 3, 4)));
-void serve_exchange_fail(struct serve_exchange *exchange,
-                         enum wal_status status, const struct wal_error *error);
+void serve_exchange_fail(struct serve_exchange *exchange, enum wal_status status,
+                         const struct wal_error *error);
 
 /* Answers with another response, which the exchange takes. */
 void serve_exchange_respond(struct serve_exchange *exchange, unsigned status,
                             struct MHD_Response *response);
 
 /* Adds a header; a failure is that of no memory and ends the process. */
-void serve_response_header(struct MHD_Response *response, const char *name,
-                           const char *value);
+void serve_response_header(struct MHD_Response *response, const char *name, const char *value);
 
-/* Ends the process where there is no memory for a response; sets its type, if
- * one is given. */
-void serve_response_check(struct MHD_Response *response,
-                          const char *content_type);
+/* Ends the process where there is no memory for a response; sets its type, if one is given. */
+void serve_response_check(struct MHD_Response *response, const char *content_type);
 
-/* Runs a handler in a separate thread, since it may take long; the workers
- * answer others meanwhile. */
+/* Runs a handler in a separate thread, since it may take long; the workers answer others
+ * meanwhile. */
 void serve_exchange_run(struct serve_exchange *exchange,
                         void (*handler)(struct serve_exchange *exchange));
 
 /* Gives the answer to the connection. */
 enum MHD_Result serve_exchange_queue(struct serve_exchange *exchange);
 
-/* Writes an answer to the file. Returns false when it could not be completed:
- * the connection is then closed before the answer's end. */
+/* Writes an answer to the file. Returns false when it could not be completed: the connection is
+ * then closed before the answer's end. */
 typedef bool serve_produce_fn(void *ctx, FILE *file);
 
-/* Answers with what `produce` writes, which a thread calls: `size` bytes, or
- * MHD_SIZE_UNKNOWN. `release` frees ctx when it has returned, or could not be
- * called. At most SERVE_STREAM_SIZE bytes wait for the client; the thread
- * sleeps while they do. When the client has gone, writing fails. */
-void serve_exchange_stream(struct serve_exchange *exchange,
-                           const char *content_type, uint64_t size,
-                           serve_produce_fn *produce,
-                           void (*release)(void *ctx), void *ctx);
+/* Answers with what `produce` writes, which a thread calls: `size` bytes, or MHD_SIZE_UNKNOWN.
+ * `release` frees ctx when it has returned, or could not be called. At most SERVE_STREAM_SIZE bytes
+ * wait for the client; the thread sleeps while they do. When the client has gone, writing fails. */
+void serve_exchange_stream(struct serve_exchange *exchange, const char *content_type, uint64_t size,
+                           serve_produce_fn *produce, void (*release)(void *ctx), void *ctx);
 
 #endif

@@ -5,8 +5,7 @@
 
 int serve_run(struct cli *cli, int argc, char **argv)
 {
-    return cli_refuse_missing(
-        cli, argc, argv,
-        "this agentwal was built without libmicrohttpd; install the package "
-        "agentwal, or build it with libmicrohttpd-dev");
+    return cli_refuse_missing(cli, argc, argv,
+                              "this agentwal was built without libmicrohttpd; install the package "
+                              "agentwal, or build it with libmicrohttpd-dev");
 }

@@ -1,14 +1,13 @@
 /*
- * opencode.c - sessions and messages as OpenCode's server answers and takes
- * them (docs/seeing.md, Paths of OpenCode).
+ * opencode.c - sessions and messages as OpenCode's server answers and takes them (docs/seeing.md,
+ * Paths of OpenCode).
  *
- * Ids are those of the store. What OpenCode has and a session does not, is kept
- * in its metadata: {"archived":MS}. Messages are those of an export in
- * OpenCode's dialect, {"info":{...},"messages":[MESSAGE,...]}, one by one while
- * it is written: one is in memory. The export names sessions by ids of
- * OpenCode's form; here they have those of the store. A message that is taken
- * is stored in the form that all views understand (docs/messages.md); the model
- * is the caller's.
+ * Ids are those of the store. What OpenCode has and a session does not, is kept in its metadata:
+ * {"archived":MS}. Messages are those of an export in OpenCode's dialect,
+ * {"info":{...},"messages":[MESSAGE,...]}, one by one while it is written: one is in memory. The
+ * export names sessions by ids of OpenCode's form; here they have those of the store. A message
+ * that is taken is stored in the form that all views understand (docs/messages.md); the model is
+ * the caller's.
  */
 #include "tools/serve/api.h"
 
@@ -49,11 +48,10 @@ static void make_id(char id[ID_SIZE], const char *prefix)
 bool serve_opencode_has(const struct serve_exchange *exchange)
 {
     static const char *const names[] = {
-        "agent",      "app",     "auth",     "command",   "config",
-        "event",      "file",    "find",     "formatter", "global",
-        "instance",   "log",     "lsp",      "mcp",       "path",
-        "permission", "project", "provider", "pty",       "question",
-        "session",    "skill",   "tui",      "vcs",       "experimental",
+        "agent", "app",        "auth",    "command",      "config", "event",    "file",
+        "find",  "formatter",  "global",  "instance",     "log",    "lsp",      "mcp",
+        "path",  "permission", "project", "provider",     "pty",    "question", "session",
+        "skill", "tui",        "vcs",     "experimental",
     };
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -74,8 +72,7 @@ void serve_opencode_other(struct serve_exchange *exchange)
 
 /* --- writing -------------------------------------------------------- */
 
-static void write_times(struct shown *shown,
-                        const struct wal_session_info *info)
+static void write_times(struct shown *shown, const struct wal_session_info *info)
 {
     struct wal__json_token archived = {.kind = WAL__JSON_NONE};
 
@@ -83,18 +80,16 @@ static void write_times(struct shown *shown,
     shown_time(shown, "created", info->created_ms);
     shown_time(shown, "updated", info->updated_ms);
     if (info->metadata.size > 0 &&
-        wal__json_find(info->metadata.data, (size_t)info->metadata.size,
-                       "archived", &archived) == WAL__JSON_OK &&
+        wal__json_find(info->metadata.data, (size_t)info->metadata.size, "archived", &archived) ==
+            WAL__JSON_OK &&
         archived.kind == WAL__JSON_NUMBER) {
         wal__json_out_key(shown->json, "archived");
-        cli_json_raw(shown->json, (struct wal_slice){archived.span.data,
-                                                     archived.span.size});
+        cli_json_raw(shown->json, (struct wal_slice){archived.span.data, archived.span.size});
     }
     wal__json_out_close(shown->json, '}');
 }
 
-static void write_session(struct shown *shown,
-                          const struct wal_session_info *info)
+static void write_session(struct shown *shown, const struct wal_session_info *info)
 {
     struct wal__json_out *json = shown->json;
 
@@ -103,23 +98,20 @@ static void write_session(struct shown *shown,
     cli_json_member_text(json, "slug", cli_slice("session"));
     cli_json_member_text(json, "version", cli_slice(wal_version()));
     cli_json_member_text(json, "projectID",
-                         info->project.size > 0 ? info->project
-                                                : cli_slice(GLOBAL_PROJECT));
+                         info->project.size > 0 ? info->project : cli_slice(GLOBAL_PROJECT));
     cli_json_member_text(json, "directory", info->cwd);
     if (info->parent_id.size > 0) {
         cli_json_member_text(json, "parentID", info->parent_id);
     }
     cli_json_member_text(json, "title",
-                         info->title.size > 0 ? info->title
-                         : info->first_text.size > 0
-                             ? info->first_text
-                             : cli_slice("New session"));
+                         info->title.size > 0        ? info->title
+                         : info->first_text.size > 0 ? info->first_text
+                                                     : cli_slice("New session"));
     write_times(shown, info);
     wal__json_out_close(json, '}');
 }
 
-static void answer_session(struct serve_exchange *exchange,
-                           struct wal_session *session)
+static void answer_session(struct serve_exchange *exchange, struct wal_session *session)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
@@ -164,8 +156,7 @@ static bool produce_list(void *ctx, FILE *file)
         status = wal_session_cursor_next(list->cursor, &listed, NULL);
         /* The list has no metadata. */
         if (status == WAL_OK &&
-            wal_session_open(list->store, listed.id, &session, NULL) ==
-                WAL_OK &&
+            wal_session_open(list->store, listed.id, &session, NULL) == WAL_OK &&
             wal_session_get_info(session, &info, NULL) == WAL_OK) {
             write_session(&shown, &info);
         }
@@ -183,21 +174,19 @@ static void answer_list(struct serve_exchange *exchange,
     enum wal_status status;
 
     list->store = exchange->server->store;
-    status =
-        wal_session_cursor_open(list->store, options, &list->cursor, &error);
+    status = wal_session_cursor_open(list->store, options, &list->cursor, &error);
     if (status != WAL_OK) {
         release_list(list);
         serve_exchange_fail(exchange, status, &error);
         return;
     }
-    serve_exchange_stream(exchange, "application/json; charset=utf-8",
-                          MHD_SIZE_UNKNOWN, produce_list, release_list, list);
+    serve_exchange_stream(exchange, "application/json; charset=utf-8", MHD_SIZE_UNKNOWN,
+                          produce_list, release_list, list);
 }
 
 void serve_opencode_list(struct serve_exchange *exchange)
 {
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
 
     options.cwd = serve_exchange_query(exchange, "directory");
     answer_list(exchange, &options);
@@ -205,8 +194,7 @@ void serve_opencode_list(struct serve_exchange *exchange)
 
 void serve_opencode_children(struct serve_exchange *exchange)
 {
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct wal_session *session = serve_open_session(exchange, 1);
 
     if (session != NULL) {
@@ -229,8 +217,8 @@ void serve_opencode_get(struct serve_exchange *exchange)
 /* --- changes -------------------------------------------------------- */
 
 /* Finds members of the body. Returns false after the answer 400. */
-static bool read_body(struct serve_exchange *exchange,
-                      struct wal__json_member *members, size_t count)
+static bool read_body(struct serve_exchange *exchange, struct wal__json_member *members,
+                      size_t count)
 {
     const char *body = exchange->body_size > 0 ? exchange->body : "{}";
     size_t size = exchange->body_size > 0 ? exchange->body_size : 2;
@@ -238,14 +226,12 @@ static bool read_body(struct serve_exchange *exchange,
     if (wal__json_members(body, size, members, count, NULL) == WAL__JSON_OK) {
         return true;
     }
-    serve_exchange_refuse(exchange, MHD_HTTP_BAD_REQUEST,
-                          "the body is no JSON object");
+    serve_exchange_refuse(exchange, MHD_HTTP_BAD_REQUEST, "the body is no JSON object");
     return false;
 }
 
 /* Sets the project of a new session to that of the directory's last one. */
-static void set_project(struct wal_store *store,
-                        struct wal_session_options *options,
+static void set_project(struct wal_store *store, struct wal_session_options *options,
                         struct wal_session **latest)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
@@ -253,8 +239,7 @@ static void set_project(struct wal_store *store,
     options->project = cli_slice(GLOBAL_PROJECT);
     if (options->cwd.size > 0 &&
         wal_session_open_latest(store, options->cwd, latest, NULL) == WAL_OK &&
-        wal_session_get_info(*latest, &info, NULL) == WAL_OK &&
-        info.project.size > 0) {
+        wal_session_get_info(*latest, &info, NULL) == WAL_OK && info.project.size > 0) {
         options->project = info.project;
     }
 }
@@ -279,8 +264,7 @@ void serve_opencode_create(struct serve_exchange *exchange)
     options.parent_id = cli_unescape(&m[0].value, &texts);
     options.title = cli_unescape(&m[1].value, &texts);
     set_project(exchange->server->store, &options, &latest);
-    status =
-        wal_session_create(exchange->server->store, &options, &session, &error);
+    status = wal_session_create(exchange->server->store, &options, &session, &error);
     if (status == WAL_OK) {
         answer_session(exchange, session);
     } else {
@@ -302,8 +286,7 @@ static int32_t change_session(void *ctx, const struct wal_session_info *now,
                               struct wal_session_change *to)
 {
     struct change *change = ctx;
-    const struct wal__span old = {now->metadata.data,
-                                  (size_t)now->metadata.size};
+    const struct wal__span old = {now->metadata.data, (size_t)now->metadata.size};
     size_t capacity = old.size + change->patch.size;
     size_t size = 0;
 
@@ -314,8 +297,8 @@ static int32_t change_session(void *ctx, const struct wal_session_info *now,
     if (change->patch.size > 0) {
         free(change->metadata);
         change->metadata = cli_alloc(capacity);
-        if (wal__json_merge(old, change->patch, change->metadata, capacity,
-                            &size) != WAL__JSON_OK) {
+        if (wal__json_merge(old, change->patch, change->metadata, capacity, &size) !=
+            WAL__JSON_OK) {
             return 1;
         }
         to->fields |= WAL_CHANGE_METADATA;
@@ -326,8 +309,7 @@ static int32_t change_session(void *ctx, const struct wal_session_info *now,
 
 void serve_opencode_change(struct serve_exchange *exchange)
 {
-    struct wal__json_member m[] = {{.key = "title"},
-                                   {.parent = "time", .key = "archived"}};
+    struct wal__json_member m[] = {{.key = "title"}, {.parent = "time", .key = "archived"}};
     struct cli_texts texts = {.items = NULL};
     struct wal_error error = CLI_ERROR_INIT;
     struct change change = {.metadata = NULL};
@@ -338,18 +320,15 @@ void serve_opencode_change(struct serve_exchange *exchange)
     if (!read_body(exchange, m, 2)) {
         return;
     }
-    if (m[1].value.kind == WAL__JSON_NUMBER ||
-        m[1].value.kind == WAL__JSON_NULL) {
+    if (m[1].value.kind == WAL__JSON_NUMBER || m[1].value.kind == WAL__JSON_NULL) {
         if (m[1].value.span.size > NUMBER_MAX) {
             serve_exchange_refuse(exchange, MHD_HTTP_BAD_REQUEST,
-                                  "time.archived has at most %d digits",
-                                  NUMBER_MAX);
+                                  "time.archived has at most %d digits", NUMBER_MAX);
             return;
         }
-        snprintf(patch, sizeof(patch), "{\"archived\":%.*s}",
-                 (int)m[1].value.span.size, (const char *)m[1].value.span.data);
-        change.patch =
-            (struct wal__span){(const uint8_t *)patch, strlen(patch)};
+        snprintf(patch, sizeof(patch), "{\"archived\":%.*s}", (int)m[1].value.span.size,
+                 (const char *)m[1].value.span.data);
+        change.patch = (struct wal__span){(const uint8_t *)patch, strlen(patch)};
     }
     session = serve_open_session(exchange, 1);
     if (session == NULL) {
@@ -417,9 +396,8 @@ static bool put_bytes(void *ctx, const void *data, size_t size)
 static void put_renamed(struct wal__json_out *out, const char *session,
                         struct wal__json_span object)
 {
-    const struct wal__json_override name = {
-        .key = "sessionID",
-        .json = {(const uint8_t *)session, strlen(session)}};
+    const struct wal__json_override name = {.key = "sessionID",
+                                            .json = {(const uint8_t *)session, strlen(session)}};
 
     wal__json_out_overridden(out, object, &name, 1);
 }
@@ -447,10 +425,8 @@ static void messages_put(struct messages *messages, FILE *file)
     struct wal__json_out out = {.put = put_bytes, .ctx = file};
     struct wal__json_member m[] = {{.key = "info"}, {.key = "parts"}};
 
-    if (wal__json_members(messages->element, messages->size, m, 2, NULL) !=
-            WAL__JSON_OK ||
-        m[0].value.kind != WAL__JSON_OBJECT ||
-        m[1].value.kind != WAL__JSON_ARRAY) {
+    if (wal__json_members(messages->element, messages->size, m, 2, NULL) != WAL__JSON_OK ||
+        m[0].value.kind != WAL__JSON_OBJECT || m[1].value.kind != WAL__JSON_ARRAY) {
         fwrite(messages->element, 1, messages->size, file);
         return;
     }
@@ -508,8 +484,8 @@ static void see_byte(struct messages *messages, char byte)
             messages->size = 0;
         }
         if (opens || messages->depth > 2 || closes) {
-            messages->element = cli_reserve(messages->element, messages->size,
-                                            &messages->capacity, sizeof(char));
+            messages->element =
+                cli_reserve(messages->element, messages->size, &messages->capacity, sizeof(char));
             messages->element[messages->size++] = byte;
         }
         if (closes && messages->depth == 2) {
@@ -545,10 +521,8 @@ static char *quote(struct wal_slice id)
 }
 
 /* Opens the export of a session. */
-static enum wal_status messages_open(struct messages *messages,
-                                     struct wal_store *store,
-                                     struct wal_session *session,
-                                     struct wal_error *error)
+static enum wal_status messages_open(struct messages *messages, struct wal_store *store,
+                                     struct wal_session *session, struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_view_options options = WAL_INIT(wal_view_options);
@@ -565,8 +539,7 @@ static enum wal_status messages_open(struct messages *messages,
 }
 
 /* Writes all messages, or finds the last one. */
-static enum wal_status messages_write(struct messages *messages,
-                                      struct wal_error *error)
+static enum wal_status messages_write(struct messages *messages, struct wal_error *error)
 {
     return wal_view_flush(messages->view, NULL, error);
 }
@@ -617,9 +590,8 @@ void serve_opencode_messages(struct serve_exchange *exchange)
         serve_exchange_fail(exchange, status, &error);
         return;
     }
-    serve_exchange_stream(exchange, "application/json; charset=utf-8",
-                          MHD_SIZE_UNKNOWN, produce_messages, release_messages,
-                          messages);
+    serve_exchange_stream(exchange, "application/json; charset=utf-8", MHD_SIZE_UNKNOWN,
+                          produce_messages, release_messages, messages);
 }
 
 /* --- taking --------------------------------------------------------- */
@@ -637,8 +609,7 @@ enum {
 
 static bool is_text(const struct wal__json_token *token, const char *text)
 {
-    return token->kind == WAL__JSON_STRING &&
-           wal__json_string_is(token->span, text);
+    return token->kind == WAL__JSON_STRING && wal__json_string_is(token->span, text);
 }
 
 /* Writes a member whose value is a JSON string as it is. */
@@ -647,19 +618,16 @@ static void copy_member(struct wal__json_out *json, const char *key,
 {
     if (value->kind == WAL__JSON_STRING) {
         wal__json_out_key(json, key);
-        cli_json_raw(json,
-                     (struct wal_slice){value->span.data, value->span.size});
+        cli_json_raw(json, (struct wal_slice){value->span.data, value->span.size});
     }
 }
 
-static void write_image(struct wal__json_out *json,
-                        const struct wal__json_token *mime,
+static void write_image(struct wal__json_out *json, const struct wal__json_token *mime,
                         const struct wal__json_token *url)
 {
     struct cli_texts texts = {.items = NULL};
     struct wal_slice text = cli_unescape(url, &texts);
-    const char *comma =
-        text.size > 0 ? memchr(text.data, ',', (size_t)text.size) : NULL;
+    const char *comma = text.size > 0 ? memchr(text.data, ',', (size_t)text.size) : NULL;
 
     wal__json_out_open(json, '{');
     wal__json_out_key(json, "type");
@@ -668,8 +636,7 @@ static void write_image(struct wal__json_out *json,
 
         cli_json_text(json, cli_slice("image"));
         copy_member(json, "mimeType", mime);
-        cli_json_member_text(json, "data",
-                             (struct wal_slice){comma + 1, text.size - head});
+        cli_json_member_text(json, "data", (struct wal_slice){comma + 1, text.size - head});
     } else {
         cli_json_text(json, cli_slice("file"));
         copy_member(json, "mime", mime);
@@ -690,15 +657,12 @@ static void write_part(struct wal__json_out *json, struct wal__json_span part)
         return;
     }
     is_thought = is_text(&m[0].value, "reasoning");
-    if (m[1].value.kind == WAL__JSON_STRING &&
-        (is_thought || is_text(&m[0].value, "text"))) {
+    if (m[1].value.kind == WAL__JSON_STRING && (is_thought || is_text(&m[0].value, "text"))) {
         wal__json_out_open(json, '{');
-        cli_json_member_text(json, "type",
-                             cli_slice(is_thought ? "thinking" : "text"));
+        cli_json_member_text(json, "type", cli_slice(is_thought ? "thinking" : "text"));
         copy_member(json, is_thought ? "thinking" : "text", &m[1].value);
         wal__json_out_close(json, '}');
-    } else if (is_text(&m[0].value, "file") &&
-               m[3].value.kind == WAL__JSON_STRING) {
+    } else if (is_text(&m[0].value, "file") && m[3].value.kind == WAL__JSON_STRING) {
         write_image(json, &m[2].value, &m[3].value);
     } else {
         cli_json_raw(json, (struct wal_slice){part.data, part.size});
@@ -717,11 +681,9 @@ static char *make_payload(const struct wal__json_member *m, size_t *size)
 
     cli_json_init(&json, file);
     wal__json_out_open(&json, '{');
-    cli_json_member_text(&json, "role",
-                         cli_slice(is_answer ? "assistant" : "user"));
+    cli_json_member_text(&json, "role", cli_slice(is_answer ? "assistant" : "user"));
     wal__json_out_member_open(&json, "content", '[');
-    wal__json_scan_init(&scan, m[PARTS].value.span.data,
-                        m[PARTS].value.span.size);
+    wal__json_scan_init(&scan, m[PARTS].value.span.data, m[PARTS].value.span.size);
     if (wal__json_scan_next(&scan, &token) == WAL__JSON_OK) {
         while (wal__json_scan_skip(&scan, &token) == WAL__JSON_OK &&
                token.kind == WAL__JSON_OBJECT) {
@@ -729,8 +691,7 @@ static char *make_payload(const struct wal__json_member *m, size_t *size)
         }
     }
     wal__json_out_close(&json, ']');
-    copy_member(&json, "provider",
-                &m[is_answer ? INFO_PROVIDER : PROVIDER].value);
+    copy_member(&json, "provider", &m[is_answer ? INFO_PROVIDER : PROVIDER].value);
     copy_member(&json, "model", &m[is_answer ? INFO_MODEL : MODEL].value);
     wal__json_out_close(&json, '}');
     fclose(file);
@@ -738,8 +699,7 @@ static char *make_payload(const struct wal__json_member *m, size_t *size)
 }
 
 /* Appends the message and answers with it, as the export has it. */
-static void append_message(struct serve_exchange *exchange,
-                           struct wal_session *session,
+static void append_message(struct serve_exchange *exchange, struct wal_session *session,
                            const struct wal__json_member *m)
 {
     struct messages messages = {.only_last = true};
@@ -759,8 +719,7 @@ static void append_message(struct serve_exchange *exchange,
     entry.payload = (struct wal_slice){payload, size};
     status = wal_append(session, &entry, 1, NULL, NULL, &error);
     if (status == WAL_OK) {
-        status =
-            messages_open(&messages, exchange->server->store, session, &error);
+        status = messages_open(&messages, exchange->server->store, session, &error);
     }
     if (status == WAL_OK) {
         status = messages_write(&messages, &error);
@@ -768,8 +727,7 @@ static void append_message(struct serve_exchange *exchange,
     if (status == WAL_OK && messages.count > 0) {
         messages_put(&messages, exchange->json.ctx);
     } else {
-        serve_exchange_fail(exchange, status == WAL_OK ? WAL_ENOTFOUND : status,
-                            &error);
+        serve_exchange_fail(exchange, status == WAL_OK ? WAL_ENOTFOUND : status, &error);
     }
     messages_deinit(&messages);
     cli_texts_deinit(&texts);
@@ -789,8 +747,8 @@ void serve_opencode_append(struct serve_exchange *exchange)
     };
     struct wal_session *session;
 
-    if (wal__json_members(exchange->body, exchange->body_size, m, MEMBER_COUNT,
-                          NULL) != WAL__JSON_OK ||
+    if (wal__json_members(exchange->body, exchange->body_size, m, MEMBER_COUNT, NULL) !=
+            WAL__JSON_OK ||
         m[PARTS].value.kind != WAL__JSON_ARRAY) {
         serve_exchange_refuse(exchange, MHD_HTTP_BAD_REQUEST,
                               "the body is no JSON object with parts");

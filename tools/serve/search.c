@@ -39,14 +39,13 @@ void serve_index_close(struct serve_index *index)
 }
 
 /* Begins the session of a hit. Returns false when it was deleted meanwhile. */
-static bool open_session(struct serve_exchange *exchange,
-                         const struct wal_search_hit *hit)
+static bool open_session(struct serve_exchange *exchange, const struct wal_search_hit *hit)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session *session = NULL;
-    bool is_open = wal_session_open(exchange->server->store, hit->session_id,
-                                    &session, NULL) == WAL_OK &&
-                   wal_session_get_info(session, &info, NULL) == WAL_OK;
+    bool is_open =
+        wal_session_open(exchange->server->store, hit->session_id, &session, NULL) == WAL_OK &&
+        wal_session_get_info(session, &info, NULL) == WAL_OK;
 
     if (is_open) {
         search_session_open(&exchange->json, &info, hit);
@@ -55,8 +54,7 @@ static bool open_session(struct serve_exchange *exchange,
     return is_open;
 }
 
-static void write_hits(struct serve_exchange *exchange,
-                       struct wal_search_cursor *cursor)
+static void write_hits(struct serve_exchange *exchange, struct wal_search_cursor *cursor)
 {
     struct wal_search_hit hit = WAL_INIT(wal_search_hit);
     struct wal__json_out *json = &exchange->json;
@@ -101,8 +99,7 @@ void serve_get_search(struct serve_exchange *exchange)
     }
     query.session_limit = (uint32_t)limit;
     if (index == NULL) {
-        serve_exchange_refuse(exchange, MHD_HTTP_NOT_IMPLEMENTED,
-                              "the store has no index");
+        serve_exchange_refuse(exchange, MHD_HTTP_NOT_IMPLEMENTED, "the store has no index");
         return;
     }
     pthread_mutex_lock(&index->lock);

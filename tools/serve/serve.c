@@ -1,10 +1,10 @@
 /*
- * serve.c - the verb serve: answers requests until it is interrupted (verbs.h,
- * docs/seeing.md); which function answers which method and path; the page.
+ * serve.c - the verb serve: answers requests until it is interrupted (verbs.h, docs/seeing.md);
+ * which function answers which method and path; the page.
  *
- * Invariant: the directory of the socket and the token of a port are readable
- * by their owner only. A running server holds a lock on the file of its token.
- * What is not the token of a server that has ended is not replaced.
+ * Invariant: the directory of the socket and the token of a port are readable by their owner only.
+ * A running server holds a lock on the file of its token. What is not the token of a server that
+ * has ended is not replaced.
  *
  * Threads: this one waits for a signal; those of server.c answer.
  */
@@ -83,10 +83,9 @@ static bool has_method(const struct route *route, const char *method)
            (strcmp(method, "HEAD") == 0 && strcmp(route->method, "GET") == 0);
 }
 
-/* Writes the methods that the resource has, as the header Allow lists them;
- * without --write those that only read. */
-static void serve_list_methods(const struct serve_exchange *exchange,
-                               char text[SERVE_METHODS_SIZE])
+/* Writes the methods that the resource has, as the header Allow lists them; without --write those
+ * that only read. */
+static void serve_list_methods(const struct serve_exchange *exchange, char text[SERVE_METHODS_SIZE])
 {
     size_t size = 0;
 
@@ -97,9 +96,8 @@ static void serve_list_methods(const struct serve_exchange *exchange,
 
         if ((is_get || exchange->server->can_write) &&
             serve_exchange_matches(exchange, route->path)) {
-            size += (size_t)snprintf(text + size, SERVE_METHODS_SIZE - size,
-                                     "%s%s", size > 0 ? ", " : "",
-                                     is_get ? "GET, HEAD" : route->method);
+            size += (size_t)snprintf(text + size, SERVE_METHODS_SIZE - size, "%s%s",
+                                     size > 0 ? ", " : "", is_get ? "GET, HEAD" : route->method);
         }
     }
 }
@@ -129,8 +127,7 @@ static void route_request(struct serve_exchange *exchange)
         serve_opencode_other(exchange);
     } else if (is_known) {
         serve_exchange_refuse(exchange, MHD_HTTP_METHOD_NOT_ALLOWED,
-                              "this resource does not have the method %s",
-                              exchange->method);
+                              "this resource does not have the method %s", exchange->method);
     } else {
         serve_exchange_refuse(exchange, MHD_HTTP_NOT_FOUND,
                               "there is no such resource; docs/seeing.md lists "
@@ -149,29 +146,27 @@ struct serve_file {
 
 /* --- the files of a running server -------------------------------------- */
 
-/* Whether no other user can replace what is in a directory: it belongs to this
- * user or to root, and where others may write, only to what is theirs. */
+/* Whether no other user can replace what is in a directory: it belongs to this user or to root, and
+ * where others may write, only to what is theirs. */
 static bool is_safe_parent(const char *path)
 {
     struct stat found;
 
     return stat(path, &found) == 0 && S_ISDIR(found.st_mode) &&
            (found.st_uid == geteuid() || found.st_uid == 0) &&
-           ((found.st_mode & (S_IWGRP | S_IWOTH)) == 0 ||
-            (found.st_mode & S_ISVTX) != 0);
+           ((found.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (found.st_mode & S_ISVTX) != 0);
 }
 
 static bool is_own_directory(const char *path)
 {
     struct stat found;
 
-    return lstat(path, &found) == 0 && S_ISDIR(found.st_mode) &&
-           found.st_uid == geteuid() &&
+    return lstat(path, &found) == 0 && S_ISDIR(found.st_mode) && found.st_uid == geteuid() &&
            (found.st_mode & (S_IRWXG | S_IRWXO)) == 0;
 }
 
-/* Returns the path of a file in the user's runtime directory, in the folder
- * agentwal, which is made; the caller frees it. NULL after an error. */
+/* Returns the path of a file in the user's runtime directory, in the folder agentwal, which is
+ * made; the caller frees it. NULL after an error. */
 static char *place(const struct cli *cli, const char *name)
 {
     const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -191,8 +186,7 @@ static char *place(const struct cli *cli, const char *name)
         return NULL;
     }
     folder = cli_format("%s/agentwal", runtime);
-    if ((mkdir(folder, S_IRWXU) != 0 && errno != EEXIST) ||
-        !is_own_directory(folder)) {
+    if ((mkdir(folder, S_IRWXU) != 0 && errno != EEXIST) || !is_own_directory(folder)) {
         (void)cli_error(cli, CLI_FAILED, folder,
                         "is not a directory that only you can read; set "
                         "XDG_RUNTIME_DIR, or name a file with --socket or "
@@ -211,8 +205,8 @@ static bool is_token(int fd)
     char text[SERVE_SECRET_SIZE + 1];
     struct stat found;
 
-    return fstat(fd, &found) == 0 && S_ISREG(found.st_mode) &&
-           found.st_uid == geteuid() && found.st_size == SERVE_SECRET_SIZE &&
+    return fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_uid == geteuid() &&
+           found.st_size == SERVE_SECRET_SIZE &&
            read(fd, text, sizeof(text)) == SERVE_SECRET_SIZE &&
            text[SERVE_SECRET_SIZE - 1] == '\n' &&
            strspn(text, "0123456789abcdef") == SERVE_SECRET_SIZE - 1;
@@ -236,8 +230,7 @@ static int remove_old_token(const struct cli *cli, const char *path)
                          "is the token of another server, which runs; name "
                          "another file with --token-file");
     } else if (unlink(path) != 0 && errno != ENOENT) {
-        code = cli_error(cli, CLI_FAILED, path, "cannot replace the token: %s",
-                         strerror(errno));
+        code = cli_error(cli, CLI_FAILED, path, "cannot replace the token: %s", strerror(errno));
     }
     if (fd >= 0) {
         close(fd);
@@ -257,10 +250,9 @@ static void file_note(struct serve_file *file)
     }
 }
 
-/* Writes the token to a file that is made anew, and notes it. Returns
- * CLI_CONTINUE, or an exit code after an error. */
-static int write_token(const struct cli *cli, struct serve_file *file,
-                       const char *token)
+/* Writes the token to a file that is made anew, and notes it. Returns CLI_CONTINUE, or an exit code
+ * after an error. */
+static int write_token(const struct cli *cli, struct serve_file *file, const char *token)
 {
     size_t size = strlen(token);
     int code = remove_old_token(cli, file->path);
@@ -269,13 +261,11 @@ static int write_token(const struct cli *cli, struct serve_file *file,
         return code;
     }
     file->lock =
-        open(file->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
-             S_IRUSR | S_IWUSR);
+        open(file->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
     if (file->lock < 0 || flock(file->lock, LOCK_EX | LOCK_NB) != 0 ||
-        write(file->lock, token, size) != (ssize_t)size ||
-        write(file->lock, "\n", 1) != 1) {
-        code = cli_error(cli, CLI_FAILED, file->path,
-                         "cannot write the token: %s", strerror(errno));
+        write(file->lock, token, size) != (ssize_t)size || write(file->lock, "\n", 1) != 1) {
+        code =
+            cli_error(cli, CLI_FAILED, file->path, "cannot write the token: %s", strerror(errno));
         if (file->lock >= 0) {
             close(file->lock);
         }
@@ -290,8 +280,8 @@ static void file_remove(const struct serve_file *file)
 {
     struct stat found;
 
-    if (file->is_made && lstat(file->path, &found) == 0 &&
-        found.st_dev == file->device && found.st_ino == file->inode) {
+    if (file->is_made && lstat(file->path, &found) == 0 && found.st_dev == file->device &&
+        found.st_ino == file->inode) {
         unlink(file->path);
     }
 }
@@ -330,9 +320,8 @@ struct serving {
     char url[URL_SIZE];
 };
 
-static int read_number(const struct cli *cli, const char *option,
-                       const char *text, uint64_t min, uint64_t max,
-                       unsigned *number)
+static int read_number(const struct cli *cli, const char *option, const char *text, uint64_t min,
+                       uint64_t max, unsigned *number)
 {
     uint64_t value = *number;
     int code = CLI_CONTINUE;
@@ -341,8 +330,7 @@ static int read_number(const struct cli *cli, const char *option,
         code = cli_parse_number(cli, option, text, max, &value);
     }
     if (code == CLI_CONTINUE && value < min) {
-        code = cli_error(cli, CLI_USAGE, option, "must be at least %llu",
-                         (unsigned long long)min);
+        code = cli_error(cli, CLI_USAGE, option, "must be at least %llu", (unsigned long long)min);
     }
     *number = (unsigned)value;
     return code;
@@ -357,12 +345,10 @@ static int configure(const struct cli *cli, const struct arguments *arguments,
     int code;
 
     if (arguments->port != NULL && arguments->socket != NULL) {
-        return cli_error(cli, CLI_USAGE, "--socket",
-                         "cannot be given with --port");
+        return cli_error(cli, CLI_USAGE, "--socket", "cannot be given with --port");
     }
     if (arguments->port == NULL &&
-        (arguments->opens || arguments->token_file != NULL ||
-         arguments->link_time != NULL)) {
+        (arguments->opens || arguments->token_file != NULL || arguments->link_time != NULL)) {
         return cli_error(cli, CLI_USAGE,
                          arguments->opens                ? "--open"
                          : arguments->token_file != NULL ? "--token-file"
@@ -381,31 +367,28 @@ static int configure(const struct cli *cli, const struct arguments *arguments,
     serving->link_s = SERVE_LINK_S;
     code = read_number(cli, "--port", arguments->port, 0, UINT16_MAX, &port);
     if (code == CLI_CONTINUE) {
-        code = read_number(cli, "--connections", arguments->connections, 1,
-                           CONNECTIONS_MAX, &server->connection_limit);
+        code = read_number(cli, "--connections", arguments->connections, 1, CONNECTIONS_MAX,
+                           &server->connection_limit);
     }
     if (code == CLI_CONTINUE) {
-        code = read_number(cli, "--idle", arguments->idle, 1, IDLE_MAX_S,
-                           &server->idle_s);
+        code = read_number(cli, "--idle", arguments->idle, 1, IDLE_MAX_S, &server->idle_s);
     }
     if (code == CLI_CONTINUE) {
-        code = read_number(cli, "--link-time", arguments->link_time, 1,
-                           LINK_MAX_S, &serving->link_s);
+        code =
+            read_number(cli, "--link-time", arguments->link_time, 1, LINK_MAX_S, &serving->link_s);
     }
     server->port = (uint16_t)port;
     return code;
 }
 
 /* Names the socket, or makes the token of the port. */
-static int open_socket(struct serving *serving,
-                       const struct arguments *arguments)
+static int open_socket(struct serving *serving, const struct arguments *arguments)
 {
     struct serve_server *server = &serving->server;
     int code;
 
     if (arguments->socket != NULL) {
-        serving->socket.path =
-            cli_copy_text(arguments->socket, strlen(arguments->socket));
+        serving->socket.path = cli_copy_text(arguments->socket, strlen(arguments->socket));
     } else {
         serving->socket.path = place(server->cli, "serve.sock");
     }
@@ -428,17 +411,14 @@ static int open_port(struct serving *serving, const struct arguments *arguments)
         return code;
     }
     if (!serve_access_init(access, server->port, serving->link_s)) {
-        return cli_error(server->cli, CLI_FAILED, "serve",
-                         "the system has no random bytes");
+        return cli_error(server->cli, CLI_FAILED, "serve", "the system has no random bytes");
     }
     snprintf(name, sizeof(name), "serve-%u.token", server->port);
     serving->token.path = arguments->token_file != NULL
-                              ? cli_copy_text(arguments->token_file,
-                                              strlen(arguments->token_file))
+                              ? cli_copy_text(arguments->token_file, strlen(arguments->token_file))
                               : place(server->cli, name);
     snprintf(serving->url, URL_SIZE, "http://%s/", access->names[0]);
-    snprintf(serving->link, URL_SIZE, "http://%s/?key=%s", access->names[0],
-             access->key);
+    snprintf(serving->link, URL_SIZE, "http://%s/?key=%s", access->names[0], access->key);
     if (serving->token.path == NULL) {
         return CLI_FAILED;
     }
@@ -453,8 +433,7 @@ static void print_json(const struct serving *serving)
     if (serving->server.has_port) {
         cli_json_member_text(&json, "url", cli_slice(serving->url));
         cli_json_member_text(&json, "open", cli_slice(serving->link));
-        cli_json_member_text(&json, "tokenFile",
-                             cli_slice(serving->token.path));
+        cli_json_member_text(&json, "tokenFile", cli_slice(serving->token.path));
     } else {
         cli_json_member_text(&json, "socket", cli_slice(serving->socket.path));
     }
@@ -504,8 +483,8 @@ static void interrupt(int number)
     is_interrupted = 1;
 }
 
-/* Blocks the signals that end the server, in all threads that are started
- * afterwards too. *before is the mask with which to wait for them. */
+/* Blocks the signals that end the server, in all threads that are started afterwards too. *before
+ * is the mask with which to wait for them. */
 static void block_signals(sigset_t *before)
 {
     const struct sigaction action = {.sa_handler = interrupt};
@@ -521,8 +500,8 @@ static void block_signals(sigset_t *before)
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* Removes the files. The sockets still listen: no other server has taken the
- * path of this one's meanwhile. */
+/* Removes the files. The sockets still listen: no other server has taken the path of this one's
+ * meanwhile. */
 static void remove_files(const struct serving *serving)
 {
     file_remove(&serving->socket);
@@ -572,8 +551,7 @@ static int answer_until_signal(struct serving *serving, bool opens)
 static int serve(struct serving *serving, const struct arguments *arguments)
 {
     struct serve_server *server = &serving->server;
-    int code = server->has_port ? open_port(serving, arguments)
-                                : open_socket(serving, arguments);
+    int code = server->has_port ? open_port(serving, arguments) : open_socket(serving, arguments);
 
     if (code == CLI_CONTINUE) {
         code = answer_until_signal(serving, arguments->opens);

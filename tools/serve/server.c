@@ -1,22 +1,20 @@
 /*
- * server.c - the sockets of a server, its connections, who may connect
- * (docs/seeing.md, Who may connect), and its requests.
+ * server.c - the sockets of a server, its connections, who may connect (docs/seeing.md, Who may
+ * connect), and its requests.
  *
- * A client that sends a byte now and then is not idle to libmicrohttpd. A
- * connection that has not sent the head of its next request within the idle
- * time is therefore shut down, and one whose body takes ten times as long.
+ * A client that sends a byte now and then is not idle to libmicrohttpd. A connection that has not
+ * sent the head of its next request within the idle time is therefore shut down, and one whose body
+ * takes ten times as long.
  *
- * All users of the machine reach a port, from the same address. A connection is
- * a stranger until it has sent a valid token. Strangers do not count against
- * the limit of connections: there are at most SERVE_STRANGERS, another one has
- * the oldest shut down, and each is after SERVE_STRANGER_S. To a Unix socket
- * the processes of other users, except root, are strangers for good.
+ * All users of the machine reach a port, from the same address. A connection is a stranger until it
+ * has sent a valid token. Strangers do not count against the limit of connections: there are at
+ * most SERVE_STRANGERS, another one has the oldest shut down, and each is after SERVE_STRANGER_S.
+ * To a Unix socket the processes of other users, except root, are strangers for good.
  *
- * Invariant: a request reaches the route only after all checks; the body of one
- * that is refused at its head is not kept. Secrets are compared in a time that
- * does not depend on where they differ. Each answer to the link has another
- * cookie and makes those before it void; the first request with a valid cookie
- * uses the link's key up, and time does.
+ * Invariant: a request reaches the route only after all checks; the body of one that is refused at
+ * its head is not kept. Secrets are compared in a time that does not depend on where they differ.
+ * Each answer to the link has another cookie and makes those before it void; the first request with
+ * a valid cookie uses the link's key up, and time does.
  */
 #include "tools/serve/http.h"
 
@@ -46,25 +44,23 @@ static int fail_socket(const struct serve_server *server, const char *what)
 {
     if (errno == EADDRINUSE) {
         return cli_error(server->cli, CLI_FAILED, what,
-                         server->has_port
-                             ? "another program listens on it; --port 0 takes "
-                               "a free port"
-                             : "another server listens on it; --socket PATH "
-                               "names another socket");
+                         server->has_port ? "another program listens on it; --port 0 takes "
+                                            "a free port"
+                                          : "another server listens on it; --socket PATH "
+                                            "names another socket");
     }
     if (errno == EEXIST) {
         return cli_error(server->cli, CLI_FAILED, what,
                          "is not a socket; remove it, or name another path "
                          "with --socket");
     }
-    return cli_error(server->cli, CLI_FAILED, what, "cannot listen: %s",
-                     strerror(errno));
+    return cli_error(server->cli, CLI_FAILED, what, "cannot listen: %s", strerror(errno));
 }
 
 /* --- a Unix socket -------------------------------------------------- */
 
-/* Removes the file of a server that has ended. Returns false when one listens,
- * or when the file is no socket. */
+/* Removes the file of a server that has ended. Returns false when one listens, or when the file is
+ * no socket. */
 static bool make_room(const struct sockaddr_un *address)
 {
     struct stat found;
@@ -82,8 +78,8 @@ static bool make_room(const struct sockaddr_un *address)
     if (fd < 0) {
         return false;
     }
-    is_free = connect(fd, (const void *)address, sizeof(*address)) != 0 &&
-              errno == ECONNREFUSED && unlink(address->sun_path) == 0;
+    is_free = connect(fd, (const void *)address, sizeof(*address)) != 0 && errno == ECONNREFUSED &&
+              unlink(address->sun_path) == 0;
     close(fd);
     if (!is_free) {
         errno = EADDRINUSE;
@@ -91,16 +87,15 @@ static bool make_room(const struct sockaddr_un *address)
     return is_free;
 }
 
-/* Opens and locks the directory of a path. Returns its descriptor, or -1 with
- * errno. Others may hold the lock of a directory that all can read, such as
- * /tmp: it is not waited for without an end. */
+/* Opens and locks the directory of a path. Returns its descriptor, or -1 with errno. Others may
+ * hold the lock of a directory that all can read, such as /tmp: it is not waited for without an
+ * end. */
 static int lock_directory(const char *path)
 {
     const struct timespec pause = {.tv_nsec = TURN_PAUSE_MS * 1000000};
     const char *slash = strrchr(path, '/');
-    char *directory = slash == NULL
-                          ? cli_copy_text(".", 1)
-                          : cli_copy_text(path, (size_t)(slash - path) + 1);
+    char *directory =
+        slash == NULL ? cli_copy_text(".", 1) : cli_copy_text(path, (size_t)(slash - path) + 1);
     int fd = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
     free(directory);
@@ -117,8 +112,7 @@ static int lock_directory(const char *path)
     return fd;
 }
 
-static int bind_unix(struct serve_server *server,
-                     const struct sockaddr_un *address)
+static int bind_unix(struct serve_server *server, const struct sockaddr_un *address)
 {
     const char *path = server->socket_path;
     mode_t mask;
@@ -154,8 +148,7 @@ static int listen_unix(struct serve_server *server)
 
     /* The address of an empty path would be one without a file and a mode. */
     if (path[0] == '\0' || strlen(path) >= sizeof(address.sun_path)) {
-        return cli_error(server->cli, CLI_USAGE, path,
-                         "the path of a socket has 1 to %zu bytes",
+        return cli_error(server->cli, CLI_USAGE, path, "the path of a socket has 1 to %zu bytes",
                          sizeof(address.sun_path) - 1);
     }
     memcpy(address.sun_path, path, strlen(path) + 1);
@@ -170,8 +163,8 @@ static int listen_unix(struct serve_server *server)
 
 /* --- a port --------------------------------------------------------- */
 
-/* Binds a socket to a loopback address and the port, and learns which one it
- * is. Returns -1 with errno. */
+/* Binds a socket to a loopback address and the port, and learns which one it is. Returns -1 with
+ * errno. */
 static int listen_address(struct serve_server *server, int family)
 {
     struct sockaddr_in four = {.sin_family = AF_INET,
@@ -189,8 +182,7 @@ static int listen_address(struct serve_server *server, int family)
         return -1;
     }
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
-        (family == AF_INET6 &&
-         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) != 0) ||
+        (family == AF_INET6 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof(on)) != 0) ||
         bind(fd, address, size) != 0 || listen(fd, BACKLOG) != 0) {
         int failure = errno;
 
@@ -214,8 +206,7 @@ static int listen_port(struct serve_server *server)
         return fail_socket(server, what);
     }
     server->sockets[1] = listen_address(server, AF_INET6);
-    if (server->sockets[1] < 0 && errno != EAFNOSUPPORT &&
-        errno != EADDRNOTAVAIL) {
+    if (server->sockets[1] < 0 && errno != EAFNOSUPPORT && errno != EADDRNOTAVAIL) {
         snprintf(what, sizeof(what), "[::1]:%u", server->port);
         return fail_socket(server, what);
     }
@@ -275,8 +266,7 @@ static void evict_oldest(struct serve_server *server)
 {
     struct serve_peer *oldest = NULL;
 
-    for (struct serve_peer *peer = server->peers; peer != NULL;
-         peer = peer->next) {
+    for (struct serve_peer *peer = server->peers; peer != NULL; peer = peer->next) {
         if (!peer->is_known && !peer->is_evicted) {
             oldest = peer;
         }
@@ -286,10 +276,9 @@ static void evict_oldest(struct serve_server *server)
     }
 }
 
-/* Functions of libmicrohttpd's options: whether a connection may be accepted,
- * and that one began or ended. `ctx` is the server. */
-static enum MHD_Result peer_accept(void *ctx, const struct sockaddr *address,
-                                   socklen_t size)
+/* Functions of libmicrohttpd's options: whether a connection may be accepted, and that one began or
+ * ended. `ctx` is the server. */
+static enum MHD_Result peer_accept(void *ctx, const struct sockaddr *address, socklen_t size)
 {
     struct serve_server *server = ctx;
 
@@ -319,9 +308,8 @@ static bool admit(struct serve_server *server, struct serve_peer *peer)
     return true;
 }
 
-/* Whether the process that connected to a Unix socket is another user's. The
- * mode of the socket keeps others out; this holds where it is no file, or was
- * given another mode. */
+/* Whether the process that connected to a Unix socket is another user's. The mode of the socket
+ * keeps others out; this holds where it is no file, or was given another mode. */
 static bool has_other_user(int fd)
 {
     struct ucred user = {0};
@@ -331,8 +319,7 @@ static bool has_other_user(int fd)
            (user.uid != geteuid() && user.uid != 0);
 }
 
-static void begin_connection(struct serve_server *server,
-                             struct MHD_Connection *connection,
+static void begin_connection(struct serve_server *server, struct MHD_Connection *connection,
                              void **socket_context)
 {
     const union MHD_ConnectionInfo *info =
@@ -375,8 +362,7 @@ static void end_connection(struct serve_server *server, struct serve_peer *peer)
     free(peer);
 }
 
-static void peer_notify(void *ctx, struct MHD_Connection *connection,
-                        void **socket_context,
+static void peer_notify(void *ctx, struct MHD_Connection *connection, void **socket_context,
                         enum MHD_ConnectionNotificationCode code)
 {
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
@@ -395,10 +381,9 @@ static struct serve_peer *peer_of(struct MHD_Connection *connection)
     return info != NULL ? info->socket_context : NULL;
 }
 
-/* Counts the connection among those that are known, once it has sent a valid
- * token. Returns false when there are too many of them. */
-static bool peer_admit(struct serve_server *server,
-                       struct MHD_Connection *connection)
+/* Counts the connection among those that are known, once it has sent a valid token. Returns false
+ * when there are too many of them. */
+static bool peer_admit(struct serve_server *server, struct MHD_Connection *connection)
 {
     struct serve_peer *peer = peer_of(connection);
     bool is_admitted;
@@ -428,15 +413,14 @@ static void peer_cut(struct MHD_Connection *connection, const char *status)
                         status);
 
     if (peer != NULL && peer->fd >= 0) {
-        (void)!send(peer->fd, answer, (size_t)size,
-                    MSG_NOSIGNAL | MSG_DONTWAIT);
+        (void)!send(peer->fd, answer, (size_t)size, MSG_NOSIGNAL | MSG_DONTWAIT);
         shutdown(peer->fd, SHUT_RDWR);
     }
 }
 
 /* What the connection is waited for from now on. */
-static void peer_wait_for(struct serve_server *server,
-                          struct MHD_Connection *connection, enum wait what)
+static void peer_wait_for(struct serve_server *server, struct MHD_Connection *connection,
+                          enum wait what)
 {
     struct serve_peer *peer = peer_of(connection);
 
@@ -451,22 +435,18 @@ static void peer_wait_for(struct serve_server *server,
 /* Lock. The descriptor is open as long as the peer is in the list. */
 static void shut_slow_down(struct serve_server *server)
 {
-    time_t stranger_limit = (time_t)server->idle_s < SERVE_STRANGER_S
-                                ? (time_t)server->idle_s
-                                : SERVE_STRANGER_S;
+    time_t stranger_limit =
+        (time_t)server->idle_s < SERVE_STRANGER_S ? (time_t)server->idle_s : SERVE_STRANGER_S;
     time_t now = when_steady_ms() / 1000;
 
-    for (struct serve_peer *peer = server->peers; peer != NULL;
-         peer = peer->next) {
-        time_t limit = (time_t)server->idle_s *
-                       (peer->wait == WAIT_BODY ? BODY_FACTOR : 1);
+    for (struct serve_peer *peer = server->peers; peer != NULL; peer = peer->next) {
+        time_t limit = (time_t)server->idle_s * (peer->wait == WAIT_BODY ? BODY_FACTOR : 1);
 
         if (!peer->is_known) {
             if (!peer->is_evicted && now - peer->begun > stranger_limit) {
                 evict(server, peer);
             }
-        } else if (peer->wait != WAIT_NONE && peer->fd >= 0 &&
-                   now - peer->since > limit) {
+        } else if (peer->wait != WAIT_NONE && peer->fd >= 0 && now - peer->since > limit) {
             shutdown(peer->fd, SHUT_RDWR);
         }
     }
@@ -475,8 +455,7 @@ static void shut_slow_down(struct serve_server *server)
 /* Shuts all connections down. The caller has the server's lock. */
 static void peer_shut_down(const struct serve_server *server)
 {
-    for (struct serve_peer *peer = server->peers; peer != NULL;
-         peer = peer->next) {
+    for (struct serve_peer *peer = server->peers; peer != NULL; peer = peer->next) {
         if (peer->fd >= 0) {
             shutdown(peer->fd, SHUT_RDWR);
         }
@@ -503,8 +482,7 @@ static void *sweep(void *ctx)
 /* Starts and stops the thread that shuts slow connections down. */
 static bool peer_start(struct serve_server *server)
 {
-    server->has_sweeper =
-        pthread_create(&server->sweeper, NULL, sweep, server) == 0;
+    server->has_sweeper = pthread_create(&server->sweeper, NULL, sweep, server) == 0;
     return server->has_sweeper;
 }
 
@@ -530,11 +508,9 @@ static time_t boot_s(void)
     return now.tv_sec;
 }
 
-bool serve_access_init(struct serve_access *access, uint16_t port,
-                       unsigned link_s)
+bool serve_access_init(struct serve_access *access, uint16_t port, unsigned link_s)
 {
-    static const char *const hosts[SERVE_NAMES] = {"127.0.0.1", "[::1]",
-                                                   "localhost"};
+    static const char *const hosts[SERVE_NAMES] = {"127.0.0.1", "[::1]", "localhost"};
 
     for (size_t i = 0; i < SERVE_NAMES; i++) {
         snprintf(access->names[i], SERVE_NAME_SIZE, "%s:%u", hosts[i], port);
@@ -543,13 +519,11 @@ bool serve_access_init(struct serve_access *access, uint16_t port,
     access->key_until = boot_s() + (time_t)link_s;
     access->key_is_used = false;
     pthread_mutex_init(&access->lock, NULL);
-    return make_secret(access->token) && make_secret(access->key) &&
-           make_secret(access->cookie);
+    return make_secret(access->token) && make_secret(access->key) && make_secret(access->cookie);
 }
 
 /* Whether a text is the secret. */
-static bool is_secret(const char *text, size_t size,
-                      const char secret[SERVE_SECRET_SIZE])
+static bool is_secret(const char *text, size_t size, const char secret[SERVE_SECRET_SIZE])
 {
     volatile uint8_t difference = 0;
 
@@ -584,8 +558,7 @@ static bool is_navigation(const struct serve_exchange *exchange)
 {
     const char *mode = serve_exchange_header(exchange, "Sec-Fetch-Mode", NULL);
 
-    return exchange->segment_count == 0 && mode != NULL &&
-           strcmp(mode, "navigate") == 0 &&
+    return exchange->segment_count == 0 && mode != NULL && strcmp(mode, "navigate") == 0 &&
            strcmp(exchange->method, "GET") == 0;
 }
 
@@ -597,8 +570,7 @@ static bool check_source(struct serve_exchange *exchange)
 
     if (value == NULL || !is_name(access, value)) {
         serve_exchange_refuse(exchange, MHD_HTTP_MISDIRECTED_REQUEST,
-                              "the server is %s, not another host",
-                              access->names[0]);
+                              "the server is %s, not another host", access->names[0]);
         return false;
     }
     value = serve_exchange_header(exchange, "Origin", &count);
@@ -609,10 +581,8 @@ static bool check_source(struct serve_exchange *exchange)
     }
     value = serve_exchange_header(exchange, "Sec-Fetch-Site", &count);
     if (count > 0 && (value == NULL || (strcmp(value, "same-origin") != 0 &&
-                                        strcmp(value, "none") != 0 &&
-                                        !is_navigation(exchange)))) {
-        serve_exchange_refuse(exchange, MHD_HTTP_FORBIDDEN,
-                              "pages of another site get no answer");
+                                        strcmp(value, "none") != 0 && !is_navigation(exchange)))) {
+        serve_exchange_refuse(exchange, MHD_HTTP_FORBIDDEN, "pages of another site get no answer");
         return false;
     }
     return true;
@@ -625,15 +595,14 @@ static bool has_token(const struct serve_exchange *exchange)
     const char *value = serve_exchange_header(exchange, "Authorization", NULL);
 
     return value != NULL && strncasecmp(value, "Bearer ", 7) == 0 &&
-           is_secret(value + 7, strlen(value + 7),
-                     exchange->server->access.token);
+           is_secret(value + 7, strlen(value + 7), exchange->server->access.token);
 }
 
 static bool has_cookie(const struct serve_exchange *exchange)
 {
     struct serve_access *access = &exchange->server->access;
-    const char *value = MHD_lookup_connection_value(
-        exchange->connection, MHD_COOKIE_KIND, access->cookie_name);
+    const char *value =
+        MHD_lookup_connection_value(exchange->connection, MHD_COOKIE_KIND, access->cookie_name);
     bool is_valid;
 
     pthread_mutex_lock(&access->lock);
@@ -665,8 +634,7 @@ static void refuse_unknown(struct serve_exchange *exchange)
     const char *accept = serve_exchange_header(exchange, "Accept", NULL);
 
     if (accept != NULL && strstr(accept, "text/html") != NULL) {
-        serve_exchange_respond(exchange, MHD_HTTP_UNAUTHORIZED,
-                               make_text(page));
+        serve_exchange_respond(exchange, MHD_HTTP_UNAUTHORIZED, make_text(page));
         return;
     }
     serve_exchange_refuse(exchange, MHD_HTTP_UNAUTHORIZED,
@@ -676,32 +644,30 @@ static void refuse_unknown(struct serve_exchange *exchange)
 }
 
 /* Makes a cookie for the link, if its key is still valid. */
-static bool make_cookie(struct serve_access *access, struct wal_slice key,
-                        char *cookie, size_t size)
+static bool make_cookie(struct serve_access *access, struct wal_slice key, char *cookie,
+                        size_t size)
 {
     bool is_made;
 
     pthread_mutex_lock(&access->lock);
-    is_made = is_secret(key.data, (size_t)key.size, access->key) &&
-              !access->key_is_used && boot_s() < access->key_until &&
-              make_secret(access->cookie);
+    is_made = is_secret(key.data, (size_t)key.size, access->key) && !access->key_is_used &&
+              boot_s() < access->key_until && make_secret(access->cookie);
     if (is_made) {
-        snprintf(cookie, size, "%s=%s; HttpOnly; SameSite=Strict; Path=/",
-                 access->cookie_name, access->cookie);
+        snprintf(cookie, size, "%s=%s; HttpOnly; SameSite=Strict; Path=/", access->cookie_name,
+                 access->cookie);
     }
     pthread_mutex_unlock(&access->lock);
     return is_made;
 }
 
-/* Answers the link: a cookie, and a page that goes on to the address without
- * the key. A redirect would not do: where a page of another site had the link,
- * the browser sends no SameSite=Strict cookie until a page of this one asks. */
+/* Answers the link: a cookie, and a page that goes on to the address without the key. A redirect
+ * would not do: where a page of another site had the link, the browser sends no SameSite=Strict
+ * cookie until a page of this one asks. */
 static bool answer_link(struct serve_exchange *exchange)
 {
-    static const char page[] =
-        "<!doctype html><meta charset=utf-8><title>agentwal</title>"
-        "<meta http-equiv=refresh content=\"0; url=/\">"
-        "<p><a href=\"/\">Go on to the sessions</a></p>\n";
+    static const char page[] = "<!doctype html><meta charset=utf-8><title>agentwal</title>"
+                               "<meta http-equiv=refresh content=\"0; url=/\">"
+                               "<p><a href=\"/\">Go on to the sessions</a></p>\n";
     struct wal_slice key = serve_exchange_query(exchange, "key");
     struct MHD_Response *response;
     char cookie[256];
@@ -717,8 +683,8 @@ static bool answer_link(struct serve_exchange *exchange)
     return true;
 }
 
-/* Checks a request to a port as far as its head. Returns true when it may be
- * answered; else the exchange has its answer, which may be that of the link. */
+/* Checks a request to a port as far as its head. Returns true when it may be answered; else the
+ * exchange has its answer, which may be that of the link. */
 static bool access_check(struct serve_exchange *exchange)
 {
     if (!check_source(exchange)) {
@@ -766,8 +732,7 @@ static bool access_check_change(struct serve_exchange *exchange)
                               "with --write");
         return false;
     }
-    if (!is_json_type(type) &&
-        (type != NULL || strcmp(exchange->method, "DELETE") != 0)) {
+    if (!is_json_type(type) && (type != NULL || strcmp(exchange->method, "DELETE") != 0)) {
         serve_exchange_refuse(exchange, MHD_HTTP_UNSUPPORTED_MEDIA_TYPE,
                               "a change needs Content-Type: application/json");
         return false;
@@ -790,16 +755,13 @@ static bool is_change(const char *method)
            strcmp(method, "DELETE") == 0 || strcmp(method, "PUT") == 0;
 }
 
-/* Checks what says where the request ends, which proxies must not see
- * otherwise. */
+/* Checks what says where the request ends, which proxies must not see otherwise. */
 static bool check_framing(struct serve_exchange *exchange)
 {
     unsigned lengths = 0;
     unsigned encodings = 0;
-    const char *length =
-        serve_exchange_header(exchange, "Content-Length", &lengths);
-    const char *encoding =
-        serve_exchange_header(exchange, "Transfer-Encoding", &encodings);
+    const char *length = serve_exchange_header(exchange, "Content-Length", &lengths);
+    const char *encoding = serve_exchange_header(exchange, "Transfer-Encoding", &encodings);
 
     if (lengths > 1 || encodings > 1 || (lengths > 0 && encodings > 0) ||
         (encoding != NULL && strcasecmp(encoding, "chunked") != 0) ||
@@ -808,10 +770,9 @@ static bool check_framing(struct serve_exchange *exchange)
                               "the length of the body is ambiguous");
         return false;
     }
-    if (length != NULL &&
-        (strlen(length) > 10 || strtoull(length, NULL, 10) > SERVE_BODY_MAX)) {
-        serve_exchange_refuse(exchange, MHD_HTTP_CONTENT_TOO_LARGE,
-                              "a body has at most %d bytes", SERVE_BODY_MAX);
+    if (length != NULL && (strlen(length) > 10 || strtoull(length, NULL, 10) > SERVE_BODY_MAX)) {
+        serve_exchange_refuse(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "a body has at most %d bytes",
+                              SERVE_BODY_MAX);
         return false;
     }
     return true;
@@ -824,8 +785,8 @@ struct understood {
     bool has_blank; /* in a name */
 };
 
-static enum MHD_Result see_size(void *ctx, enum MHD_ValueKind kind,
-                                const char *name, const char *value)
+static enum MHD_Result see_size(void *ctx, enum MHD_ValueKind kind, const char *name,
+                                const char *value)
 {
     struct understood *understood = ctx;
 
@@ -837,21 +798,20 @@ static enum MHD_Result see_size(void *ctx, enum MHD_ValueKind kind,
     return MHD_YES;
 }
 
-/* Checks that the head has no byte more or less than what was understood of it:
- * libmicrohttpd takes folded headers, lines that end without CR, and blanks
- * before the colon, and cuts a text at a NUL, where a proxy may not. */
+/* Checks that the head has no byte more or less than what was understood of it: libmicrohttpd takes
+ * folded headers, lines that end without CR, and blanks before the colon, and cuts a text at a NUL,
+ * where a proxy may not. */
 static bool check_bytes(struct serve_exchange *exchange, const char *version)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(
-        exchange->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     struct understood understood = {
-        .size = strlen(exchange->method) + strlen(exchange->target) +
-                strlen(version) + 6 /* two blanks, and CR LF twice */
+        .size = strlen(exchange->method) + strlen(exchange->target) + strlen(version) +
+                6 /* two blanks, and CR LF twice */
     };
     size_t size = info != NULL ? info->header_size : 0;
 
-    MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, see_size,
-                              &understood);
+    MHD_get_connection_values(exchange->connection, MHD_HEADER_KIND, see_size, &understood);
     if (understood.has_blank || size > understood.size ||
         size + understood.empty < understood.size) {
         exchange->is_last = true;
@@ -866,14 +826,13 @@ static bool check_bytes(struct serve_exchange *exchange, const char *version)
 
 static bool check_head(struct serve_exchange *exchange, const char *version)
 {
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(
-        exchange->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(exchange->connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     const char *method = exchange->method;
 
     if (info != NULL && info->header_size > SERVE_HEAD_MAX) {
-        serve_exchange_refuse(
-            exchange, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE,
-            "the head of a request has at most %d bytes", SERVE_HEAD_MAX);
+        serve_exchange_refuse(exchange, MHD_HTTP_REQUEST_HEADER_FIELDS_TOO_LARGE,
+                              "the head of a request has at most %d bytes", SERVE_HEAD_MAX);
         return false;
     }
     if (!check_bytes(exchange, version) || !check_framing(exchange)) {
@@ -884,8 +843,7 @@ static bool check_head(struct serve_exchange *exchange, const char *version)
             return false;
         }
     } else if (peer_is_foreign(exchange->connection)) {
-        serve_exchange_refuse(exchange, MHD_HTTP_FORBIDDEN,
-                              "the socket is of another user");
+        serve_exchange_refuse(exchange, MHD_HTTP_FORBIDDEN, "the socket is of another user");
         return false;
     }
     if (!peer_admit(exchange->server, exchange->connection)) {
@@ -905,19 +863,17 @@ static bool check_head(struct serve_exchange *exchange, const char *version)
         return access_check_change(exchange);
     }
     if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0) {
-        serve_exchange_refuse(exchange, MHD_HTTP_METHOD_NOT_ALLOWED,
-                              "no resource has this method");
+        serve_exchange_refuse(exchange, MHD_HTTP_METHOD_NOT_ALLOWED, "no resource has this method");
         return false;
     }
     return true;
 }
 
-/* Whether the body of a request that was refused is read: a client that is
- * still sending when the connection is closed may lose the answer. */
+/* Whether the body of a request that was refused is read: a client that is still sending when the
+ * connection is closed may lose the answer. */
 static bool has_short_body(const struct serve_exchange *exchange)
 {
-    const char *length =
-        serve_exchange_header(exchange, "Content-Length", NULL);
+    const char *length = serve_exchange_header(exchange, "Content-Length", NULL);
     unsigned encodings = 0;
 
     (void)serve_exchange_header(exchange, "Transfer-Encoding", &encodings);
@@ -939,8 +895,8 @@ static void count_request(struct serve_exchange *exchange, bool begins)
     pthread_mutex_unlock(&server->lock);
 }
 
-/* Makes room for what a body gets next. Returns false when the bodies of all
- * requests have taken what they may. */
+/* Makes room for what a body gets next. Returns false when the bodies of all requests have taken
+ * what they may. */
 static bool reserve_body(struct serve_exchange *exchange, size_t size)
 {
     atomic_size_t *total = &exchange->server->body_bytes;
@@ -958,8 +914,7 @@ static bool reserve_body(struct serve_exchange *exchange, size_t size)
     return true;
 }
 
-static void take_body(struct serve_exchange *exchange, const char *data,
-                      size_t size)
+static void take_body(struct serve_exchange *exchange, const char *data, size_t size)
 {
     if (exchange->body_is_too_big || exchange->is_refused) {
         return;
@@ -986,8 +941,8 @@ static enum MHD_Result answer(struct serve_exchange *exchange)
     if (exchange->is_refused) {
         /* It has its answer. */
     } else if (exchange->body_is_too_big) {
-        serve_exchange_refuse(exchange, MHD_HTTP_CONTENT_TOO_LARGE,
-                              "a body has at most %d bytes", SERVE_BODY_MAX);
+        serve_exchange_refuse(exchange, MHD_HTTP_CONTENT_TOO_LARGE, "a body has at most %d bytes",
+                              SERVE_BODY_MAX);
     } else {
         exchange->server->route(exchange);
     }
@@ -999,9 +954,8 @@ static enum MHD_Result answer(struct serve_exchange *exchange)
     return serve_exchange_queue(exchange);
 }
 
-static enum MHD_Result handle(void *ctx, struct MHD_Connection *connection,
-                              const char *url, const char *method,
-                              const char *version, const char *upload,
+static enum MHD_Result handle(void *ctx, struct MHD_Connection *connection, const char *url,
+                              const char *method, const char *version, const char *upload,
                               size_t *upload_size, void **request)
 {
     struct serve_exchange *exchange = *request;
@@ -1039,8 +993,8 @@ static enum MHD_Result handle(void *ctx, struct MHD_Connection *connection,
     return MHD_NO;
 }
 
-/* libmicrohttpd 0.9.75 stops where the parameters of a query do not fit its
- * memory, and answers nothing. */
+/* libmicrohttpd 0.9.75 stops where the parameters of a query do not fit its memory, and answers
+ * nothing. */
 static bool has_many_parameters(const char *target)
 {
     size_t count = 0;
@@ -1051,8 +1005,7 @@ static bool has_many_parameters(const char *target)
     return count >= SERVE_PARAMETERS_MAX;
 }
 
-static void *begin_request(void *ctx, const char *target,
-                           struct MHD_Connection *connection)
+static void *begin_request(void *ctx, const char *target, struct MHD_Connection *connection)
 {
     if (has_many_parameters(target)) {
         peer_cut(connection, "414 URI Too Long");
@@ -1060,8 +1013,8 @@ static void *begin_request(void *ctx, const char *target,
     return serve_exchange_create(ctx, target, connection);
 }
 
-static void end_request(void *ctx, struct MHD_Connection *connection,
-                        void **request, enum MHD_RequestTerminationCode code)
+static void end_request(void *ctx, struct MHD_Connection *connection, void **request,
+                        enum MHD_RequestTerminationCode code)
 {
     struct serve_exchange *exchange = *request;
 
@@ -1084,9 +1037,7 @@ static unsigned count_workers(void)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
 
-    return processors < 2             ? 2
-           : processors > WORKERS_MAX ? WORKERS_MAX
-                                      : (unsigned)processors;
+    return processors < 2 ? 2 : processors > WORKERS_MAX ? WORKERS_MAX : (unsigned)processors;
 }
 
 /* A connection takes a descriptor. */
@@ -1108,13 +1059,11 @@ static struct MHD_Daemon *start_daemon(struct serve_server *server, int fd)
     unsigned workers = count_workers();
 
     return MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0,
-        peer_accept, server, handle, server, MHD_OPTION_LISTEN_SOCKET, fd,
-        MHD_OPTION_THREAD_POOL_SIZE, workers, MHD_OPTION_CONNECTION_LIMIT,
-        workers * (server->connection_limit + 4 * SERVE_STRANGERS),
-        MHD_OPTION_CONNECTION_TIMEOUT, server->idle_s,
-        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)POOL_SIZE,
-        MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK,
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, peer_accept, server, handle,
+        server, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_THREAD_POOL_SIZE, workers,
+        MHD_OPTION_CONNECTION_LIMIT, workers * (server->connection_limit + 4 * SERVE_STRANGERS),
+        MHD_OPTION_CONNECTION_TIMEOUT, server->idle_s, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        (size_t)POOL_SIZE, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_URI_LOG_CALLBACK,
         begin_request, server, MHD_OPTION_NOTIFY_COMPLETED, end_request, server,
         MHD_OPTION_NOTIFY_CONNECTION, peer_notify, server, MHD_OPTION_END);
 }
@@ -1145,14 +1094,12 @@ int serve_start(struct serve_server *server)
         server->daemons[i] = start_daemon(server, server->sockets[i]);
         if (server->daemons[i] == NULL) {
             stop_daemons(server);
-            return cli_error(server->cli, CLI_FAILED, "serve",
-                             "cannot start the server");
+            return cli_error(server->cli, CLI_FAILED, "serve", "cannot start the server");
         }
     }
     if (!peer_start(server)) {
         stop_daemons(server);
-        return cli_error(server->cli, CLI_FAILED, "serve",
-                         "cannot start a thread");
+        return cli_error(server->cli, CLI_FAILED, "serve", "cannot start a thread");
     }
     return CLI_CONTINUE;
 }
@@ -1165,8 +1112,7 @@ static void drain(struct serve_server *server, time_t seconds)
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += seconds;
     while ((server->requests > 0 || server->jobs > 0 || server->streams > 0) &&
-           pthread_cond_timedwait(&server->changed, &server->lock, &until) !=
-               ETIMEDOUT) {
+           pthread_cond_timedwait(&server->changed, &server->lock, &until) != ETIMEDOUT) {
     }
 }
 

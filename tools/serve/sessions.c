@@ -1,7 +1,6 @@
 /*
- * sessions.c - the store, its sessions and projects, a session with its
- * checkpoints, usage and exports, and contents by their digest
- * (docs/seeing.md).
+ * sessions.c - the store, its sessions and projects, a session with its checkpoints, usage and
+ * exports, and contents by their digest (docs/seeing.md).
  */
 #include "tools/serve/api.h"
 
@@ -25,8 +24,7 @@ void serve_get_info(struct serve_exchange *exchange)
     struct shown *shown = &exchange->shown;
     struct wal__json_out *json = shown->json;
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status =
-        wal_store_get_info(exchange->server->store, &info, &error);
+    enum wal_status status = wal_store_get_info(exchange->server->store, &info, &error);
 
     if (status != WAL_OK) {
         serve_exchange_fail(exchange, status, &error);
@@ -35,23 +33,19 @@ void serve_get_info(struct serve_exchange *exchange)
     wal__json_out_open(json, '{');
     shown_member(shown, "version", cli_slice(wal_version()));
     shown_member(shown, "store", info.path);
-    wal__json_out_member_bool(shown->json, "writable",
-                              exchange->server->can_write);
+    wal__json_out_member_bool(shown->json, "writable", exchange->server->can_write);
     wal__json_out_member_count(shown->json, "sessions", info.sessions);
     wal__json_out_member_count(shown->json, "sequence", info.last_sequence);
-    wal__json_out_member_bool(shown->json, "search",
-                              exchange->server->index != NULL);
+    wal__json_out_member_bool(shown->json, "search", exchange->server->index != NULL);
     wal__json_out_close(json, '}');
 }
 
-struct wal_session *serve_open_session(struct serve_exchange *exchange,
-                                       unsigned segment)
+struct wal_session *serve_open_session(struct serve_exchange *exchange, unsigned segment)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     struct wal_slice id = exchange->segments[segment];
-    enum wal_status status =
-        wal_session_open(exchange->server->store, id, &session, &error);
+    enum wal_status status = wal_session_open(exchange->server->store, id, &session, &error);
 
     if (status != WAL_OK) {
         /* An id that no session can have names no session. */
@@ -64,8 +58,7 @@ struct wal_session *serve_open_session(struct serve_exchange *exchange,
     return session;
 }
 
-void serve_answer_session(struct serve_exchange *exchange,
-                          serve_session_fn *write)
+void serve_answer_session(struct serve_exchange *exchange, serve_session_fn *write)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = serve_open_session(exchange, 3);
@@ -108,8 +101,7 @@ void serve_get_session(struct serve_exchange *exchange)
 static bool has_text(struct wal_slice in, struct wal_slice text)
 {
     for (uint64_t at = 0; at + text.size <= in.size; at++) {
-        if (strncasecmp((const char *)in.data + at, text.data,
-                        (size_t)text.size) == 0) {
+        if (strncasecmp((const char *)in.data + at, text.data, (size_t)text.size) == 0) {
             return true;
         }
     }
@@ -117,10 +109,8 @@ static bool has_text(struct wal_slice in, struct wal_slice text)
 }
 
 /* Writes at most `limit` sessions with the text, and the cursor after them. */
-static enum wal_status write_list(struct shown *shown,
-                                  struct wal_session_cursor *list,
-                                  struct wal_slice text, uint64_t limit,
-                                  struct wal_error *error)
+static enum wal_status write_list(struct shown *shown, struct wal_session_cursor *list,
+                                  struct wal_slice text, uint64_t limit, struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal__json_out *json = shown->json;
@@ -131,8 +121,7 @@ static enum wal_status write_list(struct shown *shown,
     wal__json_out_open(json, '{');
     wal__json_out_member_open(json, "sessions", '[');
     while ((status = wal_session_cursor_next(list, &info, error)) == WAL_OK) {
-        if (text.size > 0 && !has_text(info.title, text) &&
-            !has_text(info.first_text, text)) {
+        if (text.size > 0 && !has_text(info.title, text) && !has_text(info.first_text, text)) {
             continue;
         }
         if (count == limit) {
@@ -155,8 +144,7 @@ static enum wal_status write_list(struct shown *shown,
 
 static void list_sessions(struct serve_exchange *exchange)
 {
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     uint64_t limit = LIST_LIMIT;
@@ -168,12 +156,10 @@ static void list_sessions(struct serve_exchange *exchange)
     if (!serve_exchange_number(exchange, "limit", 1, LIST_MAX, &limit)) {
         return;
     }
-    status = wal_session_cursor_open(exchange->server->store, &options, &list,
-                                     &error);
+    status = wal_session_cursor_open(exchange->server->store, &options, &list, &error);
     if (status == WAL_OK) {
-        status =
-            write_list(&exchange->shown, list,
-                       serve_exchange_query(exchange, "title"), limit, &error);
+        status = write_list(&exchange->shown, list, serve_exchange_query(exchange, "title"), limit,
+                            &error);
     }
     if (status != WAL_OK) {
         serve_exchange_fail(exchange, status, &error);
@@ -194,8 +180,7 @@ void serve_get_sessions(struct serve_exchange *exchange)
 /* --- checkpoints and their differences ---------------------------------- */
 
 static enum wal_status write_checkpoints(struct serve_exchange *exchange,
-                                         struct wal_session *session,
-                                         struct wal_error *error)
+                                         struct wal_session *session, struct wal_error *error)
 {
     return shown_checkpoints_write(&exchange->shown, session, error);
 }
@@ -205,10 +190,10 @@ void serve_get_checkpoints(struct serve_exchange *exchange)
     serve_answer_session(exchange, write_checkpoints);
 }
 
-/* Completes the two checkpoints: `after` is the newest, `before` the one before
- * it. Empty when there is none. */
-static void complete(const struct cli_texts *checkpoints,
-                     struct wal_slice *before, struct wal_slice *after)
+/* Completes the two checkpoints: `after` is the newest, `before` the one before it. Empty when
+ * there is none. */
+static void complete(const struct cli_texts *checkpoints, struct wal_slice *before,
+                     struct wal_slice *after)
 {
     size_t at = checkpoints->count;
 
@@ -218,8 +203,7 @@ static void complete(const struct cli_texts *checkpoints,
     if (before->size > 0) {
         return;
     }
-    while (at > 0 &&
-           !cli_slice_equal(cli_slice(checkpoints->items[at - 1]), *after)) {
+    while (at > 0 && !cli_slice_equal(cli_slice(checkpoints->items[at - 1]), *after)) {
         at--;
     }
     if (at > 1) {
@@ -227,22 +211,20 @@ static void complete(const struct cli_texts *checkpoints,
     }
 }
 
-static enum wal_status write_diff(struct serve_exchange *exchange,
-                                  struct wal_session *session,
+static enum wal_status write_diff(struct serve_exchange *exchange, struct wal_session *session,
                                   struct wal_error *error)
 {
     struct wal_slice before = serve_exchange_query(exchange, "before");
     struct wal_slice after = serve_exchange_query(exchange, "after");
     struct cli_texts checkpoints = {.items = NULL};
     struct wal__json_out *json = &exchange->json;
-    enum wal_status status =
-        shown_checkpoints_read(&checkpoints, session, error);
+    enum wal_status status = shown_checkpoints_read(&checkpoints, session, error);
 
     if (status == WAL_OK) {
         complete(&checkpoints, &before, &after);
         if (before.size > 0 && after.size > 0) {
-            status = shown_diff(&exchange->shown, exchange->server->store,
-                                session, before, after, error);
+            status = shown_diff(&exchange->shown, exchange->server->store, session, before, after,
+                                error);
         } else {
             wal__json_out_key(json, "files"); /* there are not two of them */
             wal__json_out_open(json, '[');
@@ -308,25 +290,22 @@ void serve_get_export(struct serve_exchange *exchange)
     options.dialect = dialect.size > 0 ? dialect : cli_slice("entries");
     options.put = put_export;
     options.ctx = answer;
-    status = wal_view_open(exchange->server->store, session, &options,
-                           &answer->view, &error);
+    status = wal_view_open(exchange->server->store, session, &options, &answer->view, &error);
     wal_session_close(session);
     if (status != WAL_OK) {
         free(answer);
         serve_exchange_fail(exchange, status, &error);
         return;
     }
-    serve_exchange_stream(exchange, "application/octet-stream",
-                          MHD_SIZE_UNKNOWN, produce_export, release_export,
-                          answer);
+    serve_exchange_stream(exchange, "application/octet-stream", MHD_SIZE_UNKNOWN, produce_export,
+                          release_export, answer);
 }
 
 /* --- contents ------------------------------------------------------- */
 
 static bool read_digest(struct wal_slice text, uint8_t digest[WAL_DIGEST_SIZE])
 {
-    return text.size == 2 * WAL_DIGEST_SIZE &&
-           wal__hex_read(text.data, WAL_DIGEST_SIZE, digest);
+    return text.size == 2 * WAL_DIGEST_SIZE && wal__hex_read(text.data, WAL_DIGEST_SIZE, digest);
 }
 
 /* The type of an image that browsers show without running anything. */
@@ -347,8 +326,7 @@ static const char *type_of(const uint8_t *data, size_t size)
 
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         if (size >= types[i].offset + types[i].size &&
-            memcmp(data + types[i].offset, types[i].bytes, types[i].size) ==
-                0) {
+            memcmp(data + types[i].offset, types[i].bytes, types[i].size) == 0) {
             return types[i].type;
         }
     }
@@ -364,9 +342,8 @@ static bool produce_blob(void *ctx, FILE *file)
     bool is_good = true;
 
     while (is_good && got > 0) {
-        is_good =
-            wal_blob_read(blob, at, piece, PIECE_SIZE, &got, NULL) == WAL_OK &&
-            fwrite(piece, 1, (size_t)got, file) == got;
+        is_good = wal_blob_read(blob, at, piece, PIECE_SIZE, &got, NULL) == WAL_OK &&
+                  fwrite(piece, 1, (size_t)got, file) == got;
         at += got;
     }
     free(piece);
@@ -388,8 +365,7 @@ void serve_get_blob(struct serve_exchange *exchange)
     enum wal_status status;
 
     if (!read_digest(exchange->segments[3], digest)) {
-        serve_exchange_refuse(exchange, MHD_HTTP_NOT_FOUND,
-                              "a digest is 64 hexadecimal digits");
+        serve_exchange_refuse(exchange, MHD_HTTP_NOT_FOUND, "a digest is 64 hexadecimal digits");
         return;
     }
     status = wal_blob_open(exchange->server->store, digest, &blob, &error);
@@ -402,19 +378,16 @@ void serve_get_blob(struct serve_exchange *exchange)
         return;
     }
     exchange->is_sandboxed = true;
-    serve_exchange_stream(exchange, type_of(head, (size_t)got),
-                          wal_blob_size(blob), produce_blob, release_blob,
-                          blob);
+    serve_exchange_stream(exchange, type_of(head, (size_t)got), wal_blob_size(blob), produce_blob,
+                          release_blob, blob);
 }
 
 /* --- tokens and costs --------------------------------------------------- */
 
-static enum wal_status write_turns(struct serve_exchange *exchange,
-                                   struct wal_session *session,
+static enum wal_status write_turns(struct serve_exchange *exchange, struct wal_session *session,
                                    struct wal_error *error)
 {
-    return shown_usage(&exchange->shown, exchange->server->store, session,
-                       error);
+    return shown_usage(&exchange->shown, exchange->server->store, session, error);
 }
 
 void serve_get_session_usage(struct serve_exchange *exchange)
@@ -422,8 +395,7 @@ void serve_get_session_usage(struct serve_exchange *exchange)
     serve_answer_session(exchange, write_turns);
 }
 
-static void write_groups(struct wal__json_out *json, const struct usage *usage,
-                         enum usage_by by)
+static void write_groups(struct wal__json_out *json, const struct usage *usage, enum usage_by by)
 {
     struct usage_groups groups = {.by = by};
 
@@ -482,8 +454,7 @@ struct projects {
     struct cli_ids ranks; /* of an id, or of "\n" and a directory */
 };
 
-static void add_to_project(struct projects *projects,
-                           const struct wal_session_info *info)
+static void add_to_project(struct projects *projects, const struct wal_session_info *info)
 {
     struct wal_slice name = info->project.size > 0 ? info->project : info->cwd;
     size_t size = (size_t)name.size + 1;
@@ -514,14 +485,12 @@ static void add_to_project(struct projects *projects,
     free(key);
 }
 
-static enum wal_status read_projects(struct projects *projects,
-                                     struct wal_store *store,
+static enum wal_status read_projects(struct projects *projects, struct wal_store *store,
                                      struct wal_error *error)
 {
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, NULL, error);
-         cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
         add_to_project(projects, &list.info);
     }
     return list.status;
@@ -573,8 +542,7 @@ static void answer_projects(struct serve_exchange *exchange,
 {
     struct projects projects = {.items = NULL};
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status =
-        read_projects(&projects, exchange->server->store, &error);
+    enum wal_status status = read_projects(&projects, exchange->server->store, &error);
 
     if (status == WAL_OK) {
         write(exchange, &projects);
@@ -584,8 +552,7 @@ static void answer_projects(struct serve_exchange *exchange,
     projects_deinit(&projects);
 }
 
-static void write_own(struct serve_exchange *exchange,
-                      const struct projects *projects)
+static void write_own(struct serve_exchange *exchange, const struct projects *projects)
 {
     write_projects(&exchange->shown, projects);
 }
@@ -600,9 +567,8 @@ void serve_get_projects(struct serve_exchange *exchange)
 static void write_project(struct shown *shown, const struct project *project)
 {
     wal__json_out_open(shown->json, '{');
-    cli_json_member_text(
-        shown->json, "id",
-        cli_slice(project->id[0] != '\0' ? project->id : "global"));
+    cli_json_member_text(shown->json, "id",
+                         cli_slice(project->id[0] != '\0' ? project->id : "global"));
     cli_json_member_text(shown->json, "worktree", cli_slice(project->cwd));
     wal__json_out_member_open(shown->json, "time", '{');
     shown_time(shown, "created", project->created_ms);
@@ -611,8 +577,7 @@ static void write_project(struct shown *shown, const struct project *project)
     wal__json_out_close(shown->json, '}');
 }
 
-static void write_opencode(struct serve_exchange *exchange,
-                           const struct projects *projects)
+static void write_opencode(struct serve_exchange *exchange, const struct projects *projects)
 {
     wal__json_out_open(&exchange->json, '[');
     for (size_t i = 0; i < projects->count; i++) {
@@ -627,8 +592,7 @@ void serve_opencode_projects(struct serve_exchange *exchange)
 }
 
 /* Of a directory without sessions it is the one that all others belong to. */
-static void write_current(struct serve_exchange *exchange,
-                          const struct projects *projects)
+static void write_current(struct serve_exchange *exchange, const struct projects *projects)
 {
     struct wal_slice directory = serve_exchange_query(exchange, "directory");
     struct project none = {.id = (char[]){""}, .cwd = (char[]){"/"}};
@@ -637,12 +601,10 @@ static void write_current(struct serve_exchange *exchange,
     struct wal_session *session = NULL;
 
     if (directory.size > 0 &&
-        wal_session_open_latest(exchange->server->store, directory, &session,
-                                NULL) == WAL_OK &&
+        wal_session_open_latest(exchange->server->store, directory, &session, NULL) == WAL_OK &&
         wal_session_get_info(session, &info, NULL) == WAL_OK) {
         for (size_t i = 0; i < projects->count; i++) {
-            if (cli_slice_equal(cli_slice(projects->items[i].id),
-                                info.project)) {
+            if (cli_slice_equal(cli_slice(projects->items[i].id), info.project)) {
                 found = &projects->items[i];
             }
         }

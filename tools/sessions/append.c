@@ -1,8 +1,8 @@
 /*
  * append.c - the verb append: appends entries from standard input.
  *
- * Invariant: without --each all lines are one atomic batch; with --each a
- * result line is printed only after its entry is as durable as was requested.
+ * Invariant: without --each all lines are one atomic batch; with --each a result line is printed
+ * only after its entry is as durable as was requested.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -48,8 +48,8 @@ static int parse_entry(struct append *append, const char *line, size_t size)
     if (wal__line_is_blank(line, size)) {
         return CLI_CONTINUE;
     }
-    append->entries = cli_reserve(append->entries, append->count,
-                                  &append->capacity, sizeof(*entry));
+    append->entries =
+        cli_reserve(append->entries, append->count, &append->capacity, sizeof(*entry));
     entry = &append->entries[append->count];
     if (!cli_entry_read(line, size, &append->texts, entry, why, sizeof(why))) {
         snprintf(what, sizeof(what), "line %zu", append->line);
@@ -58,15 +58,15 @@ static int parse_entry(struct append *append, const char *line, size_t size)
                                               : "nothing was appended");
     }
     entry->stream = append->stream;
-    append->lines = cli_reserve(append->lines, append->count,
-                                &append->line_capacity, sizeof(*append->lines));
+    append->lines =
+        cli_reserve(append->lines, append->count, &append->line_capacity, sizeof(*append->lines));
     append->lines[append->count] = append->line;
     append->count++;
     return CLI_CONTINUE;
 }
 
-/* Gives an entry without an id one, a UUID of version 7: with an id it can be
- * sent again. Without random bytes the library makes the id. */
+/* Gives an entry without an id one, a UUID of version 7: with an id it can be sent again. Without
+ * random bytes the library makes the id. */
 static void complete_id(struct append *append, struct wal_entry *entry)
 {
     uint64_t ms;
@@ -81,10 +81,9 @@ static void complete_id(struct append *append, struct wal_entry *entry)
     ms = (uint64_t)when_now_ms();
     (void)snprintf(append->id, sizeof(append->id),
                    "%08x-%04x-7%01x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-                   (unsigned)(ms >> 16 & UINT32_MAX), (unsigned)(ms & 0xffff),
-                   bytes[0] & 0x0fu, bytes[1], (bytes[2] & 0x3fu) | 0x80u,
-                   bytes[3], bytes[4], bytes[5], bytes[6], bytes[7], bytes[8],
-                   bytes[9]);
+                   (unsigned)(ms >> 16 & UINT32_MAX), (unsigned)(ms & 0xffff), bytes[0] & 0x0fu,
+                   bytes[1], (bytes[2] & 0x3fu) | 0x80u, bytes[3], bytes[4], bytes[5], bytes[6],
+                   bytes[7], bytes[8], bytes[9]);
     entry->id = cli_slice(append->id);
 }
 
@@ -96,14 +95,12 @@ static bool contains_id(const char *text, struct wal_slice id)
     if (id.size == 0 || id.size > CLI_ID_MAX) {
         return false;
     }
-    snprintf(quoted, sizeof(quoted), "\"%.*s\"", (int)id.size,
-             (const char *)id.data);
+    snprintf(quoted, sizeof(quoted), "\"%.*s\"", (int)id.size, (const char *)id.data);
     return strstr(text, quoted) != NULL;
 }
 
 /* The line of the refused entry; 0 if it is unknown. */
-static size_t find_refused_line(const struct append *append,
-                                enum wal_status status,
+static size_t find_refused_line(const struct append *append, enum wal_status status,
                                 const struct wal_error *error)
 {
     size_t line = 0;
@@ -113,8 +110,7 @@ static size_t find_refused_line(const struct append *append,
     }
     for (size_t i = 0; i < append->count; i++) {
         const struct wal_entry *entry = &append->entries[i];
-        if (status == WAL_ENOPARENT &&
-            contains_id(error->text, entry->parent_id)) {
+        if (status == WAL_ENOPARENT && contains_id(error->text, entry->parent_id)) {
             return append->lines[i]; /* the first with that parent */
         }
         if (status == WAL_EEXISTS && contains_id(error->text, entry->id)) {
@@ -131,9 +127,7 @@ static int fail_entries(const struct append *append, enum wal_status status,
                         const struct wal_error *error)
 {
     char what[64];
-    size_t line = append->tail != NULL
-                      ? append->line
-                      : find_refused_line(append, status, error);
+    size_t line = append->tail != NULL ? append->line : find_refused_line(append, status, error);
     if (line == 0) {
         return cli_report(append->cli, append->cli->items[0], status, error);
     }
@@ -141,8 +135,7 @@ static int fail_entries(const struct append *append, enum wal_status status,
     return cli_report(append->cli, what, status, error);
 }
 
-/* With --each: whether an append has an unknown outcome, and may be repeated by
- * its id. */
+/* With --each: whether an append has an unknown outcome, and may be repeated by its id. */
 static bool may_send_again(const struct append *append, enum wal_status status)
 {
     return append->tail != NULL && append->entries[0].id.size > 0 &&
@@ -157,26 +150,21 @@ static int send_entries(struct append *append, struct wal_append_result *result)
 
     *result = (struct wal_append_result)WAL_INIT(wal_append_result);
     if (append->count > UINT32_MAX) {
-        return cli_error(append->cli, CLI_NEGATIVE, append->cli->items[0],
-                         "too many entries");
+        return cli_error(append->cli, CLI_NEGATIVE, append->cli->items[0], "too many entries");
     }
-    status =
-        wal_append(append->session, append->entries, (uint32_t)append->count,
-                   &append->options, result, &error);
+    status = wal_append(append->session, append->entries, (uint32_t)append->count, &append->options,
+                        result, &error);
     for (int i = 1; i < ATTEMPTS_MAX && may_send_again(append, status); i++) {
-        status = wal_append(append->session, append->entries,
-                            (uint32_t)append->count, &append->options, result,
-                            &error);
+        status = wal_append(append->session, append->entries, (uint32_t)append->count,
+                            &append->options, result, &error);
     }
     if (status == WAL_OK) {
         cli_print_appended(append->cli, append->session, result,
-                           append->options.durability == WAL_QUEUED ? &queued
-                                                                    : NULL);
+                           append->options.durability == WAL_QUEUED ? &queued : NULL);
         return CLI_CONTINUE;
     }
     if (status == WAL_ECONFLICT) {
-        cli_print_conflict(append->cli, append->options.expected_tail,
-                           cli_slice(error.actual));
+        cli_print_conflict(append->cli, append->options.expected_tail, cli_slice(error.actual));
     }
     return fail_entries(append, status, &error);
 }
@@ -187,8 +175,7 @@ static int append_batch(struct append *append)
     const uint64_t none = 0;
     size_t size = 0;
     size_t at = 0;
-    char *input = cli_read_stdin(append->cli, INPUT_MAX,
-                                 " for one batch; use --each", &size);
+    char *input = cli_read_stdin(append->cli, INPUT_MAX, " for one batch; use --each", &size);
     int code = input != NULL ? CLI_CONTINUE : CLI_FAILED;
 
     while (code == CLI_CONTINUE && at < size) {
@@ -201,23 +188,20 @@ static int append_batch(struct append *append)
         code = send_entries(append, &result);
     } else if (code == CLI_CONTINUE) {
         cli_print_appended(append->cli, append->session, &result,
-                           append->options.durability == WAL_QUEUED ? &none
-                                                                    : NULL);
+                           append->options.durability == WAL_QUEUED ? &none : NULL);
     }
     free(input);
     return code == CLI_CONTINUE ? CLI_OK : code;
 }
 
 /* Sets the tail to expect after an append that expected append->tail. */
-static void advance_tail(struct append *append,
-                         const struct wal_append_result *result)
+static void advance_tail(struct append *append, const struct wal_append_result *result)
 {
     const struct wal_entry *entry = &append->entries[0];
     struct wal_slice tail = cli_slice(append->tail);
     bool is_root = (entry->flags & WAL_ENTRY_ROOT) != 0;
     bool moves = is_root ? tail.size == 0
-                         : entry->parent_id.size == 0 ||
-                               cli_slice_equal(entry->parent_id, tail);
+                         : entry->parent_id.size == 0 || cli_slice_equal(entry->parent_id, tail);
 
     if (moves) {
         free(append->tail);
@@ -251,8 +235,7 @@ static int append_each(struct append *append)
         cli_texts_deinit(&append->texts);
     }
     if (code == CLI_CONTINUE && ferror(stdin)) {
-        code = cli_error(append->cli, CLI_FAILED, "standard input", "%s",
-                         strerror(errno));
+        code = cli_error(append->cli, CLI_FAILED, "standard input", "%s", strerror(errno));
     }
     free(line);
     return code == CLI_CONTINUE ? CLI_OK : code;
@@ -260,10 +243,8 @@ static int append_each(struct append *append)
 
 static int set_durability(struct append *append, const char *name)
 {
-    static const char *const names[] = {"durable", "written", "queued",
-                                        "cluster"};
-    static const enum wal_durability values[] = {WAL_DURABLE, WAL_WRITTEN,
-                                                 WAL_QUEUED, WAL_CLUSTER};
+    static const char *const names[] = {"durable", "written", "queued", "cluster"};
+    static const enum wal_durability values[] = {WAL_DURABLE, WAL_WRITTEN, WAL_QUEUED, WAL_CLUSTER};
 
     for (size_t i = 0; i < sizeof(values) / sizeof(values[0]); i++) {
         if (strcmp(names[i], name) == 0) {
@@ -275,8 +256,7 @@ static int set_durability(struct append *append, const char *name)
                      "'%s' is not durable, written, queued or cluster", name);
 }
 
-static int run(struct append *append, const struct cli *cli, bool each,
-               bool creates)
+static int run(struct append *append, const struct cli *cli, bool each, bool creates)
 {
     struct wal_store *store = NULL;
     int code = cli_open_store(cli, cli->items[1], 0, &store);
@@ -284,10 +264,8 @@ static int run(struct append *append, const struct cli *cli, bool each,
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code = creates
-               ? cli_open_or_create_session(cli, store, cli->items[2],
-                                            &append->session)
-               : cli_open_session(cli, store, cli->items[2], &append->session);
+    code = creates ? cli_open_or_create_session(cli, store, cli->items[2], &append->session)
+                   : cli_open_session(cli, store, cli->items[2], &append->session);
     if (code == CLI_CONTINUE) {
         code = each ? append_each(append) : append_batch(append);
         wal_session_close(append->session);

@@ -1,10 +1,9 @@
 /*
- * doc.c - the verbs doc put, get, delete, list and scan: JSON documents of a
- * session or of the store; and head: lists, shows and moves named heads.
+ * doc.c - the verbs doc put, get, delete, list and scan: JSON documents of a session or of the
+ * store; and head: lists, shows and moves named heads.
  *
- * Invariant: a version is printed after it is durable, the previous value of a
- * head after its move is. A value is printed as the bytes that were put,
- * without the white space around them.
+ * Invariant: a version is printed after it is durable, the previous value of a head after its move
+ * is. A value is printed as the bytes that were put, without the white space around them.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -68,13 +67,11 @@ static int list_heads(const struct cli *cli, struct wal_session *session,
         }
     }
     wal_head_cursor_close(heads);
-    return status == WAL_OK || status == WAL_END
-               ? CLI_OK
-               : cli_report(cli, cli->items[2], status, &error);
+    return status == WAL_OK || status == WAL_END ? CLI_OK
+                                                 : cli_report(cli, cli->items[2], status, &error);
 }
 
-static void print_entry(const struct cli *cli,
-                        const struct head_request *request, const char *key,
+static void print_entry(const struct cli *cli, const struct head_request *request, const char *key,
                         const char *entry)
 {
     struct wal__json_out json;
@@ -86,8 +83,7 @@ static void print_entry(const struct cli *cli,
     cli_json_begin(&json);
     cli_json_member_text(&json, "name", cli_slice(request->name));
     if (request->entry != NULL) {
-        cli_json_member_text_or_null(&json, "entryId",
-                                     cli_slice(request->entry));
+        cli_json_member_text_or_null(&json, "entryId", cli_slice(request->entry));
     }
     cli_json_member_text_or_null(&json, key, cli_slice(entry));
     wal__json_out_close_line(&json);
@@ -98,8 +94,8 @@ static int show(const struct cli *cli, struct wal_session *session,
 {
     struct wal_error error = CLI_ERROR_INIT;
     char entry[256];
-    enum wal_status status = wal_head_get(
-        session, request->stream, cli_slice(request->name), entry, &error);
+    enum wal_status status =
+        wal_head_get(session, request->stream, cli_slice(request->name), entry, &error);
 
     if (status != WAL_OK) {
         return cli_report(cli, request->name, status, &error);
@@ -141,15 +137,12 @@ static int complete_names(const struct cli *cli, struct wal_session *session,
     int code;
 
     if (request->entry == NULL) {
-        return cli_complete_name(cli, session, request->stream, CLI_NAME_HEAD,
-                                 &request->name);
+        return cli_complete_name(cli, session, request->stream, CLI_NAME_HEAD, &request->name);
     }
-    code = cli_complete_name(cli, session, request->stream, CLI_NAME_ENTRY,
-                             &request->entry);
-    return code == CLI_CONTINUE
-               ? cli_complete_name(cli, session, request->stream,
-                                   CLI_NAME_ENTRY, &request->expected)
-               : code;
+    code = cli_complete_name(cli, session, request->stream, CLI_NAME_ENTRY, &request->entry);
+    return code == CLI_CONTINUE ? cli_complete_name(cli, session, request->stream, CLI_NAME_ENTRY,
+                                                    &request->expected)
+                                : code;
 }
 
 static int run(const struct cli *cli, struct head_request *request)
@@ -166,15 +159,13 @@ static int run(const struct cli *cli, struct head_request *request)
     if (code == CLI_CONTINUE && request->name == NULL) {
         code = list_heads(cli, session, request);
     } else if (code == CLI_CONTINUE) {
-        code = request->entry != NULL ? move(cli, session, request)
-                                      : show(cli, session, request);
+        code = request->entry != NULL ? move(cli, session, request) : show(cli, session, request);
     }
     wal_session_close(session);
     return cli_close_store(cli, cli->items[1], store, code);
 }
 
-static int check_limits(const struct cli *cli,
-                        const struct head_request *request)
+static int check_limits(const struct cli *cli, const struct head_request *request)
 {
     int code = cli_check_id(cli, "NAME", request->name);
 
@@ -216,10 +207,8 @@ int verb_head(struct cli *cli, int argc, char **argv)
     if (request.name != NULL && request.name[0] == '\0') {
         return cli_error(cli, CLI_USAGE, "NAME", "is empty");
     }
-    if (request.entry == NULL &&
-        (request.expected != NULL || request.note != NULL)) {
-        return cli_error(cli, CLI_USAGE,
-                         request.note != NULL ? "--note" : "--expect",
+    if (request.entry == NULL && (request.expected != NULL || request.note != NULL)) {
+        return cli_error(cli, CLI_USAGE, request.note != NULL ? "--note" : "--expect",
                          "allowed only with NAME and ENTRY");
     }
     code = check_limits(cli, &request);
@@ -252,23 +241,20 @@ static int fail(const struct request *request, enum wal_status status,
 }
 
 /* Prints {"conflict"} with the versions as numbers. */
-static void print_stale(const struct request *request,
-                        const struct wal_error *error)
+static void print_stale(const struct request *request, const struct wal_error *error)
 {
     struct wal__json_out json;
 
     cli_json_begin(&json);
     wal__json_out_member_open(&json, "conflict", '{');
     wal__json_out_member_count(&json, "expected", request->version);
-    wal__json_out_member_count(&json, "actual",
-                               strtoull(error->actual, NULL, 10));
+    wal__json_out_member_count(&json, "actual", strtoull(error->actual, NULL, 10));
     wal__json_out_close(&json, '}');
     wal__json_out_close_line(&json);
     fflush(stdout);
 }
 
-static void write_key(struct wal__json_out *json, struct wal_slice key,
-                      uint64_t version)
+static void write_key(struct wal__json_out *json, struct wal_slice key, uint64_t version)
 {
     wal__json_out_open(json, '{');
     cli_json_member_text(json, "key", key);
@@ -276,8 +262,8 @@ static void write_key(struct wal__json_out *json, struct wal_slice key,
 }
 
 /* Prints the result of a put or a delete. */
-static int finish(const struct request *request, enum wal_status status,
-                  uint64_t version, const struct wal_error *error)
+static int finish(const struct request *request, enum wal_status status, uint64_t version,
+                  const struct wal_error *error)
 {
     struct wal__json_out json;
 
@@ -316,8 +302,7 @@ static int put(const struct request *request)
     struct wal__json_token end = {0};
     uint64_t version = 0;
     size_t size = 0;
-    char *input =
-        cli_read_stdin(request->cli, VALUE_MAX, " for a document", &size);
+    char *input = cli_read_stdin(request->cli, VALUE_MAX, " for a document", &size);
     enum wal__json_status json_status;
     enum wal_status status;
     int code;
@@ -333,13 +318,11 @@ static int put(const struct request *request)
     if (json_status != WAL__JSON_OK) {
         code = cli_error(request->cli, CLI_NEGATIVE, request->key,
                          "is not JSON: %s at byte %zu; nothing was stored",
-                         wal__json_status_text(json_status),
-                         wal__json_scan_offset(&scan));
+                         wal__json_status_text(json_status), wal__json_scan_offset(&scan));
     } else {
         doc.value.data = value.span.data;
         doc.value.size = value.span.size;
-        status = wal_doc_put(request->store, request->session, &doc, &version,
-                             &error);
+        status = wal_doc_put(request->store, request->session, &doc, &version, &error);
         code = finish(request, status, version, &error);
     }
     free(input);
@@ -351,8 +334,8 @@ static int delete (const struct request *request)
     struct wal_doc doc = document(request);
     struct wal_error error = CLI_ERROR_INIT;
     uint64_t version = 0;
-    enum wal_status status = wal_doc_delete(request->store, request->session,
-                                            &doc, &version, &error);
+    enum wal_status status =
+        wal_doc_delete(request->store, request->session, &doc, &version, &error);
 
     return finish(request, status, version, &error);
 }
@@ -388,12 +371,11 @@ static int get(const struct request *request)
     struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_doc_cursor *docs = NULL;
-    enum wal_status status = wal_doc_cursor_open(
-        request->store, request->session, NULL, &docs, &error);
+    enum wal_status status =
+        wal_doc_cursor_open(request->store, request->session, NULL, &docs, &error);
 
     if (status == WAL_OK) {
-        status = wal_doc_cursor_get(docs, cli_slice(request->key),
-                                    request->version, &doc, &error);
+        status = wal_doc_cursor_get(docs, cli_slice(request->key), request->version, &doc, &error);
     }
     if (status == WAL_OK && request->cli->json) {
         print_document(&doc);
@@ -431,10 +413,9 @@ static int print_all(const struct request *request, bool values)
     struct wal_doc_cursor *docs = NULL;
     enum wal_status status;
 
-    options.flags = (values ? 0U : WAL_DOC_CURSOR_KEYS) |
-                    (request->history ? WAL_DOC_CURSOR_HISTORY : 0U);
-    status = wal_doc_cursor_open(request->store, request->session, &options,
-                                 &docs, &error);
+    options.flags =
+        (values ? 0U : WAL_DOC_CURSOR_KEYS) | (request->history ? WAL_DOC_CURSOR_HISTORY : 0U);
+    status = wal_doc_cursor_open(request->store, request->session, &options, &docs, &error);
     while (status == WAL_OK && !cli_output_failed() &&
            (status = wal_doc_cursor_next(docs, &doc, &error)) == WAL_OK) {
         if (values) {
@@ -444,9 +425,7 @@ static int print_all(const struct request *request, bool values)
         }
     }
     wal_doc_cursor_close(docs);
-    return status == WAL_OK || status == WAL_END
-               ? CLI_OK
-               : fail(request, status, &error);
+    return status == WAL_OK || status == WAL_END ? CLI_OK : fail(request, status, &error);
 }
 
 static int list(const struct request *request)
@@ -467,9 +446,8 @@ struct verb {
 };
 
 static const struct verb verbs[] = {
-    {"put", put, true, true},       {"get", get, false, true},
-    {"delete", delete, true, true}, {"list", list, false, false},
-    {"scan", scan, false, false},
+    {"put", put, true, true},     {"get", get, false, true},    {"delete", delete, true, true},
+    {"list", list, false, false}, {"scan", scan, false, false},
 };
 
 static const struct verb *find_verb(const struct cli *cli)
@@ -483,8 +461,7 @@ static const struct verb *find_verb(const struct cli *cli)
 }
 
 /* Reads the operands and refuses options that the verb does not have. */
-static int check(const struct cli *cli, struct request *request,
-                 const struct verb *verb)
+static int check(const struct cli *cli, struct request *request, const struct verb *verb)
 {
     const char *option = request->at != NULL ? "--at" : "--if-version";
     const char *version = request->at != NULL ? request->at : request->expected;
@@ -495,15 +472,13 @@ static int check(const struct cli *cli, struct request *request,
         return cli_error(cli, CLI_USAGE, cli->count > 1 ? cli->items[1] : "doc",
                          "is not put, get, delete, list or scan");
     }
-    code = cli_check_operands(cli, before_key + (verb->is_one ? 1 : 0),
-                              before_key + 1);
+    code = cli_check_operands(cli, before_key + (verb->is_one ? 1 : 0), before_key + 1);
     if (code != CLI_CONTINUE) {
         return code;
     }
     request->key = cli->count > before_key ? cli->items[before_key] : "";
     if (request->expected != NULL && !verb->writes) {
-        return cli_error(cli, CLI_USAGE, "--if-version",
-                         "allowed only with put and delete");
+        return cli_error(cli, CLI_USAGE, "--if-version", "allowed only with put and delete");
     }
     if (request->at != NULL && verb->run != get) {
         return cli_error(cli, CLI_USAGE, "--at", "allowed only with get");
@@ -511,13 +486,11 @@ static int check(const struct cli *cli, struct request *request,
     if (request->history && verb->run != scan) {
         return cli_error(cli, CLI_USAGE, "--history", "allowed only with scan");
     }
-    code = cli_check_size(cli, verb->is_one ? "KEY" : "PREFIX", request->key,
-                          CLI_KEY_MAX);
+    code = cli_check_size(cli, verb->is_one ? "KEY" : "PREFIX", request->key, CLI_KEY_MAX);
     if (code != CLI_CONTINUE || version == NULL) {
         return code;
     }
-    return cli_parse_number(cli, option, version, UINT64_MAX,
-                            &request->version);
+    return cli_parse_number(cli, option, version, UINT64_MAX, &request->version);
 }
 
 int verb_doc(struct cli *cli, int argc, char **argv)
@@ -540,16 +513,14 @@ int verb_doc(struct cli *cli, int argc, char **argv)
     code = check(cli, &request, verb);
     cli->adds_to_store = verb != NULL && verb->run == put && request.of_store;
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[2],
-                              verb->writes ? 0 : WAL_OPEN_READ_ONLY,
+        code = cli_open_store(cli, cli->items[2], verb->writes ? 0 : WAL_OPEN_READ_ONLY,
                               &request.store);
     }
     if (code != CLI_CONTINUE) {
         return code;
     }
     if (!request.of_store) {
-        code = cli_open_session(cli, request.store, cli->items[3],
-                                &request.session);
+        code = cli_open_session(cli, request.store, cli->items[3], &request.session);
     }
     if (code == CLI_CONTINUE) {
         code = verb->run(&request);

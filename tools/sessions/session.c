@@ -1,10 +1,10 @@
 /*
- * session.c - the verbs create, fork, delete and undelete; meta, title and pin;
- * compact-session and redact, which hide content from readers.
+ * session.c - the verbs create, fork, delete and undelete; meta, title and pin; compact-session and
+ * redact, which hide content from readers.
  *
- * Invariant: an id is printed after the session is durable, a result after it
- * is. A merge applies to the metadata that is current when it is written, so
- * that concurrent writers lose nothing. Nothing in the log is destroyed.
+ * Invariant: an id is printed after the session is durable, a result after it is. A merge applies
+ * to the metadata that is current when it is written, so that concurrent writers lose nothing.
+ * Nothing in the log is destroyed.
  */
 #include <stdlib.h>
 
@@ -29,11 +29,10 @@ static int create(const struct cli *cli, struct wal_store *store,
     return cli_print_id(cli, session);
 }
 
-/* Sets the project of a new session of the directory. Sessions of former
- * projects are updated first, so that the new session is the newest. A failure
- * is ignored: the next access tries again. */
-static void find_project(struct wal_store *store,
-                         struct wal_session_options *options,
+/* Sets the project of a new session of the directory. Sessions of former projects are updated
+ * first, so that the new session is the newest. A failure is ignored: the next access tries
+ * again. */
+static void find_project(struct wal_store *store, struct wal_session_options *options,
                          const char *directory, const char *project)
 {
     uint64_t count = 0;
@@ -42,15 +41,14 @@ static void find_project(struct wal_store *store,
     options->project = cli_slice(project);
 }
 
-int cli_open_or_create_session(const struct cli *cli, struct wal_store *store,
-                               const char *id, struct wal_session **session)
+int cli_open_or_create_session(const struct cli *cli, struct wal_store *store, const char *id,
+                               struct wal_session **session)
 {
     struct wal_session_options wanted = WAL_INIT(wal_session_options);
     struct wal_error error = CLI_ERROR_INIT;
     char found[CLI_PROJECT_SIZE];
     char *directory;
-    enum wal_status status =
-        wal_session_open(store, cli_slice(id), session, &error);
+    enum wal_status status = wal_session_open(store, cli_slice(id), session, &error);
 
     if (status == WAL_ENOTFOUND) {
         directory = cli_absolute_path(".");
@@ -61,13 +59,11 @@ int cli_open_or_create_session(const struct cli *cli, struct wal_store *store,
         status = wal_session_create(store, &wanted, session, &error);
         free(directory);
     }
-    return status == WAL_OK ? CLI_CONTINUE
-                            : cli_report(cli, id, status, &error);
+    return status == WAL_OK ? CLI_CONTINUE : cli_report(cli, id, status, &error);
 }
 
-static int check_new_session(const struct cli *cli, const char *id,
-                             const char *title, const char *meta,
-                             const char *project)
+static int check_new_session(const struct cli *cli, const char *id, const char *title,
+                             const char *meta, const char *project)
 {
     int code = cli_check_new_id(cli, "--id", id);
 
@@ -164,20 +160,17 @@ int verb_fork(struct cli *cli, int argc, char **argv)
     code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &at);
     if (code == CLI_CONTINUE) {
         wanted.id = cli_slice(id);
-        status =
-            wal_session_fork(session, cli_slice(at), &wanted, &copy, &error);
-        code = status == WAL_OK
-                   ? cli_print_id(cli, copy)
-                   : cli_report(cli, at != NULL ? at : cli->items[2], status,
-                                &error);
+        status = wal_session_fork(session, cli_slice(at), &wanted, &copy, &error);
+        code = status == WAL_OK ? cli_print_id(cli, copy)
+                                : cli_report(cli, at != NULL ? at : cli->items[2], status, &error);
     }
     wal_session_close(session);
     return cli_close_store(cli, cli->items[1], store, code);
 }
 
 /* Prints {"sessionId","deleted","entries","trashed"}, or a sentence. */
-static void print_deleted(const struct cli *cli, const char *id,
-                          const char *title, uint64_t entries, bool trashed)
+static void print_deleted(const struct cli *cli, const char *id, const char *title,
+                          uint64_t entries, bool trashed)
 {
     struct wal__json_out json;
 
@@ -206,8 +199,7 @@ static void print_deleted(const struct cli *cli, const char *id,
     }
 }
 
-static int delete_session(const struct cli *cli, struct wal_session *session,
-                          bool erase)
+static int delete_session(const struct cli *cli, struct wal_session *session, bool erase)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
@@ -217,11 +209,9 @@ static int delete_session(const struct cli *cli, struct wal_session *session,
     char *text = cli_copy_slice(title);
     bool trash = !erase;
 
-    /* The user names the session, and nothing of it is looked at to decide: it
-     * goes as it is. */
+    /* The user names the session, and nothing of it is looked at to decide: it goes as it is. */
     if (status == WAL_OK) {
-        status = trash ? wal_session_trash(session, &error)
-                       : wal_session_delete(session, &error);
+        status = trash ? wal_session_trash(session, &error) : wal_session_delete(session, &error);
     }
     if (status == WAL_OK) {
         print_deleted(cli, id, text, info.entries, trash);
@@ -265,9 +255,8 @@ int verb_delete(struct cli *cli, int argc, char **argv)
 }
 
 /* Prints {"sessionId",key:value}, or what was done to the session. */
-static void print_changed(const struct cli *cli, struct wal_slice id,
-                          const char *key, bool value, const char *before,
-                          const char *after)
+static void print_changed(const struct cli *cli, struct wal_slice id, const char *key, bool value,
+                          const char *before, const char *after)
 {
     struct wal__json_out json;
 
@@ -299,8 +288,8 @@ int verb_undelete(struct cli *cli, int argc, char **argv)
         status = wal_session_undelete(store, cli_slice(id), &error);
         code = cli_report(cli, cli->items[2], status, &error);
         if (status == WAL_OK) {
-            print_changed(cli, cli_slice(id), "undeleted", true,
-                          "took the session ", " out of the trash");
+            print_changed(cli, cli_slice(id), "undeleted", true, "took the session ",
+                          " out of the trash");
         }
     }
     free(id);
@@ -331,8 +320,7 @@ static int32_t apply(void *ctx, const struct wal_session_info *now,
     return (int32_t)status;
 }
 
-static int update(const struct cli *cli, struct wal_session *session,
-                  const char *patch)
+static int update(const struct cli *cli, struct wal_session *session, const char *patch)
 {
     struct wal_slice text = cli_slice(patch);
     struct wal_error error = CLI_ERROR_INIT;
@@ -342,8 +330,7 @@ static int update(const struct cli *cli, struct wal_session *session,
     enum wal_status status = wal_session_update(session, apply, &merge, &error);
 
     free(merge.buffer);
-    return status == WAL_OK ? CLI_CONTINUE
-                            : cli_report(cli, cli->items[2], status, &error);
+    return status == WAL_OK ? CLI_CONTINUE : cli_report(cli, cli->items[2], status, &error);
 }
 
 static int print(const struct cli *cli, struct wal_session *session)
@@ -357,8 +344,7 @@ static int print(const struct cli *cli, struct wal_session *session)
         return cli_report(cli, cli->items[2], status, &error);
     }
     cli_json_init(&json, stdout);
-    cli_json_raw(&json,
-                 info.metadata.size > 0 ? info.metadata : cli_slice("{}"));
+    cli_json_raw(&json, info.metadata.size > 0 ? info.metadata : cli_slice("{}"));
     wal__json_out_newline(&json);
     return CLI_OK;
 }
@@ -378,8 +364,7 @@ int verb_meta(struct cli *cli, int argc, char **argv)
         code = cli_check_object(cli, "--merge", patch);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_open_store(cli, cli->items[1],
-                              patch != NULL ? 0 : WAL_OPEN_READ_ONLY, &store);
+        code = cli_open_store(cli, cli->items[1], patch != NULL ? 0 : WAL_OPEN_READ_ONLY, &store);
     }
     if (code != CLI_CONTINUE) {
         return code;
@@ -410,8 +395,7 @@ int verb_title(struct cli *cli, int argc, char **argv)
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code =
-        cli_begin_session(cli, argc, argv, NULL, 4, 4, 0, &store, &session);
+    int code = cli_begin_session(cli, argc, argv, NULL, 4, 4, 0, &store, &session);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -419,25 +403,21 @@ int verb_title(struct cli *cli, int argc, char **argv)
     code = cli_check_size(cli, "TEXT", cli->items[3], CLI_TEXT_MAX);
     if (code == CLI_CONTINUE) {
         status = wal_session_update(session, set_title, cli->items[3], &error);
-        code = status == WAL_OK
-                   ? cli_print_done(cli, "title", cli->items[3],
-                                    "the title is now")
-                   : cli_report(cli, cli->items[2], status, &error);
+        code = status == WAL_OK ? cli_print_done(cli, "title", cli->items[3], "the title is now")
+                                : cli_report(cli, cli->items[2], status, &error);
     }
     return cli_end_session(cli, store, session, code);
 }
 
-static int print_pinned(const struct cli *cli, struct wal_session *session,
-                        bool is_pinned)
+static int print_pinned(const struct cli *cli, struct wal_session *session, bool is_pinned)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status = wal_session_get_info(session, &info, &error);
 
     if (status == WAL_OK) {
-        print_changed(
-            cli, info.id, "pinned", is_pinned,
-            is_pinned ? "pinned the session " : "unpinned the session ", "");
+        print_changed(cli, info.id, "pinned", is_pinned,
+                      is_pinned ? "pinned the session " : "unpinned the session ", "");
     }
     return cli_report(cli, cli->items[2], status, &error);
 }
@@ -451,14 +431,12 @@ int verb_pin(struct cli *cli, int argc, char **argv)
     };
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
-    int code =
-        cli_begin_session(cli, argc, argv, options, 3, 3, 0, &store, &session);
+    int code = cli_begin_session(cli, argc, argv, options, 3, 3, 0, &store, &session);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
-    code =
-        update(cli, session, off ? "{\"pinned\":null}" : "{\"pinned\":true}");
+    code = update(cli, session, off ? "{\"pinned\":null}" : "{\"pinned\":true}");
     if (code == CLI_CONTINUE) {
         code = print_pinned(cli, session, !off);
     }
@@ -476,8 +454,7 @@ static int compact(const struct cli *cli, struct wal_session *session,
     struct wal_append_result result = WAL_INIT(wal_append_result);
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *fork = NULL;
-    enum wal_status status =
-        wal_session_compact(session, options, &fork, &result, &error);
+    enum wal_status status = wal_session_compact(session, options, &fork, &result, &error);
 
     if (status != WAL_OK) {
         return cli_report(cli, cli->items[2], status, &error);
@@ -582,8 +559,7 @@ int verb_redact(struct cli *cli, int argc, char **argv)
         code = cli_complete_name(cli, session, 0, CLI_NAME_ENTRY, &entry);
     }
     if (code == CLI_CONTINUE) {
-        status = wal_session_redact(session, cli_slice(entry),
-                                    cli_slice(reason), &result, &error);
+        status = wal_session_redact(session, cli_slice(entry), cli_slice(reason), &result, &error);
         code = cli_report(cli, entry, status, &error);
         if (status == WAL_OK && !cli->json) {
             fputs("redacted the entry ", stdout);

@@ -1,8 +1,8 @@
 /*
  * show.c - the verbs list, latest, children and show; project and projects.
  *
- * Invariant: they write nothing to the store but the project ids of sessions
- * of the requested directory (tools/project/project.h).
+ * Invariant: they write nothing to the store but the project ids of sessions of the requested
+ * directory (tools/project/project.h).
  */
 #include <agentwal/admin.h>
 #include <inttypes.h>
@@ -55,8 +55,7 @@ int verb_list(struct cli *cli, int argc, char **argv)
         wanted.project = cli_slice(project);
         wanted.after = cli_slice(after);
         wanted.flags = trash ? (uint32_t)WAL_SESSION_CURSOR_TRASH : 0;
-        code = cli_print_sessions(cli, store, cli->items[1], &wanted, limit,
-                                  cursor);
+        code = cli_print_sessions(cli, store, cli->items[1], &wanted, limit, cursor);
         code = cli_close_store(cli, cli->items[1], store, code);
     }
     free(directory);
@@ -80,8 +79,7 @@ static int print_latest(const struct cli *cli, struct wal_store *store,
         struct wal__json_out json;
 
         cli_json_begin(&json);
-        cli_session_json(&json, &info,
-                         cli_session_move(store, &info, &move) ? &move : NULL);
+        cli_session_json(&json, &info, cli_session_move(store, &info, &move) ? &move : NULL);
         wal__json_out_close_line(&json);
     } else if (status == WAL_OK) {
         fwrite(info.id.data, 1, (size_t)info.id.size, stdout);
@@ -89,8 +87,7 @@ static int print_latest(const struct cli *cli, struct wal_store *store,
     }
     wal_session_cursor_close(list);
     if (status == WAL_END) {
-        return cli_error(cli, CLI_NEGATIVE, cli->items[1],
-                         "there is no session");
+        return cli_error(cli, CLI_NEGATIVE, cli->items[1], "there is no session");
     }
     return cli_report(cli, cli->items[1], status, &error);
 }
@@ -140,10 +137,8 @@ int verb_children(struct cli *cli, int argc, char **argv)
     if (code == CLI_CONTINUE) {
         status = wal_session_get_info(session, &info, &error);
         wanted.parent = info.id;
-        code = status == WAL_OK
-                   ? cli_print_sessions(cli, store, cli->items[1], &wanted, 0,
-                                        false)
-                   : cli_report(cli, cli->items[2], status, &error);
+        code = status == WAL_OK ? cli_print_sessions(cli, store, cli->items[1], &wanted, 0, false)
+                                : cli_report(cli, cli->items[2], status, &error);
         wal_session_close(session);
     }
     return cli_close_store(cli, cli->items[1], store, code);
@@ -162,8 +157,7 @@ struct session_details {
 };
 
 static enum wal_status read_lineage(struct session_details *session_details,
-                                    struct wal_store *store,
-                                    struct wal_error *error)
+                                    struct wal_store *store, struct wal_error *error)
 {
     struct wal_session_cursor_options options = {
         .struct_size = sizeof(options),
@@ -172,8 +166,7 @@ static enum wal_status read_lineage(struct session_details *session_details,
     };
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, &options, error);
-         cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, &options, error); cli_sessions_next(&list, error);) {
         cli_texts_add(&session_details->lineage, list.info.id);
     }
     return list.status;
@@ -181,14 +174,12 @@ static enum wal_status read_lineage(struct session_details *session_details,
 
 /* Reads the changes between the session's checkpoints. */
 static enum wal_status read_changes(struct session_details *session_details,
-                                    struct wal_session *session,
-                                    struct wal_error *error)
+                                    struct wal_session *session, struct wal_error *error)
 {
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_checkpoint_cursor *checkpoints = NULL;
     struct wal_file_change_cursor *changes = NULL;
-    enum wal_status status =
-        wal_checkpoint_cursor_open(session, &checkpoints, error);
+    enum wal_status status = wal_checkpoint_cursor_open(session, &checkpoints, error);
 
     if (status == WAL_OK) {
         status = wal_checkpoint_cursor_next(checkpoints, &info, error);
@@ -203,18 +194,15 @@ static enum wal_status read_changes(struct session_details *session_details,
     }
     if (status == WAL_OK) {
         session_details->changes.struct_size = sizeof(session_details->changes);
-        status = wal_file_changes_get_info(changes, &session_details->changes,
-                                           error);
+        status = wal_file_changes_get_info(changes, &session_details->changes, error);
     }
     wal_file_change_cursor_close(changes);
     session_details->has_changes = status == WAL_OK;
     return status;
 }
 
-/* Writes the heads of the conversation; the command head has those of other
- * streams. */
-static void write_heads(struct wal__json_out *json,
-                        const struct session_details *session_details)
+/* Writes the heads of the conversation; the command head has those of other streams. */
+static void write_heads(struct wal__json_out *json, const struct session_details *session_details)
 {
     wal__json_out_open(json, '{');
     for (size_t i = 0; i < session_details->heads.count; i++) {
@@ -232,9 +220,7 @@ static void write_session(const struct session_details *session_details)
     struct wal__json_out json;
 
     cli_json_begin(&json);
-    cli_session_json(&json, info,
-                     session_details->has_moved ? &session_details->move
-                                                : NULL);
+    cli_session_json(&json, info, session_details->has_moved ? &session_details->move : NULL);
     wal__json_out_key(&json, "heads");
     write_heads(&json, session_details);
     wal__json_out_member_open(&json, "lineage", '[');
@@ -243,19 +229,15 @@ static void write_session(const struct session_details *session_details)
     }
     wal__json_out_close(&json, ']');
     wal__json_out_key(&json, "metadata");
-    cli_json_raw(&json,
-                 info->metadata.size > 0 ? info->metadata : cli_slice("{}"));
-    wal__json_out_member_count(&json, "metadataVersion",
-                               info->metadata_version);
+    cli_json_raw(&json, info->metadata.size > 0 ? info->metadata : cli_slice("{}"));
+    wal__json_out_member_count(&json, "metadataVersion", info->metadata_version);
     wal__json_out_member_count(&json, "bytes", info->bytes);
     wal__json_out_member_count(&json, "documents", info->documents);
     wal__json_out_member_count(&json, "inherited", info->inherited);
     wal__json_out_member_count(&json, "schemaVersion", info->schema_version);
     cli_json_member_text_or_null(&json, "source", info->source);
-    wal__json_out_member_bool(&json, "fork",
-                              (info->flags & WAL_SESSION_FORK) != 0);
-    wal__json_out_member_bool(&json, "damaged",
-                              (info->flags & WAL_SESSION_DAMAGED) != 0);
+    wal__json_out_member_bool(&json, "fork", (info->flags & WAL_SESSION_FORK) != 0);
+    wal__json_out_member_bool(&json, "damaged", (info->flags & WAL_SESSION_DAMAGED) != 0);
     if (session_details->has_changes) {
         wal__json_out_key(&json, "changes");
         files_json_totals(&json, &session_details->changes);
@@ -273,16 +255,15 @@ static void print_field(const char *name, struct wal_slice value)
 }
 
 /* As print_field, cut at the terminal's width. */
-static void print_title(const struct cli *cli, const char *name,
-                        struct wal_slice title)
+static void print_title(const struct cli *cli, const char *name, struct wal_slice title)
 {
     size_t columns = cli->terminal->columns;
 
     if (title.size > 0) {
         printf("%-10s ", name);
         terminal_put_style(cli->terminal, TERMINAL_STRONG);
-        cell_print(stdout, title.data, (size_t)title.size,
-                   columns > 22 ? columns - 11 : columns, 0);
+        cell_print(stdout, title.data, (size_t)title.size, columns > 22 ? columns - 11 : columns,
+                   0);
         terminal_put_style(cli->terminal, TERMINAL_PLAIN);
         putchar('\n');
     }
@@ -320,8 +301,7 @@ static void print_time(const char *name, int64_t unix_ms)
     print_field(name, cli_slice(text));
 }
 
-static void print_session(const struct cli *cli,
-                          const struct session_details *session_details)
+static void print_session(const struct cli *cli, const struct session_details *session_details)
 {
     const struct wal_session_info *info = &session_details->info;
 
@@ -355,26 +335,22 @@ static void print_session(const struct cli *cli,
     if (session_details->has_moved) {
         const char *host = session_details->move.host;
 
-        print_field("moved to",
-                    cli_slice(host[0] != '\0' ? host
-                                              : "the machine that resumes it "
-                                                "next"));
+        print_field("moved to", cli_slice(host[0] != '\0' ? host
+                                                          : "the machine that resumes it "
+                                                            "next"));
     }
 }
 
-static int show(const struct cli *cli, struct wal_store *store,
-                struct wal_session *session)
+static int show(const struct cli *cli, struct wal_store *store, struct wal_session *session)
 {
-    struct session_details session_details = {
-        .info = WAL_INIT(wal_session_info), .move = WAL_INIT(wal_session_move)};
+    struct session_details session_details = {.info = WAL_INIT(wal_session_info),
+                                              .move = WAL_INIT(wal_session_move)};
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status =
-        wal_session_get_info(session, &session_details.info, &error);
+    enum wal_status status = wal_session_get_info(session, &session_details.info, &error);
     bool is_whole = false;
 
     session_details.has_moved =
-        status == WAL_OK &&
-        (session_details.info.flags & WAL_SESSION_MOVED) != 0;
+        status == WAL_OK && (session_details.info.flags & WAL_SESSION_MOVED) != 0;
     if (session_details.has_moved) {
         status = wal_session_get_move(session, &session_details.move, &error);
     }
@@ -419,8 +395,7 @@ int verb_show(struct cli *cli, int argc, char **argv)
 
 /* --- project and projects ----------------------------------------------- */
 
-static void print_project(const struct cli *cli, const char *directory,
-                          const char *project)
+static void print_project(const struct cli *cli, const char *directory, const char *project)
 {
     struct wal__json_out json;
 
@@ -488,18 +463,16 @@ static void projects_deinit(struct projects *projects)
 }
 
 /* Call it for the newest session first. */
-static void add_session(struct projects *projects,
-                        const struct wal_session_info *info)
+static void add_session(struct projects *projects, const struct wal_session_info *info)
 {
     uint32_t *rank = cli_ids_get_or_add(&projects->ranks, info->project);
     struct project *project;
     uint32_t *is_seen;
 
     if (*rank == 0) {
-        *CLI_ADD(projects) =
-            (struct project){.id = cli_copy_slice(info->project),
-                             .newest = cli_copy_slice(info->id),
-                             .updated_ms = info->updated_ms};
+        *CLI_ADD(projects) = (struct project){.id = cli_copy_slice(info->project),
+                                              .newest = cli_copy_slice(info->id),
+                                              .updated_ms = info->updated_ms};
         *rank = (uint32_t)projects->count;
     }
     project = &projects->items[*rank - 1];
@@ -513,14 +486,12 @@ static void add_session(struct projects *projects,
     }
 }
 
-static enum wal_status read_projects(struct projects *projects,
-                                     struct wal_store *store,
+static enum wal_status read_projects(struct projects *projects, struct wal_store *store,
                                      struct wal_error *error)
 {
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, NULL, error);
-         cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
         add_session(projects, &list.info);
     }
     return list.status;
@@ -550,14 +521,13 @@ static void print_row(const struct project *project, bool is_first)
     size_t printed;
 
     if (is_first) {
-        printf("%-40s  %8s  %-19s  %-36s  %s\n", "PROJECT", "SESSIONS",
-               "UPDATED", "NEWEST", "DIRECTORIES");
+        printf("%-40s  %8s  %-19s  %-36s  %s\n", "PROJECT", "SESSIONS", "UPDATED", "NEWEST",
+               "DIRECTORIES");
     }
     printed = cli_print_name(stdout, cli_slice(id));
     when_text(project->updated_ms, updated);
-    printf("%*s  %8" PRIu64 "  %-19.19s  ",
-           printed < 40 ? (int)(40 - printed) : 0, "", project->sessions,
-           updated);
+    printf("%*s  %8" PRIu64 "  %-19.19s  ", printed < 40 ? (int)(40 - printed) : 0, "",
+           project->sessions, updated);
     printed = cli_print_name(stdout, cli_slice(project->newest));
     printf("%*s", printed < 36 ? (int)(36 - printed) : 0, "");
     for (size_t i = 0; i < project->directories.count; i++) {

@@ -1,15 +1,14 @@
 /*
- * changes.c - what checkpoints of a session differ in, as patches: hunks of a
- * unified diff (shown.h).
+ * changes.c - what checkpoints of a session differ in, as patches: hunks of a unified diff
+ * (shown.h).
  *
- * Invariant: applied to the first text the hunks give the second. They are
- * minimal unless the texts differ in more than PATCH_EDITS lines; then one hunk
- * replaces all between the first and the last difference.
+ * Invariant: applied to the first text the hunks give the second. They are minimal unless the texts
+ * differ in more than PATCH_EDITS lines; then one hunk replaces all between the first and the last
+ * difference.
  *
- * The greedy algorithm of Myers, An O(ND) Difference Algorithm: for each number
- * of edits d and each diagonal k (a position in the first text minus one in the
- * second) it keeps how far one gets; the edits are read from those rows
- * backwards.
+ * The greedy algorithm of Myers, An O(ND) Difference Algorithm: for each number of edits d and each
+ * diagonal k (a position in the first text minus one in the second) it keeps how far one gets; the
+ * edits are read from those rows backwards.
  */
 #include "tools/shown/shown.h"
 
@@ -81,16 +80,15 @@ static long reach(const struct middle *middle, long edits, long diagonal)
 
     if (edits > 0) {
         row = row_of(middle, edits - 1) + edits - 1; /* row[k]: diagonal k */
-        if (diagonal == -edits ||
-            (diagonal != edits && row[diagonal - 1] < row[diagonal + 1])) {
+        if (diagonal == -edits || (diagonal != edits && row[diagonal - 1] < row[diagonal + 1])) {
             x = row[diagonal + 1];
         } else {
             x = row[diagonal - 1] + 1;
         }
     }
-    while (x < middle->a_count && x - diagonal < middle->b_count &&
-           is_equal(middle->diff, middle->from + (size_t)x,
-                    middle->from + (size_t)(x - diagonal))) {
+    while (
+        x < middle->a_count && x - diagonal < middle->b_count &&
+        is_equal(middle->diff, middle->from + (size_t)x, middle->from + (size_t)(x - diagonal))) {
         x++;
     }
     return x;
@@ -104,11 +102,9 @@ static long search(struct middle *middle)
     for (long edits = 0; edits <= PATCH_EDITS; edits++) {
         size_t size = (size_t)((edits + 1) * (edits + 1));
         while (capacity < size) {
-            middle->rows = cli_reserve(middle->rows, capacity, &capacity,
-                                       sizeof(middle->rows[0]));
+            middle->rows = cli_reserve(middle->rows, capacity, &capacity, sizeof(middle->rows[0]));
         }
-        memset(row_of(middle, edits), 0,
-               (size_t)(2 * edits + 1) * sizeof(middle->rows[0]));
+        memset(row_of(middle, edits), 0, (size_t)(2 * edits + 1) * sizeof(middle->rows[0]));
         for (long k = -edits; k <= edits; k += 2) {
             long x = reach(middle, edits, k);
             row_of(middle, edits)[edits + k] = x;
@@ -121,8 +117,7 @@ static long search(struct middle *middle)
 }
 
 /* Marks the lines that are removed and added, from the last edit on. */
-static void mark(const struct middle *middle, const struct diff *diff,
-                 long edits)
+static void mark(const struct middle *middle, const struct diff *diff, long edits)
 {
     long k = middle->a_count - middle->b_count;
 
@@ -143,8 +138,7 @@ static void mark(const struct middle *middle, const struct diff *diff,
 
 static void compare(struct diff *diff)
 {
-    size_t least =
-        diff->a.count < diff->b.count ? diff->a.count : diff->b.count;
+    size_t least = diff->a.count < diff->b.count ? diff->a.count : diff->b.count;
     size_t prefix = 0;
     size_t suffix = 0;
     struct middle middle = {.diff = diff};
@@ -153,8 +147,8 @@ static void compare(struct diff *diff)
     while (prefix < least && is_equal(diff, prefix, prefix)) {
         prefix++;
     }
-    while (suffix < least - prefix && is_equal(diff, diff->a.count - suffix - 1,
-                                               diff->b.count - suffix - 1)) {
+    while (suffix < least - prefix &&
+           is_equal(diff, diff->a.count - suffix - 1, diff->b.count - suffix - 1)) {
         suffix++;
     }
     middle.from = prefix;
@@ -191,8 +185,8 @@ struct place {
 
 static bool is_equal_at(const struct diff *diff, struct place at)
 {
-    return at.a < diff->a.count && at.b < diff->b.count &&
-           !diff->removed[at.a] && !diff->added[at.b];
+    return at.a < diff->a.count && at.b < diff->b.count && !diff->removed[at.a] &&
+           !diff->added[at.b];
 }
 
 static bool is_end(const struct diff *diff, struct place at)
@@ -200,8 +194,8 @@ static bool is_end(const struct diff *diff, struct place at)
     return at.a == diff->a.count && at.b == diff->b.count;
 }
 
-/* Returns the end of a hunk: the place after the last difference that has no
- * more than twice the context before the next one. */
+/* Returns the end of a hunk: the place after the last difference that has no more than twice the
+ * context before the next one. */
 static struct place hunk_end(const struct diff *diff, struct place at)
 {
     struct place end = at;
@@ -234,8 +228,7 @@ static void put_range(FILE *file, char mark, size_t from, size_t count)
     fprintf(file, "%c%zu,%zu", mark, count > 0 ? from + 1 : from, count);
 }
 
-static void put_hunk(FILE *file, const struct diff *diff, struct place from,
-                     struct place end)
+static void put_hunk(FILE *file, const struct diff *diff, struct place from, struct place end)
 {
     fputs("@@ ", file);
     put_range(file, '-', from.a, end.a - from.a);
@@ -295,14 +288,12 @@ enum {
     CONTENT_MAX = 2 << 20  /* bytes of a file that is compared */
 };
 
-enum wal_status shown_checkpoints_read(struct cli_texts *ids,
-                                       struct wal_session *session,
+enum wal_status shown_checkpoints_read(struct cli_texts *ids, struct wal_session *session,
                                        struct wal_error *error)
 {
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     struct wal_checkpoint_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_checkpoint_cursor_open(session, &cursor, error);
+    enum wal_status status = wal_checkpoint_cursor_open(session, &cursor, error);
 
     while (status == WAL_OK) {
         status = wal_checkpoint_cursor_next(cursor, &info, error);
@@ -314,8 +305,7 @@ enum wal_status shown_checkpoints_read(struct cli_texts *ids,
     return status == WAL_END ? WAL_OK : status;
 }
 
-static void put_checkpoint(struct shown *shown,
-                           const struct wal_checkpoint_info *info)
+static void put_checkpoint(struct shown *shown, const struct wal_checkpoint_info *info)
 {
     wal__json_out_open(shown->json, '{');
     cli_json_member_text(shown->json, "id", info->id);
@@ -327,8 +317,7 @@ static void put_checkpoint(struct shown *shown,
     wal__json_out_close(shown->json, '}');
 }
 
-enum wal_status shown_checkpoints_write(struct shown *shown,
-                                        struct wal_session *session,
+enum wal_status shown_checkpoints_write(struct shown *shown, struct wal_session *session,
                                         struct wal_error *error)
 {
     struct cli_texts list = {.items = NULL};
@@ -339,8 +328,7 @@ enum wal_status shown_checkpoints_write(struct shown *shown,
         struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
         struct wal_file_cursor *cursor = NULL;
 
-        status = wal_file_cursor_open(session, cli_slice(list.items[i - 1]),
-                                      &cursor, error);
+        status = wal_file_cursor_open(session, cli_slice(list.items[i - 1]), &cursor, error);
         if (status == WAL_OK) {
             status = wal_checkpoint_get_info(cursor, &info, error);
         }
@@ -375,16 +363,14 @@ struct files {
     size_t capacity;
 };
 
-static enum wal_status read_files(struct files *files,
-                                  struct wal_session *session,
+static enum wal_status read_files(struct files *files, struct wal_session *session,
                                   struct wal_slice id, struct wal_error *error)
 {
     struct wal_file file = WAL_INIT(wal_file);
     struct wal_file_cursor *cursor = NULL;
     enum wal_status status = wal_file_cursor_open(session, id, &cursor, error);
 
-    while (status == WAL_OK &&
-           (status = wal_file_cursor_next(cursor, &file, error)) == WAL_OK) {
+    while (status == WAL_OK && (status = wal_file_cursor_next(cursor, &file, error)) == WAL_OK) {
         struct file *item;
 
         item = CLI_ADD(files);
@@ -410,31 +396,27 @@ static int compare_paths(const void *a, const void *b)
 {
     const struct file *one = a;
     const struct file *other = b;
-    size_t size =
-        one->path_size < other->path_size ? one->path_size : other->path_size;
+    size_t size = one->path_size < other->path_size ? one->path_size : other->path_size;
     int order = memcmp(one->path, other->path, size);
 
     return order != 0 ? order
-                      : (one->path_size > other->path_size) -
-                            (one->path_size < other->path_size);
+                      : (one->path_size > other->path_size) - (one->path_size < other->path_size);
 }
 
-static const struct file *find_file(const struct files *files,
-                                    struct wal_slice path)
+static const struct file *find_file(const struct files *files, struct wal_slice path)
 {
     struct file wanted = {.path_size = (size_t)path.size};
 
     wanted.path = cli_copy_slice(path);
-    const struct file *found =
-        files->count == 0 ? NULL
-                          : bsearch(&wanted, files->items, files->count,
-                                    sizeof(wanted), compare_paths);
+    const struct file *found = files->count == 0 ? NULL
+                                                 : bsearch(&wanted, files->items, files->count,
+                                                           sizeof(wanted), compare_paths);
     free(wanted.path);
     return found;
 }
 
-/* Reads a content into memory that the caller frees; an absent file has none.
- * False: it is too large, or cannot be read. */
+/* Reads a content into memory that the caller frees; an absent file has none. False: it is too
+ * large, or cannot be read. */
 static bool load(struct wal_store *store, const struct file *file, char **data,
                  struct wal_slice *content)
 {
@@ -451,8 +433,7 @@ static bool load(struct wal_store *store, const struct file *file, char **data,
     }
     *data = cli_alloc((size_t)file->size);
     is_read = wal_blob_open(store, file->digest, &blob, NULL) == WAL_OK &&
-              wal_blob_read(blob, 0, *data, file->size, &got, NULL) == WAL_OK &&
-              got == file->size;
+              wal_blob_read(blob, 0, *data, file->size, &got, NULL) == WAL_OK && got == file->size;
     wal_blob_close(blob);
     *content = (struct wal_slice){*data, got};
     return is_read;
@@ -466,8 +447,7 @@ struct pair {
     struct files after;
 };
 
-static void put_patch(struct shown *shown, const struct pair *pair,
-                      struct wal_slice path)
+static void put_patch(struct shown *shown, const struct pair *pair, struct wal_slice path)
 {
     struct wal_slice before;
     struct wal_slice after;
@@ -477,8 +457,7 @@ static void put_patch(struct shown *shown, const struct pair *pair,
     size_t size = 0;
     FILE *file;
 
-    if (load(pair->store, find_file(&pair->before, path), &before_data,
-             &before) &&
+    if (load(pair->store, find_file(&pair->before, path), &before_data, &before) &&
         load(pair->store, find_file(&pair->after, path), &after_data, &after)) {
         file = cli_open_memory(&text, &size);
         patch(file, before, after);
@@ -518,15 +497,13 @@ static void put_change(struct shown *shown, const struct pair *pair,
 }
 
 static enum wal_status put_changes(struct shown *shown, const struct pair *pair,
-                                   struct wal_file_change_cursor *cursor,
-                                   struct wal_error *error)
+                                   struct wal_file_change_cursor *cursor, struct wal_error *error)
 {
     struct wal_file_change change = WAL_INIT(wal_file_change);
     enum wal_status status;
 
     wal__json_out_member_open(shown->json, "files", '[');
-    while ((status = wal_file_change_cursor_next(cursor, &change, error)) ==
-           WAL_OK) {
+    while ((status = wal_file_change_cursor_next(cursor, &change, error)) == WAL_OK) {
         put_change(shown, pair, &change);
     }
     wal__json_out_close(shown->json, ']');
@@ -539,8 +516,7 @@ enum wal_status shown_diff(struct shown *shown, struct wal_store *store,
 {
     struct pair pair = {.store = store};
     struct wal_file_change_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_checkpoint_diff(session, before, after, &cursor, error);
+    enum wal_status status = wal_checkpoint_diff(session, before, after, &cursor, error);
 
     if (status == WAL_OK) {
         status = read_files(&pair.before, session, before, error);

@@ -32,10 +32,8 @@ static int32_t add_text(void *ctx, const void *data, uint64_t size)
     return 0;
 }
 
-static enum wal_status read_text(struct shown_documents *documents,
-                                 struct wal_store *store,
-                                 struct wal_session *session,
-                                 struct wal_error *error)
+static enum wal_status read_text(struct shown_documents *documents, struct wal_store *store,
+                                 struct wal_session *session, struct wal_error *error)
 {
     const struct wal_view_options options = {
         .struct_size = sizeof(options),
@@ -44,8 +42,7 @@ static enum wal_status read_text(struct shown_documents *documents,
         .ctx = documents,
     };
     struct wal_view *view = NULL;
-    enum wal_status status =
-        wal_view_open(store, session, &options, &view, error);
+    enum wal_status status = wal_view_open(store, session, &options, &view, error);
 
     if (status == WAL_OK) {
         status = wal_view_flush(view, NULL, error);
@@ -54,10 +51,9 @@ static enum wal_status read_text(struct shown_documents *documents,
     return status;
 }
 
-/* Adds the lines of the export as entries: without the header, which is the
- * parent of roots, up to the first one that the log has. */
-static void add_entries(struct shown_documents *documents,
-                        struct wal_entry_cursor *cursor)
+/* Adds the lines of the export as entries: without the header, which is the parent of roots, up to
+ * the first one that the log has. */
+static void add_entries(struct shown_documents *documents, struct wal_entry_cursor *cursor)
 {
     const char *line = documents->text;
     const char *end = line + documents->text_size;
@@ -70,17 +66,15 @@ static void add_entries(struct shown_documents *documents,
     for (; line < end; line = newline + 1) {
         newline = memchr(line, '\n', (size_t)(end - line));
         entry = (struct wal_entry)WAL_INIT(wal_entry);
-        if (newline == NULL ||
-            !cli_entry_read(line, (size_t)(newline - line), &documents->texts,
-                            &entry, why, sizeof(why))) {
+        if (newline == NULL || !cli_entry_read(line, (size_t)(newline - line), &documents->texts,
+                                               &entry, why, sizeof(why))) {
             return;
         }
         if (line == documents->text) {
             header = entry;
             continue;
         }
-        if (wal_entry_cursor_get(cursor, entry.id, &known, NULL) !=
-            WAL_ENOTFOUND) {
+        if (wal_entry_cursor_get(cursor, entry.id, &known, NULL) != WAL_ENOTFOUND) {
             return;
         }
         if (cli_slice_equal(entry.type, cli_slice("session_info"))) {
@@ -97,16 +91,14 @@ static bool has_document(struct wal_store *store, struct wal_session *session)
 {
     struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal_doc_cursor *cursor = NULL;
-    bool is_found =
-        wal_doc_cursor_open(store, session, NULL, &cursor, NULL) == WAL_OK &&
-        wal_doc_cursor_next(cursor, &doc, NULL) != WAL_END;
+    bool is_found = wal_doc_cursor_open(store, session, NULL, &cursor, NULL) == WAL_OK &&
+                    wal_doc_cursor_next(cursor, &doc, NULL) != WAL_END;
 
     wal_doc_cursor_close(cursor);
     return is_found;
 }
 
-/* Whether messages may be in documents: of an import, or of its fork, which
- * has them too. */
+/* Whether messages may be in documents: of an import, or of its fork, which has them too. */
 static bool has_messages(struct wal_store *store, struct wal_session *session,
                          const struct wal_session_info *info)
 {
@@ -114,15 +106,12 @@ static bool has_messages(struct wal_store *store, struct wal_session *session,
 
     return (info->flags & WAL_SESSION_FORK) != 0
                ? has_document(store, session)
-               : info->documents > 0 &&
-                     wal__source_parse(info->source, &source) &&
+               : info->documents > 0 && wal__source_parse(info->source, &source) &&
                      strcmp(source.dialect, "opencode") == 0;
 }
 
-enum wal_status shown_documents_read(struct shown_documents *documents,
-                                     struct wal_store *store,
-                                     struct wal_session *session,
-                                     struct wal_entry_cursor *cursor,
+enum wal_status shown_documents_read(struct shown_documents *documents, struct wal_store *store,
+                                     struct wal_session *session, struct wal_entry_cursor *cursor,
                                      struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
@@ -156,13 +145,12 @@ size_t shown_documents_parent(const struct shown_documents *documents,
         return count;
     }
     if (entry->meta.size > 0 &&
-        wal__json_find(entry->meta.data, (size_t)entry->meta.size, "after",
-                       &after) == WAL__JSON_OK &&
+        wal__json_find(entry->meta.data, (size_t)entry->meta.size, "after", &after) ==
+            WAL__JSON_OK &&
         after.kind == WAL__JSON_STRING) {
         for (size_t i = 0; i < count; i++) {
             const struct wal_slice *id = &documents->items[i].id;
-            if (wal__json_string_equals(after.span, id->data,
-                                        (size_t)id->size)) {
+            if (wal__json_string_equals(after.span, id->data, (size_t)id->size)) {
                 return i;
             }
         }
@@ -173,8 +161,7 @@ size_t shown_documents_parent(const struct shown_documents *documents,
 size_t shown_documents_compaction(const struct shown_documents *documents)
 {
     for (size_t i = documents->count; i > 0; i--) {
-        if (cli_slice_equal(documents->items[i - 1].type,
-                            cli_slice(WAL_TYPE_COMPACTION_SUMMARY))) {
+        if (cli_slice_equal(documents->items[i - 1].type, cli_slice(WAL_TYPE_COMPACTION_SUMMARY))) {
             return i - 1;
         }
     }
@@ -200,8 +187,8 @@ static bool is_base64(struct wal_slice text)
 
     for (uint64_t i = 0; i < text.size; i++) {
         bool is_letter = (at[i] | 0x20) >= 'a' && (at[i] | 0x20) <= 'z';
-        if (!is_letter && !(at[i] >= '0' && at[i] <= '9') && at[i] != '+' &&
-            at[i] != '/' && at[i] != '=') {
+        if (!is_letter && !(at[i] >= '0' && at[i] <= '9') && at[i] != '+' && at[i] != '/' &&
+            at[i] != '=') {
             return false;
         }
     }
@@ -232,17 +219,14 @@ static bool read_url(struct wal_slice url, struct image *image)
     if (url.size <= prefix || memcmp(text, scheme, prefix) != 0) {
         return false;
     }
-    found = memmem(text + prefix,
-                   url.size < 256 ? (size_t)url.size - prefix : 256 - prefix,
-                   form, sizeof(form) - 1);
+    found = memmem(text + prefix, url.size < 256 ? (size_t)url.size - prefix : 256 - prefix, form,
+                   sizeof(form) - 1);
     if (found == NULL) {
         return false;
     }
-    image->type =
-        (struct wal_slice){text + prefix, (size_t)(found - text) - prefix};
+    image->type = (struct wal_slice){text + prefix, (size_t)(found - text) - prefix};
     found += sizeof(form) - 1;
-    image->data =
-        (struct wal_slice){found, url.size - (uint64_t)(found - text)};
+    image->data = (struct wal_slice){found, url.size - (uint64_t)(found - text)};
     return true;
 }
 
@@ -254,8 +238,7 @@ static bool is_image_type(struct wal_slice type)
            memcmp(type.data, prefix, sizeof(prefix) - 1) == 0;
 }
 
-static bool read_image(struct wal__json_span block, struct cli_texts *texts,
-                       struct image *image)
+static bool read_image(struct wal__json_span block, struct cli_texts *texts, struct image *image)
 {
     enum {
         DATA,
@@ -282,8 +265,7 @@ static bool read_image(struct wal__json_span block, struct cli_texts *texts,
     };
     struct wal_slice text[COUNT];
 
-    if (wal__json_members(block.data, block.size, m, COUNT, NULL) !=
-        WAL__JSON_OK) {
+    if (wal__json_members(block.data, block.size, m, COUNT, NULL) != WAL__JSON_OK) {
         return false;
     }
     for (size_t i = 0; i < COUNT; i++) {
@@ -299,8 +281,7 @@ static bool read_image(struct wal__json_span block, struct cli_texts *texts,
             image->type = text[MIME_OF_FILE];
         }
     }
-    return is_image_type(image->type) &&
-           (is_base64(image->data) || is_digest(image->digest));
+    return is_image_type(image->type) && (is_base64(image->data) || is_digest(image->digest));
 }
 
 /* Writes a block as a part of kind image; false if it is none. */
@@ -319,8 +300,7 @@ static bool shown_image(struct shown *shown, struct wal__json_span block)
         } else if (image.data.size <= IMAGE_MAX) {
             cli_json_member_text(shown->json, "data", image.data);
         }
-        wal__json_out_member_count(shown->json, "bytes",
-                                   image.data.size / 4 * 3);
+        wal__json_out_member_count(shown->json, "bytes", image.data.size / 4 * 3);
         wal__json_out_close(shown->json, '}');
     }
     cli_texts_deinit(&texts);
@@ -364,20 +344,17 @@ struct joined {
 
 static bool is_string(const struct wal__json_token *token, const char *text)
 {
-    return token->kind == WAL__JSON_STRING &&
-           wal__json_string_is(token->span, text);
+    return token->kind == WAL__JSON_STRING && wal__json_string_is(token->span, text);
 }
 
 /* Finds the first of these members that is a string. */
-static struct wal__json_token find_string(struct wal__json_span object,
-                                          const char *const *keys)
+static struct wal__json_token find_string(struct wal__json_span object, const char *const *keys)
 {
     struct wal__json_token none = {.kind = WAL__JSON_NONE};
     struct wal__json_token value;
 
     for (size_t i = 0; keys[i] != NULL; i++) {
-        if (wal__json_find(object.data, object.size, keys[i], &value) ==
-                WAL__JSON_OK &&
+        if (wal__json_find(object.data, object.size, keys[i], &value) == WAL__JSON_OK &&
             value.kind == WAL__JSON_STRING) {
             return value;
         }
@@ -393,10 +370,8 @@ static bool is_error(struct wal__json_span object)
         {.parent = "state", .key = "status"},
     };
 
-    return wal__json_members(object.data, object.size, m, 3, NULL) ==
-               WAL__JSON_OK &&
-           (m[0].value.kind == WAL__JSON_TRUE ||
-            m[1].value.kind == WAL__JSON_TRUE ||
+    return wal__json_members(object.data, object.size, m, 3, NULL) == WAL__JSON_OK &&
+           (m[0].value.kind == WAL__JSON_TRUE || m[1].value.kind == WAL__JSON_TRUE ||
             is_string(&m[2].value, "error"));
 }
 
@@ -405,8 +380,7 @@ static bool is_error(struct wal__json_span object)
 static void join(struct joined *joined, struct wal_slice text)
 {
     while (joined->capacity - joined->size < text.size + 1) {
-        joined->data = cli_reserve(joined->data, joined->capacity,
-                                   &joined->capacity, sizeof(char));
+        joined->data = cli_reserve(joined->data, joined->capacity, &joined->capacity, sizeof(char));
     }
     if (text.size > 0) {
         memcpy(joined->data + joined->size, text.data, (size_t)text.size);
@@ -438,8 +412,7 @@ static void open_part(struct shown *shown, const char *kind)
     cli_json_member_text(shown->json, "kind", cli_slice(kind));
 }
 
-static void put_string(struct shown *shown, const char *key,
-                       const struct wal__json_token *string)
+static void put_string(struct shown *shown, const char *key, const struct wal__json_token *string)
 {
     struct cli_texts texts = {.items = NULL};
 
@@ -447,8 +420,7 @@ static void put_string(struct shown *shown, const char *key,
     cli_texts_deinit(&texts);
 }
 
-static void put_text(struct shown *shown, const char *kind,
-                     const struct wal__json_token *string)
+static void put_text(struct shown *shown, const char *kind, const struct wal__json_token *string)
 {
     struct cli_texts texts = {.items = NULL};
     struct wal_slice text = cli_unescape(string, &texts);
@@ -494,15 +466,13 @@ static void put_result(struct shown *shown, struct wal__json_span object,
 }
 
 /* Writes a result of a block, and the images in it. */
-static void put_block_result(struct shown *shown,
-                             const struct wal__message_part *part)
+static void put_block_result(struct shown *shown, const struct wal__message_part *part)
 {
     struct joined joined = {.data = NULL};
 
     wal__message_visit_result(&part->value, join_text, &joined);
     if (joined.size == 0 && part->value.kind == WAL__JSON_OBJECT) {
-        join(&joined,
-             (struct wal_slice){part->value.span.data, part->value.span.size});
+        join(&joined, (struct wal_slice){part->value.span.data, part->value.span.size});
     }
     put_result(shown, part->block, &joined);
     free(joined.data);
@@ -548,8 +518,8 @@ static void put_part(void *ctx, const struct wal__message_part *part)
 
 static bool is_tool(const struct wal__message *message)
 {
-    return message->item.size == 0 && (is_string(&message->role, "tool") ||
-                                       is_string(&message->role, "toolResult"));
+    return message->item.size == 0 &&
+           (is_string(&message->role, "tool") || is_string(&message->role, "toolResult"));
 }
 
 static void put_message(struct shown *shown, const struct wal__message *message)
@@ -570,8 +540,7 @@ static bool is_summary(struct wal__json_span payload)
 {
     struct wal__json_token mark;
 
-    return wal__json_find(payload.data, payload.size, "isCompactSummary",
-                          &mark) == WAL__JSON_OK &&
+    return wal__json_find(payload.data, payload.size, "isCompactSummary", &mark) == WAL__JSON_OK &&
            mark.kind == WAL__JSON_TRUE;
 }
 
@@ -609,8 +578,7 @@ static void put_name(struct shown *shown, const struct wal_entry *entry,
     size_t size = (size_t)entry->type.size;
     struct cli_texts texts = {.items = NULL};
 
-    if (wal__json_members(payload.data, payload.size, m, 3, NULL) ==
-        WAL__JSON_OK) {
+    if (wal__json_members(payload.data, payload.size, m, 3, NULL) == WAL__JSON_OK) {
         for (size_t i = 0; i < 3 && inner.size == 0; i++) {
             inner = cli_unescape(&m[i].value, &texts);
         }
@@ -649,8 +617,7 @@ static void parts(struct shown *shown, const struct wal_entry *entry)
             put_message(shown, &message);
         }
     } else if (wal__message_find_note(payload, &note, &key)) {
-        put_text(shown, is_summary_type(entry->type) ? "summary" : "text",
-                 &note);
+        put_text(shown, is_summary_type(entry->type) ? "summary" : "text", &note);
     } else {
         put_name(shown, entry, payload);
     }
@@ -676,21 +643,19 @@ static void note_part(void *ctx, const struct wal__message_part *part)
     }
 }
 
-/* Returns the role of an entry in the words of docs/seeing.md, or NULL. A
- * message of a user that has nothing but results is of the role tool. */
+/* Returns the role of an entry in the words of docs/seeing.md, or NULL. A message of a user that
+ * has nothing but results is of the role tool. */
 static const char *shown_role(const struct wal_entry *entry)
 {
     static const char *const roles[][2] = {
-        {"user", "user"},     {"assistant", "assistant"},
-        {"tool", "tool"},     {"toolResult", "tool"},
-        {"system", "system"}, {"developer", "system"},
+        {"user", "user"},       {"assistant", "assistant"}, {"tool", "tool"},
+        {"toolResult", "tool"}, {"system", "system"},       {"developer", "system"},
     };
     struct contents contents = {.has_result = false};
     struct wal__json_span payload;
     struct wal__message message;
 
-    if ((entry->flags & WAL_ENTRY_REDACTED) != 0 ||
-        !cli_entry_json(entry, &payload) ||
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0 || !cli_entry_json(entry, &payload) ||
         !wal__message_find(payload, &message)) {
         return NULL;
     }
@@ -726,8 +691,7 @@ static void preview_part(void *ctx, const struct wal__message_part *part)
     cli_texts_deinit(&texts);
 }
 
-static void join_preview(struct joined *joined, const struct wal_entry *entry,
-                         bool hides_results)
+static void join_preview(struct joined *joined, const struct wal_entry *entry, bool hides_results)
 {
     struct cli_texts texts = {.items = NULL};
     struct wal__json_span payload;
@@ -736,8 +700,7 @@ static void join_preview(struct joined *joined, const struct wal_entry *entry,
     const char *role = shown_role(entry);
     const char *key;
 
-    if ((entry->flags & WAL_ENTRY_REDACTED) != 0 ||
-        !cli_entry_json(entry, &payload) ||
+    if ((entry->flags & WAL_ENTRY_REDACTED) != 0 || !cli_entry_json(entry, &payload) ||
         (hides_results && role != NULL && strcmp(role, "tool") == 0)) {
         return;
     }
@@ -770,8 +733,7 @@ static void preview(struct shown *shown, const struct wal_entry *entry)
 
 int64_t shown_entry_time(const struct wal_entry *entry)
 {
-    struct wal__json_span text = {entry->timestamp.data,
-                                  (size_t)entry->timestamp.size};
+    struct wal__json_span text = {entry->timestamp.data, (size_t)entry->timestamp.size};
     int64_t ms = 0;
 
     (void)wal__model_time_read_text(text, &ms);
@@ -801,13 +763,10 @@ static void put_model(struct shown *shown, const struct wal_entry *entry)
     struct wal_slice model = {NULL, 0};
 
     for (size_t i = 0; i < COUNT; i++) {
-        m[i] = (struct wal__json_member){.parent = places[i][0],
-                                         .key = places[i][1]};
+        m[i] = (struct wal__json_member){.parent = places[i][0], .key = places[i][1]};
     }
-    if ((entry->flags & WAL_ENTRY_REDACTED) == 0 &&
-        cli_entry_json(entry, &payload) &&
-        wal__json_members(payload.data, payload.size, m, COUNT, NULL) ==
-            WAL__JSON_OK) {
+    if ((entry->flags & WAL_ENTRY_REDACTED) == 0 && cli_entry_json(entry, &payload) &&
+        wal__json_members(payload.data, payload.size, m, COUNT, NULL) == WAL__JSON_OK) {
         for (size_t i = 0; i < COUNT && model.size == 0; i++) {
             model = cli_unescape(&m[i].value, &texts);
         }
@@ -822,8 +781,7 @@ static bool is_damaged(const struct wal_entry *entry)
     struct wal__json_span payload;
 
     return !cli_entry_json(entry, &payload) &&
-           !wal__line_is_blank(entry->payload.data,
-                               (size_t)entry->payload.size);
+           !wal__line_is_blank(entry->payload.data, (size_t)entry->payload.size);
 }
 
 /* Writes the members that an entry and a node of a tree have. */
@@ -836,20 +794,16 @@ static void put_place(struct shown *shown, const struct wal_entry *entry)
     wal__json_out_member_count(shown->json, "sequence", entry->sequence);
 }
 
-static void put_entry(struct shown *shown, const struct wal_entry *entry,
-                      bool is_read)
+static void put_entry(struct shown *shown, const struct wal_entry *entry, bool is_read)
 {
-    uint64_t size =
-        entry->payload_size > 0 ? entry->payload_size : entry->payload.size;
+    uint64_t size = entry->payload_size > 0 ? entry->payload_size : entry->payload.size;
 
     put_place(shown, entry);
     wal__json_out_member_count(shown->json, "depth", entry->depth);
     put_role(shown, entry);
     put_model(shown, entry);
-    wal__json_out_member_bool(shown->json, "redacted",
-                              (entry->flags & WAL_ENTRY_REDACTED) != 0);
-    wal__json_out_member_bool(shown->json, "damaged",
-                              !is_read || is_damaged(entry));
+    wal__json_out_member_bool(shown->json, "redacted", (entry->flags & WAL_ENTRY_REDACTED) != 0);
+    wal__json_out_member_bool(shown->json, "damaged", !is_read || is_damaged(entry));
     wal__json_out_member_count(shown->json, "bytes", size);
     if (is_read) {
         parts(shown, entry);
@@ -865,25 +819,20 @@ static void put_payload(struct shown *shown, const struct wal_entry *entry)
     struct wal__json_span payload;
 
     wal__json_out_key(shown->json, "payload");
-    if ((entry->flags & WAL_ENTRY_REDACTED) == 0 &&
-        cli_entry_json(entry, &payload)) {
-        cli_json_raw(shown->json,
-                     (struct wal_slice){payload.data, payload.size});
+    if ((entry->flags & WAL_ENTRY_REDACTED) == 0 && cli_entry_json(entry, &payload)) {
+        cli_json_raw(shown->json, (struct wal_slice){payload.data, payload.size});
     } else {
-        cli_json_text_or_null(shown->json,
-                              (entry->flags & WAL_ENTRY_REDACTED) != 0
-                                  ? cli_slice(NULL)
-                                  : entry->payload);
+        cli_json_text_or_null(shown->json, (entry->flags & WAL_ENTRY_REDACTED) != 0
+                                               ? cli_slice(NULL)
+                                               : entry->payload);
     }
 }
 
 /* Reads the payload. An entry that cannot be read has none. */
-static enum wal_status load(struct wal_store *store, struct wal_entry *entry,
-                            char **memory, bool *is_read,
-                            struct wal_error *error)
+static enum wal_status load(struct wal_store *store, struct wal_entry *entry, char **memory,
+                            bool *is_read, struct wal_error *error)
 {
-    enum wal_status status =
-        wal__entry_payload_load(NULL, store, entry, memory, error);
+    enum wal_status status = wal__entry_payload_load(NULL, store, entry, memory, error);
 
     *is_read = status == WAL_OK;
     return status == WAL_ENOMEM ? status : WAL_OK;
@@ -891,8 +840,8 @@ static enum wal_status load(struct wal_store *store, struct wal_entry *entry,
 
 /* Writes an entry, with_payload or without. */
 static enum wal_status write_entry(struct shown *shown, struct wal_store *store,
-                                   const struct wal_entry *entry,
-                                   bool with_payload, struct wal_error *error)
+                                   const struct wal_entry *entry, bool with_payload,
+                                   struct wal_error *error)
 {
     struct wal_entry loaded = *entry;
     char *memory = NULL;
@@ -912,24 +861,20 @@ static enum wal_status write_entry(struct shown *shown, struct wal_store *store,
 }
 
 enum wal_status shown_entry(struct shown *shown, struct wal_store *store,
-                            const struct wal_entry *entry,
-                            struct wal_error *error)
+                            const struct wal_entry *entry, struct wal_error *error)
 {
     return write_entry(shown, store, entry, false, error);
 }
 
-enum wal_status shown_entry_with_payload(struct shown *shown,
-                                         struct wal_store *store,
-                                         const struct wal_entry *entry,
-                                         struct wal_error *error)
+enum wal_status shown_entry_with_payload(struct shown *shown, struct wal_store *store,
+                                         const struct wal_entry *entry, struct wal_error *error)
 {
     return write_entry(shown, store, entry, true, error);
 }
 
 /* Writes an entry as a node of a tree. */
 static enum wal_status node(struct shown *shown, struct wal_store *store,
-                            const struct wal_entry *entry,
-                            struct wal_error *error)
+                            const struct wal_entry *entry, struct wal_error *error)
 {
     struct wal_entry loaded = *entry;
     char *memory = NULL;
@@ -950,8 +895,7 @@ static enum wal_status node(struct shown *shown, struct wal_store *store,
 /* --- all entries -------------------------------------------------------- */
 
 static enum wal_status visit_log(const struct shown_documents *documents,
-                                 struct wal_entry_cursor *cursor,
-                                 shown_entry_fn *each, void *ctx,
+                                 struct wal_entry_cursor *cursor, shown_entry_fn *each, void *ctx,
                                  uint64_t *damaged, struct wal_error *error)
 {
     struct wal_entry entry;
@@ -976,9 +920,8 @@ static enum wal_status visit_log(const struct shown_documents *documents,
     return status == WAL_END ? WAL_OK : status;
 }
 
-enum wal_status shown_entries_visit(struct wal_store *store,
-                                    struct wal_session *session, uint32_t flags,
-                                    shown_entry_fn *each, void *ctx,
+enum wal_status shown_entries_visit(struct wal_store *store, struct wal_session *session,
+                                    uint32_t flags, shown_entry_fn *each, void *ctx,
                                     uint64_t *damaged, struct wal_error *error)
 {
     const struct wal_entry_cursor_options options = {
@@ -988,12 +931,10 @@ enum wal_status shown_entries_visit(struct wal_store *store,
     };
     struct shown_documents documents = {.items = NULL};
     struct wal_entry_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_entry_cursor_open(session, &options, &cursor, error);
+    enum wal_status status = wal_entry_cursor_open(session, &options, &cursor, error);
 
     if (status == WAL_OK) {
-        status =
-            shown_documents_read(&documents, store, session, cursor, error);
+        status = shown_documents_read(&documents, store, session, cursor, error);
     }
     for (size_t i = 0; i < documents.count && status == WAL_OK; i++) {
         documents.items[i].depth = i;
@@ -1013,8 +954,7 @@ struct nodes {
     struct wal_store *store;
 };
 
-static enum wal_status put_node(void *ctx, const struct wal_entry *entry,
-                                struct wal_error *error)
+static enum wal_status put_node(void *ctx, const struct wal_entry *entry, struct wal_error *error)
 {
     const struct nodes *nodes = ctx;
 
@@ -1029,8 +969,8 @@ enum wal_status shown_tree(struct shown *shown, struct wal_store *store,
     enum wal_status status;
 
     wal__json_out_member_open(shown->json, "nodes", '[');
-    status = shown_entries_visit(store, session, WAL_ENTRY_CURSOR_REDACTED,
-                                 put_node, &nodes, &damaged, error);
+    status = shown_entries_visit(store, session, WAL_ENTRY_CURSOR_REDACTED, put_node, &nodes,
+                                 &damaged, error);
     wal__json_out_close(shown->json, ']');
     if (status == WAL_OK) {
         status = shown_heads(shown, session, error);

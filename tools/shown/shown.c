@@ -1,10 +1,10 @@
 /*
- * shown.c - sessions and their texts as they are shown; the command that
- * continues one; its usage (shown.h).
+ * shown.c - sessions and their texts as they are shown; the command that continues one; its usage
+ * (shown.h).
  *
- * Invariant: in a command every text of a session is quoted as sh, its kin and
- * fish read it, or consists of characters that no shell treats specially; a
- * directory with characters that a terminal obeys is left out.
+ * Invariant: in a command every text of a session is quoted as sh, its kin and fish read it, or
+ * consists of characters that no shell treats specially; a directory with characters that a
+ * terminal obeys is left out.
  */
 #include "tools/shown/shown.h"
 
@@ -17,15 +17,12 @@
 #include "tools/usage/usage.h"
 
 static struct wal_slice strike_value(struct shown *shown, struct wal_slice key,
-                                     struct wal_slice text,
-                                     struct cli_texts *texts)
+                                     struct wal_slice text, struct cli_texts *texts)
 {
-    return shown->strike == NULL ? text
-                                 : shown->strike(shown->ctx, key, text, texts);
+    return shown->strike == NULL ? text : shown->strike(shown->ctx, key, text, texts);
 }
 
-static struct wal_slice strike(struct shown *shown, struct wal_slice text,
-                               struct cli_texts *texts)
+static struct wal_slice strike(struct shown *shown, struct wal_slice text, struct cli_texts *texts)
 {
     return strike_value(shown, cli_slice(NULL), text, texts);
 }
@@ -47,8 +44,7 @@ struct wal_slice shown_cut(struct wal_slice text, uint64_t limit)
 /* Writes a text as the value of a key, and whether it was cut. */
 static void put_cut(struct shown *shown, const char *key, struct wal_slice text)
 {
-    struct wal_slice part =
-        shown->limit == 0 ? text : shown_cut(text, shown->limit);
+    struct wal_slice part = shown->limit == 0 ? text : shown_cut(text, shown->limit);
 
     cli_json_member_text(shown->json, key, part);
     if (part.size < text.size) {
@@ -89,8 +85,8 @@ static void put_number(struct shown *shown, const struct wal__json_token *token,
     cli_texts_deinit(&texts);
 }
 
-/* Writes a token of a value whose strings and numbers pass `strike`; `key` is
- * that of the innermost member. */
+/* Writes a token of a value whose strings and numbers pass `strike`; `key` is that of the innermost
+ * member. */
 static void put_token(struct shown *shown, const struct wal__json_token *token,
                       struct wal_slice key)
 {
@@ -99,21 +95,17 @@ static void put_token(struct shown *shown, const struct wal__json_token *token,
     switch (token->kind) {
     case WAL__JSON_OBJECT:
     case WAL__JSON_ARRAY:
-        wal__json_out_open(shown->json,
-                           token->kind == WAL__JSON_OBJECT ? '{' : '[');
+        wal__json_out_open(shown->json, token->kind == WAL__JSON_OBJECT ? '{' : '[');
         break;
     case WAL__JSON_OBJECT_END:
     case WAL__JSON_ARRAY_END:
-        wal__json_out_close(shown->json,
-                            token->kind == WAL__JSON_OBJECT_END ? '}' : ']');
+        wal__json_out_close(shown->json, token->kind == WAL__JSON_OBJECT_END ? '}' : ']');
         break;
     case WAL__JSON_KEY:
         cli_json_key_text(shown->json, strike(shown, key, &texts));
         break;
     case WAL__JSON_STRING:
-        cli_json_text(
-            shown->json,
-            strike_value(shown, key, cli_unescape(token, &texts), &texts));
+        cli_json_text(shown->json, strike_value(shown, key, cli_unescape(token, &texts), &texts));
         break;
     case WAL__JSON_NUMBER:
         put_number(shown, token, key);
@@ -121,8 +113,7 @@ static void put_token(struct shown *shown, const struct wal__json_token *token,
     case WAL__JSON_TRUE:
     case WAL__JSON_FALSE:
     case WAL__JSON_NULL:
-        cli_json_raw(shown->json,
-                     (struct wal_slice){token->span.data, token->span.size});
+        cli_json_raw(shown->json, (struct wal_slice){token->span.data, token->span.size});
         break;
     case WAL__JSON_NONE:
     case WAL__JSON_END:
@@ -143,8 +134,7 @@ static void put_value(struct shown *shown, struct wal__json_span value)
         return;
     }
     wal__json_scan_init(&scan, value.data, value.size);
-    while (wal__json_scan_next(&scan, &token) == WAL__JSON_OK &&
-           token.kind != WAL__JSON_END) {
+    while (wal__json_scan_next(&scan, &token) == WAL__JSON_OK && token.kind != WAL__JSON_END) {
         if (token.kind == WAL__JSON_KEY) {
             struct wal__json_token string = token;
             string.kind = WAL__JSON_STRING;
@@ -182,9 +172,8 @@ void shown_arguments(struct shown *shown, const struct wal__json_token *value)
     }
     if (shown->limit > 0 && json.size > shown->limit) {
         /* A value that is longer is written as a text. */
-        put_cut(
-            shown, "arguments",
-            strike(shown, (struct wal_slice){json.data, json.size}, &texts));
+        put_cut(shown, "arguments",
+                strike(shown, (struct wal_slice){json.data, json.size}, &texts));
     } else {
         wal__json_out_key(shown->json, "arguments");
         put_value(shown, json);
@@ -263,9 +252,8 @@ static bool has_control(struct wal_slice text)
     return false;
 }
 
-/* Writes a text as one word of a shell, which is no option. Backslashes are
- * outside of the single quotes: fish takes one inside as an escape of what
- * follows, sh does not. */
+/* Writes a text as one word of a shell, which is no option. Backslashes are outside of the single
+ * quotes: fish takes one inside as an escape of what follows, sh does not. */
 static void put_word(struct writer *writer, struct wal_slice text)
 {
     const char *at = text.data;
@@ -298,15 +286,14 @@ static bool has_dialect(struct wal_slice source, const char *name)
            ((const char *)source.data)[size] == ' ';
 }
 
-/* Whether the client knows the session by its id: it has none with a number,
- * and none without a text. */
+/* Whether the client knows the session by its id: it has none with a number, and none without a
+ * text. */
 static bool is_client_id(struct wal_slice id)
 {
     return is_plain(id) && memchr(id.data, '~', (size_t)id.size) == NULL;
 }
 
-void shown_resume_text(const struct wal_session_info *info,
-                       char text[SHOWN_RESUME_SIZE])
+void shown_resume_text(const struct wal_session_info *info, char text[SHOWN_RESUME_SIZE])
 {
     static const struct {
         const char *dialect;
@@ -322,8 +309,7 @@ void shown_resume_text(const struct wal_session_info *info,
 
     text[0] = '\0';
     for (size_t i = 0; i < sizeof(clients) / sizeof(clients[0]); i++) {
-        if (has_dialect(info->source, clients[i].dialect) &&
-            is_client_id(info->id)) {
+        if (has_dialect(info->source, clients[i].dialect) && is_client_id(info->id)) {
             command = clients[i].command;
         }
     }
@@ -362,8 +348,7 @@ void shown_session(struct shown *shown, const struct wal_session_info *info)
     wal__json_out_member_count(shown->json, "bytes", info->bytes);
     wal__json_out_member_count(shown->json, "sequence", info->last_sequence);
     cli_json_member_text_or_null(json, "head", info->head);
-    wal__json_out_member_bool(shown->json, "damaged",
-                              (info->flags & WAL_SESSION_DAMAGED) != 0);
+    wal__json_out_member_bool(shown->json, "damaged", (info->flags & WAL_SESSION_DAMAGED) != 0);
     shown_resume_text(info, resume);
     shown_member(shown, "resume", cli_slice(resume));
     wal__json_out_close(json, '}');
@@ -382,8 +367,7 @@ enum wal_status shown_heads(struct shown *shown, struct wal_session *session,
             if (heads.items[i].stream == 0) {
                 wal__json_out_open(shown->json, '{');
                 shown_member(shown, "name", heads.items[i].name);
-                cli_json_member_text_or_null(shown->json, "entryId",
-                                             heads.items[i].entry_id);
+                cli_json_member_text_or_null(shown->json, "entryId", heads.items[i].entry_id);
                 wal__json_out_close(shown->json, '}');
             }
         }
@@ -426,22 +410,19 @@ static void read_line(struct reading *reading, const struct wal_entry *entry)
     struct answering answering = {.reading = reading, .entry = entry};
 
     if (usage_may_count(entry->payload)) {
-        usage_read_line(
-            wal__line_text(entry->payload.data, (size_t)entry->payload.size),
-            shown_entry_time(entry), &reading->codex, add_answer, &answering);
+        usage_read_line(wal__line_text(entry->payload.data, (size_t)entry->payload.size),
+                        shown_entry_time(entry), &reading->codex, add_answer, &answering);
     }
 }
 
-static enum wal_status read_entry(void *ctx, const struct wal_entry *entry,
-                                  struct wal_error *error)
+static enum wal_status read_entry(void *ctx, const struct wal_entry *entry, struct wal_error *error)
 {
     struct reading *reading = ctx;
     struct wal_entry loaded = *entry;
     char *memory = NULL;
     enum wal_status status;
 
-    status =
-        wal__entry_payload_load(NULL, reading->store, &loaded, &memory, error);
+    status = wal__entry_payload_load(NULL, reading->store, &loaded, &memory, error);
     if (status == WAL_OK) {
         read_line(reading, &loaded);
     }
@@ -458,11 +439,9 @@ static void put_turns(struct shown *shown, const struct reading *reading)
         const struct usage_answer *answer = &answers->items[i];
 
         wal__json_out_open(shown->json, '{');
-        cli_json_member_text(shown->json, "entryId",
-                             cli_slice(reading->entry_ids.items[i]));
+        cli_json_member_text(shown->json, "entryId", cli_slice(reading->entry_ids.items[i]));
         shown_time(shown, "time", answer->time_ms);
-        shown_member(shown, "model",
-                     cli_slice(answers->models.texts.items[answer->model]));
+        shown_member(shown, "model", cli_slice(answers->models.texts.items[answer->model]));
         usage_tokens_write(shown->json, &answer->tokens);
         usage_cost_write(shown->json, answer->has_cost, answer->cost);
         wal__json_out_close(shown->json, '}');
@@ -472,8 +451,7 @@ static void put_turns(struct shown *shown, const struct reading *reading)
 
 static void put_models(struct shown *shown, const struct usage_answers *answers)
 {
-    struct usage_group *sums =
-        cli_alloc((answers->models.texts.count + 1) * sizeof(*sums));
+    struct usage_group *sums = cli_alloc((answers->models.texts.count + 1) * sizeof(*sums));
 
     for (size_t i = 0; i < answers->count; i++) {
         usage_group_add(&sums[answers->items[i].model], &answers->items[i]);
@@ -493,13 +471,12 @@ static void put_models(struct shown *shown, const struct usage_answers *answers)
 }
 
 enum wal_status shown_usage(struct shown *shown, struct wal_store *store,
-                            struct wal_session *session,
-                            struct wal_error *error)
+                            struct wal_session *session, struct wal_error *error)
 {
     struct reading reading = {.store = store};
     uint64_t damaged = 0;
-    enum wal_status status = shown_entries_visit(store, session, 0, read_entry,
-                                                 &reading, &damaged, error);
+    enum wal_status status =
+        shown_entries_visit(store, session, 0, read_entry, &reading, &damaged, error);
 
     if (status == WAL_OK) {
         put_turns(shown, &reading);

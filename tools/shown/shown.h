@@ -1,12 +1,12 @@
 /*
- * shown.h - what a session shows, as JSON, for the page and for programs that
- * read it over HTTP (docs/seeing.md, Resources, Entries): sessions, their
- * usage, entries with their parts, what changed between checkpoints; and the
- * command that continues a session in the client that wrote it.
+ * shown.h - what a session shows, as JSON, for the page and for programs that read it over HTTP
+ * (docs/seeing.md, Resources, Entries): sessions, their usage, entries with their parts, what
+ * changed between checkpoints; and the command that continues a session in the client that wrote
+ * it.
  *
- * The messages of a session that was imported as documents have no entries in
- * the log (SPEC.md 10.2). They are the entries that the session's export in the
- * dialect `entries` has before the first one of the log.
+ * The messages of a session that was imported as documents have no entries in the log (SPEC.md
+ * 10.2). They are the entries that the session's export in the dialect `entries` has before the
+ * first one of the log.
  *
  * Invariant: every text of a session passes shown_text or shown_value, so that
  * `strike` sees it whole, before it is cut. Writing is total over any payload.
@@ -25,14 +25,13 @@ enum {
 
 /* Returns the text without what must not be shown; `texts` owns what is new.
  * `key` names the member of a value whose text it is, or is empty. */
-typedef struct wal_slice shown_strike_fn(void *ctx, struct wal_slice key,
-                                         struct wal_slice text,
+typedef struct wal_slice shown_strike_fn(void *ctx, struct wal_slice key, struct wal_slice text,
                                          struct cli_texts *texts);
 
 /* Where and how to write. The owner sets all fields. */
 struct shown {
     struct wal__json_out *json;
-    uint64_t limit; /* bytes that a longer text is cut to; 0: none is */
+    uint64_t limit;          /* bytes that a longer text is cut to; 0: none is */
     shown_strike_fn *strike; /* or NULL */
     void *ctx;               /* of strike */
     bool hides_results;      /* leave the results of tools out */
@@ -44,8 +43,8 @@ void shown_text(struct shown *shown, struct wal_slice text);
 /* Writes a member with a text that is never cut, null when it is empty. */
 void shown_member(struct shown *shown, const char *key, struct wal_slice text);
 
-/* Writes the member "arguments": a JSON value, the value that a JSON string
- * holds, or a text; and "cut" and "bytes" when it is cut. */
+/* Writes the member "arguments": a JSON value, the value that a JSON string holds, or a text; and
+ * "cut" and "bytes" when it is cut. */
 void shown_arguments(struct shown *shown, const struct wal__json_token *value);
 
 /* Returns at most `limit` bytes of a text, whole characters. */
@@ -69,17 +68,15 @@ struct shown_documents {
     struct cli_texts texts;
 };
 
-/* Reads the messages of the session; none if it has no documents. The cursor is
- * on entries of the session, in any position; it is not moved. */
-enum wal_status shown_documents_read(struct shown_documents *documents,
-                                     struct wal_store *store,
-                                     struct wal_session *session,
-                                     struct wal_entry_cursor *cursor,
+/* Reads the messages of the session; none if it has no documents. The cursor is on entries of the
+ * session, in any position; it is not moved. */
+enum wal_status shown_documents_read(struct shown_documents *documents, struct wal_store *store,
+                                     struct wal_session *session, struct wal_entry_cursor *cursor,
                                      struct wal_error *error);
 void shown_documents_deinit(struct shown_documents *documents);
 
-/* Returns the index of the message that a root entry of the log goes on after,
- * or count if that is none. */
+/* Returns the index of the message that a root entry of the log goes on after, or count if that is
+ * none. */
 size_t shown_documents_parent(const struct shown_documents *documents,
                               const struct wal_entry *entry);
 
@@ -90,50 +87,43 @@ size_t shown_documents_compaction(const struct shown_documents *documents);
  * cannot be, the entry has `damaged` and no parts. Fails only without
  * memory. */
 enum wal_status shown_entry(struct shown *shown, struct wal_store *store,
-                            const struct wal_entry *entry,
-                            struct wal_error *error);
+                            const struct wal_entry *entry, struct wal_error *error);
 
 /* As shown_entry, with the member "payload": null of a redacted entry. */
-enum wal_status shown_entry_with_payload(struct shown *shown,
-                                         struct wal_store *store,
-                                         const struct wal_entry *entry,
-                                         struct wal_error *error);
+enum wal_status shown_entry_with_payload(struct shown *shown, struct wal_store *store,
+                                         const struct wal_entry *entry, struct wal_error *error);
 
 /* Returns the time of an entry in milliseconds; 0: unknown. */
 int64_t shown_entry_time(const struct wal_entry *entry);
 
-/* Receives an entry, whose slices hold until it returns; its payload may be out
- * of line. A status other than WAL_OK ends the visit. */
+/* Receives an entry, whose slices hold until it returns; its payload may be out of line. A status
+ * other than WAL_OK ends the visit. */
 typedef enum wal_status shown_entry_fn(void *ctx, const struct wal_entry *entry,
                                        struct wal_error *error);
 
-/* Calls `each` for the entries of stream 0, without deltas, and adds the number
- * of those that cannot be read to *damaged. `flags` is 0, or
- * WAL_ENTRY_CURSOR_REDACTED to include redacted entries. */
-enum wal_status shown_entries_visit(struct wal_store *store,
-                                    struct wal_session *session, uint32_t flags,
-                                    shown_entry_fn *each, void *ctx,
+/* Calls `each` for the entries of stream 0, without deltas, and adds the number of those that
+ * cannot be read to *damaged. `flags` is 0, or WAL_ENTRY_CURSOR_REDACTED to include redacted
+ * entries. */
+enum wal_status shown_entries_visit(struct wal_store *store, struct wal_session *session,
+                                    uint32_t flags, shown_entry_fn *each, void *ctx,
                                     uint64_t *damaged, struct wal_error *error);
 
 /* Writes the members "nodes", "heads" and "damaged" of a session's tree. */
 enum wal_status shown_tree(struct shown *shown, struct wal_store *store,
-                           struct wal_session *session,
-                           struct wal_error *error);
+                           struct wal_session *session, struct wal_error *error);
 
 /* --- checkpoints -------------------------------------------------------- */
 
 /* Adds the ids of a session's checkpoints, oldest first. */
-enum wal_status shown_checkpoints_read(struct cli_texts *ids,
-                                       struct wal_session *session,
+enum wal_status shown_checkpoints_read(struct cli_texts *ids, struct wal_session *session,
                                        struct wal_error *error);
 
 /* Writes the member "checkpoints", newest first. */
-enum wal_status shown_checkpoints_write(struct shown *shown,
-                                        struct wal_session *session,
+enum wal_status shown_checkpoints_write(struct shown *shown, struct wal_session *session,
                                         struct wal_error *error);
 
-/* Writes the member "files": the files that both checkpoints name and that
- * differ. Fails before it writes anything. */
+/* Writes the member "files": the files that both checkpoints name and that differ. Fails before it
+ * writes anything. */
 enum wal_status shown_diff(struct shown *shown, struct wal_store *store,
                            struct wal_session *session, struct wal_slice before,
                            struct wal_slice after, struct wal_error *error);
@@ -149,16 +139,14 @@ enum wal_status shown_heads(struct shown *shown, struct wal_session *session,
 
 /* Writes the members "turns" and "models". */
 enum wal_status shown_usage(struct shown *shown, struct wal_store *store,
-                            struct wal_session *session,
-                            struct wal_error *error);
+                            struct wal_session *session, struct wal_error *error);
 
 enum {
     SHOWN_RESUME_SIZE = 16384
 };
 
-/* Writes the command, NUL-terminated, to be pasted into sh, bash, zsh or fish:
- * that of the client, in the session's directory; else `agentwal cat`. */
-void shown_resume_text(const struct wal_session_info *info,
-                       char text[SHOWN_RESUME_SIZE]);
+/* Writes the command, NUL-terminated, to be pasted into sh, bash, zsh or fish: that of the client,
+ * in the session's directory; else `agentwal cat`. */
+void shown_resume_text(const struct wal_session_info *info, char text[SHOWN_RESUME_SIZE]);
 
 #endif

@@ -1,8 +1,8 @@
 /*
  * file.c - read a file of a store, and its blocks (file.h).
  *
- * Invariant: window[0, length) holds the file's bytes from `offset`. The
- * records of a block point into its bytes.
+ * Invariant: window[0, length) holds the file's bytes from `offset`. The records of a block point
+ * into its bytes.
  */
 #include "tools/store_file/file.h"
 
@@ -45,8 +45,7 @@ DIR *cli_directory_open(const char *path, int *error)
     if (fd >= 0) {
         directory = fdopendir(fd);
         *error = errno;
-    } else if (*error == ENOTDIR && lstat(path, &status) == 0 &&
-               S_ISLNK(status.st_mode)) {
+    } else if (*error == ENOTDIR && lstat(path, &status) == 0 && S_ISLNK(status.st_mode)) {
         *error = ELOOP;
     }
     if (fd >= 0 && directory == NULL) {
@@ -104,15 +103,14 @@ static void slide_window(struct cli_file *file, uint64_t offset)
 
     if (offset >= file->offset && offset < file->offset + file->length) {
         kept = file->offset + file->length - offset;
-        memmove(file->window, file->window + (offset - file->offset),
-                (size_t)kept);
+        memmove(file->window, file->window + (offset - file->offset), (size_t)kept);
     }
     file->offset = offset;
     file->length = kept;
 }
 
-/* Reads once. Returns the number of bytes, 0 at the end of the file; *error is
- * 0 or an errno value. */
+/* Reads once. Returns the number of bytes, 0 at the end of the file; *error is 0 or an errno
+ * value. */
 static uint64_t read_some(struct cli_file *file, uint64_t size, int *error)
 {
     ssize_t got;
@@ -142,8 +140,8 @@ static void skip_block(struct cli_file *file, uint64_t size, int error)
     file->length += size;
 }
 
-/* Reads until the window holds at least `min` bytes, and up to `max`. After an
- * error it reads block by block, to lose as little as possible. */
+/* Reads until the window holds at least `min` bytes, and up to `max`. After an error it reads block
+ * by block, to lose as little as possible. */
 static bool fill_window(struct cli_file *file, uint64_t min, uint64_t max)
 {
     while (file->length < min) {
@@ -181,8 +179,7 @@ const uint8_t *cli_file_fetch(void *ctx, uint64_t offset, uint64_t size)
         file->error_offset = offset;
         return NULL;
     }
-    if (offset >= file->offset &&
-        offset + size <= file->offset + file->length) {
+    if (offset >= file->offset && offset + size <= file->offset + file->length) {
         return file->window + (offset - file->offset);
     }
     want = size < WINDOW / 2 ? WINDOW : size * 2;
@@ -199,8 +196,7 @@ const uint8_t *cli_file_fetch(void *ctx, uint64_t offset, uint64_t size)
 
 /* --- blocks ------------------------------------------------------------- */
 
-enum wal__fmt cli_block_unpack(struct cli_block *block,
-                               const struct wal__frame *frame,
+enum wal__fmt cli_block_unpack(struct cli_block *block, const struct wal__frame *frame,
                                const uint8_t *payload, uint64_t offset)
 {
     struct wal__block decoded;
@@ -227,8 +223,8 @@ enum wal__fmt cli_block_unpack(struct cli_block *block,
     return fmt;
 }
 
-enum wal__fmt cli_block_read(struct cli_block *block, struct cli_file *file,
-                             uint64_t salt, uint64_t offset)
+enum wal__fmt cli_block_read(struct cli_block *block, struct cli_file *file, uint64_t salt,
+                             uint64_t offset)
 {
     const uint8_t *at;
     struct wal__frame frame;
@@ -239,8 +235,7 @@ enum wal__fmt cli_block_read(struct cli_block *block, struct cli_file *file,
     }
     at = cli_file_fetch(file, offset, WAL__FRAME_SIZE);
     fmt = at == NULL ? WAL__FMT_SHORT
-                     : wal__frame_decode(at, file->size - offset, salt, offset,
-                                         &frame);
+                     : wal__frame_decode(at, file->size - offset, salt, offset, &frame);
     if (fmt != WAL__FMT_OK) {
         return fmt;
     }
@@ -248,11 +243,8 @@ enum wal__fmt cli_block_read(struct cli_block *block, struct cli_file *file,
         return WAL__FMT_TYPE;
     }
     at = cli_file_fetch(file, offset, wal__frame_total_size(frame.stored_size));
-    fmt = at == NULL ? WAL__FMT_SHORT
-                     : wal__frame_check_data(&frame, at + WAL__FRAME_SIZE);
-    return fmt == WAL__FMT_OK
-               ? cli_block_unpack(block, &frame, at + WAL__FRAME_SIZE, offset)
-               : fmt;
+    fmt = at == NULL ? WAL__FMT_SHORT : wal__frame_check_data(&frame, at + WAL__FRAME_SIZE);
+    return fmt == WAL__FMT_OK ? cli_block_unpack(block, &frame, at + WAL__FRAME_SIZE, offset) : fmt;
 }
 
 void cli_block_deinit(struct cli_block *block)

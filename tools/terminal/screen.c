@@ -67,8 +67,7 @@ static enum key_kind sequence(const uint8_t *parameters, uint8_t final)
     }
 }
 
-static size_t parse_escape(const uint8_t *data, size_t size, bool is_all,
-                           struct key *key)
+static size_t parse_escape(const uint8_t *data, size_t size, bool is_all, struct key *key)
 {
     size_t at = 2;
 
@@ -79,8 +78,7 @@ static size_t parse_escape(const uint8_t *data, size_t size, bool is_all,
     if (data[1] != '[' && data[1] != 'O') {
         return 2; /* Alt and a key */
     }
-    while (at < size && at < SEQUENCE_MAX &&
-           (data[at] < 0x40 || data[at] > 0x7E)) {
+    while (at < size && at < SEQUENCE_MAX && (data[at] < 0x40 || data[at] > 0x7E)) {
         at++;
     }
     if (at == size && at < SEQUENCE_MAX) {
@@ -174,10 +172,8 @@ static void block_resize(int how)
 
 static void set_handlers(void)
 {
-    static const int ends[] = {SIGINT,  SIGTERM, SIGHUP, SIGQUIT,
-                               SIGABRT, SIGSEGV, SIGBUS};
-    struct sigaction end = {.sa_handler = on_end,
-                            .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)};
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS};
+    struct sigaction end = {.sa_handler = on_end, .sa_flags = (int)(SA_RESETHAND | SA_NODEFER)};
     struct sigaction resize = {.sa_handler = on_resize};
 
     for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
@@ -194,8 +190,7 @@ static void measure(struct screen *screen)
 
     screen->rows = ROWS_UNKNOWN;
     screen->columns = COLUMNS_UNKNOWN;
-    if (ioctl(screen->fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 &&
-        size.ws_col > 0) {
+    if (ioctl(screen->fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 && size.ws_col > 0) {
         screen->rows = size.ws_row;
         screen->columns = size.ws_col;
     }
@@ -260,8 +255,7 @@ void screen_close(struct screen *screen)
 
 /* --- keys --------------------------------------------------------------- */
 
-/* Waits for input. Returns false, with the kind of key that ends the wait, when
- * there is none. */
+/* Waits for input. Returns false, with the kind of key that ends the wait, when there is none. */
 static bool wait_input(struct screen *screen, int timeout_ms, struct key *key)
 {
     struct pollfd input = {.fd = screen->fd, .events = POLLIN};

@@ -1,9 +1,8 @@
 /*
- * screen.h - a terminal that a program draws on and reads keys from, in raw
- * mode.
+ * screen.h - a terminal that a program draws on and reads keys from, in raw mode.
  *
- * Invariant: the terminal's mode and screen are restored by screen_close, when
- * the process exits, and when a signal ends it.
+ * Invariant: the terminal's mode and screen are restored by screen_close, when the process exits,
+ * and when a signal ends it.
  *
  * Threads: the tools are single-threaded; one screen is open at a time.
  */
@@ -40,10 +39,9 @@ struct key {
     char text[KEY_SIZE]; /* of KEY_TEXT */
 };
 
-/* Reads the first key of what was typed. Returns its bytes, or 0 when more have
- * to come; with `is_all` none do, so that ESC is a key. */
-size_t key_parse(const uint8_t *data, size_t size, bool is_all,
-                 struct key *key);
+/* Reads the first key of what was typed. Returns its bytes, or 0 when more have to come; with
+ * `is_all` none do, so that ESC is a key. */
+size_t key_parse(const uint8_t *data, size_t size, bool is_all, struct key *key);
 
 struct screen {
     FILE *file; /* what is drawn */
@@ -57,8 +55,8 @@ struct screen {
     size_t typed_count;
 };
 
-/* Opens the terminal of the process, /dev/tty, whatever the standard streams
- * are. Returns false when it has none. */
+/* Opens the terminal of the process, /dev/tty, whatever the standard streams are. Returns false
+ * when it has none. */
 bool screen_open(struct screen *screen, bool no_colour);
 
 /* Restores the terminal. A closed screen may be closed. */
@@ -70,8 +68,7 @@ void screen_read_key(struct screen *screen, int timeout_ms, struct key *key);
 /* Whether a key was typed and not read. */
 bool screen_has_key(const struct screen *screen);
 
-/* Draws a frame: screen_begin, for each line its text and screen_end_line, and
- * screen_end. */
+/* Draws a frame: screen_begin, for each line its text and screen_end_line, and screen_end. */
 void screen_begin(struct screen *screen);
 void screen_end_line(struct screen *screen);
 void screen_end(struct screen *screen);

@@ -1,6 +1,5 @@
 /*
- * terminal.c - the terminal on standard output, and texts, sizes and times for
- * people (terminal.h).
+ * terminal.c - the terminal on standard output, and texts, sizes and times for people (terminal.h).
  */
 #include "tools/terminal/terminal.h"
 
@@ -71,8 +70,8 @@ uint32_t utf8_decode(const uint8_t *data)
     if (lead < 0xF0) {
         return (lead & 0x0F) << 12 | (data[1] & 0x3Fu) << 6 | (data[2] & 0x3Fu);
     }
-    return (lead & 0x07) << 18 | (data[1] & 0x3Fu) << 12 |
-           (data[2] & 0x3Fu) << 6 | (data[3] & 0x3Fu);
+    return (lead & 0x07) << 18 | (data[1] & 0x3Fu) << 12 | (data[2] & 0x3Fu) << 6 |
+           (data[3] & 0x3Fu);
 }
 
 bool utf8_is_control(const uint8_t *data)
@@ -84,8 +83,7 @@ bool utf8_is_control(const uint8_t *data)
     }
     code = utf8_decode(data);
     return code < 0xA0 || code == 0x061C || code == 0x200E || code == 0x200F ||
-           (code >= 0x2028 && code <= 0x202E) ||
-           (code >= 0x2066 && code <= 0x2069);
+           (code >= 0x2028 && code <= 0x202E) || (code >= 0x2066 && code <= 0x2069);
 }
 
 size_t utf8_columns(const uint8_t *data)
@@ -141,24 +139,21 @@ void terminal_init(struct terminal *terminal, bool no_colour)
 const char *terminal_style_code(enum terminal_style style)
 {
     static const char *const codes[] = {
-        [TERMINAL_PLAIN] = "\033[0m", [TERMINAL_ID] = "\033[33m",
-        [TERMINAL_DIM] = "\033[2m",   [TERMINAL_STRONG] = "\033[1m",
-        [TERMINAL_HEAD] = "\033[32m", [TERMINAL_ALARM] = "\033[31m",
+        [TERMINAL_PLAIN] = "\033[0m",  [TERMINAL_ID] = "\033[33m",   [TERMINAL_DIM] = "\033[2m",
+        [TERMINAL_STRONG] = "\033[1m", [TERMINAL_HEAD] = "\033[32m", [TERMINAL_ALARM] = "\033[31m",
     };
 
     return codes[style];
 }
 
-void terminal_put_style(const struct terminal *terminal,
-                        enum terminal_style style)
+void terminal_put_style(const struct terminal *terminal, enum terminal_style style)
 {
     if (terminal->has_colour) {
         fputs(terminal_style_code(style), stdout);
     }
 }
 
-/* Whether the first word of a command is a program in PATH, or names a file
- * that can be run. */
+/* Whether the first word of a command is a program in PATH, or names a file that can be run. */
 static bool can_run(const char *command)
 {
     size_t size = strcspn(command, " \t");
@@ -171,10 +166,9 @@ static bool can_run(const char *command)
     while (path != NULL) {
         size_t length = strcspn(path, ":");
         const char *slash = length > 0 ? "/" : "";
-        int count = snprintf(file, sizeof(file), "%.*s%s%.*s", (int)length,
-                             path, slash, (int)size, command);
-        if (count > 0 && (size_t)count < sizeof(file) &&
-            access(file, X_OK) == 0) {
+        int count = snprintf(file, sizeof(file), "%.*s%s%.*s", (int)length, path, slash, (int)size,
+                             command);
+        if (count > 0 && (size_t)count < sizeof(file) && access(file, X_OK) == 0) {
             return true;
         }
         path = path[length] == ':' ? path + length + 1 : NULL;
@@ -190,8 +184,7 @@ static const char *find_pager(void)
     if (command == NULL) {
         command = "less -FRX";
     }
-    if (command[0] == '\0' || strcmp(command, "cat") == 0 ||
-        !can_run(command)) {
+    if (command[0] == '\0' || strcmp(command, "cat") == 0 || !can_run(command)) {
         return NULL;
     }
     return command;
@@ -215,8 +208,7 @@ void terminal_start_pager(struct terminal *terminal)
     const char *command = terminal->is_terminal ? find_pager() : NULL;
     int ends[2];
 
-    if (command == NULL || terminal->pager != 0 ||
-        pipe2(ends, O_CLOEXEC) != 0) {
+    if (command == NULL || terminal->pager != 0 || pipe2(ends, O_CLOEXEC) != 0) {
         return;
     }
     fflush(stdout);
@@ -283,8 +275,8 @@ size_t cell_width(const void *data, size_t size)
     return width;
 }
 
-size_t cell_print_char(FILE *file, const uint8_t *data, size_t size,
-                       size_t columns, size_t *printed)
+size_t cell_print_char(FILE *file, const uint8_t *data, size_t size, size_t columns,
+                       size_t *printed)
 {
     size_t width;
     size_t step = measure(data, size, &width);
@@ -306,8 +298,7 @@ size_t cell_print_char(FILE *file, const uint8_t *data, size_t size,
 }
 
 /* The offset of the end of a text that fits in the columns. */
-static size_t find_end(const uint8_t *data, size_t size, size_t width,
-                       size_t columns)
+static size_t find_end(const uint8_t *data, size_t size, size_t width, size_t columns)
 {
     size_t at = 0;
     size_t step;
@@ -319,8 +310,7 @@ static size_t find_end(const uint8_t *data, size_t size, size_t width,
     return at;
 }
 
-size_t cell_print(FILE *file, const void *data, size_t size, size_t columns,
-                  unsigned flags)
+size_t cell_print(FILE *file, const void *data, size_t size, size_t columns, unsigned flags)
 {
     const uint8_t *bytes = data;
     size_t width = columns > 0 ? cell_width(data, size) : 0;
@@ -337,8 +327,7 @@ size_t cell_print(FILE *file, const void *data, size_t size, size_t columns,
         room--;
     }
     while (at < size) {
-        size_t step = cell_print_char(file, bytes + at, size - at,
-                                      room - printed, &printed);
+        size_t step = cell_print_char(file, bytes + at, size - at, room - printed, &printed);
         if (step == 0) {
             break;
         }
@@ -364,8 +353,7 @@ void size_text(uint64_t size, char text[SIZE_TEXT])
     uint64_t tenths = size / 100;
 
     if (size < 1000) {
-        snprintf(text, SIZE_TEXT, "%u %s", (unsigned)size,
-                 size == 1 ? "byte" : "bytes");
+        snprintf(text, SIZE_TEXT, "%u %s", (unsigned)size, size == 1 ? "byte" : "bytes");
         return;
     }
     while (tenths >= 10000) {
@@ -373,11 +361,10 @@ void size_text(uint64_t size, char text[SIZE_TEXT])
         unit++;
     }
     if (tenths >= 1000) {
-        snprintf(text, SIZE_TEXT, "%u %s", (unsigned)(tenths / 10),
-                 units[unit]);
+        snprintf(text, SIZE_TEXT, "%u %s", (unsigned)(tenths / 10), units[unit]);
     } else {
-        snprintf(text, SIZE_TEXT, "%u.%u %s", (unsigned)(tenths / 10),
-                 (unsigned)(tenths % 10), units[unit]);
+        snprintf(text, SIZE_TEXT, "%u.%u %s", (unsigned)(tenths / 10), (unsigned)(tenths % 10),
+                 units[unit]);
     }
 }
 
@@ -394,8 +381,7 @@ static void format_time(int64_t unix_ms, const char *form, char text[WHEN_SIZE])
     time_t seconds = (time_t)(unix_ms / 1000 - (unix_ms % 1000 < 0 ? 1 : 0));
     struct tm tm;
 
-    if (localtime_r(&seconds, &tm) == NULL ||
-        strftime(text, WHEN_SIZE, form, &tm) == 0) {
+    if (localtime_r(&seconds, &tm) == NULL || strftime(text, WHEN_SIZE, form, &tm) == 0) {
         snprintf(text, WHEN_SIZE, "-");
     }
 }
@@ -474,27 +460,25 @@ bool progress_is_due(struct progress *progress)
     return true;
 }
 
-void progress_show(struct progress *progress, const char *what,
-                   const char *text)
+void progress_show(struct progress *progress, const char *what, const char *text)
 {
     progress->is_shown = true;
     fprintf(stderr, "\r\033[K%s: %s", what, text);
     fflush(stderr);
 }
 
-void progress_update(struct progress *progress, const char *what, uint64_t done,
-                     uint64_t total, const char *unit)
+void progress_update(struct progress *progress, const char *what, uint64_t done, uint64_t total,
+                     const char *unit)
 {
     if (!progress_is_due(progress)) {
         return;
     }
     progress->is_shown = true;
     if (total > 0) {
-        fprintf(stderr, "\r\033[K%s: %llu of %llu %s", what,
-                (unsigned long long)done, (unsigned long long)total, unit);
+        fprintf(stderr, "\r\033[K%s: %llu of %llu %s", what, (unsigned long long)done,
+                (unsigned long long)total, unit);
     } else {
-        fprintf(stderr, "\r\033[K%s: %llu %s", what, (unsigned long long)done,
-                unit);
+        fprintf(stderr, "\r\033[K%s: %llu %s", what, (unsigned long long)done, unit);
     }
     fflush(stderr);
 }

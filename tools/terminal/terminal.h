@@ -1,13 +1,11 @@
 /*
- * terminal.h - the terminal on standard output: its width, colours, a pager, a
- * line of progress; and texts of other people, sizes and times, as people read
- * them.
+ * terminal.h - the terminal on standard output: its width, colours, a pager, a line of progress;
+ * and texts of other people, sizes and times, as people read them.
  *
- * Invariant: no text controls the terminal, and no cell is wider than its
- * columns. Without a terminal nothing is coloured and no pager runs.
+ * Invariant: no text controls the terminal, and no cell is wider than its columns. Without a
+ * terminal nothing is coloured and no pager runs.
  *
- * Threads: the tools are single-threaded; characters, sizes and times: any,
- * after utf8_init.
+ * Threads: the tools are single-threaded; characters, sizes and times: any, after utf8_init.
  */
 #ifndef AGENTWAL_TOOLS_TERMINAL_TERMINAL_H
 #define AGENTWAL_TOOLS_TERMINAL_TERMINAL_H
@@ -43,16 +41,14 @@ struct terminal {
 void terminal_init(struct terminal *terminal, bool no_colour);
 
 /* Starts a style, or ends it with TERMINAL_PLAIN. */
-void terminal_put_style(const struct terminal *terminal,
-                        enum terminal_style style);
+void terminal_put_style(const struct terminal *terminal, enum terminal_style style);
 
 /* The escape sequence of a style. */
 const char *terminal_style_code(enum terminal_style style);
 
 /*
- * On a terminal: starts the pager and makes it read standard output. It is
- * PAGER, else less -FRX if that exists. An empty PAGER and `cat` mean none. A
- * pager that does not exist is not started.
+ * On a terminal: starts the pager and makes it read standard output. It is PAGER, else less -FRX if
+ * that exists. An empty PAGER and `cat` mean none. A pager that does not exist is not started.
  */
 void terminal_start_pager(struct terminal *terminal);
 
@@ -70,8 +66,8 @@ size_t utf8_size(const uint8_t *data, size_t size);
 /* The code point of the well-formed sequence at data. */
 uint32_t utf8_decode(const uint8_t *data);
 
-/* Returns true for a well-formed sequence that a terminal may obey: C0, DEL,
- * C1, line separators and the controls of bidirectional text. */
+/* Returns true for a well-formed sequence that a terminal may obey: C0, DEL, C1, line separators
+ * and the controls of bidirectional text. */
 bool utf8_is_control(const uint8_t *data);
 
 /* Columns that a well-formed sequence takes: 0 to 2. */
@@ -87,17 +83,15 @@ enum cell_flag {
 /* Columns that a text takes in one line. */
 size_t cell_width(const void *data, size_t size);
 
-/* Prints a text in one line, at most `columns` wide (0: no limit); "…" marks
- * where it was cut. White space becomes blanks, and other control characters
- * and invalid bytes become \xNN. Returns the columns printed. */
-size_t cell_print(FILE *file, const void *data, size_t size, size_t columns,
-                  unsigned flags);
+/* Prints a text in one line, at most `columns` wide (0: no limit); "…" marks where it was cut.
+ * White space becomes blanks, and other control characters and invalid bytes become \xNN. Returns
+ * the columns printed. */
+size_t cell_print(FILE *file, const void *data, size_t size, size_t columns, unsigned flags);
 
-/* Prints the character at data, or its escape, if it takes at most `columns`
- * (SIZE_MAX: no limit). Returns its bytes, 0 if it does not fit, and adds its
- * columns to *printed. */
-size_t cell_print_char(FILE *file, const uint8_t *data, size_t size,
-                       size_t columns, size_t *printed);
+/* Prints the character at data, or its escape, if it takes at most `columns` (SIZE_MAX: no limit).
+ * Returns its bytes, 0 if it does not fit, and adds its columns to *printed. */
+size_t cell_print_char(FILE *file, const uint8_t *data, size_t size, size_t columns,
+                       size_t *printed);
 
 /* --- sizes and times ---------------------------------------------------- */
 
@@ -119,8 +113,8 @@ void when_text(int64_t unix_ms, char text[WHEN_SIZE]);
 /* "14:03:59". */
 void when_clock(int64_t unix_ms, char text[WHEN_SIZE]);
 
-/* The age at a time: "now" below a minute, "5 min ago", "2 h ago", "6 d ago";
- * from 7 days on, and for the future, the date. */
+/* The age at a time: "now" below a minute, "5 min ago", "2 h ago", "6 d ago"; from 7 days on, and
+ * for the future, the date. */
 void when_age(int64_t unix_ms, int64_t now_ms, char text[WHEN_SIZE]);
 
 /* The present time, and that of a clock which nothing sets. */
@@ -138,15 +132,14 @@ struct progress {
 void progress_init(struct progress *progress, bool is_wanted);
 
 /* Shows `what: done of total unit`; total 0: unknown. */
-void progress_update(struct progress *progress, const char *what, uint64_t done,
-                     uint64_t total, const char *unit);
+void progress_update(struct progress *progress, const char *what, uint64_t done, uint64_t total,
+                     const char *unit);
 
 /* Returns true if the line should be shown again now. */
 bool progress_is_due(struct progress *progress);
 
 /* Shows `what: text`, after progress_is_due. */
-void progress_show(struct progress *progress, const char *what,
-                   const char *text);
+void progress_show(struct progress *progress, const char *what, const char *text);
 
 /* Clears the line. Call it before printing anything else. */
 void progress_clear(struct progress *progress);

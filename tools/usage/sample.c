@@ -34,8 +34,7 @@ static bool read_number(const struct wal__json_member *member, double *number)
 {
     char text[64];
 
-    if (member->value.kind != WAL__JSON_NUMBER ||
-        member->value.span.size >= sizeof(text)) {
+    if (member->value.kind != WAL__JSON_NUMBER || member->value.span.size >= sizeof(text)) {
         return false;
     }
     memcpy(text, member->value.span.data, member->value.span.size);
@@ -44,8 +43,7 @@ static bool read_number(const struct wal__json_member *member, double *number)
     return isfinite(*number) && *number >= 0;
 }
 
-/* A count, exact where it has no fraction, else rounded; 0 for any other
- * value. */
+/* A count, exact where it has no fraction, else rounded; 0 for any other value. */
 static uint64_t count_of(const struct wal__json_member *member)
 {
     double number = 0;
@@ -60,8 +58,7 @@ static uint64_t count_of(const struct wal__json_member *member)
     return number < 9e15 ? (uint64_t)(number + 0.5) : 0;
 }
 
-static void read_cost(const struct wal__json_member *member,
-                      struct usage_sample *sample)
+static void read_cost(const struct wal__json_member *member, struct usage_sample *sample)
 {
     double cost;
 
@@ -71,16 +68,15 @@ static void read_cost(const struct wal__json_member *member,
     }
 }
 
-static void read_model(const struct wal__json_member *member,
-                       char model[USAGE_MODEL_SIZE])
+static void read_model(const struct wal__json_member *member, char model[USAGE_MODEL_SIZE])
 {
     uint8_t text[USAGE_MODEL_SIZE - 1];
     size_t size = 0;
     bool has_nul = false;
 
     if (member->value.kind == WAL__JSON_STRING &&
-        wal__json_unescape(member->value.span, text, sizeof(text), &size,
-                           &has_nul) == WAL__JSON_OK &&
+        wal__json_unescape(member->value.span, text, sizeof(text), &size, &has_nul) ==
+            WAL__JSON_OK &&
         size > 0 && !has_nul) {
         memcpy(model, text, size);
         model[size] = '\0';
@@ -94,26 +90,22 @@ static void read_time(const struct wal__json_member *member, int64_t *ms)
 
 static bool is_string(const struct wal__json_member *member, const char *text)
 {
-    return member->value.kind == WAL__JSON_STRING &&
-           wal__json_string_is(member->value.span, text);
+    return member->value.kind == WAL__JSON_STRING && wal__json_string_is(member->value.span, text);
 }
 
-static bool members_of(struct wal__json_span object,
-                       struct wal__json_member *members, size_t count)
+static bool members_of(struct wal__json_span object, struct wal__json_member *members, size_t count)
 {
     return wal__model_members(object, members, count, NULL) == WAL__JSON_OK;
 }
 
 bool usage_may_count(struct wal_slice text)
 {
-    static const char *const names[] = {
-        "\"usage\"",        "\"token_count\"",  "\"tokens\"",
-        "\"turn_context\"", "\"session_meta\"", "\"total_cost_usd\""};
+    static const char *const names[] = {"\"usage\"",        "\"token_count\"",
+                                        "\"tokens\"",       "\"turn_context\"",
+                                        "\"session_meta\"", "\"total_cost_usd\""};
 
-    for (size_t i = 0; text.size > 0 && i < sizeof(names) / sizeof(names[0]);
-         i++) {
-        if (memmem(text.data, (size_t)text.size, names[i], strlen(names[i])) !=
-            NULL) {
+    for (size_t i = 0; text.size > 0 && i < sizeof(names) / sizeof(names[0]); i++) {
+        if (memmem(text.data, (size_t)text.size, names[i], strlen(names[i])) != NULL) {
             return true;
         }
     }
@@ -122,9 +114,8 @@ bool usage_may_count(struct wal_slice text)
 
 /* --- usage of a message ------------------------------------------------- */
 
-/* Reads {"input_tokens",...} of Claude Code or {"input",...} of pi and of
- * appended entries. cached_input_tokens are part of the input. Returns whether
- * it has a count. */
+/* Reads {"input_tokens",...} of Claude Code or {"input",...} of pi and of appended entries.
+ * cached_input_tokens are part of the input. Returns whether it has a count. */
 static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
 {
     enum {
@@ -142,19 +133,18 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
         COST_TOTAL,
         COUNT
     };
-    struct wal__json_member m[COUNT] = {
-        [INPUT] = {.key = "input"},
-        [INPUT_TOKENS] = {.key = "input_tokens"},
-        [OUTPUT] = {.key = "output"},
-        [OUTPUT_TOKENS] = {.key = "output_tokens"},
-        [READ] = {.key = "cacheRead"},
-        [READ_TOKENS] = {.key = "cache_read_input_tokens"},
-        [WRITE] = {.key = "cacheWrite"},
-        [WRITE_TOKENS] = {.key = "cache_creation_input_tokens"},
-        [CACHED] = {.key = "cached_input_tokens"},
-        [REASONING] = {.key = "reasoning"},
-        [COST] = {.key = "cost"},
-        [COST_TOTAL] = {.parent = "cost", .key = "total"}};
+    struct wal__json_member m[COUNT] = {[INPUT] = {.key = "input"},
+                                        [INPUT_TOKENS] = {.key = "input_tokens"},
+                                        [OUTPUT] = {.key = "output"},
+                                        [OUTPUT_TOKENS] = {.key = "output_tokens"},
+                                        [READ] = {.key = "cacheRead"},
+                                        [READ_TOKENS] = {.key = "cache_read_input_tokens"},
+                                        [WRITE] = {.key = "cacheWrite"},
+                                        [WRITE_TOKENS] = {.key = "cache_creation_input_tokens"},
+                                        [CACHED] = {.key = "cached_input_tokens"},
+                                        [REASONING] = {.key = "reasoning"},
+                                        [COST] = {.key = "cost"},
+                                        [COST_TOTAL] = {.parent = "cost", .key = "total"}};
     struct usage_tokens *tokens = &sample->tokens;
     uint64_t cached;
     bool is_known = false;
@@ -173,18 +163,17 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
     tokens->input -= cached;
     tokens->cache_read = add(tokens->cache_read, cached);
     tokens->reasoning = count_of(&m[REASONING]);
-    tokens->total = add(add(tokens->input, tokens->output),
-                        add(tokens->cache_read, tokens->cache_write));
+    tokens->total =
+        add(add(tokens->input, tokens->output), add(tokens->cache_read, tokens->cache_write));
     read_cost(&m[COST], sample);
     read_cost(&m[COST_TOTAL], sample);
     sample->is_request = true;
     return is_known;
 }
 
-/* Reads the counts of a message of OpenCode, whose output does not include the
- * reasoning. Returns whether it is an answer. */
-static bool read_opencode(struct wal__json_span info,
-                          struct usage_sample *sample)
+/* Reads the counts of a message of OpenCode, whose output does not include the reasoning. Returns
+ * whether it is an answer. */
+static bool read_opencode(struct wal__json_span info, struct usage_sample *sample)
 {
     enum {
         ROLE,
@@ -199,22 +188,20 @@ static bool read_opencode(struct wal__json_span info,
         TOKENS,
         COUNT
     };
-    struct wal__json_member m[COUNT] = {
-        [ROLE] = {.key = "role"},
-        [ID] = {.key = "id"},
-        [MODEL] = {.key = "modelID"},
-        [COST] = {.key = "cost"},
-        [TIME] = {.parent = "time", .key = "created"},
-        [INPUT] = {.parent = "tokens", .key = "input"},
-        [OUTPUT] = {.parent = "tokens", .key = "output"},
-        [REASONING] = {.parent = "tokens", .key = "reasoning"},
-        [CACHE] = {.parent = "tokens", .key = "cache"},
-        [TOKENS] = {.key = "tokens"}};
+    struct wal__json_member m[COUNT] = {[ROLE] = {.key = "role"},
+                                        [ID] = {.key = "id"},
+                                        [MODEL] = {.key = "modelID"},
+                                        [COST] = {.key = "cost"},
+                                        [TIME] = {.parent = "time", .key = "created"},
+                                        [INPUT] = {.parent = "tokens", .key = "input"},
+                                        [OUTPUT] = {.parent = "tokens", .key = "output"},
+                                        [REASONING] = {.parent = "tokens", .key = "reasoning"},
+                                        [CACHE] = {.parent = "tokens", .key = "cache"},
+                                        [TOKENS] = {.key = "tokens"}};
     struct wal__json_member cache[] = {{.key = "read"}, {.key = "write"}};
     struct usage_tokens *tokens = &sample->tokens;
 
-    if (info.size == 0 || !members_of(info, m, COUNT) ||
-        !is_string(&m[ROLE], "assistant") ||
+    if (info.size == 0 || !members_of(info, m, COUNT) || !is_string(&m[ROLE], "assistant") ||
         m[TOKENS].value.kind != WAL__JSON_OBJECT ||
         !members_of(wal__member_container(&m[CACHE]), cache, 2)) {
         return false;
@@ -224,9 +211,8 @@ static bool read_opencode(struct wal__json_span info,
     tokens->reasoning = count_of(&m[REASONING]);
     tokens->cache_read = count_of(&cache[0]);
     tokens->cache_write = count_of(&cache[1]);
-    tokens->total =
-        add(add(add(tokens->input, tokens->output), tokens->reasoning),
-            add(tokens->cache_read, tokens->cache_write));
+    tokens->total = add(add(add(tokens->input, tokens->output), tokens->reasoning),
+                        add(tokens->cache_read, tokens->cache_write));
     if (m[ID].value.kind == WAL__JSON_STRING) {
         sample->key = wal__model_string_hash(0, m[ID].value.span);
     }
@@ -256,8 +242,7 @@ static bool read_codex_counts(struct wal__json_span info, const char *parent,
         [CODEX_CACHED] = {.parent = parent, .key = "cached_input_tokens"},
         [CODEX_WRITTEN] = {.parent = parent, .key = "cache_write_input_tokens"},
         [CODEX_OUTPUT] = {.parent = parent, .key = "output_tokens"},
-        [CODEX_REASONING] = {.parent = parent,
-                             .key = "reasoning_output_tokens"},
+        [CODEX_REASONING] = {.parent = parent, .key = "reasoning_output_tokens"},
     };
 
     if (info.size == 0 || !members_of(info, m, USAGE_CODEX_COUNTS)) {
@@ -269,10 +254,9 @@ static bool read_codex_counts(struct wal__json_span info, const char *parent,
     return m[CODEX_INPUT].value.kind == WAL__JSON_NUMBER;
 }
 
-/* Reads a header. A fork has that of its source after its own: the last one
- * names the thread whose totals the events go on with. */
-static void read_codex_header(struct wal__json_span payload,
-                              struct usage_codex *codex)
+/* Reads a header. A fork has that of its source after its own: the last one names the thread whose
+ * totals the events go on with. */
+static void read_codex_header(struct wal__json_span payload, struct usage_codex *codex)
 {
     struct wal__json_member m[] = {{.key = "forked_from_id"}, {.key = "id"}};
 
@@ -287,24 +271,18 @@ static void read_codex_header(struct wal__json_span payload,
     }
 }
 
-/* Identifies an event by its thread and totals, which a copy keeps even if its
- * times are new. */
-static uint64_t codex_key(const struct usage_codex *codex,
-                          const uint64_t last[USAGE_CODEX_COUNTS])
+/* Identifies an event by its thread and totals, which a copy keeps even if its times are new. */
+static uint64_t codex_key(const struct usage_codex *codex, const uint64_t last[USAGE_CODEX_COUNTS])
 {
-    const struct wal__json_span totals = {(const uint8_t *)codex->total,
-                                          sizeof(codex->total)};
+    const struct wal__json_span totals = {(const uint8_t *)codex->total, sizeof(codex->total)};
     const struct wal__json_span counts = {(const uint8_t *)last,
                                           USAGE_CODEX_COUNTS * sizeof(last[0])};
 
-    return codex->thread == 0
-               ? 0
-               : wal__model_hash(wal__model_hash(codex->thread, totals),
-                                 counts);
+    return codex->thread == 0 ? 0 : wal__model_hash(wal__model_hash(codex->thread, totals), counts);
 }
 
-/* Reads an event token_count. One with the totals of the one before it repeats
- * it, and is no request. */
+/* Reads an event token_count. One with the totals of the one before it repeats it, and is no
+ * request. */
 static void read_codex(struct wal__json_span info, struct usage_codex *codex,
                        struct usage_sample *sample)
 {
@@ -314,8 +292,7 @@ static void read_codex(struct wal__json_span info, struct usage_codex *codex,
     bool has_total = read_codex_counts(info, "total_token_usage", total);
     bool has_last = read_codex_counts(info, "last_token_usage", last);
 
-    if (has_total && codex->has_total &&
-        memcmp(total, codex->total, sizeof(total)) == 0) {
+    if (has_total && codex->has_total && memcmp(total, codex->total, sizeof(total)) == 0) {
         return;
     }
     if (!has_last && has_total) {
@@ -389,23 +366,19 @@ static const struct wal__json_member line_members[LINE_COUNT] = {
     [LINE_PAYLOAD_MODEL] = {.parent = "payload", .key = "model"},
     [LINE_INFO] = {.key = "info"}};
 
-/* Identifies an answer: several lines of Claude Code may have it, and a copied
- * session the same line again. A side chain that goes on from another one
- * copies its answers with other requests. */
-static void set_keys(struct wal__json_span line,
-                     const struct wal__json_member *m,
+/* Identifies an answer: several lines of Claude Code may have it, and a copied session the same
+ * line again. A side chain that goes on from another one copies its answers with other requests. */
+static void set_keys(struct wal__json_span line, const struct wal__json_member *m,
                      struct usage_sample *sample)
 {
     if (m[LINE_MESSAGE_ID].value.kind == WAL__JSON_STRING) {
         uint64_t key = wal__model_string_hash(1, m[LINE_MESSAGE_ID].value.span);
 
-        sample->key =
-            m[LINE_REQUEST].value.kind == WAL__JSON_STRING
-                ? wal__model_string_hash(key, m[LINE_REQUEST].value.span)
-                : key;
+        sample->key = m[LINE_REQUEST].value.kind == WAL__JSON_STRING
+                          ? wal__model_string_hash(key, m[LINE_REQUEST].value.span)
+                          : key;
         if (m[LINE_SESSION].value.kind == WAL__JSON_STRING) {
-            sample->replay_key =
-                wal__model_string_hash(key + 1, m[LINE_SESSION].value.span);
+            sample->replay_key = wal__model_string_hash(key + 1, m[LINE_SESSION].value.span);
         }
         sample->is_sidechain = wal__member_is_true(&m[LINE_SIDECHAIN]);
     } else if (m[LINE_TIMESTAMP].value.kind == WAL__JSON_STRING &&
@@ -415,8 +388,8 @@ static void set_keys(struct wal__json_span line,
     }
 }
 
-/* Reads the counts of an answer of Claude Code, pi, or an appended entry.
- * Returns where they are; an empty span: nowhere. */
+/* Reads the counts of an answer of Claude Code, pi, or an appended entry. Returns where they are;
+ * an empty span: nowhere. */
 static struct wal__json_span read_message(struct wal__json_span line,
                                           const struct wal__json_member *m,
                                           struct usage_sample *sample)
@@ -440,10 +413,9 @@ static struct wal__json_span read_message(struct wal__json_span line,
     return (struct wal__json_span){NULL, 0};
 }
 
-/* Passes on the answers of advisors, which the counts of the answer that asked
- * them do not include. */
-static void read_advisors(struct wal__json_span usage,
-                          const struct usage_sample *asker,
+/* Passes on the answers of advisors, which the counts of the answer that asked them do not
+ * include. */
+static void read_advisors(struct wal__json_span usage, const struct usage_sample *asker,
                           usage_sample_fn *each, void *ctx)
 {
     struct wal__json_member iterations = {.key = "iterations"};
@@ -459,22 +431,19 @@ static void read_advisors(struct wal__json_span usage,
         struct usage_sample sample = {.time_ms = asker->time_ms,
                                       .is_sidechain = asker->is_sidechain};
 
-        if (members_of(item.span, m, 2) &&
-            is_string(&m[0], "advisor_message") &&
+        if (members_of(item.span, m, 2) && is_string(&m[0], "advisor_message") &&
             read_usage(item.span, &sample)) {
             read_model(&m[1], sample.model);
             sample.key = asker->key == 0 ? 0 : asker->key + i;
-            sample.replay_key =
-                asker->replay_key == 0 ? 0 : asker->replay_key + i;
+            sample.replay_key = asker->replay_key == 0 ? 0 : asker->replay_key + i;
             each(ctx, &sample);
         }
     }
 }
 
-/* Reads a line of Codex. Returns whether it is one whose counts, if any, are
- * not those of a message. */
-static bool read_codex_line(const struct wal__json_member *m,
-                            struct usage_codex *codex,
+/* Reads a line of Codex. Returns whether it is one whose counts, if any, are not those of a
+ * message. */
+static bool read_codex_line(const struct wal__json_member *m, struct usage_codex *codex,
                             struct usage_sample *sample)
 {
     if (is_string(&m[LINE_TYPE], "session_meta")) {
@@ -490,13 +459,11 @@ static bool read_codex_line(const struct wal__json_member *m,
         return true;
     }
     /* An event token_count states the counts of a record again. */
-    return is_string(&m[LINE_TYPE], "event_msg") ||
-           is_string(&m[LINE_TYPE], "token_usage_record");
+    return is_string(&m[LINE_TYPE], "event_msg") || is_string(&m[LINE_TYPE], "token_usage_record");
 }
 
-void usage_read_line(struct wal__json_span line, int64_t time_ms,
-                     struct usage_codex *codex, usage_sample_fn *each,
-                     void *ctx)
+void usage_read_line(struct wal__json_span line, int64_t time_ms, struct usage_codex *codex,
+                     usage_sample_fn *each, void *ctx)
 {
     struct usage_sample sample = {.time_ms = time_ms};
     struct wal__json_member m[LINE_COUNT];
@@ -536,8 +503,8 @@ void usage_read_line(struct wal__json_span line, int64_t time_ms,
 /* --- documents ---------------------------------------------------------- */
 
 /* Passes on the answers of {info,messages:[{info,parts}]}. */
-static void read_messages(struct wal__json_span messages, int64_t time_ms,
-                          usage_sample_fn *each, void *ctx)
+static void read_messages(struct wal__json_span messages, int64_t time_ms, usage_sample_fn *each,
+                          void *ctx)
 {
     struct wal__json_scan scan;
     struct wal__json_token message;
@@ -554,8 +521,8 @@ static void read_messages(struct wal__json_span messages, int64_t time_ms,
     }
 }
 
-void usage_read_document(struct wal__json_span document, int64_t time_ms,
-                         usage_sample_fn *each, void *ctx)
+void usage_read_document(struct wal__json_span document, int64_t time_ms, usage_sample_fn *each,
+                         void *ctx)
 {
     enum {
         MESSAGES,

@@ -1,6 +1,5 @@
 /*
- * usage.c - the verb usage: tokens and costs as the sessions state them
- * (docs/seeing.md).
+ * usage.c - the verb usage: tokens and costs as the sessions state them (docs/seeing.md).
  */
 #include "tools/usage/usage.h"
 
@@ -41,8 +40,7 @@ static void usage_names_deinit(struct usage_names *names)
 
 /* At most half of the slots are taken. */
 
-static struct usage_slot *answers_slot_of(const struct usage_answers *answers,
-                                          uint64_t key)
+static struct usage_slot *answers_slot_of(const struct usage_answers *answers, uint64_t key)
 {
     size_t slot = (size_t)key & (answers->slot_count - 1);
 
@@ -88,29 +86,24 @@ static void add_key(struct usage_answers *answers, uint64_t key, size_t item)
 /* Returns the rank + 1 of the answer with the key; 0: there is none. */
 static size_t find(const struct usage_answers *answers, uint64_t key)
 {
-    return key == 0 || answers->slot_count == 0
-               ? 0
-               : answers_slot_of(answers, key)->item;
+    return key == 0 || answers->slot_count == 0 ? 0 : answers_slot_of(answers, key)->item;
 }
 
 /* Returns the rank + 1 of the answer that the sample repeats; 0: none. */
-static size_t find_repeated(const struct usage_answers *answers,
-                            const struct usage_sample *sample)
+static size_t find_repeated(const struct usage_answers *answers, const struct usage_sample *sample)
 {
     size_t item = find(answers, sample->key);
 
     if (item == 0) {
         item = find(answers, sample->replay_key);
-        if (item != 0 && !sample->is_sidechain &&
-            !answers->items[item - 1].is_sidechain) {
+        if (item != 0 && !sample->is_sidechain && !answers->items[item - 1].is_sidechain) {
             return 0;
         }
     }
     return item;
 }
 
-static void set_counts(struct usage_answers *answers,
-                       struct usage_answer *answer,
+static void set_counts(struct usage_answers *answers, struct usage_answer *answer,
                        const struct usage_sample *sample)
 {
     answer->tokens = sample->tokens;
@@ -123,8 +116,7 @@ static void set_counts(struct usage_answers *answers,
     }
 }
 
-static bool is_better(const struct usage_sample *sample,
-                      const struct usage_answer *answer)
+static bool is_better(const struct usage_sample *sample, const struct usage_answer *answer)
 {
     if (sample->is_sidechain != answer->is_sidechain) {
         return answer->is_sidechain;
@@ -153,8 +145,7 @@ void usage_answers_add(struct usage_answers *answers, uint32_t session,
         return;
     }
     answer = CLI_ADD(answers);
-    *answer =
-        (struct usage_answer){.time_ms = sample->time_ms, .session = session};
+    *answer = (struct usage_answer){.time_ms = sample->time_ms, .session = session};
     set_counts(answers, answer, sample);
     add_key(answers, sample->key, answers->count);
     add_key(answers, sample->replay_key, answers->count);
@@ -189,8 +180,7 @@ static void day_of(int64_t unix_ms, char text[DAY_SIZE])
 
 /* The name of the answer's group; `day` may hold it. */
 static const char *name_of(enum usage_by by, const struct usage *usage,
-                           const struct usage_answer *answer,
-                           char day[DAY_SIZE])
+                           const struct usage_answer *answer, char day[DAY_SIZE])
 {
     const struct usage_session *session = &usage->sessions[answer->session];
 
@@ -215,8 +205,7 @@ static uint64_t add(uint64_t a, uint64_t b)
     return a > UINT64_MAX - b ? UINT64_MAX : a + b;
 }
 
-void usage_group_add(struct usage_group *group,
-                     const struct usage_answer *answer)
+void usage_group_add(struct usage_group *group, const struct usage_answer *answer)
 {
     struct usage_tokens *sum = &group->tokens;
 
@@ -264,20 +253,18 @@ static int compare_tokens(const void *a, const void *b)
 }
 
 /* The group of a name, added if it is new. */
-static struct usage_group *find_group(struct usage_groups *groups,
-                                      const char *name)
+static struct usage_group *find_group(struct usage_groups *groups, const char *name)
 {
     uint32_t number = usage_names_number(&groups->names, name);
 
     if (number == groups->count) {
-        *CLI_ADD(groups) =
-            (struct usage_group){.name = groups->names.texts.items[number]};
+        *CLI_ADD(groups) = (struct usage_group){.name = groups->names.texts.items[number]};
     }
     return &groups->items[number];
 }
 
-void usage_groups_fill(struct usage_groups *groups, const struct usage *usage,
-                       int64_t since_ms, int64_t until_ms)
+void usage_groups_fill(struct usage_groups *groups, const struct usage *usage, int64_t since_ms,
+                       int64_t until_ms)
 {
     for (size_t i = 0; i < usage->answers.count; i++) {
         const struct usage_answer *answer = &usage->answers.items[i];
@@ -287,8 +274,7 @@ void usage_groups_fill(struct usage_groups *groups, const struct usage *usage,
             (until_ms != 0 && answer->time_ms >= until_ms)) {
             continue;
         }
-        add_answer(find_group(groups, name_of(groups->by, usage, answer, day)),
-                   usage, answer);
+        add_answer(find_group(groups, name_of(groups->by, usage, answer, day)), usage, answer);
         add_answer(&groups->total, usage, answer);
     }
     if (groups->count > 0) {
@@ -324,8 +310,8 @@ bool usage_by_find(const char *name, enum usage_by *by)
 /* --- reads the answers of a store ----------------------------------------- */
 
 /*
- * Entries are read segment by segment, in the order of the log; documents
- * session by session, as they are now.
+ * Entries are read segment by segment, in the order of the log; documents session by session, as
+ * they are now.
  */
 
 enum {
@@ -346,10 +332,9 @@ static struct usage_session *find_session(struct usage *usage, uint32_t number)
 {
     const struct usage_session wanted = {.number = number};
 
-    return usage->session_count == 0
-               ? NULL
-               : bsearch(&wanted, usage->sessions, usage->session_count,
-                         sizeof(wanted), compare_sessions);
+    return usage->session_count == 0 ? NULL
+                                     : bsearch(&wanted, usage->sessions, usage->session_count,
+                                               sizeof(wanted), compare_sessions);
 }
 
 /* Where answers go. */
@@ -366,45 +351,37 @@ static void read_add_answer(void *ctx, const struct usage_sample *sample)
 }
 
 /* Lists the sessions, and those that have documents. */
-static enum wal_status list_sessions(struct usage *usage,
-                                     struct wal_store *store,
-                                     struct usage_names *with_documents,
-                                     struct wal_error *error)
+static enum wal_status list_sessions(struct usage *usage, struct wal_store *store,
+                                     struct usage_names *with_documents, struct wal_error *error)
 {
     struct cli_sessions list;
 
-    for (cli_sessions_open(&list, store, NULL, error);
-         cli_sessions_next(&list, error);) {
+    for (cli_sessions_open(&list, store, NULL, error); cli_sessions_next(&list, error);) {
         struct usage_session *session;
 
-        usage->sessions =
-            cli_reserve(usage->sessions, usage->session_count,
-                        &usage->session_capacity, sizeof(usage->sessions[0]));
+        usage->sessions = cli_reserve(usage->sessions, usage->session_count,
+                                      &usage->session_capacity, sizeof(usage->sessions[0]));
         session = &usage->sessions[usage->session_count++];
-        *session = (struct usage_session){
-            .number = list.info.number,
-            .id = cli_copy_slice(list.info.id),
-            .title = cli_copy_slice(list.info.title),
-            .cwd = cli_copy_slice(list.info.cwd),
-            .project = cli_copy_slice(list.info.project),
-            .client = cli_copy_slice(cli_session_client(&list.info))};
+        *session = (struct usage_session){.number = list.info.number,
+                                          .id = cli_copy_slice(list.info.id),
+                                          .title = cli_copy_slice(list.info.title),
+                                          .cwd = cli_copy_slice(list.info.cwd),
+                                          .project = cli_copy_slice(list.info.project),
+                                          .client = cli_copy_slice(cli_session_client(&list.info))};
         if (list.info.documents > 0) {
             (void)usage_names_number(with_documents, session->id);
         }
     }
     if (usage->session_count > 0) {
-        qsort(usage->sessions, usage->session_count, sizeof(usage->sessions[0]),
-              compare_sessions);
+        qsort(usage->sessions, usage->session_count, sizeof(usage->sessions[0]), compare_sessions);
     }
     return list.status;
 }
 
 /* --- documents ---------------------------------------------------------- */
 
-static enum wal_status read_documents(struct usage *usage,
-                                      struct wal_store *store,
-                                      struct wal_session *session,
-                                      struct wal_error *error)
+static enum wal_status read_documents(struct usage *usage, struct wal_store *store,
+                                      struct wal_session *session, struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_doc doc = WAL_INIT(wal_doc);
@@ -424,9 +401,8 @@ static enum wal_status read_documents(struct usage *usage,
     while (status == WAL_OK) {
         status = wal_doc_cursor_next(cursor, &doc, error);
         if (status == WAL_OK && usage_may_count(doc.value)) {
-            usage_read_document(
-                (struct wal__json_span){doc.value.data, (size_t)doc.value.size},
-                doc.modified_ms, read_add_answer, &reading);
+            usage_read_document((struct wal__json_span){doc.value.data, (size_t)doc.value.size},
+                                doc.modified_ms, read_add_answer, &reading);
         } else if (cli_is_damage(status)) {
             usage->damaged++;
             status = WAL_OK;
@@ -436,18 +412,15 @@ static enum wal_status read_documents(struct usage *usage,
     return status == WAL_END ? WAL_OK : status;
 }
 
-static enum wal_status read_all_documents(struct usage *usage,
-                                          struct wal_store *store,
-                                          const struct usage_names *ids,
-                                          struct wal_error *error)
+static enum wal_status read_all_documents(struct usage *usage, struct wal_store *store,
+                                          const struct usage_names *ids, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     for (size_t i = 0; i < ids->texts.count && status == WAL_OK; i++) {
         struct wal_session *session = NULL;
 
-        status = wal_session_open(store, cli_slice(ids->texts.items[i]),
-                                  &session, error);
+        status = wal_session_open(store, cli_slice(ids->texts.items[i]), &session, error);
         if (status == WAL_OK) {
             status = read_documents(usage, store, session, error);
         }
@@ -473,8 +446,7 @@ static void read_record(void *arg, const struct wal_record *record)
     struct wal__json_span time;
     int64_t time_ms = 0;
 
-    if (record->kind != WAL_RECORD_ENTRY ||
-        !usage_may_count(record->entry->payload)) {
+    if (record->kind != WAL_RECORD_ENTRY || !usage_may_count(record->entry->payload)) {
         return;
     }
     session = find_session(usage, record->session_number);
@@ -484,8 +456,7 @@ static void read_record(void *arg, const struct wal_record *record)
     if (session->codex == NULL) {
         session->codex = cli_alloc(sizeof(*session->codex));
     }
-    line = wal__line_text(record->entry->payload.data,
-                          (size_t)record->entry->payload.size);
+    line = wal__line_text(record->entry->payload.data, (size_t)record->entry->payload.size);
     time = (struct wal__json_span){record->entry->timestamp.data,
                                    (size_t)record->entry->timestamp.size};
     (void)wal__model_time_read_text(time, &time_ms);
@@ -493,8 +464,7 @@ static void read_record(void *arg, const struct wal_record *record)
     usage_read_line(line, time_ms, session->codex, read_add_answer, &reading);
 }
 
-static enum wal_status read_segments(struct usage *usage,
-                                     struct wal_store *store,
+static enum wal_status read_segments(struct usage *usage, struct wal_store *store,
                                      struct wal_error *error)
 {
     struct wal_segment_info segment = WAL_INIT(wal_segment_info);
@@ -502,11 +472,11 @@ static enum wal_status read_segments(struct usage *usage,
     uint64_t done = 0;
     enum wal_status status = wal_segment_cursor_open(store, &segments, error);
 
-    while (status == WAL_OK && (status = wal_segment_cursor_next(
-                                    segments, &segment, error)) == WAL_OK) {
+    while (status == WAL_OK &&
+           (status = wal_segment_cursor_next(segments, &segment, error)) == WAL_OK) {
         progress_update(usage->progress, "reading", done++, 0, "segments");
-        status = cli_tail_read_segment(store, &segment, 0, 0, read_record,
-                                       usage, &usage->damaged, error);
+        status = cli_tail_read_segment(store, &segment, 0, 0, read_record, usage, &usage->damaged,
+                                       error);
         if (cli_is_damage(status)) {
             usage->damaged++;
             status = WAL_OK;
@@ -522,8 +492,7 @@ static enum wal_status read_once(struct usage *usage, struct wal_store *store,
                                  struct wal_error *error)
 {
     struct usage_names with_documents = {.texts = {.items = NULL}};
-    enum wal_status status =
-        list_sessions(usage, store, &with_documents, error);
+    enum wal_status status = list_sessions(usage, store, &with_documents, error);
 
     if (status == WAL_OK) {
         status = read_segments(usage, store, error);
@@ -535,8 +504,7 @@ static enum wal_status read_once(struct usage *usage, struct wal_store *store,
     return status;
 }
 
-enum wal_status usage_read(struct usage *usage, struct wal_store *store,
-                           struct wal_error *error)
+enum wal_status usage_read(struct usage *usage, struct wal_store *store, struct wal_error *error)
 {
     struct progress *progress = usage->progress;
     enum wal_status status = WAL_OK;
@@ -590,16 +558,12 @@ void usage_cost_write(struct wal__json_out *json, bool has_cost, double cost)
     cli_json_raw(json, cli_slice(text));
 }
 
-void usage_tokens_write(struct wal__json_out *json,
-                        const struct usage_tokens *tokens)
+void usage_tokens_write(struct wal__json_out *json, const struct usage_tokens *tokens)
 {
     const struct cli_count counts[] = {
-        {"inputTokens", tokens->input},
-        {"outputTokens", tokens->output},
-        {"cacheReadTokens", tokens->cache_read},
-        {"cacheWriteTokens", tokens->cache_write},
-        {"reasoningTokens", tokens->reasoning},
-        {"totalTokens", tokens->total},
+        {"inputTokens", tokens->input},          {"outputTokens", tokens->output},
+        {"cacheReadTokens", tokens->cache_read}, {"cacheWriteTokens", tokens->cache_write},
+        {"reasoningTokens", tokens->reasoning},  {"totalTokens", tokens->total},
     };
 
     cli_json_counts(json, counts, sizeof(counts) / sizeof(counts[0]));
@@ -620,18 +584,13 @@ static void write_name(struct wal__json_out *json, enum usage_by by,
         cli_json_member_text_or_null(json, "client", cli_slice(group->name));
         break;
     case USAGE_BY_PROJECT:
-        cli_json_member_text_or_null(json, "projectId",
-                                     cli_slice(group->session->project));
-        cli_json_member_text_or_null(json, "cwd",
-                                     cli_slice(group->session->cwd));
+        cli_json_member_text_or_null(json, "projectId", cli_slice(group->session->project));
+        cli_json_member_text_or_null(json, "cwd", cli_slice(group->session->cwd));
         break;
     case USAGE_BY_SESSION:
-        cli_json_member_text_or_null(json, "sessionId",
-                                     cli_slice(group->session->id));
-        cli_json_member_text_or_null(json, "title",
-                                     cli_slice(group->session->title));
-        cli_json_member_text_or_null(json, "cwd",
-                                     cli_slice(group->session->cwd));
+        cli_json_member_text_or_null(json, "sessionId", cli_slice(group->session->id));
+        cli_json_member_text_or_null(json, "title", cli_slice(group->session->title));
+        cli_json_member_text_or_null(json, "cwd", cli_slice(group->session->cwd));
         break;
     }
 }
@@ -671,8 +630,7 @@ static const char *label_of(enum usage_by by, const struct usage_group *group)
     return name[0] != '\0' ? name : "-";
 }
 
-/* Columns of the names, of which control characters are wider than their
- * bytes. */
+/* Columns of the names, of which control characters are wider than their bytes. */
 static size_t name_width(const struct usage_groups *groups)
 {
     size_t width = strlen("PROJECT");
@@ -685,8 +643,7 @@ static size_t name_width(const struct usage_groups *groups)
     return width < NAME_MAX ? width : NAME_MAX;
 }
 
-static void print_row(const char *label, size_t width,
-                      const struct usage_group *group)
+static void print_row(const char *label, size_t width, const struct usage_group *group)
 {
     const struct usage_tokens *tokens = &group->tokens;
     size_t printed = cli_print_name(stdout, cli_slice(label));
@@ -695,11 +652,11 @@ static void print_row(const char *label, size_t width,
     if (group->costed > 0) {
         snprintf(cost, sizeof(cost), "%.4f", group->cost);
     }
-    printf("%*s  %8" PRIu64 "  %12" PRIu64 "  %12" PRIu64 "  %14" PRIu64
-           "  %12" PRIu64 "  %12" PRIu64 "  %14" PRIu64 "  %10s\n",
-           printed < width ? (int)(width - printed) : 0, "", group->requests,
-           tokens->input, tokens->output, tokens->cache_read,
-           tokens->cache_write, tokens->reasoning, tokens->total, cost);
+    printf("%*s  %8" PRIu64 "  %12" PRIu64 "  %12" PRIu64 "  %14" PRIu64 "  %12" PRIu64
+           "  %12" PRIu64 "  %14" PRIu64 "  %10s\n",
+           printed < width ? (int)(width - printed) : 0, "", group->requests, tokens->input,
+           tokens->output, tokens->cache_read, tokens->cache_write, tokens->reasoning,
+           tokens->total, cost);
 }
 
 /* Prints a table with a total. */
@@ -715,12 +672,11 @@ static void usage_groups_print(const struct usage_groups *groups)
     if (groups->count == 0) {
         return;
     }
-    printf("%-*s  %8s  %12s  %12s  %14s  %12s  %12s  %14s  %10s\n", (int)width,
-           heads[groups->by], "REQUESTS", "INPUT", "OUTPUT", "CACHE READ",
-           "CACHE WRITE", "REASONING", "TOTAL", "COST USD");
+    printf("%-*s  %8s  %12s  %12s  %14s  %12s  %12s  %14s  %10s\n", (int)width, heads[groups->by],
+           "REQUESTS", "INPUT", "OUTPUT", "CACHE READ", "CACHE WRITE", "REASONING", "TOTAL",
+           "COST USD");
     for (size_t i = 0; i < groups->count; i++) {
-        print_row(label_of(groups->by, &groups->items[i]), width,
-                  &groups->items[i]);
+        print_row(label_of(groups->by, &groups->items[i]), width, &groups->items[i]);
     }
     print_row("TOTAL", width, &groups->total);
 }
@@ -760,8 +716,8 @@ static int print(const struct cli *cli, const struct usage *usage,
                      cli_plural(usage->damaged, "is", "are"));
 }
 
-static int count(const struct cli *cli, struct wal_store *store,
-                 enum usage_by by, int64_t since_ms, int64_t until_ms)
+static int count(const struct cli *cli, struct wal_store *store, enum usage_by by, int64_t since_ms,
+                 int64_t until_ms)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct usage_groups groups = {.by = by};
@@ -815,6 +771,5 @@ int usage_run(struct cli *cli, int argc, char **argv)
     if (code != CLI_CONTINUE) {
         return code;
     }
-    return cli_close_store(cli, cli->items[1], store,
-                           count(cli, store, by, since_ms, until_ms));
+    return cli_close_store(cli, cli->items[1], store, count(cli, store, by, since_ms, until_ms));
 }

@@ -1,13 +1,11 @@
 /*
- * usage.h - tokens and costs as sessions state them (docs/seeing.md): what a
- * line or document states, whatever its dialect; the answers of a store, each
- * once; and sums of them.
+ * usage.h - tokens and costs as sessions state them (docs/seeing.md): what a line or document
+ * states, whatever its dialect; the answers of a store, each once; and sums of them.
  *
- * Invariant: reading is total over any bytes. What is not a count, such as a
- * negative number, counts as none. Answers with a key are unique by it. Of
- * those that repeat one, the one with most tokens counts: while an answer is
- * streamed its lines have fewer tokens than at its end. One outside a side
- * chain counts instead of its copies in side chains.
+ * Invariant: reading is total over any bytes. What is not a count, such as a negative number,
+ * counts as none. Answers with a key are unique by it. Of those that repeat one, the one with most
+ * tokens counts: while an answer is streamed its lines have fewer tokens than at its end. One
+ * outside a side chain counts instead of its copies in side chains.
  *
  * Threads: one at a time per struct.
  */
@@ -35,9 +33,8 @@ struct usage_tokens {
 
 /* One answer of a model. */
 struct usage_sample {
-    uint64_t key; /* hash of the answer's id; 0: none, it is never repeated */
-    uint64_t
-        replay_key; /* hash of what a copy in a side chain keeps; 0: none */
+    uint64_t key;        /* hash of the answer's id; 0: none, it is never repeated */
+    uint64_t replay_key; /* hash of what a copy in a side chain keeps; 0: none */
     bool is_sidechain;
     struct usage_tokens tokens;
     bool is_request; /* false: only a cost, of a whole session */
@@ -55,25 +52,23 @@ struct usage_codex {
     uint64_t total[USAGE_CODEX_COUNTS];
 };
 
-/* Returns whether the bytes may state a count, a cost, or the model of Codex;
- * false is certain. */
+/* Returns whether the bytes may state a count, a cost, or the model of Codex; false is certain. */
 bool usage_may_count(struct wal_slice text);
 
 typedef void usage_sample_fn(void *ctx, const struct usage_sample *sample);
 
-/* Calls `each` for what a line states: an answer, and those of models that its
- * model asked. Their time is `time_ms` unless the line has another one. */
-void usage_read_line(struct wal__json_span line, int64_t time_ms,
-                     struct usage_codex *codex, usage_sample_fn *each,
-                     void *ctx);
+/* Calls `each` for what a line states: an answer, and those of models that its model asked. Their
+ * time is `time_ms` unless the line has another one. */
+void usage_read_line(struct wal__json_span line, int64_t time_ms, struct usage_codex *codex,
+                     usage_sample_fn *each, void *ctx);
 
-/* Calls `each` for what a document states: a message of OpenCode, a session
- * with its messages, or the metadata of a session with its cost. */
-void usage_read_document(struct wal__json_span document, int64_t time_ms,
-                         usage_sample_fn *each, void *ctx);
+/* Calls `each` for what a document states: a message of OpenCode, a session with its messages, or
+ * the metadata of a session with its cost. */
+void usage_read_document(struct wal__json_span document, int64_t time_ms, usage_sample_fn *each,
+                         void *ctx);
 
-/* Texts with numbers: models, days, projects. Equal texts have the same number.
- * Zeroed it is empty. */
+/* Texts with numbers: models, days, projects. Equal texts have the same number. Zeroed it is
+ * empty. */
 struct usage_names {
     struct cli_texts texts;
     struct cli_ids numbers; /* number + 1 */
@@ -109,8 +104,8 @@ struct usage_answers {
     struct usage_names models;
 };
 
-/* Adds an answer of a session, or replaces the one that it repeats, which keeps
- * its session and time unless it is of a side chain only. */
+/* Adds an answer of a session, or replaces the one that it repeats, which keeps its session and
+ * time unless it is of a side chain only. */
 void usage_answers_add(struct usage_answers *answers, uint32_t session,
                        const struct usage_sample *sample);
 void usage_answers_deinit(struct usage_answers *answers);
@@ -124,7 +119,7 @@ struct usage_session {
     char *title;
     char *cwd;
     char *project;
-    char *client; /* name of the dialect it was imported from, or agentwal */
+    char *client;              /* name of the dialect it was imported from, or agentwal */
     struct usage_codex *codex; /* or NULL */
 };
 
@@ -138,8 +133,7 @@ struct usage {
     struct progress *progress;
 };
 
-enum wal_status usage_read(struct usage *usage, struct wal_store *store,
-                           struct wal_error *error);
+enum wal_status usage_read(struct usage *usage, struct wal_store *store, struct wal_error *error);
 void usage_deinit(struct usage *usage);
 
 /* --- sums of answers by day, model, project, client or session ------------ */
@@ -153,7 +147,7 @@ enum usage_by {
 };
 
 struct usage_group {
-    const char *name; /* empty: unknown. Holds until deinit */
+    const char *name;                    /* empty: unknown. Holds until deinit */
     const struct usage_session *session; /* of its newest answer */
     int64_t time_ms;                     /* of that */
     struct usage_tokens tokens;
@@ -173,17 +167,15 @@ struct usage_groups {
 };
 
 /* Adds the counts and the cost of an answer. */
-void usage_group_add(struct usage_group *group,
-                     const struct usage_answer *answer);
+void usage_group_add(struct usage_group *group, const struct usage_answer *answer);
 
-/* Adds up the answers from since_ms on and before until_ms; 0: no limit. Orders
- * days by date, and others by their tokens, the most first. */
-void usage_groups_fill(struct usage_groups *groups, const struct usage *usage,
-                       int64_t since_ms, int64_t until_ms);
+/* Adds up the answers from since_ms on and before until_ms; 0: no limit. Orders days by date, and
+ * others by their tokens, the most first. */
+void usage_groups_fill(struct usage_groups *groups, const struct usage *usage, int64_t since_ms,
+                       int64_t until_ms);
 void usage_groups_deinit(struct usage_groups *groups);
 /* Write the members of tokens, and the member "cost", null without one. */
-void usage_tokens_write(struct wal__json_out *json,
-                        const struct usage_tokens *tokens);
+void usage_tokens_write(struct wal__json_out *json, const struct usage_tokens *tokens);
 void usage_cost_write(struct wal__json_out *json, bool has_cost, double cost);
 
 /* Writes a group as a value. */

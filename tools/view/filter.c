@@ -1,12 +1,10 @@
 /*
- * filter.c - leaves secrets, matches of patterns and paths out of texts
- * (filter.h).
+ * filter.c - leaves secrets, matches of patterns and paths out of texts (filter.h).
  *
- * Known forms of secrets are keys and tokens of known providers, JSON web
- * tokens, private keys, values of Authorization, passwords in URLs, and values
- * of variables whose names end with a word such as TOKEN, KEY, SECRET or
- * PASSWORD. Every form has a byte that it begins with, so that a text is read
- * once.
+ * Known forms of secrets are keys and tokens of known providers, JSON web tokens, private keys,
+ * values of Authorization, passwords in URLs, and values of variables whose names end with a word
+ * such as TOKEN, KEY, SECRET or PASSWORD. Every form has a byte that it begins with, so that a text
+ * is read once.
  */
 #include "tools/view/filter.h"
 
@@ -41,13 +39,11 @@ static bool is_hex(const char *text, size_t count)
 /* Whether "ESC [ PARAMETERS LETTER", as the byte or escaped, ends at `at`. */
 static bool is_after_colour(const char *data, size_t at)
 {
-    static const char *const forms[] = {"\x1b", "\\u001b", "\\x1b", "\\033",
-                                        "\\e"};
+    static const char *const forms[] = {"\x1b", "\\u001b", "\\x1b", "\\033", "\\e"};
     size_t from = at - 1;
 
     while (from > 0 && at - from < COLOUR_MAX &&
-           (isdigit((unsigned char)data[from - 1]) != 0 ||
-            data[from - 1] == ';')) {
+           (isdigit((unsigned char)data[from - 1]) != 0 || data[from - 1] == ';')) {
         from--;
     }
     if (from == 0 || data[from - 1] != '[') {
@@ -57,16 +53,15 @@ static bool is_after_colour(const char *data, size_t at)
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         size_t size = strlen(forms[i]);
 
-        if (from >= size &&
-            strncasecmp(data + from - size, forms[i], size) == 0) {
+        if (from >= size && strncasecmp(data + from - size, forms[i], size) == 0) {
             return true;
         }
     }
     return false;
 }
 
-/* Whether the byte before `at` is the last one of an escape: "\n" and "\u003c"
- * of JSON in a text, "%20" of a URL, a colour of a terminal. */
+/* Whether the byte before `at` is the last one of an escape: "\n" and "\u003c" of JSON in a text,
+ * "%20" of a URL, a colour of a terminal. */
 static bool is_after_escape(const char *data, size_t at)
 {
     if (at < 2 || isalnum((unsigned char)data[at - 1]) == 0) {
@@ -74,8 +69,7 @@ static bool is_after_escape(const char *data, size_t at)
     }
     return (data[at - 2] == '\\' && strchr("bfnrt", data[at - 1]) != NULL) ||
            (at >= 3 && data[at - 3] == '%' && is_hex(data + at - 2, 2)) ||
-           (at >= 6 && data[at - 6] == '\\' && data[at - 5] == 'u' &&
-            is_hex(data + at - 4, 4)) ||
+           (at >= 6 && data[at - 6] == '\\' && data[at - 5] == 'u' && is_hex(data + at - 4, 4)) ||
            is_after_colour(data, at);
 }
 
@@ -91,8 +85,7 @@ static size_t colour_size(const char *data, size_t size, size_t at)
            (isdigit((unsigned char)data[end]) != 0 || data[end] == ';')) {
         end++;
     }
-    return end < size && isalpha((unsigned char)data[end]) != 0 ? end + 1 - at
-                                                                : 0;
+    return end < size && isalpha((unsigned char)data[end]) != 0 ? end + 1 - at : 0;
 }
 
 /* --- known forms of secrets -------------------------------------------- */
@@ -147,15 +140,14 @@ static size_t span(struct rest rest, size_t at, const char *others)
 
     while (at + size < rest.size &&
            (isalnum((unsigned char)rest.data[at + size]) != 0 ||
-            (rest.data[at + size] != '\0' &&
-             strchr(others, rest.data[at + size]) != NULL))) {
+            (rest.data[at + size] != '\0' && strchr(others, rest.data[at + size]) != NULL))) {
         size++;
     }
     return size;
 }
 
-/* Whether a value looks like one that a program made, not like code or prose:
- * it has no brackets or blanks, and a digit. */
+/* Whether a value looks like one that a program made, not like code or prose: it has no brackets or
+ * blanks, and a digit. */
 static bool is_opaque(const char *value, size_t size)
 {
     bool has_digit = false;
@@ -200,8 +192,7 @@ static const struct form forms[] = {
 
 static size_t form_size(struct rest rest, enum view_kind *kind)
 {
-    const struct rest probe = {rest.data,
-                               rest.size < PROBE_SIZE ? rest.size : PROBE_SIZE};
+    const struct rest probe = {rest.data, rest.size < PROBE_SIZE ? rest.size : PROBE_SIZE};
 
     for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
         const struct form *form = &forms[i];
@@ -212,8 +203,8 @@ static size_t form_size(struct rest rest, enum view_kind *kind)
             continue;
         }
         size = span(probe, prefix, form->others);
-        if (size >= form->min && (form->kind != VIEW_OPENAI ||
-                                  is_opaque(rest.data, prefix + size))) {
+        if (size >= form->min &&
+            (form->kind != VIEW_OPENAI || is_opaque(rest.data, prefix + size))) {
             size = span(rest, prefix, form->others);
             *kind = form->kind;
             return prefix + size;
@@ -225,8 +216,7 @@ static size_t form_size(struct rest rest, enum view_kind *kind)
 /* Three parts in Base64 with points between; the first begins with `{"`. */
 static size_t jwt_size(struct rest rest)
 {
-    const struct rest head = {rest.data,
-                              rest.size < HEAD_MAX ? rest.size : HEAD_MAX};
+    const struct rest head = {rest.data, rest.size < HEAD_MAX ? rest.size : HEAD_MAX};
     size_t size = 0;
 
     if (!begins(rest, "eyJ")) {
@@ -249,20 +239,18 @@ static size_t jwt_size(struct rest rest)
     return size;
 }
 
-/* The size of the line that begins or ends a private key, as `words` says; 0:
- * the rest begins with no such line. */
+/* The size of the line that begins or ends a private key, as `words` says; 0: the rest begins with
+ * no such line. */
 static size_t key_line_size(struct rest rest, const char *words)
 {
-    static const char *const lasts[] = {"PRIVATE KEY-----",
-                                        "PRIVATE KEY BLOCK-----"};
+    static const char *const lasts[] = {"PRIVATE KEY-----", "PRIVATE KEY BLOCK-----"};
 
     if (!begins(rest, words)) {
         return 0;
     }
     for (size_t i = 0; i < sizeof(lasts) / sizeof(lasts[0]); i++) {
-        const char *last = memmem(
-            rest.data, rest.size < KEY_LINE_MAX ? rest.size : KEY_LINE_MAX,
-            lasts[i], strlen(lasts[i]));
+        const char *last = memmem(rest.data, rest.size < KEY_LINE_MAX ? rest.size : KEY_LINE_MAX,
+                                  lasts[i], strlen(lasts[i]));
 
         if (last != NULL) {
             return (size_t)(last - rest.data) + strlen(lasts[i]);
@@ -274,9 +262,8 @@ static size_t key_line_size(struct rest rest, const char *words)
 /* Whether Base64 begins soon, as after the first line of a key that is cut. */
 static bool has_base64(struct rest rest, size_t at)
 {
-    const struct rest near = {rest.data, rest.size - at < KEY_HEAD_MAX
-                                             ? rest.size
-                                             : at + KEY_HEAD_MAX};
+    const struct rest near = {rest.data,
+                              rest.size - at < KEY_HEAD_MAX ? rest.size : at + KEY_HEAD_MAX};
 
     while (at < near.size) {
         size_t size = span(near, at, "+/=");
@@ -289,8 +276,8 @@ static bool has_base64(struct rest rest, size_t at)
     return false;
 }
 
-/* A private key, up to its end, or that of the text when its end is missing. A
- * first line alone, in prose or in code, is none. */
+/* A private key, up to its end, or that of the text when its end is missing. A first line alone, in
+ * prose or in code, is none. */
 static size_t private_key_size(struct rest rest)
 {
     static const char dashes[] = "-----";
@@ -298,8 +285,7 @@ static size_t private_key_size(struct rest rest)
     size_t at = begin;
 
     while (begin > 0) {
-        const char *next =
-            memmem(rest.data + at, rest.size - at, dashes, sizeof(dashes) - 1);
+        const char *next = memmem(rest.data + at, rest.size - at, dashes, sizeof(dashes) - 1);
         struct rest line;
 
         if (next == NULL) {
@@ -345,8 +331,7 @@ struct value {
 };
 
 /* Moves the end of a value to one of the stops, at most `max` bytes on. */
-static void extend(struct rest rest, struct range *range, const char *stops,
-                   size_t max)
+static void extend(struct rest rest, struct range *range, const char *stops, size_t max)
 {
     size_t end = rest.size - range->end < max ? rest.size : range->end + max;
 
@@ -367,14 +352,13 @@ static size_t count_escapes(struct rest rest, size_t from, size_t at)
     return count;
 }
 
-/* Moves the end of a value in quotes to the quote that ends it, or to the end
- * of the line, at most `max` bytes on. With N backslashes before each quote of
- * the text a quote in the value has 2 N + 1. */
+/* Moves the end of a value in quotes to the quote that ends it, or to the end of the line, at most
+ * `max` bytes on. With N backslashes before each quote of the text a quote in the value has 2 N +
+ * 1. */
 static void extend_quoted(struct rest rest, struct value *value, size_t max)
 {
     size_t from = value->range.from;
-    size_t end =
-        rest.size - value->range.end < max ? rest.size : value->range.end + max;
+    size_t end = rest.size - value->range.end < max ? rest.size : value->range.end + max;
 
     for (; value->range.end < end; value->range.end++) {
         char c = rest.data[value->range.end];
@@ -387,8 +371,7 @@ static void extend_quoted(struct rest rest, struct value *value, size_t max)
             continue;
         }
         count = count_escapes(rest, from, value->range.end);
-        if (count < value->escapes ||
-            count % (2 * (value->escapes + 1)) == value->escapes) {
+        if (count < value->escapes || count % (2 * (value->escapes + 1)) == value->escapes) {
             value->range.end -= count < value->escapes ? count : value->escapes;
             return;
         }
@@ -404,20 +387,16 @@ static void extend_value(struct rest rest, struct value *value, size_t max)
     }
 }
 
-/* The size of what replaces a quote in a value that a shell reads, or of a
- * blank or punctuation in one without quotes, at the end that was found for the
- * value; 0: it is the end. */
+/* The size of what replaces a quote in a value that a shell reads, or of a blank or punctuation in
+ * one without quotes, at the end that was found for the value; 0: it is the end. */
 static size_t joint_size(struct rest rest, const struct value *value)
 {
-    static const char *const quotes[] = {"'\\''", "'\"'\"'", "'\\\"'\\\"'",
-                                         "'\\\\''", "\"'\"'\""};
-    const struct rest left = {rest.data + value->range.end,
-                              rest.size - value->range.end};
+    static const char *const quotes[] = {"'\\''", "'\"'\"'", "'\\\"'\\\"'", "'\\\\''", "\"'\"'\""};
+    const struct rest left = {rest.data + value->range.end, rest.size - value->range.end};
     size_t size = 1;
 
     for (size_t i = 0; i < sizeof(quotes) / sizeof(quotes[0]); i++) {
-        if (value->quote != '\0' && quotes[i][0] == value->quote &&
-            begins(left, quotes[i])) {
+        if (value->quote != '\0' && quotes[i][0] == value->quote && begins(left, quotes[i])) {
             return strlen(quotes[i]);
         }
     }
@@ -436,10 +415,7 @@ static size_t joint_size(struct rest rest, const struct value *value)
                (is_word(left.data[size]) || left.data[size] == '-')) {
             size++;
         }
-        return size > 1 && (size == left.size ||
-                            strchr("=:", left.data[size]) == NULL)
-                   ? size
-                   : 0;
+        return size > 1 && (size == left.size || strchr("=:", left.data[size]) == NULL) ? size : 0;
     }
     return 0;
 }
@@ -483,16 +459,15 @@ static size_t sign_size(struct rest rest, size_t at, bool *is_assigned)
 {
     const struct rest sign = {rest.data + at, rest.size - at};
 
-    *is_assigned =
-        sign.size > 0 && (sign.data[0] == '=' || begins_word(sign, "%3d"));
+    *is_assigned = sign.size > 0 && (sign.data[0] == '=' || begins_word(sign, "%3d"));
     if (*is_assigned) {
         return sign.data[0] == '=' ? 1 : 3;
     }
     return sign.size > 0 && sign.data[0] == ':' ? 1 : 0;
 }
 
-/* Finds the value after a name: "=" or ":" with quotes around, at most
- * PROBE_SIZE bytes of it. Returns whether there is one. */
+/* Finds the value after a name: "=" or ":" with quotes around, at most PROBE_SIZE bytes of it.
+ * Returns whether there is one. */
 static bool find_value(struct rest rest, size_t at, struct value *value)
 {
     size_t size;
@@ -528,17 +503,15 @@ static bool ends_with(const char *name, size_t size, const char *ending)
 {
     size_t length = strlen(ending);
 
-    return size >= length &&
-           strncasecmp(name + size - length, ending, length) == 0;
+    return size >= length && strncasecmp(name + size - length, ending, length) == 0;
 }
 
 /* Whether a name ends with a word for a secret. */
 static bool is_secret_name(const char *name, size_t size)
 {
     static const char *const words[] = {
-        "token",      "secret",     "password", "passwd", "passphrase",
-        "api_key",    "api-key",    "apikey",   "_key",   "access_key",
-        "credential", "privatekey", "secretkey"};
+        "token",  "secret", "password",   "passwd",     "passphrase", "api_key",  "api-key",
+        "apikey", "_key",   "access_key", "credential", "privatekey", "secretkey"};
 
     for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
         if (ends_with(name, size, words[i])) {
@@ -596,8 +569,8 @@ static bool find_assignment(struct rest rest, struct range *range)
     return false;
 }
 
-/* Moves the end of a header's value, without quotes around it, to the end of
- * the text that it is in; parameters of it may have quotes: NAME="VALUE". */
+/* Moves the end of a header's value, without quotes around it, to the end of the text that it is
+ * in; parameters of it may have quotes: NAME="VALUE". */
 static void extend_header(struct rest rest, struct range *range)
 {
     bool has_parameter = true;
@@ -607,12 +580,10 @@ static void extend_header(struct rest rest, struct range *range)
         has_parameter = false;
         if (range->end < rest.size && rest.data[range->end] == '"' &&
             rest.data[range->end - 1] == '=') {
-            struct value value = {.range = {range->end + 1, range->end + 1},
-                                  .quote = '"'};
+            struct value value = {.range = {range->end + 1, range->end + 1}, .quote = '"'};
 
             extend_quoted(rest, &value, PROBE_SIZE);
-            if (value.range.end < rest.size &&
-                rest.data[value.range.end] == '"') {
+            if (value.range.end < rest.size && rest.data[value.range.end] == '"') {
                 range->end = value.range.end + 1;
                 has_parameter = true;
             }
@@ -623,19 +594,17 @@ static void extend_header(struct rest rest, struct range *range)
 /* The value of a header Authorization, whole: its scheme too. */
 static bool find_authorization(struct rest rest, struct range *range)
 {
-    static const char *const names[] = {"proxy-authorization", "authorization",
-                                        "x-api-key", "cookie"};
+    static const char *const names[] = {"proxy-authorization", "authorization", "x-api-key",
+                                        "cookie"};
     struct value value = {.stops = NULL};
     size_t from;
     size_t size;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        if (!begins_word(rest, names[i]) ||
-            !find_value(rest, strlen(names[i]), &value)) {
+        if (!begins_word(rest, names[i]) || !find_value(rest, strlen(names[i]), &value)) {
             continue;
         }
-        if (!is_literal(rest.data + value.range.from,
-                        value.range.end - value.range.from)) {
+        if (!is_literal(rest.data + value.range.from, value.range.end - value.range.from)) {
             return false;
         }
         /* A scheme and what is after it are one value. */
@@ -679,8 +648,7 @@ static bool find_url_password(struct rest rest, struct range *range)
     if (at < rest.size && rest.data[at] == '/') {
         return false;
     }
-    while (at < rest.size && at - range->from < PROBE_SIZE &&
-           rest.data[at] != '@' &&
+    while (at < rest.size && at - range->from < PROBE_SIZE && rest.data[at] != '@' &&
            strchr("?# \t\r\n\"'<>", rest.data[at]) == NULL) {
         at++;
     }
@@ -692,8 +660,7 @@ static bool find_url_password(struct rest rest, struct range *range)
 /* --- all ---------------------------------------------------------------- */
 
 /* Forms that begin where a word does. */
-static bool find_word(struct rest rest, struct range *range,
-                      enum view_kind *kind)
+static bool find_word(struct rest rest, struct range *range, enum view_kind *kind)
 {
     size_t size = form_size(rest, kind);
 
@@ -716,10 +683,9 @@ static bool find_word(struct rest rest, struct range *range,
     return false;
 }
 
-/* Finds the secret that begins at `at`; one whose name begins there is found
- * too, and *range is its value. */
-static bool secret_find(struct wal_slice text, size_t at, struct range *range,
-                        enum view_kind *kind)
+/* Finds the secret that begins at `at`; one whose name begins there is found too, and *range is its
+ * value. */
+static bool secret_find(struct wal_slice text, size_t at, struct range *range, enum view_kind *kind)
 {
     const char *data = text.data;
     struct rest rest = rest_at(text, at);
@@ -734,8 +700,8 @@ static bool secret_find(struct wal_slice text, size_t at, struct range *range,
     } else if (data[at] == ':') {
         *kind = VIEW_URL_PASSWORD;
         is_found = find_url_password(rest, range);
-    } else if (is_word(data[at]) && (at == 0 || !is_word(data[at - 1]) ||
-                                     is_after_escape(data, at))) {
+    } else if (is_word(data[at]) &&
+               (at == 0 || !is_word(data[at - 1]) || is_after_escape(data, at))) {
         is_found = find_word(rest, range, kind);
     }
     range->from += at;
@@ -744,18 +710,16 @@ static bool secret_find(struct wal_slice text, size_t at, struct range *range,
 }
 
 /* Whether the value of a member with this key is a secret. */
-static bool secret_is_key(struct wal_slice key, struct wal_slice value,
-                          enum view_kind *kind)
+static bool secret_is_key(struct wal_slice key, struct wal_slice value, enum view_kind *kind)
 {
     const char *name = key.data;
     size_t size = (size_t)key.size;
 
-    if (size == 0 || size > NAME_MAX_SIZE ||
-        !is_literal(value.data, (size_t)value.size)) {
+    if (size == 0 || size > NAME_MAX_SIZE || !is_literal(value.data, (size_t)value.size)) {
         return false;
     }
-    if (ends_with(name, size, "authorization") ||
-        ends_with(name, size, "cookie") || ends_with(name, size, "x-api-key")) {
+    if (ends_with(name, size, "authorization") || ends_with(name, size, "cookie") ||
+        ends_with(name, size, "x-api-key")) {
         *kind = VIEW_AUTHORIZATION;
         return true;
     }
@@ -809,8 +773,7 @@ static void view_copy_strike(struct view_copy *copy, enum view_kind kind)
 }
 
 /* Gives the text to `texts`, which owns it then. */
-static struct wal_slice view_copy_finish(struct view_copy *copy,
-                                         struct cli_texts *texts)
+static struct wal_slice view_copy_finish(struct view_copy *copy, struct cli_texts *texts)
 {
     struct wal_slice text = {copy->data, copy->size};
 
@@ -821,17 +784,14 @@ static struct wal_slice view_copy_finish(struct view_copy *copy,
 int view_filter_compile(const struct cli *cli, struct view_filter *filter,
                         const struct cli_values *patterns)
 {
-    filter->patterns =
-        cli_alloc((patterns->count + 1) * sizeof(filter->patterns[0]));
+    filter->patterns = cli_alloc((patterns->count + 1) * sizeof(filter->patterns[0]));
     for (size_t i = 0; i < patterns->count; i++) {
         char why[256];
-        int code = regcomp(&filter->patterns[i], patterns->items[i],
-                           REG_EXTENDED | REG_NEWLINE);
+        int code = regcomp(&filter->patterns[i], patterns->items[i], REG_EXTENDED | REG_NEWLINE);
 
         if (code != 0) {
             regerror(code, &filter->patterns[i], why, sizeof(why));
-            return cli_error(cli, CLI_USAGE, "--redact", "%s: %s",
-                             patterns->items[i], why);
+            return cli_error(cli, CLI_USAGE, "--redact", "%s: %s", patterns->items[i], why);
         }
         filter->pattern_count++;
     }
@@ -840,8 +800,7 @@ int view_filter_compile(const struct cli *cli, struct view_filter *filter,
 
 /* --- secrets ------------------------------------------------------------ */
 
-static struct wal_slice strike_secrets(struct view_filter *filter,
-                                       struct wal_slice text,
+static struct wal_slice strike_secrets(struct view_filter *filter, struct wal_slice text,
                                        struct cli_texts *texts)
 {
     struct view_copy copy = {.counts = filter->counts};
@@ -871,10 +830,8 @@ static struct wal_slice strike_secrets(struct view_filter *filter,
 
 /* --- patterns ----------------------------------------------------------- */
 
-static struct wal_slice strike_pattern(struct view_filter *filter,
-                                       const regex_t *pattern,
-                                       struct wal_slice text,
-                                       struct cli_texts *texts)
+static struct wal_slice strike_pattern(struct view_filter *filter, const regex_t *pattern,
+                                       struct wal_slice text, struct cli_texts *texts)
 {
     struct view_copy copy = {.counts = filter->counts};
     /* Terminated, and its size given, since it may have a NUL inside. */
@@ -885,8 +842,7 @@ static struct wal_slice strike_pattern(struct view_filter *filter,
     while (at < text.size) {
         regmatch_t match = {(regoff_t)at, (regoff_t)text.size};
 
-        if (regexec(pattern, data, 1, &match,
-                    REG_STARTEND | (at > 0 ? REG_NOTBOL : 0)) != 0) {
+        if (regexec(pattern, data, 1, &match, REG_STARTEND | (at > 0 ? REG_NOTBOL : 0)) != 0) {
             break;
         }
         if (match.rm_eo == match.rm_so) {
@@ -914,8 +870,8 @@ static bool is_path_byte(char c)
            (c != '\0' && strchr("/._-+@~%#=\\", c) != NULL);
 }
 
-/* The bytes of what separates two names at `at`: one of / and \, \/ or \\ of
- * JSON in a text, %2F of a URL; 0: none. */
+/* The bytes of what separates two names at `at`: one of / and \, \/ or \\ of JSON in a text, %2F of
+ * a URL; 0: none. */
 static size_t separator_size(const char *data, size_t size, size_t at)
 {
     if (at < size && data[at] == '\\') {
@@ -932,35 +888,29 @@ static bool begins_with_text(const char *data, size_t size, const char *text)
     return size >= strlen(text) && memcmp(data, text, strlen(text)) == 0;
 }
 
-/* The bytes of the directory of all homes at the beginning of a path, after
- * the first separator: home or Users. 0: it is none. */
+/* The bytes of the directory of all homes at the beginning of a path, after the first separator:
+ * home or Users. 0: it is none. */
 static size_t homes_size(const char *data, size_t size)
 {
-    return begins_with_text(data, size, "home")    ? 4
-           : begins_with_text(data, size, "Users") ? 5
-                                                   : 0;
+    return begins_with_text(data, size, "home") ? 4 : begins_with_text(data, size, "Users") ? 5 : 0;
 }
 
 /* Whether a slash at `at` may begin an absolute path. */
-static bool is_slash_start(const char *data, size_t size, size_t at,
-                           char before)
+static bool is_slash_start(const char *data, size_t size, size_t at, char before)
 {
     bool is_url = at >= 7 && memcmp(data + at - 7, "file://", 7) == 0;
-    bool is_flag = at >= 2 && data[at - 2] == '-' &&
-                   isalpha((unsigned char)before) != 0 &&
+    bool is_flag = at >= 2 && data[at - 2] == '-' && isalpha((unsigned char)before) != 0 &&
                    (at == 2 || !is_path_byte(data[at - 3]));
 
-    return is_url || is_flag ||
-           (!is_path_byte(before) && before != ':' && before != '<') ||
+    return is_url || is_flag || (!is_path_byte(before) && before != ':' && before != '<') ||
            before == '=' || before == '@' ||
            (before == ':' && (at < 2 || data[at - 2] != '/') && at + 1 < size &&
             data[at + 1] != '/');
 }
 
-/* The bytes before the first name of an absolute path at `at`; 0: none begins
- * there. *is_drive: it begins with a letter of Windows. */
-static size_t root_size(const char *data, size_t size, size_t at,
-                        bool *is_drive)
+/* The bytes before the first name of an absolute path at `at`; 0: none begins there. *is_drive: it
+ * begins with a letter of Windows. */
+static size_t root_size(const char *data, size_t size, size_t at, bool *is_drive)
 {
     size_t root = separator_size(data, size, at);
     char before = ' ';
@@ -981,14 +931,13 @@ static size_t root_size(const char *data, size_t size, size_t at,
         /* \\host; one \ alone begins an escape. */
         return root == 1 || (is_path_byte(before) && before != '=') ? 0 : root;
     }
-    *is_drive = at + 2 < size && isalpha((unsigned char)data[at]) != 0 &&
-                data[at + 1] == ':' && data[at + 2] == '\\' &&
-                isalnum((unsigned char)before) == 0;
+    *is_drive = at + 2 < size && isalpha((unsigned char)data[at]) != 0 && data[at + 1] == ':' &&
+                data[at + 2] == '\\' && isalnum((unsigned char)before) == 0;
     return *is_drive ? 2 + separator_size(data, size, at + 2) : 0;
 }
 
-/* The size of the path at `at`; 0 for one with a single name, such as /tmp, and
- * for comments of code. */
+/* The size of the path at `at`; 0 for one with a single name, such as /tmp, and for comments of
+ * code. */
 static size_t path_size(const char *data, size_t size, size_t at)
 {
     bool is_drive;
@@ -996,15 +945,13 @@ static size_t path_size(const char *data, size_t size, size_t at)
     size_t end = at + root;
     size_t names = 0;
 
-    if (root == 0 || end >= size || data[end] == '*' ||
-        separator_size(data, size, end) > 0) {
+    if (root == 0 || end >= size || data[end] == '*' || separator_size(data, size, end) > 0) {
         return 0;
     }
     while (end < size && is_path_byte(data[end])) {
         size_t separator = separator_size(data, size, end);
 
-        if (separator > 0 && end + separator < size &&
-            is_path_byte(data[end + separator]) &&
+        if (separator > 0 && end + separator < size && is_path_byte(data[end + separator]) &&
             separator_size(data, size, end + separator) == 0) {
             names++;
         }
@@ -1016,8 +963,8 @@ static size_t path_size(const char *data, size_t size, size_t at)
     return names > 0 || is_drive ? end - at : 0;
 }
 
-/* The size of what has a user's name in it: the name of a directory of Claude
- * Code (-home-ada-work), or a path below ~ada; 0: it is none. */
+/* The size of what has a user's name in it: the name of a directory of Claude Code
+ * (-home-ada-work), or a path below ~ada; 0: it is none. */
 static size_t user_name_size(const char *data, size_t size, size_t at)
 {
     size_t end = at + 1;
@@ -1030,12 +977,10 @@ static size_t user_name_size(const char *data, size_t size, size_t at)
             isalnum((unsigned char)data[end + 1]) == 0) {
             return 0;
         }
-    } else if (data[at] != '~' || end >= size ||
-               isalpha((unsigned char)data[end]) == 0) {
+    } else if (data[at] != '~' || end >= size || isalpha((unsigned char)data[end]) == 0) {
         return 0;
     }
-    while (end < size && is_path_byte(data[end]) &&
-           separator_size(data, size, end) == 0) {
+    while (end < size && is_path_byte(data[end]) && separator_size(data, size, end) == 0) {
         end++;
     }
     if (data[at] == '-') {
@@ -1079,10 +1024,10 @@ static bool is_home(const char *path, size_t size)
     return separator > 0 && at + separator == size;
 }
 
-/* Writes what replaces a path: below the session's directory the part below
- * it, else the last name, if it is not that of a user. */
-static void put_path(struct view_copy *copy, const struct view_filter *filter,
-                     const char *path, size_t size)
+/* Writes what replaces a path: below the session's directory the part below it, else the last name,
+ * if it is not that of a user. */
+static void put_path(struct view_copy *copy, const struct view_filter *filter, const char *path,
+                     size_t size)
 {
     size_t at = size;
 
@@ -1104,13 +1049,11 @@ static void put_path(struct view_copy *copy, const struct view_filter *filter,
 }
 
 /* The size of the part at `at` that is replaced as a path; 0: none. */
-static size_t find_path(const struct view_filter *filter, const char *data,
-                        size_t size, size_t at)
+static size_t find_path(const struct view_filter *filter, const char *data, size_t size, size_t at)
 {
     size_t length;
 
-    if (filter->cwd != NULL && data[at] == '/' &&
-        begins_with(data + at, size - at, filter->cwd) &&
+    if (filter->cwd != NULL && data[at] == '/' && begins_with(data + at, size - at, filter->cwd) &&
         (at == 0 || !is_path_byte(data[at - 1]) || data[at - 1] == '=' ||
          is_after_escape(data, at))) {
         length = strlen(filter->cwd);
@@ -1121,8 +1064,7 @@ static size_t find_path(const struct view_filter *filter, const char *data,
     }
     if (filter->cwd_name != NULL && data[at] == '-') {
         length = strlen(filter->cwd_name);
-        if (length > 1 && size - at >= length &&
-            memcmp(data + at, filter->cwd_name, length) == 0) {
+        if (length > 1 && size - at >= length && memcmp(data + at, filter->cwd_name, length) == 0) {
             return length;
         }
     }
@@ -1132,8 +1074,7 @@ static size_t find_path(const struct view_filter *filter, const char *data,
     return length > 0 ? length : path_size(data, size, at);
 }
 
-static struct wal_slice strike_paths(struct view_filter *filter,
-                                     struct wal_slice text,
+static struct wal_slice strike_paths(struct view_filter *filter, struct wal_slice text,
                                      struct cli_texts *texts)
 {
     struct view_copy copy = {.counts = filter->counts};
@@ -1163,8 +1104,7 @@ static struct wal_slice strike_paths(struct view_filter *filter,
 
 /* --- all ---------------------------------------------------------------- */
 
-struct wal_slice view_filter_strike(void *ctx, struct wal_slice key,
-                                    struct wal_slice text,
+struct wal_slice view_filter_strike(void *ctx, struct wal_slice key, struct wal_slice text,
                                     struct cli_texts *texts)
 {
     struct view_filter *filter = ctx;

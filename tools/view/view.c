@@ -29,8 +29,7 @@ struct view {
 
 /* --- the data ----------------------------------------------------------- */
 
-static enum wal_status put_entry(void *ctx, const struct wal_entry *entry,
-                                 struct wal_error *error)
+static enum wal_status put_entry(void *ctx, const struct wal_entry *entry, struct wal_error *error)
 {
     struct view *view = ctx;
 
@@ -42,8 +41,8 @@ static enum wal_status put_entries(struct view *view, struct wal_error *error)
     enum wal_status status;
 
     wal__json_out_member_open(view->shown.json, "entries", '[');
-    status = shown_entries_visit(view->store, view->session, 0, put_entry, view,
-                                 &view->damaged, error);
+    status =
+        shown_entries_visit(view->store, view->session, 0, put_entry, view, &view->damaged, error);
     wal__json_out_close(view->shown.json, ']');
     wal__json_out_member_count(view->shown.json, "damaged", view->damaged);
     return status;
@@ -52,16 +51,14 @@ static enum wal_status put_entries(struct view *view, struct wal_error *error)
 /* Writes the last entry of a head's branch that is not redacted. */
 static void put_leaf(struct view *view, struct wal_slice head)
 {
-    struct wal_entry_cursor_options options =
-        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry_cursor_options options = WAL_INIT(wal_entry_cursor_options);
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_entry_cursor *cursor = NULL;
 
     options.head = head;
     options.last = 1;
     wal__json_out_key(view->shown.json, "entryId");
-    if (wal_entry_cursor_open(view->session, &options, &cursor, NULL) !=
-            WAL_OK ||
+    if (wal_entry_cursor_open(view->session, &options, &cursor, NULL) != WAL_OK ||
         wal_entry_cursor_next(cursor, &entry, NULL) != WAL_OK) {
         entry.id = cli_slice(NULL);
     }
@@ -88,21 +85,19 @@ static enum wal_status put_heads(struct view *view, struct wal_error *error)
     return status;
 }
 
-/* Writes the member "diffs": of each checkpoint with the one before it, newest
- * first. One that cannot be compared is null. */
+/* Writes the member "diffs": of each checkpoint with the one before it, newest first. One that
+ * cannot be compared is null. */
 static enum wal_status put_diffs(struct view *view, struct wal_error *error)
 {
     struct cli_texts list = {.items = NULL};
-    enum wal_status status =
-        shown_checkpoints_read(&list, view->session, error);
+    enum wal_status status = shown_checkpoints_read(&list, view->session, error);
 
     wal__json_out_member_open(view->shown.json, "diffs", '[');
     for (size_t i = list.count; i > 1 && status == WAL_OK; i--) {
         wal__json_out_open(view->shown.json, '{');
         shown_member(&view->shown, "before", cli_slice(list.items[i - 2]));
         shown_member(&view->shown, "after", cli_slice(list.items[i - 1]));
-        status = shown_diff(&view->shown, view->store, view->session,
-                            cli_slice(list.items[i - 2]),
+        status = shown_diff(&view->shown, view->store, view->session, cli_slice(list.items[i - 2]),
                             cli_slice(list.items[i - 1]), error);
         wal__json_out_close(view->shown.json, '}');
         if (status == WAL_ECORRUPT || status == WAL_ENOTFOUND) {
@@ -133,12 +128,10 @@ static void put_struck(struct view *view)
         count += view->filter.counts[kind];
     }
     wal__json_out_member_count(view->shown.json, "struck", count);
-    wal__json_out_member_bool(view->shown.json, "hidesResults",
-                              view->shown.hides_results);
+    wal__json_out_member_bool(view->shown.json, "hidesResults", view->shown.hides_results);
 }
 
-static enum wal_status put_data(struct view *view,
-                                const struct wal_session_info *info,
+static enum wal_status put_data(struct view *view, const struct wal_session_info *info,
                                 struct wal_error *error)
 {
     enum wal_status status;
@@ -216,8 +209,7 @@ static void note_size(const struct cli *cli, uint64_t bytes)
 
     if (bytes >= NOTED_BYTES) {
         size_text(bytes, text);
-        snprintf(note, sizeof(note),
-                 "the page has %s; --no-tool-results makes it smaller", text);
+        snprintf(note, sizeof(note), "the page has %s; --no-tool-results makes it smaller", text);
         cli_note(cli, cli->items[1], note);
     }
 }
@@ -239,12 +231,11 @@ static int print(const struct cli *cli, struct view *view)
     }
     free(data);
     if (code == CLI_OK && view->damaged > 0) {
-        code = cli_error(
-            cli, CLI_NEGATIVE, cli->items[1],
-            "%" PRIu64 " %s could not be read and %s left out; agentwal "
-            "check shows them",
-            view->damaged, cli_plural(view->damaged, "record", "records"),
-            cli_plural(view->damaged, "is", "are"));
+        code = cli_error(cli, CLI_NEGATIVE, cli->items[1],
+                         "%" PRIu64 " %s could not be read and %s left out; agentwal "
+                         "check shows them",
+                         view->damaged, cli_plural(view->damaged, "record", "records"),
+                         cli_plural(view->damaged, "is", "are"));
     }
     return code;
 }

@@ -3,13 +3,12 @@
  * order (SPEC.md 2.3), and the headers of CHUNK and BLOB records (SPEC.md 2.18,
  * 2.19).
  *
- * No recovery rule is applied: a frame is judged by its own checksums alone.
- * After bytes that are not a frame, the next frame is searched at every 8-byte
- * boundary.
+ * No recovery rule is applied: a frame is judged by its own checksums alone. After bytes that are
+ * not a frame, the next frame is searched at every 8-byte boundary.
  *
- * Invariant: every byte after the segment header is printed as part of a
- * frame, of zeros, or of damage. Of a record only its names are printed, never
- * its content, so that redacted content is not shown.
+ * Invariant: every byte after the segment header is printed as part of a frame, of zeros, or of
+ * damage. Of a record only its names are printed, never its content, so that redacted content is
+ * not shown.
  */
 #include "tools/walcat/walcat.h"
 
@@ -59,8 +58,7 @@ static bool decode_content(const struct wal__frame *frame, const uint8_t *bytes,
         content->depth = chunk.depth;
         return true;
     }
-    if (frame->type == WAL__FRAME_BLOB &&
-        wal__blob_record_decode(payload, &blob) == WAL__FMT_OK) {
+    if (frame->type == WAL__FRAME_BLOB && wal__blob_record_decode(payload, &blob) == WAL__FMT_OK) {
         wal__hex_write(blob.digest.bytes, WAL__DIGEST_SIZE, content->digest);
         content->size = blob.size;
         content->depth = blob.chunk_count;
@@ -70,8 +68,8 @@ static bool decode_content(const struct wal__frame *frame, const uint8_t *bytes,
 }
 
 /* Writes them as members of the open object. */
-static void blob_json(struct wal__json_out *json,
-                      const struct wal__frame *frame, const uint8_t *payload)
+static void blob_json(struct wal__json_out *json, const struct wal__frame *frame,
+                      const uint8_t *payload)
 {
     struct content content;
 
@@ -83,8 +81,8 @@ static void blob_json(struct wal__json_out *json,
     if (content.encoding != NULL) {
         cli_json_member_text(json, "encoding", cli_slice(content.encoding));
     }
-    wal__json_out_member_count(
-        json, content.encoding != NULL ? "depth" : "chunkCount", content.depth);
+    wal__json_out_member_count(json, content.encoding != NULL ? "depth" : "chunkCount",
+                               content.depth);
     if (content.base[0] != '\0') {
         cli_json_member_text(json, "base", cli_slice(content.base));
     }
@@ -131,8 +129,7 @@ static size_t names_of_session(uint32_t version, struct wal__span payload,
     return 1;
 }
 
-static size_t names_of_entry(struct wal__span payload,
-                             struct walcat_name *names)
+static size_t names_of_entry(struct wal__span payload, struct walcat_name *names)
 {
     struct wal__entry_record entry;
 
@@ -178,8 +175,7 @@ static size_t names_of_doc(struct wal__span payload, struct walcat_name *names)
     return 1;
 }
 
-static size_t names_of_redact(struct wal__span payload,
-                              struct walcat_name *names)
+static size_t names_of_redact(struct wal__span payload, struct walcat_name *names)
 {
     struct wal__redact_record redact;
 
@@ -191,10 +187,9 @@ static size_t names_of_redact(struct wal__span payload,
     return 2;
 }
 
-/* Fills `names` with the names of a record and returns their number. `version`
- * is its segment's; bytes null: it is not whole. */
-static size_t record_names(uint32_t version, const struct wal__frame *frame,
-                           const uint8_t *bytes,
+/* Fills `names` with the names of a record and returns their number. `version` is its segment's;
+ * bytes null: it is not whole. */
+static size_t record_names(uint32_t version, const struct wal__frame *frame, const uint8_t *bytes,
                            struct walcat_name names[WALCAT_NAMES_MAX])
 {
     const struct wal__span payload = {bytes, frame->stored_size};
@@ -256,8 +251,7 @@ static struct wal_slice slice_of(struct wal__span text)
     return (struct wal_slice){text.data, text.size};
 }
 
-static void put_json(const struct listing *listing,
-                     const struct frame_state *frame_state)
+static void put_json(const struct listing *listing, const struct frame_state *frame_state)
 {
     const struct wal__frame *frame = &frame_state->frame;
     struct walcat_name names[WALCAT_NAMES_MAX];
@@ -292,68 +286,58 @@ static void put_json(const struct listing *listing,
         wal__json_out_member_count(&json, "records", frame_state->records);
     }
     cli_json_member_text(&json, "state", cli_slice(frame_state->state));
-    count = record_names(listing->header.version, frame, frame_state->payload,
-                         names);
+    count = record_names(listing->header.version, frame, frame_state->payload, names);
     for (size_t i = 0; i < count; i++) {
-        cli_json_member_text_or_null(&json, names[i].key,
-                                     slice_of(names[i].text));
+        cli_json_member_text_or_null(&json, names[i].key, slice_of(names[i].text));
     }
     blob_json(&json, frame, frame_state->payload);
     wal__json_out_close_line(&json);
 }
 
-static void put_text(const struct listing *listing,
-                     const struct frame_state *frame_state)
+static void put_text(const struct listing *listing, const struct frame_state *frame_state)
 {
     const struct wal__frame *frame = &frame_state->frame;
     struct walcat_name names[WALCAT_NAMES_MAX];
-    size_t count = record_names(listing->header.version, frame,
-                                frame_state->payload, names);
+    size_t count = record_names(listing->header.version, frame, frame_state->payload, names);
     char session[16] = "store";
 
     if (frame->session != WAL__STORE_NUMBER) {
         snprintf(session, sizeof(session), "%" PRIu32, frame->session);
     }
-    printf("%10" PRIu64 " %s%-*s %9" PRIu64 " %8s %6d %9" PRIu64 " %9" PRIu32
-           " %9" PRIu32 "  %s",
+    printf("%10" PRIu64 " %s%-*s %9" PRIu64 " %8s %6d %9" PRIu64 " %9" PRIu32 " %9" PRIu32 "  %s",
            frame_state->offset, frame_state->block != 0 ? "- " : "",
-           frame_state->block != 0 ? TYPE_WIDTH - 2 : TYPE_WIDTH,
-           frame_state->type, frame->sequence, session, frame->stream,
-           frame->parent, frame->stored_size, frame->raw_size,
-           frame_state->state);
+           frame_state->block != 0 ? TYPE_WIDTH - 2 : TYPE_WIDTH, frame_state->type,
+           frame->sequence, session, frame->stream, frame->parent, frame->stored_size,
+           frame->raw_size, frame_state->state);
     if (frame_state->records != 0) {
         printf("  records %" PRIu32, frame_state->records);
     }
     for (size_t i = 0; i < count; i++) {
         printf("  %s ", names[i].key);
-        cli_print_text(stdout,
-                       names[i].text.size == 0 ? cli_slice("-")
-                                               : slice_of(names[i].text),
+        cli_print_text(stdout, names[i].text.size == 0 ? cli_slice("-") : slice_of(names[i].text),
                        0, false);
     }
     blob_text(frame, frame_state->payload);
     putchar('\n');
 }
 
-static void put_item(const struct listing *listing,
-                     const struct frame_state *frame_state)
+static void put_item(const struct listing *listing, const struct frame_state *frame_state)
 {
     if (listing->cli->json) {
         put_json(listing, frame_state);
     } else if (frame_state->frame.type != WAL__FRAME_NONE) {
         put_text(listing, frame_state);
     } else {
-        printf("%10" PRIu64 " %-10s %9s %8s %6s %9s %9" PRIu64 " %9s  %s\n",
-               frame_state->offset, frame_state->type, "-", "-", "-", "-",
-               frame_state->size, "-", frame_state->state);
+        printf("%10" PRIu64 " %-10s %9s %8s %6s %9s %9" PRIu64 " %9s  %s\n", frame_state->offset,
+               frame_state->type, "-", "-", "-", "-", frame_state->size, "-", frame_state->state);
     }
 }
 
 static int report_unreadable(const struct listing *listing)
 {
     return cli_error(listing->cli, CLI_FAILED, listing->name,
-                     "cannot be read at offset %" PRIu64 ": %s",
-                     listing->file.error_offset, strerror(listing->file.error));
+                     "cannot be read at offset %" PRIu64 ": %s", listing->file.error_offset,
+                     strerror(listing->file.error));
 }
 
 /* The state of a frame whose header is not valid. */
@@ -368,12 +352,10 @@ static const char *header_state(enum wal__fmt fmt)
     return wal__fmt_text(fmt);
 }
 
-/* Decodes the frame at `offset`; *fmt says why there is none. *frame is set for
- * WAL__FMT_OK and WAL__FMT_DATA_CRC, *payload then too, until the next fetch.
- * False if the bytes cannot be read. */
-static bool decode_at(struct listing *listing, uint64_t offset,
-                      struct wal__frame *frame, const uint8_t **payload,
-                      enum wal__fmt *fmt)
+/* Decodes the frame at `offset`; *fmt says why there is none. *frame is set for WAL__FMT_OK and
+ * WAL__FMT_DATA_CRC, *payload then too, until the next fetch. False if the bytes cannot be read. */
+static bool decode_at(struct listing *listing, uint64_t offset, struct wal__frame *frame,
+                      const uint8_t **payload, enum wal__fmt *fmt)
 {
     uint64_t left = listing->limit - offset;
     const uint8_t *at;
@@ -390,8 +372,7 @@ static bool decode_at(struct listing *listing, uint64_t offset,
     if (*fmt != WAL__FMT_OK) {
         return true;
     }
-    at = cli_file_fetch(&listing->file, offset,
-                        wal__frame_total_size(frame->stored_size));
+    at = cli_file_fetch(&listing->file, offset, wal__frame_total_size(frame->stored_size));
     if (at == NULL) {
         return false;
     }
@@ -401,8 +382,7 @@ static bool decode_at(struct listing *listing, uint64_t offset,
 }
 
 /* Finds the end of the zeros at `offset`. */
-static bool end_of_zeros(struct listing *listing, uint64_t offset,
-                         uint64_t *end)
+static bool end_of_zeros(struct listing *listing, uint64_t offset, uint64_t *end)
 {
     static const uint8_t zeros[WAL__FRAME_ALIGN];
 
@@ -434,21 +414,19 @@ static bool is_trailer(struct listing *listing, uint64_t offset)
         return false;
     }
     at = cli_file_fetch(&listing->file, offset, WAL__TRAILER_SIZE);
-    return at != NULL && wal__trailer_decode(at, listing->header.salt, offset,
-                                             &trailer) == WAL__FMT_OK;
+    return at != NULL &&
+           wal__trailer_decode(at, listing->header.salt, offset, &trailer) == WAL__FMT_OK;
 }
 
-/* Finds the end of bytes that are not a frame: the next frame with a valid
- * header, the trailer, or the segment's end. */
-static bool end_of_damage(struct listing *listing, uint64_t offset,
-                          uint64_t *end)
+/* Finds the end of bytes that are not a frame: the next frame with a valid header, the trailer, or
+ * the segment's end. */
+static bool end_of_damage(struct listing *listing, uint64_t offset, uint64_t *end)
 {
     struct wal__frame frame;
     const uint8_t *payload;
     enum wal__fmt fmt;
 
-    for (offset += WAL__FRAME_ALIGN; offset < listing->limit;
-         offset += WAL__FRAME_ALIGN) {
+    for (offset += WAL__FRAME_ALIGN; offset < listing->limit; offset += WAL__FRAME_ALIGN) {
         if (is_trailer(listing, offset)) {
             break;
         }
@@ -464,8 +442,7 @@ static bool end_of_damage(struct listing *listing, uint64_t offset,
 }
 
 /* Classifies the bytes at `offset`; false if they cannot be read. */
-static bool classify_at(struct listing *listing, uint64_t offset,
-                        struct frame_state *frame_state)
+static bool classify_at(struct listing *listing, uint64_t offset, struct frame_state *frame_state)
 {
     const uint8_t *payload = NULL;
     enum wal__fmt fmt;
@@ -480,8 +457,7 @@ static bool classify_at(struct listing *listing, uint64_t offset,
         return false;
     }
     if (fmt == WAL__FMT_OK || fmt == WAL__FMT_DATA_CRC) {
-        frame_state->size =
-            wal__frame_total_size(frame_state->frame.stored_size);
+        frame_state->size = wal__frame_total_size(frame_state->frame.stored_size);
         frame_state->type = wal__frame_type_name(frame_state->frame.type);
         frame_state->state = fmt == WAL__FMT_OK ? "ok" : "data crc";
         frame_state->payload = fmt == WAL__FMT_OK ? payload : NULL;
@@ -489,8 +465,7 @@ static bool classify_at(struct listing *listing, uint64_t offset,
     }
     frame_state->frame = (struct wal__frame){0};
     frame_state->type = fmt == WAL__FMT_ZERO ? "zeros" : "damage";
-    frame_state->state =
-        fmt == WAL__FMT_ZERO ? "never written" : header_state(fmt);
+    frame_state->state = fmt == WAL__FMT_ZERO ? "never written" : header_state(fmt);
     if (fmt == WAL__FMT_ZERO) {
         if (!end_of_zeros(listing, offset, &frame_state->size)) {
             return false;
@@ -510,8 +485,8 @@ static void put_records(struct listing *listing, uint64_t offset)
     struct wal__span payload;
     enum wal__fmt fmt = WAL__FMT_OK;
 
-    wal__block_cursor_begin(&cursor, listing->block.records,
-                            listing->block.count, listing->header.salt, offset);
+    wal__block_cursor_begin(&cursor, listing->block.records, listing->block.count,
+                            listing->header.salt, offset);
     while (fmt == WAL__FMT_OK && !cli_output_failed()) {
         record.offset = cursor.offset;
         fmt = wal__block_cursor_next(&cursor, &record.frame, &payload);
@@ -535,9 +510,8 @@ static void put_records(struct listing *listing, uint64_t offset)
 /* Prints a BLOCK and the records in it. */
 static void put_block(struct listing *listing, struct frame_state *frame_state)
 {
-    enum wal__fmt fmt =
-        cli_block_unpack(&listing->block, &frame_state->frame,
-                         frame_state->payload, frame_state->offset);
+    enum wal__fmt fmt = cli_block_unpack(&listing->block, &frame_state->frame, frame_state->payload,
+                                         frame_state->offset);
 
     if (fmt != WAL__FMT_OK) {
         frame_state->state = wal__fmt_text(fmt);
@@ -558,8 +532,7 @@ static int put_frames(struct listing *listing)
         if (!classify_at(listing, offset, &frame_state)) {
             return report_unreadable(listing);
         }
-        if (frame_state.frame.type == WAL__FRAME_BLOCK &&
-            frame_state.payload != NULL) {
+        if (frame_state.frame.type == WAL__FRAME_BLOCK && frame_state.payload != NULL) {
             put_block(listing, &frame_state);
         } else {
             put_item(listing, &frame_state);
@@ -568,16 +541,14 @@ static int put_frames(struct listing *listing)
     }
     if (listing->file.bad_end != 0) {
         return cli_error(listing->cli, CLI_FAILED, listing->name,
-                         "bytes between %" PRIu64 " and %" PRIu64
-                         " cannot be read: %s",
+                         "bytes between %" PRIu64 " and %" PRIu64 " cannot be read: %s",
                          listing->file.bad_offset, listing->file.bad_end,
                          strerror(listing->file.error));
     }
     return CLI_OK;
 }
 
-static void put_rewrite_json(struct wal__json_out *json,
-                             const struct wal__rewrite *rewrite)
+static void put_rewrite_json(struct wal__json_out *json, const struct wal__rewrite *rewrite)
 {
     wal__json_out_member_count(json, "generation", rewrite->generation);
     wal__json_out_member_count(json, "firstId", rewrite->first_id);
@@ -593,21 +564,19 @@ static int put_header(struct listing *listing)
     struct wal__json_out json;
 
     if (!listing->cli->json) {
-        printf("%s  version %" PRIu32 "  id %" PRIu64 "  capacity %" PRIu64
-               "  salt %016" PRIx64 "  align %" PRIu32 "\n",
-               listing->name, header->version, header->id, header->capacity,
-               header->salt, header->group_align);
+        printf("%s  version %" PRIu32 "  id %" PRIu64 "  capacity %" PRIu64 "  salt %016" PRIx64
+               "  align %" PRIu32 "\n",
+               listing->name, header->version, header->id, header->capacity, header->salt,
+               header->group_align);
         if (wal__segment_is_rewritten(header)) {
-            printf("rewritten  generation %" PRIu32 "  first id %" PRIu64
-                   "  original end %" PRIu64 "  last sequence %" PRIu64
-                   "  record bytes %" PRIu64 "\n",
+            printf("rewritten  generation %" PRIu32 "  first id %" PRIu64 "  original end %" PRIu64
+                   "  last sequence %" PRIu64 "  record bytes %" PRIu64 "\n",
                    header->rewrite.generation, header->rewrite.first_id,
                    header->rewrite.original_end, header->rewrite.last_sequence,
                    header->rewrite.raw_size);
         }
-        printf("%10s %-10s %9s %8s %6s %9s %9s %9s  %s\n", "offset", "type",
-               "sequence", "session", "stream", "parent", "stored", "raw",
-               "state");
+        printf("%10s %-10s %9s %8s %6s %9s %9s %9s  %s\n", "offset", "type", "sequence", "session",
+               "stream", "parent", "stored", "raw", "state");
         return CLI_OK;
     }
     cli_json_begin(&json);
@@ -630,8 +599,7 @@ static int list_open_file(struct listing *listing)
     enum wal__fmt fmt;
 
     if (file->size < WAL__SEGMENT_HEADER_SIZE) {
-        return cli_error(listing->cli, CLI_FAILED, listing->name,
-                         "is too short to be a segment");
+        return cli_error(listing->cli, CLI_FAILED, listing->name, "is too short to be a segment");
     }
     at = cli_file_fetch(file, 0, WAL__SEGMENT_HEADER_SIZE);
     if (at == NULL) {
@@ -639,15 +607,12 @@ static int list_open_file(struct listing *listing)
     }
     fmt = wal__segment_header_decode(at, &listing->header);
     if (fmt != WAL__FMT_OK) {
-        return cli_error(
-            listing->cli, CLI_FAILED, listing->name,
-            "has no valid segment header: %s; without its salt no frame can "
-            "be validated",
-            wal__fmt_text(fmt));
+        return cli_error(listing->cli, CLI_FAILED, listing->name,
+                         "has no valid segment header: %s; without its salt no frame can "
+                         "be validated",
+                         wal__fmt_text(fmt));
     }
-    listing->limit = listing->header.capacity < file->size
-                         ? listing->header.capacity
-                         : file->size;
+    listing->limit = listing->header.capacity < file->size ? listing->header.capacity : file->size;
     put_header(listing);
     return put_frames(listing);
 }
@@ -673,13 +638,11 @@ static int is_segment(const struct dirent *entry)
 {
     size_t size = strlen(entry->d_name);
 
-    return size == strlen("0000000000000001.seg") &&
-           strcmp(entry->d_name + size - 4, ".seg") == 0;
+    return size == strlen("0000000000000001.seg") && strcmp(entry->d_name + size - 4, ".seg") == 0;
 }
 
 /* Lists the segments of a directory, which may be missing. */
-static int list_folder(const struct cli *cli, const char *store,
-                       const char *folder)
+static int list_folder(const struct cli *cli, const char *store, const char *folder)
 {
     size_t size = strlen(store) + NAME_MAX_SIZE;
     char *path = cli_alloc(size);
@@ -733,8 +696,7 @@ int walcat_print_frames(const struct cli *cli, const char *path)
     is_store = stat(log, &status) == 0 && S_ISDIR(status.st_mode);
     free(log);
     if (!is_store) {
-        return cli_error(cli, CLI_FAILED, path,
-                         "is not a store: it has no directory log/");
+        return cli_error(cli, CLI_FAILED, path, "is not a store: it has no directory log/");
     }
     code = list_folder(cli, path, "log");
     return cli_worse_code(code, list_folder(cli, path, "pack"));

@@ -1,9 +1,8 @@
 /*
- * live.c - reads what is appended to the sessions that are selected, and prints
- * a line for each entry (live.h).
+ * live.c - reads what is appended to the sessions that are selected, and prints a line for each
+ * entry (live.h).
  *
- * Invariant: SIGINT and SIGTERM are unblocked only during waits, so that no
- * line is cut.
+ * Invariant: SIGINT and SIGTERM are unblocked only during waits, so that no line is cut.
  */
 #include "tools/walcat/live.h"
 
@@ -32,12 +31,10 @@ static void close_handle(struct live_session *session)
 }
 
 /* Opens the session, and closes the one that was opened LIVE_HANDLES before. */
-static enum wal_status open_handle(struct live *live,
-                                   struct live_session *session)
+static enum wal_status open_handle(struct live *live, struct live_session *session)
 {
     size_t *slot = &live->open[live->open_next];
-    struct wal_entry_cursor_options options =
-        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry_cursor_options options = WAL_INIT(wal_entry_cursor_options);
     enum wal_status status = WAL_OK;
 
     if (session->cursor != NULL) {
@@ -49,14 +46,12 @@ static enum wal_status open_handle(struct live *live,
         }
         *slot = (size_t)(session - live->sessions) + 1;
         live->open_next = (live->open_next + 1) % LIVE_HANDLES;
-        status = wal_session_open(live->store, cli_slice(session->id),
-                                  &session->handle, NULL);
+        status = wal_session_open(live->store, cli_slice(session->id), &session->handle, NULL);
     }
     if (status == WAL_OK) {
         options.flags = WAL_ENTRY_CURSOR_OUT_OF_LINE;
         options.last = 1;
-        status = wal_entry_cursor_open(session->handle, &options,
-                                       &session->cursor, NULL);
+        status = wal_entry_cursor_open(session->handle, &options, &session->cursor, NULL);
     }
     if (status != WAL_OK) {
         close_handle(session);
@@ -64,8 +59,7 @@ static enum wal_status open_handle(struct live *live,
     return status;
 }
 
-/* Closes the cursors, whose slices would keep files that are replaced while the
- * process waits. */
+/* Closes the cursors, whose slices would keep files that are replaced while the process waits. */
 static void close_cursors(struct live *live)
 {
     for (size_t i = 0; i < LIVE_HANDLES; i++) {
@@ -89,8 +83,7 @@ static bool is_named(const struct live *live, struct wal_slice id)
 }
 
 /* Reads the texts of the session, and whether it is selected. */
-static enum wal_status load_session(struct live *live,
-                                    struct live_session *session)
+static enum wal_status load_session(struct live *live, struct live_session *session)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     enum wal_status status;
@@ -112,8 +105,7 @@ static enum wal_status load_session(struct live *live,
     session->cwd = cli_copy_slice(info.cwd);
     session->is_selected =
         is_named(live, info.id) &&
-        (live->project == NULL ||
-         cli_slice_equal(info.project, cli_slice(live->project))) &&
+        (live->project == NULL || cli_slice_equal(info.project, cli_slice(live->project))) &&
         (live->cwd == NULL || cli_slice_equal(info.cwd, cli_slice(live->cwd)));
     return WAL_OK;
 }
@@ -124,8 +116,8 @@ struct live_session *live_find(struct live *live, struct wal_slice id)
     struct live_session *session;
 
     if (*number == 0) {
-        live->sessions = cli_reserve(live->sessions, live->count,
-                                     &live->capacity, sizeof(*session));
+        live->sessions =
+            cli_reserve(live->sessions, live->count, &live->capacity, sizeof(*session));
         session = &live->sessions[live->count++];
         *number = (uint32_t)live->count;
         memset(session, 0, sizeof(*session));
@@ -143,20 +135,18 @@ struct live_session *live_find(struct live *live, struct wal_slice id)
 /* Whether an entry is not older than since_ms; one without a time is. */
 static bool is_since(const struct live *live, const struct wal_entry *entry)
 {
-    struct wal__json_span time = {entry->timestamp.data,
-                                  (size_t)entry->timestamp.size};
+    struct wal__json_span time = {entry->timestamp.data, (size_t)entry->timestamp.size};
     int64_t ms = 0;
 
     return wal__model_time_read_text(time, &ms) && ms >= live->since_ms;
 }
 
-/* Lowers *first to the first of the session's last entries that is not older.
- * Returns false when an earlier one may be. */
-static bool find_first(const struct live *live, struct wal_session *session,
-                       uint64_t last, uint64_t *first)
+/* Lowers *first to the first of the session's last entries that is not older. Returns false when an
+ * earlier one may be. */
+static bool find_first(const struct live *live, struct wal_session *session, uint64_t last,
+                       uint64_t *first)
 {
-    struct wal_entry_cursor_options options =
-        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry_cursor_options options = WAL_INIT(wal_entry_cursor_options);
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
@@ -169,8 +159,7 @@ static bool find_first(const struct live *live, struct wal_session *session,
     status = wal_entry_cursor_open(session, &options, &cursor, NULL);
     while (status == WAL_OK || (cli_is_damage(status) && cursor != NULL)) {
         status = wal_entry_cursor_next(cursor, &entry, NULL);
-        if (status == WAL_OK && is_since(live, &entry) &&
-            entry.sequence < *first) {
+        if (status == WAL_OK && is_since(live, &entry) && entry.sequence < *first) {
             *first = entry.sequence;
         }
         is_older = is_older || (status == WAL_OK && !is_since(live, &entry));
@@ -183,8 +172,7 @@ static bool find_first(const struct live *live, struct wal_session *session,
 /* The position before the first record that is not older than since_ms. */
 static uint64_t find_since(struct live *live)
 {
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct cli_sessions list;
     uint64_t first = UINT64_MAX;
 
@@ -192,8 +180,7 @@ static uint64_t find_since(struct live *live)
     options.cwd = cli_slice(live->cwd);
     options.project = cli_slice(live->project);
 
-    for (cli_sessions_open(&list, live->store, &options, NULL);
-         cli_sessions_next(&list, NULL);) {
+    for (cli_sessions_open(&list, live->store, &options, NULL); cli_sessions_next(&list, NULL);) {
         struct live_session *session =
             is_named(live, list.info.id) ? live_find(live, list.info.id) : NULL;
         uint64_t last = SINCE_LAST;
@@ -211,8 +198,8 @@ static uint64_t find_since(struct live *live)
 int live_open(struct live *live)
 {
     struct wal_error error = CLI_ERROR_INIT;
-    enum wal_status status = cli_tail_open(&live->tail, live->store,
-                                           WAL_WRITTEN, CLI_TAIL_END, &error);
+    enum wal_status status =
+        cli_tail_open(&live->tail, live->store, WAL_WRITTEN, CLI_TAIL_END, &error);
     uint64_t after = CLI_TAIL_END;
 
     /* What is appended from here on is new. */
@@ -222,21 +209,17 @@ int live_open(struct live *live)
     }
     if (after < live->old_end) {
         cli_tail_close(&live->tail);
-        status =
-            cli_tail_open(&live->tail, live->store, WAL_WRITTEN, after, &error);
+        status = cli_tail_open(&live->tail, live->store, WAL_WRITTEN, after, &error);
     }
-    return status == WAL_OK ? CLI_CONTINUE
-                            : cli_report(live->cli, live->path, status, &error);
+    return status == WAL_OK ? CLI_CONTINUE : cli_report(live->cli, live->path, status, &error);
 }
 
 /* --- reading ------------------------------------------------------------ */
 
-/* Completes the entry with its parent, which the record does not have. An open
- * handle may be that of a deleted session whose id was used again. */
-static enum wal_status complete_entry(struct live *live,
-                                      struct live_session *session,
-                                      const struct wal_record *record,
-                                      struct live_item *item)
+/* Completes the entry with its parent, which the record does not have. An open handle may be that
+ * of a deleted session whose id was used again. */
+static enum wal_status complete_entry(struct live *live, struct live_session *session,
+                                      const struct wal_record *record, struct live_item *item)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
     enum wal_status status;
@@ -246,16 +229,14 @@ static enum wal_status complete_entry(struct live *live,
         was_open = session->handle != NULL;
         status = open_handle(live, session);
         if (status == WAL_OK) {
-            status = wal_entry_cursor_get(session->cursor, record->entry->id,
-                                          &entry, NULL);
+            status = wal_entry_cursor_get(session->cursor, record->entry->id, &entry, NULL);
         }
         if (status == WAL_ENOTFOUND) {
             close_handle(session);
         }
     } while (status == WAL_ENOTFOUND && was_open);
     item->entry = status == WAL_OK ? entry : *record->entry;
-    return status == WAL_EREDACTED || status == WAL_ENOTFOUND ? WAL_ENOTFOUND
-                                                              : WAL_OK;
+    return status == WAL_EREDACTED || status == WAL_ENOTFOUND ? WAL_ENOTFOUND : WAL_OK;
 }
 
 static bool is_wanted(const struct live *live, const struct wal_record *record)
@@ -271,8 +252,7 @@ static bool is_wanted(const struct live *live, const struct wal_record *record)
            (!is_old || record->doc->modified_ms >= live->since_ms);
 }
 
-enum wal_status live_next(struct live *live, struct live_item *item,
-                          struct wal_error *error)
+enum wal_status live_next(struct live *live, struct live_item *item, struct wal_error *error)
 {
     struct wal_record record = WAL_INIT(wal_record);
     enum wal_status status;
@@ -283,8 +263,7 @@ enum wal_status live_next(struct live *live, struct live_item *item,
         if (session != NULL && record.kind == WAL_RECORD_SESSION) {
             (void)!load_session(live, session);
         }
-        if (session == NULL || !session->is_selected ||
-            !is_wanted(live, &record)) {
+        if (session == NULL || !session->is_selected || !is_wanted(live, &record)) {
             continue;
         }
         item->session = session;
@@ -303,8 +282,7 @@ enum wal_status live_next(struct live *live, struct live_item *item,
 
 int64_t live_item_time(const struct live_item *item)
 {
-    struct wal__json_span time = {item->entry.timestamp.data,
-                                  (size_t)item->entry.timestamp.size};
+    struct wal__json_span time = {item->entry.timestamp.data, (size_t)item->entry.timestamp.size};
     int64_t ms = 0;
 
     if (item->doc != NULL) {
@@ -369,13 +347,11 @@ static bool is_output_read(void)
     struct pollfd output = {.fd = STDOUT_FILENO};
 
     return !cli_output_failed() &&
-           (poll(&output, 1, 0) <= 0 ||
-            (output.revents & (POLLERR | POLLHUP | POLLNVAL)) == 0);
+           (poll(&output, 1, 0) <= 0 || (output.revents & (POLLERR | POLLHUP | POLLNVAL)) == 0);
 }
 
 /* {"sessionId","document":{"key","version","modified","deleted"|"value"}} */
-static void write_document(struct wal__json_out *json,
-                           const struct wal_doc *doc)
+static void write_document(struct wal__json_out *json, const struct wal_doc *doc)
 {
     wal__json_out_member_open(json, "document", '{');
     cli_json_member_text(json, "key", doc->key);
@@ -390,8 +366,7 @@ static void write_document(struct wal__json_out *json,
     wal__json_out_close(json, '}');
 }
 
-static enum wal_status write_item(struct printer *printer,
-                                  const struct live_item *item,
+static enum wal_status write_item(struct printer *printer, const struct live_item *item,
                                   struct wal_error *error)
 {
     struct wal__json_out *json = &printer->json;
@@ -403,8 +378,7 @@ static enum wal_status write_item(struct printer *printer,
         write_document(json, item->doc);
     } else {
         wal__json_out_key(json, "entry");
-        status = cli_entry_write_value(json, printer->live->store, &item->entry,
-                                       error);
+        status = cli_entry_write_value(json, printer->live->store, &item->entry, error);
         if (status != WAL_OK) {
             cli_json_text_or_null(json, cli_slice(""));
         }
@@ -414,8 +388,8 @@ static enum wal_status write_item(struct printer *printer,
 }
 
 /* Prints the beginning of an entry's text, or its type if it has none. */
-static void print_preview(const struct printer *printer,
-                          const struct wal_entry *entry, size_t columns)
+static void print_preview(const struct printer *printer, const struct wal_entry *entry,
+                          size_t columns)
 {
     char *text = NULL;
     size_t size = 0;
@@ -451,18 +425,15 @@ static void print_item(struct printer *printer, const struct live_item *item)
     terminal_put_style(terminal, TERMINAL_PLAIN);
     if (title.size > 0) {
         fputs("  ", stdout);
-        used += 2 + cell_print(stdout, title.data, (size_t)title.size,
-                               TITLE_WIDTH, 0);
+        used += 2 + cell_print(stdout, title.data, (size_t)title.size, TITLE_WIDTH, 0);
     }
     if (item->doc != NULL) {
-        fputs((item->doc->flags & WAL_DOC_DELETE) != 0 ? "  deleted document "
-                                                       : "  document ",
+        fputs((item->doc->flags & WAL_DOC_DELETE) != 0 ? "  deleted document " : "  document ",
               stdout);
         cli_print_name(stdout, item->doc->key);
     } else {
-        size_t room = terminal->columns > used + PREVIEW_WIDTH
-                          ? terminal->columns - used
-                          : PREVIEW_WIDTH;
+        size_t room =
+            terminal->columns > used + PREVIEW_WIDTH ? terminal->columns - used : PREVIEW_WIDTH;
 
         print_preview(printer, &item->entry, room);
     }
@@ -494,8 +465,7 @@ static void process(struct printer *printer, const struct live_item *item)
 }
 
 /* Prints what there is now. */
-static enum wal_status print_rest(struct printer *printer,
-                                  struct wal_error *error)
+static enum wal_status print_rest(struct printer *printer, struct wal_error *error)
 {
     struct live_item item = {.session = NULL};
     enum wal_status status = WAL_OK;
@@ -536,7 +506,6 @@ int walcat_print_live(struct live *live, bool text)
         }
     }
     cli_short_ids_deinit(&printer.ids);
-    return status == WAL_OK || status == WAL_EBUSY
-               ? printer.code
-               : cli_report(&cli, live->path, status, &error);
+    return status == WAL_OK || status == WAL_EBUSY ? printer.code
+                                                   : cli_report(&cli, live->path, status, &error);
 }

@@ -33,7 +33,7 @@ struct live {
     const char *project;            /* only of this project; NULL: any */
     const char *cwd;                /* absolute; NULL: any */
     const char *type;               /* of entries; NULL: any */
-    int64_t since_ms; /* begin with what is not older; 0: with what is new */
+    int64_t since_ms;               /* begin with what is not older; 0: with what is new */
     /* private */
     struct cli_tail tail;
     struct cli_ids ids; /* index + 1 in sessions */
@@ -56,10 +56,9 @@ struct live_item {
 /* Opens the tail. Returns CLI_CONTINUE, or an exit code after a message. */
 int live_open(struct live *live);
 
-/* Fills *item with the next one, or returns WAL_END when there is none now.
- * Slices hold until the next call. WAL_ECORRUPT concerns one record. */
-enum wal_status live_next(struct live *live, struct live_item *item,
-                          struct wal_error *error);
+/* Fills *item with the next one, or returns WAL_END when there is none now. Slices hold until the
+ * next call. WAL_ECORRUPT concerns one record. */
+enum wal_status live_next(struct live *live, struct live_item *item, struct wal_error *error);
 
 /* The time that the item states, or the present one. */
 int64_t live_item_time(const struct live_item *item);

@@ -1,10 +1,10 @@
 /*
- * walcat.c - the verbs cat and tree: print the entries, branches or frames of a
- * store; by the name walcat also its sessions (walcat.h).
+ * walcat.c - the verbs cat and tree: print the entries, branches or frames of a store; by the name
+ * walcat also its sessions (walcat.h).
  *
- * In the tree an entry is printed below its parent; the drawing moves to the
- * right only where a branch begins. The middle of a long run without branches
- * is omitted. Memory is one node per entry, and there is no recursion.
+ * In the tree an entry is printed below its parent; the drawing moves to the right only where a
+ * branch begins. The middle of a long run without branches is omitted. Memory is one node per
+ * entry, and there is no recursion.
  *
  * Invariant: nothing is appended to the store. Reading holds no lock; only
  * --follow joins the store's processes, to see what they append. An entry that
@@ -28,10 +28,10 @@
 #include "tools/shown/shown.h"
 #include "tools/walcat/live.h"
 
-/* Reports that the entry after `previous`, or the first entry if that is empty,
- * cannot be read. Returns CLI_NEGATIVE. */
-static int report_lost(const struct cli *cli, struct wal_slice previous,
-                       enum wal_status status, const struct wal_error *error)
+/* Reports that the entry after `previous`, or the first entry if that is empty, cannot be read.
+ * Returns CLI_NEGATIVE. */
+static int report_lost(const struct cli *cli, struct wal_slice previous, enum wal_status status,
+                       const struct wal_error *error)
 {
     char what[320] = "the first entry in view";
 
@@ -102,11 +102,9 @@ static void add_node(struct tree *tree, const struct wal_entry *entry)
     uint32_t *parent = cli_ids_find(&tree->ids, entry->parent_id);
     struct node *above;
 
-    tree->nodes = cli_reserve(tree->nodes, tree->count, &tree->capacity,
-                              sizeof(tree->nodes[0]));
+    tree->nodes = cli_reserve(tree->nodes, tree->count, &tree->capacity, sizeof(tree->nodes[0]));
     tree->nodes[tree->count] = (struct node){.entry = *entry};
-    tree->nodes[tree->count].owned_payload =
-        cli_entry_detach(&tree->nodes[tree->count].entry);
+    tree->nodes[tree->count].owned_payload = cli_entry_detach(&tree->nodes[tree->count].entry);
     tree->count++;
     above = &tree->nodes[parent != NULL ? *parent : NONE];
     if (above->last_child == NONE) {
@@ -119,8 +117,7 @@ static void add_node(struct tree *tree, const struct wal_entry *entry)
 }
 
 static enum wal_status read_tree(const struct cli *cli, struct tree *tree,
-                                 struct wal_entry_cursor *cursor,
-                                 struct wal_error *error)
+                                 struct wal_entry_cursor *cursor, struct wal_error *error)
 {
     struct wal_entry entry;
     enum wal_status status = WAL_OK;
@@ -170,10 +167,9 @@ static const char *put_branch_prefix(const struct branch *branch, bool is_first)
     return branch->is_last ? "   " : "│  ";
 }
 
-/* Finds the nodes of the stream's heads; a head at a hidden entry is drawn at
- * the nearest ancestor. */
-static void find_heads(struct tree *tree, struct wal_entry_cursor *cursor,
-                       uint32_t stream)
+/* Finds the nodes of the stream's heads; a head at a hidden entry is drawn at the nearest
+ * ancestor. */
+static void find_heads(struct tree *tree, struct wal_entry_cursor *cursor, uint32_t stream)
 {
     tree->head_nodes = cli_alloc(tree->heads.count * sizeof(uint32_t));
     for (size_t i = 0; i < tree->heads.count; i++) {
@@ -210,8 +206,7 @@ static void put_heads(const struct tree *tree, uint32_t at)
     }
 }
 
-static void put_node(struct tree *tree, const struct branch *branch,
-                     uint32_t at, bool is_first)
+static void put_node(struct tree *tree, const struct branch *branch, uint32_t at, bool is_first)
 {
     const struct wal_entry *entry = &tree->nodes[at].entry;
 
@@ -229,9 +224,7 @@ static void put_node(struct tree *tree, const struct branch *branch,
     terminal_put_style(terminal, TERMINAL_PLAIN);
     if (terminal->columns > 0) {
         used += tree->nodes[at].is_head ? HEADS_ROOM : 0;
-        columns = terminal->columns > used + PREVIEW_MIN
-                      ? terminal->columns - used
-                      : PREVIEW_MIN;
+        columns = terminal->columns > used + PREVIEW_MIN ? terminal->columns - used : PREVIEW_MIN;
     }
     walcat_print_preview(stdout, tree->store, entry, columns);
     if (tree->nodes[at].is_head) {
@@ -278,12 +271,11 @@ static uint32_t draw_run(struct tree *tree, const struct branch *branch)
 }
 
 /* Pushes the branches below a node, the first one on top. */
-static void push_children(const struct tree *tree, struct stack *stack,
-                          uint32_t at, const struct branch *above)
+static void push_children(const struct tree *tree, struct stack *stack, uint32_t at,
+                          const struct branch *above)
 {
     size_t from = stack->count;
-    uint32_t depth =
-        above->depth < DEPTH_MAX - 1 ? above->depth + 1 : above->depth;
+    uint32_t depth = above->depth < DEPTH_MAX - 1 ? above->depth + 1 : above->depth;
     uint32_t bars = above->bars;
 
     if (above->depth > 0 && !above->is_last) {
@@ -326,8 +318,8 @@ static void draw(struct tree *tree)
     free(stack.items);
 }
 
-/* Adds all ids that a short id may be confused with: also of the entries that
- * the drawing hides, and of heads. The cursor must stay open. */
+/* Adds all ids that a short id may be confused with: also of the entries that the drawing hides,
+ * and of heads. The cursor must stay open. */
 static void add_short_ids(struct tree *tree, struct wal_entry_cursor *all)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
@@ -356,8 +348,7 @@ static int print_tree(const struct cli *cli, struct wal_session *session,
         .struct_size = sizeof(options),
         .mode = WAL_ENTRY_CURSOR_ALL,
         .flags = WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE |
-                 WAL_ENTRY_CURSOR_PINNED |
-                 (view->deltas ? WAL_ENTRY_CURSOR_DELTAS : 0U),
+                 WAL_ENTRY_CURSOR_PINNED | (view->deltas ? WAL_ENTRY_CURSOR_DELTAS : 0U),
         .stream = view->stream,
     };
     struct wal_error error = CLI_ERROR_INIT;
@@ -370,8 +361,7 @@ static int print_tree(const struct cli *cli, struct wal_session *session,
         status = wal_entry_cursor_open(session, &options, &cursor, &error);
     }
     if (status == WAL_OK && view->stream == 0) {
-        status = shown_documents_read(&tree.documents, view->store, session,
-                                      cursor, &error);
+        status = shown_documents_read(&tree.documents, view->store, session, cursor, &error);
     }
     if (status == WAL_OK) {
         status = read_tree(cli, &tree, cursor, &error);
@@ -410,8 +400,7 @@ struct writer {
 };
 
 /* Prints a string. */
-static void put_string(struct writer *writer,
-                       const struct wal__json_token *token)
+static void put_string(struct writer *writer, const struct wal__json_token *token)
 {
     struct cli_texts texts = {.items = NULL};
     struct wal_slice text = cli_unescape(token, &texts);
@@ -419,8 +408,7 @@ static void put_string(struct writer *writer,
     if (writer->columns == 0) {
         cli_print_text(writer->file, text, 0, true);
     } else if (writer->used < writer->columns) {
-        writer->used += cli_print_text(writer->file, text,
-                                       writer->columns - writer->used, false);
+        writer->used += cli_print_text(writer->file, text, writer->columns - writer->used, false);
     }
     cli_texts_deinit(&texts);
 }
@@ -502,8 +490,7 @@ static void put_redaction(struct writer *writer, struct wal__json_span payload)
     struct wal__json_token reason;
 
     put_literal(writer, "[redacted]");
-    if (wal__json_find(payload.data, payload.size, "reason", &reason) ==
-            WAL__JSON_OK &&
+    if (wal__json_find(payload.data, payload.size, "reason", &reason) == WAL__JSON_OK &&
         reason.kind == WAL__JSON_STRING && reason.span.size > 2) {
         put_literal(writer, " ");
         put_string(writer, &reason);
@@ -546,14 +533,12 @@ static void put_text(const struct wal_entry *entry)
     }
 }
 
-enum wal_status walcat_print_text(struct wal_store *store,
-                                  const struct wal_entry *entry,
+enum wal_status walcat_print_text(struct wal_store *store, const struct wal_entry *entry,
                                   struct wal_error *error)
 {
     struct wal_entry loaded = *entry;
     char *memory = NULL;
-    enum wal_status status =
-        wal__entry_payload_load(NULL, store, &loaded, &memory, error);
+    enum wal_status status = wal__entry_payload_load(NULL, store, &loaded, &memory, error);
 
     if (status == WAL_OK) {
         put_text(&loaded);
@@ -562,8 +547,7 @@ enum wal_status walcat_print_text(struct wal_store *store,
     return status;
 }
 
-static void put_preview(FILE *file, const struct wal_entry *entry,
-                        size_t columns)
+static void put_preview(FILE *file, const struct wal_entry *entry, size_t columns)
 {
     struct writer writer = {.file = file, .columns = columns};
     struct wal__json_span object;
@@ -588,14 +572,13 @@ static void put_preview(FILE *file, const struct wal_entry *entry,
     }
 }
 
-void walcat_print_preview(FILE *file, struct wal_store *store,
-                          const struct wal_entry *entry, size_t columns)
+void walcat_print_preview(FILE *file, struct wal_store *store, const struct wal_entry *entry,
+                          size_t columns)
 {
     struct wal_entry loaded = *entry;
     char *memory = NULL;
 
-    if (wal__entry_payload_load(NULL, store, &loaded, &memory, NULL) ==
-        WAL_OK) {
+    if (wal__entry_payload_load(NULL, store, &loaded, &memory, NULL) == WAL_OK) {
         put_preview(file, &loaded, columns);
     }
     free(memory);
@@ -636,10 +619,9 @@ static void print(struct printer *printer, const struct wal_entry *entry)
     char what[300];
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = printer->view->store;
-    enum wal_status status =
-        printer->view->text
-            ? walcat_print_text(store, entry, &error)
-            : cli_entry_write(&printer->json, store, entry, &error);
+    enum wal_status status = printer->view->text
+                                 ? walcat_print_text(store, entry, &error)
+                                 : cli_entry_write(&printer->json, store, entry, &error);
 
     if (status != WAL_OK) {
         snprintf(what, sizeof(what), "the entry %.*s", (int)entry->id.size,
@@ -649,8 +631,7 @@ static void print(struct printer *printer, const struct wal_entry *entry)
     }
 }
 
-static void process_entry(struct printer *printer,
-                          const struct wal_entry *entry)
+static void process_entry(struct printer *printer, const struct wal_entry *entry)
 {
     const char *type = printer->view->type;
     struct pending_entry *slot;
@@ -674,8 +655,7 @@ static void process_entry(struct printer *printer,
 static void print_ring(struct printer *printer)
 {
     uint64_t count = printer->ring_count;
-    uint64_t first =
-        count > printer->ring_size ? count - printer->ring_size : 0;
+    uint64_t first = count > printer->ring_size ? count - printer->ring_size : 0;
 
     for (uint64_t i = first; i < count && !cli_output_failed(); i++) {
         print(printer, &printer->ring[i % printer->ring_size].entry);
@@ -689,39 +669,34 @@ static void print_ring(struct printer *printer)
 }
 
 /* Whether the view hides an entry of a cursor that returns all entries. */
-static bool is_hidden(const struct walcat_options *view,
-                      const struct wal_entry *entry)
+static bool is_hidden(const struct walcat_options *view, const struct wal_entry *entry)
 {
     if ((entry->flags & WAL_ENTRY_REDACTED) != 0 && !view->redacted) {
         return true;
     }
-    return !view->deltas &&
-           cli_slice_equal(entry->type,
-                           cli_slice(WAL_TYPE_MESSAGE_DELTA_BATCH));
+    return !view->deltas && cli_slice_equal(entry->type, cli_slice(WAL_TYPE_MESSAGE_DELTA_BATCH));
 }
 
 /* Sets the entry's parent to its nearest ancestor in view. */
-static void reparent(const struct walcat_options *view,
-                     struct wal_entry_cursor *cursor, struct wal_entry *entry)
+static void reparent(const struct walcat_options *view, struct wal_entry_cursor *cursor,
+                     struct wal_entry *entry)
 {
     struct wal_entry parent = WAL_INIT(wal_entry);
 
     while (entry->parent_id.size > 0 &&
-           wal_entry_cursor_get(cursor, entry->parent_id, &parent, NULL) ==
-               WAL_OK &&
+           wal_entry_cursor_get(cursor, entry->parent_id, &parent, NULL) == WAL_OK &&
            is_hidden(view, &parent)) {
         entry->parent_id = parent.parent_id;
     }
 }
 
-static void follow_entry(struct printer *printer,
-                         struct wal_entry_cursor *cursor,
+static void follow_entry(struct printer *printer, struct wal_entry_cursor *cursor,
                          struct wal_entry *entry)
 {
     char *owned_payload;
 
-    snprintf(printer->previous, sizeof(printer->previous), "%.*s",
-             (int)entry->id.size, (const char *)entry->id.data);
+    snprintf(printer->previous, sizeof(printer->previous), "%.*s", (int)entry->id.size,
+             (const char *)entry->id.data);
     size_t parent = shown_documents_parent(&printer->documents, entry);
 
     if (parent < printer->documents.count) {
@@ -738,8 +713,8 @@ static void follow_entry(struct printer *printer,
 }
 
 /* Processes the entries of the cursor that are after sequence `after`. */
-static void process_entries(struct printer *printer,
-                            struct wal_entry_cursor *cursor, uint64_t after)
+static void process_entries(struct printer *printer, struct wal_entry_cursor *cursor,
+                            uint64_t after)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_entry entry;
@@ -754,11 +729,9 @@ static void process_entries(struct printer *printer,
         if (status == WAL_OK && entry.sequence > after) {
             follow_entry(printer, cursor, &entry);
         } else if (cli_is_damage(status)) {
-            printer->code = report_lost(
-                printer->cli, cli_slice(printer->previous), status, &error);
+            printer->code = report_lost(printer->cli, cli_slice(printer->previous), status, &error);
         } else if (status != WAL_OK && status != WAL_END) {
-            printer->code = cli_report(printer->cli, printer->cli->items[1],
-                                       status, &error);
+            printer->code = cli_report(printer->cli, printer->cli->items[1], status, &error);
             return;
         }
     }
@@ -766,39 +739,34 @@ static void process_entries(struct printer *printer,
 
 /* last: the number of entries at the end to read; 0: all. */
 static enum wal_status open_cursor(struct printer *printer, uint64_t last,
-                                   struct wal_entry_cursor **cursor,
-                                   struct wal_error *error)
+                                   struct wal_entry_cursor **cursor, struct wal_error *error)
 {
     const struct walcat_options *view = printer->view;
     struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options),
         .mode = view->all ? WAL_ENTRY_CURSOR_ALL : WAL_ENTRY_CURSOR_BRANCH,
-        .flags =
-            WAL_ENTRY_CURSOR_OUT_OF_LINE | WAL_ENTRY_CURSOR_PINNED |
-            (view->since_compaction ? WAL_ENTRY_CURSOR_SINCE_COMPACTION : 0U) |
-            (view->deltas ? WAL_ENTRY_CURSOR_DELTAS : 0U) |
-            (view->redacted ? WAL_ENTRY_CURSOR_REDACTED : 0U),
+        .flags = WAL_ENTRY_CURSOR_OUT_OF_LINE | WAL_ENTRY_CURSOR_PINNED |
+                 (view->since_compaction ? WAL_ENTRY_CURSOR_SINCE_COMPACTION : 0U) |
+                 (view->deltas ? WAL_ENTRY_CURSOR_DELTAS : 0U) |
+                 (view->redacted ? WAL_ENTRY_CURSOR_REDACTED : 0U),
         .stream = view->stream,
         .up_to = cli_slice(view->branch != NULL ? view->branch : view->up_to),
         .last = last,
     };
-    enum wal_status status =
-        wal_entry_cursor_open(printer->session, &options, cursor, error);
+    enum wal_status status = wal_entry_cursor_open(printer->session, &options, cursor, error);
 
     if (status == WAL_ENOTFOUND && view->branch != NULL) {
         options.up_to = cli_slice(NULL);
         options.head = cli_slice(view->branch);
-        status =
-            wal_entry_cursor_open(printer->session, &options, cursor, error);
+        status = wal_entry_cursor_open(printer->session, &options, cursor, error);
     }
     return status;
 }
 
-/* Opens a cursor on every entry in log order. Their number decreases only when
- * compaction drops deltas, that of the entries in view by a redaction too. */
+/* Opens a cursor on every entry in log order. Their number decreases only when compaction drops
+ * deltas, that of the entries in view by a redaction too. */
 static enum wal_status open_all(struct printer *printer, uint64_t skip,
-                                struct wal_entry_cursor **cursor,
-                                struct wal_error *error)
+                                struct wal_entry_cursor **cursor, struct wal_error *error)
 {
     struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options),
@@ -813,8 +781,7 @@ static enum wal_status open_all(struct printer *printer, uint64_t skip,
 }
 
 /* Reads the messages in documents, and finds those on the view's branch. */
-static enum wal_status find_documents(struct printer *printer,
-                                      struct wal_entry_cursor *cursor,
+static enum wal_status find_documents(struct printer *printer, struct wal_entry_cursor *cursor,
                                       struct wal_error *error)
 {
     const struct walcat_options *view = printer->view;
@@ -826,8 +793,7 @@ static enum wal_status find_documents(struct printer *printer,
     if (view->stream != 0) {
         return WAL_OK;
     }
-    status = shown_documents_read(documents, view->store, printer->session,
-                                  cursor, error);
+    status = shown_documents_read(documents, view->store, printer->session, cursor, error);
     if (status != WAL_OK || documents->count == 0) {
         return status;
     }
@@ -839,13 +805,10 @@ static enum wal_status find_documents(struct printer *printer,
         return WAL_OK;
     }
     status = open_cursor(printer, 0, &peek, error);
-    if (status == WAL_OK &&
-        wal_entry_cursor_next(peek, &first, NULL) == WAL_OK) {
+    if (status == WAL_OK && wal_entry_cursor_next(peek, &first, NULL) == WAL_OK) {
         /* None before a compaction of the log, whose entries have parents. */
         printer->documents_to =
-            first.parent_id.size > 0
-                ? 0
-                : shown_documents_parent(documents, &first) + 1;
+            first.parent_id.size > 0 ? 0 : shown_documents_parent(documents, &first) + 1;
     }
     if (printer->documents_from > printer->documents_to) {
         printer->documents_from = printer->documents_to;
@@ -855,14 +818,13 @@ static enum wal_status find_documents(struct printer *printer,
 }
 
 /* Opens the view's cursor at the first entry that --tail selects. */
-static enum wal_status open_view(struct printer *printer,
-                                 struct wal_entry_cursor **cursor,
+static enum wal_status open_view(struct printer *printer, struct wal_entry_cursor **cursor,
                                  struct wal_error *error)
 {
     const struct walcat_options *view = printer->view;
     bool is_tail = view->tail > 0 && view->tail != UINT64_MAX;
-    enum wal_status status = open_cursor(
-        printer, is_tail && view->type == NULL ? view->tail : 0, cursor, error);
+    enum wal_status status =
+        open_cursor(printer, is_tail && view->type == NULL ? view->tail : 0, cursor, error);
     uint64_t documents;
     uint64_t count;
 
@@ -883,15 +845,13 @@ static enum wal_status open_view(struct printer *printer,
     }
     count += documents;
     printer->ring_size = view->tail < count ? view->tail : count;
-    printer->ring =
-        cli_alloc((size_t)printer->ring_size * sizeof(*printer->ring));
+    printer->ring = cli_alloc((size_t)printer->ring_size * sizeof(*printer->ring));
     return status;
 }
 
-/* Reads the sequence of the last of the entries that were seen; WAL_END when
- * there are fewer now. Else 0 when it is not known. */
-static enum wal_status read_last(struct printer *printer, uint64_t seen,
-                                 uint64_t *sequence)
+/* Reads the sequence of the last of the entries that were seen; WAL_END when there are fewer now.
+ * Else 0 when it is not known. */
+static enum wal_status read_last(struct printer *printer, uint64_t seen, uint64_t *sequence)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_entry_cursor *cursor = NULL;
@@ -909,17 +869,15 @@ static enum wal_status read_last(struct printer *printer, uint64_t seen,
     return status;
 }
 
-/* Opens a cursor after the entries that were seen, the last of which has the
- * sequence printer->passed; before all when compaction dropped deltas. */
+/* Opens a cursor after the entries that were seen, the last of which has the sequence
+ * printer->passed; before all when compaction dropped deltas. */
 static enum wal_status open_rest(struct printer *printer, uint64_t *seen,
-                                 struct wal_entry_cursor **cursor,
-                                 struct wal_error *error)
+                                 struct wal_entry_cursor **cursor, struct wal_error *error)
 {
     uint64_t sequence;
 
     if (read_last(printer, *seen, &sequence) == WAL_END ||
-        (sequence != 0 && printer->passed != 0 &&
-         sequence != printer->passed)) {
+        (sequence != 0 && printer->passed != 0 && sequence != printer->passed)) {
         *seen = 0;
     }
     return open_all(printer, *seen, cursor, error);
@@ -939,23 +897,19 @@ static int follow(struct printer *printer, uint64_t seen)
     while (!cli_output_failed()) {
         status = open_rest(printer, &seen, &cursor, &error);
         if (status != WAL_OK) {
-            return cli_report(printer->cli, printer->cli->items[1], status,
-                              &error);
+            return cli_report(printer->cli, printer->cli->items[1], status, &error);
         }
         seen += wal_entry_cursor_remaining(cursor);
-        process_entries(printer, cursor,
-                        after > printer->passed ? after : printer->passed);
+        process_entries(printer, cursor, after > printer->passed ? after : printer->passed);
         wal_entry_cursor_close(cursor);
         cursor = NULL;
         fflush(stdout);
-        status = wal_store_wait(printer->view->store, &wait_position,
-                                WAL_WRITTEN, FOLLOW_MS, &error);
+        status =
+            wal_store_wait(printer->view->store, &wait_position, WAL_WRITTEN, FOLLOW_MS, &error);
         if (status != WAL_OK && status != WAL_EBUSY) {
-            return cli_report(printer->cli, printer->cli->items[0], status,
-                              &error);
+            return cli_report(printer->cli, printer->cli->items[0], status, &error);
         }
-        if (poll(&output, 1, 0) > 0 &&
-            (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) {
+        if (poll(&output, 1, 0) > 0 && (output.revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) {
             break;
         }
     }
@@ -965,8 +919,7 @@ static int follow(struct printer *printer, uint64_t seen)
 int walcat_print_entries(const struct cli *cli, struct wal_session *session,
                          const struct walcat_options *view)
 {
-    struct printer printer = {
-        .cli = cli, .session = session, .view = view, .code = CLI_OK};
+    struct printer printer = {.cli = cli, .session = session, .view = view, .code = CLI_OK};
     const char *named = view->branch != NULL ? view->branch : view->up_to;
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_entry_cursor *cursor = NULL;
@@ -987,14 +940,12 @@ int walcat_print_entries(const struct cli *cli, struct wal_session *session,
     if (status != WAL_OK) {
         free(printer.ring);
         shown_documents_deinit(&printer.documents);
-        return cli_report(cli, named != NULL ? named : cli->items[1], status,
-                          &error);
+        return cli_report(cli, named != NULL ? named : cli->items[1], status, &error);
     }
     if (!view->follow) {
         cli_start_pager(cli);
     }
-    for (size_t i = printer.documents_from;
-         i < printer.documents_to && !cli_output_failed(); i++) {
+    for (size_t i = printer.documents_from; i < printer.documents_to && !cli_output_failed(); i++) {
         process_entry(&printer, &printer.documents.items[i]);
     }
     if (view->tail > 0) {
@@ -1034,8 +985,8 @@ static int check_follow(const struct cli *cli, struct wal_store *store)
     return CLI_CONTINUE;
 }
 
-/* Reports that the session lost entries, because reading the remaining ones
- * shows no error. CLI_NEGATIVE then, else CLI_OK. */
+/* Reports that the session lost entries, because reading the remaining ones shows no error.
+ * CLI_NEGATIVE then, else CLI_OK. */
 static int report_damage(const struct cli *cli, struct wal_session *session)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
@@ -1048,33 +999,29 @@ static int report_damage(const struct cli *cli, struct wal_session *session)
     if ((info.flags & WAL_SESSION_DAMAGED) == 0) {
         return CLI_OK;
     }
-    return cli_error(
-        cli, CLI_NEGATIVE, cli->items[1],
-        "the session lost entries to damage (agentwal check reports the "
-        "damage)");
+    return cli_error(cli, CLI_NEGATIVE, cli->items[1],
+                     "the session lost entries to damage (agentwal check reports the "
+                     "damage)");
 }
 
 static int complete_names(const struct cli *cli, struct wal_session *session,
                           struct walcat_options *view)
 {
-    int code = cli_complete_name(cli, session, view->stream,
-                                 CLI_NAME_ENTRY | CLI_NAME_HEAD, &view->branch);
+    int code = cli_complete_name(cli, session, view->stream, CLI_NAME_ENTRY | CLI_NAME_HEAD,
+                                 &view->branch);
 
     return code == CLI_CONTINUE
-               ? cli_complete_name(cli, session, view->stream, CLI_NAME_ENTRY,
-                                   &view->up_to)
+               ? cli_complete_name(cli, session, view->stream, CLI_NAME_ENTRY, &view->up_to)
                : code;
 }
 
-static int show_session(const struct cli *cli,
-                        const struct arguments *arguments)
+static int show_session(const struct cli *cli, const struct arguments *arguments)
 {
     struct wal_session *session = NULL;
     struct walcat_options view = arguments->view;
     struct wal_store *store = NULL;
     bool follow = view.follow;
-    int code = cli_open_store(cli, cli->items[0],
-                              follow ? 0 : WAL_OPEN_READ_ONLY, &store);
+    int code = cli_open_store(cli, cli->items[0], follow ? 0 : WAL_OPEN_READ_ONLY, &store);
 
     if (code != CLI_CONTINUE) {
         return code;
@@ -1101,10 +1048,8 @@ static int show_session(const struct cli *cli,
 static int follow_all(const struct cli *cli, const struct arguments *arguments)
 {
     static const struct cli_values none = {.count = 0};
-    struct live live = {.cli = cli,
-                        .path = cli->items[0],
-                        .names = &none,
-                        .type = arguments->view.type};
+    struct live live = {
+        .cli = cli, .path = cli->items[0], .names = &none, .type = arguments->view.type};
     int code = cli_open_store(cli, cli->items[0], 0, &live.store);
 
     if (code != CLI_CONTINUE) {
@@ -1134,8 +1079,7 @@ static int show_sessions(const struct cli *cli)
 }
 
 /* Refuses options that would have no effect. */
-static int check_context(const struct cli *cli,
-                         const struct arguments *arguments)
+static int check_context(const struct cli *cli, const struct arguments *arguments)
 {
     const struct walcat_options *view = &arguments->view;
     const struct {
@@ -1159,17 +1103,13 @@ static int check_context(const struct cli *cli,
     };
 
     for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
-        bool is_of_all =
-            view->follow && !arguments->frames && options[i].with_all;
+        bool is_of_all = view->follow && !arguments->frames && options[i].with_all;
 
-        if (options[i].is_given && !is_of_all &&
-            (arguments->frames || cli->count < 2)) {
-            return cli_error(cli, CLI_USAGE, options[i].name,
-                             "allowed only with a SESSION");
+        if (options[i].is_given && !is_of_all && (arguments->frames || cli->count < 2)) {
+            return cli_error(cli, CLI_USAGE, options[i].name, "allowed only with a SESSION");
         }
         if (options[i].is_given && arguments->tree && !options[i].with_tree) {
-            return cli_error(cli, CLI_USAGE, options[i].name,
-                             "not allowed with --tree");
+            return cli_error(cli, CLI_USAGE, options[i].name, "not allowed with --tree");
         }
     }
     return CLI_CONTINUE;
@@ -1184,12 +1124,10 @@ static int check_options(const struct cli *cli, struct arguments *arguments)
     int code = cli_check_operands(cli, 1, arguments->frames ? 1 : 2);
 
     if (code == CLI_CONTINUE && arguments->stream != NULL) {
-        code =
-            cli_parse_number(cli, "--stream", arguments->stream, 255, &stream);
+        code = cli_parse_number(cli, "--stream", arguments->stream, 255, &stream);
     }
     if (code == CLI_CONTINUE && arguments->tail != NULL) {
-        code = cli_parse_number(cli, "--tail", arguments->tail, UINT64_MAX,
-                                &view->tail);
+        code = cli_parse_number(cli, "--tail", arguments->tail, UINT64_MAX, &view->tail);
     }
     if (code == CLI_CONTINUE) {
         code = cli_check_id(cli, "--branch", view->branch);
@@ -1206,24 +1144,20 @@ static int check_options(const struct cli *cli, struct arguments *arguments)
     view->stream = (uint32_t)stream;
     is_path = view->branch != NULL || view->up_to != NULL;
     if (view->branch != NULL && view->up_to != NULL) {
-        return cli_error(cli, CLI_USAGE, "--up-to",
-                         "not allowed with --branch");
+        return cli_error(cli, CLI_USAGE, "--up-to", "not allowed with --branch");
     }
     if (view->all && (is_path || view->since_compaction)) {
-        return cli_error(
-            cli, CLI_USAGE, "--all",
-            "not allowed with --branch, --up-to or --since-compaction");
+        return cli_error(cli, CLI_USAGE, "--all",
+                         "not allowed with --branch, --up-to or --since-compaction");
     }
     if (view->follow && is_path) {
-        return cli_error(cli, CLI_USAGE, "--follow",
-                         "not allowed with --branch or --up-to");
+        return cli_error(cli, CLI_USAGE, "--follow", "not allowed with --branch or --up-to");
     }
     return CLI_CONTINUE;
 }
 
 /* Reads the command line into *arguments. */
-static int read_arguments(struct cli *cli, int argc, char **argv,
-                          struct arguments *arguments)
+static int read_arguments(struct cli *cli, int argc, char **argv, struct arguments *arguments)
 {
     struct walcat_options *view = &arguments->view;
     const struct cli_option options[] = {
@@ -1248,8 +1182,7 @@ static int read_arguments(struct cli *cli, int argc, char **argv,
         return cli_error(cli, CLI_USAGE, "--json", "not allowed with %s",
                          view->text ? "--text" : "a drawing of the branches");
     }
-    if (code == CLI_CONTINUE && arguments->frames && !cli->names_store &&
-        cli->count == 2) {
+    if (code == CLI_CONTINUE && arguments->frames && !cli->names_store && cli->count == 2) {
         /* agentwal cat --frames SEGMENT: not the store, but its segment. */
         cli->items++;
         cli->count--;

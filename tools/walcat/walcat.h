@@ -1,8 +1,7 @@
 /*
  * walcat.h - the functions that walcat's files share.
  *
- * They write nothing but the output. Those that return int return the exit
- * code.
+ * They write nothing but the output. Those that return int return the exit code.
  */
 #ifndef AGENTWAL_TOOLS_WALCAT_WALCAT_H
 #define AGENTWAL_TOOLS_WALCAT_WALCAT_H
@@ -29,16 +28,15 @@ struct walcat_options {
 int walcat_print_entries(const struct cli *cli, struct wal_session *session,
                          const struct walcat_options *view);
 
-/* Prints one entry as readable text: nothing for an entry without text, a note
- * for a redacted one. Fails if the payload cannot be read. */
-enum wal_status walcat_print_text(struct wal_store *store,
-                                  const struct wal_entry *entry,
+/* Prints one entry as readable text: nothing for an entry without text, a note for a redacted one.
+ * Fails if the payload cannot be read. */
+enum wal_status walcat_print_text(struct wal_store *store, const struct wal_entry *entry,
                                   struct wal_error *error);
 
-/* Prints two blanks and the beginning of an entry's text on the current line;
- * nothing for an entry without text. */
-void walcat_print_preview(FILE *file, struct wal_store *store,
-                          const struct wal_entry *entry, size_t columns);
+/* Prints two blanks and the beginning of an entry's text on the current line; nothing for an entry
+ * without text. */
+void walcat_print_preview(FILE *file, struct wal_store *store, const struct wal_entry *entry,
+                          size_t columns);
 
 /* Prints every frame of a store or of a segment file. */
 int walcat_print_frames(const struct cli *cli, const char *path);

@@ -1,22 +1,19 @@
 /*
- * blobs.c - the blob stream: the records of its segments and their indexes
- * (SPEC.md 2.18 to 2.20), their content (5.12), and what the log refers to in
- * it: entries whose payload is stored there, and checkpoints, whose list names
- * the content of each file (2.6, 2.21, 3.8, 5.13).
+ * blobs.c - the blob stream: the records of its segments and their indexes (SPEC.md 2.18 to 2.20),
+ * their content (5.12), and what the log refers to in it: entries whose payload is stored there,
+ * and checkpoints, whose list names the content of each file (2.6, 2.21, 3.8, 5.13).
  *
- * Each CHUNK is decoded with its delta bases and digested, and each BLOB is
- * digested over its chunks. A reference to unreadable content is damage at the
- * content's record if its position is known, else at the record of the log.
- * Damage of the blob stream that causes such a fault names the sessions that
- * refer to it.
+ * Each CHUNK is decoded with its delta bases and digested, and each BLOB is digested over its
+ * chunks. A reference to unreadable content is damage at the content's record if its position is
+ * known, else at the record of the log. Damage of the blob stream that causes such a fault names
+ * the sessions that refer to it.
  *
- * Invariant: content is sound only if its SHA-256 was computed and matches.
- * Each thread holds at most a few MiB of content in memory, plus one whole list
- * of files.
+ * Invariant: content is sound only if its SHA-256 was computed and matches. Each thread holds at
+ * most a few MiB of content in memory, plus one whole list of files.
  *
- * Threads: check_pack_add_record and check_pack_add_lost run in the scan of
- * their segment; check_blobs_verify creates and joins workers, each with a
- * reader of its thread; all other functions the main thread.
+ * Threads: check_pack_add_record and check_pack_add_lost run in the scan of their segment;
+ * check_blobs_verify creates and joins workers, each with a reader of its thread; all other
+ * functions the main thread.
  */
 #include "tools/walcheck/walcheck.h"
 
@@ -34,19 +31,18 @@
 /* --- records and indexes ------------------------------------------------ */
 
 /* Decodes a record; false if it is not well-formed. */
-static bool decode_record(const struct wal__frame *frame,
-                          const uint8_t *payload, struct check_blob *blob)
+static bool decode_record(const struct wal__frame *frame, const uint8_t *payload,
+                          struct check_blob *blob)
 {
     const struct wal__span bytes = {payload, frame->stored_size};
     struct wal__chunk_record chunk;
     struct wal__blob_record list;
 
-    if ((frame->flags & ~WAL__FRAME_REWRITTEN) != 0 || frame->session != 0 ||
-        frame->stream != 0 || frame->kind > 1 || frame->parent != 0) {
+    if ((frame->flags & ~WAL__FRAME_REWRITTEN) != 0 || frame->session != 0 || frame->stream != 0 ||
+        frame->kind > 1 || frame->parent != 0) {
         return false;
     }
-    if (frame->type == WAL__FRAME_CHUNK &&
-        wal__chunk_record_decode(bytes, &chunk) == WAL__FMT_OK) {
+    if (frame->type == WAL__FRAME_CHUNK && wal__chunk_record_decode(bytes, &chunk) == WAL__FMT_OK) {
         blob->digest = chunk.digest;
         blob->size = chunk.size;
     } else if (frame->type == WAL__FRAME_BLOB &&
@@ -62,9 +58,8 @@ static bool decode_record(const struct wal__frame *frame,
     return wal__digest_hash(&blob->digest) == frame->id_hash;
 }
 
-void check_pack_add_record(struct check_segment *segment,
-                           const struct wal__frame *frame, uint64_t offset,
-                           const uint8_t *payload)
+void check_pack_add_record(struct check_segment *segment, const struct wal__frame *frame,
+                           uint64_t offset, const uint8_t *payload)
 {
     struct check_blob blob = {
         .position = wal__position(segment->head->id, (uint32_t)offset),
@@ -78,24 +73,21 @@ void check_pack_add_record(struct check_segment *segment,
         check_pack_add_lost(segment, frame->id_hash, offset);
         return;
     }
-    segment->blobs = cli_reserve(segment->blobs, segment->blob_count,
-                                 &segment->blob_capacity, sizeof(blob));
+    segment->blobs =
+        cli_reserve(segment->blobs, segment->blob_count, &segment->blob_capacity, sizeof(blob));
     segment->blobs[segment->blob_count++] = blob;
 }
 
-void check_pack_add_lost(struct check_segment *segment, uint64_t digest_hash,
-                         uint64_t offset)
+void check_pack_add_lost(struct check_segment *segment, uint64_t digest_hash, uint64_t offset)
 {
-    segment->lost_blobs =
-        cli_reserve(segment->lost_blobs, segment->lost_blob_count,
-                    &segment->lost_blob_capacity, sizeof(*segment->lost_blobs));
-    segment->lost_blobs[segment->lost_blob_count++] = (struct check_lost_blob){
-        digest_hash, wal__position(segment->head->id, (uint32_t)offset)};
+    segment->lost_blobs = cli_reserve(segment->lost_blobs, segment->lost_blob_count,
+                                      &segment->lost_blob_capacity, sizeof(*segment->lost_blobs));
+    segment->lost_blobs[segment->lost_blob_count++] =
+        (struct check_lost_blob){digest_hash, wal__position(segment->head->id, (uint32_t)offset)};
 }
 
 /* The record at an offset, or null. */
-static const struct check_blob *
-find_at_offset(const struct check_segment *segment, uint32_t offset)
+static const struct check_blob *find_at_offset(const struct check_segment *segment, uint32_t offset)
 {
     size_t low = 0;
     size_t high = segment->blob_count;
@@ -109,14 +101,12 @@ find_at_offset(const struct check_segment *segment, uint32_t offset)
             high = middle;
         }
     }
-    return low < segment->blob_count &&
-                   wal__position_offset(segment->blobs[low].position) == offset
+    return low < segment->blob_count && wal__position_offset(segment->blobs[low].position) == offset
                ? &segment->blobs[low]
                : NULL;
 }
 
-const char *check_pack_index(struct check_segment *segment,
-                             const struct wal__pack_index *index)
+const char *check_pack_index(struct check_segment *segment, const struct wal__pack_index *index)
 {
     const uint8_t *previous = NULL;
     uint32_t previous_offset = 0;
@@ -126,16 +116,14 @@ const char *check_pack_index(struct check_segment *segment,
         const uint8_t *digest = index->digests + (size_t)i * WAL__DIGEST_SIZE;
         uint32_t offset = wal__get32(index->offsets + (size_t)i * 4);
         const struct check_blob *blob = find_at_offset(segment, offset);
-        int order =
-            previous == NULL ? -1 : memcmp(previous, digest, WAL__DIGEST_SIZE);
+        int order = previous == NULL ? -1 : memcmp(previous, digest, WAL__DIGEST_SIZE);
 
         if (order > 0 || (order == 0 && previous_offset >= offset)) {
             return "its digests are not in order";
         }
         previous = digest;
         previous_offset = offset;
-        if (blob != NULL &&
-            memcmp(blob->digest.bytes, digest, WAL__DIGEST_SIZE) == 0) {
+        if (blob != NULL && memcmp(blob->digest.bytes, digest, WAL__DIGEST_SIZE) == 0) {
             found++;
         } else if (blob == NULL && segment->has_lost_records) {
             check_pack_add_lost(segment, wal__get64(digest), offset);
@@ -143,9 +131,7 @@ const char *check_pack_index(struct check_segment *segment,
             return "one of its digests is not at the recorded offset";
         }
     }
-    return found < segment->blob_count
-               ? "records of the segment are missing from it"
-               : NULL;
+    return found < segment->blob_count ? "records of the segment are missing from it" : NULL;
 }
 
 /* --- content ------------------------------------------------------------ */
@@ -161,8 +147,7 @@ static const char damaged_record[] = "its record is damaged";
 
 /* --- the set -------------------------------------------------------------- */
 
-void check_blobs_add_segment(struct check_blobs *blobs,
-                             struct check_segment *segment)
+void check_blobs_add_segment(struct check_blobs *blobs, struct check_segment *segment)
 {
     for (size_t i = 0; i < segment->blob_count; i++) {
         *CLI_ADD(blobs) = segment->blobs[i];
@@ -210,8 +195,7 @@ static void sort_blobs(struct check_blobs *blobs)
     for (size_t i = 0; i < blobs->count; i++) {
         blobs->by_position[i] = &blobs->items[i];
     }
-    qsort(blobs->by_position, blobs->count, sizeof(struct check_blob *),
-          by_position);
+    qsort(blobs->by_position, blobs->count, sizeof(struct check_blob *), by_position);
 }
 
 /* The newest record with the digest, or null. After check_blobs_verify. */
@@ -225,23 +209,21 @@ static const struct check_blob *blobs_find(const struct check_blobs *blobs,
     while (low < high) {
         size_t middle = low + (high - low) / 2;
 
-        if (memcmp(blobs->items[middle].digest.bytes, digest->bytes,
-                   WAL__DIGEST_SIZE) <= 0) {
+        if (memcmp(blobs->items[middle].digest.bytes, digest->bytes, WAL__DIGEST_SIZE) <= 0) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
-    return low > 0 && memcmp(blobs->items[low - 1].digest.bytes, digest->bytes,
-                             WAL__DIGEST_SIZE) == 0
+    return low > 0 &&
+                   memcmp(blobs->items[low - 1].digest.bytes, digest->bytes, WAL__DIGEST_SIZE) == 0
                ? &blobs->items[low - 1]
                : NULL;
 }
 
 /* The position of a lost record, if its frame header or an index has it; else
  * 0. */
-static uint64_t blobs_find_lost(const struct check_store *store,
-                                const struct wal__digest *digest)
+static uint64_t blobs_find_lost(const struct check_store *store, const struct wal__digest *digest)
 {
     uint64_t digest_hash = wal__digest_hash(digest);
 
@@ -258,8 +240,7 @@ static uint64_t blobs_find_lost(const struct check_store *store,
 }
 
 /* The segment that contains a position of the blob stream, or null. */
-static struct check_segment *pack_segment(const struct check_store *store,
-                                          uint64_t position)
+static struct check_segment *pack_segment(const struct check_store *store, uint64_t position)
 {
     for (size_t i = 0; i < store->pack.count; i++) {
         struct check_segment *segment = store->pack.items[i];
@@ -286,18 +267,15 @@ struct reader {
 typedef bool piece_fn(void *ctx, struct wal__span piece);
 
 /* Reads a record's payload; it is valid until the next fetch with this rank. */
-static bool fetch_payload(struct reader *reader, int rank,
-                          const struct check_blob *blob,
+static bool fetch_payload(struct reader *reader, int rank, const struct check_blob *blob,
                           struct wal__span *payload)
 {
-    const struct check_segment *segment =
-        pack_segment(reader->store, blob->position);
+    const struct check_segment *segment = pack_segment(reader->store, blob->position);
     struct wal__frame frame;
 
     return segment != NULL &&
-           check_record_read(&reader->open[rank], segment,
-                             wal__position_offset(blob->position), blob->span,
-                             &frame, payload) &&
+           check_record_read(&reader->open[rank], segment, wal__position_offset(blob->position),
+                             blob->span, &frame, payload) &&
            frame.type == blob->type;
 }
 
@@ -307,10 +285,8 @@ struct delta_chain {
     int count;
 };
 
-static const char *find_delta_chain(struct reader *reader,
-                                    const struct check_blob *blob,
-                                    struct delta_chain *delta_chain,
-                                    uint64_t *culprit)
+static const char *find_delta_chain(struct reader *reader, const struct check_blob *blob,
+                                    struct delta_chain *delta_chain, uint64_t *culprit)
 {
     struct wal__chunk_record chunk = {.size = 0};
     struct wal__span payload;
@@ -337,8 +313,7 @@ static const char *find_delta_chain(struct reader *reader,
 
 /* Decodes one chunk of the chain into the buffer that does not hold its
  * base. */
-static bool decode_chunk(struct reader *reader,
-                         const struct delta_chain *delta_chain, int rank,
+static bool decode_chunk(struct reader *reader, const struct delta_chain *delta_chain, int rank,
                          struct wal__span *content)
 {
     struct wal__chunk_record chunk;
@@ -358,8 +333,7 @@ static bool decode_chunk(struct reader *reader,
 }
 
 /* Reads the content of a CHUNK, valid until the next read. Null, or a fault. */
-static const char *read_chunk(struct reader *reader,
-                              const struct check_blob *blob,
+static const char *read_chunk(struct reader *reader, const struct check_blob *blob,
                               struct wal__span *content, uint64_t *culprit)
 {
     struct wal__digest digest;
@@ -367,31 +341,26 @@ static const char *read_chunk(struct reader *reader,
     const char *fault = find_delta_chain(reader, blob, &delta_chain, culprit);
 
     if (fault != NULL) {
-        return delta_chain.count > 0 && fault == damaged_record
-                   ? "its base chunk is damaged"
-                   : fault;
+        return delta_chain.count > 0 && fault == damaged_record ? "its base chunk is damaged"
+                                                                : fault;
     }
     *content = (struct wal__span){NULL, 0};
     for (int i = delta_chain.count - 1; i >= 0; i--) {
         if (!decode_chunk(reader, &delta_chain, i, content)) {
             *culprit = delta_chain.blobs[i]->position;
-            return i == 0 ? "its compression is not valid"
-                          : "its base chunk is damaged";
+            return i == 0 ? "its compression is not valid" : "its base chunk is damaged";
         }
     }
     *culprit = blob->position;
-    if (EVP_Digest(content->data, content->size, digest.bytes, NULL,
-                   EVP_sha256(), NULL) != 1 ||
+    if (EVP_Digest(content->data, content->size, digest.bytes, NULL, EVP_sha256(), NULL) != 1 ||
         memcmp(digest.bytes, blob->digest.bytes, WAL__DIGEST_SIZE) != 0) {
         return "its SHA-256 does not match";
     }
     return NULL;
 }
 
-/* Reads the chunks of a BLOB in order. The list must not point into a reader's
- * file window. */
-static const char *read_list(struct reader *reader,
-                             const struct wal__blob_record *list,
+/* Reads the chunks of a BLOB in order. The list must not point into a reader's file window. */
+static const char *read_list(struct reader *reader, const struct wal__blob_record *list,
                              piece_fn *piece, void *ctx, uint64_t *culprit)
 {
     uint64_t left = list->size;
@@ -402,17 +371,14 @@ static const char *read_list(struct reader *reader,
         uint64_t size = left < WAL__CHUNK_MAX ? left : WAL__CHUNK_MAX;
         const struct check_blob *chunk;
 
-        memcpy(digest.bytes, list->chunks + (size_t)i * WAL__DIGEST_SIZE,
-               WAL__DIGEST_SIZE);
+        memcpy(digest.bytes, list->chunks + (size_t)i * WAL__DIGEST_SIZE, WAL__DIGEST_SIZE);
         chunk = blobs_find(&reader->store->blobs, &digest);
-        *culprit = chunk == NULL ? blobs_find_lost(reader->store, &digest)
-                                 : chunk->position;
+        *culprit = chunk == NULL ? blobs_find_lost(reader->store, &digest) : chunk->position;
         if (chunk == NULL) {
             return "a chunk of it is missing";
         }
         if (chunk->type != WAL__FRAME_CHUNK || chunk->size != size ||
-            read_chunk(reader, chunk, &content, culprit) != NULL ||
-            content.size != size) {
+            read_chunk(reader, chunk, &content, culprit) != NULL || content.size != size) {
             return "a chunk of it is damaged";
         }
         if (EVP_DigestUpdate(reader->digest, content.data, content.size) != 1) {
@@ -426,8 +392,7 @@ static const char *read_list(struct reader *reader,
     return NULL;
 }
 
-static const char *read_blob(struct reader *reader,
-                             const struct check_blob *blob, piece_fn *piece,
+static const char *read_blob(struct reader *reader, const struct check_blob *blob, piece_fn *piece,
                              void *ctx, uint64_t *culprit)
 {
     struct wal__blob_record list;
@@ -446,8 +411,7 @@ static const char *read_blob(struct reader *reader,
     if (reader->digest == NULL) {
         reader->digest = EVP_MD_CTX_new();
     }
-    if (wal__blob_record_decode(payload, &list) == WAL__FMT_OK &&
-        reader->digest != NULL &&
+    if (wal__blob_record_decode(payload, &list) == WAL__FMT_OK && reader->digest != NULL &&
         EVP_DigestInit_ex(reader->digest, EVP_sha256(), NULL) == 1) {
         fault = read_list(reader, &list, piece, ctx, culprit);
     }
@@ -462,12 +426,11 @@ static const char *read_blob(struct reader *reader,
     return fault;
 }
 
-/* Reads the content of a record and verifies all digests. Returns null, or the
- * reason why it cannot be read; *culprit is then the record that causes it, and
- * the caller must discard all pieces received. `piece` may be null. */
-static const char *reader_read(struct reader *reader,
-                               const struct check_blob *blob, piece_fn *piece,
-                               void *ctx, uint64_t *culprit)
+/* Reads the content of a record and verifies all digests. Returns null, or the reason why it cannot
+ * be read; *culprit is then the record that causes it, and the caller must discard all pieces
+ * received. `piece` may be null. */
+static const char *reader_read(struct reader *reader, const struct check_blob *blob,
+                               piece_fn *piece, void *ctx, uint64_t *culprit)
 {
     struct wal__span content;
     const char *fault;
@@ -500,8 +463,7 @@ struct verify_queue {
 };
 
 /* Takes the next records to verify; false if none are left. */
-static bool next_batch(struct verify_queue *verify_queue, size_t *begin,
-                       size_t *end)
+static bool next_batch(struct verify_queue *verify_queue, size_t *begin, size_t *end)
 {
     size_t count = verify_queue->store->blobs.count;
 
@@ -522,20 +484,17 @@ static void *verify_worker(void *arg)
 
     while (next_batch(verify_queue, &begin, &end)) {
         for (; begin < end; begin++) {
-            struct check_blob *blob =
-                verify_queue->store->blobs.by_position[begin];
+            struct check_blob *blob = verify_queue->store->blobs.by_position[begin];
 
-            blob->fault =
-                reader_read(&reader, blob, NULL, NULL, &blob->culprit);
+            blob->fault = reader_read(&reader, blob, NULL, NULL, &blob->culprit);
         }
     }
     reader_deinit(&reader);
     return NULL;
 }
 
-/* Whether a record lacks what it needs, as a compaction may leave one that
- * nothing names (SPEC.md 3.9). Of content that is named the reference reports
- * that. */
+/* Whether a record lacks what it needs, as a compaction may leave one that nothing names (SPEC.md
+ * 3.9). Of content that is named the reference reports that. */
 static bool is_remainder(const struct check_blob *blob)
 {
     return blob->fault != NULL && blob->culprit == 0 && !blob->is_callers;
@@ -568,10 +527,8 @@ void check_blobs_verify(struct check_store *store)
 
     sort_blobs(&store->blobs);
     pthread_mutex_init(&verify_queue.mutex, NULL);
-    while (started + 1 < store->jobs &&
-           started * VERIFY_BATCH < store->blobs.count &&
-           pthread_create(&threads[started], NULL, verify_worker,
-                          &verify_queue) == 0) {
+    while (started + 1 < store->jobs && started * VERIFY_BATCH < store->blobs.count &&
+           pthread_create(&threads[started], NULL, verify_worker, &verify_queue) == 0) {
         started++;
     }
     verify_worker(&verify_queue);
@@ -600,8 +557,7 @@ static bool key_is_checkpoint(struct wal__span key)
 
 /* Decodes hexadecimal text between quotes; false if it is invalid or too
  * long. */
-static bool read_hex(struct wal__json_span text, uint8_t *out, size_t capacity,
-                     size_t *size)
+static bool read_hex(struct wal__json_span text, uint8_t *out, size_t capacity, size_t *size)
 {
     if (text.size % 2 != 0 || text.size / 2 - 1 > capacity) {
         return false;
@@ -610,17 +566,15 @@ static bool read_hex(struct wal__json_span text, uint8_t *out, size_t capacity,
     return wal__hex_read(text.data + 1, *size, out);
 }
 
-static bool find(const struct wal__doc_record *doc, const char *key,
-                 enum wal__json_kind kind, struct wal__json_token *token)
+static bool find(const struct wal__doc_record *doc, const char *key, enum wal__json_kind kind,
+                 struct wal__json_token *token)
 {
-    return wal__json_find(doc->value.data, doc->value.size, key, token) ==
-               WAL__JSON_OK &&
+    return wal__json_find(doc->value.data, doc->value.size, key, token) == WAL__JSON_OK &&
            token->kind == kind;
 }
 
 /* Decodes only the digest of the file list. */
-static bool checkpoint_list(const struct wal__doc_record *doc,
-                            struct wal__digest *list)
+static bool checkpoint_list(const struct wal__doc_record *doc, struct wal__digest *list)
 {
     struct wal__json_token token;
     size_t size;
@@ -638,27 +592,24 @@ static bool check_root(const struct wal__doc_record *doc)
     size_t size = 0;
 
     if (find(doc, "root", WAL__JSON_STRING, &token)) {
-        return wal__json_unescape(token.span, root, sizeof(root), &size,
-                                  NULL) == WAL__JSON_OK;
+        return wal__json_unescape(token.span, root, sizeof(root), &size, NULL) == WAL__JSON_OK;
     }
     return find(doc, "rootHex", WAL__JSON_STRING, &token) &&
            read_hex(token.span, root, sizeof(root), &size);
 }
 
-/* Whether the entry that the checkpoint is linked with has a valid id. A fork
- * that was made at an older entry shares the checkpoint and not the entry, so
- * that a link to an entry which the session does not have is no damage. */
+/* Whether the entry that the checkpoint is linked with has a valid id. A fork that was made at an
+ * older entry shares the checkpoint and not the entry, so that a link to an entry which the session
+ * does not have is no damage. */
 static bool check_entry(const struct wal__doc_record *doc)
 {
     struct wal__json_token token;
     uint8_t id[WAL__ID_MAX];
     size_t size = 0;
 
-    return wal__json_find(doc->value.data, doc->value.size, "entry", &token) !=
-               WAL__JSON_OK ||
+    return wal__json_find(doc->value.data, doc->value.size, "entry", &token) != WAL__JSON_OK ||
            (token.kind == WAL__JSON_STRING &&
-            wal__json_unescape(token.span, id, sizeof(id), &size, NULL) ==
-                WAL__JSON_OK &&
+            wal__json_unescape(token.span, id, sizeof(id), &size, NULL) == WAL__JSON_OK &&
             size > 0);
 }
 
@@ -668,12 +619,10 @@ struct checkpoint {
 };
 
 /* Whether the document is a valid checkpoint. */
-static bool checkpoint_decode(const struct wal__doc_record *doc,
-                              struct checkpoint *checkpoint)
+static bool checkpoint_decode(const struct wal__doc_record *doc, struct checkpoint *checkpoint)
 {
-    if (!key_is_checkpoint(doc->key) ||
-        !checkpoint_list(doc, &checkpoint->list) || !check_root(doc) ||
-        !check_entry(doc)) {
+    if (!key_is_checkpoint(doc->key) || !checkpoint_list(doc, &checkpoint->list) ||
+        !check_root(doc) || !check_entry(doc)) {
         return false;
     }
     checkpoint->id.data = doc->key.data + PREFIX_SIZE;
@@ -706,8 +655,7 @@ static bool add_piece(void *ctx, struct wal__span piece)
 }
 
 /* Reads the encoded list into *list. Returns null, or why it cannot be read. */
-static const char *list_read(struct reader *reader,
-                             const struct wal__digest *digest,
+static const char *list_read(struct reader *reader, const struct wal__digest *digest,
                              struct file_list *list)
 {
     const struct check_blob *blob = blobs_find(&reader->store->blobs, digest);
@@ -725,15 +673,13 @@ static const char *list_read(struct reader *reader,
 
 /* --- references --------------------------------------------------------- */
 
-bool check_reference_decode(struct wal__span payload,
-                            struct check_reference *reference)
+bool check_reference_decode(struct wal__span payload, struct check_reference *reference)
 {
     struct wal__entry_record entry;
     struct wal__doc_record doc;
 
     if (reference->type == WAL__FRAME_ENTRY) {
-        if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK ||
-            entry.digest == NULL) {
+        if (wal__entry_record_decode(payload, &entry) != WAL__FMT_OK || entry.digest == NULL) {
             return false;
         }
         memcpy(reference->digest.bytes, entry.digest, WAL__DIGEST_SIZE);
@@ -742,8 +688,7 @@ bool check_reference_decode(struct wal__span payload,
     }
     /* An unreadable checkpoint keeps a digest of zeros, which no content
      * has. */
-    if (reference->type != WAL__FRAME_DOC ||
-        wal__doc_record_decode(payload, &doc) != WAL__FMT_OK ||
+    if (reference->type != WAL__FRAME_DOC || wal__doc_record_decode(payload, &doc) != WAL__FMT_OK ||
         !key_is_checkpoint(doc.key)) {
         return false;
     }
@@ -761,16 +706,14 @@ struct blob_fault {
 };
 
 static struct blob_fault check_blob_find_fault(const struct check_store *store,
-                                               const struct wal__digest *digest,
-                                               uint64_t size)
+                                               const struct wal__digest *digest, uint64_t size)
 {
     const struct check_blob *blob = blobs_find(&store->blobs, digest);
     struct blob_fault fault = {.why = NULL};
 
     if (blob == NULL) {
         fault.position = blobs_find_lost(store, digest);
-        fault.why =
-            fault.position == 0 ? "it is missing" : "its record is damaged";
+        fault.why = fault.position == 0 ? "it is missing" : "its record is damaged";
         return fault;
     }
     fault.position = blob->position;
@@ -783,8 +726,8 @@ static struct blob_fault check_blob_find_fault(const struct check_store *store,
 }
 
 /* Adds the session to the damage that covers a position of the blob stream. */
-static void attribute_to_session(const struct check_store *store,
-                                 uint64_t position, uint32_t session)
+static void attribute_to_session(const struct check_store *store, uint64_t position,
+                                 uint32_t session)
 {
     struct check_segment *segment = pack_segment(store, position);
     uint64_t at = wal__position_offset(position);
@@ -813,16 +756,14 @@ static struct wal__span reread_payload(struct reference_walk *reference_walk)
     const struct check_reference *reference = reference_walk->reference;
     struct wal__span payload = {NULL, 0};
 
-    payload.data =
-        check_payload_read(&reference_walk->payloads, reference->segment,
-                           reference->offset, reference->stored_size);
+    payload.data = check_payload_read(&reference_walk->payloads, reference->segment,
+                                      reference->offset, reference->stored_size);
     payload.size = payload.data == NULL ? 0 : reference->stored_size;
     return payload;
 }
 
 /* Reports a fault; `what` describes the content. */
-static void report_fault(struct reference_walk *reference_walk,
-                         const struct blob_fault *fault,
+static void report_fault(struct reference_walk *reference_walk, const struct blob_fault *fault,
                          const struct wal__digest *digest, const char *what)
 {
     const struct check_reference *reference = reference_walk->reference;
@@ -830,12 +771,9 @@ static void report_fault(struct reference_walk *reference_walk,
     const struct check_segment *segment =
         fault->position == 0 ? NULL : pack_segment(store, fault->position);
     const struct check_blob *blob = blobs_find(&store->blobs, digest);
-    bool in_block =
-        wal__segment_is_rewritten(&reference->segment->head->header);
-    uint64_t size =
-        in_block ? 0 : wal__frame_total_size(reference->stored_size);
-    uint64_t offset =
-        in_block ? wal__block_offset(reference->offset) : reference->offset;
+    bool in_block = wal__segment_is_rewritten(&reference->segment->head->header);
+    uint64_t size = in_block ? 0 : wal__frame_total_size(reference->stored_size);
+    uint64_t offset = in_block ? wal__block_offset(reference->offset) : reference->offset;
     const char *file = reference->segment->head->name;
     char text[2 * WAL__DIGEST_SIZE + 1];
 
@@ -845,11 +783,10 @@ static void report_fault(struct reference_walk *reference_walk,
         size = blob == NULL ? WAL__FRAME_SIZE : blob->span;
     }
     wal__hex_write(digest->bytes, WAL__DIGEST_SIZE, text);
-    check_damage_session(
-        check_damage_add_once(&store->damages, file, offset, size,
-                              "%s, SHA-256 %s, cannot be read: %s", what, text,
-                              fault->why),
-        reference->session);
+    check_damage_session(check_damage_add_once(&store->damages, file, offset, size,
+                                               "%s, SHA-256 %s, cannot be read: %s", what, text,
+                                               fault->why),
+                         reference->session);
     attribute_to_session(store, fault->position, reference->session);
     attribute_to_session(store, fault->culprit, reference->session);
 }
@@ -857,28 +794,26 @@ static void report_fault(struct reference_walk *reference_walk,
 static void follow_entry(struct reference_walk *reference_walk)
 {
     const struct check_reference *reference = reference_walk->reference;
-    struct blob_fault fault = check_blob_find_fault(
-        reference_walk->store, &reference->digest, reference->size);
+    struct blob_fault fault =
+        check_blob_find_fault(reference_walk->store, &reference->digest, reference->size);
     struct wal__entry_record entry;
     char what[WAL__ID_MAX + 64];
 
     if (fault.why == NULL) {
         return;
     }
-    if (wal__entry_record_decode(reread_payload(reference_walk), &entry) !=
-        WAL__FMT_OK) {
+    if (wal__entry_record_decode(reread_payload(reference_walk), &entry) != WAL__FMT_OK) {
         return; /* it was well-formed in the scan; reading it again failed */
     }
-    snprintf(what, sizeof(what), "the payload of the entry %.*s",
-             (int)entry.id.size, (const char *)entry.id.data);
+    snprintf(what, sizeof(what), "the payload of the entry %.*s", (int)entry.id.size,
+             (const char *)entry.id.data);
     report_fault(reference_walk, &fault, &reference->digest, what);
 }
 
 /* Checks every file of the list; false if the list is not valid. */
 static bool follow_files(struct reference_walk *reference_walk, const char *id)
 {
-    const struct wal__span bytes = {reference_walk->list.bytes,
-                                    reference_walk->list.size};
+    const struct wal__span bytes = {reference_walk->list.bytes, reference_walk->list.size};
     char what[WAL__ID_MAX + 256];
     struct wal__file_record file;
     struct wal__file_list list;
@@ -895,8 +830,7 @@ static bool follow_files(struct reference_walk *reference_walk, const char *id)
         if (file.kind == WAL__FILE_ABSENT) {
             continue;
         }
-        fault = check_blob_find_fault(reference_walk->store, &file.digest,
-                                      file.size);
+        fault = check_blob_find_fault(reference_walk->store, &file.digest, file.size);
         if (fault.why != NULL) {
             snprintf(what, sizeof(what), "the file %.*s of the checkpoint %s",
                      (int)(file.path.size < 180 ? file.path.size : 180),
@@ -916,15 +850,12 @@ static void follow_checkpoint(struct reference_walk *reference_walk)
     char what[WAL__ID_MAX + 64];
     char *id;
 
-    if (wal__doc_record_decode(reread_payload(reference_walk), &doc) !=
-            WAL__FMT_OK ||
+    if (wal__doc_record_decode(reread_payload(reference_walk), &doc) != WAL__FMT_OK ||
         !checkpoint_decode(&doc, checkpoint)) {
         check_damage_session(
-            check_damage_add(&reference_walk->store->damages,
-                             reference->segment->head->name, reference->offset,
-                             wal__frame_total_size(reference->stored_size),
-                             "the checkpoint of sequence %" PRIu64
-                             " is not well-formed",
+            check_damage_add(&reference_walk->store->damages, reference->segment->head->name,
+                             reference->offset, wal__frame_total_size(reference->stored_size),
+                             "the checkpoint of sequence %" PRIu64 " is not well-formed",
                              reference->sequence),
             reference->session);
         free(checkpoint);
@@ -932,11 +863,9 @@ static void follow_checkpoint(struct reference_walk *reference_walk)
     }
     id = cli_copy_text(checkpoint->id.data, checkpoint->id.size);
     snprintf(what, sizeof(what), "the list of files of the checkpoint %s", id);
-    fault.why = list_read(&reference_walk->reader, &reference->digest,
-                          &reference_walk->list);
+    fault.why = list_read(&reference_walk->reader, &reference->digest, &reference_walk->list);
     if (fault.why != NULL) {
-        fault =
-            check_blob_find_fault(reference_walk->store, &reference->digest, 0);
+        fault = check_blob_find_fault(reference_walk->store, &reference->digest, 0);
     } else if (!follow_files(reference_walk, id)) {
         fault = check_blob_find_fault(reference_walk->store, &reference->digest,
                                       reference_walk->list.size);
@@ -951,8 +880,7 @@ static void follow_checkpoint(struct reference_walk *reference_walk)
 
 void check_references(struct check_store *store)
 {
-    struct reference_walk reference_walk = {.store = store,
-                                            .reader = {.store = store}};
+    struct reference_walk reference_walk = {.store = store, .reader = {.store = store}};
 
     for (size_t i = 0; i < store->log.count; i++) {
         const struct check_segment *segment = store->log.items[i];

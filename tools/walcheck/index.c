@@ -1,19 +1,16 @@
 /*
- * index.c - compares INDEX, SEAL and trailer of a segment, and its file in
- * index/, with the log (SPEC.md 2.10, 2.12), finds the files of index/ without
- * a segment, and checks index/catalogue: its pages, its orders, and each
- * summary against the log at the catalogue's position (2.13).
+ * index.c - compares INDEX, SEAL and trailer of a segment, and its file in index/, with the log
+ * (SPEC.md 2.10, 2.12), finds the files of index/ without a segment, and checks index/catalogue:
+ * its pages, its orders, and each summary against the log at the catalogue's position (2.13).
  *
- * All of these are derived: their damage loses no record and is a note. One
- * that differs from the log with valid checksums is damage: readers use it.
- * Where the log lost records, a valid index names the lost ones. An index of
- * another index version counts as missing, as in the engine.
+ * All of these are derived: their damage loses no record and is a note. One that differs from the
+ * log with valid checksums is damage: readers use it. Where the log lost records, a valid index
+ * names the lost ones. An index of another index version counts as missing, as in the engine.
  *
- * Invariant: check_indexes is called once for a segment, when the log is
- * replayed exactly to the segment's end. A valid index of the log above its
- * tail whose segment is missing proves that records are lost; any other index
- * without a segment is redundant. No section of the catalogue is read before
- * the page table and every page are verified.
+ * Invariant: check_indexes is called once for a segment, when the log is replayed exactly to the
+ * segment's end. A valid index of the log above its tail whose segment is missing proves that
+ * records are lost; any other index without a segment is redundant. No section of the catalogue is
+ * read before the page table and every page are verified.
  *
  * Threads: the main thread.
  */
@@ -35,8 +32,8 @@
 
 /* All bytes of an index file; the caller frees them. Null if it cannot be read;
  * *error is then the errno. */
-static uint8_t *index_read(const struct check_store *store, const char *name,
-                           uint64_t *size, int *error)
+static uint8_t *index_read(const struct check_store *store, const char *name, uint64_t *size,
+                           int *error)
 {
     char *path = check_path(store, name);
     struct cli_file file;
@@ -67,13 +64,11 @@ enum {
 /* The name of a segment's index below the store. */
 static void index_name(uint64_t id, bool is_pack, char out[INDEX_NAME])
 {
-    snprintf(out, INDEX_NAME, "index/%s%016" PRIx64 ".idx",
-             is_pack ? "pack-" : "", id);
+    snprintf(out, INDEX_NAME, "index/%s%016" PRIx64 ".idx", is_pack ? "pack-" : "", id);
 }
 
 /* Decodes the header of an index; false if the index is not valid. */
-static bool read_header(struct wal__span bytes, bool is_pack,
-                        struct wal__index_header *header)
+static bool read_header(struct wal__span bytes, bool is_pack, struct wal__index_header *header)
 {
     struct wal__pack_index pack = {.header = {0}};
     struct wal__index index = {.header = {0}};
@@ -91,8 +86,7 @@ static bool read_header(struct wal__span bytes, bool is_pack,
 
 /* The durable end that a segment's file in index/ records, or 0.
  * index_file.c */
-static uint64_t index_end(const struct check_store *store, uint64_t id,
-                          bool is_pack)
+static uint64_t index_end(const struct check_store *store, uint64_t id, bool is_pack)
 {
     struct wal__index_header header;
     char name[INDEX_NAME];
@@ -103,12 +97,9 @@ static uint64_t index_end(const struct check_store *store, uint64_t id,
 
     index_name(id, is_pack, name);
     bytes = index_read(store, name, &size, &error);
-    if (bytes != NULL &&
-        read_header((struct wal__span){bytes, (size_t)size}, is_pack,
-                    &header) &&
+    if (bytes != NULL && read_header((struct wal__span){bytes, (size_t)size}, is_pack, &header) &&
         header.id == id && store->reader.uuid_known &&
-        memcmp(header.uuid, store->reader.uuid, sizeof(store->reader.uuid)) ==
-            0) {
+        memcmp(header.uuid, store->reader.uuid, sizeof(store->reader.uuid)) == 0) {
         end = header.end;
     }
     free(bytes);
@@ -124,8 +115,8 @@ static void report_missing_segment(struct check_store *store, uint64_t id,
     char name[INDEX_NAME];
 
     snprintf(name, sizeof(name), "log/%016" PRIx64 ".seg", id);
-    damage = check_damage_add(&store->damages, name, 0, index->header.end,
-                              "the segment is missing");
+    damage =
+        check_damage_add(&store->damages, name, 0, index->header.end, "the segment is missing");
     damage->first_sequence = index->header.first_sequence;
     damage->last_sequence = index->header.last_sequence;
     for (uint32_t i = 0; i < index->header.session_count; i++) {
@@ -138,15 +129,13 @@ static void report_missing_segment(struct check_store *store, uint64_t id,
 }
 
 /* Whether a segment's file exists now. */
-static bool segment_exists(const struct check_store *store, uint64_t id,
-                           bool is_pack)
+static bool segment_exists(const struct check_store *store, uint64_t id, bool is_pack)
 {
     char name[INDEX_NAME];
     char *path;
     bool exists;
 
-    snprintf(name, sizeof(name), "%s/%016" PRIx64 ".seg",
-             is_pack ? "pack" : "log", id);
+    snprintf(name, sizeof(name), "%s/%016" PRIx64 ".seg", is_pack ? "pack" : "log", id);
     path = check_path(store, name);
     exists = access(path, F_OK) == 0;
     free(path);
@@ -157,14 +146,12 @@ static bool segment_exists(const struct check_store *store, uint64_t id,
 static bool is_foreign(const struct wal__damaged_segment *head)
 {
     return head->header_fmt == WAL__FMT_OK &&
-           head->header.class !=
-               (head->is_pack ? (uint32_t)WAL__CLASS_PACK : WAL__CLASS_LOG);
+           head->header.class != (head->is_pack ? (uint32_t)WAL__CLASS_PACK : WAL__CLASS_LOG);
 }
 
 static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
 {
-    const struct check_segments *segments =
-        is_pack ? &store->pack : &store->log;
+    const struct check_segments *segments = is_pack ? &store->pack : &store->log;
     struct wal__index index;
     uint64_t size = 0;
     bool misnamed = false;
@@ -189,12 +176,9 @@ static void check_orphan(struct check_store *store, uint64_t id, bool is_pack)
         free(bytes); /* both were created after the listing */
         return;
     }
-    if (!is_pack && bytes != NULL &&
-        (store->log.tail == NULL || id > store->log.tail->head->id) &&
-        wal__index_decode_any((struct wal__span){bytes, (size_t)size},
-                              &index) == WAL__FMT_OK &&
-        memcmp(index.header.uuid, store->reader.uuid,
-               sizeof(store->reader.uuid)) == 0) {
+    if (!is_pack && bytes != NULL && (store->log.tail == NULL || id > store->log.tail->head->id) &&
+        wal__index_decode_any((struct wal__span){bytes, (size_t)size}, &index) == WAL__FMT_OK &&
+        memcmp(index.header.uuid, store->reader.uuid, sizeof(store->reader.uuid)) == 0) {
         report_missing_segment(store, id, &index);
     } else {
         check_damage_add_note(&store->damages, name, 0, size,
@@ -220,15 +204,13 @@ void check_index_orphans(struct check_store *store)
     if (directory == NULL) {
         return; /* the directory is derived and may be missing */
     }
-    for (entry = readdir(directory); entry != NULL;
-         entry = readdir(directory)) {
+    for (entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
         bool is_pack = strncmp(entry->d_name, "pack-", 5) == 0;
         const char *text = entry->d_name + (is_pack ? 5 : 0);
         char *end = NULL;
         uint64_t id = strtoull(text, &end, 16);
 
-        if (strlen(text) == 20 && end == text + 16 &&
-            strcmp(end, ".idx") == 0) {
+        if (strlen(text) == 20 && end == text + 16 && strcmp(end, ".idx") == 0) {
             check_orphan(store, id, is_pack);
         }
     }
@@ -248,42 +230,36 @@ struct index_check {
     uint64_t size;
 };
 
-static void report_damage(const struct index_check *index_check,
-                          const char *what)
+static void report_damage(const struct index_check *index_check, const char *what)
 {
-    check_damage_add_note(&index_check->store->damages, index_check->file,
-                          index_check->offset, index_check->size, "%s%s", what,
-                          rebuilt);
+    check_damage_add_note(&index_check->store->damages, index_check->file, index_check->offset,
+                          index_check->size, "%s%s", what, rebuilt);
 }
 
 /* The checksums are valid: readers use it. */
-static void report_difference(const struct index_check *index_check,
-                              const char *what)
+static void report_difference(const struct index_check *index_check, const char *what)
 {
-    check_damage_add_redundant(&index_check->store->damages, index_check->file,
-                               index_check->offset, index_check->size,
-                               "%s; it is derived: no record is lost", what);
+    check_damage_add_redundant(&index_check->store->damages, index_check->file, index_check->offset,
+                               index_check->size, "%s; it is derived: no record is lost", what);
 }
 
 /* --- postings ------------------------------------------------------------- */
 
-static const struct check_record *
-find_record(const struct check_segment *segment, uint64_t sequence)
+static const struct check_record *find_record(const struct check_segment *segment,
+                                              uint64_t sequence)
 {
-    size_t rank = wal__lower_bound(
-        segment->records, segment->record_count, sizeof(segment->records[0]),
-        offsetof(struct check_record, posting.sequence), sequence);
+    size_t rank =
+        wal__lower_bound(segment->records, segment->record_count, sizeof(segment->records[0]),
+                         offsetof(struct check_record, posting.sequence), sequence);
 
-    return rank < segment->record_count &&
-                   segment->records[rank].posting.sequence == sequence
+    return rank < segment->record_count && segment->records[rank].posting.sequence == sequence
                ? &segment->records[rank]
                : NULL;
 }
 
 /* A posting has no record: the record is lost. */
 static void report_lost_record(const struct index_check *index_check,
-                               const struct wal__posting *posting,
-                               uint32_t session)
+                               const struct wal__posting *posting, uint32_t session)
 {
     const struct check_segment *segment = index_check->segment;
 
@@ -298,8 +274,7 @@ static void report_lost_record(const struct index_check *index_check,
     }
 }
 
-static bool posting_matches(const struct check_record *record,
-                            const struct wal__posting *posting,
+static bool posting_matches(const struct check_record *record, const struct wal__posting *posting,
                             uint32_t session)
 {
     const struct wal__posting *own = &record->posting;
@@ -320,22 +295,17 @@ static bool check_postings(const struct index_check *index_check,
         struct wal__posting posting;
 
         wal__posting_decode(index_check->index.postings +
-                                ((size_t)summary->first_posting + i) *
-                                    WAL__POSTING_SIZE,
+                                ((size_t)summary->first_posting + i) * WAL__POSTING_SIZE,
                             &posting);
         record = find_record(segment, posting.sequence);
-        if (record == NULL &&
-            wal__segment_is_rewritten(&segment->head->header)) {
-            if (!check_block_lost(index_check->segment, &posting,
-                                  summary->number)) {
-                report_difference(index_check,
-                                  "a posting names a record that is not there");
+        if (record == NULL && wal__segment_is_rewritten(&segment->head->header)) {
+            if (!check_block_lost(index_check->segment, &posting, summary->number)) {
+                report_difference(index_check, "a posting names a record that is not there");
                 return false;
             }
         } else if (record == NULL && segment->has_lost_records) {
             report_lost_record(index_check, &posting, summary->number);
-        } else if (record == NULL ||
-                   !posting_matches(record, &posting, summary->number)) {
+        } else if (record == NULL || !posting_matches(record, &posting, summary->number)) {
             report_difference(index_check, "a posting differs from its frame");
             return false;
         }
@@ -345,38 +315,32 @@ static bool check_postings(const struct index_check *index_check,
 
 /* A session that is deleted later may have lost records to compaction. */
 static void report_summary(const struct index_check *index_check,
-                           const struct wal__summary *summary,
-                           const char *field)
+                           const struct wal__summary *summary, const char *field)
 {
     struct check_store *store = index_check->store;
     struct check_damage *damage = check_damage_add(
-        &store->damages, index_check->file, index_check->offset,
-        index_check->size,
-        "the %s of session %" PRIu32
-        " differs from the log; it is derived: no record is lost",
+        &store->damages, index_check->file, index_check->offset, index_check->size,
+        "the %s of session %" PRIu32 " differs from the log; it is derived: no record is lost",
         field, summary->number);
 
     damage->kind = CHECK_REDUNDANT;
     damage->if_live = store->has_rewritten ? summary->number : 0;
 }
 
-/* Compares a summary with its session. Returns the name of the first field that
- * differs, or null. */
+/* Compares a summary with its session. Returns the name of the first field that differs, or
+ * null. */
 static const char *check_session_summary(const struct index_check *index_check,
                                          const struct wal__summary *summary)
 {
     struct check_store *store = index_check->store;
     struct check_segment *segment = index_check->segment;
-    struct check_session *session =
-        check_model_find(&store->model, summary->number);
-    bool is_loose = wal__segment_is_rewritten(&segment->head->header) ||
-                    store->is_approximate;
+    struct check_session *session = check_model_find(&store->model, summary->number);
+    bool is_loose = wal__segment_is_rewritten(&segment->head->header) || store->is_approximate;
     const char *field;
 
     if (session == NULL) {
         /* Its records were left out, or are in a later segment. */
-        return store->has_rewritten && summary->posting_count == 0 ? NULL
-                                                                   : "number";
+        return store->has_rewritten && summary->posting_count == 0 ? NULL : "number";
     }
     field = check_summary(store, session, summary, segment, is_loose);
     if (is_loose) {
@@ -395,8 +359,7 @@ static void check_index_summaries(struct index_check *index_check)
         struct wal__summary summary;
         const char *field = NULL;
 
-        if (wal__index_summary(&index_check->index, i, &summary) !=
-            WAL__FMT_OK) {
+        if (wal__index_summary(&index_check->index, i, &summary) != WAL__FMT_OK) {
             report_difference(index_check, "a summary is not valid");
             return;
         }
@@ -405,13 +368,11 @@ static void check_index_summaries(struct index_check *index_check)
         }
         postings += summary.posting_count;
         session = check_model_find(&index_check->store->model, summary.number);
-        if (index_check->store->records_lost ||
-            (session != NULL && session->damaged)) {
+        if (index_check->store->records_lost || (session != NULL && session->damaged)) {
             if (session == NULL || !session->has_record ||
                 ((summary.flags & WAL__SUMMARY_DELETED) != 0 &&
                  !check_session_is_deleted(session))) {
-                check_model_add_from_index(&index_check->store->model,
-                                           &summary);
+                check_model_add_from_index(&index_check->store->model, &summary);
             }
             continue;
         }
@@ -436,20 +397,16 @@ static bool index_is_of_segment(const struct index_check *index_check,
     const struct check_segment *segment = index_check->segment;
     const struct wal__scan_result *facts = segment->facts;
 
-    if (memcmp(header->uuid, index_check->store->reader.uuid,
-               sizeof(header->uuid)) != 0 ||
+    if (memcmp(header->uuid, index_check->store->reader.uuid, sizeof(header->uuid)) != 0 ||
         header->id != segment->head->id) {
-        report_damage(index_check,
-                      "the index belongs to another segment or store");
+        report_damage(index_check, "the index belongs to another segment or store");
         return false;
     }
     if (!segment->has_lost_records &&
-        (header->end != facts->end ||
-         header->last_sequence != facts->last_sequence ||
+        (header->end != facts->end || header->last_sequence != facts->last_sequence ||
          /* Rebuilt indexes of older segments record no COMMIT. */
          (header->commit_offset != 0 &&
-          (header->chain != facts->chain ||
-           header->commit_offset != facts->commit_offset ||
+          (header->chain != facts->chain || header->commit_offset != facts->commit_offset ||
            header->epoch != facts->epoch)))) {
         if (header->end < facts->end) {
             report_damage(index_check, "the index ends before the log");
@@ -462,8 +419,7 @@ static bool index_is_of_segment(const struct index_check *index_check,
 }
 
 /* Decodes an index and compares it if it is valid. */
-static enum wal__fmt check_bytes(struct index_check *index_check,
-                                 struct wal__span bytes)
+static enum wal__fmt check_bytes(struct index_check *index_check, struct wal__span bytes)
 {
     struct wal__pack_index pack;
     const char *fault;
@@ -471,8 +427,7 @@ static enum wal__fmt check_bytes(struct index_check *index_check,
 
     if (!index_check->segment->head->is_pack) {
         fmt = wal__index_decode(bytes, &index_check->index);
-        if (fmt == WAL__FMT_OK &&
-            index_is_of_segment(index_check, &index_check->index.header)) {
+        if (fmt == WAL__FMT_OK && index_is_of_segment(index_check, &index_check->index.header)) {
             check_index_summaries(index_check);
         }
         return fmt;
@@ -489,10 +444,10 @@ static enum wal__fmt check_bytes(struct index_check *index_check,
 
 /* --- INDEX, SEAL, trailer ------------------------------------------------- */
 
-/* Reads the frame at an offset. False unless it is whole and has that type. The
- * payload is valid until the next fetch. */
-static bool read_frame(struct index_check *index_check, struct cli_file *file,
-                       uint64_t at, uint8_t type, struct wal__span *payload)
+/* Reads the frame at an offset. False unless it is whole and has that type. The payload is valid
+ * until the next fetch. */
+static bool read_frame(struct index_check *index_check, struct cli_file *file, uint64_t at,
+                       uint8_t type, struct wal__span *payload)
 {
     const struct check_segment *segment = index_check->segment;
     struct wal__frame frame;
@@ -501,15 +456,14 @@ static bool read_frame(struct index_check *index_check, struct cli_file *file,
     index_check->offset = at;
     index_check->size = WAL__FRAME_SIZE;
     if (bytes == NULL ||
-        wal__frame_decode(bytes, file->size - at, segment->head->header.salt,
-                          at, &frame) != WAL__FMT_OK ||
+        wal__frame_decode(bytes, file->size - at, segment->head->header.salt, at, &frame) !=
+            WAL__FMT_OK ||
         frame.type != type) {
         return false;
     }
     index_check->size = wal__frame_total_size(frame.stored_size);
     bytes = cli_file_fetch(file, at, index_check->size);
-    if (bytes == NULL ||
-        wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
+    if (bytes == NULL || wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
         return false;
     }
     *payload = (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size};
@@ -520,10 +474,10 @@ static void report_index_frame(const struct index_check *index_check)
 {
     const struct check_segment *segment = index_check->segment;
 
-    if (index_end(index_check->store, segment->head->id,
-                  segment->head->is_pack) == segment->head->known_end) {
-        check_damage_add_note(&index_check->store->damages, index_check->file,
-                              index_check->offset, index_check->size,
+    if (index_end(index_check->store, segment->head->id, segment->head->is_pack) ==
+        segment->head->known_end) {
+        check_damage_add_note(&index_check->store->damages, index_check->file, index_check->offset,
+                              index_check->size,
                               "the INDEX frame is damaged; the segment's file "
                               "in index/ replaces it");
     } else {
@@ -532,8 +486,7 @@ static void report_index_frame(const struct index_check *index_check)
 }
 
 /* Returns the expected offset of SEAL, or 0 if it is unknown. */
-static uint64_t check_index_frame(struct index_check *index_check,
-                                  struct cli_file *file)
+static uint64_t check_index_frame(struct index_check *index_check, struct cli_file *file)
 {
     uint64_t at = index_check->segment->head->known_end;
     struct wal__span payload;
@@ -552,8 +505,7 @@ static uint64_t check_index_frame(struct index_check *index_check,
     return index_check->offset + index_check->size;
 }
 
-static void check_seal_frame(struct index_check *index_check,
-                             struct cli_file *file, uint64_t at)
+static void check_seal_frame(struct index_check *index_check, struct cli_file *file, uint64_t at)
 {
     const struct check_segment *segment = index_check->segment;
     struct wal__span payload;
@@ -568,15 +520,13 @@ static void check_seal_frame(struct index_check *index_check,
         return;
     }
     if (seal.end != segment->head->known_end || seal.index_offset != seal.end ||
-        (!segment->has_lost_records &&
-         (seal.last_sequence != segment->facts->last_sequence ||
-          seal.chain != segment->facts->chain))) {
+        (!segment->has_lost_records && (seal.last_sequence != segment->facts->last_sequence ||
+                                        seal.chain != segment->facts->chain))) {
         report_difference(index_check, "the SEAL frame differs from the log");
     }
 }
 
-static void check_trailer(struct index_check *index_check,
-                          struct cli_file *file)
+static void check_trailer(struct index_check *index_check, struct cli_file *file)
 {
     const struct check_segment *segment = index_check->segment;
     const struct wal__trailer *trailer = &segment->head->trailer;
@@ -588,20 +538,17 @@ static void check_trailer(struct index_check *index_check,
     index_check->size = WAL__TRAILER_SIZE;
     if (!segment->head->has_trailer) {
         static const uint8_t zeros[WAL__TRAILER_SIZE];
-        const uint8_t *bytes =
-            cli_file_fetch(file, index_check->offset, index_check->size);
+        const uint8_t *bytes = cli_file_fetch(file, index_check->offset, index_check->size);
 
         /* A crash between SEAL and trailer leaves a tail without trailer. */
-        if (segment->next != NULL || bytes == NULL ||
-            memcmp(bytes, zeros, sizeof(zeros)) != 0) {
+        if (segment->next != NULL || bytes == NULL || memcmp(bytes, zeros, sizeof(zeros)) != 0) {
             report_damage(index_check, "the trailer is damaged");
         }
         return;
     }
     if (trailer->end != segment->head->known_end ||
-        (!segment->has_lost_records &&
-         (trailer->last_sequence != segment->facts->last_sequence ||
-          trailer->chain != segment->facts->chain))) {
+        (!segment->has_lost_records && (trailer->last_sequence != segment->facts->last_sequence ||
+                                        trailer->chain != segment->facts->chain))) {
         report_difference(index_check, "the trailer differs from the log");
     }
 }
@@ -610,8 +557,7 @@ static void check_trailer(struct index_check *index_check,
 static void check_gap(struct index_check *index_check, struct cli_file *file)
 {
     const struct check_segment *segment = index_check->segment;
-    uint64_t at =
-        segment->head->trailer.seal_offset + WAL__FRAME_SIZE + WAL__SEAL_SIZE;
+    uint64_t at = segment->head->trailer.seal_offset + WAL__FRAME_SIZE + WAL__SEAL_SIZE;
     uint64_t end = segment->head->header.capacity - WAL__TRAILER_SIZE;
 
     if (!segment->head->has_trailer || end > file->size) {
@@ -622,12 +568,11 @@ static void check_gap(struct index_check *index_check, struct cli_file *file)
         const uint8_t *bytes = cli_file_fetch(file, at, sizeof(zeros));
 
         if (bytes == NULL || memcmp(bytes, zeros, sizeof(zeros)) != 0) {
-            check_damage_add_note(
-                &index_check->store->damages, index_check->file, at, 8,
-                bytes == NULL
-                    ? "cannot be read; no record is there"
-                    : "bytes that are never written are not zero; no record "
-                      "is there");
+            check_damage_add_note(&index_check->store->damages, index_check->file, at, 8,
+                                  bytes == NULL
+                                      ? "cannot be read; no record is there"
+                                      : "bytes that are never written are not zero; no record "
+                                        "is there");
             return;
         }
     }
@@ -639,8 +584,8 @@ static bool is_sealed(struct check_segment *segment, struct cli_file *file)
     const uint8_t *bytes;
     struct wal__frame frame;
 
-    if (segment->head->has_trailer || segment->index != NULL ||
-        segment->facts->sealed_end != 0 || segment->facts->index_offset != 0) {
+    if (segment->head->has_trailer || segment->index != NULL || segment->facts->sealed_end != 0 ||
+        segment->facts->index_offset != 0) {
         return true;
     }
     if (segment->head->known_end == 0 || at + WAL__FRAME_SIZE > file->size) {
@@ -648,8 +593,8 @@ static bool is_sealed(struct check_segment *segment, struct cli_file *file)
     }
     bytes = cli_file_fetch(file, at, WAL__FRAME_SIZE);
     return bytes != NULL &&
-           wal__frame_decode(bytes, file->size - at, segment->head->header.salt,
-                             at, &frame) == WAL__FMT_OK &&
+           wal__frame_decode(bytes, file->size - at, segment->head->header.salt, at, &frame) ==
+               WAL__FMT_OK &&
            frame.type == WAL__FRAME_INDEX;
 }
 
@@ -689,16 +634,14 @@ static void check_index_file(struct index_check *index_check)
     enum wal__fmt fmt;
     int error;
 
-    index_name(index_check->segment->head->id,
-               index_check->segment->head->is_pack, name);
+    index_name(index_check->segment->head->id, index_check->segment->head->is_pack, name);
     index_check->file = name;
     index_check->offset = 0;
     bytes = index_read(index_check->store, name, &size, &error);
     index_check->size = size;
     if (bytes == NULL && error != ENOENT) {
-        check_damage_add_note(&index_check->store->damages, name, 0, size,
-                              "cannot be read: %s%s", cli_file_error(error),
-                              rebuilt);
+        check_damage_add_note(&index_check->store->damages, name, 0, size, "cannot be read: %s%s",
+                              cli_file_error(error), rebuilt);
     } else if (bytes != NULL) {
         fmt = check_bytes(index_check, (struct wal__span){bytes, (size_t)size});
         if (fmt != WAL__FMT_OK && fmt != WAL__FMT_VERSION) {
@@ -714,8 +657,7 @@ void check_indexes(struct check_store *store, struct check_segment *segment)
 
     check_sealed(&index_check);
     check_index_file(&index_check);
-    if (wal__segment_is_rewritten(&segment->head->header) &&
-        !segment->has_summaries) {
+    if (wal__segment_is_rewritten(&segment->head->header) && !segment->has_summaries) {
         store->is_approximate = true;
     }
     for (size_t i = 0; i < segment->damages.count; i++) {
@@ -730,34 +672,28 @@ static const char name[] = "index/catalogue";
 static const char believed[] = "; it is derived: remove the directory index/ "
                                "while no process has the store open";
 
-static void report_catalogue_damage(struct check_store *store, uint64_t offset,
-                                    uint64_t size, const char *what)
+static void report_catalogue_damage(struct check_store *store, uint64_t offset, uint64_t size,
+                                    const char *what)
 {
-    check_damage_add_note(&store->damages, name, offset, size, "%s%s", what,
-                          rebuilt);
+    check_damage_add_note(&store->damages, name, offset, size, "%s%s", what, rebuilt);
 }
 
 /* The checksums are valid: readers use it. */
-static void report_catalogue_difference(struct check_store *store,
-                                        uint64_t offset, uint64_t size,
+static void report_catalogue_difference(struct check_store *store, uint64_t offset, uint64_t size,
                                         const char *what)
 {
-    check_damage_add_redundant(&store->damages, name, offset, size, "%s%s",
-                               what, believed);
+    check_damage_add_redundant(&store->damages, name, offset, size, "%s%s", what, believed);
 }
 
 static bool check_pages(struct check_store *store, const uint8_t *bytes,
-                        const struct wal__catalogue_layout *layout,
-                        uint32_t table_crc)
+                        const struct wal__catalogue_layout *layout, uint32_t table_crc)
 {
     const uint8_t *table = bytes + layout->table;
     uint64_t pages = layout->table / WAL__CATALOGUE_PAGE;
     bool sound = true;
 
-    if (wal__crc32(0, table, (size_t)(layout->size - layout->table)) !=
-        table_crc) {
-        report_catalogue_damage(store, layout->table,
-                                layout->size - layout->table,
+    if (wal__crc32(0, table, (size_t)(layout->size - layout->table)) != table_crc) {
+        report_catalogue_damage(store, layout->table, layout->size - layout->table,
                                 "the page table is damaged");
         return false;
     }
@@ -767,16 +703,15 @@ static bool check_pages(struct check_store *store, const uint8_t *bytes,
 
         if (wal__crc32(0, page + front, WAL__CATALOGUE_PAGE - front) !=
             wal__get32(table + i * sizeof(uint32_t))) {
-            report_catalogue_damage(store, i * WAL__CATALOGUE_PAGE,
-                                    WAL__CATALOGUE_PAGE, "a page is damaged");
+            report_catalogue_damage(store, i * WAL__CATALOGUE_PAGE, WAL__CATALOGUE_PAGE,
+                                    "a page is damaged");
             sound = false;
         }
     }
     return sound;
 }
 
-/* Decodes header and layout and verifies all checksums; reports what is not
- * valid. */
+/* Decodes header and layout and verifies all checksums; reports what is not valid. */
 static bool decode(struct check_store *store, struct check_catalogue *catalogue)
 {
     struct wal__span bytes = {catalogue->bytes, catalogue->size};
@@ -786,26 +721,20 @@ static bool decode(struct check_store *store, struct check_catalogue *catalogue)
         return false; /* as in the engine, another version counts as missing */
     }
     if (fmt != WAL__FMT_OK) {
-        report_catalogue_damage(store, 0, WAL__CATALOGUE_HEADER_SIZE,
-                                wal__fmt_text(fmt));
+        report_catalogue_damage(store, 0, WAL__CATALOGUE_HEADER_SIZE, wal__fmt_text(fmt));
         return false;
     }
-    if (wal__catalogue_layout(&catalogue->header, &catalogue->layout) !=
-            WAL__FMT_OK ||
+    if (wal__catalogue_layout(&catalogue->header, &catalogue->layout) != WAL__FMT_OK ||
         catalogue->layout.size != catalogue->size) {
-        report_catalogue_damage(store, 0, catalogue->size,
-                                "its sizes do not add up to the file");
+        report_catalogue_damage(store, 0, catalogue->size, "its sizes do not add up to the file");
         return false;
     }
     if (store->reader.uuid_known &&
-        memcmp(catalogue->header.uuid, store->reader.uuid,
-               sizeof(store->reader.uuid)) != 0) {
-        report_catalogue_damage(store, 48, sizeof(store->reader.uuid),
-                                "belongs to another store");
+        memcmp(catalogue->header.uuid, store->reader.uuid, sizeof(store->reader.uuid)) != 0) {
+        report_catalogue_damage(store, 48, sizeof(store->reader.uuid), "belongs to another store");
         return false;
     }
-    return check_pages(store, catalogue->bytes, &catalogue->layout,
-                       catalogue->header.table_crc);
+    return check_pages(store, catalogue->bytes, &catalogue->layout, catalogue->header.table_crc);
 }
 
 void check_catalogue_load(struct check_store *store)
@@ -818,8 +747,7 @@ void check_catalogue_load(struct check_store *store)
     free(path);
     if (error != 0) {
         if (error != ENOENT) {
-            check_damage_add_note(&store->damages, name, 0, 0,
-                                  "cannot be opened: %s%s",
+            check_damage_add_note(&store->damages, name, 0, 0, "cannot be opened: %s%s",
                                   cli_file_error(error), rebuilt);
         }
         return;
@@ -827,8 +755,7 @@ void check_catalogue_load(struct check_store *store)
     if (file.size == 0) {
         report_catalogue_damage(store, 0, 0, "is empty");
     } else if (cli_file_fetch(&file, 0, file.size) == NULL) {
-        check_damage_add_note(&store->damages, name, file.error_offset, 0,
-                              "cannot be read: %s%s",
+        check_damage_add_note(&store->damages, name, file.error_offset, 0, "cannot be read: %s%s",
                               cli_file_error(file.error), rebuilt);
     } else {
         catalogue->size = (size_t)file.size;
@@ -859,17 +786,16 @@ static bool summary_at(const struct check_catalogue *catalogue, uint32_t rank,
 }
 
 /* Whether a comes before b in one of by_id, by_recent and by_cwd. */
-typedef bool before(const struct wal__summary *a, const struct wal__summary *b,
-                    bool lower_rank);
+typedef bool before(const struct wal__summary *a, const struct wal__summary *b, bool lower_rank);
 
-static bool before_by_id(const struct wal__summary *a,
-                         const struct wal__summary *b, bool lower_rank)
+static bool before_by_id(const struct wal__summary *a, const struct wal__summary *b,
+                         bool lower_rank)
 {
     return a->id_hash < b->id_hash || (a->id_hash == b->id_hash && lower_rank);
 }
 
-static bool before_by_recent(const struct wal__summary *a,
-                             const struct wal__summary *b, bool lower_rank)
+static bool before_by_recent(const struct wal__summary *a, const struct wal__summary *b,
+                             bool lower_rank)
 {
     if (a->updated_ms != b->updated_ms) {
         return a->updated_ms > b->updated_ms;
@@ -878,8 +804,8 @@ static bool before_by_recent(const struct wal__summary *a,
            (a->last_sequence == b->last_sequence && lower_rank);
 }
 
-static bool before_by_cwd(const struct wal__summary *a,
-                          const struct wal__summary *b, bool lower_rank)
+static bool before_by_cwd(const struct wal__summary *a, const struct wal__summary *b,
+                          bool lower_rank)
 {
     uint64_t x = wal__id_hash(a->cwd.data, a->cwd.size);
     uint64_t y = wal__id_hash(b->cwd.data, b->cwd.size);
@@ -888,15 +814,13 @@ static bool before_by_cwd(const struct wal__summary *a,
 }
 
 /* Strictly ascending ranks that are all in range are a permutation. */
-static bool check_order(const struct check_catalogue *catalogue, uint64_t at,
-                        before *is_before)
+static bool check_order(const struct check_catalogue *catalogue, uint64_t at, before *is_before)
 {
     struct wal__summary last = {0};
     uint32_t last_rank = 0;
 
     for (uint32_t i = 0; i < catalogue->header.session_count; i++) {
-        uint32_t rank =
-            wal__get32(catalogue->bytes + at + (size_t)i * sizeof(rank));
+        uint32_t rank = wal__get32(catalogue->bytes + at + (size_t)i * sizeof(rank));
         struct wal__summary summary;
 
         if (!summary_at(catalogue, rank, &summary) ||
@@ -916,16 +840,13 @@ static void check_orders(struct check_store *store)
     uint64_t size = (uint64_t)catalogue->header.session_count * 4;
 
     if (!check_order(catalogue, layout->by_id, before_by_id)) {
-        report_catalogue_difference(store, layout->by_id, size,
-                                    "the order by id is wrong");
+        report_catalogue_difference(store, layout->by_id, size, "the order by id is wrong");
     }
     if (!check_order(catalogue, layout->by_recent, before_by_recent)) {
-        report_catalogue_difference(store, layout->by_recent, size,
-                                    "the order by time is wrong");
+        report_catalogue_difference(store, layout->by_recent, size, "the order by time is wrong");
     }
     if (!check_order(catalogue, layout->by_cwd, before_by_cwd)) {
-        report_catalogue_difference(store, layout->by_cwd, size,
-                                    "the order by directory is wrong");
+        report_catalogue_difference(store, layout->by_cwd, size, "the order by directory is wrong");
     }
 }
 
@@ -934,8 +855,7 @@ static void check_orders(struct check_store *store)
 /* Marks a session that another one refers to; true when it was not marked. */
 static bool mark(const struct check_model *model, uint32_t number)
 {
-    struct check_session *session =
-        number == 0 ? NULL : check_model_find(model, number);
+    struct check_session *session = number == 0 ? NULL : check_model_find(model, number);
     bool is_new = session != NULL && !session->is_kept;
 
     if (is_new) {
@@ -944,8 +864,8 @@ static bool mark(const struct check_model *model, uint32_t number)
     return is_new;
 }
 
-/* Marks the sessions that a catalogue must have: those that are not deleted,
- * and what they refer to. Returns their number. */
+/* Marks the sessions that a catalogue must have: those that are not deleted, and what they refer
+ * to. Returns their number. */
 static size_t mark_kept(const struct check_model *model)
 {
     bool changed = true;
@@ -954,8 +874,8 @@ static size_t mark_kept(const struct check_model *model)
     for (size_t i = 0; i < model->session_count; i++) {
         struct check_session *session = model->sessions[i];
 
-        session->is_kept = (session->state.flags & WAL__SUMMARY_DELETED) == 0 &&
-                           session->has_record;
+        session->is_kept =
+            (session->state.flags & WAL__SUMMARY_DELETED) == 0 && session->has_record;
     }
     while (changed) {
         changed = false;
@@ -976,8 +896,8 @@ static size_t mark_kept(const struct check_model *model)
     return count;
 }
 
-/* Compares the summary of a rank with the log; false after a report. *last is
- * the number of the rank before. */
+/* Compares the summary of a rank with the log; false after a report. *last is the number of the
+ * rank before. */
 static bool check_rank(struct check_store *store, uint32_t rank, uint32_t *last,
                        struct wal__summary *summary)
 {
@@ -987,23 +907,20 @@ static bool check_rank(struct check_store *store, uint32_t rank, uint32_t *last,
     const char *field = "number";
 
     if (!summary_at(catalogue, rank, summary) || summary->number <= *last) {
-        report_catalogue_difference(store, at, WAL__SUMMARY_SIZE,
-                                    "a summary is not valid");
+        report_catalogue_difference(store, at, WAL__SUMMARY_SIZE, "a summary is not valid");
         return false;
     }
     *last = summary->number;
     session = check_model_find(&store->model, summary->number);
     if (session != NULL) {
         field = check_summary(store, session, summary, NULL, false);
-    } else if (store->has_rewritten &&
-               (summary->flags & WAL__SUMMARY_DELETED) != 0) {
+    } else if (store->has_rewritten && (summary->flags & WAL__SUMMARY_DELETED) != 0) {
         field = NULL;
     }
     if (field != NULL) {
         check_damage_add_redundant(&store->damages, name, at, WAL__SUMMARY_SIZE,
-                                   "the %s of session %" PRIu32
-                                   " differs from the log%s",
-                                   field, summary->number, believed);
+                                   "the %s of session %" PRIu32 " differs from the log%s", field,
+                                   summary->number, believed);
         return false;
     }
     return true;
@@ -1023,29 +940,25 @@ static void check_catalogue_summaries(struct check_store *store)
         if (!check_rank(store, i, &last, &summary)) {
             return;
         }
-        hidden += ((summary.flags & WAL__SUMMARY_DELETED) != 0 ||
-                   summary.number == WAL__STORE_NUMBER);
+        hidden +=
+            ((summary.flags & WAL__SUMMARY_DELETED) != 0 || summary.number == WAL__STORE_NUMBER);
         session = check_model_find(&store->model, summary.number);
         missing -= session != NULL && session->is_kept;
     }
     if (missing > 0) {
-        report_catalogue_difference(store, 12, 4,
-                                    "it lacks sessions of the log");
+        report_catalogue_difference(store, 12, 4, "it lacks sessions of the log");
     } else if (catalogue->header.hidden_count != hidden) {
-        report_catalogue_difference(store, 68, 4,
-                                    "its count of hidden sessions is wrong");
+        report_catalogue_difference(store, 68, 4, "its count of hidden sessions is wrong");
     }
 }
 
-void check_catalogue_compare(struct check_store *store,
-                             const struct check_segment *segment)
+void check_catalogue_compare(struct check_store *store, const struct check_segment *segment)
 {
     struct check_catalogue *catalogue = &store->catalogue;
     const struct wal__catalogue_header *header = &catalogue->header;
     uint64_t end = check_segment_original_end(segment);
 
-    if (catalogue->bytes == NULL || catalogue->compared ||
-        catalogue->outdated ||
+    if (catalogue->bytes == NULL || catalogue->compared || catalogue->outdated ||
         wal__position_segment(header->position) != segment->head->id) {
         return;
     }
@@ -1055,21 +968,19 @@ void check_catalogue_compare(struct check_store *store,
         return; /* readers ignore it */
     }
     if (wal__position_offset(header->position) > end) {
-        report_catalogue_difference(store, 24, 8,
-                                    "its position is after the log's end");
+        report_catalogue_difference(store, 24, 8, "its position is after the log's end");
         return;
     }
     check_orders(store);
-    /* If the log continues after the catalogue's position, the model is newer
-     * than the catalogue and cannot be compared. */
+    /* If the log continues after the catalogue's position, the model is newer than the catalogue
+     * and cannot be compared. */
     if (store->records_lost || store->is_approximate ||
         check_segment_last_sequence(segment) != header->last_sequence) {
         return;
     }
     if (wal__position_offset(header->position) == end &&
         header->chain != check_segment_chain(segment)) {
-        report_catalogue_difference(store, 40, 4,
-                                    "its chain differs from the log's");
+        report_catalogue_difference(store, 40, 4, "its chain differs from the log's");
         return;
     }
     check_catalogue_summaries(store);
@@ -1079,10 +990,9 @@ void check_catalogue_finish(struct check_store *store)
 {
     struct check_catalogue *catalogue = &store->catalogue;
 
-    if (catalogue->bytes != NULL && !catalogue->compared &&
-        !catalogue->outdated && !store->records_lost) {
-        report_catalogue_difference(store, 24, 8,
-                                    "its position is in no segment of the log");
+    if (catalogue->bytes != NULL && !catalogue->compared && !catalogue->outdated &&
+        !store->records_lost) {
+        report_catalogue_difference(store, 24, 8, "its position is in no segment of the log");
     }
     free(catalogue->bytes);
     catalogue->bytes = NULL;

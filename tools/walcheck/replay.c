@@ -4,19 +4,17 @@
  * 2.5 to 2.8, 2.14 to 2.16); compares a summary of an index or of the catalogue
  * field by field with the session in the log (2.12).
  *
- * Two fields of summaries are not compared, because they depend on where the
- * summary is stored: the previous segment, and the damage flag, which only
- * recovery sets. The summaries of a rewritten segment count what was left out
- * of it, and have times and texts of records that are gone (3.9): they are
- * compared as far as the log still says, and the rest is adopted, so that later
- * summaries can be compared exactly.
+ * Two fields of summaries are not compared, because they depend on where the summary is stored: the
+ * previous segment, and the damage flag, which only recovery sets. The summaries of a rewritten
+ * segment count what was left out of it, and have times and texts of records that are gone (3.9):
+ * they are compared as far as the log still says, and the rest is adopted, so that later summaries
+ * can be compared exactly.
  *
- * Invariant: sessions ascend by number, records and versions by sequence. The
- * store itself, which has documents too, is the last session, under
- * WAL__STORE_NUMBER and without a SESSION record. Records are applied once,
- * ascending by sequence. Where records may be lost, an inconsistency is not
- * reported: the loss may explain it. Nor is one of a deleted session where
- * compaction left out records: they may be of it (3.9).
+ * Invariant: sessions ascend by number, records and versions by sequence. The store itself, which
+ * has documents too, is the last session, under WAL__STORE_NUMBER and without a SESSION record.
+ * Records are applied once, ascending by sequence. Where records may be lost, an inconsistency is
+ * not reported: the loss may explain it. Nor is one of a deleted session where compaction left out
+ * records: they may be of it (3.9).
  *
  * Threads: the main thread.
  */
@@ -55,32 +53,27 @@ static size_t session_rank(const struct check_model *model, uint32_t number)
     return low;
 }
 
-struct check_session *check_model_find(const struct check_model *model,
-                                       uint32_t number)
+struct check_session *check_model_find(const struct check_model *model, uint32_t number)
 {
     size_t rank = session_rank(model, number);
 
-    if (rank < model->session_count &&
-        model->sessions[rank]->number == number) {
+    if (rank < model->session_count && model->sessions[rank]->number == number) {
         return model->sessions[rank];
     }
     return NULL;
 }
 
 /* As check_model_find, but adds the session if it is missing. */
-static struct check_session *model_get_or_add(struct check_model *model,
-                                              uint32_t number)
+static struct check_session *model_get_or_add(struct check_model *model, uint32_t number)
 {
     size_t rank = session_rank(model, number);
     struct check_session *session;
 
-    if (rank < model->session_count &&
-        model->sessions[rank]->number == number) {
+    if (rank < model->session_count && model->sessions[rank]->number == number) {
         return model->sessions[rank];
     }
-    model->sessions =
-        cli_reserve(model->sessions, model->session_count,
-                    &model->session_capacity, sizeof(*model->sessions));
+    model->sessions = cli_reserve(model->sessions, model->session_count, &model->session_capacity,
+                                  sizeof(*model->sessions));
     memmove(model->sessions + rank + 1, model->sessions + rank,
             (model->session_count - rank) * sizeof(*model->sessions));
     session = cli_alloc(sizeof(*session));
@@ -111,15 +104,14 @@ size_t check_model_count_sessions(const struct check_model *model, bool deleted)
     return count;
 }
 
-static const struct check_replayed *
-model_find_replayed(const struct check_model *model, uint64_t sequence)
+static const struct check_replayed *model_find_replayed(const struct check_model *model,
+                                                        uint64_t sequence)
 {
-    size_t rank = wal__lower_bound(
-        model->replayed, model->replayed_count, sizeof(model->replayed[0]),
-        offsetof(struct check_replayed, sequence), sequence);
+    size_t rank =
+        wal__lower_bound(model->replayed, model->replayed_count, sizeof(model->replayed[0]),
+                         offsetof(struct check_replayed, sequence), sequence);
 
-    return rank < model->replayed_count &&
-                   model->replayed[rank].sequence == sequence
+    return rank < model->replayed_count && model->replayed[rank].sequence == sequence
                ? &model->replayed[rank]
                : NULL;
 }
@@ -151,15 +143,13 @@ static bool model_can_see(const struct check_model *model, uint32_t number,
 }
 
 /* model.c: marks the sessions that lost records in this segment. */
-static void model_mark_damaged(struct check_store *store,
-                               const struct check_segment *segment)
+static void model_mark_damaged(struct check_store *store, const struct check_segment *segment)
 {
     for (size_t i = 0; i < segment->damages.count; i++) {
         const struct check_damage *damage = &segment->damages.items[i];
 
         for (size_t k = 0; k < damage->session_count; k++) {
-            model_get_or_add(&store->model, damage->sessions[k])->damaged =
-                true;
+            model_get_or_add(&store->model, damage->sessions[k])->damaged = true;
         }
     }
     store->records_lost = store->records_lost || segment->has_lost_records;
@@ -177,26 +167,23 @@ enum {
     DOC_NAME_SIZE = 12 /* session number and key hash */
 };
 
-static struct wal_slice doc_name(uint32_t session, uint64_t key_hash,
-                                 uint8_t out[DOC_NAME_SIZE])
+static struct wal_slice doc_name(uint32_t session, uint64_t key_hash, uint8_t out[DOC_NAME_SIZE])
 {
     wal__put32(out, session);
     wal__put64(out + sizeof(session), key_hash);
     return (struct wal_slice){out, DOC_NAME_SIZE};
 }
 
-/* The sequence of the newest version of a document that a session sees: in the
- * session itself, or inherited as of its fork; 0: none. */
-static uint64_t model_doc(const struct check_model *model, uint32_t number,
-                          uint64_t key_hash)
+/* The sequence of the newest version of a document that a session sees: in the session itself, or
+ * inherited as of its fork; 0: none. */
+static uint64_t model_doc(const struct check_model *model, uint32_t number, uint64_t key_hash)
 {
     uint64_t highest = UINT64_MAX;
     uint8_t name[DOC_NAME_SIZE];
 
     for (unsigned depth = 0; depth <= WAL__LINEAGE_MAX; depth++) {
         const struct check_session *session = check_model_find(model, number);
-        const uint32_t *newest =
-            cli_ids_find(&model->doc_names, doc_name(number, key_hash, name));
+        const uint32_t *newest = cli_ids_find(&model->doc_names, doc_name(number, key_hash, name));
         uint32_t rank = newest == NULL ? 0 : *newest;
 
         while (rank != 0 && model->docs[rank - 1].sequence > highest) {
@@ -216,23 +203,21 @@ static uint64_t model_doc(const struct check_model *model, uint32_t number,
     return 0;
 }
 
-static void model_add_doc(struct check_model *model, uint32_t session,
-                          uint64_t key_hash, uint64_t sequence)
+static void model_add_doc(struct check_model *model, uint32_t session, uint64_t key_hash,
+                          uint64_t sequence)
 {
     uint8_t name[DOC_NAME_SIZE];
-    uint32_t *newest = cli_ids_get_or_add(&model->doc_names,
-                                          doc_name(session, key_hash, name));
+    uint32_t *newest = cli_ids_get_or_add(&model->doc_names, doc_name(session, key_hash, name));
 
-    model->docs = cli_reserve(model->docs, model->doc_count,
-                              &model->doc_capacity, sizeof(*model->docs));
+    model->docs =
+        cli_reserve(model->docs, model->doc_count, &model->doc_capacity, sizeof(*model->docs));
     model->docs[model->doc_count++] = (struct check_doc){sequence, *newest};
     *newest = (uint32_t)model->doc_count;
 }
 
 /* --- sessions whose SESSION record is lost -------------------------------- */
 
-static void copy_session_record(struct check_model *model,
-                                struct check_session *session,
+static void copy_session_record(struct check_model *model, struct check_session *session,
                                 const struct wal__session_record *record)
 {
     struct wal__span payload;
@@ -243,33 +228,25 @@ static void copy_session_record(struct check_model *model,
     payload.data = session->payload;
     wal__session_record_encode(record, session->payload);
     session->has_record =
-        wal__session_record_decode(payload, WAL__FORMAT_VERSION,
-                                   &session->record) == WAL__FMT_OK;
+        wal__session_record_decode(payload, WAL__FORMAT_VERSION, &session->record) == WAL__FMT_OK;
     if (session->has_record && !check_session_is_deleted(session)) {
         *cli_ids_get_or_add(&model->ids,
-                            (struct wal_slice){session->record.id.data,
-                                               session->record.id.size}) =
+                            (struct wal_slice){session->record.id.data, session->record.id.size}) =
             session->number;
     }
 }
 
-void check_model_add_from_index(struct check_model *model,
-                                const struct wal__summary *summary)
+void check_model_add_from_index(struct check_model *model, const struct wal__summary *summary)
 {
     struct check_session *session = model_get_or_add(model, summary->number);
     const struct wal__session_record record = {
         .created_ms = summary->created_ms,
-        .schema_version =
-            summary->schema_version == 0 ? 1 : summary->schema_version,
-        .flags = ((summary->flags & WAL__SUMMARY_FORK) != 0
-                      ? (uint32_t)WAL__SESSION_RECORD_FORK
-                      : 0) |
-                 ((summary->flags & WAL__SUMMARY_TRASHED) != 0
-                      ? (uint32_t)WAL__SESSION_RECORD_TRASHED
-                      : 0) |
-                 ((summary->flags & WAL__SUMMARY_MOVED) != 0
-                      ? (uint32_t)WAL__SESSION_RECORD_MOVED
-                      : 0),
+        .schema_version = summary->schema_version == 0 ? 1 : summary->schema_version,
+        .flags =
+            ((summary->flags & WAL__SUMMARY_FORK) != 0 ? (uint32_t)WAL__SESSION_RECORD_FORK : 0) |
+            ((summary->flags & WAL__SUMMARY_TRASHED) != 0 ? (uint32_t)WAL__SESSION_RECORD_TRASHED
+                                                          : 0) |
+            ((summary->flags & WAL__SUMMARY_MOVED) != 0 ? (uint32_t)WAL__SESSION_RECORD_MOVED : 0),
         .id = summary->id,
         .cwd = summary->cwd,
         .project = summary->project,
@@ -302,11 +279,9 @@ void check_model_deinit(struct check_model *model)
 
 /* --- summaries ---------------------------------------------------------- */
 
-/* Whether the message whose beginning a summary has was erased since: the index
- * of another segment, which is not rewritten before it is erased too, may have
- * it still. */
-static bool is_first_erased(const struct check_store *store,
-                            const struct wal__summary *summary)
+/* Whether the message whose beginning a summary has was erased since: the index of another segment,
+ * which is not rewritten before it is erased too, may have it still. */
+static bool is_first_erased(const struct check_store *store, const struct wal__summary *summary)
 {
     const struct check_replayed *first =
         model_find_replayed(&store->model, summary->first_sequence);
@@ -314,8 +289,7 @@ static bool is_first_erased(const struct check_store *store,
     return first != NULL && first->is_erased;
 }
 
-static bool texts_differ(const struct check_store *store,
-                         const struct check_session *session,
+static bool texts_differ(const struct check_store *store, const struct check_session *session,
                          const struct wal__summary *summary)
 {
     const struct wal__session_record *record = &session->record;
@@ -329,12 +303,11 @@ static bool texts_differ(const struct check_store *store,
         {record->title, summary->title},
         {record->source, summary->source},
         {record->parent_id, summary->parent_id},
-        {{(const uint8_t *)session->first_text, session->first_size},
-         summary->first_text},
+        {{(const uint8_t *)session->first_text, session->first_size}, summary->first_text},
     };
 
-    const size_t count = sizeof(pairs) / sizeof(pairs[0]) -
-                         (is_first_erased(store, summary) ? 1 : 0);
+    const size_t count =
+        sizeof(pairs) / sizeof(pairs[0]) - (is_first_erased(store, summary) ? 1 : 0);
 
     for (size_t i = 0; i < count; i++) {
         if (pairs[i].a.size != pairs[i].b.size ||
@@ -346,13 +319,12 @@ static bool texts_differ(const struct check_store *store,
     return false;
 }
 
-/* A position in the index of a segment counts where it leads into that segment:
- * another one may have been rewritten since, or in a replica not yet. Of the
- * catalogue, `of` being null, it counts unless it leads to what was rewritten.
+/* A position in the index of a segment counts where it leads into that segment: another one may
+ * have been rewritten since, or in a replica not yet. Of the catalogue, `of` being null, it counts
+ * unless it leads to what was rewritten.
  */
-static bool positions_differ(const struct check_store *store, uint64_t found,
-                             uint64_t expected, const struct check_segment *of,
-                             bool is_loose)
+static bool positions_differ(const struct check_store *store, uint64_t found, uint64_t expected,
+                             const struct check_segment *of, bool is_loose)
 {
     uint64_t id = wal__position_segment(found);
 
@@ -362,8 +334,7 @@ static bool positions_differ(const struct check_store *store, uint64_t found,
     if (found == 0) {
         return !is_loose;
     }
-    return of != NULL ? id == of->head->id
-                      : check_chain_find_rewritten(&store->log, id) == NULL;
+    return of != NULL ? id == of->head->id : check_chain_find_rewritten(&store->log, id) == NULL;
 }
 
 struct field {
@@ -392,10 +363,8 @@ static const char *compare_identity(const struct wal__summary *state,
         {"fork owner", summary->fork_owner, state->fork_owner},
         {"depth", summary->depth, state->depth},
         {"inherited entries", summary->inherited, state->inherited},
-        {"fork flag", summary->flags & WAL__SUMMARY_FORK,
-         state->flags & WAL__SUMMARY_FORK},
-        {"deletion", summary->flags & WAL__SUMMARY_DELETED,
-         state->flags & WAL__SUMMARY_DELETED},
+        {"fork flag", summary->flags & WAL__SUMMARY_FORK, state->flags & WAL__SUMMARY_FORK},
+        {"deletion", summary->flags & WAL__SUMMARY_DELETED, state->flags & WAL__SUMMARY_DELETED},
         {"fork source", summary->fork_source, state->fork_source},
         {"FORK record", summary->fork_record, state->fork_record},
     };
@@ -409,8 +378,7 @@ static const char *compare_counts(const struct wal__summary *state,
     const struct field fields[] = {
         {"entry count", summary->entries, state->entries},
         {"document count", summary->documents, state->documents},
-        {"activity flag", summary->flags & WAL__SUMMARY_ACTIVE,
-         state->flags & WAL__SUMMARY_ACTIVE},
+        {"activity flag", summary->flags & WAL__SUMMARY_ACTIVE, state->flags & WAL__SUMMARY_ACTIVE},
     };
 
     return find_difference(fields, sizeof(fields) / sizeof(fields[0]));
@@ -422,18 +390,14 @@ static const char *compare_exactly(const struct check_session *session,
 {
     const struct wal__summary *state = &session->state;
     const struct field fields[] = {
-        {"creation time", (uint64_t)summary->created_ms,
-         (uint64_t)state->created_ms},
-        {"update time", (uint64_t)summary->updated_ms,
-         (uint64_t)state->updated_ms},
+        {"creation time", (uint64_t)summary->created_ms, (uint64_t)state->created_ms},
+        {"update time", (uint64_t)summary->updated_ms, (uint64_t)state->updated_ms},
         {"last sequence", summary->last_sequence, state->last_sequence},
         {"bytes", summary->bytes, state->bytes},
         {"head", summary->head_sequence, state->head_sequence},
         {"head's id", hash_of(summary->head_id), session->head_hash},
-        {"trash flag", summary->flags & WAL__SUMMARY_TRASHED,
-         state->flags & WAL__SUMMARY_TRASHED},
-        {"moved flag", summary->flags & WAL__SUMMARY_MOVED,
-         state->flags & WAL__SUMMARY_MOVED},
+        {"trash flag", summary->flags & WAL__SUMMARY_TRASHED, state->flags & WAL__SUMMARY_TRASHED},
+        {"moved flag", summary->flags & WAL__SUMMARY_MOVED, state->flags & WAL__SUMMARY_MOVED},
         {"straight flag", summary->flags & WAL__SUMMARY_STRAIGHT,
          summary->flags & WAL__SUMMARY_STRAIGHT & state->flags},
         {"first message", summary->first_sequence, state->first_sequence},
@@ -444,11 +408,10 @@ static const char *compare_exactly(const struct check_session *session,
 }
 
 /* A record that the session sees, or null. */
-static const struct check_replayed *
-find_seen(const struct check_store *store, uint32_t session, uint64_t sequence)
+static const struct check_replayed *find_seen(const struct check_store *store, uint32_t session,
+                                              uint64_t sequence)
 {
-    const struct check_replayed *replayed =
-        model_find_replayed(&store->model, sequence);
+    const struct check_replayed *replayed = model_find_replayed(&store->model, sequence);
 
     return replayed != NULL && replayed->type == WAL__FRAME_ENTRY &&
                    model_can_see(&store->model, session, replayed)
@@ -456,18 +419,16 @@ find_seen(const struct check_store *store, uint32_t session, uint64_t sequence)
                : NULL;
 }
 
-/* What a rewritten segment's summary of a session that is not deleted says
- * beyond the records that were kept. */
+/* What a rewritten segment's summary of a session that is not deleted says beyond the records that
+ * were kept. */
 static const char *compare_loosely(const struct check_store *store,
                                    const struct check_session *session,
                                    const struct wal__summary *summary,
                                    const struct check_segment *rewritten)
 {
     const struct wal__summary *state = &session->state;
-    const struct check_replayed *head =
-        find_seen(store, session->number, summary->head_sequence);
-    const struct check_replayed *first =
-        find_seen(store, session->number, summary->first_sequence);
+    const struct check_replayed *head = find_seen(store, session->number, summary->head_sequence);
+    const struct check_replayed *first = find_seen(store, session->number, summary->first_sequence);
     const char *field = compare_counts(state, summary);
 
     if (field != NULL) {
@@ -480,57 +441,50 @@ static const char *compare_loosely(const struct check_store *store,
     if (summary->bytes < state->bytes) {
         return "bytes";
     }
-    if (summary->head_sequence != state->head_sequence &&
-        summary->head_sequence != 0 &&
+    if (summary->head_sequence != state->head_sequence && summary->head_sequence != 0 &&
         (head == NULL || head->id_hash != hash_of(summary->head_id))) {
         return "head";
     }
     if (summary->first_sequence != state->first_sequence &&
-        (first == NULL || !first->is_erased ||
-         first->session != summary->first_owner)) {
+        (first == NULL || !first->is_erased || first->session != summary->first_owner)) {
         return "first message";
     }
     return NULL;
 }
 
 /* Whether a summary has another SESSION record than the log before it. */
-static bool record_differs(const struct check_store *store,
-                           const struct check_session *session,
+static bool record_differs(const struct check_store *store, const struct check_session *session,
                            const struct wal__summary *summary,
                            const struct check_segment *rewritten)
 {
-    return positions_differ(store, summary->session_position,
-                            session->state.session_position, rewritten, true) ||
+    return positions_differ(store, summary->session_position, session->state.session_position,
+                            rewritten, true) ||
            summary->schema_version != session->state.schema_version ||
            texts_differ(store, session, summary);
 }
 
-/* Whether nothing but the id is left of the session's newest SESSION record. So
- * erasing leaves one that a later record replaces. */
-static bool is_emptied(const struct check_store *store,
-                       const struct check_session *session)
+/* Whether nothing but the id is left of the session's newest SESSION record. So erasing leaves one
+ * that a later record replaces. */
+static bool is_emptied(const struct check_store *store, const struct check_session *session)
 {
     const struct wal__session_record *record = &session->record;
     uint64_t position = session->state.session_position;
 
-    return check_chain_find_rewritten(
-               &store->log, wal__position_segment(position)) != NULL &&
-           record->cwd.size + record->project.size + record->title.size +
-                   record->source.size + record->parent_id.size ==
+    return check_chain_find_rewritten(&store->log, wal__position_segment(position)) != NULL &&
+           record->cwd.size + record->project.size + record->title.size + record->source.size +
+                   record->parent_id.size ==
                0;
 }
 
-const char *check_summary(const struct check_store *store,
-                          struct check_session *session,
-                          const struct wal__summary *summary,
-                          const struct check_segment *of, bool is_loose)
+const char *check_summary(const struct check_store *store, struct check_session *session,
+                          const struct wal__summary *summary, const struct check_segment *of,
+                          bool is_loose)
 {
     const struct wal__summary *state = &session->state;
     bool is_record_known = session->outdated_in == NULL && !is_loose;
     const char *field;
 
-    if (store->has_rewritten &&
-        (!session->has_record || check_session_is_deleted(session))) {
+    if (store->has_rewritten && (!session->has_record || check_session_is_deleted(session))) {
         return NULL; /* most of it may be gone */
     }
     field = compare_identity(state, summary);
@@ -544,15 +498,13 @@ const char *check_summary(const struct check_store *store,
         field = compare_counts(state, summary);
     }
     if (field == NULL && is_record_known) {
-        field = positions_differ(store, summary->session_position,
-                                 state->session_position, of, false)
-                    ? "SESSION position"
-                : summary->schema_version != state->schema_version
-                    ? "schema version"
-                    : NULL;
+        field =
+            positions_differ(store, summary->session_position, state->session_position, of, false)
+                ? "SESSION position"
+            : summary->schema_version != state->schema_version ? "schema version"
+                                                               : NULL;
     }
-    if (field == NULL && is_record_known &&
-        texts_differ(store, session, summary)) {
+    if (field == NULL && is_record_known && texts_differ(store, session, summary)) {
         if (of == NULL || !is_emptied(store, session)) {
             return "texts";
         }
@@ -561,10 +513,8 @@ const char *check_summary(const struct check_store *store,
     return field;
 }
 
-void check_summary_adopt(const struct check_store *store,
-                         struct check_session *session,
-                         const struct wal__summary *summary,
-                         struct check_segment *rewritten)
+void check_summary_adopt(const struct check_store *store, struct check_session *session,
+                         const struct wal__summary *summary, struct check_segment *rewritten)
 {
     struct wal__summary *state = &session->state;
 
@@ -584,8 +534,7 @@ void check_summary_adopt(const struct check_store *store,
     state->first_sequence = summary->first_sequence;
     state->first_owner = summary->first_owner;
     state->flags &= ~(uint32_t)(WAL__SUMMARY_STRAIGHT | WAL__SUMMARY_ACTIVE);
-    state->flags |=
-        summary->flags & (WAL__SUMMARY_STRAIGHT | WAL__SUMMARY_ACTIVE);
+    state->flags |= summary->flags & (WAL__SUMMARY_STRAIGHT | WAL__SUMMARY_ACTIVE);
     /* The newest SESSION record is never left out: a later one must come. */
     if (session->outdated_in == NULL && session->has_record &&
         record_differs(store, session, summary, rewritten)) {
@@ -615,12 +564,10 @@ static void report_damage(const struct replay *replay, const char *what)
     bool in_block = wal__segment_is_rewritten(&replay->segment->head->header);
     struct check_damage *damage = check_damage_add(
         &replay->segment->damages, replay->segment->head->name,
-        in_block ? wal__block_offset(record->posting.offset)
-                 : record->posting.offset,
+        in_block ? wal__block_offset(record->posting.offset) : record->posting.offset,
         in_block ? 0 : wal__frame_total_size(record->stored_size),
-        "the %s of sequence %" PRIu64 " %s",
-        wal__frame_type_name(record->posting.type), record->posting.sequence,
-        what);
+        "the %s of sequence %" PRIu64 " %s", wal__frame_type_name(record->posting.type),
+        record->posting.sequence, what);
 
     check_damage_session(damage, record->session);
     damage->if_live = replay->store->has_rewritten ? record->session : 0;
@@ -634,8 +581,8 @@ static bool may_be_lost(const struct replay *replay)
            replay->session->damaged;
 }
 
-/* Whether an id belongs to another session. If that session's tombstone may be
- * lost, the id counts as free. */
+/* Whether an id belongs to another session. If that session's tombstone may be lost, the id counts
+ * as free. */
 static bool is_id_in_use(const struct replay *replay, uint32_t number)
 {
     const struct check_session *holder;
@@ -651,8 +598,7 @@ static bool is_id_in_use(const struct replay *replay, uint32_t number)
 static void set_created(const struct replay *replay, int64_t created_ms)
 {
     struct wal__summary *state = &replay->session->state;
-    int64_t time_ms =
-        wal__session_time_believed(created_ms, replay->record->clock_ms);
+    int64_t time_ms = wal__session_time_believed(created_ms, replay->record->clock_ms);
 
     if (state->session_position == 0) {
         state->created_ms = time_ms;
@@ -671,10 +617,8 @@ static void replay_session(const struct replay *replay)
     struct wal_slice id;
     uint32_t *number;
 
-    if (check_session_decode(replay->segment, payload, &decoded) !=
-            WAL__FMT_OK ||
-        wal__id_hash(decoded.id.data, decoded.id.size) !=
-            record->posting.id_hash) {
+    if (check_session_decode(replay->segment, payload, &decoded) != WAL__FMT_OK ||
+        wal__id_hash(decoded.id.data, decoded.id.size) != record->posting.id_hash) {
         report_damage(replay, "is not well-formed");
         return;
     }
@@ -683,8 +627,7 @@ static void replay_session(const struct replay *replay)
     if (is_id_in_use(replay, *number) ||
         (session->has_record &&
          (session->record.id.size != decoded.id.size ||
-          memcmp(session->record.id.data, decoded.id.data, decoded.id.size) !=
-              0))) {
+          memcmp(session->record.id.data, decoded.id.data, decoded.id.size) != 0))) {
         report_damage(replay, "names a session that has another number or id");
         return;
     }
@@ -693,8 +636,8 @@ static void replay_session(const struct replay *replay)
     session->payload = cli_alloc(record->stored_size);
     memcpy(session->payload, record->payload, record->stored_size);
     payload.data = session->payload;
-    session->has_record = check_session_decode(replay->segment, payload,
-                                               &session->record) == WAL__FMT_OK;
+    session->has_record =
+        check_session_decode(replay->segment, payload, &session->record) == WAL__FMT_OK;
     session->outdated_in = NULL;
     session->state.id_hash = record->posting.id_hash;
     set_created(replay, decoded.created_ms);
@@ -704,60 +647,50 @@ static void replay_session(const struct replay *replay)
     session->state.flags &= ~check_session_flags(UINT32_MAX);
     session->state.flags |= check_session_flags(decoded.flags);
     if ((decoded.flags & WAL__SESSION_RECORD_TRASHED) != 0) {
-        check_feature(replay->store, replay->segment, record,
-                      WAL__INCOMPAT_TRASH, "puts a session in the trash");
+        check_feature(replay->store, replay->segment, record, WAL__INCOMPAT_TRASH,
+                      "puts a session in the trash");
     }
     if ((decoded.flags & WAL__SESSION_RECORD_MOVED) != 0) {
-        check_feature(replay->store, replay->segment, record,
-                      WAL__INCOMPAT_MOVED, "marks a session as moved");
+        check_feature(replay->store, replay->segment, record, WAL__INCOMPAT_MOVED,
+                      "marks a session as moved");
     }
 }
 
 /* Whether the target is an entry that the record's session sees. */
-static bool is_valid_target(const struct replay *replay, uint64_t target,
-                            uint8_t stream)
+static bool is_valid_target(const struct replay *replay, uint64_t target, uint8_t stream)
 {
     const struct check_model *model = &replay->store->model;
     const struct check_replayed *replayed = model_find_replayed(model, target);
 
-    return replayed != NULL && replayed->type == WAL__FRAME_ENTRY &&
-           !replayed->is_provisional && replayed->stream == stream &&
-           model_can_see(model, replay->session->number, replayed);
+    return replayed != NULL && replayed->type == WAL__FRAME_ENTRY && !replayed->is_provisional &&
+           replayed->stream == stream && model_can_see(model, replay->session->number, replayed);
 }
 
 /* Whether the entry of that sequence has that id; sequence 0 has no id. */
-static bool entry_has_id(const struct replay *replay, uint64_t sequence,
-                         struct wal__span id)
+static bool entry_has_id(const struct replay *replay, uint64_t sequence, struct wal__span id)
 {
-    const struct check_replayed *replayed =
-        model_find_replayed(&replay->store->model, sequence);
+    const struct check_replayed *replayed = model_find_replayed(&replay->store->model, sequence);
 
-    return replayed == NULL ? sequence == 0 && id.size == 0
-                            : replayed->id_hash == hash_of(id);
+    return replayed == NULL ? sequence == 0 && id.size == 0 : replayed->id_hash == hash_of(id);
 }
 
-/* The session with that number and id; null if it is missing or the record's
- * own. */
-static const struct check_session *
-other_session(const struct replay *replay, uint32_t number, struct wal__span id)
+/* The session with that number and id; null if it is missing or the record's own. */
+static const struct check_session *other_session(const struct replay *replay, uint32_t number,
+                                                 struct wal__span id)
 {
-    const struct check_session *other =
-        check_model_find(&replay->store->model, number);
+    const struct check_session *other = check_model_find(&replay->store->model, number);
 
     return other != NULL && other != replay->session && other->has_record &&
-                   number != WAL__STORE_NUMBER &&
-                   other->state.id_hash == hash_of(id)
+                   number != WAL__STORE_NUMBER && other->state.id_hash == hash_of(id)
                ? other
                : NULL;
 }
 
 /* A fork inherits the first text of its source if it is before the fork
  * point. */
-static void copy_first_text(struct wal__summary *state,
-                            const struct wal__summary *source)
+static void copy_first_text(struct wal__summary *state, const struct wal__summary *source)
 {
-    if (source->first_sequence != 0 &&
-        source->first_sequence <= state->fork_sequence) {
+    if (source->first_sequence != 0 && source->first_sequence <= state->fork_sequence) {
         state->first_sequence = source->first_sequence;
         state->first_owner = source->first_owner;
     }
@@ -773,8 +706,7 @@ static void replay_fork(const struct replay *replay)
     const struct check_replayed *replayed;
     struct wal__fork_record fork;
 
-    if (wal__fork_record_decode(
-            (struct wal__span){record->payload, record->stored_size}, &fork) !=
+    if (wal__fork_record_decode((struct wal__span){record->payload, record->stored_size}, &fork) !=
         WAL__FMT_OK) {
         report_damage(replay, "is not well-formed");
         return;
@@ -801,12 +733,10 @@ static void replay_fork(const struct replay *replay)
     if (fork.stream == 0) {
         copy_first_text(state, &source->state);
     }
-    replayed =
-        model_find_replayed(&replay->store->model, record->posting.parent);
+    replayed = model_find_replayed(&replay->store->model, record->posting.parent);
     if (record->posting.parent != 0 && !may_be_lost(replay) &&
-        (replayed == NULL || replayed->type != WAL__FRAME_ENTRY ||
-         replayed->is_provisional || replayed->session != fork.owner ||
-         replayed->stream != fork.stream ||
+        (replayed == NULL || replayed->type != WAL__FRAME_ENTRY || replayed->is_provisional ||
+         replayed->session != fork.owner || replayed->stream != fork.stream ||
          replayed->id_hash != hash_of(fork.entry_id) ||
          !model_can_see(&replay->store->model, fork.source, replayed))) {
         report_damage(replay, "names a fork point that does not exist");
@@ -824,17 +754,14 @@ static void replay_first_text(struct replay *replay)
     size_t size;
     const uint8_t *payload;
 
-    if (session->state.first_sequence != 0 ||
-        session->state.entries >= FIRST_ENTRIES) {
+    if (session->state.first_sequence != 0 || session->state.entries >= FIRST_ENTRIES) {
         return;
     }
-    payload = check_payload_read(&replay->payloads, replay->segment,
-                                 replay->record->posting.offset,
+    payload = check_payload_read(&replay->payloads, replay->segment, replay->record->posting.offset,
                                  replay->record->stored_size);
     if (payload == NULL ||
-        wal__entry_record_decode(
-            (struct wal__span){payload, replay->record->stored_size}, &entry) !=
-            WAL__FMT_OK ||
+        wal__entry_record_decode((struct wal__span){payload, replay->record->stored_size},
+                                 &entry) != WAL__FMT_OK ||
         !wal__first_text(entry.payload, text, &size)) {
         return;
     }
@@ -846,16 +773,14 @@ static void replay_first_text(struct replay *replay)
 }
 
 /* Unset where the log does not prove it: an index may leave it out. */
-static void replay_straight(struct wal__summary *state,
-                            const struct wal__posting *posting)
+static void replay_straight(struct wal__summary *state, const struct wal__posting *posting)
 {
-    bool is_under_head = posting->parent == state->head_sequence &&
-                         (posting->flags & WAL__FRAME_MOVES_HEAD) != 0;
+    bool is_under_head =
+        posting->parent == state->head_sequence && (posting->flags & WAL__FRAME_MOVES_HEAD) != 0;
 
     if (!is_under_head) {
         state->flags &= ~(uint32_t)WAL__SUMMARY_STRAIGHT;
-    } else if (state->entries == 0 &&
-               state->head_sequence == state->fork_sequence) {
+    } else if (state->entries == 0 && state->head_sequence == state->fork_sequence) {
         state->flags |= WAL__SUMMARY_STRAIGHT;
     }
 }
@@ -868,10 +793,9 @@ static void check_provisional(const struct replay *replay)
     if ((posting->flags & WAL__FRAME_PROVISIONAL) == 0) {
         return;
     }
-    check_feature(replay->store, replay->segment, replay->record,
-                  WAL__INCOMPAT_PROVISIONAL, "is provisional");
-    if (posting->type != WAL__FRAME_ENTRY ||
-        posting->kind != WAL__KIND_MESSAGE_DELTA_BATCH ||
+    check_feature(replay->store, replay->segment, replay->record, WAL__INCOMPAT_PROVISIONAL,
+                  "is provisional");
+    if (posting->type != WAL__FRAME_ENTRY || posting->kind != WAL__KIND_MESSAGE_DELTA_BATCH ||
         (posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
         report_damage(replay, "is provisional, and is no delta");
     }
@@ -889,8 +813,7 @@ static void replay_entry(struct replay *replay)
     if ((posting->flags & WAL__FRAME_PROVISIONAL) != 0) {
         return;
     }
-    if ((state->flags & WAL__SUMMARY_ACTIVE) == 0 ||
-        state->updated_ms < replay->record->time_ms) {
+    if ((state->flags & WAL__SUMMARY_ACTIVE) == 0 || state->updated_ms < replay->record->time_ms) {
         state->updated_ms = replay->record->time_ms;
     }
     if (state->created_ms > replay->record->time_ms) {
@@ -914,19 +837,16 @@ static void replay_head(const struct replay *replay)
     const struct check_record *record = replay->record;
     struct wal__head_record head;
 
-    if (wal__head_record_decode(
-            (struct wal__span){record->payload, record->stored_size}, &head) !=
+    if (wal__head_record_decode((struct wal__span){record->payload, record->stored_size}, &head) !=
             WAL__FMT_OK ||
-        wal__id_hash(head.name.data, head.name.size) !=
-            record->posting.id_hash) {
+        wal__id_hash(head.name.data, head.name.size) != record->posting.id_hash) {
         report_damage(replay, "is not well-formed");
         return;
     }
     if (!may_be_lost(replay) &&
         (!entry_has_id(replay, record->posting.parent, head.entry_id) ||
          (record->posting.parent != 0 &&
-          !is_valid_target(replay, record->posting.parent,
-                           record->posting.stream)))) {
+          !is_valid_target(replay, record->posting.parent, record->posting.stream)))) {
         report_damage(replay, "names a target that is not in its lineage");
     }
     if (record->posting.stream == 0 && head.name.size == main_head.size &&
@@ -953,8 +873,8 @@ static void replay_doc(const struct replay *replay)
     session->state.documents++;
 }
 
-/* Whether the session that holds a redaction saw the target. It may have been
- * deleted, and have left nothing. */
+/* Whether the session that holds a redaction saw the target. It may have been deleted, and have
+ * left nothing. */
 static bool could_see(const struct replay *replay, uint32_t number,
                       const struct check_replayed *target)
 {
@@ -963,14 +883,12 @@ static bool could_see(const struct replay *replay, uint32_t number,
 
     return model_can_see(model, number, target) ||
            (replay->store->has_rewritten &&
-            (session == NULL || !session->has_record ||
-             check_session_is_deleted(session)));
+            (session == NULL || !session->has_record || check_session_is_deleted(session)));
 }
 
-/* Whether a missing target of a redaction may be a delta that compaction
- * dropped while it was redacted. */
-static bool may_be_dropped(const struct replay *replay,
-                           const struct check_replayed *target)
+/* Whether a missing target of a redaction may be a delta that compaction dropped while it was
+ * redacted. */
+static bool may_be_dropped(const struct replay *replay, const struct check_replayed *target)
 {
     return target == NULL && replay->store->has_rewritten &&
            (replay->store->incompat & WAL__INCOMPAT_PROVISIONAL) != 0;
@@ -981,21 +899,18 @@ static void replay_redact(const struct replay *replay)
     const struct check_record *record = replay->record;
     const struct check_model *model = &replay->store->model;
     struct check_session *session = replay->session;
-    const struct check_replayed *replayed =
-        model_find_replayed(model, record->posting.parent);
+    const struct check_replayed *replayed = model_find_replayed(model, record->posting.parent);
     struct wal__redact_record redact;
 
-    if (wal__redact_record_decode(
-            (struct wal__span){record->payload, record->stored_size},
-            &redact) != WAL__FMT_OK ||
+    if (wal__redact_record_decode((struct wal__span){record->payload, record->stored_size},
+                                  &redact) != WAL__FMT_OK ||
         hash_of(redact.entry_id) != record->posting.id_hash) {
         report_damage(replay, "is not well-formed");
         return;
     }
     if (!may_be_lost(replay) && !may_be_dropped(replay, replayed) &&
-        (!entry_has_id(replay, record->posting.parent, redact.target_id) ||
-         replayed == NULL || replayed->type != WAL__FRAME_ENTRY ||
-         replayed->session != session->number ||
+        (!entry_has_id(replay, record->posting.parent, redact.target_id) || replayed == NULL ||
+         replayed->type != WAL__FRAME_ENTRY || replayed->session != session->number ||
          replayed->stream != record->posting.stream ||
          !could_see(replay, redact.session, replayed))) {
         report_damage(replay, "names a target that does not exist");
@@ -1011,8 +926,7 @@ static void replay_redact(const struct replay *replay)
 static void replay_tombstone(const struct replay *replay)
 {
     struct check_session *session = replay->session;
-    const struct wal_slice id = {session->record.id.data,
-                                 session->record.id.size};
+    const struct wal_slice id = {session->record.id.data, session->record.id.size};
     uint32_t *number = cli_ids_find(&replay->store->model.ids, id);
 
     session->state.flags |= WAL__SUMMARY_DELETED;
@@ -1028,8 +942,7 @@ static bool is_type_allowed(const struct replay *replay)
     uint8_t type = replay->record->posting.type;
 
     if (session->number == WAL__STORE_NUMBER) {
-        return type == WAL__FRAME_DOC || type == WAL__FRAME_DOC_DELETE ||
-               type == WAL__FRAME_ACCEPT;
+        return type == WAL__FRAME_DOC || type == WAL__FRAME_DOC_DELETE || type == WAL__FRAME_ACCEPT;
     }
     return !check_session_is_deleted(session) || type == WAL__FRAME_REDACT;
 }
@@ -1071,17 +984,14 @@ static void apply_record(struct replay *replay)
 
     if (record->posting.type != WAL__FRAME_SESSION && !session->has_record &&
         !may_be_lost(replay) &&
-        (record->posting.type != WAL__FRAME_REDACT ||
-         !replay->store->has_rewritten)) {
+        (record->posting.type != WAL__FRAME_REDACT || !replay->store->has_rewritten)) {
         report_damage(replay, "belongs to a session that was never created");
     } else if (!is_type_allowed(replay) && !may_be_lost(replay)) {
-        report_damage(replay,
-                      session->number == WAL__STORE_NUMBER
-                          ? "belongs to the store, which allows no such record"
-                          : "belongs to a session that is deleted");
+        report_damage(replay, session->number == WAL__STORE_NUMBER
+                                  ? "belongs to the store, which allows no such record"
+                                  : "belongs to a session that is deleted");
     }
-    if (session->number == WAL__STORE_NUMBER &&
-        session->state.last_sequence == 0) {
+    if (session->number == WAL__STORE_NUMBER && session->state.last_sequence == 0) {
         session->state.created_ms = record->clock_ms;
     }
     check_provisional(replay);
@@ -1097,15 +1007,13 @@ static void apply_record(struct replay *replay)
     session->state.bytes += wal__frame_total_size(record->stored_size);
 }
 
-static void add_replayed(struct check_store *store,
-                         const struct check_segment *segment,
+static void add_replayed(struct check_store *store, const struct check_segment *segment,
                          const struct check_record *record)
 {
     struct check_model *model = &store->model;
 
-    model->replayed =
-        cli_reserve(model->replayed, model->replayed_count,
-                    &model->replayed_capacity, sizeof(*model->replayed));
+    model->replayed = cli_reserve(model->replayed, model->replayed_count, &model->replayed_capacity,
+                                  sizeof(*model->replayed));
     model->replayed[model->replayed_count++] = (struct check_replayed){
         .sequence = record->posting.sequence,
         .position = wal__position(segment->head->id, record->posting.offset),
@@ -1125,11 +1033,9 @@ static bool replay_record(struct replay *replay)
     const struct check_record *record = replay->record;
 
     if (model->replayed_count > 0 &&
-        model->replayed[model->replayed_count - 1].sequence >=
-            record->posting.sequence) {
+        model->replayed[model->replayed_count - 1].sequence >= record->posting.sequence) {
         check_damage_add(&replay->segment->damages, replay->segment->head->name,
-                         record->posting.offset, 0,
-                         "sequence %" PRIu64 " is a repeat",
+                         record->posting.offset, 0, "sequence %" PRIu64 " is a repeat",
                          record->posting.sequence);
         replay->store->records_lost = true;
         return false;
@@ -1162,13 +1068,12 @@ void check_replay_finish(struct check_store *store)
     for (size_t i = 0; i < store->model.session_count; i++) {
         const struct check_session *session = store->model.sessions[i];
 
-        if (session->outdated_in != NULL && !session->damaged &&
-            !store->records_lost && !check_session_is_deleted(session)) {
-            check_damage_add_redundant(
-                &store->damages, session->outdated_in->head->name, 0, 0,
-                "the index has other texts of session %" PRIu32
-                " than the log; it is derived: no record is lost",
-                session->number);
+        if (session->outdated_in != NULL && !session->damaged && !store->records_lost &&
+            !check_session_is_deleted(session)) {
+            check_damage_add_redundant(&store->damages, session->outdated_in->head->name, 0, 0,
+                                       "the index has other texts of session %" PRIu32
+                                       " than the log; it is derived: no record is lost",
+                                       session->number);
         }
     }
 }

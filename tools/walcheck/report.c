@@ -3,8 +3,7 @@
  *
  * Invariant: a list owns its texts.
  *
- * Threads: a list belongs to one thread; check_feature any; all other functions
- * the main thread.
+ * Threads: a list belongs to one thread; check_feature any; all other functions the main thread.
  */
 #include "tools/walcheck/walcheck.h"
 
@@ -20,9 +19,8 @@ enum {
     REASON_SIZE = 400
 };
 
-static struct check_damage *add(struct check_damages *damages, const char *file,
-                                uint64_t offset, uint64_t length,
-                                const char *reason, va_list arguments)
+static struct check_damage *add(struct check_damages *damages, const char *file, uint64_t offset,
+                                uint64_t length, const char *reason, va_list arguments)
 {
     char text[REASON_SIZE];
     struct check_damage *damage;
@@ -38,9 +36,8 @@ static struct check_damage *add(struct check_damages *damages, const char *file,
     return damage;
 }
 
-struct check_damage *check_damage_add(struct check_damages *damages,
-                                      const char *file, uint64_t offset,
-                                      uint64_t length, const char *reason, ...)
+struct check_damage *check_damage_add(struct check_damages *damages, const char *file,
+                                      uint64_t offset, uint64_t length, const char *reason, ...)
 {
     struct check_damage *damage;
     va_list arguments;
@@ -59,8 +56,7 @@ static struct check_damage *find_same(const struct check_damages *damages,
         struct check_damage *other = &damages->items[i];
 
         if (other != damage && other->offset == damage->offset &&
-            strcmp(other->file, damage->file) == 0 &&
-            strcmp(other->reason, damage->reason) == 0) {
+            strcmp(other->file, damage->file) == 0 && strcmp(other->reason, damage->reason) == 0) {
             return other;
         }
     }
@@ -75,9 +71,8 @@ static void deinit(struct check_damage *damage)
     free(damage->sessions);
 }
 
-struct check_damage *check_damage_add_once(struct check_damages *damages,
-                                           const char *file, uint64_t offset,
-                                           uint64_t length, const char *reason,
+struct check_damage *check_damage_add_once(struct check_damages *damages, const char *file,
+                                           uint64_t offset, uint64_t length, const char *reason,
                                            ...)
 {
     struct check_damage *damage;
@@ -96,21 +91,18 @@ struct check_damage *check_damage_add_once(struct check_damages *damages,
     return same;
 }
 
-void check_damage_add_redundant(struct check_damages *damages, const char *file,
-                                uint64_t offset, uint64_t length,
-                                const char *reason, ...)
+void check_damage_add_redundant(struct check_damages *damages, const char *file, uint64_t offset,
+                                uint64_t length, const char *reason, ...)
 {
     va_list arguments;
 
     va_start(arguments, reason);
-    add(damages, file, offset, length, reason, arguments)->kind =
-        CHECK_REDUNDANT;
+    add(damages, file, offset, length, reason, arguments)->kind = CHECK_REDUNDANT;
     va_end(arguments);
 }
 
-void check_damage_add_note(struct check_damages *damages, const char *file,
-                           uint64_t offset, uint64_t length, const char *reason,
-                           ...)
+void check_damage_add_note(struct check_damages *damages, const char *file, uint64_t offset,
+                           uint64_t length, const char *reason, ...)
 {
     va_list arguments;
 
@@ -132,9 +124,8 @@ static size_t damages_count(const struct check_damages *damages)
 
 void check_damage_sequence(struct check_damage *damage, uint64_t sequence)
 {
-    damage->sequences =
-        cli_reserve(damage->sequences, damage->sequence_count,
-                    &damage->sequence_capacity, sizeof(*damage->sequences));
+    damage->sequences = cli_reserve(damage->sequences, damage->sequence_count,
+                                    &damage->sequence_capacity, sizeof(*damage->sequences));
     damage->sequences[damage->sequence_count++] = sequence;
 }
 
@@ -153,8 +144,7 @@ void check_damage_sort_sequences(struct check_damage *damage)
     if (damage->sequence_count == 0) {
         return;
     }
-    qsort(damage->sequences, damage->sequence_count, sizeof(*damage->sequences),
-          compare_sequences);
+    qsort(damage->sequences, damage->sequence_count, sizeof(*damage->sequences), compare_sequences);
     for (size_t i = 0; i < damage->sequence_count; i++) {
         if (kept == 0 || damage->sequences[kept - 1] != damage->sequences[i]) {
             damage->sequences[kept++] = damage->sequences[i];
@@ -175,9 +165,8 @@ void check_damage_session(struct check_damage *damage, uint32_t session)
             return;
         }
     }
-    damage->sessions =
-        cli_reserve(damage->sessions, damage->session_count,
-                    &damage->session_capacity, sizeof(*damage->sessions));
+    damage->sessions = cli_reserve(damage->sessions, damage->session_count,
+                                   &damage->session_capacity, sizeof(*damage->sessions));
     damage->sessions[damage->session_count++] = session;
 }
 
@@ -192,8 +181,7 @@ void check_damages_move(struct check_damages *to, struct check_damages *from)
 
 void check_damages_sort(struct check_damages *damages)
 {
-    struct check_damage *sorted =
-        cli_alloc((damages->count + 1) * sizeof(*sorted));
+    struct check_damage *sorted = cli_alloc((damages->count + 1) * sizeof(*sorted));
     size_t count = 0;
 
     for (int kind = CHECK_LOSS; kind <= CHECK_NOTE; kind++) {
@@ -209,8 +197,7 @@ void check_damages_sort(struct check_damages *damages)
 }
 
 void check_damages_remove(struct check_damages *damages,
-                          bool (*is_removed)(const void *ctx,
-                                             const struct check_damage *damage),
+                          bool (*is_removed)(const void *ctx, const struct check_damage *damage),
                           const void *ctx)
 {
     size_t kept = 0;
@@ -230,8 +217,7 @@ static bool is_missing(const void *ctx, const struct check_damage *damage)
     return find_same(ctx, damage) == NULL;
 }
 
-void check_damages_intersect(struct check_damages *damages,
-                             const struct check_damages *other)
+void check_damages_intersect(struct check_damages *damages, const struct check_damages *other)
 {
     check_damages_remove(damages, is_missing, other);
 }
@@ -245,15 +231,12 @@ void check_damages_deinit(struct check_damages *damages)
     *damages = (struct check_damages){.items = NULL};
 }
 
-void check_feature(const struct check_store *store,
-                   struct check_segment *segment,
-                   const struct check_record *record, uint32_t incompat,
-                   const char *what)
+void check_feature(const struct check_store *store, struct check_segment *segment,
+                   const struct check_record *record, uint32_t incompat, const char *what)
 {
     if (store->format_known && (store->incompat & incompat) == 0) {
-        check_damage_add_redundant(&segment->damages, segment->head->name,
-                                   record->posting.offset, 0,
-                                   "%s, and MANIFEST lacks this feature", what);
+        check_damage_add_redundant(&segment->damages, segment->head->name, record->posting.offset,
+                                   0, "%s, and MANIFEST lacks this feature", what);
     }
 }
 
@@ -265,8 +248,8 @@ enum {
 
 /* A session's id; "#number" if its id is lost; "#store" for the store
  * itself. */
-static struct wal_slice session_name(const struct check_model *model,
-                                     uint32_t number, char *buffer, size_t size)
+static struct wal_slice session_name(const struct check_model *model, uint32_t number, char *buffer,
+                                     size_t size)
 {
     const struct check_session *session = check_model_find(model, number);
 
@@ -274,17 +257,16 @@ static struct wal_slice session_name(const struct check_model *model,
         return cli_slice("#store");
     }
     if (session != NULL && session->has_record) {
-        return (struct wal_slice){session->record.id.data,
-                                  session->record.id.size};
+        return (struct wal_slice){session->record.id.data, session->record.id.size};
     }
     snprintf(buffer, size, "#%" PRIu32, number);
     return cli_slice(buffer);
 }
 
-/* The range of the lost sequence numbers that begins at a rank; returns the
- * rank of the next one, or 0: there is none. */
-static size_t next_range(const struct check_damage *damage, size_t rank,
-                         uint64_t *first, uint64_t *last)
+/* The range of the lost sequence numbers that begins at a rank; returns the rank of the next one,
+ * or 0: there is none. */
+static size_t next_range(const struct check_damage *damage, size_t rank, uint64_t *first,
+                         uint64_t *last)
 {
     if (damage->sequence_count == 0) {
         *first = damage->first_sequence;
@@ -296,23 +278,19 @@ static size_t next_range(const struct check_damage *damage, size_t rank,
     }
     *first = damage->sequences[rank];
     *last = *first;
-    for (rank++;
-         rank < damage->sequence_count && damage->sequences[rank] == *last + 1;
-         rank++) {
+    for (rank++; rank < damage->sequence_count && damage->sequences[rank] == *last + 1; rank++) {
         *last = damage->sequences[rank];
     }
     return rank;
 }
 
-static void put_ranges(struct wal__json_out *json,
-                       const struct check_damage *damage)
+static void put_ranges(struct wal__json_out *json, const struct check_damage *damage)
 {
     uint64_t first;
     uint64_t last;
 
     wal__json_out_open(json, '[');
-    for (size_t rank = 0;
-         (rank = next_range(damage, rank, &first, &last)) != 0;) {
+    for (size_t rank = 0; (rank = next_range(damage, rank, &first, &last)) != 0;) {
         wal__json_out_open(json, '[');
         wal__json_out_count(json, first);
         wal__json_out_count(json, last);
@@ -321,8 +299,7 @@ static void put_ranges(struct wal__json_out *json,
     wal__json_out_close(json, ']');
 }
 
-void check_report_damage(struct wal__json_out *json,
-                         const struct check_model *model,
+void check_report_damage(struct wal__json_out *json, const struct check_model *model,
                          const struct check_damage *damage)
 {
     char buffer[16];
@@ -337,8 +314,7 @@ void check_report_damage(struct wal__json_out *json,
     put_ranges(json, damage);
     wal__json_out_member_open(json, "sessions", '[');
     for (size_t i = 0; i < damage->session_count; i++) {
-        cli_json_text(json, session_name(model, damage->sessions[i], buffer,
-                                         sizeof(buffer)));
+        cli_json_text(json, session_name(model, damage->sessions[i], buffer, sizeof(buffer)));
     }
     wal__json_out_close(json, ']');
     wal__json_out_member_bool(json, "redundant", damage->kind != CHECK_LOSS);
@@ -375,9 +351,8 @@ static void put_tail(struct wal__json_out *json, const struct check_tail *tail)
 }
 
 /* Writes an array of the notes, or of everything else. */
-static void put_damages(struct wal__json_out *json,
-                        const struct check_store *store, const char *key,
-                        bool notes)
+static void put_damages(struct wal__json_out *json, const struct check_store *store,
+                        const char *key, bool notes)
 {
     wal__json_out_member_open(json, key, '[');
     for (size_t i = 0; i < store->damages.count; i++) {
@@ -402,15 +377,12 @@ static void report_json(const struct check_store *store, bool sound)
     put_tail(&json, &store->tail);
     wal__json_out_key(&json, "packTail");
     put_tail(&json, &store->pack_tail);
-    wal__json_out_member_count(&json, "formatVersion",
-                               store->reader.format_version);
-    wal__json_out_member_count(
-        &json, "sessionCount",
-        check_model_count_sessions(&store->model, false));
+    wal__json_out_member_count(&json, "formatVersion", store->reader.format_version);
+    wal__json_out_member_count(&json, "sessionCount",
+                               check_model_count_sessions(&store->model, false));
     wal__json_out_member_count(&json, "deletedCount",
                                check_model_count_sessions(&store->model, true));
-    wal__json_out_member_count(&json, "recordCount",
-                               store->model.replayed_count);
+    wal__json_out_member_count(&json, "recordCount", store->model.replayed_count);
     put_damages(&json, store, "damage", false);
     put_damages(&json, store, "notes", true);
     wal__json_out_close_line(&json);
@@ -441,36 +413,29 @@ static void print_sequences(const struct check_damage *damage)
     }
 }
 
-static void print_damage(const struct check_store *store,
-                         const struct check_damage *damage)
+static void print_damage(const struct check_store *store, const struct check_damage *damage)
 {
     char buffer[16];
 
-    printf("%s%s: %" PRIu64 ", %" PRIu64 " %s: ",
-           damage->kind == CHECK_NOTE ? "note: " : "", damage->file,
-           damage->offset, damage->length,
+    printf("%s%s: %" PRIu64 ", %" PRIu64 " %s: ", damage->kind == CHECK_NOTE ? "note: " : "",
+           damage->file, damage->offset, damage->length,
            cli_plural(damage->length, "byte", "bytes"));
     cli_print_text(stdout, cli_slice(damage->reason), 0, false);
     print_sequences(damage);
     for (size_t i = 0; i < damage->session_count; i++) {
-        fputs(i > 0 ? ", "
-                    : cli_plural(damage->session_count, "; session ",
-                                 "; sessions "),
+        fputs(i > 0 ? ", " : cli_plural(damage->session_count, "; session ", "; sessions "),
               stdout);
-        cli_print_name(stdout, session_name(&store->model, damage->sessions[i],
-                                            buffer, sizeof(buffer)));
+        cli_print_name(stdout,
+                       session_name(&store->model, damage->sessions[i], buffer, sizeof(buffer)));
     }
     putchar('\n');
 }
 
 static void print_tail(const struct check_tail *tail)
 {
-    if (tail->verdict == WAL__VERDICT_TORN ||
-        tail->verdict == WAL__VERDICT_AMBIGUOUS) {
-        printf("%s: %" PRIu64 ", %" PRIu64 " %s: %s\n", tail->file,
-               tail->offset, tail->length,
-               cli_plural(tail->length, "byte", "bytes"),
-               wal__verdict_text(tail->verdict));
+    if (tail->verdict == WAL__VERDICT_TORN || tail->verdict == WAL__VERDICT_AMBIGUOUS) {
+        printf("%s: %" PRIu64 ", %" PRIu64 " %s: %s\n", tail->file, tail->offset, tail->length,
+               cli_plural(tail->length, "byte", "bytes"), wal__verdict_text(tail->verdict));
     }
 }
 
@@ -495,19 +460,15 @@ static int by_sequence(const void *a, const void *b)
     const struct check_damage *x = *(const struct check_damage *const *)a;
     const struct check_damage *y = *(const struct check_damage *const *)b;
 
-    return x->first_sequence < y->first_sequence
-               ? -1
-               : x->first_sequence > y->first_sequence;
+    return x->first_sequence < y->first_sequence ? -1 : x->first_sequence > y->first_sequence;
 }
 
-/* The number of records of a stream that are known to be lost: several items
- * may name the same one. */
-static uint64_t count_lost_records(const struct check_store *store,
-                                   bool of_pack)
+/* The number of records of a stream that are known to be lost: several items may name the same
+ * one. */
+static uint64_t count_lost_records(const struct check_store *store, bool of_pack)
 {
     const struct check_damages *damages = &store->damages;
-    const struct check_damage **lost =
-        cli_alloc((damages->count + 1) * sizeof(*lost));
+    const struct check_damage **lost = cli_alloc((damages->count + 1) * sizeof(*lost));
     uint64_t counted = 0; /* up to this sequence number */
     uint64_t records = 0;
     size_t count = 0;
@@ -557,8 +518,7 @@ static void print_summary(const struct check_store *store, bool sound)
     }
     lost = count_lost_records(store, false) + count_lost_records(store, true);
     printf("damaged: %zu %s, %zu of %zu %s, %" PRIu64 " lost %s\n", damages,
-           cli_plural(damages, "place", "places"),
-           count_damaged_sessions(store), sessions,
+           cli_plural(damages, "place", "places"), count_damaged_sessions(store), sessions,
            cli_plural(sessions, "session", "sessions"), lost,
            cli_plural(lost, "record", "records"));
 }
@@ -584,11 +544,10 @@ int check_report(const struct check_store *store)
         report_text(store, sound);
     }
     if (store->newer) {
-        code = cli_error(
-            store->cli, CLI_FAILED, store->path,
-            "has structures of a newer format; this walcheck knows format "
-            "version %d",
-            (int)WAL__FORMAT_VERSION);
+        code = cli_error(store->cli, CLI_FAILED, store->path,
+                         "has structures of a newer format; this walcheck knows format "
+                         "version %d",
+                         (int)WAL__FORMAT_VERSION);
     }
     return code;
 }

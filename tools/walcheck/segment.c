@@ -1,18 +1,16 @@
 /*
- * segment.c - the segments of a store: scanning one for its records and its
- * damage (SPEC.md 2.3, 3.1 to 3.4), the blocks of rewritten ones (2.22, 2.23),
- * and their chain.
+ * segment.c - the segments of a store: scanning one for its records and its damage (SPEC.md 2.3,
+ * 3.1 to 3.4), the blocks of rewritten ones (2.22, 2.23), and their chain.
  *
- * The segments of a folder and their chain (3.5) are those of the reader of
- * damaged stores; what is damaged in their heads (2.2, 2.4) and segments that
- * are not in the chain are reported here.
+ * The segments of a folder and their chain (3.5) are those of the reader of damaged stores; what is
+ * damaged in their heads (2.2, 2.4) and segments that are not in the chain are reported here.
  *
- * Invariant: a scan accesses only its own segment, so that scans of several
- * segments may run concurrently. The records of a segment ascend by sequence,
- * each once, wherever its blocks have them.
+ * Invariant: a scan accesses only its own segment, so that scans of several segments may run
+ * concurrently. The records of a segment ascend by sequence, each once, wherever its blocks have
+ * them.
  *
- * Threads: check_segment_scan and what it calls any thread, one per segment;
- * all other functions the main thread.
+ * Threads: check_segment_scan and what it calls any thread, one per segment; all other functions
+ * the main thread.
  */
 #include "tools/walcheck/walcheck.h"
 
@@ -35,8 +33,7 @@ struct scan {
 };
 
 /* Sets the record's time. */
-static bool is_valid_entry(struct wal__span payload,
-                           const struct wal__frame *frame,
+static bool is_valid_entry(struct wal__span payload, const struct wal__frame *frame,
                            struct check_record *record)
 {
     struct wal__entry_record entry;
@@ -50,23 +47,19 @@ static bool is_valid_entry(struct wal__span payload,
     return true;
 }
 
-/* Whether an entry that records lines of a copied file is readable; true for
- * any other entry. */
-static bool is_sound_copy(struct wal__span payload,
-                          const struct wal__frame *frame)
+/* Whether an entry that records lines of a copied file is readable; true for any other entry. */
+static bool is_sound_copy(struct wal__span payload, const struct wal__frame *frame)
 {
     struct wal__entry_record entry;
 
     return frame->stream != WAL__COPY_STREAM ||
-           wal__entry_record_decode(payload, &entry) != WAL__FMT_OK ||
-           entry.is_erased || entry.type.size != strlen(WAL__COPY_TYPE) ||
+           wal__entry_record_decode(payload, &entry) != WAL__FMT_OK || entry.is_erased ||
+           entry.type.size != strlen(WAL__COPY_TYPE) ||
            memcmp(entry.type.data, WAL__COPY_TYPE, entry.type.size) != 0 ||
-           wal__copy_chunk_is_valid(
-               (struct wal_slice){entry.payload.data, entry.payload.size});
+           wal__copy_chunk_is_valid((struct wal_slice){entry.payload.data, entry.payload.size});
 }
 
-static bool is_valid_document(struct wal__span payload,
-                              const struct wal__frame *frame)
+static bool is_valid_document(struct wal__span payload, const struct wal__frame *frame)
 {
     struct wal__doc_record doc;
 
@@ -75,9 +68,8 @@ static bool is_valid_document(struct wal__span payload,
            (doc.value.size > 0) == (frame->type == WAL__FRAME_DOC);
 }
 
-static void add_reference(struct check_segment *segment,
-                          const struct wal__frame *frame, uint64_t offset,
-                          struct wal__span payload)
+static void add_reference(struct check_segment *segment, const struct wal__frame *frame,
+                          uint64_t offset, struct wal__span payload)
 {
     struct check_reference reference = {
         .sequence = frame->sequence,
@@ -91,23 +83,20 @@ static void add_reference(struct check_segment *segment,
     if (!check_reference_decode(payload, &reference)) {
         return;
     }
-    segment->references =
-        cli_reserve(segment->references, segment->reference_count,
-                    &segment->reference_capacity, sizeof(*segment->references));
+    segment->references = cli_reserve(segment->references, segment->reference_count,
+                                      &segment->reference_capacity, sizeof(*segment->references));
     segment->references[segment->reference_count++] = reference;
 }
 
-/* Checks entries and documents here, because their payloads are large; keeps
- * all other payloads for the replay. */
-static void copy_payload(struct check_segment *segment,
-                         const struct wal__frame *frame, uint64_t offset,
-                         const uint8_t *bytes, struct check_record *record)
+/* Checks entries and documents here, because their payloads are large; keeps all other payloads for
+ * the replay. */
+static void copy_payload(struct check_segment *segment, const struct wal__frame *frame,
+                         uint64_t offset, const uint8_t *bytes, struct check_record *record)
 {
     const struct wal__span payload = {bytes, frame->stored_size};
     bool entry = frame->type == WAL__FRAME_ENTRY;
 
-    if (!entry && frame->type != WAL__FRAME_DOC &&
-        frame->type != WAL__FRAME_DOC_DELETE) {
+    if (!entry && frame->type != WAL__FRAME_DOC && frame->type != WAL__FRAME_DOC_DELETE) {
         if (payload.size > 0) {
             record->payload = cli_alloc(payload.size);
             memcpy(record->payload, payload.data, payload.size);
@@ -115,13 +104,12 @@ static void copy_payload(struct check_segment *segment,
         return;
     }
     if ((frame->flags & WAL__FRAME_LZ4) == 0 &&
-        !(entry ? is_valid_entry(payload, frame, record)
-                : is_valid_document(payload, frame))) {
-        struct check_damage *damage = check_damage_add(
-            &segment->damages, segment->head->name, offset,
-            wal__frame_total_size(frame->stored_size),
-            "the %s of sequence %" PRIu64 " is not well-formed",
-            entry ? "entry" : "document", frame->sequence);
+        !(entry ? is_valid_entry(payload, frame, record) : is_valid_document(payload, frame))) {
+        struct check_damage *damage =
+            check_damage_add(&segment->damages, segment->head->name, offset,
+                             wal__frame_total_size(frame->stored_size),
+                             "the %s of sequence %" PRIu64 " is not well-formed",
+                             entry ? "entry" : "document", frame->sequence);
 
         check_damage_session(damage, frame->session);
     } else if ((frame->flags & WAL__FRAME_LZ4) == 0) {
@@ -130,8 +118,7 @@ static void copy_payload(struct check_segment *segment,
             struct check_damage *damage = check_damage_add(
                 &segment->damages, segment->head->name, offset,
                 wal__frame_total_size(frame->stored_size),
-                "the lines of a copy in sequence %" PRIu64 " cannot be read",
-                frame->sequence);
+                "the lines of a copy in sequence %" PRIu64 " cannot be read", frame->sequence);
 
             check_damage_session(damage, frame->session);
         }
@@ -139,15 +126,13 @@ static void copy_payload(struct check_segment *segment,
 }
 
 /* Adds a record that a scan found. */
-static void segment_add_record(struct check_segment *segment,
-                               const struct wal__frame *frame, uint64_t offset,
-                               const uint8_t *payload, int64_t clock_ms)
+static void segment_add_record(struct check_segment *segment, const struct wal__frame *frame,
+                               uint64_t offset, const uint8_t *payload, int64_t clock_ms)
 {
     struct check_record *record;
 
-    segment->records =
-        cli_reserve(segment->records, segment->record_count,
-                    &segment->record_capacity, sizeof(*segment->records));
+    segment->records = cli_reserve(segment->records, segment->record_count,
+                                   &segment->record_capacity, sizeof(*segment->records));
     record = &segment->records[segment->record_count++];
     *record = (struct check_record){
         .posting = {.offset = (uint32_t)offset,
@@ -168,20 +153,15 @@ static void segment_add_record(struct check_segment *segment,
 /* --- blocks ------------------------------------------------------------- */
 
 static void report_block(struct check_segment *segment, uint64_t offset,
-                         const struct wal__frame *frame, uint32_t rank,
-                         enum wal__fmt fmt)
+                         const struct wal__frame *frame, uint32_t rank, enum wal__fmt fmt)
 {
     uint64_t size = wal__frame_total_size(frame->stored_size);
     struct check_damage *damage =
         rank == 0
-            ? check_damage_add(&segment->damages, segment->head->name, offset,
-                               size,
-                               "the records of a BLOCK cannot be read: %s",
-                               wal__fmt_text(fmt))
-            : check_damage_add(&segment->damages, segment->head->name, offset,
-                               size,
-                               "record %" PRIu32
-                               " of a BLOCK, and those after it, cannot be "
+            ? check_damage_add(&segment->damages, segment->head->name, offset, size,
+                               "the records of a BLOCK cannot be read: %s", wal__fmt_text(fmt))
+            : check_damage_add(&segment->damages, segment->head->name, offset, size,
+                               "record %" PRIu32 " of a BLOCK, and those after it, cannot be "
                                "read: %s",
                                rank, wal__fmt_text(fmt));
 
@@ -191,8 +171,8 @@ static void report_block(struct check_segment *segment, uint64_t offset,
 
 /* Adds the records of a BLOCK that a scan found. */
 static void block_scan(struct check_segment *segment, struct cli_block *block,
-                       const struct wal__frame *frame, uint64_t offset,
-                       const uint8_t *payload, int64_t clock_ms)
+                       const struct wal__frame *frame, uint64_t offset, const uint8_t *payload,
+                       int64_t clock_ms)
 {
     enum wal__fmt fmt = cli_block_unpack(block, frame, payload, offset);
     struct wal__block_cursor cursor;
@@ -201,8 +181,8 @@ static void block_scan(struct check_segment *segment, struct cli_block *block,
     uint32_t rank = 0;
 
     if (fmt == WAL__FMT_OK) {
-        wal__block_cursor_begin(&cursor, block->records, block->count,
-                                segment->head->header.salt, offset);
+        wal__block_cursor_begin(&cursor, block->records, block->count, segment->head->header.salt,
+                                offset);
     }
     while (fmt == WAL__FMT_OK) {
         uint64_t at = cursor.offset;
@@ -228,14 +208,12 @@ static int by_sequence(const void *a, const void *b)
     if (x->posting.sequence != y->posting.sequence) {
         return x->posting.sequence < y->posting.sequence ? -1 : 1;
     }
-    return x->posting.offset < y->posting.offset
-               ? -1
-               : x->posting.offset > y->posting.offset;
+    return x->posting.offset < y->posting.offset ? -1 : x->posting.offset > y->posting.offset;
 }
 
 /* Whether the record may be in the segment, after `last`. Reports it if not. */
-static bool is_in_range(struct check_segment *segment,
-                        const struct check_record *record, uint64_t last)
+static bool is_in_range(struct check_segment *segment, const struct check_record *record,
+                        uint64_t last)
 {
     const uint64_t sequence = record->posting.sequence;
     const char *why = NULL;
@@ -247,10 +225,9 @@ static bool is_in_range(struct check_segment *segment,
         why = "is not in the range of the segment";
     }
     if (why != NULL) {
-        struct check_damage *damage =
-            check_damage_add(&segment->damages, segment->head->name,
-                             wal__block_offset(record->posting.offset), 0,
-                             "sequence %" PRIu64 " %s", sequence, why);
+        struct check_damage *damage = check_damage_add(&segment->damages, segment->head->name,
+                                                       wal__block_offset(record->posting.offset), 0,
+                                                       "sequence %" PRIu64 " %s", sequence, why);
 
         check_damage_session(damage, record->session);
     }
@@ -269,8 +246,7 @@ static void check_size(struct check_segment *segment)
     for (size_t i = 0; i < segment->blob_count; i++) {
         size += segment->blobs[i].span;
     }
-    if (!segment->has_lost_records && !segment->head->salt_found &&
-        size != rewrite->raw_size) {
+    if (!segment->has_lost_records && !segment->head->salt_found && size != rewrite->raw_size) {
         check_damage_add(&segment->damages, segment->head->name, 116, 8,
                          "has %" PRIu64 " bytes of records, and its header "
                          "says %" PRIu64,
@@ -301,8 +277,8 @@ static void block_finish(struct check_segment *segment)
 
 /* --- what a damaged block lost -------------------------------------------- */
 
-bool check_block_lost(struct check_segment *segment,
-                      const struct wal__posting *posting, uint32_t session)
+bool check_block_lost(struct check_segment *segment, const struct wal__posting *posting,
+                      uint32_t session)
 {
     uint64_t at = wal__block_offset(posting->offset);
 
@@ -321,8 +297,7 @@ bool check_block_lost(struct check_segment *segment,
 
 /* --- payloads ------------------------------------------------------------- */
 
-static bool open_segment(struct check_payloads *payloads,
-                         const struct check_segment *segment)
+static bool open_segment(struct check_payloads *payloads, const struct check_segment *segment)
 {
     if (payloads->segment != segment) {
         check_payload_close(payloads);
@@ -339,15 +314,14 @@ static bool read_in_block(struct check_payloads *payloads, uint64_t offset,
 {
     const uint64_t salt = payloads->segment->head->header.salt;
 
-    return cli_block_read(&payloads->block, &payloads->file, salt,
-                          wal__block_offset(offset)) == WAL__FMT_OK &&
-           wal__block_record(payloads->block.records, salt, offset, frame,
-                             payload) == WAL__FMT_OK;
+    return cli_block_read(&payloads->block, &payloads->file, salt, wal__block_offset(offset)) ==
+               WAL__FMT_OK &&
+           wal__block_record(payloads->block.records, salt, offset, frame, payload) == WAL__FMT_OK;
 }
 
 const uint8_t *check_payload_read(struct check_payloads *payloads,
-                                  const struct check_segment *segment,
-                                  uint64_t offset, uint32_t stored_size)
+                                  const struct check_segment *segment, uint64_t offset,
+                                  uint32_t stored_size)
 {
     struct wal__frame frame;
     struct wal__span payload;
@@ -356,18 +330,15 @@ const uint8_t *check_payload_read(struct check_payloads *payloads,
         return NULL;
     }
     if (!wal__segment_is_rewritten(&segment->head->header)) {
-        return cli_file_fetch(&payloads->file, offset + WAL__FRAME_SIZE,
-                              stored_size);
+        return cli_file_fetch(&payloads->file, offset + WAL__FRAME_SIZE, stored_size);
     }
-    return read_in_block(payloads, offset, &frame, &payload) &&
-                   payload.size == stored_size
+    return read_in_block(payloads, offset, &frame, &payload) && payload.size == stored_size
                ? payload.data
                : NULL;
 }
 
-bool check_record_read(struct check_payloads *payloads,
-                       const struct check_segment *segment, uint64_t offset,
-                       uint32_t span, struct wal__frame *frame,
+bool check_record_read(struct check_payloads *payloads, const struct check_segment *segment,
+                       uint64_t offset, uint32_t span, struct wal__frame *frame,
                        struct wal__span *payload)
 {
     const uint8_t *bytes;
@@ -380,8 +351,7 @@ bool check_record_read(struct check_payloads *payloads,
     }
     bytes = cli_file_fetch(&payloads->file, offset, span);
     if (bytes == NULL ||
-        wal__frame_decode(bytes, span, segment->head->header.salt, offset,
-                          frame) != WAL__FMT_OK ||
+        wal__frame_decode(bytes, span, segment->head->header.salt, offset, frame) != WAL__FMT_OK ||
         wal__frame_check_data(frame, bytes + WAL__FRAME_SIZE) != WAL__FMT_OK) {
         return false;
     }
@@ -404,16 +374,14 @@ static bool scan_piece(void *ctx, const struct wal__scan_range *piece)
 {
     struct scan *scan = ctx;
     struct check_segment *segment = scan->segment;
-    int64_t clock_ms = piece->commit != NULL ? piece->commit->clock_ms
-                                             : segment->facts->clock_ms;
+    int64_t clock_ms = piece->commit != NULL ? piece->commit->clock_ms : segment->facts->clock_ms;
     uint64_t at = 0;
 
     while (at < piece->size) {
         struct wal__frame frame;
 
-        if (wal__frame_decode(piece->bytes + at, piece->size - at,
-                              segment->head->header.salt, piece->offset + at,
-                              &frame) != WAL__FMT_OK) {
+        if (wal__frame_decode(piece->bytes + at, piece->size - at, segment->head->header.salt,
+                              piece->offset + at, &frame) != WAL__FMT_OK) {
             return false; /* unreachable: the scan passes valid frames only */
         }
         if (segment->head->is_pack && wal__frame_is_sequenced(frame.type)) {
@@ -435,18 +403,15 @@ static bool scan_piece(void *ctx, const struct wal__scan_range *piece)
 static void add_scan_damage(struct scan *scan)
 {
     const struct wal__scan_result *facts = scan->segment->facts;
-    uint32_t count = facts->damage_count < WAL__DAMAGE_MAX
-                         ? facts->damage_count
-                         : (uint32_t)WAL__DAMAGE_MAX;
+    uint32_t count =
+        facts->damage_count < WAL__DAMAGE_MAX ? facts->damage_count : (uint32_t)WAL__DAMAGE_MAX;
 
     for (size_t i = scan->found.count; i < count; i++) {
         const struct wal__damage *damage = &facts->damage[i];
         struct check_damage *added = check_damage_add(
-            &scan->found, scan->segment->head->name, damage->offset,
-            damage->size,
-            damage->size == 0
-                ? "records are missing here: their frames are not in the log"
-                : "acknowledged bytes are damaged");
+            &scan->found, scan->segment->head->name, damage->offset, damage->size,
+            damage->size == 0 ? "records are missing here: their frames are not in the log"
+                              : "acknowledged bytes are damaged");
 
         added->first_sequence = damage->first_sequence;
         added->last_sequence = damage->last_sequence;
@@ -459,14 +424,12 @@ static bool scan_lost_session(void *ctx, uint32_t session)
 
     add_scan_damage(scan);
     if (scan->found.count > 0) {
-        check_damage_session(&scan->found.items[scan->found.count - 1],
-                             session);
+        check_damage_session(&scan->found.items[scan->found.count - 1], session);
     }
     return true;
 }
 
-/* Frames in a damaged range whose header is valid name the session that lost a
- * record. */
+/* Frames in a damaged range whose header is valid name the session that lost a record. */
 static void read_lost(struct check_segment *segment, struct cli_file *file,
                       struct check_damage *damage, uint64_t limit)
 {
@@ -480,15 +443,14 @@ static void read_lost(struct check_segment *segment, struct cli_file *file,
         if (bytes == NULL) {
             return;
         }
-        if (wal__frame_decode(bytes, limit - at, segment->head->header.salt, at,
-                              &frame) != WAL__FMT_OK) {
+        if (wal__frame_decode(bytes, limit - at, segment->head->header.salt, at, &frame) !=
+            WAL__FMT_OK) {
             at += WAL__FRAME_ALIGN;
             continue;
         }
         if (segment->head->is_pack && wal__frame_is_sequenced(frame.type)) {
             check_pack_add_lost(segment, frame.id_hash, at);
-        } else if (wal__frame_is_sequenced(frame.type) ||
-                   frame.type == WAL__FRAME_BLOCK) {
+        } else if (wal__frame_is_sequenced(frame.type) || frame.type == WAL__FRAME_BLOCK) {
             check_damage_session(damage, frame.session);
         }
         at += wal__frame_total_size(frame.stored_size);
@@ -516,10 +478,8 @@ uint64_t check_segment_original_end(const struct check_segment *segment)
                : segment->facts->end;
 }
 
-/* Sets the lost sequences of damage at the segment's end, which the scan cannot
- * bound. */
-static void bound_final_damage(const struct check_segment *segment,
-                               struct check_damages *found)
+/* Sets the lost sequences of damage at the segment's end, which the scan cannot bound. */
+static void bound_final_damage(const struct check_segment *segment, struct check_damages *found)
 {
     const struct check_segment *next = segment->next;
     uint64_t last = 0;
@@ -550,19 +510,16 @@ static void report_verdict(struct check_segment *segment, struct cli_file *file,
     const struct wal__scan_result *facts = segment->facts;
 
     if (facts->verdict == WAL__VERDICT_NEWER) {
-        check_damage_add(
-            &segment->damages, segment->head->name, facts->error_offset,
-            WAL__FRAME_SIZE,
-            "a frame of a newer format: nothing after it was checked");
+        check_damage_add(&segment->damages, segment->head->name, facts->error_offset,
+                         WAL__FRAME_SIZE,
+                         "a frame of a newer format: nothing after it was checked");
         segment->has_lost_records = true;
     } else if (facts->verdict == WAL__VERDICT_READ_ERROR) {
-        check_damage_add(&segment->damages, segment->head->name,
-                         file->error_offset, 0, "cannot be read: %s",
-                         cli_file_error(file->error));
+        check_damage_add(&segment->damages, segment->head->name, file->error_offset, 0,
+                         "cannot be read: %s", cli_file_error(file->error));
         segment->has_lost_records = true;
     } else if (start->capacity == segment->head->known_end &&
-               facts->end != segment->head->known_end &&
-               facts->verdict != WAL__VERDICT_DAMAGED) {
+               facts->end != segment->head->known_end && facts->verdict != WAL__VERDICT_DAMAGED) {
         check_damage_add(&segment->damages, segment->head->name, facts->end,
                          segment->head->known_end - facts->end,
                          "the log ends before the end that is recorded for it");
@@ -570,8 +527,7 @@ static void report_verdict(struct check_segment *segment, struct cli_file *file,
     }
 }
 
-static void read_index_header(struct check_segment *segment,
-                              struct cli_file *file)
+static void read_index_header(struct check_segment *segment, struct cli_file *file)
 {
     uint64_t at = segment->head->known_end;
     struct wal__frame frame;
@@ -583,18 +539,15 @@ static void read_index_header(struct check_segment *segment,
     }
     bytes = cli_file_fetch(file, at, WAL__FRAME_SIZE);
     if (bytes == NULL ||
-        wal__frame_decode(bytes, segment->head->size - at,
-                          segment->head->header.salt, at,
+        wal__frame_decode(bytes, segment->head->size - at, segment->head->header.salt, at,
                           &frame) != WAL__FMT_OK ||
         frame.type != WAL__FRAME_INDEX) {
         return;
     }
     bytes = cli_file_fetch(file, at, wal__frame_total_size(frame.stored_size));
-    if (bytes != NULL &&
-        wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) == WAL__FMT_OK &&
-        wal__index_decode(
-            (struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size},
-            &index) == WAL__FMT_OK) {
+    if (bytes != NULL && wal__frame_check_data(&frame, bytes + WAL__FRAME_SIZE) == WAL__FMT_OK &&
+        wal__index_decode((struct wal__span){bytes + WAL__FRAME_SIZE, frame.stored_size}, &index) ==
+            WAL__FMT_OK) {
         segment->index = cli_alloc(sizeof(*segment->index));
         *segment->index = index.header;
     }
@@ -612,8 +565,7 @@ static void apply_seal(struct check_segment *segment)
     }
 }
 
-void check_segment_scan(const struct check_store *store,
-                        struct check_segment *segment)
+void check_segment_scan(const struct check_store *store, struct check_segment *segment)
 {
     struct scan scan = {.segment = segment};
     const struct wal__scan_sink sink = {&scan, scan_piece, scan_lost_session};
@@ -627,8 +579,8 @@ void check_segment_scan(const struct check_store *store,
         *segment->facts = (struct wal__scan_result){0};
         segment->facts->verdict = WAL__VERDICT_READ_ERROR;
         segment->has_lost_records = true;
-        check_damage_add(&segment->damages, segment->head->name, 0, 0,
-                         "cannot be opened: %s", cli_file_error(error));
+        check_damage_add(&segment->damages, segment->head->name, 0, 0, "cannot be opened: %s",
+                         cli_file_error(error));
         return;
     }
     const struct wal__scan_source source = {&file, cli_file_fetch};
@@ -650,9 +602,9 @@ void check_segment_scan(const struct check_store *store,
     apply_seal(segment);
     read_index_header(segment, &file);
     if (file.bad_end != 0) {
-        check_damage_add(&segment->damages, segment->head->name,
-                         file.bad_offset, file.bad_end - file.bad_offset,
-                         "cannot be read: %s", cli_file_error(file.error));
+        check_damage_add(&segment->damages, segment->head->name, file.bad_offset,
+                         file.bad_end - file.bad_offset, "cannot be read: %s",
+                         cli_file_error(file.error));
         segment->has_lost_records = true;
     }
     cli_file_close(&file);
@@ -661,15 +613,13 @@ void check_segment_scan(const struct check_store *store,
     }
 }
 
-enum wal__fmt check_session_decode(const struct check_segment *segment,
-                                   struct wal__span payload,
+enum wal__fmt check_session_decode(const struct check_segment *segment, struct wal__span payload,
                                    struct wal__session_record *record)
 {
     uint32_t version = segment->head->header.version;
     enum wal__fmt fmt = wal__session_record_decode(payload, version, record);
 
-    /* The version is lost with the header; a payload decodes in one layout
-     * only. */
+    /* The version is lost with the header; a payload decodes in one layout only. */
     if (fmt != WAL__FMT_OK && segment->head->salt_found) {
         fmt = wal__session_record_decode(payload, version == 0 ? 1 : 0, record);
     }
@@ -703,25 +653,19 @@ bool check_segment_has_grown(const struct check_segment *segment)
         return false;
     }
     bytes = cli_file_fetch(&file, segment->facts->end, WAL__FRAME_SIZE);
-    has_frame = bytes != NULL &&
-                wal__frame_decode(bytes, file.size - segment->facts->end,
-                                  segment->head->header.salt,
-                                  segment->facts->end, &frame) == WAL__FMT_OK;
+    has_frame = bytes != NULL && wal__frame_decode(bytes, file.size - segment->facts->end,
+                                                   segment->head->header.salt, segment->facts->end,
+                                                   &frame) == WAL__FMT_OK;
     cli_file_close(&file);
     return has_frame;
 }
 
 uint32_t check_session_flags(uint32_t record_flags)
 {
-    return ((record_flags & WAL__SESSION_RECORD_FORK) != 0
-                ? (uint32_t)WAL__SUMMARY_FORK
-                : 0) |
-           ((record_flags & WAL__SESSION_RECORD_TRASHED) != 0
-                ? (uint32_t)WAL__SUMMARY_TRASHED
-                : 0) |
-           ((record_flags & WAL__SESSION_RECORD_MOVED) != 0
-                ? (uint32_t)WAL__SUMMARY_MOVED
-                : 0);
+    return ((record_flags & WAL__SESSION_RECORD_FORK) != 0 ? (uint32_t)WAL__SUMMARY_FORK : 0) |
+           ((record_flags & WAL__SESSION_RECORD_TRASHED) != 0 ? (uint32_t)WAL__SUMMARY_TRASHED
+                                                              : 0) |
+           ((record_flags & WAL__SESSION_RECORD_MOVED) != 0 ? (uint32_t)WAL__SUMMARY_MOVED : 0);
 }
 
 /* --- the chain ---------------------------------------------------------- */
@@ -735,17 +679,15 @@ enum {
 
 static bool is_zero(const uint8_t *bytes, uint64_t size)
 {
-    return size == 0 ||
-           (bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)size - 1) == 0);
+    return size == 0 || (bytes[0] == 0 && memcmp(bytes, bytes + 1, (size_t)size - 1) == 0);
 }
 
 static void check_header(struct check_segment *segment, const uint8_t *bytes)
 {
     int copies = wal__segment_header_copies(bytes);
     const uint64_t copy = WAL__SEGMENT_HEADER_COPY;
-    const uint64_t used = wal__segment_is_rewritten(&segment->head->header)
-                              ? REWRITTEN_USED
-                              : HEADER_USED;
+    const uint64_t used =
+        wal__segment_is_rewritten(&segment->head->header) ? REWRITTEN_USED : HEADER_USED;
 
     if (copies < 2) {
         struct wal__segment_header header;
@@ -754,24 +696,19 @@ static void check_header(struct check_segment *segment, const uint8_t *bytes)
         memcpy(first, bytes, (size_t)copy);
         check_damage_add_redundant(
             &segment->damages, segment->head->name,
-            wal__segment_header_decode(first, &header) == WAL__FMT_OK ? copy
-                                                                      : 0,
-            used,
+            wal__segment_header_decode(first, &header) == WAL__FMT_OK ? copy : 0, used,
             "one copy of the header is damaged; the other is used, and "
             "nothing is lost");
     }
-    if (!is_zero(bytes + used, copy - used) ||
-        !is_zero(bytes + copy + used, copy - used)) {
-        check_damage_add_redundant(
-            &segment->damages, segment->head->name, used,
-            WAL__SEGMENT_HEADER_SIZE - used,
-            "the padding of the header is not zero; nothing reads it");
+    if (!is_zero(bytes + used, copy - used) || !is_zero(bytes + copy + used, copy - used)) {
+        check_damage_add_redundant(&segment->damages, segment->head->name, used,
+                                   WAL__SEGMENT_HEADER_SIZE - used,
+                                   "the padding of the header is not zero; nothing reads it");
     }
 }
 
 /* Compares a valid header with the store, the file name and the file size. */
-static void check_identity(const struct check_store *store,
-                           struct check_segment *segment)
+static void check_identity(const struct check_store *store, struct check_segment *segment)
 {
     uint32_t class = segment->head->is_pack ? WAL__CLASS_PACK : WAL__CLASS_LOG;
     const struct wal__segment_header *header = &segment->head->header;
@@ -784,27 +721,24 @@ static void check_identity(const struct check_store *store,
         return;
     }
     if (segment->head->is_misnamed || header->id != segment->head->id) {
-        check_damage_add_redundant(
-            damages, segment->head->name, 40, 8,
-            "is segment %016" PRIx64 " under another name", header->id);
+        check_damage_add_redundant(damages, segment->head->name, 40, 8,
+                                   "is segment %016" PRIx64 " under another name", header->id);
     }
     if (header->class != class) {
-        check_damage_add(damages, segment->head->name, 64, 4,
-                         "is a segment of class %" PRIu32, header->class);
+        check_damage_add(damages, segment->head->name, 64, 4, "is a segment of class %" PRIu32,
+                         header->class);
         return;
     }
     if (segment->head->size < header->capacity) {
         check_damage_add(damages, segment->head->name, segment->head->size,
                          header->capacity - segment->head->size,
-                         "was truncated: the file has %" PRIu64
-                         " bytes and the segment %" PRIu64,
+                         "was truncated: the file has %" PRIu64 " bytes and the segment %" PRIu64,
                          segment->head->size, header->capacity);
     } else if (segment->head->size > header->capacity) {
-        check_damage_add(
-            damages, segment->head->name, header->capacity,
-            segment->head->size - header->capacity,
-            "was extended: bytes after the segment's end are not part of the "
-            "log");
+        check_damage_add(damages, segment->head->name, header->capacity,
+                         segment->head->size - header->capacity,
+                         "was extended: bytes after the segment's end are not part of the "
+                         "log");
     }
 }
 
@@ -814,21 +748,19 @@ static void check_rewrite(struct check_segment *segment)
     const struct wal__rewrite *rewrite = &segment->head->header.rewrite;
     const struct wal__open_record *open = &segment->head->open;
 
-    if (!wal__segment_is_rewritten(&segment->head->header) ||
-        segment->head->salt_found || !segment->head->has_open) {
+    if (!wal__segment_is_rewritten(&segment->head->header) || segment->head->salt_found ||
+        !segment->head->has_open) {
         return;
     }
     if (rewrite->first_id <= open->previous_id) {
-        check_damage_add_redundant(
-            &segment->damages, segment->head->name, 88, 8,
-            "replaces segment %016" PRIx64 ", which OPEN names as the one "
-            "before it",
-            rewrite->first_id);
+        check_damage_add_redundant(&segment->damages, segment->head->name, 88, 8,
+                                   "replaces segment %016" PRIx64 ", which OPEN names as the one "
+                                   "before it",
+                                   rewrite->first_id);
     }
     if (rewrite->last_sequence < open->last_sequence) {
         check_damage_add(&segment->damages, segment->head->name, 104, 8,
-                         "ends with sequence %" PRIu64
-                         " and begins after %" PRIu64,
+                         "ends with sequence %" PRIu64 " and begins after %" PRIu64,
                          rewrite->last_sequence, open->last_sequence);
     }
 }
@@ -838,36 +770,32 @@ static void check_head(struct check_store *store, struct check_segment *segment,
                        struct cli_file *file)
 {
     const struct wal__damaged_segment *head = segment->head;
-    uint64_t size = file->size < WAL__SEGMENT_HEADER_SIZE
-                        ? file->size
-                        : (uint64_t)WAL__SEGMENT_HEADER_SIZE;
+    uint64_t size =
+        file->size < WAL__SEGMENT_HEADER_SIZE ? file->size : (uint64_t)WAL__SEGMENT_HEADER_SIZE;
     uint8_t bytes[WAL__SEGMENT_HEADER_SIZE] = {0};
     const uint8_t *at = cli_file_fetch(file, 0, size);
 
     if (at == NULL) {
         check_damage_add(&segment->damages, segment->head->name, 0, size,
-                         "the header cannot be read: %s",
-                         cli_file_error(file->error));
+                         "the header cannot be read: %s", cli_file_error(file->error));
         return;
     }
     if (size > 0) {
         memcpy(bytes, at, (size_t)size);
     }
-    if (head->header_fmt == WAL__FMT_VERSION ||
-        head->header_fmt == WAL__FMT_FEATURES) {
+    if (head->header_fmt == WAL__FMT_VERSION || head->header_fmt == WAL__FMT_FEATURES) {
         store->newer = true;
-        check_damage_add(
-            &segment->damages, segment->head->name, 0, WAL__SEGMENT_HEADER_SIZE,
-            "has a newer format: version %" PRIu32 ", features %#" PRIx32,
-            head->header.version, head->header.features.incompat);
+        check_damage_add(&segment->damages, segment->head->name, 0, WAL__SEGMENT_HEADER_SIZE,
+                         "has a newer format: version %" PRIu32 ", features %#" PRIx32,
+                         head->header.version, head->header.features.incompat);
     } else if (head->header_fmt == WAL__FMT_OK) {
         check_header(segment, bytes);
         check_identity(store, segment);
     } else if (head->salt_found) {
-        check_damage_add_redundant(
-            &segment->damages, segment->head->name, 0, WAL__SEGMENT_HEADER_SIZE,
-            "both copies of the header are damaged, so that no reader opens "
-            "the segment; its frames are whole and can be salvaged");
+        check_damage_add_redundant(&segment->damages, segment->head->name, 0,
+                                   WAL__SEGMENT_HEADER_SIZE,
+                                   "both copies of the header are damaged, so that no reader opens "
+                                   "the segment; its frames are whole and can be salvaged");
     }
     check_rewrite(segment);
 }
@@ -878,8 +806,8 @@ static void read_head(struct check_store *store, struct check_segment *segment)
     int error = cli_file_open(&file, segment->path);
 
     if (error != 0) {
-        check_damage_add(&segment->damages, segment->head->name, 0, 0,
-                         "cannot be opened: %s", cli_file_error(error));
+        check_damage_add(&segment->damages, segment->head->name, 0, 0, "cannot be opened: %s",
+                         cli_file_error(error));
         return;
     }
     check_head(store, segment, &file);
@@ -889,11 +817,10 @@ static void read_head(struct check_store *store, struct check_segment *segment)
 /* --- the chain ------------------------------------------------------------ */
 
 static struct check_segment *find(const struct check_store *store,
-                                  const struct check_segments *segments,
-                                  uint64_t id)
+                                  const struct check_segments *segments, uint64_t id)
 {
-    const struct wal__damaged_segment *head = wal__damaged_find(
-        segments == &store->log ? &store->reader.log : &store->reader.pack, id);
+    const struct wal__damaged_segment *head =
+        wal__damaged_find(segments == &store->log ? &store->reader.log : &store->reader.pack, id);
 
     for (size_t i = 0; i < segments->count && head != NULL; i++) {
         if (segments->items[i]->head == head) {
@@ -912,17 +839,14 @@ static void check_directory(struct check_store *store, const char *folder)
     if (directory != NULL) {
         closedir(directory);
     } else if (error != ENOENT || strcmp(folder, "log") == 0) {
-        check_damage_add(&store->damages, folder, 0, 0,
-                         "the directory cannot be read: %s",
+        check_damage_add(&store->damages, folder, 0, 0, "the directory cannot be read: %s",
                          cli_file_error(error));
     }
     free(path);
 }
 
-/* Adds the segments of a stream, in its order, and those of the chain to
- * theirs. */
-static void take_segments(struct check_store *store,
-                          const struct wal__damaged_stream *stream,
+/* Adds the segments of a stream, in its order, and those of the chain to theirs. */
+static void take_segments(struct check_store *store, const struct wal__damaged_stream *stream,
                           struct check_segments *segments)
 {
     struct check_segment *above = NULL;
@@ -950,62 +874,53 @@ static void take_segments(struct check_store *store,
     }
 }
 
-const struct check_segment *
-check_chain_find_rewritten(const struct check_segments *segments, uint64_t id)
+const struct check_segment *check_chain_find_rewritten(const struct check_segments *segments,
+                                                       uint64_t id)
 {
     for (const struct check_segment *segment = segments->tail; segment != NULL;
          segment = segment->previous) {
         if (wal__segment_is_rewritten(&segment->head->header) &&
-            id >= segment->head->header.rewrite.first_id &&
-            id <= segment->head->id) {
+            id >= segment->head->header.rewrite.first_id && id <= segment->head->id) {
             return segment;
         }
     }
     return NULL;
 }
 
-/* Reports a segment whose header is lost, and its salt too, unless that is
- * reported. */
-static void report_headerless(struct check_store *store,
-                              struct check_segment *segment)
+/* Reports a segment whose header is lost, and its salt too, unless that is reported. */
+static void report_headerless(struct check_store *store, struct check_segment *segment)
 {
     if (segment->damages.count > 0) {
         return;
     }
     if (segment->head->is_empty && segment->head->header_fmt == WAL__FMT_ZERO) {
-        check_damage_add(&segment->damages, segment->head->name, 0,
-                         segment->head->size, "was zeroed");
+        check_damage_add(&segment->damages, segment->head->name, 0, segment->head->size,
+                         "was zeroed");
     } else {
-        check_damage_add(
-            &segment->damages, segment->head->name, 0, segment->head->size,
-            "both copies of the header are damaged: %s; without them no frame "
-            "can be validated",
-            wal__fmt_text(segment->head->header_fmt));
+        check_damage_add(&segment->damages, segment->head->name, 0, segment->head->size,
+                         "both copies of the header are damaged: %s; without them no frame "
+                         "can be validated",
+                         wal__fmt_text(segment->head->header_fmt));
     }
     segment->has_lost_records = true;
     store->records_lost = store->records_lost || !segment->head->is_pack;
 }
 
 /* Reports the segment that an OPEN names and that is not before it. */
-static void report_unusable(struct check_store *store,
-                            const struct check_segments *segments,
+static void report_unusable(struct check_store *store, const struct check_segments *segments,
                             const struct check_segment *above)
 {
     struct check_segment *named =
-        above->head->has_open
-            ? find(store, segments, above->head->open.previous_id)
-            : NULL;
+        above->head->has_open ? find(store, segments, above->head->open.previous_id) : NULL;
 
-    if (named != NULL && named != above->previous &&
-        named->head->role != WAL__DAMAGED_REPLACED) {
+    if (named != NULL && named != above->previous && named->head->role != WAL__DAMAGED_REPLACED) {
         report_headerless(store, named);
         named->head->role = WAL__DAMAGED_UNREADABLE;
     }
 }
 
 /* Reports a segment that is not in the chain. */
-static void report_unlinked(struct check_store *store,
-                            struct check_segment *segment)
+static void report_unlinked(struct check_store *store, struct check_segment *segment)
 {
     struct check_damages *damages = &segment->damages;
 
@@ -1014,27 +929,23 @@ static void report_unlinked(struct check_store *store,
     case WAL__DAMAGED_LINKED:
         break;
     case WAL__DAMAGED_UNLINKED:
-        check_damage_add(
-            damages, segment->head->name, 0, segment->head->size,
-            "has records, but no later segment names it as its predecessor");
+        check_damage_add(damages, segment->head->name, 0, segment->head->size,
+                         "has records, but no later segment names it as its predecessor");
         break;
     case WAL__DAMAGED_LEFTOVER:
-        check_damage_add_note(
-            damages, segment->head->name, 0, segment->head->size,
-            "an attempt that failed left it; nothing is in it alone, and "
-            "it is removed when one process opens the store alone");
+        check_damage_add_note(damages, segment->head->name, 0, segment->head->size,
+                              "an attempt that failed left it; nothing is in it alone, and "
+                              "it is removed when one process opens the store alone");
         break;
     case WAL__DAMAGED_GUARDED:
-        check_damage_add_note(
-            damages, segment->head->name, 0, segment->head->size,
-            "a backup that was cut short left it; the next one goes on");
+        check_damage_add_note(damages, segment->head->name, 0, segment->head->size,
+                              "a backup that was cut short left it; the next one goes on");
         break;
     case WAL__DAMAGED_REPLACED:
         check_damages_deinit(damages);
-        check_damage_add_note(
-            damages, segment->head->name, 0, segment->head->size,
-            "was replaced by compaction, and is removed when one process "
-            "opens the store alone");
+        check_damage_add_note(damages, segment->head->name, 0, segment->head->size,
+                              "was replaced by compaction, and is removed when one process "
+                              "opens the store alone");
         break;
     case WAL__DAMAGED_UNREADABLE:
         report_headerless(store, segment);
@@ -1042,8 +953,7 @@ static void report_unlinked(struct check_store *store,
     }
 }
 
-void check_chain_report_gap(struct check_store *store,
-                            struct check_segments *segments,
+void check_chain_report_gap(struct check_store *store, struct check_segments *segments,
                             const struct check_segment *above)
 {
     uint64_t id = above->head->open.previous_id;
@@ -1052,24 +962,21 @@ void check_chain_report_gap(struct check_store *store,
     struct check_damage *damage = NULL;
     char name[40];
 
-    if (!above->head->has_open || id == 0 ||
-        (below != NULL && below->head->id == id)) {
+    if (!above->head->has_open || id == 0 || (below != NULL && below->head->id == id)) {
         return;
     }
     if (bad == NULL) {
         const char *slash = strchr(above->head->name, '/');
 
-        snprintf(name, sizeof(name), "%.*s/%016" PRIx64 ".seg",
-                 (int)(slash - above->head->name), above->head->name, id);
-        damage = check_damage_add(&store->damages, name, 0,
-                                  above->head->open.previous_end,
+        snprintf(name, sizeof(name), "%.*s/%016" PRIx64 ".seg", (int)(slash - above->head->name),
+                 above->head->name, id);
+        damage = check_damage_add(&store->damages, name, 0, above->head->open.previous_end,
                                   "the segment is missing");
     } else if (bad->damages.count > 0) {
         damage = &bad->damages.items[bad->damages.count - 1];
     }
     if (damage != NULL && damage->last_sequence == 0) {
-        damage->first_sequence =
-            below == NULL ? 1 : below->facts->last_sequence + 1;
+        damage->first_sequence = below == NULL ? 1 : below->facts->last_sequence + 1;
         damage->last_sequence = above->head->open.last_sequence;
     }
     store->records_lost = store->records_lost || !above->head->is_pack;
@@ -1089,24 +996,19 @@ static void note_rewritten(struct check_store *store)
         if (segment->head->header.rewrite.generation > generation) {
             generation = segment->head->header.rewrite.generation;
         }
-        if (store->format_known &&
-            (store->incompat & WAL__INCOMPAT_REWRITTEN) == 0) {
-            check_damage_add_redundant(
-                &segment->damages, segment->head->name, 20, 4,
-                "is a rewritten segment, and MANIFEST lacks this feature");
+        if (store->format_known && (store->incompat & WAL__INCOMPAT_REWRITTEN) == 0) {
+            check_damage_add_redundant(&segment->damages, segment->head->name, 20, 4,
+                                       "is a rewritten segment, and MANIFEST lacks this feature");
         }
     }
     store->catalogue.outdated =
-        store->catalogue.bytes != NULL &&
-        store->catalogue.header.generation != generation;
+        store->catalogue.bytes != NULL && store->catalogue.header.generation != generation;
 }
 
-int check_chain(struct check_store *store, struct check_segments *segments,
-                const char *folder)
+int check_chain(struct check_store *store, struct check_segments *segments, const char *folder)
 {
     struct wal__damaged_store *reader = &store->reader;
-    struct wal__damaged_stream *stream =
-        segments == &store->log ? &reader->log : &reader->pack;
+    struct wal__damaged_stream *stream = segments == &store->log ? &reader->log : &reader->pack;
 
     check_directory(store, folder);
     if (wal__damaged_link(reader, stream) == WAL_ENOMEM) {
@@ -1139,8 +1041,7 @@ void check_chain_continuity(struct check_segment *segment)
     }
     if (open->previous_id == 0) {
         if (open->last_sequence != 0 || open->chain != 0) {
-            check_damage_add(&segment->damages, segment->head->name,
-                             WAL__SEGMENT_HEADER_SIZE, 0,
+            check_damage_add(&segment->damages, segment->head->name, WAL__SEGMENT_HEADER_SIZE, 0,
                              "the first segment continues after sequence "
                              "%" PRIu64,
                              open->last_sequence);
@@ -1148,26 +1049,22 @@ void check_chain_continuity(struct check_segment *segment)
         return;
     }
     if (previous == NULL || previous->head->id != open->previous_id ||
-        (wal__segment_is_rewritten(&previous->head->header)
-             ? previous->head->salt_found
-             : previous->has_lost_records)) {
+        (wal__segment_is_rewritten(&previous->head->header) ? previous->head->salt_found
+                                                            : previous->has_lost_records)) {
         return;
     }
     if (open->last_sequence != check_segment_last_sequence(previous) ||
         open->chain != check_segment_chain(previous) ||
         (wal__segment_is_rewritten(&previous->head->header) &&
          open->previous_end != check_segment_original_end(previous))) {
-        check_damage_add(
-            &segment->damages, segment->head->name, WAL__SEGMENT_HEADER_SIZE, 0,
-            "does not continue its predecessor, which ends "
-            "with sequence %" PRIu64 " and not %" PRIu64
-            ", or with another chain",
-            check_segment_last_sequence(previous), open->last_sequence);
+        check_damage_add(&segment->damages, segment->head->name, WAL__SEGMENT_HEADER_SIZE, 0,
+                         "does not continue its predecessor, which ends "
+                         "with sequence %" PRIu64 " and not %" PRIu64 ", or with another chain",
+                         check_segment_last_sequence(previous), open->last_sequence);
     }
 }
 
-static bool is_named_as_previous(const struct check_segments *segments,
-                                 uint64_t id)
+static bool is_named_as_previous(const struct check_segments *segments, uint64_t id)
 {
     for (size_t i = 0; i < segments->count; i++) {
         if (segments->items[i]->head->has_open &&
@@ -1183,33 +1080,29 @@ void check_chain_pack_end(struct check_store *store)
     uint64_t id = wal__position_segment(store->pack_durable);
     uint64_t end = wal__position_offset(store->pack_durable);
     struct check_segment *segment = find(store, &store->pack, id);
-    const struct check_segment *rewritten =
-        check_chain_find_rewritten(&store->pack, id);
+    const struct check_segment *rewritten = check_chain_find_rewritten(&store->pack, id);
     char name[40];
 
     /* The position in a segment that was replaced is one of the original. */
     if (store->pack_durable == 0 ||
-        (rewritten != NULL && (rewritten->head->id != id ||
-                               end <= check_segment_original_end(rewritten)))) {
+        (rewritten != NULL &&
+         (rewritten->head->id != id || end <= check_segment_original_end(rewritten)))) {
         return;
     }
     if (segment == NULL) {
         if (!is_named_as_previous(&store->pack, id)) {
             snprintf(name, sizeof(name), "pack/%016" PRIx64 ".seg", id);
-            check_damage_add(
-                &store->damages, name, 0, end,
-                "the segment is missing, and the log depends on its content");
+            check_damage_add(&store->damages, name, 0, end,
+                             "the segment is missing, and the log depends on its content");
         }
     } else if (segment->head->role == WAL__DAMAGED_UNUSED) {
         check_damage_add(&segment->damages, segment->head->name, 0, end,
                          "is empty, and the log depends on its content");
-    } else if (segment->head->role == WAL__DAMAGED_LINKED &&
-               end > segment->head->known_end) {
+    } else if (segment->head->role == WAL__DAMAGED_LINKED && end > segment->head->known_end) {
         if (segment->next != NULL || segment->head->has_trailer) {
-            check_damage_add(
-                &segment->damages, segment->head->name,
-                segment->head->known_end, end - segment->head->known_end,
-                "ends before the position that the log depends on");
+            check_damage_add(&segment->damages, segment->head->name, segment->head->known_end,
+                             end - segment->head->known_end,
+                             "ends before the position that the log depends on");
         } else if (end <= segment->head->header.capacity) {
             segment->head->known_end = end;
         }

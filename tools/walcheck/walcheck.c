@@ -2,14 +2,14 @@
  * walcheck.c - the tool: reads all of a store and reports its damage; with
  * --salvage, builds a sound store from the readable records (SPEC.md 3.4).
  *
- * Worker threads scan segments, the main thread replays them in order. Other
- * processes may write the store during the check. Damage persists, so damage in
- * such a store counts only if two passes find it.
+ * Worker threads scan segments, the main thread replays them in order. Other processes may write
+ * the store during the check. Damage persists, so damage in such a store counts only if two passes
+ * find it.
  *
- * Invariant: walcheck writes nothing below the store that it reads. At most
- * jobs + SCAN_AHEAD scanned segments wait in memory for the replay. A lost slot
- * of MANIFEST is damage as long as the other slot or a segment identifies the
- * store; a directory with neither MANIFEST nor log/ is refused.
+ * Invariant: walcheck writes nothing below the store that it reads. At most jobs + SCAN_AHEAD
+ * scanned segments wait in memory for the replay. A lost slot of MANIFEST is damage as long as the
+ * other slot or a segment identifies the store; a directory with neither MANIFEST nor log/ is
+ * refused.
  */
 #include "tools/walcheck/walcheck.h"
 
@@ -67,24 +67,21 @@ struct slot {
     struct wal__manifest manifest;
 };
 
-static void check_slot(struct check_store *store, const uint8_t *bytes,
-                       unsigned number, const struct slot *slot,
-                       const struct slot *other)
+static void check_slot(struct check_store *store, const uint8_t *bytes, unsigned number,
+                       const struct slot *slot, const struct slot *other)
 {
     uint64_t offset = (uint64_t)number * WAL__MANIFEST_SLOT_SIZE;
 
     if (slot->fmt == WAL__FMT_OK) {
         if (!is_zero_from(bytes, SLOT_USED)) {
-            check_damage_add_redundant(
-                &store->damages, manifest_name, offset + SLOT_USED,
-                WAL__MANIFEST_SLOT_SIZE - SLOT_USED,
-                "the padding of the slot is not zero; nothing reads it");
+            check_damage_add_redundant(&store->damages, manifest_name, offset + SLOT_USED,
+                                       WAL__MANIFEST_SLOT_SIZE - SLOT_USED,
+                                       "the padding of the slot is not zero; nothing reads it");
         }
         return;
     }
     /* Generation 2 is the first that is written to the second slot. */
-    if (slot->zero && other->fmt == WAL__FMT_OK &&
-        other->manifest.generation == 1 && number == 1) {
+    if (slot->zero && other->fmt == WAL__FMT_OK && other->manifest.generation == 1 && number == 1) {
         return;
     }
     if (other->fmt == WAL__FMT_OK) {
@@ -96,15 +93,13 @@ static void check_slot(struct check_store *store, const uint8_t *bytes,
     }
 }
 
-static int report_version(const struct check_store *store,
-                          const struct slot *slot)
+static int report_version(const struct check_store *store, const struct slot *slot)
 {
-    return cli_error(
-        store->cli, CLI_FAILED, store->path,
-        "the store has format version %" PRIu32 " and features %#" PRIx32
-        "; this walcheck knows version %d and features %#x",
-        slot->manifest.version, slot->manifest.features.incompat,
-        (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT | WAL__INCOMPAT_SHADOW);
+    return cli_error(store->cli, CLI_FAILED, store->path,
+                     "the store has format version %" PRIu32 " and features %#" PRIx32
+                     "; this walcheck knows version %d and features %#x",
+                     slot->manifest.version, slot->manifest.features.incompat,
+                     (int)WAL__FORMAT_VERSION, WAL__KNOWN_INCOMPAT | WAL__INCOMPAT_SHADOW);
 }
 
 static int select_slot(struct check_store *store, const uint8_t *bytes)
@@ -117,14 +112,12 @@ static int select_slot(struct check_store *store, const uint8_t *bytes)
 
         slots[i].fmt = wal__manifest_decode(at, &slots[i].manifest);
         slots[i].zero = is_zero_from(at, 0);
-        if (slots[i].fmt == WAL__FMT_VERSION ||
-            slots[i].fmt == WAL__FMT_FEATURES) {
+        if (slots[i].fmt == WAL__FMT_VERSION || slots[i].fmt == WAL__FMT_FEATURES) {
             return report_version(store, &slots[i]);
         }
     }
     for (unsigned i = 0; i < 2; i++) {
-        check_slot(store, bytes + (size_t)i * WAL__MANIFEST_SLOT_SIZE, i,
-                   &slots[i], &slots[1 - i]);
+        check_slot(store, bytes + (size_t)i * WAL__MANIFEST_SLOT_SIZE, i, &slots[i], &slots[1 - i]);
     }
     best = &slots[0];
     if (slots[1].fmt == WAL__FMT_OK &&
@@ -138,10 +131,9 @@ static int select_slot(struct check_store *store, const uint8_t *bytes)
                              "is not a store: no slot of MANIFEST is valid, "
                              "and there is no directory log/");
         }
-        check_damage_add(
-            &store->damages, manifest_name, 0, WAL__MANIFEST_SIZE,
-            "neither slot is valid: %s; the segments identify the store",
-            wal__fmt_text(slots[0].fmt));
+        check_damage_add(&store->damages, manifest_name, 0, WAL__MANIFEST_SIZE,
+                         "neither slot is valid: %s; the segments identify the store",
+                         wal__fmt_text(slots[0].fmt));
         return CLI_CONTINUE;
     }
     store->reader.uuid_known = true;
@@ -150,8 +142,7 @@ static int select_slot(struct check_store *store, const uint8_t *bytes)
     store->format_known = true;
     store->incompat = best->manifest.features.incompat;
     store->reader.has_shadows = best->manifest.has_shadows;
-    store->reader.is_replica =
-        (best->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) != 0;
+    store->reader.is_replica = (best->manifest.features.ro_compat & WAL__RO_COMPAT_REPLICA) != 0;
     store->reader.group_align = best->manifest.group_align;
     return CLI_CONTINUE;
 }
@@ -171,10 +162,9 @@ static int read_manifest(struct check_store *store, struct cli_file *file)
         memcpy(bytes, at, (size_t)size);
     }
     if (file->size != sizeof(bytes)) {
-        check_damage_add_redundant(&store->damages, manifest_name, size,
-                                   file->size < size ? 0 : file->size - size,
-                                   "has %" PRIu64 " bytes, not %d", file->size,
-                                   (int)WAL__MANIFEST_SIZE);
+        check_damage_add_redundant(
+            &store->damages, manifest_name, size, file->size < size ? 0 : file->size - size,
+            "has %" PRIu64 " bytes, not %d", file->size, (int)WAL__MANIFEST_SIZE);
     }
     return select_slot(store, bytes);
 }
@@ -194,8 +184,7 @@ static int check_manifest(struct check_store *store)
     if (stat(store->path, &status) != 0) {
         error = errno;
         free(path);
-        return cli_error(store->cli, CLI_FAILED, store->path, "%s",
-                         cli_file_error(error));
+        return cli_error(store->cli, CLI_FAILED, store->path, "%s", cli_file_error(error));
     }
     error = cli_file_open(&file, path);
     free(path);
@@ -206,16 +195,13 @@ static int check_manifest(struct check_store *store)
     }
     is_special = error == ELOOP || error == EISDIR || error == ENXIO;
     if (error != ENOENT && !is_special) {
-        return cli_error(store->cli, CLI_FAILED, store->path,
-                         "MANIFEST cannot be opened: %s",
+        return cli_error(store->cli, CLI_FAILED, store->path, "MANIFEST cannot be opened: %s",
                          cli_file_error(error));
     }
     if (!has_log(store)) {
-        return cli_error(store->cli, CLI_FAILED, store->path,
-                         "is not a store: it has no MANIFEST");
+        return cli_error(store->cli, CLI_FAILED, store->path, "is not a store: it has no MANIFEST");
     }
-    check_damage_add(&store->damages, manifest_name, 0, 0,
-                     "%s; the segments identify the store",
+    check_damage_add(&store->damages, manifest_name, 0, 0, "%s; the segments identify the store",
                      is_special ? cli_file_error(error) : "is missing");
     return CLI_CONTINUE;
 }
@@ -249,8 +235,7 @@ static void check_entry(struct check_store *store, const char *name)
     const char *fault;
     int error;
 
-    snprintf(file_name, sizeof(file_name), "views/%.*s", WAL__VIEW_ROOT_NAME,
-             name);
+    snprintf(file_name, sizeof(file_name), "views/%.*s", WAL__VIEW_ROOT_NAME, name);
     path = check_path(store, file_name);
     error = cli_file_open(&file, path);
     free(path);
@@ -259,17 +244,12 @@ static void check_entry(struct check_store *store, const char *name)
     }
     if (error != 0) {
         check_damage_add_note(&store->damages, file_name, 0, 0,
-                              "the root of views cannot be read: %s",
-                              cli_file_error(error));
+                              "the root of views cannot be read: %s", cli_file_error(error));
         return;
     }
-    bytes = file.size <= WAL__VIEW_ROOT_SIZE_MAX
-                ? cli_file_fetch(&file, 0, file.size)
-                : NULL;
-    fault =
-        bytes == NULL
-            ? "it is too large, or cannot be read"
-            : find_fault(name, (struct wal__span){bytes, (size_t)file.size});
+    bytes = file.size <= WAL__VIEW_ROOT_SIZE_MAX ? cli_file_fetch(&file, 0, file.size) : NULL;
+    fault = bytes == NULL ? "it is too large, or cannot be read"
+                          : find_fault(name, (struct wal__span){bytes, (size_t)file.size});
     if (fault != NULL) {
         check_damage_add_note(&store->damages, file_name, 0, file.size,
                               "the root of views is damaged: %s", fault);
@@ -294,8 +274,7 @@ static void views(struct check_store *store)
     if (directory == NULL) {
         return;
     }
-    for (entry = readdir(directory); entry != NULL;
-         entry = readdir(directory)) {
+    for (entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
         if (wal__view_root_is_name(entry->d_name)) {
             check_entry(store, entry->d_name);
         }
@@ -322,14 +301,14 @@ struct pipeline {
     pthread_cond_t changed;
 };
 
-/* Without OPEN and without the predecessor's trailer, a scan starts from the
- * result of the predecessor's scan. */
+/* Without OPEN and without the predecessor's trailer, a scan starts from the result of the
+ * predecessor's scan. */
 static bool must_wait_for_previous(const struct pipeline *pipeline, size_t rank)
 {
     const struct check_segment *segment = pipeline->items[rank];
 
-    return rank > 0 && !segment->head->has_open &&
-           !segment->previous->head->has_trailer && !pipeline->done[rank - 1];
+    return rank > 0 && !segment->head->has_open && !segment->previous->head->has_trailer &&
+           !pipeline->done[rank - 1];
 }
 
 static void *scan_worker(void *arg)
@@ -367,8 +346,7 @@ static void drop_records(struct check_segment *segment)
     segment->record_capacity = 0;
 }
 
-static void process_segment(struct check_store *store,
-                            struct check_segments *segments,
+static void process_segment(struct check_store *store, struct check_segments *segments,
                             struct check_segment *segment)
 {
     check_chain_report_gap(store, segments, segment);
@@ -390,8 +368,7 @@ static void process_segment(struct check_store *store,
 }
 
 /* Replays the segments in chain order, each after its scan. */
-static void process_in_order(struct pipeline *pipeline,
-                             struct check_segments *segments)
+static void process_in_order(struct pipeline *pipeline, struct check_segments *segments)
 {
     struct progress progress;
 
@@ -403,8 +380,7 @@ static void process_in_order(struct pipeline *pipeline,
         }
         pthread_mutex_unlock(&pipeline->mutex);
         process_segment(pipeline->store, segments, pipeline->items[rank]);
-        progress_update(&progress, pipeline->store->path, rank + 1,
-                        pipeline->count, "segments");
+        progress_update(&progress, pipeline->store->path, rank + 1, pipeline->count, "segments");
         pthread_mutex_lock(&pipeline->mutex);
         pipeline->replayed = rank + 1;
         pthread_cond_broadcast(&pipeline->changed);
@@ -413,16 +389,14 @@ static void process_in_order(struct pipeline *pipeline,
     progress_clear(&progress);
 }
 
-static void list_segments(const struct check_segments *segments,
-                          struct pipeline *pipeline)
+static void list_segments(const struct check_segments *segments, struct pipeline *pipeline)
 {
     size_t rank = 0;
 
     for (struct check_segment *s = segments->tail; s != NULL; s = s->previous) {
         pipeline->count++;
     }
-    pipeline->items =
-        cli_alloc((pipeline->count + 1) * sizeof(*pipeline->items));
+    pipeline->items = cli_alloc((pipeline->count + 1) * sizeof(*pipeline->items));
     pipeline->done = cli_alloc(pipeline->count + 1);
     memset(pipeline->done, 0, pipeline->count + 1);
     rank = pipeline->count;
@@ -432,8 +406,7 @@ static void list_segments(const struct check_segments *segments,
     }
 }
 
-static int run_pipeline(struct check_store *store,
-                        struct check_segments *segments)
+static int run_pipeline(struct check_store *store, struct check_segments *segments)
 {
     struct pipeline pipeline = {.store = store};
     pthread_t *threads = cli_alloc(store->jobs * sizeof(*threads));
@@ -444,15 +417,13 @@ static int run_pipeline(struct check_store *store,
     pthread_mutex_init(&pipeline.mutex, NULL);
     pthread_cond_init(&pipeline.changed, NULL);
     while (started < store->jobs && started < pipeline.count &&
-           pthread_create(&threads[started], NULL, scan_worker, &pipeline) ==
-               0) {
+           pthread_create(&threads[started], NULL, scan_worker, &pipeline) == 0) {
         started++;
     }
     if (started > 0) {
         process_in_order(&pipeline, segments);
     } else if (pipeline.count > 0) {
-        code = cli_error(store->cli, CLI_FAILED, store->path,
-                         "cannot create a thread");
+        code = cli_error(store->cli, CLI_FAILED, store->path, "cannot create a thread");
     }
     for (unsigned i = 0; i < started; i++) {
         pthread_join(threads[i], NULL);
@@ -465,8 +436,7 @@ static int run_pipeline(struct check_store *store,
     return code;
 }
 
-static void set_tail(const struct check_segment *segment,
-                     struct check_tail *tail)
+static void set_tail(const struct check_segment *segment, struct check_tail *tail)
 {
     const struct wal__scan_result *facts;
 
@@ -477,8 +447,7 @@ static void set_tail(const struct check_segment *segment,
     tail->verdict = facts->verdict;
     snprintf(tail->file, sizeof(tail->file), "%s", segment->head->name);
     tail->offset = facts->end;
-    tail->length =
-        facts->dirty_end > facts->end ? facts->dirty_end - facts->end : 0;
+    tail->length = facts->dirty_end > facts->end ? facts->dirty_end - facts->end : 0;
 }
 
 /* What is no damage, because compaction left out records of the session. */
@@ -486,14 +455,12 @@ static bool is_explained(const void *ctx, const struct check_damage *damage)
 {
     const struct check_store *store = ctx;
     const struct check_session *session =
-        damage->if_live == 0 ? NULL
-                             : check_model_find(&store->model, damage->if_live);
+        damage->if_live == 0 ? NULL : check_model_find(&store->model, damage->if_live);
 
     return session != NULL && check_session_is_deleted(session);
 }
 
-/* Sets both tails and collects all damage in log order; redundant damage and
- * notes come last. */
+/* Sets both tails and collects all damage in log order; redundant damage and notes come last. */
 static void collect_damages(struct check_store *store)
 {
     struct check_segments *both[] = {&store->log, &store->pack};
@@ -503,18 +470,16 @@ static void collect_damages(struct check_store *store)
     set_tail(store->pack.tail, &store->pack_tail);
     for (size_t i = 0; i < 2; i++) {
         for (size_t k = 0; k < both[i]->count; k++) {
-            check_damages_remove(&both[i]->items[k]->damages, is_explained,
-                                 store);
+            check_damages_remove(&both[i]->items[k]->damages, is_explained, store);
             check_damages_move(&all, &both[i]->items[k]->damages);
         }
     }
     check_damages_remove(&store->damages, is_explained, store);
     check_damages_move(&all, &store->damages);
     if (store->cli->strict && store->tail.verdict == WAL__VERDICT_AMBIGUOUS) {
-        check_damage_add(
-            &all, store->tail.file, store->tail.offset, store->tail.length,
-            "the tail is ambiguous: a group that may have been acknowledged "
-            "cannot be read");
+        check_damage_add(&all, store->tail.file, store->tail.offset, store->tail.length,
+                         "the tail is ambiguous: a group that may have been acknowledged "
+                         "cannot be read");
     }
     check_damages_sort(&all);
     store->damages = all;
@@ -543,11 +508,9 @@ static int init_reader(struct check_store *store)
     struct wal__env *env = &store->reader.env;
 
     if (strlen(store->path) >= sizeof(env->root)) {
-        return cli_error(store->cli, CLI_FAILED, store->path,
-                         "the path is too long");
+        return cli_error(store->cli, CLI_FAILED, store->path, "the path is too long");
     }
-    *env = (struct wal__env){
-        .heap = &wal__heap_libc, .io = &wal__io_posix, .read_only = true};
+    *env = (struct wal__env){.heap = &wal__heap_libc, .io = &wal__io_posix, .read_only = true};
     memcpy(env->root, store->path, strlen(store->path) + 1);
     store->reader.format_version = WAL__FORMAT_VERSION;
     return CLI_CONTINUE;
@@ -609,8 +572,7 @@ static bool is_open_elsewhere(const struct check_store *store)
     bool live = false;
 
     if (cli_file_open(&file, path) == 0) {
-        live =
-            fcntl(file.fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+        live = fcntl(file.fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
         cli_file_close(&file);
     }
     free(path);
@@ -638,8 +600,7 @@ static void store_deinit(struct check_store *store)
     check_damages_deinit(&store->damages);
 }
 
-/* Checks the whole store. CLI_CONTINUE, or an exit code after an error.
- * store.c */
+/* Checks the whole store. CLI_CONTINUE, or an exit code after an error. store.c */
 static int store_run(struct check_store *store)
 {
     const struct check_store fresh = *store;
@@ -689,9 +650,8 @@ static int32_t add_note(void *ctx, const struct wal_salvage_report *report)
     if (report->file.size > 0) {
         return 0;
     }
-    salvage->notes =
-        cli_reserve(salvage->notes, salvage->note_count,
-                    &salvage->note_capacity, sizeof(*salvage->notes));
+    salvage->notes = cli_reserve(salvage->notes, salvage->note_count, &salvage->note_capacity,
+                                 sizeof(*salvage->notes));
     salvage->notes[salvage->note_count++] = (struct note){
         .session = cli_copy_slice(report->session_id),
         .entry = cli_copy_slice(report->entry_id),
@@ -743,13 +703,11 @@ static void report_json(const struct salvage *salvage)
     wal__json_out_member_count(&json, "entries", salvage->result.entries);
     wal__json_out_member_count(&json, "documents", salvage->result.documents);
     wal__json_out_member_count(&json, "blobs", salvage->result.blobs);
-    wal__json_out_member_count(&json, "leftOut",
-                               salvage->result.deleted_sessions);
+    wal__json_out_member_count(&json, "leftOut", salvage->result.deleted_sessions);
     wal__json_out_member_open(&json, "damage", '[');
     for (size_t i = 0; i < damages->count; i++) {
         if (damages->items[i].kind != CHECK_NOTE) {
-            check_report_damage(&json, &salvage->store->model,
-                                &damages->items[i]);
+            check_report_damage(&json, &salvage->store->model, &damages->items[i]);
         }
     }
     wal__json_out_close(&json, ']');
@@ -758,8 +716,7 @@ static void report_json(const struct salvage *salvage)
         const struct note *note = &salvage->notes[i];
 
         wal__json_out_open(&json, '{');
-        cli_json_member_text_or_null(&json, "sessionId",
-                                     cli_slice(note->session));
+        cli_json_member_text_or_null(&json, "sessionId", cli_slice(note->session));
         cli_json_member_text_or_null(&json, "entryId", cli_slice(note->entry));
         cli_json_member_text(&json, "reason", cli_slice(note->reason));
         wal__json_out_close(&json, '}');
@@ -776,11 +733,10 @@ static void report_text(const struct salvage *salvage)
         const struct check_damage *damage = &damages->items[i];
 
         if (damage->kind == CHECK_LOSS) {
-            printf("lost: %s: %" PRIu64 ", %" PRIu64 " %s, sequence %" PRIu64
-                   " to %" PRIu64 ": ",
+            printf("lost: %s: %" PRIu64 ", %" PRIu64 " %s, sequence %" PRIu64 " to %" PRIu64 ": ",
                    damage->file, damage->offset, damage->length,
-                   cli_plural(damage->length, "byte", "bytes"),
-                   damage->first_sequence, damage->last_sequence);
+                   cli_plural(damage->length, "byte", "bytes"), damage->first_sequence,
+                   damage->last_sequence);
             cli_print_text(stdout, cli_slice(damage->reason), 0, false);
             putchar('\n');
         }
@@ -795,20 +751,15 @@ static void report_text(const struct salvage *salvage)
         cli_print_text(stdout, cli_slice(note->reason), 0, false);
         putchar('\n');
     }
-    printf("%s: %" PRIu64 " %s, %" PRIu64 " %s, %" PRIu64 " document %s; ",
-           salvage->out, salvage->result.sessions,
-           cli_plural(salvage->result.sessions, "session", "sessions"),
-           salvage->result.entries,
-           cli_plural(salvage->result.entries, "entry", "entries"),
-           salvage->result.documents,
-           cli_plural(salvage->result.documents, "version", "versions"));
-    printf("%" PRIu64 " deleted %s left out\n",
-           salvage->result.deleted_sessions,
+    printf("%s: %" PRIu64 " %s, %" PRIu64 " %s, %" PRIu64 " document %s; ", salvage->out,
+           salvage->result.sessions, cli_plural(salvage->result.sessions, "session", "sessions"),
+           salvage->result.entries, cli_plural(salvage->result.entries, "entry", "entries"),
+           salvage->result.documents, cli_plural(salvage->result.documents, "version", "versions"));
+    printf("%" PRIu64 " deleted %s left out\n", salvage->result.deleted_sessions,
            cli_plural(salvage->result.deleted_sessions, "session", "sessions"));
 }
 
-/* Makes a sound store at `out`, prints the report and returns the exit code.
- * salvage.c */
+/* Makes a sound store at `out`, prints the report and returns the exit code. salvage.c */
 static int check_salvage(const struct check_store *store, const char *out)
 {
     struct salvage salvage = {
@@ -818,8 +769,7 @@ static int check_salvage(const struct check_store *store, const char *out)
     };
     const struct wal_salvage_options options = {
         .struct_size = sizeof(options),
-        .flags =
-            store->cli->force_network_fs ? (uint32_t)WAL_OPEN_NETWORK_FS : 0,
+        .flags = store->cli->force_network_fs ? (uint32_t)WAL_OPEN_NETWORK_FS : 0,
         .progress = show_progress,
         .report = add_note,
         .ctx = &salvage,
@@ -874,17 +824,15 @@ static int run(struct cli *cli, const struct request *request)
     store.jobs = store.jobs > JOBS_MAX ? JOBS_MAX : store.jobs;
     code = store_run(&store);
     if (code == CLI_CONTINUE) {
-        code = request->salvage == NULL
-                   ? check_report(&store)
-                   : check_salvage(&store, request->salvage);
+        code = request->salvage == NULL ? check_report(&store)
+                                        : check_salvage(&store, request->salvage);
     }
     store_deinit(&store);
     return code;
 }
 
 /* `count` is the number of operands. */
-static int read_request(struct cli *cli, int argc, char **argv, int count,
-                        struct request *request)
+static int read_request(struct cli *cli, int argc, char **argv, int count, struct request *request)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     const char *jobs = NULL;
@@ -901,8 +849,7 @@ static int read_request(struct cli *cli, int argc, char **argv, int count,
     if (code == CLI_CONTINUE && jobs != NULL) {
         code = cli_parse_number(cli, "--jobs", jobs, JOBS_MAX, &request->jobs);
     }
-    if (code == CLI_CONTINUE && request->remote == NULL &&
-        request->store_id != NULL) {
+    if (code == CLI_CONTINUE && request->remote == NULL && request->store_id != NULL) {
         code = cli_error(cli, CLI_USAGE, "--store-id", "needs --remote");
     }
     if (code != CLI_CONTINUE) {
@@ -925,12 +872,10 @@ int verb_check(struct cli *cli, int argc, char **argv)
         return code;
     }
     if (request.remote != NULL && request.salvage != NULL) {
-        return cli_error(cli, CLI_USAGE, "--salvage",
-                         "not allowed with --remote");
+        return cli_error(cli, CLI_USAGE, "--salvage", "not allowed with --remote");
     }
-    return request.remote != NULL
-               ? remote_check(cli, request.remote, request.store_id)
-               : run(cli, &request);
+    return request.remote != NULL ? remote_check(cli, request.remote, request.store_id)
+                                  : run(cli, &request);
 }
 
 int verb_salvage(struct cli *cli, int argc, char **argv)
@@ -946,8 +891,7 @@ int verb_salvage(struct cli *cli, int argc, char **argv)
                          "not allowed: agentwal remote pull makes a copy");
     }
     if (request.salvage != NULL) {
-        return cli_error(cli, CLI_USAGE, "--salvage",
-                         "not allowed: OUT is an operand (see %s)",
+        return cli_error(cli, CLI_USAGE, "--salvage", "not allowed: OUT is an operand (see %s)",
                          cli_help_command(cli));
     }
     request.salvage = cli->items[1];

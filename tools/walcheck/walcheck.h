@@ -1,19 +1,16 @@
 /*
  * walcheck.h - the types of walcheck and the functions that its files share.
  *
- * walcheck checks a store in this order: MANIFEST, the heads of all segments,
- * the segment chain, then every segment by wal__scan (format/segment/scan.h)
- * in as many threads as --jobs asks for. The main thread replays the scanned
- * records in log order into one model of all sessions and compares the indexes
- * and the catalogue with it. Which segments belong to the store is decided by
- * the reader of a salvage (engine/care/damaged_store.h), not by the one that
- * opens sound stores.
+ * walcheck checks a store in this order: MANIFEST, the heads of all segments, the segment chain,
+ * then every segment by wal__scan (format/segment/scan.h) in as many threads as --jobs asks for.
+ * The main thread replays the scanned records in log order into one model of all sessions and
+ * compares the indexes and the catalogue with it. Which segments belong to the store is decided by
+ * the reader of a salvage (engine/care/damaged_store.h), not by the one that opens sound stores.
  *
- * Invariant: walcheck writes nothing below the store. Only format/ decides
- * which bytes are valid.
+ * Invariant: walcheck writes nothing below the store. Only format/ decides which bytes are valid.
  *
- * Threads: check_segment_scan may run for different segments concurrently; all
- * other functions belong to the main thread unless their file says otherwise.
+ * Threads: check_segment_scan may run for different segments concurrently; all other functions
+ * belong to the main thread unless their file says otherwise.
  */
 #ifndef AGENTWAL_TOOLS_WALCHECK_WALCHECK_H
 #define AGENTWAL_TOOLS_WALCHECK_WALCHECK_H
@@ -57,25 +54,22 @@ struct check_damages {
 };
 
 /* Adds an item and returns it; the pointer is valid until the next addition. */
-struct check_damage *check_damage_add(struct check_damages *damages,
-                                      const char *file, uint64_t offset,
-                                      uint64_t length, const char *reason, ...)
+struct check_damage *check_damage_add(struct check_damages *damages, const char *file,
+                                      uint64_t offset, uint64_t length, const char *reason, ...)
     __attribute__((format(printf, 5, 6)));
-/* As check_damage_add, but returns the existing item if one has the same file,
- * offset and reason. */
-struct check_damage *
-check_damage_add_once(struct check_damages *damages, const char *file,
-                      uint64_t offset, uint64_t length, const char *reason, ...)
-    __attribute__((format(printf, 5, 6)));
+/* As check_damage_add, but returns the existing item if one has the same file, offset and
+ * reason. */
+struct check_damage *check_damage_add_once(struct check_damages *damages, const char *file,
+                                           uint64_t offset, uint64_t length, const char *reason,
+                                           ...) __attribute__((format(printf, 5, 6)));
 /* As check_damage_add, for redundant bytes. */
-void check_damage_add_redundant(struct check_damages *damages, const char *file,
-                                uint64_t offset, uint64_t length,
-                                const char *reason, ...)
+void check_damage_add_redundant(struct check_damages *damages, const char *file, uint64_t offset,
+                                uint64_t length, const char *reason, ...)
     __attribute__((format(printf, 5, 6)));
 /* Adds a note: not damage. */
-void check_damage_add_note(struct check_damages *damages, const char *file,
-                           uint64_t offset, uint64_t length, const char *reason,
-                           ...) __attribute__((format(printf, 5, 6)));
+void check_damage_add_note(struct check_damages *damages, const char *file, uint64_t offset,
+                           uint64_t length, const char *reason, ...)
+    __attribute__((format(printf, 5, 6)));
 /* Adds the sequence number of a lost record. */
 void check_damage_sequence(struct check_damage *damage, uint64_t sequence);
 /* Orders the sequence numbers, and sets the first and the last one. */
@@ -86,14 +80,12 @@ void check_damage_session(struct check_damage *damage, uint32_t session);
 void check_damages_move(struct check_damages *to, struct check_damages *from);
 /* Removes the items of which `is_removed` is true. */
 void check_damages_remove(struct check_damages *damages,
-                          bool (*is_removed)(const void *ctx,
-                                             const struct check_damage *damage),
+                          bool (*is_removed)(const void *ctx, const struct check_damage *damage),
                           const void *ctx);
 /* Orders by kind: losses first, notes last; keeps the order otherwise. */
 void check_damages_sort(struct check_damages *damages);
 /* Keeps only the items that `other` has too. */
-void check_damages_intersect(struct check_damages *damages,
-                             const struct check_damages *other);
+void check_damages_intersect(struct check_damages *damages, const struct check_damages *other);
 void check_damages_deinit(struct check_damages *damages);
 
 /* --- segments ------------------------------------------------------------- */
@@ -181,11 +173,11 @@ struct check_session {
     uint32_t number;
     bool damaged; /* some of its records are lost or invalid */
     bool has_record;
-    /* The index of this segment has another SESSION record, which was left out
-     * or emptied: there is a later one, or this is damage of that segment. */
+    /* The index of this segment has another SESSION record, which was left out or emptied: there is
+     * a later one, or this is damage of that segment. */
     const struct check_segment *outdated_in;
-    bool is_kept;     /* the catalogue must have it */
-    uint8_t *payload; /* payload of the newest SESSION record */
+    bool is_kept;                      /* the catalogue must have it */
+    uint8_t *payload;                  /* payload of the newest SESSION record */
     struct wal__session_record record; /* its texts point into payload */
     struct wal__summary state;         /* without its texts */
     uint64_t head_hash;                /* hash of the head's id; 0: no head */
@@ -225,16 +217,13 @@ struct check_model {
     struct cli_ids doc_names; /* session and key -> rank + 1 of the newest */
 };
 
-struct check_session *check_model_find(const struct check_model *model,
-                                       uint32_t number);
+struct check_session *check_model_find(const struct check_model *model, uint32_t number);
 /* As check_model_find, but adds the session if it is missing. */
 bool check_session_is_deleted(const struct check_session *session);
 /* The number of sessions that are deleted, or that are not. */
-size_t check_model_count_sessions(const struct check_model *model,
-                                  bool deleted);
+size_t check_model_count_sessions(const struct check_model *model, bool deleted);
 /* Adds a session whose SESSION record is lost from its summary in an index. */
-void check_model_add_from_index(struct check_model *model,
-                                const struct wal__summary *summary);
+void check_model_add_from_index(struct check_model *model, const struct wal__summary *summary);
 void check_model_deinit(struct check_model *model);
 
 /* --- a store -------------------------------------------------------------- */
@@ -267,10 +256,10 @@ struct check_store {
     const struct cli *cli;
     const char *path;
     unsigned jobs;
-    bool format_known;   /* a slot of MANIFEST is valid */
-    uint32_t incompat;   /* features in it */
-    bool has_rewritten;  /* the log has rewritten segments */
-    bool is_approximate; /* nothing says what summaries count of the records
+    bool format_known;                /* a slot of MANIFEST is valid */
+    uint32_t incompat;                /* features in it */
+    bool has_rewritten;               /* the log has rewritten segments */
+    bool is_approximate;              /* nothing says what summaries count of the records
                            * that were left out */
     struct wal__damaged_store reader; /* finds the segments and their chain */
     struct check_segments log;
@@ -287,61 +276,52 @@ struct check_store {
 };
 
 /* Reports a record whose feature MANIFEST lacks; `what` it does. */
-void check_feature(const struct check_store *store,
-                   struct check_segment *segment,
-                   const struct check_record *record, uint32_t incompat,
-                   const char *what);
+void check_feature(const struct check_store *store, struct check_segment *segment,
+                   const struct check_record *record, uint32_t incompat, const char *what);
 /* The path of a file below the store; the caller frees it. */
 char *check_path(const struct check_store *store, const char *file);
 
-/* Takes the segments of a folder and their chain from the reader, and reports
- * what is damaged in their heads, and which are not in the chain.
- * CLI_CONTINUE, or an exit code. */
-int check_chain(struct check_store *store, struct check_segments *segments,
-                const char *folder);
+/* Takes the segments of a folder and their chain from the reader, and reports what is damaged in
+ * their heads, and which are not in the chain. CLI_CONTINUE, or an exit code. */
+int check_chain(struct check_store *store, struct check_segments *segments, const char *folder);
 
-/* Reports a segment that does not continue where its predecessor ended. Both
- * are scanned. */
+/* Reports a segment that does not continue where its predecessor ended. Both are scanned. */
 void check_chain_continuity(struct check_segment *segment);
 
-/* Whether a rewritten segment of the chain has replaced the one of this id, or
- * has it as its own. */
-const struct check_segment *
-check_chain_find_rewritten(const struct check_segments *segments, uint64_t id);
-/* The end of a segment as the next OPEN has it: of a rewritten one that of the
- * segment that had its id. */
+/* Whether a rewritten segment of the chain has replaced the one of this id, or has it as its
+ * own. */
+const struct check_segment *check_chain_find_rewritten(const struct check_segments *segments,
+                                                       uint64_t id);
+/* The end of a segment as the next OPEN has it: of a rewritten one that of the segment that had its
+ * id. */
 uint64_t check_segment_last_sequence(const struct check_segment *segment);
 uint32_t check_segment_chain(const struct check_segment *segment);
 uint64_t check_segment_original_end(const struct check_segment *segment);
 
-/* Extends the known end of the pack to the position that the log depends on, or
- * reports the missing part. Call it after the log is replayed. */
+/* Extends the known end of the pack to the position that the log depends on, or reports the missing
+ * part. Call it after the log is replayed. */
 void check_chain_pack_end(struct check_store *store);
 
-/* Reports the sequences that are lost because the predecessor of `above` is
- * missing. The segments on both sides of the gap must be scanned. */
-void check_chain_report_gap(struct check_store *store,
-                            struct check_segments *segments,
+/* Reports the sequences that are lost because the predecessor of `above` is missing. The segments
+ * on both sides of the gap must be scanned. */
+void check_chain_report_gap(struct check_store *store, struct check_segments *segments,
                             const struct check_segment *above);
 
 /* Scans the whole segment: sets facts, records and damages. */
-void check_segment_scan(const struct check_store *store,
-                        struct check_segment *segment);
-/* Whether a valid frame is now at the end that the scan found: another process
- * has appended since. */
+void check_segment_scan(const struct check_store *store, struct check_segment *segment);
+/* Whether a valid frame is now at the end that the scan found: another process has appended
+ * since. */
 bool check_segment_has_grown(const struct check_segment *segment);
 void check_segment_deinit(struct check_segment *segment);
 /* Decodes a SESSION payload in the layout of the segment's format version. */
-enum wal__fmt check_session_decode(const struct check_segment *segment,
-                                   struct wal__span payload,
+enum wal__fmt check_session_decode(const struct check_segment *segment, struct wal__span payload,
                                    struct wal__session_record *record);
 /* The flags of a summary that those of a SESSION record make. */
 uint32_t check_session_flags(uint32_t record_flags);
 
-/* Adds the record of a posting to the damage of its BLOCK; false if there is
- * none. */
-bool check_block_lost(struct check_segment *segment,
-                      const struct wal__posting *posting, uint32_t session);
+/* Adds the record of a posting to the damage of its BLOCK; false if there is none. */
+bool check_block_lost(struct check_segment *segment, const struct wal__posting *posting,
+                      uint32_t session);
 
 /* Reads payloads again that were not kept. Zeroed it is closed. */
 struct check_payloads {
@@ -350,16 +330,14 @@ struct check_payloads {
     struct cli_block block;
 };
 
-/* The payload of a record, valid until the next call; null if it cannot be
- * read. */
+/* The payload of a record, valid until the next call; null if it cannot be read. */
 const uint8_t *check_payload_read(struct check_payloads *payloads,
-                                  const struct check_segment *segment,
-                                  uint64_t offset, uint32_t stored_size);
-/* The record at an offset, with its checksums verified; `span` are the bytes of
- * its frame. Valid until the next call. */
-bool check_record_read(struct check_payloads *payloads,
-                       const struct check_segment *segment, uint64_t offset,
-                       uint32_t span, struct wal__frame *frame,
+                                  const struct check_segment *segment, uint64_t offset,
+                                  uint32_t stored_size);
+/* The record at an offset, with its checksums verified; `span` are the bytes of its frame. Valid
+ * until the next call. */
+bool check_record_read(struct check_payloads *payloads, const struct check_segment *segment,
+                       uint64_t offset, uint32_t span, struct wal__frame *frame,
                        struct wal__span *payload);
 void check_payload_close(struct check_payloads *payloads);
 
@@ -369,8 +347,8 @@ void check_replay(struct check_store *store, struct check_segment *segment);
 /* Reports what only the end of the log shows. */
 void check_replay_finish(struct check_store *store);
 
-/* Compares INDEX, SEAL, trailer and index/ID.idx with the model. Call it when
- * the log is replayed exactly to the segment's end. */
+/* Compares INDEX, SEAL, trailer and index/ID.idx with the model. Call it when the log is replayed
+ * exactly to the segment's end. */
 void check_indexes(struct check_store *store, struct check_segment *segment);
 /* Reports the files of index/ that belong to no segment. */
 void check_index_orphans(struct check_store *store);
@@ -378,55 +356,44 @@ void check_index_orphans(struct check_store *store);
 /* Reads index/catalogue if all its checksums are valid. */
 void check_catalogue_load(struct check_store *store);
 /* Call it after each replayed segment, before its records are freed. */
-void check_catalogue_compare(struct check_store *store,
-                             const struct check_segment *segment);
+void check_catalogue_compare(struct check_store *store, const struct check_segment *segment);
 void check_catalogue_finish(struct check_store *store);
 
-/* Compares a summary with its session. Returns the name of the first field that
- * differs, or null. `of` is the segment whose index has it; null: the
- * catalogue. is_loose: it counts records that were left out. Notes that the
- * session's SESSION record was emptied. */
-const char *check_summary(const struct check_store *store,
-                          struct check_session *session,
-                          const struct wal__summary *summary,
-                          const struct check_segment *of, bool is_loose);
+/* Compares a summary with its session. Returns the name of the first field that differs, or null.
+ * `of` is the segment whose index has it; null: the catalogue. is_loose: it counts records that
+ * were left out. Notes that the session's SESSION record was emptied. */
+const char *check_summary(const struct check_store *store, struct check_session *session,
+                          const struct wal__summary *summary, const struct check_segment *of,
+                          bool is_loose);
 /* Takes from a summary what the log does not say any more. */
-void check_summary_adopt(const struct check_store *store,
-                         struct check_session *session,
-                         const struct wal__summary *summary,
-                         struct check_segment *rewritten);
+void check_summary_adopt(const struct check_store *store, struct check_session *session,
+                         const struct wal__summary *summary, struct check_segment *rewritten);
 
 /* Prints the result and returns the exit code. */
 int check_report(const struct check_store *store);
 /* Writes one item of damage as a JSON object. */
 struct wal__json_out;
-void check_report_damage(struct wal__json_out *json,
-                         const struct check_model *model,
+void check_report_damage(struct wal__json_out *json, const struct check_model *model,
                          const struct check_damage *damage);
 
 /* --- the blob stream ----------------------------------------------------- */
 
 /* Adds a CHUNK or BLOB frame of a scan; reports a malformed one as damage. */
-void check_pack_add_record(struct check_segment *segment,
-                           const struct wal__frame *frame, uint64_t offset,
-                           const uint8_t *payload);
+void check_pack_add_record(struct check_segment *segment, const struct wal__frame *frame,
+                           uint64_t offset, const uint8_t *payload);
 /* Adds a record whose frame is damaged. */
-void check_pack_add_lost(struct check_segment *segment, uint64_t digest_hash,
-                         uint64_t offset);
-/* Compares the segment's index with its records. Returns the fault, or null. If
- * records are lost, adds those that the index lists. */
-const char *check_pack_index(struct check_segment *segment,
-                             const struct wal__pack_index *index);
+void check_pack_add_lost(struct check_segment *segment, uint64_t digest_hash, uint64_t offset);
+/* Compares the segment's index with its records. Returns the fault, or null. If records are lost,
+ * adds those that the index lists. */
+const char *check_pack_index(struct check_segment *segment, const struct wal__pack_index *index);
 
 /* Moves the segment's records to the set of all records. */
-void check_blobs_add_segment(struct check_blobs *blobs,
-                             struct check_segment *segment);
+void check_blobs_add_segment(struct check_blobs *blobs, struct check_segment *segment);
 /* Verifies the SHA-256 of all content in store->jobs threads. */
 void check_blobs_verify(struct check_store *store);
 void check_blobs_deinit(struct check_blobs *blobs);
 /* Whether an ENTRY or DOC refers to content; sets its digest and size. */
-bool check_reference_decode(struct wal__span payload,
-                            struct check_reference *reference);
+bool check_reference_decode(struct wal__span payload, struct check_reference *reference);
 /* Checks every reference of the log to content. */
 void check_references(struct check_store *store);
 

@@ -1,8 +1,8 @@
 /*
  * watch.c - the verb watch: all sessions at work, live (verbs.h).
  *
- * Invariant: rows are in order of the last change, the newest first. A text of
- * a session reaches the terminal only as plain text.
+ * Invariant: rows are in order of the last change, the newest first. A text of a session reaches
+ * the terminal only as plain text.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -49,8 +49,8 @@ enum {
     ID_WIDTH = 16,
     PROCESS_WIDTH = 18,
     DIRECTORY_WIDTH = 28,
-    FIXED_WIDTH = ID_WIDTH + 2 + PROCESS_WIDTH + 2 + 5 + 2 + WHEN_AGE_COLUMNS +
-                  2 + DIRECTORY_WIDTH + 2
+    FIXED_WIDTH =
+        ID_WIDTH + 2 + PROCESS_WIDTH + 2 + 5 + 2 + WHEN_AGE_COLUMNS + 2 + DIRECTORY_WIDTH + 2
 };
 
 /* --- rows --------------------------------------------------------------- */
@@ -70,8 +70,7 @@ static struct row *find_or_add_row(struct view *view, const char *id)
     struct row *row = find_row(view, id);
 
     if (row == NULL) {
-        view->rows = cli_reserve(view->rows, view->count, &view->capacity,
-                                 sizeof(*view->rows));
+        view->rows = cli_reserve(view->rows, view->count, &view->capacity, sizeof(*view->rows));
         row = &view->rows[view->count++];
         memset(row, 0, sizeof(*row));
         row->id = cli_copy_text(id, strlen(id));
@@ -80,8 +79,7 @@ static struct row *find_or_add_row(struct view *view, const char *id)
 }
 
 /* Sets the last message, unless the entry has no text. */
-static void set_last(struct view *view, struct row *row,
-                     const struct wal_entry *entry)
+static void set_last(struct view *view, struct row *row, const struct wal_entry *entry)
 {
     char *text = NULL;
     size_t size = 0;
@@ -94,12 +92,10 @@ static void set_last(struct view *view, struct row *row,
     free(text);
 }
 
-/* Reads the last message of a session that has not changed yet, and when that
- * was. */
+/* Reads the last message of a session that has not changed yet, and when that was. */
 static void load_last(struct view *view, struct row *row)
 {
-    struct wal_entry_cursor_options options =
-        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry_cursor_options options = WAL_INIT(wal_entry_cursor_options);
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_entry_cursor *cursor = NULL;
@@ -127,11 +123,9 @@ static void load_last(struct view *view, struct row *row)
 }
 
 /* Adds the newest sessions that were changed since a time. */
-static enum wal_status view_load(struct view *view, int64_t since_ms,
-                                 struct wal_error *error)
+static enum wal_status view_load(struct view *view, int64_t since_ms, struct wal_error *error)
 {
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct cli_sessions list;
 
     options.changed_after = since_ms - 1;
@@ -195,8 +189,7 @@ static void view_add(struct view *view, const struct live_item *item)
     if (item->doc == NULL) {
         set_last(view, row, &item->entry);
     } else {
-        snprintf(row->last, sizeof(row->last), "document %.*s",
-                 WAL_ARG(item->doc->key));
+        snprintf(row->last, sizeof(row->last), "document %.*s", WAL_ARG(item->doc->key));
     }
 }
 
@@ -253,8 +246,7 @@ static void describe_process(const struct row *row, char *text, size_t size)
     if (row->process == 0) {
         snprintf(text, size, "unknown");
     } else {
-        snprintf(text, size, "%s%s%d", name, name[0] != '\0' ? " " : "",
-                 (int)row->process);
+        snprintf(text, size, "%s%s%d", name, name[0] != '\0' ? " " : "", (int)row->process);
     }
 }
 
@@ -265,15 +257,13 @@ static int compare_rows(const void *a, const void *b)
     const struct row *left = a;
     const struct row *right = b;
 
-    return (left->changed_ms < right->changed_ms) -
-           (left->changed_ms > right->changed_ms);
+    return (left->changed_ms < right->changed_ms) - (left->changed_ms > right->changed_ms);
 }
 
 /* Sorts the rows; the cursor stays at the first one or on its session. */
 static void sort(struct view *view)
 {
-    const char *id =
-        view->at > 0 && view->at < view->count ? view->rows[view->at].id : NULL;
+    const char *id = view->at > 0 && view->at < view->count ? view->rows[view->at].id : NULL;
 
     if (view->count > 0) {
         qsort(view->rows, view->count, sizeof(*view->rows), compare_rows);
@@ -285,36 +275,30 @@ static void sort(struct view *view)
     }
 }
 
-static void put_cell(struct screen *screen, const char *text, size_t width,
-                     unsigned flags)
+static void put_cell(struct screen *screen, const char *text, size_t width, unsigned flags)
 {
     cell_print(screen->file, text, strlen(text), width, CELL_PAD | flags);
     fputs("  ", screen->file);
 }
 
-static void draw_row(struct view *view, struct screen *screen, size_t index,
-                     int64_t now_ms)
+static void draw_row(struct view *view, struct screen *screen, size_t index, int64_t now_ms)
 {
     struct row *row = &view->rows[index];
     struct live_session *session = live_find(view->live, cli_slice(row->id));
     struct wal_slice id = cli_short_id(&view->ids, cli_slice(row->id));
-    size_t title =
-        screen->columns > FIXED_WIDTH + 8 ? screen->columns - FIXED_WIDTH : 8;
+    size_t title = screen->columns > FIXED_WIDTH + 8 ? screen->columns - FIXED_WIDTH : 8;
     char text[NAME_SIZE + 16];
     char age[WHEN_SIZE];
 
     screen_put_inverse(screen, index == view->at);
-    cell_print(screen->file, id.data, (size_t)id.size, ID_WIDTH,
-               CELL_PAD | CELL_KEEP_END);
+    cell_print(screen->file, id.data, (size_t)id.size, ID_WIDTH, CELL_PAD | CELL_KEEP_END);
     fputs("  ", screen->file);
     describe_process(row, text, sizeof(text));
     put_cell(screen, text, PROCESS_WIDTH, CELL_KEEP_END);
-    fprintf(screen->file, "%5llu  ",
-            (unsigned long long)count_minute(row, now_ms / 1000));
+    fprintf(screen->file, "%5llu  ", (unsigned long long)count_minute(row, now_ms / 1000));
     when_age(row->changed_ms, now_ms, age);
     put_cell(screen, age, WHEN_AGE_COLUMNS, 0);
-    put_cell(screen, session != NULL ? session->cwd : "", DIRECTORY_WIDTH,
-             CELL_KEEP_END);
+    put_cell(screen, session != NULL ? session->cwd : "", DIRECTORY_WIDTH, CELL_KEEP_END);
     put_cell(screen, session != NULL ? session->title : "(deleted)", title, 0);
     screen_put_inverse(screen, false);
     screen_end_line(screen);
@@ -345,9 +329,8 @@ static void view_draw(struct view *view, struct screen *screen)
         rate += count_minute(&view->rows[i], now_ms / 1000);
     }
     screen_begin(screen);
-    fprintf(screen->file, "%zu %s, %llu entries in the last minute",
-            view->count, cli_plural(view->count, "session", "sessions"),
-            (unsigned long long)rate);
+    fprintf(screen->file, "%zu %s, %llu entries in the last minute", view->count,
+            cli_plural(view->count, "session", "sessions"), (unsigned long long)rate);
     screen_end_line(screen);
     screen_put_style(screen, TERMINAL_STRONG);
     put_cell(screen, "SESSION", ID_WIDTH, 0);
@@ -358,8 +341,7 @@ static void view_draw(struct view *view, struct screen *screen)
     fputs("TITLE", screen->file);
     screen_put_style(screen, TERMINAL_PLAIN);
     screen_end_line(screen);
-    for (size_t i = view->top; i < view->count && screen_has_room(screen);
-         i++) {
+    for (size_t i = view->top; i < view->count && screen_has_room(screen); i++) {
         draw_row(view, screen, i, now_ms);
     }
     screen_end(screen);
@@ -384,8 +366,7 @@ struct arguments {
 /* --- the screen --------------------------------------------------------- */
 
 /* Counts what there is now. *changed is set when there was something. */
-static enum wal_status read_rest(struct view *view, bool *changed,
-                                 struct wal_error *error)
+static enum wal_status read_rest(struct view *view, bool *changed, struct wal_error *error)
 {
     struct live_item item = {.session = NULL};
     enum wal_status status;
@@ -435,8 +416,8 @@ static bool obey(struct view *view, const struct key *key, bool *picked)
     return true;
 }
 
-static enum wal_status show(struct view *view, struct screen *screen,
-                            bool *picked, struct wal_error *error)
+static enum wal_status show(struct view *view, struct screen *screen, bool *picked,
+                            struct wal_error *error)
 {
     struct key key = {.kind = KEY_NONE};
     enum wal_status status = WAL_OK;
@@ -476,8 +457,7 @@ static int print_command(struct live *live, const char *id)
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session *session = NULL;
     char command[SHOWN_RESUME_SIZE];
-    enum wal_status status =
-        wal_session_open(live->store, cli_slice(id), &session, &error);
+    enum wal_status status = wal_session_open(live->store, cli_slice(id), &session, &error);
 
     if (status == WAL_OK) {
         status = wal_session_get_info(session, &info, &error);
@@ -496,8 +476,7 @@ static int show_screen(struct live *live, struct screen *screen)
     struct view view = {.live = live};
     struct wal_error error = CLI_ERROR_INIT;
     bool picked = false;
-    int64_t since_ms =
-        live->since_ms > 0 ? live->since_ms : when_now_ms() - HOUR_MS;
+    int64_t since_ms = live->since_ms > 0 ? live->since_ms : when_now_ms() - HOUR_MS;
     enum wal_status status = view_load(&view, since_ms, &error);
     int code = CLI_OK;
 
@@ -560,17 +539,14 @@ static int check_writable(const struct cli *cli, struct wal_store *store)
     if (status != WAL_OK) {
         return cli_report(cli, cli->items[1], status, &error);
     }
-    return info.status == WAL_EREADONLY
-               ? cli_error(cli, CLI_FAILED, cli->items[1],
-                           "cannot be watched without write permission")
-               : CLI_CONTINUE;
+    return info.status == WAL_EREADONLY ? cli_error(cli, CLI_FAILED, cli->items[1],
+                                                    "cannot be watched without write permission")
+                                        : CLI_CONTINUE;
 }
 
-static int watch(const struct cli *cli, struct arguments *arguments,
-                 struct wal_store *store)
+static int watch(const struct cli *cli, struct arguments *arguments, struct wal_store *store)
 {
-    char *cwd =
-        arguments->cwd != NULL ? cli_absolute_path(arguments->cwd) : NULL;
+    char *cwd = arguments->cwd != NULL ? cli_absolute_path(arguments->cwd) : NULL;
     struct live live = {.cli = cli,
                         .path = cli->items[1],
                         .store = store,
@@ -578,8 +554,8 @@ static int watch(const struct cli *cli, struct arguments *arguments,
                         .project = arguments->project,
                         .cwd = cwd};
     struct screen screen = {.file = NULL};
-    bool is_screen = !cli->json && !arguments->plain &&
-                     isatty(STDIN_FILENO) == 1 && cli->terminal->is_terminal;
+    bool is_screen =
+        !cli->json && !arguments->plain && isatty(STDIN_FILENO) == 1 && cli->terminal->is_terminal;
     int code = check_writable(cli, store);
 
     if (code == CLI_CONTINUE) {
@@ -592,9 +568,8 @@ static int watch(const struct cli *cli, struct arguments *arguments,
         code = live_open(&live);
     }
     if (code == CLI_CONTINUE) {
-        code = is_screen && screen_open(&screen, cli->no_colour)
-                   ? show_screen(&live, &screen)
-                   : walcat_print_live(&live, false);
+        code = is_screen && screen_open(&screen, cli->no_colour) ? show_screen(&live, &screen)
+                                                                 : walcat_print_live(&live, false);
     }
     live_close(&live);
     free(cwd);
@@ -622,8 +597,7 @@ int watch_run(struct cli *cli, int argc, char **argv)
         code = cli_open_store(cli, cli->items[1], 0, &store);
     }
     if (code == CLI_CONTINUE) {
-        code = cli_close_store(cli, cli->items[1], store,
-                               watch(cli, &arguments, store));
+        code = cli_close_store(cli, cli->items[1], store, watch(cli, &arguments, store));
     }
     free(arguments.sessions.items);
     return code;

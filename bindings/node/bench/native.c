@@ -1,12 +1,10 @@
 /*
- * native.c - what bench.mjs compares with: the same work through the library
- * alone.
+ * native.c - what bench.mjs compares with: the same work through the library alone.
  *
  *   append STORE COUNT IN_FLIGHT SIZE   durable appends of one session
  *   read STORE COUNT SIZE               entries of one session, three times
  *
- * Prints a line of JSON: the rate in a second, and of appends the median time
- * in microseconds.
+ * Prints a line of JSON: the rate in a second, and of appends the median time in microseconds.
  */
 #include <agentwal.h>
 #include <stdio.h>
@@ -65,14 +63,12 @@ static struct wal_store *open_store(const char *path)
     return store;
 }
 
-static void bench_append(const char *path, size_t count, size_t in_flight,
-                         size_t size)
+static void bench_append(const char *path, size_t count, size_t in_flight, size_t size)
 {
     struct wal_store *store = open_store(path);
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_session *session = NULL;
-    struct wal_ticket **tickets =
-        calloc(in_flight, sizeof(struct wal_ticket *));
+    struct wal_ticket **tickets = calloc(in_flight, sizeof(struct wal_ticket *));
     double *began = calloc(in_flight, sizeof(*began));
     double *times = calloc(count, sizeof(*times));
     double begin;
@@ -99,8 +95,7 @@ static void bench_append(const char *path, size_t count, size_t in_flight,
     }
     begin = now_us() - begin;
     qsort(times, count, sizeof(*times), compare);
-    printf("{\"rate\":%.0f,\"p50\":%.1f}\n", (double)count * 1e6 / begin,
-           times[count / 2]);
+    printf("{\"rate\":%.0f,\"p50\":%.1f}\n", (double)count * 1e6 / begin, times[count / 2]);
     wal_session_close(session);
     (void)wal_close(store, NULL);
 }
@@ -141,13 +136,12 @@ static void bench_read(const char *path, size_t count, size_t size)
 int main(int count, char **arguments)
 {
     if (count == 6 && strcmp(arguments[1], "append") == 0) {
-        bench_append(arguments[2], (size_t)atol(arguments[3]),
-                     (size_t)atol(arguments[4]), (size_t)atol(arguments[5]));
+        bench_append(arguments[2], (size_t)atol(arguments[3]), (size_t)atol(arguments[4]),
+                     (size_t)atol(arguments[5]));
         return 0;
     }
     if (count == 5 && strcmp(arguments[1], "read") == 0) {
-        bench_read(arguments[2], (size_t)atol(arguments[3]),
-                   (size_t)atol(arguments[4]));
+        bench_read(arguments[2], (size_t)atol(arguments[3]), (size_t)atol(arguments[4]));
         return 0;
     }
     fprintf(stderr, "usage: append STORE COUNT IN_FLIGHT SIZE\n"

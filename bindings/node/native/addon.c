@@ -1,8 +1,8 @@
 /*
  * addon.c - instances of the addon in an environment (call.h).
  *
- * The binary exports one function, setup(), since Node.js loads a binary once
- * in a thread and gives every later caller the same exports.
+ * The binary exports one function, setup(), since Node.js loads a binary once in a thread and gives
+ * every later caller the same exports.
  */
 #include "bindings/node/native/base/call.h"
 
@@ -23,8 +23,7 @@ void addon_retain(struct addon *addon)
 
 static void delete_references(struct addon *addon)
 {
-    napi_ref references[] = {addon->functions, addon->make_error, addon->settle,
-                             addon->collect};
+    napi_ref references[] = {addon->functions, addon->make_error, addon->settle, addon->collect};
 
     for (size_t i = 0; i < sizeof(references) / sizeof(references[0]); i++) {
         if (references[i] != NULL) {
@@ -78,8 +77,7 @@ void addon_set_hook(struct addon *addon, void (*hook)(void *addon))
         (void)napi_remove_env_cleanup_hook(addon->env, addon->hook, addon);
     }
     addon->hook = NULL;
-    if (hook != NULL &&
-        napi_add_env_cleanup_hook(addon->env, hook, addon) == napi_ok) {
+    if (hook != NULL && napi_add_env_cleanup_hook(addon->env, hook, addon) == napi_ok) {
         addon->hook = hook;
     }
 }
@@ -108,8 +106,7 @@ static size_t count_methods(void)
     size_t count = 0;
 
     for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
-        for (const struct call_method *method = modules[i];
-             method->name != NULL; method++) {
+        for (const struct call_method *method = modules[i]; method->name != NULL; method++) {
             count++;
         }
     }
@@ -155,8 +152,8 @@ static napi_value make_functions(struct call *call)
     void *data = NULL;
     size_t used = 0;
 
-    call_ok(call, napi_get_typedarray_info(call->env, call_arg(call, 0), &kind,
-                                           &length, &data, NULL, NULL));
+    call_ok(call, napi_get_typedarray_info(call->env, call_arg(call, 0), &kind, &length, &data,
+                                           NULL, NULL));
     if (call->failed || kind != napi_float64_array || length < ADDON_NUMBERS) {
         return NULL;
     }
@@ -178,9 +175,8 @@ static napi_value make_functions(struct call *call)
     return call->failed ? NULL : functions;
 }
 
-/* setup(numbers, prefersLatin1, makeError, settle, collect): the functions of a
- * new instance, and `kept`, an array of what lives as long as a store is open
- * or a job runs. */
+/* setup(numbers, prefersLatin1, makeError, settle, collect): the functions of a new instance, and
+ * `kept`, an array of what lives as long as a store is open or a job runs. */
 static napi_value setup(napi_env env, napi_callback_info info)
 {
     struct call call;
@@ -190,8 +186,7 @@ static napi_value setup(napi_env env, napi_callback_info info)
     size_t count = CALL_ARGS;
     bool is_pending = false;
 
-    if (napi_get_cb_info(env, info, &count, call.args, NULL, &environment) !=
-        napi_ok) {
+    if (napi_get_cb_info(env, info, &count, call.args, NULL, &environment) != napi_ok) {
         return NULL;
     }
     addon = create(env, environment);
@@ -205,8 +200,7 @@ static napi_value setup(napi_env env, napi_callback_info info)
     if (functions == NULL) {
         (void)napi_is_exception_pending(env, &is_pending);
         if (!is_pending) {
-            (void)napi_throw_type_error(env, NULL,
-                                        "agentwal is set up wrongly");
+            (void)napi_throw_type_error(env, NULL, "agentwal is set up wrongly");
         }
     }
     addon_release(addon);
@@ -215,8 +209,7 @@ static napi_value setup(napi_env env, napi_callback_info info)
 
 /* The two symbols that the binary exports, which Node.js looks up. */
 NAPI_MODULE_EXPORT int32_t node_api_module_get_api_version_v1(void);
-NAPI_MODULE_EXPORT napi_value napi_register_module_v1(napi_env env,
-                                                      napi_value exports);
+NAPI_MODULE_EXPORT napi_value napi_register_module_v1(napi_env env, napi_value exports);
 
 int32_t node_api_module_get_api_version_v1(void)
 {
@@ -232,13 +225,12 @@ napi_value napi_register_module_v1(napi_env env, napi_value exports)
         (void)napi_throw_error(env, NULL, "no memory for agentwal");
         return NULL;
     }
-    if (napi_set_instance_data(env, environment, on_environment_end, NULL) !=
-        napi_ok) {
+    if (napi_set_instance_data(env, environment, on_environment_end, NULL) != napi_ok) {
         free(environment);
         return NULL;
     }
-    if (napi_create_function(env, "setup", NAPI_AUTO_LENGTH, setup, environment,
-                             &function) != napi_ok ||
+    if (napi_create_function(env, "setup", NAPI_AUTO_LENGTH, setup, environment, &function) !=
+            napi_ok ||
         napi_set_named_property(env, exports, "setup", function) != napi_ok) {
         return NULL;
     }

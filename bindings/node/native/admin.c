@@ -28,12 +28,11 @@ static enum wal_status migrate_run(struct job *job, struct wal_error *error)
 
 static napi_value migrate_finish(struct call *call, struct job *job)
 {
-    return make_struct(call, &wal_migrate_result_out,
-                       &((struct migrate_job *)job)->result);
+    return make_struct(call, &wal_migrate_result_out, &((struct migrate_job *)job)->result);
 }
 
-static const struct job_kind migrate_kind = {
-    "migrate", sizeof(struct migrate_job), migrate_run, migrate_finish, NULL};
+static const struct job_kind migrate_kind = {"migrate", sizeof(struct migrate_job), migrate_run,
+                                             migrate_finish, NULL};
 
 /* migrate(OPEN): the arguments of open */
 static napi_value migrate_store(struct call *call)
@@ -73,12 +72,10 @@ struct compact_job {
 static void add_refusal(void *ctx, const struct wal_error *refusal)
 {
     struct compact_job *self = ctx;
-    struct refusal_item *item =
-        list_add(&self->refusals, &self->job.arena, sizeof(*item));
+    struct refusal_item *item = list_add(&self->refusals, &self->job.arena, sizeof(*item));
 
     if (item != NULL) {
-        item->error =
-            list_copy_error(&self->refusals, &self->job.arena, refusal);
+        item->error = list_copy_error(&self->refusals, &self->job.arena, refusal);
     }
 }
 
@@ -86,8 +83,7 @@ static void add_refusal(void *ctx, const struct wal_error *refusal)
 static void add_reader(void *ctx, int32_t process, uint64_t bytes)
 {
     struct compact_job *self = ctx;
-    struct reader_item *item =
-        list_add(&self->readers, &self->job.arena, sizeof(*item));
+    struct reader_item *item = list_add(&self->readers, &self->job.arena, sizeof(*item));
 
     if (item != NULL) {
         item->process = process;
@@ -100,16 +96,15 @@ static int32_t add_space(void *ctx, const struct wal_session_space *space)
 {
     struct compact_job *self = ctx;
 
-    list_add_struct(&self->spaces, &self->job.arena, &wal_session_space_out,
-                    space);
+    list_add_struct(&self->spaces, &self->job.arena, &wal_session_space_out, space);
     return job_must_stop(&self->job);
 }
 
 static enum wal_status compact_run(struct job *job, struct wal_error *error)
 {
     struct compact_job *self = (struct compact_job *)job;
-    enum wal_status status = wal_store_compact(job->store->wal, &self->options,
-                                               &self->result, error);
+    enum wal_status status =
+        wal_store_compact(job->store->wal, &self->options, &self->result, error);
 
     status = list_check(&self->refusals, status, error);
     status = list_check(&self->readers, status, error);
@@ -134,20 +129,15 @@ static napi_value make_reader(struct call *call, const struct list_item *item)
 static napi_value compact_finish(struct call *call, struct job *job)
 {
     const struct compact_job *self = (struct compact_job *)job;
-    napi_value object =
-        make_struct(call, &wal_store_compact_result_out, &self->result);
+    napi_value object = make_struct(call, &wal_store_compact_result_out, &self->result);
 
-    object_set(call, object, "refusals",
-               list_make(call, &self->refusals, make_refusal));
-    object_set(call, object, "readers",
-               list_make(call, &self->readers, make_reader));
-    object_set(call, object, "sessions",
-               list_structs(call, &self->spaces, &wal_session_space_out));
+    object_set(call, object, "refusals", list_make(call, &self->refusals, make_refusal));
+    object_set(call, object, "readers", list_make(call, &self->readers, make_reader));
+    object_set(call, object, "sessions", list_structs(call, &self->spaces, &wal_session_space_out));
     return object;
 }
 
-static const struct job_kind compact_kind = {"compactStore",
-                                             sizeof(struct compact_job),
+static const struct job_kind compact_kind = {"compactStore", sizeof(struct compact_job),
                                              compact_run, compact_finish, NULL};
 
 /* Bytes in a second; Infinity: no limit. */
@@ -157,8 +147,7 @@ static uint64_t read_rate(struct call *call, napi_value value)
     double rate = 0;
 
     if (!call->failed && call_ok(call, napi_typeof(call->env, value, &type)) &&
-        type == napi_number &&
-        call_ok(call, napi_get_value_double(call->env, value, &rate)) &&
+        type == napi_number && call_ok(call, napi_get_value_double(call->env, value, &rate)) &&
         isinf(rate) && rate > 0) {
         return UINT64_MAX;
     }
@@ -209,8 +198,7 @@ static int32_t add_report(void *ctx, const struct wal_salvage_report *report)
     struct salvage_job *self = ctx;
 
     if (self->reports.count < REPORTS) {
-        list_add_struct(&self->reports, &self->job.arena,
-                        &wal_salvage_report_out, report);
+        list_add_struct(&self->reports, &self->job.arena, &wal_salvage_report_out, report);
     }
     return job_must_stop(&self->job);
 }
@@ -235,16 +223,15 @@ static enum wal_status salvage_run(struct job *job, struct wal_error *error)
 static napi_value salvage_finish(struct call *call, struct job *job)
 {
     const struct salvage_job *self = (struct salvage_job *)job;
-    napi_value object =
-        make_struct(call, &wal_salvage_result_out, &self->result);
+    napi_value object = make_struct(call, &wal_salvage_result_out, &self->result);
 
     object_set(call, object, "reports",
                list_structs(call, &self->reports, &wal_salvage_report_out));
     return object;
 }
 
-static const struct job_kind salvage_kind = {
-    "salvage", sizeof(struct salvage_job), salvage_run, salvage_finish, NULL};
+static const struct job_kind salvage_kind = {"salvage", sizeof(struct salvage_job), salvage_run,
+                                             salvage_finish, NULL};
 
 /* salvage(path, out, flags, watch) */
 static napi_value salvage(struct call *call)

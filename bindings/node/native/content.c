@@ -24,8 +24,8 @@ static enum wal_status read_run(struct job *job, struct wal_error *error)
 {
     struct read_job *self = (struct read_job *)job;
 
-    return wal_blob_read(job->handle->object, self->offset, self->data,
-                         self->size, &self->got, error);
+    return wal_blob_read(job->handle->object, self->offset, self->data, self->size, &self->got,
+                         error);
 }
 
 static napi_value read_finish(struct call *call, struct job *job)
@@ -42,11 +42,11 @@ static void read_discard(struct job *job)
     }
 }
 
-static const struct job_kind read_kind = {"readBlob", sizeof(struct read_job),
-                                          read_run, read_finish, read_discard};
+static const struct job_kind read_kind = {"readBlob", sizeof(struct read_job), read_run,
+                                          read_finish, read_discard};
 
-/* readBlob(blob, offset, array): the number of bytes read. The array is filled
- * in the thread; JavaScript leaves it alone until the promise is settled. */
+/* readBlob(blob, offset, array): the number of bytes read. The array is filled in the thread;
+ * JavaScript leaves it alone until the promise is settled. */
 static napi_value read_blob(struct call *call)
 {
     struct handle *blob = handle_get(call, 0, &blob_type);
@@ -57,15 +57,13 @@ static napi_value read_blob(struct call *call)
         return NULL;
     }
     self->offset = value_u64(call, call_arg(call, 1));
-    if (call_ok(call, napi_get_typedarray_info(call->env, call_arg(call, 2),
-                                               &kind, &self->size, &self->data,
-                                               NULL, NULL)) &&
+    if (call_ok(call, napi_get_typedarray_info(call->env, call_arg(call, 2), &kind, &self->size,
+                                               &self->data, NULL, NULL)) &&
         kind != napi_uint8_array) {
         call_fail(call, WAL_EINVAL, "a Uint8Array is expected");
     }
     if (!call->failed) {
-        call_ok(call, napi_create_reference(call->env, call_arg(call, 2), 1,
-                                            &self->array));
+        call_ok(call, napi_create_reference(call->env, call_arg(call, 2), 1, &self->array));
     }
     return job_start(call, &self->job);
 }
@@ -77,10 +75,8 @@ struct file_changes {
     struct wal_file_changes_info totals;
 };
 
-/* Collects what a cursor has, in the thread of a job, and closes it. NULL:
- * there are no changes. */
-static enum wal_status collect_changes(struct file_changes *changes,
-                                       struct arena *arena,
+/* Collects what a cursor has, in the thread of a job, and closes it. NULL: there are no changes. */
+static enum wal_status collect_changes(struct file_changes *changes, struct arena *arena,
                                        struct wal_file_change_cursor *cursor,
                                        struct wal_error *error)
 {
@@ -95,16 +91,14 @@ static enum wal_status collect_changes(struct file_changes *changes,
     while (status == WAL_OK) {
         status = wal_file_change_cursor_next(cursor, &change, error);
         if (status == WAL_OK) {
-            list_add_struct(&changes->list, arena, &wal_file_change_out,
-                            &change);
+            list_add_struct(&changes->list, arena, &wal_file_change_out, &change);
         }
     }
     wal_file_change_cursor_close(cursor);
     return list_check(&changes->list, status, error);
 }
 
-static napi_value make_changes(struct call *call,
-                               const struct file_changes *changes)
+static napi_value make_changes(struct call *call, const struct file_changes *changes)
 {
     return list_structs(call, &changes->list, &wal_file_change_out);
 }
@@ -119,31 +113,26 @@ struct diff_job {
 };
 
 static enum wal_status collect(struct diff_job *self, enum wal_status status,
-                               struct wal_file_change_cursor *cursor,
-                               struct wal_error *error)
+                               struct wal_file_change_cursor *cursor, struct wal_error *error)
 {
-    return status == WAL_OK ? collect_changes(&self->changes, &self->job.arena,
-                                              cursor, error)
+    return status == WAL_OK ? collect_changes(&self->changes, &self->job.arena, cursor, error)
                             : status;
 }
 
-static enum wal_status checkpoint_diff_run(struct job *job,
-                                           struct wal_error *error)
+static enum wal_status checkpoint_diff_run(struct job *job, struct wal_error *error)
 {
     struct diff_job *self = (struct diff_job *)job;
     struct wal_file_change_cursor *cursor = NULL;
-    enum wal_status status = wal_checkpoint_diff(
-        job->handle->object, self->before, self->after, &cursor, error);
+    enum wal_status status =
+        wal_checkpoint_diff(job->handle->object, self->before, self->after, &cursor, error);
 
     return collect(self, status, cursor, error);
 }
 
-static enum wal_status session_diff_run(struct job *job,
-                                        struct wal_error *error)
+static enum wal_status session_diff_run(struct job *job, struct wal_error *error)
 {
     struct wal_file_change_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_session_diff(job->handle->object, &cursor, error);
+    enum wal_status status = wal_session_diff(job->handle->object, &cursor, error);
 
     return collect((struct diff_job *)job, status, cursor, error);
 }
@@ -151,27 +140,23 @@ static enum wal_status session_diff_run(struct job *job,
 static napi_value diff_finish(struct call *call, struct job *job)
 {
     const struct file_changes *changes = &((struct diff_job *)job)->changes;
-    napi_value object =
-        make_struct(call, &wal_file_changes_info_out, &changes->totals);
+    napi_value object = make_struct(call, &wal_file_changes_info_out, &changes->totals);
 
     object_set(call, object, "changes", make_changes(call, changes));
     return object;
 }
 
-static const struct job_kind checkpoint_diff_kind = {
-    "diffCheckpoints", sizeof(struct diff_job), checkpoint_diff_run,
-    diff_finish, NULL};
+static const struct job_kind checkpoint_diff_kind = {"diffCheckpoints", sizeof(struct diff_job),
+                                                     checkpoint_diff_run, diff_finish, NULL};
 
-static const struct job_kind session_diff_kind = {
-    "diffSession", sizeof(struct diff_job), session_diff_run, diff_finish,
-    NULL};
+static const struct job_kind session_diff_kind = {"diffSession", sizeof(struct diff_job),
+                                                  session_diff_run, diff_finish, NULL};
 
 /* diffCheckpoints(session, before, after or nothing) */
 static napi_value diff_checkpoints(struct call *call)
 {
     struct handle *session = handle_get(call, 0, &session_type);
-    struct diff_job *self =
-        job_create(call, &checkpoint_diff_kind, NULL, session);
+    struct diff_job *self = job_create(call, &checkpoint_diff_kind, NULL, session);
 
     if (self == NULL) {
         return NULL;
@@ -209,26 +194,23 @@ static enum wal_status rewind_run(struct job *job, struct wal_error *error)
     /* The head is that of the entries which are in the queue, too. */
     status = wal_flush(job->store->wal, error);
     if (status == WAL_OK) {
-        status = wal_rewind(job->handle->object, self->checkpoint,
-                            &self->options, &self->result, &cursor, error);
+        status = wal_rewind(job->handle->object, self->checkpoint, &self->options, &self->result,
+                            &cursor, error);
     }
-    return status == WAL_OK
-               ? collect_changes(&self->changes, &job->arena, cursor, error)
-               : status;
+    return status == WAL_OK ? collect_changes(&self->changes, &job->arena, cursor, error) : status;
 }
 
 static napi_value rewind_finish(struct call *call, struct job *job)
 {
     struct rewind_job *self = (struct rewind_job *)job;
-    napi_value object =
-        make_struct(call, &wal_rewind_result_out, &self->result);
+    napi_value object = make_struct(call, &wal_rewind_result_out, &self->result);
 
     object_set(call, object, "changes", make_changes(call, &self->changes));
     return object;
 }
 
-static const struct job_kind rewind_kind = {"rewind", sizeof(struct rewind_job),
-                                            rewind_run, rewind_finish, NULL};
+static const struct job_kind rewind_kind = {"rewind", sizeof(struct rewind_job), rewind_run,
+                                            rewind_finish, NULL};
 
 /* rewind(session, checkpoint, flags, root, expected) */
 static napi_value rewind_session(struct call *call)
@@ -262,8 +244,7 @@ struct checkpoint_job {
 };
 
 /* Copies what the checkpoint is, in the thread. */
-static enum wal_status take_info(struct checkpoint_job *self,
-                                 struct wal_file_cursor *cursor,
+static enum wal_status take_info(struct checkpoint_job *self, struct wal_file_cursor *cursor,
                                  struct wal_error *error)
 {
     struct wal_checkpoint_info *info = &self->info;
@@ -272,21 +253,18 @@ static enum wal_status take_info(struct checkpoint_job *self,
     info->struct_size = sizeof(*info);
     status = wal_checkpoint_get_info(cursor, info, error);
     if (status == WAL_OK) {
-        list_copy_struct(&self->copies, &self->job.arena,
-                         &wal_checkpoint_info_out, info);
+        list_copy_struct(&self->copies, &self->job.arena, &wal_checkpoint_info_out, info);
     }
     wal_file_cursor_close(cursor);
     return list_check(&self->copies, status, error);
 }
 
 /* The head is that of the entries which are in the queue, too. */
-static enum wal_status wait_for_head(const struct checkpoint_job *self,
-                                     struct wal_error *error)
+static enum wal_status wait_for_head(const struct checkpoint_job *self, struct wal_error *error)
 {
     const struct wal_checkpoint_options *options = &self->options;
 
-    return options->entry_id.size == 0 &&
-                   (options->flags & WAL_CHECKPOINT_UNLINKED) == 0
+    return options->entry_id.size == 0 && (options->flags & WAL_CHECKPOINT_UNLINKED) == 0
                ? wal_flush(self->job.store->wal, error)
                : WAL_OK;
 }
@@ -299,18 +277,16 @@ static enum wal_status create_run(struct job *job, struct wal_error *error)
     enum wal_status status = wait_for_head(self, error);
 
     if (status == WAL_OK) {
-        status = self->is_import
-                     ? wal_checkpoint_import(session, self->files, self->count,
-                                             &self->options, &cursor, error)
-                     : wal_checkpoint_create(session, self->paths, self->count,
-                                             &self->options, &cursor, error);
+        status = self->is_import ? wal_checkpoint_import(session, self->files, self->count,
+                                                         &self->options, &cursor, error)
+                                 : wal_checkpoint_create(session, self->paths, self->count,
+                                                         &self->options, &cursor, error);
     }
     return status == WAL_OK ? take_info(self, cursor, error) : status;
 }
 
 /* null where checkpoints are switched off. */
-static napi_value make_info(struct call *call,
-                            const struct wal_checkpoint_info *info)
+static napi_value make_info(struct call *call, const struct wal_checkpoint_info *info)
 {
     return (info->flags & WAL_CHECKPOINT_OFF) != 0
                ? make_null(call)
@@ -322,9 +298,8 @@ static napi_value create_finish(struct call *call, struct job *job)
     return make_info(call, &((struct checkpoint_job *)job)->info);
 }
 
-static const struct job_kind create_kind = {"checkpoint",
-                                            sizeof(struct checkpoint_job),
-                                            create_run, create_finish, NULL};
+static const struct job_kind create_kind = {"checkpoint", sizeof(struct checkpoint_job), create_run,
+                                            create_finish, NULL};
 
 /* createCheckpoint(session, paths, OPTIONS): its state, or null */
 static napi_value create_checkpoint(struct call *call)
@@ -350,8 +325,7 @@ static napi_value import_checkpoint(struct call *call)
         return NULL;
     }
     self->is_import = true;
-    self->files =
-        read_structs(call, call_arg(call, 1), &wal_file_in, &self->count);
+    self->files = read_structs(call, call_arg(call, 1), &wal_file_in, &self->count);
     read_struct(call, OPTIONS, &wal_checkpoint_options_in, &self->options);
     return job_start(call, &self->job);
 }
@@ -366,10 +340,8 @@ static napi_value get_checkpoint(struct call *call)
     napi_value object = NULL;
 
     if (!call->failed &&
-        call_check(call, wal_file_cursor_open(session->object, id, &cursor,
-                                              call_error(call))) &&
-        call_check(call,
-                   wal_checkpoint_get_info(cursor, &info, call_error(call)))) {
+        call_check(call, wal_file_cursor_open(session->object, id, &cursor, call_error(call))) &&
+        call_check(call, wal_checkpoint_get_info(cursor, &info, call_error(call)))) {
         object = make_info(call, &info);
     }
     wal_file_cursor_close(cursor);

@@ -1,6 +1,6 @@
 /*
- * exchange.c - what goes in and out: imports and exports of clients' files,
- * transfers between stores, views.
+ * exchange.c - what goes in and out: imports and exports of clients' files, transfers between
+ * stores, views.
  */
 #include <agentwal/convert.h>
 #include <agentwal/import.h>
@@ -16,8 +16,8 @@
 /* --- imports -------------------------------------------------------------- */
 
 /*
- * A job of an import that goes on is one round: it waits for changes in parts
- * of WAIT_MS, so that it sees when it is to stop.
+ * A job of an import that goes on is one round: it waits for changes in parts of WAIT_MS, so that
+ * it sees when it is to stop.
  */
 
 enum {
@@ -41,16 +41,15 @@ struct report_item {
 /* --- reports, in the thread --------------------------------------------- */
 
 /* The issue with an index. Issues have the size that the first one states. */
-static const struct wal_import_issue *
-issue_at(const struct wal_import_report *report, uint64_t index)
+static const struct wal_import_issue *issue_at(const struct wal_import_report *report,
+                                               uint64_t index)
 {
     const char *first = (const char *)report->issues;
 
     return (const void *)(first + index * report->issues->struct_size);
 }
 
-static void copy_issues(struct import_reports *reports,
-                        struct report_item *item)
+static void copy_issues(struct import_reports *reports, struct report_item *item)
 {
     struct list *list = &reports->list;
     struct arena *arena = &reports->job->arena;
@@ -63,8 +62,7 @@ static void copy_issues(struct import_reports *reports,
     }
 }
 
-static int32_t import_reports_add(void *ctx,
-                                  const struct wal_import_report *report)
+static int32_t import_reports_add(void *ctx, const struct wal_import_report *report)
 {
     struct import_reports *reports = ctx;
     struct list *list = &reports->list;
@@ -81,8 +79,8 @@ static int32_t import_reports_add(void *ctx,
     return job_must_stop(reports->job);
 }
 
-static int32_t import_reports_progress(void *ctx, struct wal_slice path,
-                                       uint64_t done, uint64_t total)
+static int32_t import_reports_progress(void *ctx, struct wal_slice path, uint64_t done,
+                                       uint64_t total)
 {
     struct import_reports *reports = ctx;
 
@@ -97,34 +95,28 @@ static napi_value make_report(struct call *call, const struct list_item *item)
     const struct report_item *self = (const struct report_item *)item;
     napi_value object = make_struct(call, &wal_import_report_out, &self->is);
 
-    object_set(call, object, "issues",
-               list_structs(call, &self->issues, &wal_import_issue_out));
+    object_set(call, object, "issues", list_structs(call, &self->issues, &wal_import_issue_out));
     return object;
 }
 
-static napi_value make_left_out(struct call *call,
-                                const struct wal_import_result *result)
+static napi_value make_left_out(struct call *call, const struct wal_import_result *result)
 {
     napi_value object = make_object(call);
 
     for (uint32_t i = 0; i < WAL_IMPORT_LEFT_OUT_SIZE; i++) {
         if (result->left_out[i] > 0) {
-            object_number(call, object, wal_import_left_out_name(i),
-                          result->left_out[i]);
+            object_number(call, object, wal_import_left_out_name(i), result->left_out[i]);
         }
     }
     return object;
 }
 
-static napi_value import_reports_make(struct call *call,
-                                      const struct import_reports *reports)
+static napi_value import_reports_make(struct call *call, const struct import_reports *reports)
 {
-    napi_value object =
-        make_struct(call, &wal_import_result_out, &reports->result);
+    napi_value object = make_struct(call, &wal_import_result_out, &reports->result);
 
     object_set(call, object, "leftOut", make_left_out(call, &reports->result));
-    object_set(call, object, "reports",
-               list_make(call, &reports->list, make_report));
+    object_set(call, object, "reports", list_make(call, &reports->list, make_report));
     return object;
 }
 
@@ -151,9 +143,8 @@ struct import_job {
 static enum wal_status tree_run(struct job *job, struct wal_error *error)
 {
     struct import_job *self = (struct import_job *)job;
-    enum wal_status status =
-        wal_import_tree(job->store->wal, self->paths, self->count,
-                        &self->options, &self->reports.result, error);
+    enum wal_status status = wal_import_tree(job->store->wal, self->paths, self->count,
+                                             &self->options, &self->reports.result, error);
 
     return list_check(&self->reports.list, status, error);
 }
@@ -161,8 +152,8 @@ static enum wal_status tree_run(struct job *job, struct wal_error *error)
 static enum wal_status scan_run(struct job *job, struct wal_error *error)
 {
     struct import_job *self = (struct import_job *)job;
-    enum wal_status status = wal_import_scan(
-        self->paths, self->count, &self->options, &self->reports.result, error);
+    enum wal_status status =
+        wal_import_scan(self->paths, self->count, &self->options, &self->reports.result, error);
 
     return list_check(&self->reports.list, status, error);
 }
@@ -172,15 +163,14 @@ static napi_value import_finish(struct call *call, struct job *job)
     return import_reports_make(call, &((struct import_job *)job)->reports);
 }
 
-static const struct job_kind tree_kind = {
-    "importTree", sizeof(struct import_job), tree_run, import_finish, NULL};
+static const struct job_kind tree_kind = {"importTree", sizeof(struct import_job), tree_run,
+                                          import_finish, NULL};
 
-static const struct job_kind scan_kind = {
-    "scanImport", sizeof(struct import_job), scan_run, import_finish, NULL};
+static const struct job_kind scan_kind = {"scanImport", sizeof(struct import_job), scan_run,
+                                          import_finish, NULL};
 
 /* paths, flags, dialect, exclude, watch */
-static napi_value start(struct call *call, struct import_job *self,
-                        size_t first)
+static napi_value start(struct call *call, struct import_job *self, size_t first)
 {
     self->reports.job = &self->job;
     self->reports.result.struct_size = sizeof(self->reports.result);
@@ -207,8 +197,7 @@ static napi_value scan_import(struct call *call)
     return self == NULL ? NULL : start(call, self, 0);
 }
 
-static napi_value make_client(struct call *call,
-                              const struct wal_import_client *client,
+static napi_value make_client(struct call *call, const struct wal_import_client *client,
                               bool has_folder)
 {
     napi_value object = make_object(call);
@@ -216,8 +205,7 @@ static napi_value make_client(struct call *call,
     object_set(call, object, "name", make_string(call, client->name));
     object_set(call, object, "dialect", make_string(call, client->dialect));
     object_set(call, object, "folder",
-               has_folder ? make_string(call, client->folder)
-                          : make_null(call));
+               has_folder ? make_string(call, client->folder) : make_null(call));
     return object;
 }
 
@@ -231,8 +219,7 @@ static napi_value list_clients(struct call *call)
     for (uint32_t i = 0; !call->failed && status != WAL_END; i++) {
         status = wal_import_client(i, &client, call_error(call));
         if (status == WAL_OK || status == WAL_ENOTFOUND) {
-            array_push(call, array, i,
-                       make_client(call, &client, status == WAL_OK));
+            array_push(call, array, i, make_client(call, &client, status == WAL_OK));
         } else {
             (void)call_check(call, status);
         }
@@ -268,11 +255,9 @@ static int32_t add_report(void *ctx, const struct wal_import_report *report)
     return import_reports_add(((struct follow *)ctx)->reports, report);
 }
 
-static int32_t show_progress(void *ctx, struct wal_slice path, uint64_t done,
-                             uint64_t total)
+static int32_t show_progress(void *ctx, struct wal_slice path, uint64_t done, uint64_t total)
 {
-    return import_reports_progress(((struct follow *)ctx)->reports, path, done,
-                                   total);
+    return import_reports_progress(((struct follow *)ctx)->reports, path, done, total);
 }
 
 /* openImport(store, paths, flags, dialect, exclude) */
@@ -280,8 +265,7 @@ static napi_value open_follow(struct call *call)
 {
     struct store *store = store_get(call, 0);
     uint32_t count = 0;
-    struct wal_slice *paths =
-        value_texts(call, call_arg(call, 1), true, &count);
+    struct wal_slice *paths = value_texts(call, call_arg(call, 1), true, &count);
     struct wal_import_options options;
     struct follow *self;
 
@@ -297,9 +281,8 @@ static napi_value open_follow(struct call *call)
     options.progress = show_progress;
     options.report = add_report;
     options.ctx = self;
-    if (!call_check(call,
-                    wal_import_follow_open(store->wal, paths, count, &options,
-                                           &self->follow, call_error(call)))) {
+    if (!call_check(call, wal_import_follow_open(store->wal, paths, count, &options, &self->follow,
+                                                 call_error(call)))) {
         free(self);
         return NULL;
     }
@@ -316,12 +299,10 @@ static enum wal_status round_run(struct job *job, struct wal_error *error)
 
     self->reports = reports;
     reports->result.struct_size = sizeof(reports->result);
-    while (status == WAL_OK && reports->result.sources == 0 &&
-           reports->list.count == 0) {
+    while (status == WAL_OK && reports->result.sources == 0 && reports->list.count == 0) {
         status = job_must_stop(job)
                      ? WAL_ECALLBACK
-                     : wal_import_follow_next(self->follow, WAIT_MS,
-                                              &reports->result, error);
+                     : wal_import_follow_next(self->follow, WAIT_MS, &reports->result, error);
     }
     self->reports = NULL;
     return list_check(&reports->list, status, error);
@@ -332,8 +313,8 @@ static napi_value round_finish(struct call *call, struct job *job)
     return import_reports_make(call, &((struct round_job *)job)->reports);
 }
 
-static const struct job_kind round_kind = {
-    "nextImport", sizeof(struct round_job), round_run, round_finish, NULL};
+static const struct job_kind round_kind = {"nextImport", sizeof(struct round_job), round_run,
+                                           round_finish, NULL};
 
 /* nextImport(import, watch): the result of the next round that found
  * something */
@@ -425,8 +406,7 @@ static int32_t put(void *ctx, const void *data, uint64_t size)
     return 0;
 }
 
-static enum wal_status collect_losses(struct export_job *self,
-                                      struct wal_error *error)
+static enum wal_status collect_losses(struct export_job *self, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
@@ -436,8 +416,7 @@ static enum wal_status collect_losses(struct export_job *self,
 
         status = wal_view_loss(self->view, i, &name, &count, error);
         if (status == WAL_OK) {
-            struct loss_item *item =
-                list_add(&self->losses, &self->job.arena, sizeof(*item));
+            struct loss_item *item = list_add(&self->losses, &self->job.arena, sizeof(*item));
 
             if (item != NULL) {
                 item->name = name;
@@ -459,8 +438,7 @@ static enum wal_status export_run(struct job *job, struct wal_error *error)
     if (status != WAL_ECALLBACK || self->failed == WAL_OK) {
         return status;
     }
-    *error = (struct wal_error){.struct_size = sizeof(*error),
-                                .status = (int32_t)self->failed};
+    *error = (struct wal_error){.struct_size = sizeof(*error), .status = (int32_t)self->failed};
     strcpy(error->text, self->failed == WAL_ETOOBIG
                             ? "the file is larger than a Buffer can be; write "
                               "it with Session.view"
@@ -474,8 +452,7 @@ static napi_value make_losses(struct call *call, const struct list *losses)
 {
     napi_value object = make_object(call);
 
-    for (const struct list_item *item = losses->first; item != NULL;
-         item = item->next) {
+    for (const struct list_item *item = losses->first; item != NULL; item = item->next) {
         const struct loss_item *loss = (const struct loss_item *)item;
 
         object_number(call, object, loss->name, loss->count);
@@ -488,8 +465,7 @@ static napi_value export_finish(struct call *call, struct job *job)
     struct export_job *self = (struct export_job *)job;
     napi_value object = make_object(call);
 
-    object_set(call, object, "data",
-               make_buffer(call, (struct wal_slice){self->data, self->size}));
+    object_set(call, object, "data", make_buffer(call, (struct wal_slice){self->data, self->size}));
     object_set(call, object, "losses", make_losses(call, &self->losses));
     return object;
 }
@@ -502,9 +478,8 @@ static void export_discard(struct job *job)
     free(self->data);
 }
 
-static const struct job_kind export_kind = {"export", sizeof(struct export_job),
-                                            export_run, export_finish,
-                                            export_discard};
+static const struct job_kind export_kind = {"export", sizeof(struct export_job), export_run,
+                                            export_finish, export_discard};
 
 /* exportSession(session, dialect, limit): {data, losses} */
 static napi_value export_session(struct call *call)
@@ -521,8 +496,7 @@ static napi_value export_session(struct call *call)
     options.ctx = self;
     self->limit = value_u64(call, call_arg(call, 2));
     if (!call->failed) {
-        (void)call_check(call, wal_view_open(session->store->wal,
-                                             session->object, &options,
+        (void)call_check(call, wal_view_open(session->store->wal, session->object, &options,
                                              &self->view, call_error(call)));
     }
     return job_start(call, &self->job);
@@ -539,21 +513,19 @@ struct transfer_job {
 };
 
 /* A wal_transfer_report_fn. */
-static int32_t add_transfer_report(void *ctx,
-                                   const struct wal_transfer_report *report)
+static int32_t add_transfer_report(void *ctx, const struct wal_transfer_report *report)
 {
     struct transfer_job *self = ctx;
 
-    list_add_struct(&self->reports, &self->job.arena, &wal_transfer_report_out,
-                    report);
+    list_add_struct(&self->reports, &self->job.arena, &wal_transfer_report_out, report);
     return 0;
 }
 
 static enum wal_status merge_run(struct job *job, struct wal_error *error)
 {
     struct transfer_job *self = (struct transfer_job *)job;
-    enum wal_status status = wal_store_merge(
-        job->other->wal, job->store->wal, &self->options, &self->result, error);
+    enum wal_status status =
+        wal_store_merge(job->other->wal, job->store->wal, &self->options, &self->result, error);
 
     return list_check(&self->reports, status, error);
 }
@@ -561,8 +533,8 @@ static enum wal_status merge_run(struct job *job, struct wal_error *error)
 static enum wal_status write_run(struct job *job, struct wal_error *error)
 {
     struct transfer_job *self = (struct transfer_job *)job;
-    enum wal_status status = wal_bundle_write(
-        job->store->wal, self->path, &self->options, &self->result, error);
+    enum wal_status status =
+        wal_bundle_write(job->store->wal, self->path, &self->options, &self->result, error);
 
     return list_check(&self->reports, status, error);
 }
@@ -570,8 +542,8 @@ static enum wal_status write_run(struct job *job, struct wal_error *error)
 static enum wal_status read_run(struct job *job, struct wal_error *error)
 {
     struct transfer_job *self = (struct transfer_job *)job;
-    enum wal_status status = wal_bundle_read(
-        job->store->wal, self->path, &self->options, &self->result, error);
+    enum wal_status status =
+        wal_bundle_read(job->store->wal, self->path, &self->options, &self->result, error);
 
     return list_check(&self->reports, status, error);
 }
@@ -579,32 +551,27 @@ static enum wal_status read_run(struct job *job, struct wal_error *error)
 static napi_value transfer_finish(struct call *call, struct job *job)
 {
     const struct transfer_job *self = (struct transfer_job *)job;
-    napi_value object =
-        make_struct(call, &wal_transfer_result_out, &self->result);
+    napi_value object = make_struct(call, &wal_transfer_result_out, &self->result);
 
     object_set(call, object, "reports",
                list_structs(call, &self->reports, &wal_transfer_report_out));
     return object;
 }
 
-static const struct job_kind merge_kind = {"merge", sizeof(struct transfer_job),
-                                           merge_run, transfer_finish, NULL};
+static const struct job_kind merge_kind = {"merge", sizeof(struct transfer_job), merge_run,
+                                           transfer_finish, NULL};
 
-static const struct job_kind write_kind = {"writeBundle",
-                                           sizeof(struct transfer_job),
-                                           write_run, transfer_finish, NULL};
+static const struct job_kind write_kind = {"writeBundle", sizeof(struct transfer_job), write_run,
+                                           transfer_finish, NULL};
 
-static const struct job_kind read_kind = {
-    "readBundle", sizeof(struct transfer_job), read_run, transfer_finish, NULL};
+static const struct job_kind read_kind = {"readBundle", sizeof(struct transfer_job), read_run,
+                                          transfer_finish, NULL};
 
-/* sessions, directory, branch, watch; no branch: a session that both went on
- * with is refused */
-static napi_value start_transfer(struct call *call, struct transfer_job *self,
-                                 size_t first)
+/* sessions, directory, branch, watch; no branch: a session that both went on with is refused */
+static napi_value start_transfer(struct call *call, struct transfer_job *self, size_t first)
 {
     uint32_t count = 0;
-    struct wal_slice *sessions =
-        value_texts(call, call_arg(call, first), false, &count);
+    struct wal_slice *sessions = value_texts(call, call_arg(call, first), false, &count);
     napi_value branch = call_arg(call, first + 2);
 
     self->result.struct_size = sizeof(self->result);
@@ -676,8 +643,7 @@ static napi_value view_losses(struct call *call)
         const char *name = NULL;
         uint64_t count = 0;
 
-        status =
-            wal_view_loss(view->object, i, &name, &count, call_error(call));
+        status = wal_view_loss(view->object, i, &name, &count, call_error(call));
         if (call_check(call, status) && status == WAL_OK) {
             object_number(call, object, name, count);
         }
@@ -696,8 +662,7 @@ static napi_value view_issues(struct call *call)
         const char *reason = NULL;
         uint64_t offset = 0;
 
-        status =
-            wal_view_issue(view->object, i, &offset, &reason, call_error(call));
+        status = wal_view_issue(view->object, i, &offset, &reason, call_error(call));
         if (call_check(call, status) && status == WAL_OK) {
             napi_value issue = make_object(call);
 
@@ -727,24 +692,22 @@ static enum wal_status update_run(struct job *job, struct wal_error *error)
 
 static napi_value update_finish(struct call *call, struct job *job)
 {
-    return make_struct(call, &wal_view_flush_result_out,
-                       &((struct update_job *)job)->result);
+    return make_struct(call, &wal_view_flush_result_out, &((struct update_job *)job)->result);
 }
 
-static const struct job_kind update_kind = {
-    "updateView", sizeof(struct update_job), update_run, update_finish, NULL};
+static const struct job_kind update_kind = {"updateView", sizeof(struct update_job), update_run,
+                                            update_finish, NULL};
 
 /* Copies a text with its NUL. */
-static void copy_text(struct call *call, napi_value value, const char *what,
-                      char *place, size_t room)
+static void copy_text(struct call *call, napi_value value, const char *what, char *place,
+                      size_t room)
 {
     struct wal_slice text = value_text(call, value);
 
     if (call->failed) {
         return;
     }
-    if (text.size >= room ||
-        (text.size > 0 && memchr(text.data, 0, text.size) != NULL)) {
+    if (text.size >= room || (text.size > 0 && memchr(text.data, 0, text.size) != NULL)) {
         call_fail(call, WAL_EINVAL, "the %s of the view is not valid", what);
         return;
     }
@@ -766,10 +729,8 @@ static napi_value update_view(struct call *call)
     }
     info = &self->info;
     info->struct_size = sizeof(*info);
-    copy_text(call, call_arg(call, 1), "session", info->session,
-              sizeof(info->session));
-    copy_text(call, call_arg(call, 2), "dialect", info->dialect,
-              sizeof(info->dialect));
+    copy_text(call, call_arg(call, 1), "session", info->session, sizeof(info->session));
+    copy_text(call, call_arg(call, 2), "dialect", info->dialect, sizeof(info->dialect));
     copy_text(call, call_arg(call, 3), "root", info->root, sizeof(info->root));
     if (value_bool(call, call_arg(call, 4))) {
         info->flags = WAL_VIEW_INFO_UNREADABLE;

@@ -1,7 +1,6 @@
 /*
- * interface.h - what bindings/generate.py makes from interface.txt: tables of
- * structs, which code by hand uses too, and kinds of handles; and the lists of
- * functions that the addon exports.
+ * interface.h - what bindings/generate.py makes from interface.txt: tables of structs, which code
+ * by hand uses too, and kinds of handles; and the lists of functions that the addon exports.
  */
 #ifndef AGENTWAL_NODE_INTERFACE_H
 #define AGENTWAL_NODE_INTERFACE_H

@@ -1,6 +1,6 @@
 /*
- * session.c - creating, opening, forking and changing sessions, and appending
- * to them; interface.txt has most other calls.
+ * session.c - creating, opening, forking and changing sessions, and appending to them;
+ * interface.txt has most other calls.
  *
  * The function that computes a change is one of JavaScript, which a thread
  * cannot call. lib/session/session.js reads the session, calls it, and passes
@@ -29,11 +29,10 @@ struct opened_session {
     size_t id_size; /* of an id, which may have NUL */
 };
 
-/* Fills the id once the session is there, in the thread that opened it: its
- * promise may be settled when the store is closed. `status` is that of opening
- * it, and returned if it is a failure. Any thread. */
-static enum wal_status session_identify(struct opened_session *opened,
-                                        enum wal_status status,
+/* Fills the id once the session is there, in the thread that opened it: its promise may be settled
+ * when the store is closed. `status` is that of opening it, and returned if it is a failure. Any
+ * thread. */
+static enum wal_status session_identify(struct opened_session *opened, enum wal_status status,
                                         struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
@@ -68,9 +67,7 @@ static napi_value session_make(struct call *call, struct store *store,
     opened->session = NULL;
     pair = make_array(call);
     array_push(call, pair, 0, handle_make(call, &session_type, store, session));
-    array_push(
-        call, pair, 1,
-        make_text(call, (struct wal_slice){opened->id, opened->id_size}));
+    array_push(call, pair, 1, make_text(call, (struct wal_slice){opened->id, opened->id_size}));
     return pair;
 }
 
@@ -85,8 +82,8 @@ struct create_job {
 static enum wal_status create_run(struct job *job, struct wal_error *error)
 {
     struct create_job *self = (struct create_job *)job;
-    enum wal_status status = wal_session_create(job->store->wal, &self->options,
-                                                &self->made.session, error);
+    enum wal_status status =
+        wal_session_create(job->store->wal, &self->options, &self->made.session, error);
 
     return session_identify(&self->made, status, error);
 }
@@ -101,9 +98,8 @@ static void create_discard(struct job *job)
     session_discard(&((struct create_job *)job)->made);
 }
 
-static const struct job_kind create_kind = {"create", sizeof(struct create_job),
-                                            create_run, create_finish,
-                                            create_discard};
+static const struct job_kind create_kind = {"create", sizeof(struct create_job), create_run,
+                                            create_finish, create_discard};
 
 /* create(store, OPTIONS): [session, id] */
 static napi_value create_session(struct call *call)
@@ -120,8 +116,7 @@ static napi_value create_session(struct call *call)
 
 /* Identifies and returns a session that this thread opened. */
 static napi_value return_session(struct call *call, struct store *store,
-                                 struct opened_session *opened,
-                                 enum wal_status status)
+                                 struct opened_session *opened, enum wal_status status)
 {
     if (!call_check(call, session_identify(opened, status, call_error(call)))) {
         session_discard(opened);
@@ -148,8 +143,7 @@ static napi_value create_now(struct call *call)
     if (call->failed) {
         return NULL;
     }
-    status = wal_session_create(store->wal, &options, &made.session,
-                                call_error(call));
+    status = wal_session_create(store->wal, &options, &made.session, call_error(call));
     return return_session(call, store, &made, status);
 }
 
@@ -164,8 +158,7 @@ static napi_value open_session(struct call *call)
     if (call->failed) {
         return NULL;
     }
-    status =
-        wal_session_open(store->wal, id, &opened.session, call_error(call));
+    status = wal_session_open(store->wal, id, &opened.session, call_error(call));
     if (!call_check(call, status)) {
         return NULL;
     }
@@ -186,11 +179,8 @@ static napi_value open_latest(struct call *call)
     if (call->failed) {
         return NULL;
     }
-    status = wal_session_open_latest(store->wal, cwd, &opened.session,
-                                     call_error(call));
-    return status == WAL_ENOTFOUND
-               ? make_null(call)
-               : return_session(call, store, &opened, status);
+    status = wal_session_open_latest(store->wal, cwd, &opened.session, call_error(call));
+    return status == WAL_ENOTFOUND ? make_null(call) : return_session(call, store, &opened, status);
 }
 
 /* --- openOrCreate --------------------------------------------------------- */
@@ -207,13 +197,11 @@ static void named_discard(struct job *job)
     session_discard(&((struct named_job *)job)->opened);
 }
 
-static enum wal_status open_or_create_run(struct job *job,
-                                          struct wal_error *error)
+static enum wal_status open_or_create_run(struct job *job, struct wal_error *error)
 {
     struct named_job *self = (struct named_job *)job;
     enum wal_status status = wal_session_open_or_create(
-        job->store->wal, &self->options, &self->opened.session, &self->created,
-        error);
+        job->store->wal, &self->options, &self->opened.session, &self->created, error);
 
     return session_identify(&self->opened, status, error);
 }
@@ -229,16 +217,15 @@ static napi_value open_or_create_finish(struct call *call, struct job *job)
     return pair;
 }
 
-static const struct job_kind open_or_create_kind = {
-    "openOrCreate", sizeof(struct named_job), open_or_create_run,
-    open_or_create_finish, named_discard};
+static const struct job_kind open_or_create_kind = {"openOrCreate", sizeof(struct named_job),
+                                                    open_or_create_run, open_or_create_finish,
+                                                    named_discard};
 
 /* openOrCreate(store, OPTIONS) */
 static napi_value open_or_create(struct call *call)
 {
     struct store *store = store_get(call, 0);
-    struct named_job *self =
-        job_create(call, &open_or_create_kind, store, NULL);
+    struct named_job *self = job_create(call, &open_or_create_kind, store, NULL);
 
     if (self == NULL) {
         return NULL;
@@ -276,8 +263,7 @@ static napi_value get_head(struct call *call)
     return make_text(call, (struct wal_slice){id, size});
 }
 
-static enum wal_status next_session(void *cursor, void *info,
-                                    struct wal_error *error)
+static enum wal_status next_session(void *cursor, void *info, struct wal_error *error)
 {
     return wal_session_cursor_next(cursor, info, error);
 }
@@ -289,8 +275,7 @@ static napi_value list_next(struct call *call)
     uint32_t max = value_u32(call, call_arg(call, 1));
 
     return call->failed ? NULL
-                        : make_rows(call, &wal_session_info_out, next_session,
-                                    list->object, max);
+                        : make_rows(call, &wal_session_info_out, next_session, list->object, max);
 }
 
 /* --- forks, compaction, redaction ----------------------------------------- */
@@ -316,8 +301,7 @@ static enum wal_status fork_run(struct job *job, struct wal_error *error)
 {
     struct fork_job *self = (struct fork_job *)job;
     enum wal_status status =
-        wal_session_fork(job->handle->object, self->at, &self->options,
-                         &self->fork.session, error);
+        wal_session_fork(job->handle->object, self->at, &self->options, &self->fork.session, error);
 
     return session_identify(&self->fork, status, error);
 }
@@ -327,8 +311,8 @@ static napi_value fork_finish(struct call *call, struct job *job)
     return session_make(call, job->store, &((struct fork_job *)job)->fork);
 }
 
-static const struct job_kind fork_kind = {"fork", sizeof(struct fork_job),
-                                          fork_run, fork_finish, fork_discard};
+static const struct job_kind fork_kind = {"fork", sizeof(struct fork_job), fork_run, fork_finish,
+                                          fork_discard};
 
 /* fork(session, at, OPTIONS): [session, id] */
 static napi_value fork_session(struct call *call)
@@ -356,20 +340,18 @@ static enum wal_status compact_run(struct job *job, struct wal_error *error)
         .into = self->is_fork ? &self->options : NULL,
     };
 
-    enum wal_status status = wal_session_compact(
-        job->handle->object, &options,
-        self->is_fork ? &self->fork.session : NULL, &self->result, error);
+    enum wal_status status =
+        wal_session_compact(job->handle->object, &options,
+                            self->is_fork ? &self->fork.session : NULL, &self->result, error);
 
-    return self->is_fork ? session_identify(&self->fork, status, error)
-                         : status;
+    return self->is_fork ? session_identify(&self->fork, status, error) : status;
 }
 
 static enum wal_status redact_run(struct job *job, struct wal_error *error)
 {
     struct fork_job *self = (struct fork_job *)job;
 
-    return wal_session_redact(job->handle->object, self->at, self->text,
-                              &self->result, error);
+    return wal_session_redact(job->handle->object, self->at, self->text, &self->result, error);
 }
 
 /* [[session, id] or null, result] */
@@ -379,17 +361,15 @@ static napi_value result_finish(struct call *call, struct job *job)
     napi_value pair = make_array(call);
 
     array_push(call, pair, 0, session_make(call, job->store, &self->fork));
-    array_push(call, pair, 1,
-               make_struct(call, &wal_append_result_out, &self->result));
+    array_push(call, pair, 1, make_struct(call, &wal_append_result_out, &self->result));
     return pair;
 }
 
-static const struct job_kind compact_kind = {"compact", sizeof(struct fork_job),
-                                             compact_run, result_finish,
-                                             fork_discard};
+static const struct job_kind compact_kind = {"compact", sizeof(struct fork_job), compact_run,
+                                             result_finish, fork_discard};
 
-static const struct job_kind redact_kind = {
-    "redact", sizeof(struct fork_job), redact_run, result_finish, fork_discard};
+static const struct job_kind redact_kind = {"redact", sizeof(struct fork_job), redact_run,
+                                            result_finish, fork_discard};
 
 /* compactSession(session, firstKept, summary, OPTIONS or nothing) */
 static napi_value compact_session(struct call *call)
@@ -455,8 +435,7 @@ static enum wal_status change_run(struct job *job, struct wal_error *error)
     if (self->schema == 0) {
         status = wal_session_update(session, give_change, self, error);
     } else {
-        status = wal_session_migrate(session, self->schema,
-                                     self->has_change ? give_change : NULL,
+        status = wal_session_migrate(session, self->schema, self->has_change ? give_change : NULL,
                                      self, NULL, error);
     }
     return status == WAL_ECALLBACK ? WAL_END : status;
@@ -467,12 +446,12 @@ static napi_value change_finish(struct call *call, struct job *job)
     return make_bool(call, job->status == WAL_OK);
 }
 
-static const struct job_kind change_kind = {"change", sizeof(struct change_job),
-                                            change_run, change_finish, NULL};
+static const struct job_kind change_kind = {"change", sizeof(struct change_job), change_run,
+                                            change_finish, NULL};
 
-/* changeSession(session, schema, version, fields, metadata, title, cwd,
- * project, schemaVersion, expectSequence): fulfils with false when the session
- * had changed. fields undefined: the library knows the change. */
+/* changeSession(session, schema, version, fields, metadata, title, cwd, project, schemaVersion,
+ * expectSequence): fulfils with false when the session had changed. fields undefined: the library
+ * knows the change. */
 static napi_value change_session(struct call *call)
 {
     struct handle *session = handle_get(call, 0, &session_type);
@@ -490,9 +469,8 @@ static napi_value change_session(struct call *call)
 
 /* --- appending ------------------------------------------------------------ */
 
-/* submit(session, slot, BATCH_ARGS): the made id of the last entry or
- * undefined. numbers[0] is 1 when the batch is accepted and nothing will be
- * reported. */
+/* submit(session, slot, BATCH_ARGS): the made id of the last entry or undefined. numbers[0] is 1
+ * when the batch is accepted and nothing will be reported. */
 static napi_value submit_batch(struct call *call)
 {
     struct handle *session = handle_get(call, 0, &session_type);
@@ -511,8 +489,7 @@ static napi_value submit_batch(struct call *call)
     return id;
 }
 
-/* commit(session, BATCH_ARGS): as submit, and waits. numbers: appended,
- * duplicates, sequence. */
+/* commit(session, BATCH_ARGS): as submit, and waits. numbers: appended, duplicates, sequence. */
 static napi_value commit_batch(struct call *call)
 {
     struct wal_append_result result = WAL_INIT(wal_append_result);
@@ -522,16 +499,15 @@ static napi_value commit_batch(struct call *call)
     if (session == NULL) {
         return NULL;
     }
-    /* It may run JavaScript, which may close the session and use the memory
-     * that batches are read to. */
+    /* It may run JavaScript, which may close the session and use the memory that batches are read
+     * to. */
     submissions_flush_backlog(session->store);
     session = handle_get(call, 0, &session_type);
     input = batch_read(call, 1);
     if (call->failed) {
         return NULL;
     }
-    if (!call_check(call, wal_batch_commit(session->object, &input->batch,
-                                           &input->options, &result,
+    if (!call_check(call, wal_batch_commit(session->object, &input->batch, &input->options, &result,
                                            call_error(call)))) {
         return NULL;
     }
@@ -553,8 +529,8 @@ static napi_value make_id(struct call *call)
 /* --- reading entries ------------------------------------------------------ */
 
 /*
- * A batch ends after CURSOR_ENTRIES entries or CURSOR_BYTES of payloads. What
- * damage makes unreadable ends it too, and is thrown by the next call.
+ * A batch ends after CURSOR_ENTRIES entries or CURSOR_BYTES of payloads. What damage makes
+ * unreadable ends it too, and is thrown by the next call.
  */
 
 enum {
@@ -602,8 +578,7 @@ static napi_value open_cursor(struct call *call)
         return NULL;
     }
     cursor->after = after;
-    if (!call_check(call, wal_entry_cursor_open(session->object, &options,
-                                                &cursor->entries,
+    if (!call_check(call, wal_entry_cursor_open(session->object, &options, &cursor->entries,
                                                 call_error(call)))) {
         close_cursor(cursor);
         return NULL;
@@ -617,9 +592,7 @@ static napi_value remaining(struct call *call)
     struct handle *handle = handle_get(call, 0, &cursor_type);
     const struct cursor *cursor = handle == NULL ? NULL : handle->object;
 
-    return cursor == NULL
-               ? NULL
-               : make_number(call, wal_entry_cursor_remaining(cursor->entries));
+    return cursor == NULL ? NULL : make_number(call, wal_entry_cursor_remaining(cursor->entries));
 }
 
 /* lastSequence(cursor): of the last entry that it read, also of one that
@@ -674,8 +647,7 @@ static bool is_known(const struct known_text *known, struct wal_slice text)
            memcmp(known->text, text.data, text.size) == 0;
 }
 
-static napi_value remember(struct page *page, struct known_text *known,
-                           struct wal_slice text)
+static napi_value remember(struct page *page, struct known_text *known, struct wal_slice text)
 {
     napi_value value = make_text(page->call, text);
 
@@ -698,8 +670,7 @@ static napi_value page_type(struct page *page, struct wal_slice type)
         }
         i++;
     }
-    return i < PAGE_TYPES ? remember(page, &page->types[i], type)
-                          : make_text(page->call, type);
+    return i < PAGE_TYPES ? remember(page, &page->types[i], type) : make_text(page->call, type);
 }
 
 static napi_value page_parent(struct page *page, struct wal_slice parent_id)
@@ -707,8 +678,7 @@ static napi_value page_parent(struct page *page, struct wal_slice parent_id)
     if (parent_id.size == 0) {
         return page->null;
     }
-    return is_known(&page->id, parent_id) ? page->id.value
-                                          : make_text(page->call, parent_id);
+    return is_known(&page->id, parent_id) ? page->id.value : make_text(page->call, parent_id);
 }
 
 static napi_value page_run_id(struct page *page, struct wal_slice run_id)
@@ -716,13 +686,11 @@ static napi_value page_run_id(struct page *page, struct wal_slice run_id)
     if (run_id.size == 0) {
         return page->null;
     }
-    return is_known(&page->run_id, run_id)
-               ? page->run_id.value
-               : remember(page, &page->run_id, run_id);
+    return is_known(&page->run_id, run_id) ? page->run_id.value
+                                           : remember(page, &page->run_id, run_id);
 }
 
-/* A string; a buffer for a line that is not UTF-8; the digest of what is left
- * out. */
+/* A string; a buffer for a line that is not UTF-8; the digest of what is left out. */
 static napi_value make_payload(struct call *call, const struct wal_entry *entry)
 {
     if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0) {
@@ -735,8 +703,7 @@ static void page_add(struct page *page, const struct wal_entry *entry)
 {
     struct call *call = page->call;
     napi_value *values = page->values + (size_t)page->count * CURSOR_VALUES;
-    double *numbers =
-        call->addon->numbers + (size_t)page->count * CURSOR_NUMBERS;
+    double *numbers = call->addon->numbers + (size_t)page->count * CURSOR_NUMBERS;
 
     values[1] = page_parent(page, entry->parent_id);
     values[0] = remember(page, &page->id, entry->id);
@@ -744,8 +711,7 @@ static void page_add(struct page *page, const struct wal_entry *entry)
     values[3] = make_text(call, entry->timestamp);
     values[4] = page_run_id(page, entry->run_id);
     values[5] = make_payload(call, entry);
-    values[6] =
-        entry->meta.size == 0 ? page->null : make_text(call, entry->meta);
+    values[6] = entry->meta.size == 0 ? page->null : make_text(call, entry->meta);
     numbers[0] = entry->flags;
     numbers[1] = entry->stream;
     numbers[2] = (double)entry->sequence;
@@ -754,8 +720,8 @@ static void page_add(struct page *page, const struct wal_entry *entry)
     page->count++;
 }
 
-/* One array of all values: the rest parameter of a function of JavaScript,
- * which is faster than to set its elements one by one. */
+/* One array of all values: the rest parameter of a function of JavaScript, which is faster than to
+ * set its elements one by one. */
 static napi_value page_array(struct page *page)
 {
     struct call *call = page->call;
@@ -763,11 +729,10 @@ static napi_value page_array(struct page *page)
     napi_value array = NULL;
 
     if (!call->failed &&
-        call_ok(call, napi_get_reference_value(call->env, call->addon->collect,
-                                               &collect))) {
-        call_ok(call, napi_call_function(call->env, page->null, collect,
-                                         (size_t)page->count * CURSOR_VALUES,
-                                         page->values, &array));
+        call_ok(call, napi_get_reference_value(call->env, call->addon->collect, &collect))) {
+        call_ok(call,
+                napi_call_function(call->env, page->null, collect,
+                                   (size_t)page->count * CURSOR_VALUES, page->values, &array));
     }
     return array;
 }
@@ -794,8 +759,8 @@ static void keep_error(struct call *call, struct cursor *cursor)
     }
 }
 
-/* next(cursor, max): an array with the values of the entries, empty at the end;
- * fills the numbers. max undefined: CURSOR_ENTRIES. */
+/* next(cursor, max): an array with the values of the entries, empty at the end; fills the numbers.
+ * max undefined: CURSOR_ENTRIES. */
 static napi_value next_entries(struct call *call)
 {
     struct handle *handle = handle_get(call, 0, &cursor_type);
@@ -812,8 +777,7 @@ static napi_value next_entries(struct call *call)
     }
     page_init(&page, call);
     while (!call->failed && page.count < max && bytes < CURSOR_BYTES) {
-        status =
-            wal_entry_cursor_next(cursor->entries, &entry, call_error(call));
+        status = wal_entry_cursor_next(cursor->entries, &entry, call_error(call));
         if (status != WAL_OK) {
             break;
         }
@@ -831,8 +795,7 @@ static napi_value next_entries(struct call *call)
     return page_array(&page);
 }
 
-/* entry(session, id): as next, for one entry on any branch; empty when there is
- * none. */
+/* entry(session, id): as next, for one entry on any branch; empty when there is none. */
 static napi_value get_entry(struct call *call)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
@@ -897,8 +860,7 @@ static struct wal_session *owner_session(const struct owner *owner)
 
 /* --- reading ------------------------------------------------------------ */
 
-/* document(session, store, key, version): the document with its value as text,
- * or null */
+/* document(session, store, key, version): the document with its value as text, or null */
 static napi_value get_document(struct call *call)
 {
     struct wal_doc doc = WAL_INIT(wal_doc);
@@ -910,17 +872,15 @@ static napi_value get_document(struct call *call)
     if (call->failed) {
         return NULL;
     }
-    status = wal_doc_get(owner_store(&owner), owner_session(&owner), key,
-                         version, &doc, call_error(call));
+    status = wal_doc_get(owner_store(&owner), owner_session(&owner), key, version, &doc,
+                         call_error(call));
     if (status == WAL_ENOTFOUND) {
         return make_null(call);
     }
-    return call_check(call, status) ? make_struct(call, &wal_doc_out, &doc)
-                                    : NULL;
+    return call_check(call, status) ? make_struct(call, &wal_doc_out, &doc) : NULL;
 }
 
-static enum wal_status next_document(void *cursor, void *doc,
-                                     struct wal_error *error)
+static enum wal_status next_document(void *cursor, void *doc, struct wal_error *error)
 {
     return wal_doc_cursor_next(cursor, doc, error);
 }
@@ -935,13 +895,11 @@ static napi_value list_documents(struct call *call)
 
     read_struct(call, 2, &wal_doc_cursor_options_in, &options);
     if (call->failed ||
-        !call_check(call, wal_doc_cursor_open(owner_store(&owner),
-                                              owner_session(&owner), &options,
+        !call_check(call, wal_doc_cursor_open(owner_store(&owner), owner_session(&owner), &options,
                                               &cursor, call_error(call)))) {
         return NULL;
     }
-    documents =
-        make_rows(call, &wal_doc_out, next_document, cursor, UINT32_MAX);
+    documents = make_rows(call, &wal_doc_out, next_document, cursor, UINT32_MAX);
     wal_doc_cursor_close(cursor);
     return documents;
 }
@@ -958,13 +916,11 @@ struct put_job {
 static enum wal_status put_run(struct job *job, struct wal_error *error)
 {
     struct put_job *self = (struct put_job *)job;
-    struct wal_session *session =
-        job->handle == NULL ? NULL : job->handle->object;
+    struct wal_session *session = job->handle == NULL ? NULL : job->handle->object;
 
-    return self->is_deletion ? wal_doc_delete(job->store->wal, session,
-                                              &self->doc, &self->version, error)
-                             : wal_doc_put(job->store->wal, session, &self->doc,
-                                           &self->version, error);
+    return self->is_deletion
+               ? wal_doc_delete(job->store->wal, session, &self->doc, &self->version, error)
+               : wal_doc_put(job->store->wal, session, &self->doc, &self->version, error);
 }
 
 static napi_value put_finish(struct call *call, struct job *job)
@@ -972,16 +928,14 @@ static napi_value put_finish(struct call *call, struct job *job)
     return make_number(call, ((struct put_job *)job)->version);
 }
 
-static const struct job_kind put_kind = {"put", sizeof(struct put_job), put_run,
-                                         put_finish, NULL};
+static const struct job_kind put_kind = {"put", sizeof(struct put_job), put_run, put_finish, NULL};
 
-/* putDocument(session, store, key, value, flags, version): the newest version.
- * A value of undefined deletes it. */
+/* putDocument(session, store, key, value, flags, version): the newest version. A value of undefined
+ * deletes it. */
 static napi_value put_document(struct call *call)
 {
     struct owner owner = read_owner(call);
-    struct put_job *self =
-        job_create(call, &put_kind, owner.store, owner.session);
+    struct put_job *self = job_create(call, &put_kind, owner.store, owner.session);
 
     if (self == NULL) {
         return NULL;

@@ -20,8 +20,7 @@ struct import_ctx {
 
 /* Functions that the library calls ---------------------------------------- */
 
-static int32_t on_progress(void *context, struct wal_slice path, uint64_t done,
-                           uint64_t total)
+static int32_t on_progress(void *context, struct wal_slice path, uint64_t done, uint64_t total)
 {
     struct import_ctx *ctx = context;
 
@@ -43,8 +42,7 @@ static PyObject *issue_list(const struct wal_import_report *report)
     return list;
 }
 
-static PyObject *error_or_none(struct module_state *state,
-                               const struct wal_error *error)
+static PyObject *error_or_none(struct module_state *state, const struct wal_error *error)
 {
     if (error == NULL) {
         Py_RETURN_NONE;
@@ -52,13 +50,11 @@ static PyObject *error_or_none(struct module_state *state,
     return raise_make(state, error);
 }
 
-static PyObject *report_dict(struct module_state *state,
-                             const struct wal_import_report *report)
+static PyObject *report_dict(struct module_state *state, const struct wal_import_report *report)
 {
     PyObject *dict = value_dict(&wal_import_report_out, report);
     PyObject *issues = dict == NULL ? NULL : issue_list(report);
-    PyObject *error =
-        issues == NULL ? NULL : error_or_none(state, report->error);
+    PyObject *error = issues == NULL ? NULL : error_or_none(state, report->error);
 
     if (error == NULL || PyDict_SetItemString(dict, "issues", issues) != 0 ||
         PyDict_SetItemString(dict, "error", error) != 0) {
@@ -83,8 +79,7 @@ static int32_t on_report(void *context, const struct wal_import_report *report)
 }
 
 /* Copies the id of a project, a str; false: an exception is set. */
-static bool copy_project(struct module_state *state, PyObject *id,
-                         char *project, uint64_t size)
+static bool copy_project(struct module_state *state, PyObject *id, char *project, uint64_t size)
 {
     struct wal_slice text;
 
@@ -102,8 +97,7 @@ static bool copy_project(struct module_state *state, PyObject *id,
     return true;
 }
 
-static int32_t on_project(void *context, struct wal_slice directory,
-                          char *project, uint64_t size)
+static int32_t on_project(void *context, struct wal_slice directory, char *project, uint64_t size)
 {
     struct import_ctx *ctx = context;
     struct callback *callback = &ctx->callback;
@@ -131,8 +125,7 @@ static int32_t on_project(void *context, struct wal_slice directory,
 
 /* Sets options from a row, with the functions of a context. */
 static bool import_options(struct module_state *state, PyObject *row,
-                           struct wal_import_options *options,
-                           struct import_ctx *ctx)
+                           struct wal_import_options *options, struct import_ctx *ctx)
 {
     options->progress = on_progress;
     options->report = on_report;
@@ -142,8 +135,8 @@ static bool import_options(struct module_state *state, PyObject *row,
 }
 
 /* Prepares for a call; progress and project may be None. */
-static bool import_begin(struct import_ctx *ctx, struct call *call,
-                         PyObject *progress, PyObject *project)
+static bool import_begin(struct import_ctx *ctx, struct call *call, PyObject *progress,
+                         PyObject *project)
 {
     ctx->project = project == Py_None ? NULL : project;
     if (ctx->project != NULL && !PyCallable_Check(project)) {
@@ -161,8 +154,7 @@ static PyObject *left_out_dict(const struct wal_import_result *result)
         const char *name = wal_import_left_out_name(i);
         PyObject *number = PyLong_FromUnsignedLongLong(result->left_out[i]);
 
-        if (number == NULL ||
-            (name != NULL && PyDict_SetItemString(dict, name, number) != 0)) {
+        if (number == NULL || (name != NULL && PyDict_SetItemString(dict, name, number) != 0)) {
             value_clear(&dict);
         }
         Py_XDECREF(number);
@@ -179,12 +171,9 @@ static PyObject *import_end(struct import_ctx *ctx, struct call *call,
     if (!call_failed(call)) {
         PyObject *left_out = left_out_dict(result);
 
-        dict = left_out == NULL ? NULL
-                                : value_dict(&wal_import_result_out, result);
-        if (dict != NULL &&
-            (PyDict_SetItemString(dict, "left_out", left_out) != 0 ||
-             PyDict_SetItemString(dict, "reports", ctx->callback.reports) !=
-                 0)) {
+        dict = left_out == NULL ? NULL : value_dict(&wal_import_result_out, result);
+        if (dict != NULL && (PyDict_SetItemString(dict, "left_out", left_out) != 0 ||
+                             PyDict_SetItemString(dict, "reports", ctx->callback.reports) != 0)) {
             value_clear(&dict);
         }
         Py_XDECREF(left_out);
@@ -197,8 +186,7 @@ static PyObject *import_end(struct import_ctx *ctx, struct call *call,
 /* Calls ------------------------------------------------------------------- */
 
 /* import_tree(store, paths, options, progress, project) */
-static PyObject *import_tree(PyObject *module, PyObject *const *args,
-                             Py_ssize_t count)
+static PyObject *import_tree(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_import_options options = WAL_INIT(wal_import_options);
@@ -220,8 +208,7 @@ static PyObject *import_tree(PyObject *module, PyObject *const *args,
         call_end(&call);
     } else if (store != NULL) {
         call_unlock(&call);
-        call.status = wal_import_tree(store, paths, path_count, &options,
-                                      &result, &call.error);
+        call.status = wal_import_tree(store, paths, path_count, &options, &result, &call.error);
         call_lock(&call);
         made = import_end(&ctx, &call, &result);
     }
@@ -230,8 +217,7 @@ static PyObject *import_tree(PyObject *module, PyObject *const *args,
 }
 
 /* import_scan(paths, options, progress) */
-static PyObject *import_scan(PyObject *module, PyObject *const *args,
-                             Py_ssize_t count)
+static PyObject *import_scan(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_import_options options = WAL_INIT(wal_import_options);
@@ -250,8 +236,7 @@ static PyObject *import_scan(PyObject *module, PyObject *const *args,
     call_begin_free(&call, module);
     if (import_begin(&ctx, &call, args[2], Py_None)) {
         call_unlock(&call);
-        call.status =
-            wal_import_scan(paths, path_count, &options, &result, &call.error);
+        call.status = wal_import_scan(paths, path_count, &options, &result, &call.error);
         call_lock(&call);
         made = import_end(&ctx, &call, &result);
     }
@@ -260,8 +245,7 @@ static PyObject *import_scan(PyObject *module, PyObject *const *args,
 }
 
 /* import_clients(): (name, dialect, folder or None) each. */
-static PyObject *import_clients(PyObject *module, PyObject *const *args,
-                                Py_ssize_t count)
+static PyObject *import_clients(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     PyObject *list;
 
@@ -284,8 +268,7 @@ static PyObject *import_clients(PyObject *module, PyObject *const *args,
         } else {
             folder = PyUnicode_DecodeFSDefault(client.folder);
         }
-        if (!callback_add(list, Py_BuildValue("ssN", client.name,
-                                              client.dialect, folder))) {
+        if (!callback_add(list, Py_BuildValue("ssN", client.name, client.dialect, folder))) {
             value_clear(&list);
         }
     }
@@ -294,10 +277,9 @@ static PyObject *import_clients(PyObject *module, PyObject *const *args,
 
 /* Going on ---------------------------------------------------------------- */
 
-/* import_follow_open(store, paths, options, project): the handle keeps the
- * context, and the function. */
-static PyObject *import_follow_open(PyObject *module, PyObject *const *args,
-                                    Py_ssize_t count)
+/* import_follow_open(store, paths, options, project): the handle keeps the context, and the
+ * function. */
+static PyObject *import_follow_open(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_import_options options = WAL_INIT(wal_import_options);
@@ -321,8 +303,8 @@ static PyObject *import_follow_open(PyObject *module, PyObject *const *args,
     store = call_begin(&call, module, args[0], HANDLE_STORE);
     if (store != NULL) {
         call_unlock(&call);
-        call.status = wal_import_follow_open(store, paths, path_count, &options,
-                                             &follow, &call.error);
+        call.status =
+            wal_import_follow_open(store, paths, path_count, &options, &follow, &call.error);
         call_lock(&call);
         made = call_handle(&call, HANDLE_FOLLOW, follow);
     }
@@ -338,8 +320,7 @@ static PyObject *import_follow_open(PyObject *module, PyObject *const *args,
 }
 
 /* import_follow_next(follow, timeout_ms) */
-static PyObject *import_follow_next(PyObject *module, PyObject *const *args,
-                                    Py_ssize_t count)
+static PyObject *import_follow_next(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct wal_import_result result = WAL_INIT(wal_import_result);
     struct wal_import_follow *follow;
@@ -371,8 +352,7 @@ static PyObject *import_follow_next(PyObject *module, PyObject *const *args,
 /* --- views ---------------------------------------------------------------- */
 
 /* view_open(store, session, dialect, root) */
-static PyObject *view_open(PyObject *module, PyObject *const *args,
-                           Py_ssize_t count)
+static PyObject *view_open(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_view_options options = WAL_INIT(wal_view_options);
@@ -417,8 +397,7 @@ static PyObject *losses_dict(const struct wal_view *view)
     const char *name;
     uint64_t number;
 
-    for (uint32_t i = 0;
-         dict != NULL && wal_view_loss(view, i, &name, &number, NULL) == WAL_OK;
+    for (uint32_t i = 0; dict != NULL && wal_view_loss(view, i, &name, &number, NULL) == WAL_OK;
          i++) {
         PyObject *value = PyLong_FromUnsignedLongLong(number);
 
@@ -431,8 +410,7 @@ static PyObject *losses_dict(const struct wal_view *view)
 }
 
 /* view_losses(view) */
-static PyObject *view_losses(PyObject *module, PyObject *const *args,
-                             Py_ssize_t count)
+static PyObject *view_losses(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct wal_view *view;
     PyObject *made;
@@ -451,8 +429,7 @@ static PyObject *view_losses(PyObject *module, PyObject *const *args,
 }
 
 /* view_issues(view): pairs of an offset and a reason. */
-static PyObject *view_issues(PyObject *module, PyObject *const *args,
-                             Py_ssize_t count)
+static PyObject *view_issues(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct wal_view *view;
     const char *reason;
@@ -468,12 +445,9 @@ static PyObject *view_issues(PyObject *module, PyObject *const *args,
         return NULL;
     }
     list = PyList_New(0);
-    for (uint32_t i = 0;
-         list != NULL &&
-         wal_view_issue(view, i, &offset, &reason, NULL) == WAL_OK;
+    for (uint32_t i = 0; list != NULL && wal_view_issue(view, i, &offset, &reason, NULL) == WAL_OK;
          i++) {
-        if (!callback_add(list, Py_BuildValue("Ks", (unsigned long long)offset,
-                                              reason))) {
+        if (!callback_add(list, Py_BuildValue("Ks", (unsigned long long)offset, reason))) {
             value_clear(&list);
         }
     }
@@ -516,11 +490,9 @@ static int32_t put(void *context, const void *data, uint64_t size)
 }
 
 /* Opens a view that puts, and flushes it. Without the interpreter's lock. */
-static enum wal_status export_session(struct wal_store *store,
-                                      struct handle *session,
+static enum wal_status export_session(struct wal_store *store, struct handle *session,
                                       const struct wal_view_options *options,
-                                      struct wal_view **view,
-                                      struct wal_error *error)
+                                      struct wal_view **view, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -535,8 +507,7 @@ static enum wal_status export_session(struct wal_store *store,
 }
 
 /* session_export(store, session, dialect): the bytes, and the losses. */
-static PyObject *session_export(PyObject *module, PyObject *const *args,
-                                Py_ssize_t count)
+static PyObject *session_export(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct wal_view_options options = WAL_INIT(wal_view_options);
     struct output output = {NULL, 0, 0};
@@ -546,8 +517,7 @@ static PyObject *session_export(PyObject *module, PyObject *const *args,
     struct call call, other;
 
     if (!value_count(module, "session_export", count, 3) ||
-        !value_text(module_state(module), args[2], "dialect",
-                    &options.dialect)) {
+        !value_text(module_state(module), args[2], "dialect", &options.dialect)) {
         return NULL;
     }
     store = call_begin(&call, module, args[0], HANDLE_STORE);
@@ -561,14 +531,11 @@ static PyObject *session_export(PyObject *module, PyObject *const *args,
     options.put = put;
     options.ctx = &output;
     call_unlock(&call);
-    call.status =
-        export_session(store, other.handle, &options, &view, &call.error);
+    call.status = export_session(store, other.handle, &options, &view, &call.error);
     call_lock(&call);
     if (!call_failed(&call)) {
-        made = Py_BuildValue(
-            "NN",
-            PyBytes_FromStringAndSize(output.data, (Py_ssize_t)output.size),
-            losses_dict(view));
+        made = Py_BuildValue("NN", PyBytes_FromStringAndSize(output.data, (Py_ssize_t)output.size),
+                             losses_dict(view));
     }
     wal_view_close(view);
     free(output.data);

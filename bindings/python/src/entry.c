@@ -1,9 +1,9 @@
 /*
- * entry.c - an entry as an object of Python: a copy in one block of memory;
- * iterators over entries, and appends.
+ * entry.c - an entry as an object of Python: a copy in one block of memory; iterators over entries,
+ * and appends.
  *
- * A copy, and not the map of the log, so that it remains valid when the store
- * is closed, compacted or damaged, and takes no memory but its size.
+ * A copy, and not the map of the log, so that it remains valid when the store is closed, compacted
+ * or damaged, and takes no memory but its size.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,13 +46,13 @@ static char *put(char *place, struct wal_slice text)
     return place + text.size;
 }
 
-/* Copies an entry; null: no memory. Needs no lock of the interpreter. Free it
- * with free(), or give it to entry_new. */
+/* Copies an entry; null: no memory. Needs no lock of the interpreter. Free it with free(), or give
+ * it to entry_new. */
 static struct entry_block *entry_block_copy(const struct wal_entry *entry)
 {
     uint64_t size = entry->id.size + entry->parent_id.size + entry->type.size +
-                    entry->timestamp.size + entry->run_id.size +
-                    entry->meta.size + entry->payload.size;
+                    entry->timestamp.size + entry->run_id.size + entry->meta.size +
+                    entry->payload.size;
     struct entry_block *block = malloc(sizeof(*block) + (size_t)size);
     char *place;
 
@@ -83,10 +83,9 @@ static struct entry_block *entry_block_copy(const struct wal_entry *entry)
 }
 
 /* An object that owns the block, also when this fails. */
-/* It is tracked by the collector of cycles once something is parsed: before
- * that it has no references. */
-static PyObject *entry_new(struct module_state *state,
-                           struct entry_block *block)
+/* It is tracked by the collector of cycles once something is parsed: before that it has no
+ * references. */
+static PyObject *entry_new(struct module_state *state, struct entry_block *block)
 {
     struct entry *entry = PyObject_GC_New(struct entry, state->entry_type);
 
@@ -181,8 +180,7 @@ static PyObject *get_timestamp(PyObject *object, void *unused)
     const struct entry_block *block = block_of(object);
 
     (void)unused;
-    return value_str(
-        (struct wal_slice){timestamp_text(block), block->timestamp_size});
+    return value_str((struct wal_slice){timestamp_text(block), block->timestamp_size});
 }
 
 static PyObject *get_run_id(PyObject *object, void *unused)
@@ -197,8 +195,7 @@ static PyObject *get_number(PyObject *object, void *offset)
 {
     uint64_t number;
 
-    memcpy(&number, (const char *)block_of(object) + (uintptr_t)offset,
-           sizeof(number));
+    memcpy(&number, (const char *)block_of(object) + (uintptr_t)offset, sizeof(number));
     return PyLong_FromUnsignedLongLong(number);
 }
 
@@ -244,8 +241,7 @@ static PyObject *get_payload_bytes(PyObject *object, void *unused)
     if (!has_payload(object)) {
         return NULL;
     }
-    return PyBytes_FromStringAndSize(payload_text(block),
-                                     (Py_ssize_t)block->block_payload_size);
+    return PyBytes_FromStringAndSize(payload_text(block), (Py_ssize_t)block->block_payload_size);
 }
 
 static PyObject *get_payload_view(PyObject *object, void *unused)
@@ -262,13 +258,12 @@ static PyObject *get_text(PyObject *object, void *unused)
     if (!has_payload(object)) {
         return NULL;
     }
-    return PyUnicode_DecodeUTF8(
-        payload_text(block), (Py_ssize_t)block->block_payload_size, "replace");
+    return PyUnicode_DecodeUTF8(payload_text(block), (Py_ssize_t)block->block_payload_size,
+                                "replace");
 }
 
 /* Parses JSON and keeps the value; another thread may have been faster. */
-static PyObject *parse(PyObject *object, PyObject **kept, const char *data,
-                       uint64_t size)
+static PyObject *parse(PyObject *object, PyObject **kept, const char *data, uint64_t size)
 {
     struct module_state *state = state_of(object);
     PyObject *text = PyUnicode_DecodeUTF8(data, (Py_ssize_t)size, NULL);
@@ -326,8 +321,7 @@ static PyObject *get_meta(PyObject *object, void *unused)
     if (entry->block->meta_size == 0) {
         Py_RETURN_NONE;
     }
-    return parse(object, &entry->meta, meta_text(entry->block),
-                 entry->block->meta_size);
+    return parse(object, &entry->meta, meta_text(entry->block), entry->block->meta_size);
 }
 
 static int get_buffer(PyObject *object, Py_buffer *view, int flags)
@@ -338,8 +332,7 @@ static int get_buffer(PyObject *object, Py_buffer *view, int flags)
         view->obj = NULL;
         return -1;
     }
-    return PyBuffer_FillInfo(view, object,
-                             (void *)(uintptr_t)payload_text(block),
+    return PyBuffer_FillInfo(view, object, (void *)(uintptr_t)payload_text(block),
                              (Py_ssize_t)block->block_payload_size, 1, flags);
 }
 
@@ -353,9 +346,8 @@ static PyObject *represent(PyObject *object)
     PyObject *text = NULL;
 
     if (id != NULL && type != NULL) {
-        text =
-            PyUnicode_FromFormat("<agentwal.Entry %U %U, %llu bytes>", type, id,
-                                 (unsigned long long)block->payload_size);
+        text = PyUnicode_FromFormat("<agentwal.Entry %U %U, %llu bytes>", type, id,
+                                    (unsigned long long)block->payload_size);
     }
     Py_XDECREF(id);
     Py_XDECREF(type);
@@ -402,10 +394,9 @@ static void entry_deallocate(PyObject *object)
     Py_DECREF(type);
 }
 
-#define NUMBER(name, member)                                         \
-    {                                                                \
-        name, get_number, NULL, NULL,                                \
-            (void *)(uintptr_t)offsetof(struct entry_block, member), \
+#define NUMBER(name, member)                                                                   \
+    {                                                                                          \
+        name, get_number, NULL, NULL, (void *)(uintptr_t)offsetof(struct entry_block, member), \
     }
 
 #define FLAG(name, flag)                                       \
@@ -442,8 +433,7 @@ static PyGetSetDef fields[] = {
     FLAG("is_line", WAL_ENTRY_LINE),
     FLAG("is_redacted", WAL_ENTRY_REDACTED),
     FLAG("is_out_of_line", WAL_ENTRY_OUT_OF_LINE),
-    FIELD("digest", get_digest,
-          "Of a payload out of line: the blob that has it; else None."),
+    FIELD("digest", get_digest, "Of a payload out of line: the blob that has it; else None."),
     {0},
 };
 
@@ -460,26 +450,25 @@ static PyType_Slot entry_slots[] = {
     {Py_tp_getset, fields},
     {Py_tp_methods, entry_type_methods},
     {Py_bf_getbuffer, (void *)(uintptr_t)get_buffer},
-    {Py_tp_doc,
-     "An entry of a session. It is a copy, and remains when the store is "
-     "closed.\n\nIt has the buffer interface: memoryview(entry) is its "
-     "payload."},
+    {Py_tp_doc, "An entry of a session. It is a copy, and remains when the store is "
+                "closed.\n\nIt has the buffer interface: memoryview(entry) is its "
+                "payload."},
     {0, NULL},
 };
 
 const PyType_Spec entry_spec = {
     .name = "agentwal._wal.Entry",
     .basicsize = sizeof(struct entry),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
-             Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION |
+             Py_TPFLAGS_IMMUTABLETYPE,
     .slots = entry_slots,
 };
 
 /* --- iterators ------------------------------------------------------------ */
 
 /*
- * A failure concerns the entry that would be next: it is raised once those
- * before it were returned, and the next call goes on after it.
+ * A failure concerns the entry that would be next: it is raised once those before it were returned,
+ * and the next call goes on after it.
  */
 
 enum {
@@ -493,7 +482,7 @@ enum {
 struct iterator {
     PyObject_HEAD PyObject *cursor; /* a handle */
     PyObject *owner;                /* what keeps the store open */
-    uint64_t after; /* leave out entries up to this sequence number */
+    uint64_t after;                 /* leave out entries up to this sequence number */
     uint32_t index;
     uint32_t count;
     uint32_t limit; /* of the next fetch */
@@ -516,10 +505,8 @@ static void fetch(struct iterator *iterator, struct wal_entry_cursor *cursor)
     uint64_t bytes = 0;
     uint32_t passed = 0;
 
-    while (iterator->count < iterator->limit && bytes < FETCH_BYTES &&
-           passed < FETCH_PASSED) {
-        enum wal_status status =
-            wal_entry_cursor_next(cursor, &entry, &iterator->error);
+    while (iterator->count < iterator->limit && bytes < FETCH_BYTES && passed < FETCH_PASSED) {
+        enum wal_status status = wal_entry_cursor_next(cursor, &entry, &iterator->error);
         struct entry_block *block;
 
         if (status == WAL_END) {
@@ -557,8 +544,7 @@ static PyObject *take(PyObject *object, struct iterator *iterator)
     if (call_refuses(iterator_state_of(object), cursor)) {
         return NULL;
     }
-    return entry_new(iterator_state_of(object),
-                     iterator->blocks[iterator->index++]);
+    return entry_new(iterator_state_of(object), iterator->blocks[iterator->index++]);
 }
 
 /* Raises the failure after the blocks. */
@@ -616,8 +602,7 @@ static PyObject *remaining(PyObject *object, PyObject *unused)
     uint64_t left;
 
     (void)unused;
-    cursor = call_begin(&call, PyType_GetModule(Py_TYPE(object)),
-                        iterator->cursor, HANDLE_CURSOR);
+    cursor = call_begin(&call, PyType_GetModule(Py_TYPE(object)), iterator->cursor, HANDLE_CURSOR);
     if (cursor == NULL) {
         return NULL;
     }
@@ -689,15 +674,15 @@ static PyType_Slot iterator_slots[] = {
 const PyType_Spec iterator_spec = {
     .name = "agentwal._wal.EntryIterator",
     .basicsize = sizeof(struct iterator),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
-             Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION |
+             Py_TPFLAGS_IMMUTABLETYPE,
     .slots = iterator_slots,
 };
 
 /* Opening ---------------------------------------------------------------- */
 
-static PyObject *iterator_new(struct module_state *state, PyObject *cursor,
-                              uint64_t after, PyObject *owner)
+static PyObject *iterator_new(struct module_state *state, PyObject *cursor, uint64_t after,
+                              PyObject *owner)
 {
     struct iterator *iterator;
 
@@ -726,20 +711,17 @@ static PyObject *iterator_new(struct module_state *state, PyObject *cursor,
 }
 
 /* entries(session, options, after, owner) */
-static PyObject *entries(PyObject *module, PyObject *const *args,
-                         Py_ssize_t count)
+static PyObject *entries(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
-    struct wal_entry_cursor_options options =
-        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry_cursor_options options = WAL_INIT(wal_entry_cursor_options);
     struct wal_entry_cursor *cursor = NULL;
     struct wal_session *session;
     uint64_t after;
     struct call call;
 
     if (!value_count(module, "entries", count, 4) ||
-        !value_row(state, args[1], "options", &wal_entry_cursor_options_in,
-                   &options) ||
+        !value_row(state, args[1], "options", &wal_entry_cursor_options_in, &options) ||
         !value_u64(state, args[2], "after", &after)) {
         return NULL;
     }
@@ -748,16 +730,13 @@ static PyObject *entries(PyObject *module, PyObject *const *args,
         return NULL;
     }
     call_unlock(&call);
-    call.status =
-        wal_entry_cursor_open(session, &options, &cursor, &call.error);
+    call.status = wal_entry_cursor_open(session, &options, &cursor, &call.error);
     call_lock(&call);
-    return iterator_new(state, call_handle(&call, HANDLE_CURSOR, cursor), after,
-                        args[3]);
+    return iterator_new(state, call_handle(&call, HANDLE_CURSOR, cursor), after, args[3]);
 }
 
 /* entry_get(session, id): None when there is none. */
-static PyObject *entry_get(PyObject *module, PyObject *const *args,
-                           Py_ssize_t count)
+static PyObject *entry_get(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_entry entry = WAL_INIT(wal_entry);
@@ -767,8 +746,7 @@ static PyObject *entry_get(PyObject *module, PyObject *const *args,
     PyObject *made = NULL;
     struct call call;
 
-    if (!value_count(module, "entry_get", count, 2) ||
-        !value_text(state, args[1], "id", &id)) {
+    if (!value_count(module, "entry_get", count, 2) || !value_text(state, args[1], "id", &id)) {
         return NULL;
     }
     session = call_begin(&call, module, args[0], HANDLE_SESSION);
@@ -804,11 +782,10 @@ struct batch_rows {
     void *heads;
 };
 
-/* Sets a zeroed struct; false: an exception is set. Free it in either case.
- * documents and heads may be null, change may be None. */
-static bool batch_set(struct module_state *state, struct batch_rows *rows,
-                      PyObject *entries, PyObject *documents, PyObject *heads,
-                      PyObject *change)
+/* Sets a zeroed struct; false: an exception is set. Free it in either case. documents and heads may
+ * be null, change may be None. */
+static bool batch_set(struct module_state *state, struct batch_rows *rows, PyObject *entries,
+                      PyObject *documents, PyObject *heads, PyObject *change)
 {
     struct wal_batch *batch = &rows->batch;
 
@@ -819,23 +796,21 @@ static bool batch_set(struct module_state *state, struct batch_rows *rows,
     }
     batch->entries = rows->entries;
     if (documents != NULL) {
-        if (!value_rows(state, documents, "documents", &wal_doc_in,
-                        &rows->documents, &batch->document_count)) {
+        if (!value_rows(state, documents, "documents", &wal_doc_in, &rows->documents,
+                        &batch->document_count)) {
             return false;
         }
         batch->documents = rows->documents;
     }
     if (heads != NULL) {
-        if (!value_rows(state, heads, "heads", &wal_head_in, &rows->heads,
-                        &batch->head_count)) {
+        if (!value_rows(state, heads, "heads", &wal_head_in, &rows->heads, &batch->head_count)) {
             return false;
         }
         batch->heads = rows->heads;
     }
     if (change != Py_None) {
         rows->change.struct_size = (uint32_t)sizeof(rows->change);
-        if (!value_row(state, change, "change", &wal_session_change_in,
-                       &rows->change)) {
+        if (!value_row(state, change, "change", &wal_session_change_in, &rows->change)) {
             return false;
         }
         batch->change = &rows->change;
@@ -858,8 +833,7 @@ static bool batch_options(struct module_state *state, PyObject *row,
 
 PyObject *batch_result(const struct wal_append_result *result)
 {
-    return Py_BuildValue("IIKs", (unsigned)result->appended,
-                         (unsigned)result->duplicates,
+    return Py_BuildValue("IIKs", (unsigned)result->appended, (unsigned)result->duplicates,
                          (unsigned long long)result->sequence, result->last_id);
 }
 
@@ -870,38 +844,31 @@ struct request {
     bool is_batch; /* of more than entries */
 };
 
-static enum wal_status write_now(struct wal_session *session,
-                                 const struct request *request,
-                                 struct wal_append_result *result,
-                                 struct wal_error *error)
+static enum wal_status write_now(struct wal_session *session, const struct request *request,
+                                 struct wal_append_result *result, struct wal_error *error)
 {
     const struct wal_batch *batch = &request->rows.batch;
 
     if (request->is_batch) {
-        return wal_batch_commit(session, batch, &request->options, result,
-                                error);
+        return wal_batch_commit(session, batch, &request->options, result, error);
     }
-    return wal_append(session, batch->entries, batch->entry_count,
-                      &request->options, result, error);
+    return wal_append(session, batch->entries, batch->entry_count, &request->options, result,
+                      error);
 }
 
-static enum wal_status write_later(struct wal_session *session,
-                                   const struct request *request,
-                                   struct wal_ticket **ticket,
-                                   struct wal_error *error)
+static enum wal_status write_later(struct wal_session *session, const struct request *request,
+                                   struct wal_ticket **ticket, struct wal_error *error)
 {
     const struct wal_batch *batch = &request->rows.batch;
 
     if (request->is_batch) {
-        return wal_batch_submit(session, batch, &request->options, ticket,
-                                error);
+        return wal_batch_submit(session, batch, &request->options, ticket, error);
     }
-    return wal_submit(session, batch->entries, batch->entry_count,
-                      &request->options, ticket, error);
+    return wal_submit(session, batch->entries, batch->entry_count, &request->options, ticket,
+                      error);
 }
 
-static PyObject *run(PyObject *module, PyObject *object,
-                     struct request *request, bool submit)
+static PyObject *run(PyObject *module, PyObject *object, struct request *request, bool submit)
 {
     struct wal_append_result result = WAL_INIT(wal_append_result);
     struct wal_ticket *ticket = NULL;
@@ -928,8 +895,8 @@ static PyObject *run(PyObject *module, PyObject *object,
 }
 
 /* (session, entries, options) */
-static PyObject *write_entries(PyObject *module, PyObject *const *args,
-                               Py_ssize_t count, bool submit)
+static PyObject *write_entries(PyObject *module, PyObject *const *args, Py_ssize_t count,
+                               bool submit)
 {
     struct module_state *state = module_state(module);
     struct request request = {.options = WAL_INIT(wal_append_options)};
@@ -947,12 +914,10 @@ static PyObject *write_entries(PyObject *module, PyObject *const *args,
 }
 
 /* (session, entries, documents, heads, change, options) */
-static PyObject *write_batch(PyObject *module, PyObject *const *args,
-                             Py_ssize_t count, bool submit)
+static PyObject *write_batch(PyObject *module, PyObject *const *args, Py_ssize_t count, bool submit)
 {
     struct module_state *state = module_state(module);
-    struct request request = {.options = WAL_INIT(wal_append_options),
-                              .is_batch = true};
+    struct request request = {.options = WAL_INIT(wal_append_options), .is_batch = true};
     PyObject *made = NULL;
 
     if (!value_count(module, submit ? "submit_commit" : "commit", count, 6)) {
@@ -966,26 +931,22 @@ static PyObject *write_batch(PyObject *module, PyObject *const *args,
     return made;
 }
 
-static PyObject *py_append(PyObject *module, PyObject *const *args,
-                           Py_ssize_t count)
+static PyObject *py_append(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     return write_entries(module, args, count, false);
 }
 
-static PyObject *py_submit(PyObject *module, PyObject *const *args,
-                           Py_ssize_t count)
+static PyObject *py_submit(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     return write_entries(module, args, count, true);
 }
 
-static PyObject *py_commit(PyObject *module, PyObject *const *args,
-                           Py_ssize_t count)
+static PyObject *py_commit(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     return write_batch(module, args, count, false);
 }
 
-static PyObject *py_submit_commit(PyObject *module, PyObject *const *args,
-                                  Py_ssize_t count)
+static PyObject *py_submit_commit(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     return write_batch(module, args, count, true);
 }
@@ -1001,8 +962,7 @@ static bool is_closing(const struct handle *handle)
 {
     const struct gate *gate = handle->gate;
 
-    return gate->is_closing && !gate->is_closed &&
-           gate->generation == process_generation();
+    return gate->is_closing && !gate->is_closed && gate->generation == process_generation();
 }
 
 static void sleep_unlocked(void)
@@ -1015,8 +975,7 @@ static void sleep_unlocked(void)
 }
 
 /* ticket_wait(ticket, timeout_ms): None while it is pending. */
-static PyObject *ticket_wait(PyObject *module, PyObject *const *args,
-                             Py_ssize_t count)
+static PyObject *ticket_wait(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_append_result result = WAL_INIT(wal_append_result);
@@ -1062,12 +1021,8 @@ static PyObject *ticket_wait(PyObject *module, PyObject *const *args,
 }
 
 PyMethodDef entry_methods[] = {
-    MODULE_FUNCTION("entries", entries),
-    MODULE_FUNCTION("entry_get", entry_get),
-    MODULE_FUNCTION("append", py_append),
-    MODULE_FUNCTION("submit", py_submit),
-    MODULE_FUNCTION("commit", py_commit),
-    MODULE_FUNCTION("submit_commit", py_submit_commit),
-    MODULE_FUNCTION("ticket_wait", ticket_wait),
-    {0},
+    MODULE_FUNCTION("entries", entries),         MODULE_FUNCTION("entry_get", entry_get),
+    MODULE_FUNCTION("append", py_append),        MODULE_FUNCTION("submit", py_submit),
+    MODULE_FUNCTION("commit", py_commit),        MODULE_FUNCTION("submit_commit", py_submit_commit),
+    MODULE_FUNCTION("ticket_wait", ticket_wait), {0},
 };

@@ -1,6 +1,5 @@
 /*
- * files.c - blobs: content by its SHA-256; checkpoints of files, their
- * differences, and rewinds.
+ * files.c - blobs: content by its SHA-256; checkpoints of files, their differences, and rewinds.
  */
 #include <stdlib.h>
 
@@ -13,16 +12,14 @@
 
 /* --- blobs ---------------------------------------------------------------- */
 
-/* Content that is borrowed until it is released: a str, or any object with the
- * buffer interface. */
+/* Content that is borrowed until it is released: a str, or any object with the buffer interface. */
 struct content {
     struct wal_slice slice;
     Py_buffer view;
     bool has_view;
 };
 
-static bool content_take(struct module_state *state, PyObject *value,
-                         struct content *content)
+static bool content_take(struct module_state *state, PyObject *value, struct content *content)
 {
     content->has_view = false;
     if (PyUnicode_Check(value)) {
@@ -34,8 +31,7 @@ static bool content_take(struct module_state *state, PyObject *value,
         return false;
     }
     content->has_view = true;
-    content->slice =
-        (struct wal_slice){content->view.buf, (uint64_t)content->view.len};
+    content->slice = (struct wal_slice){content->view.buf, (uint64_t)content->view.len};
     return true;
 }
 
@@ -47,8 +43,7 @@ static void content_release(struct content *content)
 }
 
 /* blob_put(store, content): the digest. */
-static PyObject *blob_put(PyObject *module, PyObject *const *args,
-                          Py_ssize_t count)
+static PyObject *blob_put(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     uint8_t digest[WAL_DIGEST_SIZE];
     struct content content;
@@ -75,8 +70,7 @@ static PyObject *blob_put(PyObject *module, PyObject *const *args,
 }
 
 /* blob_create(store, named) */
-static PyObject *blob_create(PyObject *module, PyObject *const *args,
-                             Py_ssize_t count)
+static PyObject *blob_create(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct wal_blob_writer *writer = NULL;
     struct wal_store *store;
@@ -99,8 +93,7 @@ static PyObject *blob_create(PyObject *module, PyObject *const *args,
 }
 
 /* blob_write(writer, piece) */
-static PyObject *blob_write(PyObject *module, PyObject *const *args,
-                            Py_ssize_t count)
+static PyObject *blob_write(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct wal_blob_writer *writer;
     struct content content;
@@ -123,8 +116,8 @@ static PyObject *blob_write(PyObject *module, PyObject *const *args,
 }
 
 /* Reads into new bytes, of which no other thread knows. */
-static PyObject *read_bytes(struct call *call, struct wal_blob *blob,
-                            uint64_t offset, uint64_t size)
+static PyObject *read_bytes(struct call *call, struct wal_blob *blob, uint64_t offset,
+                            uint64_t size)
 {
     PyObject *bytes = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)size);
     PyObject *shorter;
@@ -151,8 +144,7 @@ static PyObject *read_bytes(struct call *call, struct wal_blob *blob,
 }
 
 /* blob_read(blob, offset, size) */
-static PyObject *blob_read(PyObject *module, PyObject *const *args,
-                           Py_ssize_t count)
+static PyObject *blob_read(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     uint64_t offset, size, left;
@@ -178,10 +170,9 @@ static PyObject *blob_read(PyObject *module, PyObject *const *args,
 
 /* --- checkpoints ---------------------------------------------------------- */
 
-/* The checkpoint of a cursor, as a row; closes the cursor. Without the
- * interpreter's lock. */
-static enum wal_status read_info(struct wal_file_cursor *cursor,
-                                 struct rows *rows, struct wal_error *error)
+/* The checkpoint of a cursor, as a row; closes the cursor. Without the interpreter's lock. */
+static enum wal_status read_info(struct wal_file_cursor *cursor, struct rows *rows,
+                                 struct wal_error *error)
 {
     struct wal_checkpoint_info info = WAL_INIT(wal_checkpoint_info);
     enum wal_status status = wal_checkpoint_get_info(cursor, &info, error);
@@ -204,8 +195,7 @@ static PyObject *finish_info(struct call *call, struct rows *rows)
 }
 
 /* checkpoint_create(session, paths, options) */
-static PyObject *checkpoint_create(PyObject *module, PyObject *const *args,
-                                   Py_ssize_t count)
+static PyObject *checkpoint_create(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_checkpoint_options options = WAL_INIT(wal_checkpoint_options);
@@ -218,16 +208,15 @@ static PyObject *checkpoint_create(PyObject *module, PyObject *const *args,
     struct call call;
 
     if (!value_count(module, "checkpoint_create", count, 3) ||
-        !value_row(state, args[2], "options", &wal_checkpoint_options_in,
-                   &options) ||
+        !value_row(state, args[2], "options", &wal_checkpoint_options_in, &options) ||
         !value_slices(state, args[1], "paths", true, &paths, &path_count)) {
         return NULL;
     }
     session = call_begin(&call, module, args[0], HANDLE_SESSION);
     if (session != NULL) {
         call_unlock(&call);
-        call.status = wal_checkpoint_create(session, paths, path_count,
-                                            &options, &cursor, &call.error);
+        call.status =
+            wal_checkpoint_create(session, paths, path_count, &options, &cursor, &call.error);
         if (call.status == WAL_OK) {
             call.status = read_info(cursor, &rows, &call.error);
         }
@@ -239,8 +228,7 @@ static PyObject *checkpoint_create(PyObject *module, PyObject *const *args,
 }
 
 /* checkpoint_import(session, files, options) */
-static PyObject *checkpoint_import(PyObject *module, PyObject *const *args,
-                                   Py_ssize_t count)
+static PyObject *checkpoint_import(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_checkpoint_options options = WAL_INIT(wal_checkpoint_options);
@@ -253,17 +241,15 @@ static PyObject *checkpoint_import(PyObject *module, PyObject *const *args,
     struct call call;
 
     if (!value_count(module, "checkpoint_import", count, 3) ||
-        !value_row(state, args[2], "options", &wal_checkpoint_options_in,
-                   &options) ||
-        !value_rows(state, args[1], "files", &wal_file_in, &files,
-                    &file_count)) {
+        !value_row(state, args[2], "options", &wal_checkpoint_options_in, &options) ||
+        !value_rows(state, args[1], "files", &wal_file_in, &files, &file_count)) {
         return NULL;
     }
     session = call_begin(&call, module, args[0], HANDLE_SESSION);
     if (session != NULL) {
         call_unlock(&call);
-        call.status = wal_checkpoint_import(session, files, file_count,
-                                            &options, &cursor, &call.error);
+        call.status =
+            wal_checkpoint_import(session, files, file_count, &options, &cursor, &call.error);
         if (call.status == WAL_OK) {
             call.status = read_info(cursor, &rows, &call.error);
         }
@@ -275,9 +261,8 @@ static PyObject *checkpoint_import(PyObject *module, PyObject *const *args,
 }
 
 /* Begins (session, id). */
-static struct wal_session *begin_by_id(struct call *call, PyObject *module,
-                                       PyObject *const *args, Py_ssize_t count,
-                                       const char *name, struct wal_slice *id)
+static struct wal_session *begin_by_id(struct call *call, PyObject *module, PyObject *const *args,
+                                       Py_ssize_t count, const char *name, struct wal_slice *id)
 {
     if (!value_count(module, name, count, 2) ||
         !value_text(module_state(module), args[1], "id", id)) {
@@ -287,8 +272,7 @@ static struct wal_session *begin_by_id(struct call *call, PyObject *module,
 }
 
 /* checkpoint_get(session, id): None when there is none. */
-static PyObject *checkpoint_get(PyObject *module, PyObject *const *args,
-                                Py_ssize_t count)
+static PyObject *checkpoint_get(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct rows rows = {.table = &wal_checkpoint_info_out};
     struct wal_file_cursor *cursor = NULL;
@@ -315,17 +299,15 @@ static PyObject *checkpoint_get(PyObject *module, PyObject *const *args,
 
 /* Differences and rewinds ------------------------------------------------- */
 
-static enum wal_status next_change(void *cursor, void *item,
-                                   struct wal_error *error)
+static enum wal_status next_change(void *cursor, void *item, struct wal_error *error)
 {
     return wal_file_change_cursor_next(cursor, item, error);
 }
 
-/* Reads the totals and the changes of a cursor, and closes it. Without the
- * interpreter's lock. */
+/* Reads the totals and the changes of a cursor, and closes it. Without the interpreter's lock. */
 static enum wal_status read_changes(struct wal_file_change_cursor *cursor,
-                                    struct wal_file_changes_info *totals,
-                                    struct rows *rows, struct wal_error *error)
+                                    struct wal_file_changes_info *totals, struct rows *rows,
+                                    struct wal_error *error)
 {
     enum wal_status status = wal_file_changes_get_info(cursor, totals, error);
 
@@ -337,8 +319,8 @@ static enum wal_status read_changes(struct wal_file_change_cursor *cursor,
 }
 
 /* Ends a call: a struct as a dict, and the changes. */
-static PyObject *finish(struct call *call, const struct value_table *table,
-                        const void *filled, struct rows *rows)
+static PyObject *finish(struct call *call, const struct value_table *table, const void *filled,
+                        struct rows *rows)
 {
     PyObject *made = NULL;
 
@@ -351,8 +333,7 @@ static PyObject *finish(struct call *call, const struct value_table *table,
 }
 
 /* checkpoint_diff(session, before, after) */
-static PyObject *checkpoint_diff(PyObject *module, PyObject *const *args,
-                                 Py_ssize_t count)
+static PyObject *checkpoint_diff(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_file_changes_info totals = WAL_INIT(wal_file_changes_info);
@@ -372,8 +353,7 @@ static PyObject *checkpoint_diff(PyObject *module, PyObject *const *args,
         return NULL;
     }
     call_unlock(&call);
-    call.status =
-        wal_checkpoint_diff(session, before, after, &cursor, &call.error);
+    call.status = wal_checkpoint_diff(session, before, after, &cursor, &call.error);
     if (call.status == WAL_OK) {
         call.status = read_changes(cursor, &totals, &rows, &call.error);
     }
@@ -382,8 +362,7 @@ static PyObject *checkpoint_diff(PyObject *module, PyObject *const *args,
 }
 
 /* session_diff(session) */
-static PyObject *session_diff(PyObject *module, PyObject *const *args,
-                              Py_ssize_t count)
+static PyObject *session_diff(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct wal_file_changes_info totals = WAL_INIT(wal_file_changes_info);
     struct wal_file_change_cursor *cursor = NULL;
@@ -408,8 +387,7 @@ static PyObject *session_diff(PyObject *module, PyObject *const *args,
 }
 
 /* rewind(session, checkpoint, options) */
-static PyObject *rewind_files(PyObject *module, PyObject *const *args,
-                              Py_ssize_t count)
+static PyObject *rewind_files(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_file_changes_info totals = WAL_INIT(wal_file_changes_info);
@@ -423,8 +401,7 @@ static PyObject *rewind_files(PyObject *module, PyObject *const *args,
 
     if (!value_count(module, "rewind", count, 3) ||
         !value_text(state, args[1], "checkpoint", &checkpoint) ||
-        !value_row(state, args[2], "options", &wal_rewind_options_in,
-                   &options)) {
+        !value_row(state, args[2], "options", &wal_rewind_options_in, &options)) {
         return NULL;
     }
     session = call_begin(&call, module, args[0], HANDLE_SESSION);
@@ -432,8 +409,7 @@ static PyObject *rewind_files(PyObject *module, PyObject *const *args,
         return NULL;
     }
     call_unlock(&call);
-    call.status = wal_rewind(session, checkpoint, &options, &result, &cursor,
-                             &call.error);
+    call.status = wal_rewind(session, checkpoint, &options, &result, &cursor, &call.error);
     if (call.status == WAL_OK && cursor != NULL) {
         call.status = read_changes(cursor, &totals, &rows, &call.error);
     }

@@ -1,6 +1,6 @@
 /*
- * session.c - opening, listing, forking and changing sessions; interface.txt
- * has most other calls on them.
+ * session.c - opening, listing, forking and changing sessions; interface.txt has most other calls
+ * on them.
  */
 #include "agentwal/admin.h"
 #include "bindings/python/src/core/call.h"
@@ -11,21 +11,18 @@
 /* --- sessions ------------------------------------------------------------- */
 
 /* (store, options) */
-static struct wal_store *begin_create(struct call *call, PyObject *module,
-                                      PyObject *const *args, Py_ssize_t count,
-                                      const char *name,
+static struct wal_store *begin_create(struct call *call, PyObject *module, PyObject *const *args,
+                                      Py_ssize_t count, const char *name,
                                       struct wal_session_options *options)
 {
     if (!value_count(module, name, count, 2) ||
-        !value_row(module_state(module), args[1], "options",
-                   &wal_session_options_in, options)) {
+        !value_row(module_state(module), args[1], "options", &wal_session_options_in, options)) {
         return NULL;
     }
     return call_begin(call, module, args[0], HANDLE_STORE);
 }
 
-static PyObject *session_open_or_create(PyObject *module, PyObject *const *args,
-                                        Py_ssize_t count)
+static PyObject *session_open_or_create(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct wal_session_options options = WAL_INIT(wal_session_options);
     struct wal_session *session = NULL;
@@ -34,14 +31,12 @@ static PyObject *session_open_or_create(PyObject *module, PyObject *const *args,
     int32_t created = 0;
     struct call call;
 
-    store = begin_create(&call, module, args, count, "session_open_or_create",
-                         &options);
+    store = begin_create(&call, module, args, count, "session_open_or_create", &options);
     if (store == NULL) {
         return NULL;
     }
     call_unlock(&call);
-    call.status = wal_session_open_or_create(store, &options, &session,
-                                             &created, &call.error);
+    call.status = wal_session_open_or_create(store, &options, &session, &created, &call.error);
     call_lock(&call);
     handle = call_handle(&call, HANDLE_SESSION, session);
     if (handle == NULL) {
@@ -52,17 +47,15 @@ static PyObject *session_open_or_create(PyObject *module, PyObject *const *args,
 
 /* Lists ------------------------------------------------------------------- */
 
-static enum wal_status next_session(void *cursor, void *item,
-                                    struct wal_error *error)
+static enum wal_status next_session(void *cursor, void *item, struct wal_error *error)
 {
     return wal_session_cursor_next(cursor, item, error);
 }
 
 /* Reads a page, and the position after it: empty at the end. */
 static enum wal_status read_page(struct wal_store *store,
-                                 const struct wal_session_cursor_options *which,
-                                 uint32_t limit, struct rows *rows,
-                                 char position[WAL_CURSOR_TEXT_SIZE],
+                                 const struct wal_session_cursor_options *which, uint32_t limit,
+                                 struct rows *rows, char position[WAL_CURSOR_TEXT_SIZE],
                                  struct wal_error *error)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
@@ -89,12 +82,10 @@ static enum wal_status read_page(struct wal_store *store,
 }
 
 /* session_list(store, options, limit): the rows, and the position or None. */
-static PyObject *session_list(PyObject *module, PyObject *const *args,
-                              Py_ssize_t count)
+static PyObject *session_list(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
-    struct wal_session_cursor_options options =
-        WAL_INIT(wal_session_cursor_options);
+    struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct rows rows = {.table = &wal_session_info_out};
     char position[WAL_CURSOR_TEXT_SIZE];
     struct wal_store *store;
@@ -103,8 +94,7 @@ static PyObject *session_list(PyObject *module, PyObject *const *args,
     struct call call;
 
     if (!value_count(module, "session_list", count, 3) ||
-        !value_row(state, args[1], "options", &wal_session_cursor_options_in,
-                   &options) ||
+        !value_row(state, args[1], "options", &wal_session_cursor_options_in, &options) ||
         !value_u32(state, args[2], "limit", &limit)) {
         return NULL;
     }
@@ -113,8 +103,7 @@ static PyObject *session_list(PyObject *module, PyObject *const *args,
         return NULL;
     }
     call_unlock(&call);
-    call.status =
-        read_page(store, &options, limit, &rows, position, &call.error);
+    call.status = read_page(store, &options, limit, &rows, position, &call.error);
     call_lock(&call);
     if (!call_failed(&call)) {
         list = rows_list(&rows);
@@ -143,8 +132,7 @@ static bool fork_options(struct module_state *state, PyObject *row,
 }
 
 /* session_fork(session, at, options) */
-static PyObject *session_fork(PyObject *module, PyObject *const *args,
-                              Py_ssize_t count)
+static PyObject *session_fork(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_session_options options = WAL_INIT(wal_session_options);
@@ -153,8 +141,7 @@ static PyObject *session_fork(PyObject *module, PyObject *const *args,
     struct wal_slice at;
     struct call call;
 
-    if (!value_count(module, "session_fork", count, 3) ||
-        !value_text(state, args[1], "at", &at) ||
+    if (!value_count(module, "session_fork", count, 3) || !value_text(state, args[1], "at", &at) ||
         !fork_options(state, args[2], &options, &given)) {
         return NULL;
     }
@@ -169,8 +156,7 @@ static PyObject *session_fork(PyObject *module, PyObject *const *args,
 }
 
 /* session_redact(session, id, reason) */
-static PyObject *session_redact(PyObject *module, PyObject *const *args,
-                                Py_ssize_t count)
+static PyObject *session_redact(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_append_result result = WAL_INIT(wal_append_result);
@@ -198,10 +184,8 @@ static PyObject *session_redact(PyObject *module, PyObject *const *args,
     return made;
 }
 
-/* session_compact(session, first_kept, summary, into): the fork or None, and
- * the result. */
-static PyObject *session_compact(PyObject *module, PyObject *const *args,
-                                 Py_ssize_t count)
+/* session_compact(session, first_kept, summary, into): the fork or None, and the result. */
+static PyObject *session_compact(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_append_result result = WAL_INIT(wal_append_result);
@@ -222,8 +206,7 @@ static PyObject *session_compact(PyObject *module, PyObject *const *args,
         return NULL;
     }
     call_unlock(&call);
-    call.status = wal_session_compact(session, &options,
-                                      options.into == NULL ? NULL : &fork,
+    call.status = wal_session_compact(session, &options, options.into == NULL ? NULL : &fork,
                                       &result, &call.error);
     call_lock(&call);
     if (call.status == WAL_OK && fork == NULL) {
@@ -231,8 +214,7 @@ static PyObject *session_compact(PyObject *module, PyObject *const *args,
         return Py_BuildValue("ON", Py_None, batch_result(&result));
     }
     handle = call_handle(&call, HANDLE_SESSION, fork);
-    return handle == NULL ? NULL
-                          : Py_BuildValue("NN", handle, batch_result(&result));
+    return handle == NULL ? NULL : Py_BuildValue("NN", handle, batch_result(&result));
 }
 
 /* Changes by a function --------------------------------------------------- */
@@ -275,8 +257,7 @@ static int32_t change_session(void *context, const struct wal_session_info *now,
     return callback_leave(&ctx->callback, compute(ctx, now, change));
 }
 
-static bool change_begin(struct change_ctx *ctx, struct call *call,
-                         PyObject *function)
+static bool change_begin(struct change_ctx *ctx, struct call *call, PyObject *function)
 {
     ctx->row = NULL;
     ctx->function = function;
@@ -294,8 +275,7 @@ static void change_end(struct change_ctx *ctx)
 }
 
 /* session_update(session, function) */
-static PyObject *session_update(PyObject *module, PyObject *const *args,
-                                Py_ssize_t count)
+static PyObject *session_update(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct wal_session *session;
     struct change_ctx ctx;
@@ -313,16 +293,14 @@ static PyObject *session_update(PyObject *module, PyObject *const *args,
         return NULL;
     }
     call_unlock(&call);
-    call.status =
-        wal_session_update(session, change_session, &ctx, &call.error);
+    call.status = wal_session_update(session, change_session, &ctx, &call.error);
     call_lock(&call);
     change_end(&ctx);
     return call_none(&call);
 }
 
 /* session_migrate(session, to, function or None) */
-static PyObject *session_migrate(PyObject *module, PyObject *const *args,
-                                 Py_ssize_t count)
+static PyObject *session_migrate(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct wal_migrate_result result = WAL_INIT(wal_migrate_result);
     bool has_function;
@@ -346,9 +324,8 @@ static PyObject *session_migrate(PyObject *module, PyObject *const *args,
         return NULL;
     }
     call_unlock(&call);
-    call.status =
-        wal_session_migrate(session, to, has_function ? change_session : NULL,
-                            &ctx, &result, &call.error);
+    call.status = wal_session_migrate(session, to, has_function ? change_session : NULL, &ctx,
+                                      &result, &call.error);
     call_lock(&call);
     change_end(&ctx);
     if (!call_failed(&call)) {
@@ -367,8 +344,7 @@ struct target {
     struct wal_session *session; /* or null */
 };
 
-static bool target_begin(struct target *target, PyObject *module,
-                         PyObject *object)
+static bool target_begin(struct target *target, PyObject *module, PyObject *object)
 {
     void *pointer = call_begin(&target->call, module, object, HANDLE_SHARED);
 
@@ -386,8 +362,7 @@ static bool target_begin(struct target *target, PyObject *module,
 }
 
 /* doc_get(handle, key, version): the document or None. */
-static PyObject *doc_get(PyObject *module, PyObject *const *args,
-                         Py_ssize_t count)
+static PyObject *doc_get(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_doc document = WAL_INIT(wal_doc);
@@ -398,16 +373,14 @@ static PyObject *doc_get(PyObject *module, PyObject *const *args,
     struct call *call = &target.call;
     uint64_t version;
 
-    if (!value_count(module, "doc_get", count, 3) ||
-        !value_text(state, args[1], "key", &key) ||
+    if (!value_count(module, "doc_get", count, 3) || !value_text(state, args[1], "key", &key) ||
         !value_u64(state, args[2], "version", &version) ||
         !target_begin(&target, module, args[0])) {
         return NULL;
     }
     call_unlock(call);
     (void)pthread_mutex_lock(&call->handle->slices);
-    call->status = wal_doc_get(target.store, target.session, key, version,
-                               &document, &call->error);
+    call->status = wal_doc_get(target.store, target.session, key, version, &document, &call->error);
     if (call->status == WAL_OK && !rows_add(&rows, &document)) {
         call->status = WAL_ENOMEM;
     }
@@ -424,15 +397,12 @@ static PyObject *doc_get(PyObject *module, PyObject *const *args,
     return made;
 }
 
-typedef enum wal_status document_action(struct wal_store *store,
-                                        struct wal_session *session,
-                                        const struct wal_doc *doc,
-                                        uint64_t *version,
+typedef enum wal_status document_action(struct wal_store *store, struct wal_session *session,
+                                        const struct wal_doc *doc, uint64_t *version,
                                         struct wal_error *error);
 
 /* (handle, document): the newest version. */
-static PyObject *change(PyObject *module, PyObject *const *args,
-                        Py_ssize_t count, const char *name,
+static PyObject *change(PyObject *module, PyObject *const *args, Py_ssize_t count, const char *name,
                         document_action *action)
 {
     struct wal_doc document = WAL_INIT(wal_doc);
@@ -442,15 +412,13 @@ static PyObject *change(PyObject *module, PyObject *const *args,
     uint64_t version = 0;
 
     if (!value_count(module, name, count, 2) ||
-        !value_row(module_state(module), args[1], "document", &wal_doc_in,
-                   &document) ||
+        !value_row(module_state(module), args[1], "document", &wal_doc_in, &document) ||
         !target_begin(&target, module, args[0])) {
         return NULL;
     }
     document.flags &= (uint32_t)WAL_DOC_EXPECT;
     call_unlock(call);
-    call->status =
-        action(target.store, target.session, &document, &version, &call->error);
+    call->status = action(target.store, target.session, &document, &version, &call->error);
     call_lock(call);
     if (!call_failed(call)) {
         made = PyLong_FromUnsignedLongLong(version);
@@ -459,27 +427,23 @@ static PyObject *change(PyObject *module, PyObject *const *args,
     return made;
 }
 
-static PyObject *doc_put(PyObject *module, PyObject *const *args,
-                         Py_ssize_t count)
+static PyObject *doc_put(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     return change(module, args, count, "doc_put", wal_doc_put);
 }
 
-static PyObject *doc_delete(PyObject *module, PyObject *const *args,
-                            Py_ssize_t count)
+static PyObject *doc_delete(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     return change(module, args, count, "doc_delete", wal_doc_delete);
 }
 
-static enum wal_status next_document(void *cursor, void *item,
-                                     struct wal_error *error)
+static enum wal_status next_document(void *cursor, void *item, struct wal_error *error)
 {
     return wal_doc_cursor_next(cursor, item, error);
 }
 
 /* doc_list(handle, flags, prefix) */
-static PyObject *doc_list(PyObject *module, PyObject *const *args,
-                          Py_ssize_t count)
+static PyObject *doc_list(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_doc_cursor_options options = WAL_INIT(wal_doc_cursor_options);
@@ -496,11 +460,10 @@ static PyObject *doc_list(PyObject *module, PyObject *const *args,
         return NULL;
     }
     call_unlock(call);
-    call->status = wal_doc_cursor_open(target.store, target.session, &options,
-                                       &cursor, &call->error);
+    call->status =
+        wal_doc_cursor_open(target.store, target.session, &options, &cursor, &call->error);
     if (call->status == WAL_OK) {
-        call->status =
-            rows_fill(&rows, next_document, cursor, SIZE_MAX, &call->error);
+        call->status = rows_fill(&rows, next_document, cursor, SIZE_MAX, &call->error);
     }
     wal_doc_cursor_close(cursor);
     call_lock(call);

@@ -1,6 +1,6 @@
 /*
- * store.c - opening a store, its state, waiting for it, compaction, salvage,
- * merging stores, and bundles.
+ * store.c - opening a store, its state, waiting for it, compaction, salvage, merging stores, and
+ * bundles.
  */
 #include <stdlib.h>
 
@@ -14,8 +14,7 @@
 /* --- stores --------------------------------------------------------------- */
 
 /* open(path, options) */
-static PyObject *py_open(PyObject *module, PyObject *const *args,
-                         Py_ssize_t count)
+static PyObject *py_open(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_open_options options = WAL_INIT(wal_open_options);
@@ -25,8 +24,7 @@ static PyObject *py_open(PyObject *module, PyObject *const *args,
 
     if (!value_count(module, "open", count, 2) ||
         !value_row(state, args[1], "options", &wal_open_options_in, &options) ||
-        (args[0] != Py_None &&
-         !value_system_path(state, args[0], "path", &path))) {
+        (args[0] != Py_None && !value_system_path(state, args[0], "path", &path))) {
         return NULL;
     }
     call_begin_free(&call, module);
@@ -40,8 +38,7 @@ static PyObject *py_open(PyObject *module, PyObject *const *args,
 }
 
 /* store_wait(store, sequence, durability, timeout_ms): None: time is over. */
-static PyObject *store_wait(PyObject *module, PyObject *const *args,
-                            Py_ssize_t count)
+static PyObject *store_wait(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_store *store;
@@ -62,8 +59,7 @@ static PyObject *store_wait(PyObject *module, PyObject *const *args,
         return NULL;
     }
     call_unlock(&call);
-    call.status =
-        wal_store_wait(store, &sequence, durability, timeout, &call.error);
+    call.status = wal_store_wait(store, &sequence, durability, timeout, &call.error);
     call_lock(&call);
     if (call.status == WAL_EBUSY) {
         Py_INCREF(Py_None);
@@ -76,8 +72,7 @@ static PyObject *store_wait(PyObject *module, PyObject *const *args,
 }
 
 /* completion_fd(store, kind) */
-static PyObject *completion_fd(PyObject *module, PyObject *const *args,
-                               Py_ssize_t count)
+static PyObject *completion_fd(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct wal_store *store;
     PyObject *made = NULL;
@@ -124,10 +119,8 @@ static int32_t on_session(void *context, const struct wal_session_space *space)
     if (!callback_enter(&ctx->callback)) {
         return 1;
     }
-    return callback_leave(
-        &ctx->callback,
-        callback_add(ctx->callback.reports,
-                     value_dict(&wal_session_space_out, space)));
+    return callback_leave(&ctx->callback, callback_add(ctx->callback.reports,
+                                                       value_dict(&wal_session_space_out, space)));
 }
 
 static void on_refused(void *context, const struct wal_error *refusal)
@@ -137,8 +130,7 @@ static void on_refused(void *context, const struct wal_error *refusal)
     if (callback_enter(&ctx->callback)) {
         PyObject *made = raise_make(ctx->callback.call->state, refusal);
 
-        (void)callback_leave(&ctx->callback,
-                             callback_add(ctx->callback.others, made));
+        (void)callback_leave(&ctx->callback, callback_add(ctx->callback.others, made));
     }
 }
 
@@ -147,8 +139,7 @@ static void on_reader(void *context, int32_t process, uint64_t bytes)
     struct compact_ctx *ctx = context;
 
     if (callback_enter(&ctx->callback)) {
-        PyObject *made =
-            Py_BuildValue("iK", (int)process, (unsigned long long)bytes);
+        PyObject *made = Py_BuildValue("iK", (int)process, (unsigned long long)bytes);
 
         (void)callback_leave(&ctx->callback, callback_add(ctx->readers, made));
     }
@@ -160,21 +151,18 @@ static PyObject *compacted(const struct compact_ctx *ctx,
 {
     PyObject *dict = value_dict(&wal_store_compact_result_out, result);
 
-    if (dict != NULL &&
-        (PyDict_SetItemString(dict, "sessions", ctx->callback.reports) != 0 ||
-         PyDict_SetItemString(dict, "refusals", ctx->callback.others) != 0 ||
-         PyDict_SetItemString(dict, "readers", ctx->readers) != 0)) {
+    if (dict != NULL && (PyDict_SetItemString(dict, "sessions", ctx->callback.reports) != 0 ||
+                         PyDict_SetItemString(dict, "refusals", ctx->callback.others) != 0 ||
+                         PyDict_SetItemString(dict, "readers", ctx->readers) != 0)) {
         value_clear(&dict);
     }
     return dict;
 }
 
 /* store_compact(store, options, progress) */
-static PyObject *store_compact(PyObject *module, PyObject *const *args,
-                               Py_ssize_t count)
+static PyObject *store_compact(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct wal_store_compact_options options =
-        WAL_INIT(wal_store_compact_options);
+    struct wal_store_compact_options options = WAL_INIT(wal_store_compact_options);
     struct wal_store_compact_result result = WAL_INIT(wal_store_compact_result);
     struct wal_store *store;
     struct compact_ctx ctx;
@@ -182,8 +170,8 @@ static PyObject *store_compact(PyObject *module, PyObject *const *args,
     struct call call;
 
     if (!value_count(module, "store_compact", count, 3) ||
-        !value_row(module_state(module), args[1], "options",
-                   &wal_store_compact_options_in, &options)) {
+        !value_row(module_state(module), args[1], "options", &wal_store_compact_options_in,
+                   &options)) {
         return NULL;
     }
     store = call_begin(&call, module, args[0], HANDLE_STORE);
@@ -228,15 +216,13 @@ static int32_t on_report(void *context, const struct wal_salvage_report *report)
         return 1;
     }
     if (PyList_Size(callback->reports) < REPORTS_MAX) {
-        ok = callback_add(callback->reports,
-                          value_dict(&wal_salvage_report_out, report));
+        ok = callback_add(callback->reports, value_dict(&wal_salvage_report_out, report));
     }
     return callback_leave(callback, ok);
 }
 
 /* salvage(path, out, flags, progress) */
-static PyObject *salvage(PyObject *module, PyObject *const *args,
-                         Py_ssize_t count)
+static PyObject *salvage(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_salvage_options options = WAL_INIT(wal_salvage_options);
@@ -265,8 +251,7 @@ static PyObject *salvage(PyObject *module, PyObject *const *args,
     if (!call_failed(&call)) {
         made = value_dict(&wal_salvage_result_out, &result);
     }
-    if (made != NULL &&
-        PyDict_SetItemString(made, "reports", callback.reports) != 0) {
+    if (made != NULL && PyDict_SetItemString(made, "reports", callback.reports) != 0) {
         value_clear(&made);
     }
     callback_end(&callback);
@@ -275,8 +260,7 @@ static PyObject *salvage(PyObject *module, PyObject *const *args,
 
 /* --- transfers ------------------------------------------------------------ */
 
-static PyObject *report_dict(struct module_state *state,
-                             const struct wal_transfer_report *report)
+static PyObject *report_dict(struct module_state *state, const struct wal_transfer_report *report)
 {
     PyObject *dict = value_dict(&wal_transfer_report_out, report);
     PyObject *error = NULL;
@@ -297,8 +281,7 @@ static PyObject *report_dict(struct module_state *state,
     return dict;
 }
 
-static int32_t on_transfer_report(void *context,
-                                  const struct wal_transfer_report *made)
+static int32_t on_transfer_report(void *context, const struct wal_transfer_report *made)
 {
     struct callback *callback = context;
 
@@ -306,8 +289,7 @@ static int32_t on_transfer_report(void *context,
         return 1;
     }
     return callback_leave(
-        callback, callback_add(callback->reports,
-                               report_dict(callback->call->state, made)));
+        callback, callback_add(callback->reports, report_dict(callback->call->state, made)));
 }
 
 /* A transfer, and how it is run. */
@@ -319,39 +301,33 @@ struct transfer {
     struct wal_slice *sessions;
 };
 
-/* None: a session that both went on with is refused; a text: both are kept, and
- * it names the branches (struct wal_transfer_options.branch_name). */
-static bool set_branch(struct transfer *transfer, PyObject *module,
-                       PyObject *branch)
+/* None: a session that both went on with is refused; a text: both are kept, and it names the
+ * branches (struct wal_transfer_options.branch_name). */
+static bool set_branch(struct transfer *transfer, PyObject *module, PyObject *branch)
 {
     struct wal_transfer_options *options = &transfer->options;
 
     options->flags = branch == Py_None ? 0U : WAL_TRANSFER_KEEP_BOTH;
     return branch == Py_None ||
-           value_text(module_state(module), branch, "branch_name",
-                      &options->branch_name);
+           value_text(module_state(module), branch, "branch_name", &options->branch_name);
 }
 
-/* Prepares for a call on a store; false: an exception is set, and nothing is to
- * be ended. */
-static void *transfer_begin(struct transfer *transfer, PyObject *module,
-                            PyObject *store, PyObject *sessions,
-                            PyObject *progress)
+/* Prepares for a call on a store; false: an exception is set, and nothing is to be ended. */
+static void *transfer_begin(struct transfer *transfer, PyObject *module, PyObject *store,
+                            PyObject *sessions, PyObject *progress)
 {
     struct wal_transfer_options *options = &transfer->options;
     uint32_t count = 0;
     void *pointer;
 
     transfer->sessions = NULL;
-    transfer->result =
-        (struct wal_transfer_result)WAL_INIT(wal_transfer_result);
-    if (!value_slices(module_state(module), sessions, "sessions", false,
-                      &transfer->sessions, &count)) {
+    transfer->result = (struct wal_transfer_result)WAL_INIT(wal_transfer_result);
+    if (!value_slices(module_state(module), sessions, "sessions", false, &transfer->sessions,
+                      &count)) {
         return NULL;
     }
     pointer = call_begin(&transfer->call, module, store, HANDLE_STORE);
-    if (pointer != NULL &&
-        !callback_begin(&transfer->callback, &transfer->call, progress)) {
+    if (pointer != NULL && !callback_begin(&transfer->callback, &transfer->call, progress)) {
         call_end(&transfer->call);
         pointer = NULL;
     }
@@ -374,8 +350,7 @@ static PyObject *transfer_end(struct transfer *transfer)
     if (!call_failed(&transfer->call)) {
         made = value_dict(&wal_transfer_result_out, &transfer->result);
     }
-    if (made != NULL && PyDict_SetItemString(made, "reports",
-                                             transfer->callback.reports) != 0) {
+    if (made != NULL && PyDict_SetItemString(made, "reports", transfer->callback.reports) != 0) {
         value_clear(&made);
     }
     callback_end(&transfer->callback);
@@ -385,16 +360,14 @@ static PyObject *transfer_end(struct transfer *transfer)
 }
 
 /* store_merge(from, to, sessions, branch, progress) */
-static PyObject *store_merge(PyObject *module, PyObject *const *args,
-                             Py_ssize_t count)
+static PyObject *store_merge(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct transfer transfer = {.options = WAL_INIT(wal_transfer_options)};
     struct wal_store *from, *to;
     PyObject *made = NULL;
     struct call source;
 
-    if (!value_count(module, "store_merge", count, 5) ||
-        !set_branch(&transfer, module, args[3])) {
+    if (!value_count(module, "store_merge", count, 5) || !set_branch(&transfer, module, args[3])) {
         return NULL;
     }
     from = call_begin(&source, module, args[0], HANDLE_STORE);
@@ -405,8 +378,7 @@ static PyObject *store_merge(PyObject *module, PyObject *const *args,
     if (to != NULL) {
         call_unlock(&transfer.call);
         transfer.call.status =
-            wal_store_merge(from, to, &transfer.options, &transfer.result,
-                            &transfer.call.error);
+            wal_store_merge(from, to, &transfer.options, &transfer.result, &transfer.call.error);
         call_lock(&transfer.call);
         made = transfer_end(&transfer);
     }
@@ -414,14 +386,12 @@ static PyObject *store_merge(PyObject *module, PyObject *const *args,
     return made;
 }
 
-typedef enum wal_status
-bundle_action(struct wal_store *store, struct wal_slice path,
-              const struct wal_transfer_options *options,
-              struct wal_transfer_result *result, struct wal_error *error);
+typedef enum wal_status bundle_action(struct wal_store *store, struct wal_slice path,
+                                      const struct wal_transfer_options *options,
+                                      struct wal_transfer_result *result, struct wal_error *error);
 
 /* (store, path, sessions, branch, directory, progress) */
-static PyObject *bundle(PyObject *module, PyObject *const *args,
-                        Py_ssize_t count, const char *name,
+static PyObject *bundle(PyObject *module, PyObject *const *args, Py_ssize_t count, const char *name,
                         bundle_action *action)
 {
     struct module_state *state = module_state(module);
@@ -429,8 +399,7 @@ static PyObject *bundle(PyObject *module, PyObject *const *args,
     struct wal_store *store;
     struct wal_slice path;
 
-    if (!value_count(module, name, count, 6) ||
-        !value_path(state, args[1], "path", &path) ||
+    if (!value_count(module, name, count, 6) || !value_path(state, args[1], "path", &path) ||
         !set_branch(&transfer, module, args[3]) ||
         !value_path(state, args[4], "directory", &transfer.options.directory)) {
         return NULL;
@@ -440,20 +409,18 @@ static PyObject *bundle(PyObject *module, PyObject *const *args,
         return NULL;
     }
     call_unlock(&transfer.call);
-    transfer.call.status = action(store, path, &transfer.options,
-                                  &transfer.result, &transfer.call.error);
+    transfer.call.status =
+        action(store, path, &transfer.options, &transfer.result, &transfer.call.error);
     call_lock(&transfer.call);
     return transfer_end(&transfer);
 }
 
-static PyObject *bundle_write(PyObject *module, PyObject *const *args,
-                              Py_ssize_t count)
+static PyObject *bundle_write(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     return bundle(module, args, count, "bundle_write", wal_bundle_write);
 }
 
-static PyObject *bundle_read(PyObject *module, PyObject *const *args,
-                             Py_ssize_t count)
+static PyObject *bundle_read(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     return bundle(module, args, count, "bundle_read", wal_bundle_read);
 }

@@ -1,7 +1,6 @@
 /*
- * agentwal/checkpoint.h - checkpoints of files, differences between them, and
- * rewinding files to one (SPEC.md, Checkpoints, Rewind). The conventions of
- * agentwal.h apply.
+ * agentwal/checkpoint.h - checkpoints of files, differences between them, and rewinding files to
+ * one (SPEC.md, Checkpoints, Rewind). The conventions of agentwal.h apply.
  */
 #ifndef AGENTWAL_CHECKPOINT_H
 #define AGENTWAL_CHECKPOINT_H
@@ -30,19 +29,19 @@ struct wal_file {
     uint32_t kind; /* enum wal_file_kind */
     uint32_t mode; /* permission bits */
     uint32_t reserved;
-    struct wal_slice path; /* below the root */
-    uint64_t size;         /* bytes of the content; of a link: its target */
-    int64_t mtime_ns;      /* Unix time in nanoseconds, when it was recorded */
+    struct wal_slice path;           /* below the root */
+    uint64_t size;                   /* bytes of the content; of a link: its target */
+    int64_t mtime_ns;                /* Unix time in nanoseconds, when it was recorded */
     uint8_t digest[WAL_DIGEST_SIZE]; /* of the content; zeros when absent */
 };
 
 struct wal_checkpoint_options {
     uint32_t struct_size;
-    uint32_t threads;      /* that read, digest and compress; 0: one for each
+    uint32_t threads;          /* that read, digest and compress; 0: one for each
                             * processor, at most 8 */
-    struct wal_slice id;   /* 1 to 255 bytes; empty: a UUIDv7 is made */
-    struct wal_slice root; /* an absolute path; empty: the session's cwd */
-    int64_t created_ms;    /* Unix time in milliseconds; 0: now */
+    struct wal_slice id;       /* 1 to 255 bytes; empty: a UUIDv7 is made */
+    struct wal_slice root;     /* an absolute path; empty: the session's cwd */
+    int64_t created_ms;        /* Unix time in milliseconds; 0: now */
     struct wal_slice entry_id; /* the entry of the conversation at which the
                                 * files are so; empty: the head `main` now,
                                 * none if there is no entry */
@@ -72,99 +71,87 @@ struct wal_checkpoint_info {
 };
 
 /*
- * Records the state of the named files, durably: content, permission bits,
- * symbolic links as links, and the absence of a file.
+ * Records the state of the named files, durably: content, permission bits, symbolic links as links,
+ * and the absence of a file.
  *
- * Paths are relative to the root, or absolute and below it; duplicates count
- * once; count may be 0. Only these files are examined; a file with the size,
- * times and inode of the session's last checkpoints is not read again. If the
- * session has a checkpoint of this id with the same root, the files are added
- * to it, and the first state of a path remains, as does the linked entry.
- * cursor may be null; it takes a cursor over the checkpoint as
- * wal_file_cursor_open returns it, an empty one if checkpoints are off.
+ * Paths are relative to the root, or absolute and below it; duplicates count once; count may be 0.
+ * Only these files are examined; a file with the size, times and inode of the session's last
+ * checkpoints is not read again. If the session has a checkpoint of this id with the same root, the
+ * files are added to it, and the first state of a path remains, as does the linked entry. cursor
+ * may be null; it takes a cursor over the checkpoint as wal_file_cursor_open returns it, an empty
+ * one if checkpoints are off.
  *
- * Threads: any. Errors, with no checkpoint made: WAL_EACCESS, WAL_ENOTFILE,
- * WAL_EOUTSIDE, WAL_EIO and WAL_ECHANGED (the file changed during each attempt
- * to read it), all with the path in error->file; WAL_EEXISTS when the id has
- * another root, or another entry than options->entry_id; WAL_ENOTFOUND when the
- * session has no such entry in stream 0; WAL_EINVAL without a root; those of
+ * Threads: any. Errors, with no checkpoint made: WAL_EACCESS, WAL_ENOTFILE, WAL_EOUTSIDE, WAL_EIO
+ * and WAL_ECHANGED (the file changed during each attempt to read it), all with the path in
+ * error->file; WAL_EEXISTS when the id has another root, or another entry than options->entry_id;
+ * WAL_ENOTFOUND when the session has no such entry in stream 0; WAL_EINVAL without a root; those of
  * wal_doc_put.
  */
 WAL_API WAL_MUST_USE enum wal_status
-wal_checkpoint_create(struct wal_session *session,
-                      const struct wal_slice *paths, uint64_t count,
-                      const struct wal_checkpoint_options *options,
-                      struct wal_file_cursor **cursor, struct wal_error *error);
-
-/*
- * Records files as the caller describes them, durably; the disk is not
- * examined.
- *
- * Of each wal_file kind, mode (0 of a regular file: 0644), path, mtime_ns and
- * digest are read. Put its content, or the target of a link, as a blob first. A
- * path that is given twice must be given the same. As wal_checkpoint_create
- * otherwise.
- *
- * Threads: any. Errors, with no checkpoint made and the path in error->file:
- * WAL_ENOTFOUND when the store does not have the content, WAL_EOUTSIDE,
- * WAL_ENOTFILE, WAL_EINVAL; and those of wal_checkpoint_create.
- */
-WAL_API WAL_MUST_USE enum wal_status
-wal_checkpoint_import(struct wal_session *session, const struct wal_file *files,
-                      uint64_t count,
-                      const struct wal_checkpoint_options *options,
-                      struct wal_file_cursor **cursor, struct wal_error *error);
-
-/* Removes a checkpoint, durably. Forks that share it keep it; once none does,
- * wal_store_compact removes the contents that nothing else names. Threads: any.
- * Errors: WAL_ENOTFOUND, and those of wal_doc_put. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_checkpoint_delete(struct wal_session *session, struct wal_slice id,
+wal_checkpoint_create(struct wal_session *session, const struct wal_slice *paths, uint64_t count,
+                      const struct wal_checkpoint_options *options, struct wal_file_cursor **cursor,
                       struct wal_error *error);
 
-/* Switches checkpoints of a session on (not 0) or off, durably. While they are
- * off, wal_checkpoint_create does nothing and wal_rewind refuses. They are on
- * in a new session; a fork starts with its source's setting. Threads: any.
- * Errors: those of wal_doc_put. */
+/*
+ * Records files as the caller describes them, durably; the disk is not examined.
+ *
+ * Of each wal_file kind, mode (0 of a regular file: 0644), path, mtime_ns and digest are read. Put
+ * its content, or the target of a link, as a blob first. A path that is given twice must be given
+ * the same. As wal_checkpoint_create otherwise.
+ *
+ * Threads: any. Errors, with no checkpoint made and the path in error->file: WAL_ENOTFOUND when the
+ * store does not have the content, WAL_EOUTSIDE, WAL_ENOTFILE, WAL_EINVAL; and those of
+ * wal_checkpoint_create.
+ */
 WAL_API WAL_MUST_USE enum wal_status
-wal_session_set_checkpointing(struct wal_session *session, int32_t on,
-                              struct wal_error *error);
+wal_checkpoint_import(struct wal_session *session, const struct wal_file *files, uint64_t count,
+                      const struct wal_checkpoint_options *options, struct wal_file_cursor **cursor,
+                      struct wal_error *error);
 
-/* Opens a checkpoint of the session, own or shared: its files in byte order of
- * their paths. Close *cursor with wal_file_cursor_close. Threads: any. Errors:
- * WAL_ENOTFOUND. */
+/* Removes a checkpoint, durably. Forks that share it keep it; once none does, wal_store_compact
+ * removes the contents that nothing else names. Threads: any. Errors: WAL_ENOTFOUND, and those of
+ * wal_doc_put. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_file_cursor_open(struct wal_session *session, struct wal_slice id,
-                     struct wal_file_cursor **cursor, struct wal_error *error);
+wal_checkpoint_delete(struct wal_session *session, struct wal_slice id, struct wal_error *error);
 
-/* Fills *info with the checkpoint of the cursor. Slices hold until the next
- * call on the cursor, or its close. Threads: one at a time. */
+/* Switches checkpoints of a session on (not 0) or off, durably. While they are off,
+ * wal_checkpoint_create does nothing and wal_rewind refuses. They are on in a new session; a fork
+ * starts with its source's setting. Threads: any. Errors: those of wal_doc_put. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_checkpoint_get_info(const struct wal_file_cursor *cursor,
-                        struct wal_checkpoint_info *info,
-                        struct wal_error *error);
+wal_session_set_checkpointing(struct wal_session *session, int32_t on, struct wal_error *error);
 
-/* Fills *file with the next file, or returns WAL_END. Slices hold until the
- * next call on the cursor, or its close. Threads: one at a time. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_file_cursor_next(struct wal_file_cursor *cursor, struct wal_file *file,
-                     struct wal_error *error);
+/* Opens a checkpoint of the session, own or shared: its files in byte order of their paths. Close
+ * *cursor with wal_file_cursor_close. Threads: any. Errors: WAL_ENOTFOUND. */
+WAL_API WAL_MUST_USE enum wal_status wal_file_cursor_open(struct wal_session *session,
+                                                          struct wal_slice id,
+                                                          struct wal_file_cursor **cursor,
+                                                          struct wal_error *error);
+
+/* Fills *info with the checkpoint of the cursor. Slices hold until the next call on the cursor, or
+ * its close. Threads: one at a time. */
+WAL_API WAL_MUST_USE enum wal_status wal_checkpoint_get_info(const struct wal_file_cursor *cursor,
+                                                             struct wal_checkpoint_info *info,
+                                                             struct wal_error *error);
+
+/* Fills *file with the next file, or returns WAL_END. Slices hold until the next call on the
+ * cursor, or its close. Threads: one at a time. */
+WAL_API WAL_MUST_USE enum wal_status wal_file_cursor_next(struct wal_file_cursor *cursor,
+                                                          struct wal_file *file,
+                                                          struct wal_error *error);
 
 /* Frees the cursor. cursor may be null. */
 WAL_API void wal_file_cursor_close(struct wal_file_cursor *cursor);
 
-/* Lists the checkpoints of a session, oldest first. Close *cursor with
- * wal_checkpoint_cursor_close. Threads: any. */
+/* Lists the checkpoints of a session, oldest first. Close *cursor with wal_checkpoint_cursor_close.
+ * Threads: any. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_checkpoint_cursor_open(struct wal_session *session,
-                           struct wal_checkpoint_cursor **cursor,
+wal_checkpoint_cursor_open(struct wal_session *session, struct wal_checkpoint_cursor **cursor,
                            struct wal_error *error);
 
-/* Fills *info with the next checkpoint, or returns WAL_END. Slices hold until
- * the next call on the cursor, or its close. Threads: one at a time. */
+/* Fills *info with the next checkpoint, or returns WAL_END. Slices hold until the next call on the
+ * cursor, or its close. Threads: one at a time. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_checkpoint_cursor_next(struct wal_checkpoint_cursor *cursor,
-                           struct wal_checkpoint_info *info,
+wal_checkpoint_cursor_next(struct wal_checkpoint_cursor *cursor, struct wal_checkpoint_info *info,
                            struct wal_error *error);
 
 /* Frees the cursor. cursor may be null. */
@@ -203,41 +190,33 @@ struct wal_file_changes_info {
     uint64_t binary;     /* files without lines */
 };
 
-/* Compares checkpoint `before` with checkpoint `after`, or with the files on
- * disk if `after` is empty, over the files that both name, in byte order of
- * their paths. Close *cursor with wal_file_change_cursor_close. Threads: any.
- * Errors: WAL_ENOTFOUND, WAL_ECORRUPT. */
+/* Compares checkpoint `before` with checkpoint `after`, or with the files on disk if `after` is
+ * empty, over the files that both name, in byte order of their paths. Close *cursor with
+ * wal_file_change_cursor_close. Threads: any. Errors: WAL_ENOTFOUND, WAL_ECORRUPT. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_checkpoint_diff(struct wal_session *session, struct wal_slice before,
-                    struct wal_slice after,
-                    struct wal_file_change_cursor **cursor,
-                    struct wal_error *error);
+wal_checkpoint_diff(struct wal_session *session, struct wal_slice before, struct wal_slice after,
+                    struct wal_file_change_cursor **cursor, struct wal_error *error);
 
-/* Compares the first state of each path in the session's checkpoints with its
- * last one there. Close *cursor with wal_file_change_cursor_close. Threads:
- * any. Errors: WAL_ECORRUPT. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_session_diff(struct wal_session *session,
-                 struct wal_file_change_cursor **cursor,
-                 struct wal_error *error);
+/* Compares the first state of each path in the session's checkpoints with its last one there. Close
+ * *cursor with wal_file_change_cursor_close. Threads: any. Errors: WAL_ECORRUPT. */
+WAL_API WAL_MUST_USE enum wal_status wal_session_diff(struct wal_session *session,
+                                                      struct wal_file_change_cursor **cursor,
+                                                      struct wal_error *error);
 
-/* Fills *info with the totals over all changes of the cursor that are not
- * flagged WAL_FILE_CHANGE_ELSEWHERE. Threads: one at a time. */
+/* Fills *info with the totals over all changes of the cursor that are not flagged
+ * WAL_FILE_CHANGE_ELSEWHERE. Threads: one at a time. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_file_changes_get_info(const struct wal_file_change_cursor *cursor,
-                          struct wal_file_changes_info *info,
-                          struct wal_error *error);
+                          struct wal_file_changes_info *info, struct wal_error *error);
 
-/* Fills *change with the next change, or returns WAL_END. Slices hold until the
- * next call on the cursor, or its close. Threads: one at a time. */
+/* Fills *change with the next change, or returns WAL_END. Slices hold until the next call on the
+ * cursor, or its close. Threads: one at a time. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_file_change_cursor_next(struct wal_file_change_cursor *cursor,
-                            struct wal_file_change *change,
+wal_file_change_cursor_next(struct wal_file_change_cursor *cursor, struct wal_file_change *change,
                             struct wal_error *error);
 
 /* Frees the cursor. cursor may be null. */
-WAL_API void
-wal_file_change_cursor_close(struct wal_file_change_cursor *cursor);
+WAL_API void wal_file_change_cursor_close(struct wal_file_change_cursor *cursor);
 
 /* ------------------------------------------------------------ rewind --- */
 
@@ -282,36 +261,33 @@ struct wal_rewind_result {
 };
 
 /*
- * Restores the files that a checkpoint names to its state, all or none:
- * content, permission bits, links; files that were absent are removed.
+ * Restores the files that a checkpoint names to its state, all or none: content, permission bits,
+ * links; files that were absent are removed.
  *
- * Before the first file is touched every content is read and verified, and the
- * present state is recorded as another checkpoint, linked with the present
- * head. If the process or the machine dies meanwhile, the next wal_rewind or
- * wal_checkpoint_create on the session completes or undoes it. options and
- * result may be null. changes may be null; it takes a cursor over the files
- * that were or would be changed, then those changed elsewhere, to be closed
- * with wal_file_change_cursor_close.
+ * Before the first file is touched every content is read and verified, and the present state is
+ * recorded as another checkpoint, linked with the present head. If the process or the machine dies
+ * meanwhile, the next wal_rewind or wal_checkpoint_create on the session completes or undoes it.
+ * options and result may be null. changes may be null; it takes a cursor over the files that were
+ * or would be changed, then those changed elsewhere, to be closed with
+ * wal_file_change_cursor_close.
  *
- * With WAL_REWIND_HEAD the files and the head `main` are rewound, or neither.
- * If the process dies and the session is continued before the next call, that
- * call completes the files only and leaves the head where it was moved to.
+ * With WAL_REWIND_HEAD the files and the head `main` are rewound, or neither. If the process dies
+ * and the session is continued before the next call, that call completes the files only and leaves
+ * the head where it was moved to.
  *
- * A rewind that is refused returns WAL_OK with result->can_rewind 0 and
- * result->status WAL_ENOTFOUND (no such checkpoint, checkpoints are off, or
- * WAL_REWIND_HEAD and the checkpoint is linked with no entry of this session),
- * WAL_ECORRUPT (content is damaged or missing), WAL_ECHANGED (files differ from
- * options->expected, or the head was moved during the rewind), WAL_EOUTSIDE,
- * WAL_EACCESS, WAL_ENOTFILE, WAL_ETOOBIG (no room for a temporary file's path),
- * WAL_ENOSPACE or WAL_EIO.
+ * A rewind that is refused returns WAL_OK with result->can_rewind 0 and result->status
+ * WAL_ENOTFOUND (no such checkpoint, checkpoints are off, or WAL_REWIND_HEAD and the checkpoint is
+ * linked with no entry of this session), WAL_ECORRUPT (content is damaged or missing), WAL_ECHANGED
+ * (files differ from options->expected, or the head was moved during the rewind), WAL_EOUTSIDE,
+ * WAL_EACCESS, WAL_ENOTFILE, WAL_ETOOBIG (no room for a temporary file's path), WAL_ENOSPACE or
+ * WAL_EIO.
  *
- * Threads: any. Errors: those of wal_doc_put, when files were left in both
- * states, or the head was not moved; the next call completes it.
+ * Threads: any. Errors: those of wal_doc_put, when files were left in both states, or the head was
+ * not moved; the next call completes it.
  */
 WAL_API WAL_MUST_USE enum wal_status
 wal_rewind(struct wal_session *session, struct wal_slice checkpoint,
-           const struct wal_rewind_options *options,
-           struct wal_rewind_result *result,
+           const struct wal_rewind_options *options, struct wal_rewind_result *result,
            struct wal_file_change_cursor **changes, struct wal_error *error);
 
 #ifdef __cplusplus

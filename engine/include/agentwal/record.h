@@ -1,7 +1,7 @@
 /*
- * agentwal/record.h - the log segment by segment: which segments there are, and
- * the records of each. For programs that keep an index of a store, such as
- * libagentwal-search (agentwal/search.h). Conventions: agentwal.h.
+ * agentwal/record.h - the log segment by segment: which segments there are, and the records of
+ * each. For programs that keep an index of a store, such as libagentwal-search (agentwal/search.h).
+ * Conventions: agentwal.h.
  */
 #ifndef AGENTWAL_RECORD_H
 #define AGENTWAL_RECORD_H
@@ -22,9 +22,8 @@ enum wal_segment_flag {
     WAL_SEGMENT_REWRITTEN = 1u << 1 /* compaction wrote it */
 };
 
-/* A segment of the log. Its id and identity name its content for ever, but for
- * what is appended to the tail segment: a segment that compaction puts in its
- * place has another identity. */
+/* A segment of the log. Its id and identity name its content for ever, but for what is appended to
+ * the tail segment: a segment that compaction puts in its place has another identity. */
 struct wal_segment_info {
     uint32_t struct_size;
     uint32_t flags; /* enum wal_segment_flag */
@@ -35,20 +34,17 @@ struct wal_segment_info {
                              * before it */
 };
 
-/* Lists the segments of the log as they are now, by ascending id. A store
- * without records, and one without files, has none. Close *cursor with
- * wal_segment_cursor_close. Threads: any. SPEC.md, From segment to segment. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_segment_cursor_open(struct wal_store *store,
-                        struct wal_segment_cursor **cursor,
-                        struct wal_error *error);
+/* Lists the segments of the log as they are now, by ascending id. A store without records, and one
+ * without files, has none. Close *cursor with wal_segment_cursor_close. Threads: any. SPEC.md, From
+ * segment to segment. */
+WAL_API WAL_MUST_USE enum wal_status wal_segment_cursor_open(struct wal_store *store,
+                                                             struct wal_segment_cursor **cursor,
+                                                             struct wal_error *error);
 
-/* Fills *segment with the next segment, or returns WAL_END. Threads: one at a
- * time. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_segment_cursor_next(struct wal_segment_cursor *cursor,
-                        struct wal_segment_info *segment,
-                        struct wal_error *error);
+/* Fills *segment with the next segment, or returns WAL_END. Threads: one at a time. */
+WAL_API WAL_MUST_USE enum wal_status wal_segment_cursor_next(struct wal_segment_cursor *cursor,
+                                                             struct wal_segment_info *segment,
+                                                             struct wal_error *error);
 
 /* Frees the cursor. cursor may be null. */
 WAL_API void wal_segment_cursor_close(struct wal_segment_cursor *cursor);
@@ -67,8 +63,7 @@ enum wal_record_flag {
     WAL_RECORD_TRASHED = 1u << 1  /* its session is in the trash */
 };
 
-/* A record of a session. The library fills it. Of the three pointers the one of
- * its kind is set. */
+/* A record of a session. The library fills it. Of the three pointers the one of its kind is set. */
 struct wal_record {
     uint32_t struct_size;
     uint32_t kind;           /* enum wal_record_kind */
@@ -76,8 +71,8 @@ struct wal_record {
     uint32_t session_number; /* `number` of struct wal_session_info */
     uint64_t sequence;
     struct wal_slice session_id;
-    /* parent_id is empty, depth 0; a payload above payload_limit is left out of
-     * line, flagged WAL_ENTRY_OUT_OF_LINE. */
+    /* parent_id is empty, depth 0; a payload above payload_limit is left out of line, flagged
+     * WAL_ENTRY_OUT_OF_LINE. */
     const struct wal_entry *entry;
     const struct wal_doc *doc;
     /* Its texts and metadata; numbers that a record does not have are zero. */
@@ -100,45 +95,40 @@ struct wal_record_cursor_options {
 };
 
 /*
- * Starts reading the records of a segment as they are now: session by session,
- * and by ascending sequence number within a session.
+ * Starts reading the records of a segment as they are now: session by session, and by ascending
+ * sequence number within a session.
  *
- * Left out are the entries that were redacted, also later; deltas; documents of
- * the store and those that the library keeps; and records of other kinds. What
- * a deleted session had is returned only with WAL_RECORD_CURSOR_DELETED: before
- * it is shown to anyone, wal_entry_get on a fork must return it.
+ * Left out are the entries that were redacted, also later; deltas; documents of the store and those
+ * that the library keeps; and records of other kinds. What a deleted session had is returned only
+ * with WAL_RECORD_CURSOR_DELETED: before it is shown to anyone, wal_entry_get on a fork must return
+ * it.
  *
- * Takes 24 bytes of memory for each record. Close *cursor with
- * wal_record_cursor_close. Threads: any. Errors: WAL_ENOTFOUND when the log has
- * no segment with this id and identity: compaction may have replaced it.
- * SPEC.md 2.12.
+ * Takes 24 bytes of memory for each record. Close *cursor with wal_record_cursor_close. Threads:
+ * any. Errors: WAL_ENOTFOUND when the log has no segment with this id and identity: compaction may
+ * have replaced it. SPEC.md 2.12.
  */
-WAL_API WAL_MUST_USE enum wal_status wal_record_cursor_open(
-    struct wal_store *store, const struct wal_record_cursor_options *options,
-    struct wal_record_cursor **cursor, struct wal_error *error);
-
-/* Fills *record with the next record, its checksum verified, or returns
- * WAL_END. Pointers and slices hold until the next call on the cursor, or its
- * close. Threads: one at a time. Errors: WAL_ECORRUPT concerns this record
- * only; the next call continues after it. WAL_ENOTFOUND when compaction has
- * replaced the segment since. */
 WAL_API WAL_MUST_USE enum wal_status
-wal_record_cursor_next(struct wal_record_cursor *cursor,
-                       struct wal_record *record, struct wal_error *error);
+wal_record_cursor_open(struct wal_store *store, const struct wal_record_cursor_options *options,
+                       struct wal_record_cursor **cursor, struct wal_error *error);
+
+/* Fills *record with the next record, its checksum verified, or returns WAL_END. Pointers and
+ * slices hold until the next call on the cursor, or its close. Threads: one at a time. Errors:
+ * WAL_ECORRUPT concerns this record only; the next call continues after it. WAL_ENOTFOUND when
+ * compaction has replaced the segment since. */
+WAL_API WAL_MUST_USE enum wal_status wal_record_cursor_next(struct wal_record_cursor *cursor,
+                                                            struct wal_record *record,
+                                                            struct wal_error *error);
 
 /*
- * Fills *record with the record of a session that has this sequence number, in
- * any segment; the cursor does not move. Pointers and slices hold until the
- * next call on the cursor, or its close.
+ * Fills *record with the record of a session that has this sequence number, in any segment; the
+ * cursor does not move. Pointers and slices hold until the next call on the cursor, or its close.
  *
- * Threads: one at a time. Errors: WAL_ENOTFOUND when there is no such record,
- * or the cursor leaves it out for a reason other than redaction; WAL_EREDACTED;
- * WAL_ECORRUPT.
+ * Threads: one at a time. Errors: WAL_ENOTFOUND when there is no such record, or the cursor leaves
+ * it out for a reason other than redaction; WAL_EREDACTED; WAL_ECORRUPT.
  */
 WAL_API WAL_MUST_USE enum wal_status
-wal_record_cursor_get(struct wal_record_cursor *cursor, uint32_t session_number,
-                      uint64_t sequence, struct wal_record *record,
-                      struct wal_error *error);
+wal_record_cursor_get(struct wal_record_cursor *cursor, uint32_t session_number, uint64_t sequence,
+                      struct wal_record *record, struct wal_error *error);
 
 /* Frees the cursor. cursor may be null. */
 WAL_API void wal_record_cursor_close(struct wal_record_cursor *cursor);

@@ -1,11 +1,11 @@
 /*
- * agentwal/search.h - full-text search over the sessions of a store. The
- * library is libagentwal-search, which links SQLite; libagentwal does not.
+ * agentwal/search.h - full-text search over the sessions of a store. The library is
+ * libagentwal-search, which links SQLite; libagentwal does not.
  *
- * A search is opened on a store. It keeps an index of each segment of the log,
- * in files below `index/` that are derived and disposable (docs/search.md), and
- * brings them up to date when it is queried. What was redacted, deleted or put
- * in the trash is never returned, however old an index is.
+ * A search is opened on a store. It keeps an index of each segment of the log, in files below
+ * `index/` that are derived and disposable (docs/search.md), and brings them up to date when it is
+ * queried. What was redacted, deleted or put in the trash is never returned, however old an index
+ * is.
  *
  * Conventions: agentwal.h. All strings that a call returns are UTF-8.
  */
@@ -52,10 +52,10 @@ struct wal_search_options {
  *
  * Threads: any.
  */
-WAL_API WAL_MUST_USE enum wal_status
-wal_search_open(struct wal_store *store,
-                const struct wal_search_options *options,
-                struct wal_search **search, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_search_open(struct wal_store *store,
+                                                     const struct wal_search_options *options,
+                                                     struct wal_search **search,
+                                                     struct wal_error *error);
 
 /* Frees the search and its cursors' index; files remain. search may be null. */
 WAL_API void wal_search_close(struct wal_search *search);
@@ -66,12 +66,10 @@ enum wal_search_update_flag {
     WAL_SEARCH_UPDATE_DEEP = 1u << 0 /* the index of tools' results too */
 };
 
-/* Called between records, with bytes of segments indexed so far and to index in
- * total. A result other than 0 stops the update with WAL_ECALLBACK and that
- * number in error->sys_errno; what is complete stays. The function may call the
- * library, but not with the same search. */
-typedef int32_t wal_search_progress_fn(void *ctx, uint64_t done,
-                                       uint64_t total);
+/* Called between records, with bytes of segments indexed so far and to index in total. A result
+ * other than 0 stops the update with WAL_ECALLBACK and that number in error->sys_errno; what is
+ * complete stays. The function may call the library, but not with the same search. */
+typedef int32_t wal_search_progress_fn(void *ctx, uint64_t done, uint64_t total);
 
 struct wal_search_update_options {
     uint32_t struct_size;
@@ -93,19 +91,18 @@ struct wal_search_update_result {
 };
 
 /*
- * Brings the index up to date with the log: makes the files that are missing,
- * damaged, of another version, or of a segment that compaction replaced, and
- * removes those of segments that are gone. A query does it too; this call is
- * for doing it beforehand, and for showing progress.
+ * Brings the index up to date with the log: makes the files that are missing, damaged, of another
+ * version, or of a segment that compaction replaced, and removes those of segments that are gone. A
+ * query does it too; this call is for doing it beforehand, and for showing progress.
  *
- * Several processes may do it at the same time. A process that is killed leaves
- * no file that is used. options and result may be null.
+ * Several processes may do it at the same time. A process that is killed leaves no file that is
+ * used. options and result may be null.
  *
  * Threads: one at a time per search. Errors: WAL_ECALLBACK, WAL_ENOMEM.
  */
-WAL_API WAL_MUST_USE enum wal_status wal_search_update(
-    struct wal_search *search, const struct wal_search_update_options *options,
-    struct wal_search_update_result *result, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status
+wal_search_update(struct wal_search *search, const struct wal_search_update_options *options,
+                  struct wal_search_update_result *result, struct wal_error *error);
 
 /* ------------------------------------------------------------- query --- */
 
@@ -127,18 +124,18 @@ enum wal_search_query_flag {
  */
 struct wal_search_query {
     uint32_t struct_size;
-    uint32_t flags;           /* enum wal_search_query_flag */
-    struct wal_slice text;    /* at most 4,096 bytes */
-    struct wal_slice project; /* project id */
-    struct wal_slice cwd;     /* directory of the session */
-    struct wal_slice session; /* session id; with what it shares as a fork */
-    struct wal_slice tool;    /* name of the tool that a call is of; then hits
+    uint32_t flags;                   /* enum wal_search_query_flag */
+    struct wal_slice text;            /* at most 4,096 bytes */
+    struct wal_slice project;         /* project id */
+    struct wal_slice cwd;             /* directory of the session */
+    struct wal_slice session;         /* session id; with what it shares as a fork */
+    struct wal_slice tool;            /* name of the tool that a call is of; then hits
                                  * are calls */
-    int64_t since_ms;         /* Unix time in milliseconds, inclusive */
-    int64_t until_ms;         /* exclusive */
-    uint32_t roles;           /* set of enum wal_search_role; 0: all */
-    uint32_t session_limit;   /* sessions returned; 0: 20 */
-    uint32_t hits_limit;      /* hits of each; 0: 3 */
+    int64_t since_ms;                 /* Unix time in milliseconds, inclusive */
+    int64_t until_ms;                 /* exclusive */
+    uint32_t roles;                   /* set of enum wal_search_role; 0: all */
+    uint32_t session_limit;           /* sessions returned; 0: 20 */
+    uint32_t hits_limit;              /* hits of each; 0: 3 */
     uint32_t snippet_characters;      /* on each side of a match; 0: 80 */
     wal_search_progress_fn *progress; /* of the update, or null */
     void *ctx;
@@ -182,29 +179,28 @@ struct wal_search_summary {
 };
 
 /*
- * Searches. The hits are grouped by session; sessions are ranked by the sum of
- * their records, the hits of a session by their own; docs/search.md, Queries,
- * says how. Of equal ones the newer is first.
+ * Searches. The hits are grouped by session; sessions are ranked by the sum of their records, the
+ * hits of a session by their own; docs/search.md, Queries, says how. Of equal ones the newer is
+ * first.
  *
- * At most 20,000 matching records are ranked, those of the newest segments;
- * with a phrase or WAL_SEARCH_SUBSTRING at most 200,000 records are compared.
- * The hits are found by this call: they stay as they are when the store
- * changes. Close *cursor with wal_search_cursor_close, before or after the
- * search. summary may be null.
+ * At most 20,000 matching records are ranked, those of the newest segments; with a phrase or
+ * WAL_SEARCH_SUBSTRING at most 200,000 records are compared. The hits are found by this call: they
+ * stay as they are when the store changes. Close *cursor with wal_search_cursor_close, before or
+ * after the search. summary may be null.
  *
- * Threads: one at a time per search. Errors: WAL_EINVAL for a text without a
- * word; WAL_ENOTFOUND and WAL_ETRASHED for session; WAL_ECALLBACK; those of
- * wal_search_update.
+ * Threads: one at a time per search. Errors: WAL_EINVAL for a text without a word; WAL_ENOTFOUND
+ * and WAL_ETRASHED for session; WAL_ECALLBACK; those of wal_search_update.
  */
-WAL_API WAL_MUST_USE enum wal_status
-wal_search_find(struct wal_search *search, const struct wal_search_query *query,
-                struct wal_search_cursor **cursor,
-                struct wal_search_summary *summary, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_search_find(struct wal_search *search,
+                                                     const struct wal_search_query *query,
+                                                     struct wal_search_cursor **cursor,
+                                                     struct wal_search_summary *summary,
+                                                     struct wal_error *error);
 
 /* Fills *hit with the next hit, or returns WAL_END. Threads: one at a time. */
-WAL_API WAL_MUST_USE enum wal_status
-wal_search_cursor_next(struct wal_search_cursor *cursor,
-                       struct wal_search_hit *hit, struct wal_error *error);
+WAL_API WAL_MUST_USE enum wal_status wal_search_cursor_next(struct wal_search_cursor *cursor,
+                                                            struct wal_search_hit *hit,
+                                                            struct wal_error *error);
 
 /* Frees the cursor. cursor may be null. */
 WAL_API void wal_search_cursor_close(struct wal_search_cursor *cursor);

@@ -1,10 +1,9 @@
 /*
- * line_diff_git.c - counts the changed lines of the pairs of contents that come
- * on standard input, for line_diff_git.py.
+ * line_diff_git.c - counts the changed lines of the pairs of contents that come on standard input,
+ * for line_diff_git.py.
  *
- * A pair is a line with the two sizes, then the two contents. For each it
- * prints what git would say, and the least numbers that there are; "-" for
- * binary contents. One thread.
+ * A pair is a line with the two sizes, then the two contents. For each it prints what git would
+ * say, and the least numbers that there are; "-" for binary contents. One thread.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -54,10 +53,8 @@ int main(void)
         (void)getchar();
         before = read_content(sizes[0]);
         after = read_content(sizes[1]);
-        if (wal__numstat_diff(&wal__heap_libc, before, after, false, &counts) <
-                0 ||
-            wal__numstat_diff(&wal__heap_libc, before, after, true, &least) <
-                0) {
+        if (wal__numstat_diff(&wal__heap_libc, before, after, false, &counts) < 0 ||
+            wal__numstat_diff(&wal__heap_libc, before, after, true, &least) < 0) {
             fail("no memory");
         }
         print(&counts);

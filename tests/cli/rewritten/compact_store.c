@@ -1,6 +1,5 @@
 /*
- * compact_store.c - what tests of rewritten segments do to a store through the
- * interface:
+ * compact_store.c - what tests of rewritten segments do to a store through the interface:
  *
  *   compact_store STORE              compact it
  *   compact_store STORE --erase      compact all that has something dead
@@ -31,8 +30,7 @@ struct fill {
 
 static unsigned pick(struct fill *fill, unsigned limit)
 {
-    fill->state = fill->state * UINT64_C(6364136223846793005) +
-                  UINT64_C(1442695040888963407);
+    fill->state = fill->state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
     return (unsigned)(fill->state >> 33) % limit;
 }
 
@@ -60,12 +58,11 @@ static enum wal_status append(struct fill *fill, struct wal_session *session)
     unsigned count = 1 + pick(fill, 8);
     unsigned size = pick(fill, 100) == 0 ? 280 * 1024 : pick(fill, 2000);
 
-    snprintf(payload, sizeof(payload),
-             "{\"role\":\"user\",\"content\":\"%0*u\"}", (int)size + 1,
+    snprintf(payload, sizeof(payload), "{\"role\":\"user\",\"content\":\"%0*u\"}", (int)size + 1,
              fill->entries);
     for (unsigned i = 0; i < count; i++) {
-        snprintf(ids[i], sizeof(ids[i]), "e%llu-%u",
-                 (unsigned long long)fill->seed, fill->entries + i);
+        snprintf(ids[i], sizeof(ids[i]), "e%llu-%u", (unsigned long long)fill->seed,
+                 fill->entries + i);
         entries[i] = (struct wal_entry){
             .struct_size = sizeof(entries[i]),
             .flags = pick(fill, 6) == 0 ? (uint32_t)WAL_ENTRY_LINE : 0,
@@ -84,8 +81,7 @@ static enum wal_status append(struct fill *fill, struct wal_session *session)
     return wal_append(session, entries, count, &options, NULL, &fill->error);
 }
 
-static enum wal_status put_document(struct fill *fill,
-                                    struct wal_session *session)
+static enum wal_status put_document(struct fill *fill, struct wal_session *session)
 {
     struct wal_doc doc = WAL_INIT(wal_doc);
     char key[16];
@@ -96,9 +92,8 @@ static enum wal_status put_document(struct fill *fill,
     if (pick(fill, 6) == 0) {
         session = NULL;
     }
-    return pick(fill, 5) == 0
-               ? wal_doc_delete(fill->store, session, &doc, NULL, &fill->error)
-               : wal_doc_put(fill->store, session, &doc, NULL, &fill->error);
+    return pick(fill, 5) == 0 ? wal_doc_delete(fill->store, session, &doc, NULL, &fill->error)
+                              : wal_doc_put(fill->store, session, &doc, NULL, &fill->error);
 }
 
 static enum wal_status move_head(struct fill *fill, struct wal_session *session)
@@ -116,8 +111,7 @@ static enum wal_status move_head(struct fill *fill, struct wal_session *session)
     return wal_head_move(session, &head, NULL, &fill->error);
 }
 
-static enum wal_status fork_session(struct fill *fill,
-                                    struct wal_session *session)
+static enum wal_status fork_session(struct fill *fill, struct wal_session *session)
 {
     struct wal_session_options options = WAL_INIT(wal_session_options);
     struct wal_session *fork = NULL;
@@ -127,9 +121,8 @@ static enum wal_status fork_session(struct fill *fill,
 
     snprintf(name, sizeof(name), "s%u", pick(fill, fill->sessions));
     options.id = slice(name);
-    status = wal_session_fork(
-        session, pick(fill, 2) == 0 ? pick_entry(fill, id) : slice(""),
-        &options, &fork, &fill->error);
+    status = wal_session_fork(session, pick(fill, 2) == 0 ? pick_entry(fill, id) : slice(""),
+                              &options, &fork, &fill->error);
     wal_session_close(fork);
     return status;
 }
@@ -155,8 +148,7 @@ static enum wal_status change(struct fill *fill)
 
     snprintf(name, sizeof(name), "s%u", pick(fill, fill->sessions));
     options.id = slice(name);
-    status = wal_session_open_or_create(fill->store, &options, &session, NULL,
-                                        &fill->error);
+    status = wal_session_open_or_create(fill->store, &options, &session, NULL, &fill->error);
     if (status != WAL_OK) {
         return status;
     }
@@ -169,8 +161,8 @@ static enum wal_status change(struct fill *fill)
     } else if (what < 82) {
         status = fork_session(fill, session);
     } else if (what < 88) {
-        status = wal_session_redact(session, pick_entry(fill, id),
-                                    slice("secret"), NULL, &fill->error);
+        status =
+            wal_session_redact(session, pick_entry(fill, id), slice("secret"), NULL, &fill->error);
     } else if (what < 95) {
         snprintf(title, sizeof(title), "title %u", pick(fill, 1000));
         status = wal_session_update(session, set_title, title, &fill->error);
@@ -182,8 +174,7 @@ static enum wal_status change(struct fill *fill)
 }
 
 /* A change may be refused for what it names; nothing else may fail. */
-static enum wal_status fill_store(struct wal_store *store, uint64_t seed,
-                                  struct wal_error *error)
+static enum wal_status fill_store(struct wal_store *store, uint64_t seed, struct wal_error *error)
 {
     struct fill fill = {.store = store,
                         .state = seed,
@@ -194,8 +185,8 @@ static enum wal_status fill_store(struct wal_store *store, uint64_t seed,
     for (unsigned i = 0; i < OPERATIONS; i++) {
         enum wal_status status = change(&fill);
 
-        if (status == WAL_EIO || status == WAL_ECORRUPT ||
-            status == WAL_ENOMEM || status == WAL_EDAMAGED) {
+        if (status == WAL_EIO || status == WAL_ECORRUPT || status == WAL_ENOMEM ||
+            status == WAL_EDAMAGED) {
             *error = fill.error;
             return status;
         }
@@ -209,11 +200,9 @@ static int32_t stop(void *ctx, uint64_t done, uint64_t total)
     return done < total;
 }
 
-static enum wal_status compact(struct wal_store *store, const char *how,
-                               struct wal_error *error)
+static enum wal_status compact(struct wal_store *store, const char *how, struct wal_error *error)
 {
-    struct wal_store_compact_options options =
-        WAL_INIT(wal_store_compact_options);
+    struct wal_store_compact_options options = WAL_INIT(wal_store_compact_options);
     struct wal_store_compact_result result = WAL_INIT(wal_store_compact_result);
     enum wal_status status;
 
@@ -228,10 +217,8 @@ static enum wal_status compact(struct wal_store *store, const char *how,
     if (status == WAL_OK) {
         printf("{\"segments\":%llu,\"rewritten\":%llu,\"refused\":%llu,"
                "\"kept\":%llu,\"dropped\":%llu,\"erased\":%llu}\n",
-               (unsigned long long)result.segments,
-               (unsigned long long)result.rewritten,
-               (unsigned long long)result.refused,
-               (unsigned long long)result.kept_records,
+               (unsigned long long)result.segments, (unsigned long long)result.rewritten,
+               (unsigned long long)result.refused, (unsigned long long)result.kept_records,
                (unsigned long long)result.dropped_records,
                (unsigned long long)result.erased_records);
     }

@@ -10,11 +10,9 @@ struct wal_error kit_backup_error;
 
 enum wal_status kit_try_backup(struct wal_store *store, const char *path)
 {
-    kit_backup_result = (struct wal_store_backup_result){
-        .struct_size = sizeof(kit_backup_result)};
+    kit_backup_result = (struct wal_store_backup_result){.struct_size = sizeof(kit_backup_result)};
     kit_backup_error = KIT_ERROR;
-    return wal_store_backup(store, path, NULL, &kit_backup_result,
-                            &kit_backup_error);
+    return wal_store_backup(store, path, NULL, &kit_backup_result, &kit_backup_error);
 }
 
 void kit_back_up(const char *from, const char *to)
@@ -22,14 +20,12 @@ void kit_back_up(const char *from, const char *to)
     struct wal_store *store = kit_open(from, WAL_OPEN_READ_ONLY);
 
     if (kit_try_backup(store, to) != WAL_OK) {
-        fail_msg("%s: %s (%s)", to, kit_backup_error.text,
-                 kit_backup_error.file);
+        fail_msg("%s: %s (%s)", to, kit_backup_error.text, kit_backup_error.file);
     }
     kit_close(store);
 }
 
-void kit_expect_refused(const char *from, const char *to,
-                        enum wal_status status, const char *text)
+void kit_expect_refused(const char *from, const char *to, enum wal_status status, const char *text)
 {
     struct wal_store *store = kit_open(from, WAL_OPEN_READ_ONLY);
 
@@ -39,8 +35,7 @@ void kit_expect_refused(const char *from, const char *to,
     kit_close(store);
 }
 
-void kit_append_to(const char *path, uint32_t first, uint32_t count,
-                   size_t size)
+void kit_append_to(const char *path, uint32_t first, uint32_t count, size_t size)
 {
     struct wal_store *store = kit_open(path, WAL_OPEN_CREATE);
     struct wal_session *session = NULL;

@@ -14,9 +14,8 @@ struct kit_content kit_content(uint64_t seed, uint64_t size, bool compressible)
     for (uint64_t i = 0; i < size; i++) {
         uint64_t number = i % 8 == 0 ? kit_random(&state) : state >> (i % 8);
 
-        content.data[i] = compressible && i % 64 >= 8
-                              ? (uint8_t)("the quick brown fox"[i % 19])
-                              : (uint8_t)(number >> 24);
+        content.data[i] = compressible && i % 64 >= 8 ? (uint8_t)("the quick brown fox"[i % 19])
+                                                      : (uint8_t)(number >> 24);
     }
     return content;
 }
@@ -38,8 +37,7 @@ void kit_put_blob(struct wal_store *store, const struct kit_content *content,
     struct wal_error error = KIT_ERROR;
 
     if (wal_blob_put(store, kit_slice(content), digest, &error) != WAL_OK) {
-        fail_msg("putting %llu bytes: %s", (unsigned long long)content->size,
-                 error.text);
+        fail_msg("putting %llu bytes: %s", (unsigned long long)content->size, error.text);
     }
 }
 
@@ -52,8 +50,7 @@ static void check_part(struct wal_blob *blob, uint64_t offset, uint64_t size,
     uint64_t got = 77;
 
     if (offset < content->size) {
-        expected =
-            content->size - offset < size ? content->size - offset : size;
+        expected = content->size - offset < size ? content->size - offset : size;
     }
     assert_non_null(bytes);
     if (wal_blob_read(blob, offset, bytes, size, &got, &error) != WAL_OK) {
@@ -67,16 +64,14 @@ static void check_part(struct wal_blob *blob, uint64_t offset, uint64_t size,
     free(bytes);
 }
 
-void kit_check_blob(struct wal_store *store,
-                    const uint8_t digest[WAL_DIGEST_SIZE],
+void kit_check_blob(struct wal_store *store, const uint8_t digest[WAL_DIGEST_SIZE],
                     const struct kit_content *content)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_blob *blob = NULL;
 
     if (wal_blob_open(store, digest, &blob, &error) != WAL_OK) {
-        fail_msg("opening %llu bytes: %s", (unsigned long long)content->size,
-                 error.text);
+        fail_msg("opening %llu bytes: %s", (unsigned long long)content->size, error.text);
     }
     assert_int_equal(wal_blob_size(blob), content->size);
     check_part(blob, 0, content->size + 10, content);

@@ -56,8 +56,7 @@ const char *kit_path(const struct kit_work *work, const char *path)
     return full;
 }
 
-void kit_write_bytes(const struct kit_work *work, const char *path,
-                     const void *data, size_t size)
+void kit_write_bytes(const struct kit_work *work, const char *path, const void *data, size_t size)
 {
     char full[8192];
     FILE *file;
@@ -77,8 +76,7 @@ void kit_write_bytes(const struct kit_work *work, const char *path,
     assert_int_equal(fclose(file), 0);
 }
 
-void kit_write(const struct kit_work *work, const char *path,
-               const char *content)
+void kit_write(const struct kit_work *work, const char *path, const char *content)
 {
     kit_write_bytes(work, path, content, strlen(content));
 }
@@ -106,10 +104,8 @@ static uint32_t split_paths(char *text, struct wal_slice *out)
     return count;
 }
 
-static enum wal_status create(struct kit_work *work, const char *id,
-                              const char *paths,
-                              struct wal_file_cursor **checkpoint,
-                              struct wal_error *error)
+static enum wal_status create(struct kit_work *work, const char *id, const char *paths,
+                              struct wal_file_cursor **checkpoint, struct wal_error *error)
 {
     struct wal_checkpoint_options options = {.struct_size = sizeof(options)};
     struct wal_slice slices[PATHS_MAX];
@@ -117,15 +113,13 @@ static enum wal_status create(struct kit_work *work, const char *id,
     enum wal_status status;
 
     options.id = kit_text(id == NULL ? "" : id);
-    status =
-        wal_checkpoint_create(work->session, slices, split_paths(copy, slices),
-                              &options, checkpoint, error);
+    status = wal_checkpoint_create(work->session, slices, split_paths(copy, slices), &options,
+                                   checkpoint, error);
     free(copy);
     return status;
 }
 
-struct wal_checkpoint_info kit_checkpoint(struct kit_work *work, const char *id,
-                                          const char *paths)
+struct wal_checkpoint_info kit_checkpoint(struct kit_work *work, const char *id, const char *paths)
 {
     struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
     struct wal_file_cursor *checkpoint = NULL;
@@ -141,8 +135,8 @@ struct wal_checkpoint_info kit_checkpoint(struct kit_work *work, const char *id,
     return info;
 }
 
-enum wal_status kit_try_checkpoint(struct kit_work *work, const char *id,
-                                   const char *paths, struct wal_error *error)
+enum wal_status kit_try_checkpoint(struct kit_work *work, const char *id, const char *paths,
+                                   struct wal_error *error)
 {
     struct wal_file_cursor *checkpoint = (void *)work;
     enum wal_status status = create(work, id, paths, &checkpoint, error);
@@ -154,8 +148,7 @@ enum wal_status kit_try_checkpoint(struct kit_work *work, const char *id,
 
 /* --- reading ------------------------------------------------------------- */
 
-static void add(char *text, const char *format, ...)
-    __attribute__((format(printf, 2, 3)));
+static void add(char *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 static void add(char *text, const char *format, ...)
 {
@@ -167,8 +160,7 @@ static void add(char *text, const char *format, ...)
     va_end(arguments);
 }
 
-static void add_content(struct wal_store *store, const struct wal_file *file,
-                        char *text)
+static void add_content(struct wal_store *store, const struct wal_file *file, char *text)
 {
     struct wal_blob *blob;
     char data[1024];
@@ -181,8 +173,7 @@ static void add_content(struct wal_store *store, const struct wal_file *file,
     add(text, "%.*s", (int)got, data);
 }
 
-static void add_file(struct wal_store *store, const struct wal_file *file,
-                     char *text)
+static void add_file(struct wal_store *store, const struct wal_file *file, char *text)
 {
     add(text, "%s%.*s", text[0] == '\0' ? "" : " ", (int)file->path.size,
         (const char *)file->path.data);
@@ -200,8 +191,7 @@ static void add_file(struct wal_store *store, const struct wal_file *file,
     add_content(store, file, text);
 }
 
-const char *kit_files(struct kit_work *work, struct wal_session *session,
-                      const char *id)
+const char *kit_files(struct kit_work *work, struct wal_session *session, const char *id)
 {
     static char text[TEXT_MAX];
     struct wal_file file = {.struct_size = sizeof(file)};
@@ -227,8 +217,7 @@ const char *kit_checkpoints(struct wal_session *session)
 
     text[0] = '\0';
     assert_ok(wal_checkpoint_cursor_open(session, &checkpoints, NULL));
-    while ((status = wal_checkpoint_cursor_next(checkpoints, &info, NULL)) ==
-           WAL_OK) {
+    while ((status = wal_checkpoint_cursor_next(checkpoints, &info, NULL)) == WAL_OK) {
         add(text, "%s%.*s", text[0] == '\0' ? "" : " ", (int)info.id.size,
             (const char *)info.id.data);
     }
@@ -239,9 +228,8 @@ const char *kit_checkpoints(struct wal_session *session)
 
 static void add_change(const struct wal_file_change *change, char *text)
 {
-    add(text, "%s%.*s +%llu -%llu%s%s%s", text[0] == '\0' ? "" : ", ",
-        (int)change->path.size, (const char *)change->path.data,
-        (unsigned long long)change->insertions,
+    add(text, "%s%.*s +%llu -%llu%s%s%s", text[0] == '\0' ? "" : ", ", (int)change->path.size,
+        (const char *)change->path.data, (unsigned long long)change->insertions,
         (unsigned long long)change->deletions,
         (change->flags & WAL_FILE_CHANGE_BINARY) != 0 ? " binary" : "",
         (change->flags & WAL_FILE_CHANGE_MODE) != 0 ? " mode" : "",
@@ -259,8 +247,7 @@ const char *kit_changes(struct wal_file_change_cursor *changes)
     enum wal_status status;
 
     text[0] = '\0';
-    while ((status = wal_file_change_cursor_next(changes, &change, NULL)) ==
-           WAL_OK) {
+    while ((status = wal_file_change_cursor_next(changes, &change, NULL)) == WAL_OK) {
         add_change(&change, text);
         insertions += change.insertions;
         deletions += change.deletions;
@@ -275,13 +262,12 @@ const char *kit_changes(struct wal_file_change_cursor *changes)
     return text;
 }
 
-const char *kit_diff(struct wal_session *session, const char *before,
-                     const char *after)
+const char *kit_diff(struct wal_session *session, const char *before, const char *after)
 {
     struct wal_file_change_cursor *changes;
     struct wal_error error = KIT_ERROR;
-    enum wal_status status = wal_checkpoint_diff(
-        session, kit_text(before), kit_text(after), &changes, &error);
+    enum wal_status status =
+        wal_checkpoint_diff(session, kit_text(before), kit_text(after), &changes, &error);
 
     if (status != WAL_OK) {
         print_error("%s: %s\n", error.file, error.text);

@@ -1,6 +1,5 @@
 /*
- * describe_kit.c - everything that the interface answers about a store
- * (describe_kit.h).
+ * describe_kit.c - everything that the interface answers about a store (describe_kit.h).
  */
 #include "tests/lib/kit/describe_kit.h"
 
@@ -43,11 +42,10 @@ static void print_info(FILE *out, struct wal_session *session)
     print_slice(out, "metadata", info.metadata);
     print_slice(out, "first", info.first_text);
     fprintf(out,
-            " created=%" PRId64 " updated=%" PRId64 " entries=%" PRIu64
-            " inherited=%" PRIu64 " schema=%" PRIu32 " flags=%" PRIu32
-            " documents=%" PRIu64 "\n",
-            info.created_ms, info.updated_ms, info.entries, info.inherited,
-            info.schema_version, info.flags, info.documents);
+            " created=%" PRId64 " updated=%" PRId64 " entries=%" PRIu64 " inherited=%" PRIu64
+            " schema=%" PRIu32 " flags=%" PRIu32 " documents=%" PRIu64 "\n",
+            info.created_ms, info.updated_ms, info.entries, info.inherited, info.schema_version,
+            info.flags, info.documents);
 }
 
 /* Of a store that this library wrote. */
@@ -57,8 +55,7 @@ static bool is_delta(const struct wal_entry *entry)
            kit_slice_is(entry->type, WAL_TYPE_MESSAGE_DELTA_BATCH);
 }
 
-static void print_entries(FILE *out, struct wal_session *session, uint32_t mode,
-                          uint32_t stream)
+static void print_entries(FILE *out, struct wal_session *session, uint32_t mode, uint32_t stream)
 {
     const struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options),
@@ -76,8 +73,7 @@ static void print_entries(FILE *out, struct wal_session *session, uint32_t mode,
         if (is_delta(&entry)) {
             continue; /* a copy has none */
         }
-        fprintf(out, "entry %u/%u flags=%u depth=%" PRIu64, mode, stream,
-                entry.flags, entry.depth);
+        fprintf(out, "entry %u/%u flags=%u depth=%" PRIu64, mode, stream, entry.flags, entry.depth);
         print_slice(out, "id", entry.id);
         print_slice(out, "parent", entry.parent_id);
         print_slice(out, "type", entry.type);
@@ -109,11 +105,10 @@ static void print_heads(FILE *out, struct wal_session *session)
     wal_head_cursor_close(cursor);
 }
 
-static void print_documents(FILE *out, struct wal_store *store,
-                            struct wal_session *session)
+static void print_documents(FILE *out, struct wal_store *store, struct wal_session *session)
 {
-    const struct wal_doc_cursor_options options = {
-        .struct_size = sizeof(options), .flags = WAL_DOC_CURSOR_HISTORY};
+    const struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
+                                                   .flags = WAL_DOC_CURSOR_HISTORY};
     struct wal_doc doc = WAL_INIT(wal_doc);
     struct wal_doc_cursor *cursor = NULL;
 
@@ -130,18 +125,15 @@ static void print_documents(FILE *out, struct wal_store *store,
     wal_doc_cursor_close(cursor);
 }
 
-static void print_files(FILE *out, struct wal_session *session,
-                        struct wal_slice id)
+static void print_files(FILE *out, struct wal_session *session, struct wal_slice id)
 {
     struct wal_file file = WAL_INIT(wal_file);
     struct wal_file_cursor *cursor = NULL;
 
     assert_ok(wal_file_cursor_open(session, id, &cursor, NULL));
     while (wal_file_cursor_next(cursor, &file, NULL) == WAL_OK) {
-        fprintf(out,
-                "file kind=%u mode=%o size=%" PRIu64 " time=%" PRId64
-                " digest=",
-                file.kind, file.mode, file.size, file.mtime_ns);
+        fprintf(out, "file kind=%u mode=%o size=%" PRIu64 " time=%" PRId64 " digest=", file.kind,
+                file.mode, file.size, file.mtime_ns);
         for (int i = 0; i < WAL_DIGEST_SIZE; i++) {
             fprintf(out, "%02x", file.digest[i]);
         }
@@ -158,9 +150,7 @@ static void print_checkpoints(FILE *out, struct wal_session *session)
 
     assert_ok(wal_checkpoint_cursor_open(session, &cursor, NULL));
     while (wal_checkpoint_cursor_next(cursor, &info, NULL) == WAL_OK) {
-        fprintf(out,
-                "checkpoint created=%" PRId64 " files=%" PRIu64
-                " bytes=%" PRIu64,
+        fprintf(out, "checkpoint created=%" PRId64 " files=%" PRIu64 " bytes=%" PRIu64,
                 info.created_ms, info.files, info.bytes);
         print_slice(out, "id", info.id);
         print_slice(out, "root", info.root);
@@ -202,8 +192,8 @@ struct described {
     char id[WAL_ID_SIZE];
 };
 
-/* Newest first; those of one millisecond by their ids, for stores list them in
- * the order in which they were written there. */
+/* Newest first; those of one millisecond by their ids, for stores list them in the order in which
+ * they were written there. */
 static int compare_described(const void *left, const void *right)
 {
     const struct described *a = left;
@@ -231,8 +221,7 @@ char *kit_describe(struct wal_store *store)
         sessions = realloc(sessions, (count + 1) * sizeof(*sessions));
         assert_non_null(sessions);
         sessions[count].updated_ms = info.updated_ms;
-        (void)snprintf(sessions[count].id, sizeof(sessions[count].id), "%.*s",
-                       WAL_ARG(info.id));
+        (void)snprintf(sessions[count].id, sizeof(sessions[count].id), "%.*s", WAL_ARG(info.id));
         count++;
     }
     wal_session_cursor_close(cursor);
@@ -275,8 +264,7 @@ void assert_same_stores(struct wal_store *a, struct wal_store *b)
     assert_same_text(kit_describe(a), kit_describe(b));
 }
 
-void assert_same_session(struct wal_store *a, struct wal_store *b,
-                         const char *id)
+void assert_same_session(struct wal_store *a, struct wal_store *b, const char *id)
 {
     assert_same_text(kit_describe_session(a, id), kit_describe_session(b, id));
 }

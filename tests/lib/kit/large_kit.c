@@ -17,16 +17,14 @@ char *large_json(uint64_t seed, size_t size)
     assert_non_null(text);
     assert_true(size > sizeof(begin) + 2);
     for (size_t i = 0; i < size; i++) {
-        text[i] =
-            (char)('a' + (i % 8 == 0 ? kit_random(&state) >> 32 : i) % 26);
+        text[i] = (char)('a' + (i % 8 == 0 ? kit_random(&state) >> 32 : i) % 26);
     }
     memcpy(text, begin, sizeof(begin) - 1);
     memcpy(text + size - 2, "\"}", 3);
     return text;
 }
 
-void large_append(struct wal_session *session, const char *id,
-                  const char *payload, uint32_t flags)
+void large_append(struct wal_session *session, const char *id, const char *payload, uint32_t flags)
 {
     struct wal_entry entry = kit_entry(id, NULL, payload);
     struct wal_error error = KIT_ERROR;
@@ -37,24 +35,20 @@ void large_append(struct wal_session *session, const char *id,
     }
 }
 
-static void check_entry(const struct wal_entry *entry, const char *payload,
-                        uint32_t flags)
+static void check_entry(const struct wal_entry *entry, const char *payload, uint32_t flags)
 {
     size_t size = strlen(payload);
 
     assert_int_equal(entry->payload.size, size);
     assert_memory_equal(entry->payload.data, payload, size);
     assert_int_equal(entry->payload_size, size);
-    assert_int_equal(entry->flags & (WAL_ENTRY_OUT_OF_LINE | WAL_ENTRY_LINE),
-                     flags);
+    assert_int_equal(entry->flags & (WAL_ENTRY_OUT_OF_LINE | WAL_ENTRY_LINE), flags);
 }
 
-void large_check(struct wal_session *session, const char *id,
-                 const char *payload, uint32_t flags)
+void large_check(struct wal_session *session, const char *id, const char *payload, uint32_t flags)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *cursor =
-        reading_open(session, WAL_ENTRY_CURSOR_ALL, 0);
+    struct wal_entry_cursor *cursor = reading_open(session, WAL_ENTRY_CURSOR_ALL, 0);
     struct wal_error error = KIT_ERROR;
     bool met = false;
 
@@ -72,15 +66,14 @@ void large_check(struct wal_session *session, const char *id,
     wal_entry_cursor_close(cursor);
 }
 
-void large_check_location(struct wal_store *store, struct wal_session *session,
-                          const char *id, const char *payload, bool out_of_line)
+void large_check_location(struct wal_store *store, struct wal_session *session, const char *id,
+                          const char *payload, bool out_of_line)
 {
     static const uint8_t none[WAL_DIGEST_SIZE] = {0};
-    const struct kit_content content = {(uint8_t *)(uintptr_t)payload,
-                                        strlen(payload)};
+    const struct kit_content content = {(uint8_t *)(uintptr_t)payload, strlen(payload)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *cursor = reading_open(
-        session, WAL_ENTRY_CURSOR_ALL, WAL_ENTRY_CURSOR_OUT_OF_LINE);
+    struct wal_entry_cursor *cursor =
+        reading_open(session, WAL_ENTRY_CURSOR_ALL, WAL_ENTRY_CURSOR_OUT_OF_LINE);
 
     assert_ok(wal_entry_cursor_get(cursor, kit_text(id), &entry, NULL));
     assert_int_equal((entry.flags & WAL_ENTRY_OUT_OF_LINE) != 0, out_of_line);

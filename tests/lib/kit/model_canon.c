@@ -1,11 +1,10 @@
 /*
  * model_canon.c - items as canonical JSON, so that they can be compared.
  *
- * Strings are decoded, keys sorted, times are milliseconds, and ids are the
- * ordinals of items. A message that has no time has that of the one before it,
- * the first one the session's. What is no part of the conversation (titles,
- * labels, custom entries, lines of a client's own) is on no branch. Normal stop
- * reasons are left out, and so are counts of nothing; a refusal is an error.
+ * Strings are decoded, keys sorted, times are milliseconds, and ids are the ordinals of items. A
+ * message that has no time has that of the one before it, the first one the session's. What is no
+ * part of the conversation (titles, labels, custom entries, lines of a client's own) is on no
+ * branch. Normal stop reasons are left out, and so are counts of nothing; a refusal is an error.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -30,11 +29,10 @@ struct canon {
 
 static json_t *decoded(struct wal__json_span json)
 {
-    json_t *value = json_loadb((const char *)json.data, json.size,
-                               JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    json_t *value =
+        json_loadb((const char *)json.data, json.size, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
 
-    return value != NULL ? value
-                         : json_stringn((const char *)json.data, json.size);
+    return value != NULL ? value : json_stringn((const char *)json.data, json.size);
 }
 
 static void set(json_t *object, const char *key, struct wal__json_span json)
@@ -46,17 +44,14 @@ static void set(json_t *object, const char *key, struct wal__json_span json)
     }
 }
 
-static void set_plain(json_t *object, const char *key,
-                      struct wal__json_span text)
+static void set_plain(json_t *object, const char *key, struct wal__json_span text)
 {
     if (text.size > 0) {
-        json_object_set_new(object, key,
-                            json_stringn((const char *)text.data, text.size));
+        json_object_set_new(object, key, json_stringn((const char *)text.data, text.size));
     }
 }
 
-static void set_number(json_t *object, const char *key,
-                       struct wal__json_span number)
+static void set_number(json_t *object, const char *key, struct wal__json_span number)
 {
     json_t *value = number.size > 0 ? decoded(number) : NULL;
 
@@ -71,24 +66,20 @@ static size_t ordinal(const struct canon *canon, struct wal__json_span id)
     struct wal__json_span found = {NULL, 0};
 
     return id.size > 0 &&
-                   wal__model_table_get(&canon->ordinals,
-                                        wal__model_string_hash(0, id), &found)
+                   wal__model_table_get(&canon->ordinals, wal__model_string_hash(0, id), &found)
                ? found.size
                : 0;
 }
 
-static bool put_ordinal(struct canon *canon, struct wal__json_span id,
-                        size_t number)
+static bool put_ordinal(struct canon *canon, struct wal__json_span id, size_t number)
 {
-    return id.size == 0 ||
-           wal__model_table_put(&canon->ordinals, wal__model_string_hash(0, id),
-                                (struct wal__json_span){NULL, number});
+    return id.size == 0 || wal__model_table_put(&canon->ordinals, wal__model_string_hash(0, id),
+                                                (struct wal__json_span){NULL, number});
 }
 
 static json_t *block_json(const struct wal__model_block *block)
 {
-    static const char *const kinds[] = {"text", "thinking", "call", "image",
-                                        "raw"};
+    static const char *const kinds[] = {"text", "thinking", "call", "image", "raw"};
     json_t *object = json_object();
 
     json_object_set_new(object, "kind", json_string(kinds[block->kind]));
@@ -98,8 +89,7 @@ static json_t *block_json(const struct wal__model_block *block)
     }
     if (block->kind == WAL__BLOCK_TEXT || block->kind == WAL__BLOCK_THINKING) {
         json_object_set_new(object, "text",
-                            block->text.size > 0 ? decoded(block->text)
-                                                 : json_string(""));
+                            block->text.size > 0 ? decoded(block->text) : json_string(""));
     }
     set(object, "signature", block->signature);
     set(object, "id", block->id);
@@ -125,22 +115,18 @@ static void join_texts(json_t *blocks)
         json_t *two = json_array_get(blocks, i);
         const char *kind = json_string_value(json_object_get(one, "kind"));
         if (strcmp(kind, "text") != 0 ||
-            strcmp(json_string_value(json_object_get(two, "kind")), kind) !=
-                0) {
+            strcmp(json_string_value(json_object_get(two, "kind")), kind) != 0) {
             i++;
             continue;
         }
-        json_object_set_new(
-            one, "text",
-            json_sprintf("%s\n%s",
-                         json_string_value(json_object_get(one, "text")),
-                         json_string_value(json_object_get(two, "text"))));
+        json_object_set_new(one, "text",
+                            json_sprintf("%s\n%s", json_string_value(json_object_get(one, "text")),
+                                         json_string_value(json_object_get(two, "text"))));
         json_array_remove(blocks, i);
     }
 }
 
-static json_t *blocks_json(const struct canon *canon,
-                           const struct wal__model_item *item)
+static json_t *blocks_json(const struct canon *canon, const struct wal__model_item *item)
 {
     json_t *blocks = json_array();
 
@@ -169,8 +155,7 @@ static void set_message(const struct canon *canon, json_t *object,
     }
     if (item->stop == WAL__STOP_LENGTH || item->stop == WAL__STOP_ABORTED) {
         json_object_set_new(object, "stop", json_integer(item->stop));
-    } else if (item->stop == WAL__STOP_REFUSAL ||
-               item->stop == WAL__STOP_ERROR) {
+    } else if (item->stop == WAL__STOP_REFUSAL || item->stop == WAL__STOP_ERROR) {
         json_object_set_new(object, "stop", json_integer(WAL__STOP_ERROR));
     }
     set_number(object, "input", item->usage.input);
@@ -187,39 +172,33 @@ static void name_tools(struct canon *canon, struct wal__model_item *item)
     for (size_t i = 0; i < item->block_count; i++) {
         const struct wal__model_block *block = &item->blocks[i];
         if (block->kind == WAL__BLOCK_TOOL_CALL && block->id.size > 2) {
-            assert_true(wal__model_table_put(
-                &canon->calls, wal__model_string_hash(0, block->id),
-                block->name));
+            assert_true(wal__model_table_put(&canon->calls, wal__model_string_hash(0, block->id),
+                                             block->name));
         }
     }
     if (item->role == WAL__ROLE_TOOL && item->call.size > 2) {
-        (void)wal__model_table_get(
-            &canon->calls, wal__model_string_hash(0, item->call), &item->name);
+        (void)wal__model_table_get(&canon->calls, wal__model_string_hash(0, item->call),
+                                   &item->name);
     }
 }
 
 static bool is_on_branch(const struct wal__model_item *item)
 {
-    return item->kind == WAL__ITEM_MESSAGE ||
-           item->kind == WAL__ITEM_MODEL_CHANGE ||
-           item->kind == WAL__ITEM_THINKING_LEVEL ||
-           item->kind == WAL__ITEM_COMPACTION ||
+    return item->kind == WAL__ITEM_MESSAGE || item->kind == WAL__ITEM_MODEL_CHANGE ||
+           item->kind == WAL__ITEM_THINKING_LEVEL || item->kind == WAL__ITEM_COMPACTION ||
            item->kind == WAL__ITEM_BRANCH_SUMMARY;
 }
 
-static void set_place(struct canon *canon, json_t *object,
-                      const struct wal__model_item *item)
+static void set_place(struct canon *canon, json_t *object, const struct wal__model_item *item)
 {
     if (is_on_branch(item) && (canon->carries & WAL__CARRIES(BRANCHES)) != 0) {
-        json_object_set_new(
-            object, "parent",
-            json_integer((json_int_t)ordinal(canon, item->parent)));
+        json_object_set_new(object, "parent",
+                            json_integer((json_int_t)ordinal(canon, item->parent)));
     }
     if (item->target.size > 0) {
         size_t target = ordinal(canon, item->target);
-        json_object_set_new(
-            object, "target",
-            json_integer((json_int_t)(target > 0 ? target : canon->first)));
+        json_object_set_new(object, "target",
+                            json_integer((json_int_t)(target > 0 ? target : canon->first)));
     }
     if (item->is_sidechain) {
         json_object_set_new(object, "sidechain", json_true());
@@ -243,9 +222,9 @@ static void drop_ids(json_t *data)
 
 static bool emit(void *ctx, struct wal__model_item *item)
 {
-    static const char *const kinds[] = {
-        "header", "message", "model",  "thinking", "compaction", "summary",
-        "label",  "title",   "custom", "line",     "head"};
+    static const char *const kinds[] = {"header",     "message", "model", "thinking",
+                                        "compaction", "summary", "label", "title",
+                                        "custom",     "line",    "head"};
     struct canon *canon = ctx;
     json_t *object;
 
@@ -277,12 +256,10 @@ static bool emit(void *ctx, struct wal__model_item *item)
         canon->first = canon->count;
     }
     return put_ordinal(canon, item->id,
-                       is_on_branch(item) ? canon->count
-                                          : ordinal(canon, item->parent));
+                       is_on_branch(item) ? canon->count : ordinal(canon, item->parent));
 }
 
-static bool on_merged(void *ctx, struct wal__json_span id,
-                      struct wal__json_span to)
+static bool on_merged(void *ctx, struct wal__json_span id, struct wal__json_span to)
 {
     (void)to; /* it is the next that is emitted */
     return put_ordinal(ctx, id, ((struct canon *)ctx)->count + 1);
@@ -294,8 +271,7 @@ static char *lines_text(json_t *lines)
     size_t size = 0;
 
     for (size_t i = 0; i < json_array_size(lines); i++) {
-        char *line =
-            json_dumps(json_array_get(lines, i), JSON_SORT_KEYS | JSON_COMPACT);
+        char *line = json_dumps(json_array_get(lines, i), JSON_SORT_KEYS | JSON_COMPACT);
         text = realloc(text, size + strlen(line) + 2);
         memcpy(text + size, line, strlen(line));
         size += strlen(line);
@@ -307,14 +283,12 @@ static char *lines_text(json_t *lines)
 }
 
 /* Empty texts say nothing. */
-static size_t copy_blocks(const struct wal__model_item *item,
-                          struct wal__model_block *blocks)
+static size_t copy_blocks(const struct wal__model_item *item, struct wal__model_block *blocks)
 {
     size_t count = 0;
 
     for (size_t i = 0; i < item->block_count; i++) {
-        if (item->blocks[i].kind != WAL__BLOCK_TEXT ||
-            item->blocks[i].text.size > 2) {
+        if (item->blocks[i].kind != WAL__BLOCK_TEXT || item->blocks[i].text.size > 2) {
             blocks[count++] = item->blocks[i];
         }
     }
@@ -345,10 +319,8 @@ char *model_kit_canon(const struct model_kit *kit, uint64_t carries,
             continue;
         }
         if (!wal__model_fit(&item, carries, target, blocks, losses)) {
-            assert_true((item.is_echo && item.is_off_branch) ||
-                        wal__model_merge_flush(&merge));
-            assert_true(
-                put_ordinal(&canon, item.id, ordinal(&canon, item.parent)));
+            assert_true((item.is_echo && item.is_off_branch) || wal__model_merge_flush(&merge));
+            assert_true(put_ordinal(&canon, item.id, ordinal(&canon, item.parent)));
             continue;
         }
         assert_true(wal__model_merge_add(&merge, &item));

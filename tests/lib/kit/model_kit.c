@@ -15,17 +15,15 @@ static const struct wal__json_span none = {NULL, 0};
 
 /* ------------------------------------------------------------- files --- */
 
-static struct model_kit_file *add_file(struct model_kit_files *files,
-                                       const char *path, bool is_document)
+static struct model_kit_file *add_file(struct model_kit_files *files, const char *path,
+                                       bool is_document)
 {
     struct model_kit_file *file;
 
-    files->items =
-        realloc(files->items, (files->count + 1) * sizeof(files->items[0]));
+    files->items = realloc(files->items, (files->count + 1) * sizeof(files->items[0]));
     assert_non_null(files->items);
     file = &files->items[files->count++];
-    *file = (struct model_kit_file){.path = strdup(path),
-                                    .is_document = is_document};
+    *file = (struct model_kit_file){.path = strdup(path), .is_document = is_document};
     file->data = calloc(1, 1);
     return file;
 }
@@ -42,19 +40,18 @@ static void append(struct model_kit_file *file, const void *data, size_t size)
     file->data[file->size] = '\0';
 }
 
-void model_kit_files_add(struct model_kit_files *files, const char *path,
-                         bool is_document, const void *data, size_t size)
+void model_kit_files_add(struct model_kit_files *files, const char *path, bool is_document,
+                         const void *data, size_t size)
 {
     append(add_file(files, path, is_document), data, size);
 }
 
-const struct model_kit_file *
-model_kit_files_find(const struct model_kit_files *files, const char *end)
+const struct model_kit_file *model_kit_files_find(const struct model_kit_files *files,
+                                                  const char *end)
 {
     for (size_t i = 0; i < files->count; i++) {
         size_t size = strlen(files->items[i].path);
-        if (size >= strlen(end) &&
-            strcmp(files->items[i].path + size - strlen(end), end) == 0) {
+        if (size >= strlen(end) && strcmp(files->items[i].path + size - strlen(end), end) == 0) {
             return &files->items[i];
         }
     }
@@ -106,8 +103,7 @@ static void *more(void *ctx, size_t size, size_t *got)
 
     /* Exactly the requested size, so that sanitizers detect overruns. */
     if ((memory->count & (memory->count - 1)) == 0) {
-        memory->pieces =
-            realloc(memory->pieces, (2 * memory->count + 1) * sizeof(void *));
+        memory->pieces = realloc(memory->pieces, (2 * memory->count + 1) * sizeof(void *));
     }
     *got = size;
     memory->pieces[memory->count] = malloc(size > 0 ? size : 1);
@@ -116,8 +112,7 @@ static void *more(void *ctx, size_t size, size_t *got)
 
 static void arena_init(struct model_kit_arena *memory)
 {
-    *memory =
-        (struct model_kit_arena){.arena = {.alloc_block = more, .ctx = memory}};
+    *memory = (struct model_kit_arena){.arena = {.alloc_block = more, .ctx = memory}};
 }
 
 static void arena_free(struct model_kit_arena *memory)
@@ -143,8 +138,7 @@ struct reading {
     const struct model_kit_files *files;
 };
 
-static void merge_session(struct wal__model_session *to,
-                          const struct wal__model_session *from)
+static void merge_session(struct wal__model_session *to, const struct wal__model_session *from)
 {
     struct wal__model_session found = *from;
 
@@ -193,27 +187,24 @@ static bool is_taken(const struct reading *reading, struct wal__json_span id)
     struct wal__json_span found;
 
     return id.size > 2 &&
-           wal__model_table_get(&reading->ids, wal__model_string_hash(0, id),
-                                &found);
+           wal__model_table_get(&reading->ids, wal__model_string_hash(0, id), &found);
 }
 
-static struct wal__json_span
-generated_id(struct reading *reading, struct wal__json_span own, size_t number)
+static struct wal__json_span generated_id(struct reading *reading, struct wal__json_span own,
+                                          size_t number)
 {
     char text[512];
     struct wal__json_span span = {(const uint8_t *)text, 0};
-    int size = own.size > 2
-                   ? snprintf(text, sizeof(text), "%.*s~%zu\"",
-                              (int)own.size - 1, (const char *)own.data, number)
-                   : snprintf(text, sizeof(text), "\"line-%zu\"", number);
+    int size = own.size > 2 ? snprintf(text, sizeof(text), "%.*s~%zu\"", (int)own.size - 1,
+                                       (const char *)own.data, number)
+                            : snprintf(text, sizeof(text), "\"line-%zu\"", number);
 
     span.size = (size_t)size;
     return wal__arena_copy(&reading->kit->memory.arena, span);
 }
 
 /* What the log makes of a line. */
-static void resolve_line(struct reading *reading,
-                         const struct wal__line_info *line, size_t number,
+static void resolve_line(struct reading *reading, const struct wal__line_info *line, size_t number,
                          struct wal__model_line *out)
 {
     bool goes_under = line->link == WAL__LINK_HEAD;
@@ -233,46 +224,41 @@ static void resolve_line(struct reading *reading,
         out->is_exact = out->is_exact && line->link != WAL__LINK_EXPLICIT;
     }
     goes_under |= out->parent.size == reading->head.size &&
-                  (out->parent.size == 0 ||
-                   wal__json_characters_equal(out->parent, reading->head));
-    if (out->stream == 0 && (line->head == WAL__HEAD_MOVE ||
-                             (line->head == WAL__HEAD_EXTEND && goes_under) ||
-                             (!reading->has_mainline && line->is_sidechain))) {
+                  (out->parent.size == 0 || wal__json_characters_equal(out->parent, reading->head));
+    if (out->stream == 0 &&
+        (line->head == WAL__HEAD_MOVE || (line->head == WAL__HEAD_EXTEND && goes_under) ||
+         (!reading->has_mainline && line->is_sidechain))) {
         reading->head = out->id;
     }
     reading->before = out->id;
-    assert_true(wal__model_table_put(
-        &reading->ids, wal__model_string_hash(0, out->id), out->id));
+    assert_true(wal__model_table_put(&reading->ids, wal__model_string_hash(0, out->id), out->id));
 }
 
-static void read_line(struct reading *reading, struct wal__json_span text,
-                      size_t number, uint32_t stream)
+static void read_line(struct reading *reading, struct wal__json_span text, size_t number,
+                      uint32_t stream)
 {
     struct wal__model_line out = {.text = text, .stream = stream};
     struct wal__json_span head = reading->head;
     struct wal__line_info line;
 
     if (wal__line_is_blank(text.data, text.size) ||
-        reading->dialect->read(text.data, text.size, &line, NULL) !=
-            WAL__JSON_OK) {
+        reading->dialect->read(text.data, text.size, &line, NULL) != WAL__JSON_OK) {
         reading->kit->damaged += text.size > 0 ? 1 : 0;
         return;
     }
     resolve_line(reading, &line, number, &out);
     out.time = line.time;
     reading->last = none;
-    if (reading->dialect->read_ops->line(&reading->reader, &out) !=
-        WAL__JSON_OK) {
-        fail_msg("%s refuses line %zu: %.*s", reading->dialect->name, number,
-                 (int)text.size, (const char *)text.data);
+    if (reading->dialect->read_ops->line(&reading->reader, &out) != WAL__JSON_OK) {
+        fail_msg("%s refuses line %zu: %.*s", reading->dialect->name, number, (int)text.size,
+                 (const char *)text.data);
     }
     if (reading->last.size > 0 && (head.data != reading->head.data)) {
         reading->kit->head = reading->last;
     }
 }
 
-static void each_line(struct reading *reading,
-                      const struct model_kit_file *file, uint32_t stream,
+static void each_line(struct reading *reading, const struct model_kit_file *file, uint32_t stream,
                       bool only_looks)
 {
     const char *at = file->data;
@@ -286,17 +272,14 @@ static void each_line(struct reading *reading,
         struct wal__line_info line;
         if (!only_looks) {
             read_line(reading, text, ++number, stream);
-        } else if (reading->dialect->read(text.data, text.size, &line, NULL) ==
-                   WAL__JSON_OK) {
-            reading->has_mainline |=
-                line.is_in_conversation && !line.is_sidechain;
+        } else if (reading->dialect->read(text.data, text.size, &line, NULL) == WAL__JSON_OK) {
+            reading->has_mainline |= line.is_in_conversation && !line.is_sidechain;
         }
         at += size + 1;
     }
 }
 
-static bool get_document(void *ctx, const char *key,
-                         struct wal__json_span *value)
+static bool get_document(void *ctx, const char *key, struct wal__json_span *value)
 {
     struct reading *reading = ctx;
 
@@ -322,22 +305,19 @@ static bool scan_documents(void *ctx, const char *prefix,
                            void *each_ctx)
 {
     struct reading *reading = ctx;
-    const struct model_kit_file **found =
-        calloc(reading->files->count + 1, sizeof(*found));
+    const struct model_kit_file **found = calloc(reading->files->count + 1, sizeof(*found));
     size_t count = 0;
     bool goes_on = true;
 
     for (size_t i = 0; i < reading->files->count; i++) {
         const struct model_kit_file *file = &reading->files->items[i];
-        if (file->is_document &&
-            strncmp(file->path, prefix, strlen(prefix)) == 0) {
+        if (file->is_document && strncmp(file->path, prefix, strlen(prefix)) == 0) {
             found[count++] = file;
         }
     }
     qsort(found, count, sizeof(*found), by_path);
     for (size_t i = 0; i < count && goes_on; i++) {
-        struct wal__json_span value = {(const uint8_t *)found[i]->data,
-                                       found[i]->size};
+        struct wal__json_span value = {(const uint8_t *)found[i]->data, found[i]->size};
         goes_on = each(each_ctx, found[i]->path, value);
     }
     free(found);
@@ -360,8 +340,7 @@ static void find_live(struct model_kit *kit)
     }
 }
 
-void model_kit_read(struct model_kit *kit, const char *dialect,
-                    const struct model_kit_files *files)
+void model_kit_read(struct model_kit *kit, const char *dialect, const struct model_kit_files *files)
 {
     struct reading reading = {.kit = kit, .files = files};
     struct wal__model_documents tree = {
@@ -371,9 +350,8 @@ void model_kit_read(struct model_kit *kit, const char *dialect,
 
     *kit = (struct model_kit){.items = NULL};
     arena_init(&kit->memory);
-    kit->session.id = wal__arena_copy(
-        &kit->memory.arena,
-        (struct wal__json_span){(const uint8_t *)"\"session\"", 9});
+    kit->session.id = wal__arena_copy(&kit->memory.arena,
+                                      (struct wal__json_span){(const uint8_t *)"\"session\"", 9});
     reading.dialect = wal__dialect_find(dialect);
     assert_non_null(reading.dialect);
     from = reading.dialect->read_ops;
@@ -393,8 +371,7 @@ void model_kit_read(struct model_kit *kit, const char *dialect,
     for (size_t i = 0; from->line != NULL && i < files->count; i++) {
         stream = 0;
         if (files->items[i].is_document ||
-            (from->stream != NULL &&
-             !from->stream(files->items[i].path, &stream))) {
+            (from->stream != NULL && !from->stream(files->items[i].path, &stream))) {
             continue;
         }
         each_line(&reading, &files->items[i], stream, true);
@@ -410,8 +387,7 @@ void model_kit_read(struct model_kit *kit, const char *dialect,
     find_live(kit);
 }
 
-void model_kit_read_text(struct model_kit *kit, const char *dialect,
-                         const char *text)
+void model_kit_read_text(struct model_kit *kit, const char *dialect, const char *text)
 {
     struct model_kit_files files = {.items = NULL};
     char *copy;
@@ -439,12 +415,10 @@ void model_kit_free(struct model_kit *kit)
 bool model_kit_write(const struct model_kit *kit, const char *dialect,
                      struct model_kit_files *files, uint64_t *losses)
 {
-    struct wal__model_output output = {
-        .ctx = files, .file = choose_file, .put = put_bytes};
+    struct wal__model_output output = {.ctx = files, .file = choose_file, .put = put_bytes};
     struct model_kit_arena memory;
-    struct wal__model_writer writer = {.dialect = wal__dialect_find(dialect),
-                                       .session = &kit->session,
-                                       .output = &output};
+    struct wal__model_writer writer = {
+        .dialect = wal__dialect_find(dialect), .session = &kit->session, .output = &output};
     bool has_branches;
     bool is_done;
 
@@ -453,20 +427,18 @@ bool model_kit_write(const struct model_kit *kit, const char *dialect,
     writer.scratch = &memory.arena;
     assert_non_null(writer.dialect);
     assert_non_null(writer.dialect->write_ops);
-    has_branches =
-        (writer.dialect->write_ops->carries & WAL__CARRIES(BRANCHES)) != 0;
+    has_branches = (writer.dialect->write_ops->carries & WAL__CARRIES(BRANCHES)) != 0;
     is_done = wal__model_write_begin(&writer);
     for (size_t i = 0; is_done && i < kit->count; i++) {
         struct wal__model_item item = kit->items[i];
-        struct wal__model_block *blocks = wal__arena_alloc(
-            &memory.arena, (item.block_count + 1) * sizeof(blocks[0]));
+        struct wal__model_block *blocks =
+            wal__arena_alloc(&memory.arena, (item.block_count + 1) * sizeof(blocks[0]));
         if (item.block_count > 0) {
             memcpy(blocks, item.blocks, item.block_count * sizeof(blocks[0]));
         }
         item.blocks = blocks;
         if (!has_branches && !kit->is_live[i]) {
-            writer.losses[item.is_sidechain ? WAL__FEATURE_SIDECHAINS
-                                            : WAL__FEATURE_BRANCHES]++;
+            writer.losses[item.is_sidechain ? WAL__FEATURE_SIDECHAINS : WAL__FEATURE_BRANCHES]++;
             continue;
         }
         is_done = wal__model_write_item(&writer, &item);

@@ -1,8 +1,8 @@
 /*
  * model_kit.h - sessions of any dialect in memory, read, written and compared.
  *
- * Files are read as an import reads them: ids, parents and the head are those
- * that the log would have.
+ * Files are read as an import reads them: ids, parents and the head are those that the log would
+ * have.
  */
 #ifndef AGENTWAL_TESTS_LIB_KIT_MODEL_KIT_H
 #define AGENTWAL_TESTS_LIB_KIT_MODEL_KIT_H
@@ -25,11 +25,11 @@ struct model_kit_files {
 };
 
 /* Adds a file; data is copied. */
-void model_kit_files_add(struct model_kit_files *files, const char *path,
-                         bool is_document, const void *data, size_t size);
+void model_kit_files_add(struct model_kit_files *files, const char *path, bool is_document,
+                         const void *data, size_t size);
 /* The file whose path ends so, or NULL. */
-const struct model_kit_file *
-model_kit_files_find(const struct model_kit_files *files, const char *end);
+const struct model_kit_file *model_kit_files_find(const struct model_kit_files *files,
+                                                  const char *end);
 void model_kit_files_free(struct model_kit_files *files);
 
 struct model_kit_arena {
@@ -54,8 +54,7 @@ void model_kit_read(struct model_kit *kit, const char *dialect,
                     const struct model_kit_files *files);
 
 /* The same of one file of lines. */
-void model_kit_read_text(struct model_kit *kit, const char *dialect,
-                         const char *text);
+void model_kit_read_text(struct model_kit *kit, const char *dialect, const char *text);
 
 /* Writes it; losses may be NULL. False: the writer says so. */
 bool model_kit_write(const struct model_kit *kit, const char *dialect,

@@ -43,12 +43,10 @@ static void put_number(struct text_buffer *to, uint64_t number)
     put_text(to, text);
 }
 
-static void check(enum wal_status status, const struct wal_error *error,
-                  const char *what)
+static void check(enum wal_status status, const struct wal_error *error, const char *what)
 {
     if (status != WAL_OK) {
-        fail_msg("%s: %d, %s: %s", what, status, wal_status_text(status),
-                 error->text);
+        fail_msg("%s: %d, %s: %s", what, status, wal_status_text(status), error->text);
     }
 }
 
@@ -56,15 +54,14 @@ static void check(enum wal_status status, const struct wal_error *error,
 
 struct wal_doc kit_doc(const char *key, const char *value)
 {
-    struct wal_doc doc = {.struct_size = sizeof(doc),
-                          .key = kit_text(key),
-                          .value = kit_text(value)};
+    struct wal_doc doc = {
+        .struct_size = sizeof(doc), .key = kit_text(key), .value = kit_text(value)};
 
     return doc;
 }
 
-uint64_t kit_put(struct wal_store *store, struct wal_session *session,
-                 const char *key, const char *value)
+uint64_t kit_put(struct wal_store *store, struct wal_session *session, const char *key,
+                 const char *value)
 {
     struct wal_doc doc = kit_doc(key, value);
     struct wal_error error = KIT_ERROR;
@@ -75,8 +72,7 @@ uint64_t kit_put(struct wal_store *store, struct wal_session *session,
     return version;
 }
 
-uint64_t kit_delete(struct wal_store *store, struct wal_session *session,
-                    const char *key)
+uint64_t kit_delete(struct wal_store *store, struct wal_session *session, const char *key)
 {
     struct wal_doc doc = kit_doc(key, NULL);
     struct wal_error error = KIT_ERROR;
@@ -87,10 +83,8 @@ uint64_t kit_delete(struct wal_store *store, struct wal_session *session,
     return version;
 }
 
-static void put_docs(struct text_buffer *to, struct wal_store *store,
-                     struct wal_session *session,
-                     const struct wal_doc_cursor_options *options,
-                     bool versions)
+static void put_docs(struct text_buffer *to, struct wal_store *store, struct wal_session *session,
+                     const struct wal_doc_cursor_options *options, bool versions)
 {
     struct wal_doc doc = {.struct_size = sizeof(doc)};
     struct wal_error error = KIT_ERROR;
@@ -120,13 +114,12 @@ static void put_docs(struct text_buffer *to, struct wal_store *store,
     wal_doc_cursor_close(docs);
 }
 
-const char *kit_docs(struct wal_store *store, struct wal_session *session,
-                     uint32_t flags, const char *prefix)
+const char *kit_docs(struct wal_store *store, struct wal_session *session, uint32_t flags,
+                     const char *prefix)
 {
     static struct text_buffer text;
-    struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
-                                             .flags = flags,
-                                             .prefix = kit_text(prefix)};
+    struct wal_doc_cursor_options options = {
+        .struct_size = sizeof(options), .flags = flags, .prefix = kit_text(prefix)};
 
     text.size = 0;
     put_text(&text, "");
@@ -134,8 +127,8 @@ const char *kit_docs(struct wal_store *store, struct wal_session *session,
     return text.text;
 }
 
-const char *kit_value(struct wal_store *store, struct wal_session *session,
-                      const char *key, uint64_t version)
+const char *kit_value(struct wal_store *store, struct wal_session *session, const char *key,
+                      uint64_t version)
 {
     static struct text_buffer text;
     struct wal_doc doc = {.struct_size = sizeof(doc)};
@@ -145,8 +138,7 @@ const char *kit_value(struct wal_store *store, struct wal_session *session,
 
     text.size = 0;
     put_text(&text, "");
-    check(wal_doc_cursor_open(store, session, NULL, &docs, &error), &error,
-          "wal_doc_cursor_open");
+    check(wal_doc_cursor_open(store, session, NULL, &docs, &error), &error, "wal_doc_cursor_open");
     status = wal_doc_cursor_get(docs, kit_text(key), version, &doc, &error);
     if (status != WAL_ENOTFOUND) {
         check(status, &error, key);
@@ -161,8 +153,7 @@ const char *kit_value(struct wal_store *store, struct wal_session *session,
 
 /* --- heads ---------------------------------------------------------------- */
 
-struct wal_head kit_head(const char *name, const char *entry,
-                         const char *expected)
+struct wal_head kit_head(const char *name, const char *entry, const char *expected)
 {
     struct wal_head head = {.struct_size = sizeof(head),
                             .flags = expected != NULL ? WAL_HEAD_EXPECT : 0,
@@ -173,8 +164,7 @@ struct wal_head kit_head(const char *name, const char *entry,
     return head;
 }
 
-void kit_move_head(struct wal_session *session, const char *name,
-                   const char *entry)
+void kit_move_head(struct wal_session *session, const char *name, const char *entry)
 {
     struct wal_head head = kit_head(name, entry, NULL);
     struct wal_error error = KIT_ERROR;
@@ -182,8 +172,7 @@ void kit_move_head(struct wal_session *session, const char *name,
     check(wal_head_move(session, &head, NULL, &error), &error, name);
 }
 
-static void put_heads(struct text_buffer *to, struct wal_session *session,
-                      bool versions)
+static void put_heads(struct text_buffer *to, struct wal_session *session, bool versions)
 {
     struct wal_head head = {.struct_size = sizeof(head)};
     struct wal_error error = KIT_ERROR;
@@ -191,8 +180,7 @@ static void put_heads(struct text_buffer *to, struct wal_session *session,
     enum wal_status status;
     const char *between = "";
 
-    check(wal_head_cursor_open(session, &heads, &error), &error,
-          "wal_head_cursor_open");
+    check(wal_head_cursor_open(session, &heads, &error), &error, "wal_head_cursor_open");
     while ((status = wal_head_cursor_next(heads, &head, &error)) == WAL_OK) {
         put_text(to, between);
         put_slice(to, head.name);
@@ -226,9 +214,8 @@ const char *kit_heads(struct wal_session *session)
 
 struct wal_session_change kit_title(const char *title)
 {
-    struct wal_session_change change = {.struct_size = sizeof(change),
-                                        .fields = WAL_CHANGE_TITLE,
-                                        .title = kit_text(title)};
+    struct wal_session_change change = {
+        .struct_size = sizeof(change), .fields = WAL_CHANGE_TITLE, .title = kit_text(title)};
 
     return change;
 }
@@ -272,8 +259,8 @@ char *kit_snapshot(struct wal_store *store, struct wal_session *session)
                                              .flags = WAL_DOC_CURSOR_HISTORY};
     struct wal_entry_cursor_options all = {.struct_size = sizeof(all),
                                            .mode = WAL_ENTRY_CURSOR_ALL,
-                                           .flags = WAL_ENTRY_CURSOR_DELTAS |
-                                                    WAL_ENTRY_CURSOR_REDACTED};
+                                           .flags =
+                                               WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED};
     struct text_buffer text = {NULL, 0};
 
     put_info(&text, session);
@@ -292,8 +279,7 @@ char *kit_snapshot(struct wal_store *store, struct wal_session *session)
     return text.text;
 }
 
-void assert_unchanged(struct wal_store *store, struct wal_session *session,
-                      char *before)
+void assert_unchanged(struct wal_store *store, struct wal_session *session, char *before)
 {
     char *after = kit_snapshot(store, session);
 

@@ -24,8 +24,8 @@ void reading_reopen(struct reading *reading, uint32_t flags)
     reading->session = kit_session(reading->store, "s");
 }
 
-void reading_append(struct wal_session *session, const char *id,
-                    const char *parent, const char *type, const char *payload)
+void reading_append(struct wal_session *session, const char *id, const char *parent,
+                    const char *type, const char *payload)
 {
     struct wal_entry entry = kit_entry(id, parent, payload);
     struct wal_error error = KIT_ERROR;
@@ -42,8 +42,7 @@ void reading_deltas(struct wal_session *session, const char *ids)
     char *rest = NULL;
 
     (void)snprintf(copy, sizeof(copy), "%s", ids);
-    for (char *id = strtok_r(copy, " ", &rest); id != NULL;
-         id = strtok_r(NULL, " ", &rest)) {
+    for (char *id = strtok_r(copy, " ", &rest); id != NULL; id = strtok_r(NULL, " ", &rest)) {
         struct wal_entry entry = kit_entry(id, NULL, "{}");
 
         entry.type = kit_text("message_delta_batch");
@@ -52,8 +51,7 @@ void reading_deltas(struct wal_session *session, const char *ids)
     }
 }
 
-void reading_redact(struct wal_session *session, const char *target,
-                    const char *reason)
+void reading_redact(struct wal_session *session, const char *target, const char *reason)
 {
     char id[64];
     char payload[512];
@@ -61,8 +59,7 @@ void reading_redact(struct wal_session *session, const char *target,
     struct wal_error error = KIT_ERROR;
 
     (void)snprintf(id, sizeof(id), "x%s", target);
-    (void)snprintf(payload, sizeof(payload),
-                   "{\"targetEntryId\":\"%s\",\"reason\":\"%s\"}", target,
+    (void)snprintf(payload, sizeof(payload), "{\"targetEntryId\":\"%s\",\"reason\":\"%s\"}", target,
                    reason);
     entry = kit_entry(id, NULL, payload);
     entry.type = kit_text("redaction");
@@ -72,8 +69,7 @@ void reading_redact(struct wal_session *session, const char *target,
     }
 }
 
-const char *reading_ids(struct wal_session *session, uint32_t mode,
-                        uint32_t flags)
+const char *reading_ids(struct wal_session *session, uint32_t mode, uint32_t flags)
 {
     struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options), .mode = mode, .flags = flags};
@@ -81,8 +77,7 @@ const char *reading_ids(struct wal_session *session, uint32_t mode,
     return kit_list_ids(session, &options);
 }
 
-struct wal_entry_cursor *reading_open(struct wal_session *session,
-                                      uint32_t mode, uint32_t flags)
+struct wal_entry_cursor *reading_open(struct wal_session *session, uint32_t mode, uint32_t flags)
 {
     struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options), .mode = mode, .flags = flags};
@@ -92,8 +87,8 @@ struct wal_entry_cursor *reading_open(struct wal_session *session,
     return cursor;
 }
 
-void reading_assert_next(struct wal_entry_cursor *cursor, const char *id,
-                         const char *parent, uint64_t depth)
+void reading_assert_next(struct wal_entry_cursor *cursor, const char *id, const char *parent,
+                         uint64_t depth)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
 

@@ -29,8 +29,7 @@ const char *tree_path(const char *path)
     char *out = paths[turn ^= 1];
 
     WAL__ASSERT(getcwd(place, sizeof(place)) != NULL);
-    (void)snprintf(out, sizeof(paths[0]), "%s/tree%s%s", place,
-                   path[0] == '\0' ? "" : "/", path);
+    (void)snprintf(out, sizeof(paths[0]), "%s/tree%s%s", place, path[0] == '\0' ? "" : "/", path);
     return out;
 }
 
@@ -48,8 +47,7 @@ struct wal_session *tree_session(struct wal_store *store)
 
 void tree_put_bytes(const char *path, const void *data, size_t size)
 {
-    int fd =
-        open(tree_path(path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    int fd = open(tree_path(path), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 
     WAL__ASSERT(fd >= 0);
     WAL__ASSERT(write(fd, data, size) == (ssize_t)size);
@@ -154,8 +152,7 @@ static void list_directory(struct names *names, const char *below)
     while ((entry = readdir(directory)) != NULL) {
         char *path = names->paths[names->count];
 
-        if (strcmp(entry->d_name, ".") == 0 ||
-            strcmp(entry->d_name, "..") == 0) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
             continue;
         }
         WAL__ASSERT(names->count < NAMES_MAX);
@@ -185,23 +182,20 @@ const char *tree_names(void)
             list_directory(&names, names.paths[i]);
         }
     }
-    qsort(names.paths, (size_t)names.count, sizeof(names.paths[0]),
-          compare_names);
+    qsort(names.paths, (size_t)names.count, sizeof(names.paths[0]), compare_names);
     out[0] = '\0';
     for (int i = 0; i < names.count; i++) {
-        size += (size_t)snprintf(out + size, sizeof(out) - size, "%s%s",
-                                 i == 0 ? "" : " ", names.paths[i]);
+        size += (size_t)snprintf(out + size, sizeof(out) - size, "%s%s", i == 0 ? "" : " ",
+                                 names.paths[i]);
     }
     return out;
 }
 
 /* --- checkpoints --------------------------------------------------------- */
 
-void tree_checkpoint(struct wal_session *session, const char *id,
-                     const char *paths)
+void tree_checkpoint(struct wal_session *session, const char *id, const char *paths)
 {
-    struct wal_checkpoint_options options = {.struct_size = sizeof(options),
-                                             .id = kit_text(id)};
+    struct wal_checkpoint_options options = {.struct_size = sizeof(options), .id = kit_text(id)};
     struct wal_slice slices[NAMES_MAX];
     struct wal_error error = KIT_ERROR;
     uint64_t count = 0;
@@ -213,42 +207,35 @@ void tree_checkpoint(struct wal_session *session, const char *id,
         slices[count++] = (struct wal_slice){paths, size};
         paths += size + (paths[size] != '\0');
     }
-    if (wal_checkpoint_create(session, slices, count, &options, NULL, &error) !=
-        WAL_OK) {
+    if (wal_checkpoint_create(session, slices, count, &options, NULL, &error) != WAL_OK) {
         fail_msg("wal_checkpoint_create: %s (%s)", error.text, error.file);
     }
 }
 
-static void read_list(struct wal_file_change_cursor *changes, char *out,
-                      size_t size)
+static void read_list(struct wal_file_change_cursor *changes, char *out, size_t size)
 {
     struct wal_file_change change = {.struct_size = sizeof(change)};
     size_t at = 0;
 
     out[0] = '\0';
     while (wal_file_change_cursor_next(changes, &change, NULL) == WAL_OK) {
-        at += (size_t)snprintf(
-            out + at, size - at, " %.*s+%d-%d%s%s", (int)change.path.size,
-            (const char *)change.path.data, (int)change.insertions,
-            (int)change.deletions,
-            (change.flags & WAL_FILE_CHANGE_BINARY) != 0 ? "*" : "",
-            (change.flags & WAL_FILE_CHANGE_ELSEWHERE) != 0 ? "!" : "");
+        at += (size_t)snprintf(out + at, size - at, " %.*s+%d-%d%s%s", (int)change.path.size,
+                               (const char *)change.path.data, (int)change.insertions,
+                               (int)change.deletions,
+                               (change.flags & WAL_FILE_CHANGE_BINARY) != 0 ? "*" : "",
+                               (change.flags & WAL_FILE_CHANGE_ELSEWHERE) != 0 ? "!" : "");
     }
 }
 
-struct kit_rewind_result
-kit_rewind_with(struct wal_session *session, const char *id,
-                const struct wal_rewind_options *options)
+struct kit_rewind_result kit_rewind_with(struct wal_session *session, const char *id,
+                                         const struct wal_rewind_options *options)
 {
-    struct kit_rewind_result answer = {
-        .info = {.struct_size = sizeof(answer.info)}};
+    struct kit_rewind_result answer = {.info = {.struct_size = sizeof(answer.info)}};
     struct wal_file_change_cursor *changes = NULL;
     struct wal_error error = KIT_ERROR;
 
-    if (wal_rewind(session, kit_text(id), options, &answer.info, &changes,
-                   &error) != WAL_OK) {
-        fail_msg("wal_rewind: %d, %s (%s)", error.status, error.text,
-                 error.file);
+    if (wal_rewind(session, kit_text(id), options, &answer.info, &changes, &error) != WAL_OK) {
+        fail_msg("wal_rewind: %d, %s (%s)", error.status, error.text, error.file);
     }
     memcpy(answer.error, answer.info.error, sizeof(answer.error));
     memcpy(answer.undo, answer.info.undo, sizeof(answer.undo));
@@ -266,22 +253,19 @@ void assert_rewound(const struct kit_rewind_result *answer, const char *list)
 {
     if (answer->info.can_rewind != 1 || answer->info.status != WAL_OK ||
         strcmp(answer->list, list) != 0) {
-        fail_msg("can %d, status %d, \"%s\", changed \"%s\", not \"%s\"",
-                 answer->info.can_rewind, answer->info.status, answer->error,
-                 answer->list, list);
+        fail_msg("can %d, status %d, \"%s\", changed \"%s\", not \"%s\"", answer->info.can_rewind,
+                 answer->info.status, answer->error, answer->list, list);
     }
     assert_string_equal(answer->info.error, "");
 }
 
-void assert_rewind_refused(const struct kit_rewind_result *answer,
-                           enum wal_status status, const char *text)
+void assert_rewind_refused(const struct kit_rewind_result *answer, enum wal_status status,
+                           const char *text)
 {
-    if (answer->info.can_rewind != 0 ||
-        answer->info.status != (int32_t)status ||
+    if (answer->info.can_rewind != 0 || answer->info.status != (int32_t)status ||
         strstr(answer->error, text) == NULL) {
-        fail_msg("can %d, status %d, \"%s\", not %d and \"%s\"",
-                 answer->info.can_rewind, answer->info.status, answer->error,
-                 status, text);
+        fail_msg("can %d, status %d, \"%s\", not %d and \"%s\"", answer->info.can_rewind,
+                 answer->info.status, answer->error, status, text);
     }
     assert_string_equal(answer->info.undo, "");
     assert_int_equal(answer->info.files_changed, 0);
@@ -301,51 +285,44 @@ static void count_down(enum tree_crash_point call)
     }
 }
 
-static enum wal_status
-write_or_crash(void *ctx, struct wal__worktree_file *file, const void *data,
-               size_t size, uint64_t offset, size_t *put, int *sys_errno)
+static enum wal_status write_or_crash(void *ctx, struct wal__worktree_file *file, const void *data,
+                                      size_t size, uint64_t offset, size_t *put, int *sys_errno)
 {
     count_down(TREE_WRITE);
-    return wal__worktree_posix.write(ctx, file, data, size, offset, put,
-                                     sys_errno);
+    return wal__worktree_posix.write(ctx, file, data, size, offset, put, sys_errno);
 }
 
-static enum wal_status rename_or_crash(void *ctx, struct wal__worktree *tree,
-                                       const char *from, const char *to,
-                                       int *sys_errno)
+static enum wal_status rename_or_crash(void *ctx, struct wal__worktree *tree, const char *from,
+                                       const char *to, int *sys_errno)
 {
     count_down(TREE_RENAME);
     return wal__worktree_posix.rename(ctx, tree, from, to, sys_errno);
 }
 
-static enum wal_status unlink_or_crash(void *ctx, struct wal__worktree *tree,
-                                       const char *path, int *sys_errno)
+static enum wal_status unlink_or_crash(void *ctx, struct wal__worktree *tree, const char *path,
+                                       int *sys_errno)
 {
     count_down(TREE_UNLINK);
     return wal__worktree_posix.unlink(ctx, tree, path, sys_errno);
 }
 
-static enum wal_status sync_all_or_crash(void *ctx, struct wal__worktree *tree,
-                                         int *sys_errno)
+static enum wal_status sync_all_or_crash(void *ctx, struct wal__worktree *tree, int *sys_errno)
 {
     count_down(TREE_SYNC_ALL);
     return wal__worktree_posix.sync_all(ctx, tree, sys_errno);
 }
 
-static enum wal_status sync_or_crash(void *ctx, struct wal__worktree *tree,
-                                     const char *paths, size_t size,
-                                     int *sys_errno)
+static enum wal_status sync_or_crash(void *ctx, struct wal__worktree *tree, const char *paths,
+                                     size_t size, int *sys_errno)
 {
     count_down(TREE_SYNC_DIRECTORY);
-    return wal__worktree_posix.sync_directories(ctx, tree, paths, size,
-                                                sys_errno);
+    return wal__worktree_posix.sync_directories(ctx, tree, paths, size, sys_errno);
 }
 
 /* In the child. */
 static void crash_in_child(const char *id, uint32_t flags)
 {
-    const struct wal_rewind_options rewind = {.struct_size = sizeof(rewind),
-                                              .flags = flags};
+    const struct wal_rewind_options rewind = {.struct_size = sizeof(rewind), .flags = flags};
     struct wal_open_options options = {.struct_size = sizeof(options)};
     struct wal__worktree_io tree = wal__worktree_posix;
     struct wal__io io = wal__io_posix;
@@ -359,11 +336,9 @@ static void crash_in_child(const char *id, uint32_t flags)
     tree.sync_directories = sync_or_crash;
     io.worktree = &tree;
     io.threads = false; /* file by file, in order */
-    if (wal__store_open("store", &options, &wal__heap_libc, &io, &store,
-                        NULL) != WAL_OK ||
+    if (wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL) != WAL_OK ||
         wal_session_open(store, kit_text("s"), &session, NULL) != WAL_OK ||
-        wal_rewind(session, kit_text(id), &rewind, NULL, NULL, NULL) !=
-            WAL_OK) {
+        wal_rewind(session, kit_text(id), &rewind, NULL, NULL, NULL) != WAL_OK) {
         _exit(1);
     }
     _exit(0);
@@ -374,8 +349,8 @@ bool tree_crash_rewind(const char *id, enum tree_crash_point call, uint32_t nth)
     return tree_crash_rewind_flags(id, 0, call, nth);
 }
 
-bool tree_crash_rewind_flags(const char *id, uint32_t flags,
-                             enum tree_crash_point call, uint32_t nth)
+bool tree_crash_rewind_flags(const char *id, uint32_t flags, enum tree_crash_point call,
+                             uint32_t nth)
 {
     pid_t child;
     int state = 0;
@@ -403,12 +378,9 @@ static uint32_t damage_file(const char *path, const void *data, size_t size)
 
     WAL__ASSERT(fd >= 0 && fstat(fd, &st) == 0);
     bytes = malloc((size_t)st.st_size);
-    WAL__ASSERT(bytes != NULL &&
-                pread(fd, bytes, (size_t)st.st_size, 0) == st.st_size);
+    WAL__ASSERT(bytes != NULL && pread(fd, bytes, (size_t)st.st_size, 0) == st.st_size);
     for (const uint8_t *at = bytes;
-         (at = memmem(at, (size_t)(bytes + st.st_size - at), data, size)) !=
-         NULL;
-         at++) {
+         (at = memmem(at, (size_t)(bytes + st.st_size - at), data, size)) != NULL; at++) {
         const uint8_t flipped = *at ^ 1;
 
         WAL__ASSERT(pwrite(fd, &flipped, 1, at - bytes) == 1);

@@ -1,7 +1,7 @@
 /*
- * rewind_kit.h - a store next to a work tree, for tests of rewinds on the real
- * disk: files made, named in checkpoints, rewound and looked at, all below the
- * directory "tree" of the test's own. Failures are cmocka's.
+ * rewind_kit.h - a store next to a work tree, for tests of rewinds on the real disk: files made,
+ * named in checkpoints, rewound and looked at, all below the directory "tree" of the test's own.
+ * Failures are cmocka's.
  */
 #ifndef AGENTWAL_TESTS_LIB_KIT_REWIND_KIT_H
 #define AGENTWAL_TESTS_LIB_KIT_REWIND_KIT_H
@@ -32,11 +32,10 @@ uint64_t tree_inode(const char *path);
 const char *tree_names(void);
 
 /* Checkpoints these paths, separated by a blank. */
-void tree_checkpoint(struct wal_session *session, const char *id,
-                     const char *paths);
+void tree_checkpoint(struct wal_session *session, const char *id, const char *paths);
 
-/* What a rewind answered, and the changes as " PATH+INSERTIONS-DELETIONS",
- * followed by "*" if binary, by "!" if changed elsewhere. */
+/* What a rewind answered, and the changes as " PATH+INSERTIONS-DELETIONS", followed by "*" if
+ * binary, by "!" if changed elsewhere. */
 struct kit_rewind_result {
     struct wal_rewind_result info;
     char error[WAL_REWIND_TEXT_SIZE];
@@ -44,23 +43,19 @@ struct kit_rewind_result {
     char list[4096];
 };
 
-struct kit_rewind_result kit_rewind(struct wal_session *session,
-                                    const char *id);
+struct kit_rewind_result kit_rewind(struct wal_session *session, const char *id);
 /* options may be null. */
-struct kit_rewind_result
-kit_rewind_with(struct wal_session *session, const char *id,
-                const struct wal_rewind_options *options);
+struct kit_rewind_result kit_rewind_with(struct wal_session *session, const char *id,
+                                         const struct wal_rewind_options *options);
 /* It was done, and changed this. */
 void assert_rewound(const struct kit_rewind_result *answer, const char *list);
-/* It was refused with this status, the sentence has the text, and there is no
- * undo. */
-void assert_rewind_refused(const struct kit_rewind_result *answer,
-                           enum wal_status status, const char *text);
+/* It was refused with this status, the sentence has the text, and there is no undo. */
+void assert_rewind_refused(const struct kit_rewind_result *answer, enum wal_status status,
+                           const char *text);
 
 /*
- * The whole life of a process that opens the store, rewinds session "s" to a
- * checkpoint and dies right before the Nth (from 0) call of this kind on its
- * work tree; answers whether it got so far.
+ * The whole life of a process that opens the store, rewinds session "s" to a checkpoint and dies
+ * right before the Nth (from 0) call of this kind on its work tree; answers whether it got so far.
  */
 enum tree_crash_point {
     TREE_WRITE,
@@ -69,14 +64,13 @@ enum tree_crash_point {
     TREE_UNLINK,
     TREE_SYNC_DIRECTORY
 };
-bool tree_crash_rewind(const char *id, enum tree_crash_point call,
-                       uint32_t nth);
+bool tree_crash_rewind(const char *id, enum tree_crash_point call, uint32_t nth);
 /* The same with flags: enum wal_rewind_flag. */
-bool tree_crash_rewind_flags(const char *id, uint32_t flags,
-                             enum tree_crash_point call, uint32_t nth);
+bool tree_crash_rewind_flags(const char *id, uint32_t flags, enum tree_crash_point call,
+                             uint32_t nth);
 
-/* Flips bits of stored content wherever the pack holds these bytes as they
- * are; the store is closed. How often. */
+/* Flips bits of stored content wherever the pack holds these bytes as they are; the store is
+ * closed. How often. */
 uint32_t tree_flip_content(const void *data, size_t size);
 /* SHA-256 in hexadecimal; until the next call. */
 const char *tree_digest(const void *data, size_t size);

@@ -91,16 +91,14 @@ int kit_set_up(void **state)
     (void)snprintf(place->path, sizeof(place->path), "%s/agentwal-kit.XXXXXX",
                    base == NULL ? "/tmp" : base);
     place->back = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (place->back < 0 || mkdtemp(place->path) == NULL ||
-        chdir(place->path) != 0) {
+    if (place->back < 0 || mkdtemp(place->path) == NULL || chdir(place->path) != 0) {
         return -1;
     }
     *state = place;
     return 0;
 }
 
-static int remove_item(const char *path, const struct stat *stat, int kind,
-                       struct FTW *walk)
+static int remove_item(const char *path, const struct stat *stat, int kind, struct FTW *walk)
 {
     (void)stat;
     (void)kind;
@@ -113,8 +111,7 @@ int kit_tear_down(void **state)
     struct place *place = *state;
     int result = close_all();
 
-    if (fchdir(place->back) != 0 ||
-        nftw(place->path, remove_item, 16, FTW_DEPTH | FTW_PHYS) != 0) {
+    if (fchdir(place->back) != 0 || nftw(place->path, remove_item, 16, FTW_DEPTH | FTW_PHYS) != 0) {
         result = -1;
     }
     (void)close(place->back);
@@ -138,34 +135,30 @@ bool kit_slice_is(struct wal_slice slice, const char *text)
 void assert_slice(struct wal_slice slice, const char *text)
 {
     if (!kit_slice_is(slice, text)) {
-        fail_msg("expected \"%s\", got \"%.*s\"", text, (int)slice.size,
-                 (const char *)slice.data);
+        fail_msg("expected \"%s\", got \"%.*s\"", text, (int)slice.size, (const char *)slice.data);
     }
 }
 
-void assert_error(const struct wal_error *error, enum wal_status status,
-                  const char *text)
+void assert_error(const struct wal_error *error, enum wal_status status, const char *text)
 {
     if (error->status != (int32_t)status || strstr(error->text, text) == NULL) {
-        fail_msg("expected %d and \"%s\", got %d and \"%s\"", status, text,
-                 error->status, error->text);
+        fail_msg("expected %d and \"%s\", got %d and \"%s\"", status, text, error->status,
+                 error->text);
     }
 }
 
-static void check(enum wal_status status, const struct wal_error *error,
-                  const char *what)
+static void check(enum wal_status status, const struct wal_error *error, const char *what)
 {
     if (status != WAL_OK) {
-        fail_msg("%s: %d, %s: %s (%s)", what, status, wal_status_text(status),
-                 error->text, error->file);
+        fail_msg("%s: %d, %s: %s (%s)", what, status, wal_status_text(status), error->text,
+                 error->file);
     }
 }
 
 struct wal_store *kit_open(const char *path, uint32_t flags)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = flags,
-                                       .lock_timeout_ms = 60000};
+    struct wal_open_options options = {
+        .struct_size = sizeof(options), .flags = flags, .lock_timeout_ms = 60000};
     struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
 
@@ -193,8 +186,7 @@ struct wal_session *kit_create_with(struct wal_store *store,
     struct wal_error error = KIT_ERROR;
     struct wal_session *session = NULL;
 
-    check(wal_session_create(store, options, &session, &error), &error,
-          "wal_session_create");
+    check(wal_session_create(store, options, &session, &error), &error, "wal_session_create");
     assert_non_null(session);
     keep(sessions, session);
     return session;
@@ -205,12 +197,10 @@ struct wal_session *kit_create(struct wal_store *store, const char *id)
     return kit_create_titled(store, id, NULL);
 }
 
-struct wal_session *kit_create_titled(struct wal_store *store, const char *id,
-                                      const char *title)
+struct wal_session *kit_create_titled(struct wal_store *store, const char *id, const char *title)
 {
-    const struct wal_session_options options = {.struct_size = sizeof(options),
-                                                .id = kit_text(id),
-                                                .title = kit_text(title)};
+    const struct wal_session_options options = {
+        .struct_size = sizeof(options), .id = kit_text(id), .title = kit_text(title)};
 
     return kit_create_with(store, &options);
 }
@@ -220,30 +210,26 @@ struct wal_session *kit_session(struct wal_store *store, const char *id)
     struct wal_error error = KIT_ERROR;
     struct wal_session *session = NULL;
 
-    check(wal_session_open(store, kit_text(id), &session, &error), &error,
-          "wal_session_open");
+    check(wal_session_open(store, kit_text(id), &session, &error), &error, "wal_session_open");
     assert_non_null(session);
     keep(sessions, session);
     return session;
 }
 
-struct wal_session *kit_fork(struct wal_session *session, const char *at,
-                             const char *id)
+struct wal_session *kit_fork(struct wal_session *session, const char *at, const char *id)
 {
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = kit_text(id)};
+    struct wal_session_options options = {.struct_size = sizeof(options), .id = kit_text(id)};
     struct wal_error error = KIT_ERROR;
     struct wal_session *fork = NULL;
 
-    check(wal_session_fork(session, kit_text(at), &options, &fork, &error),
-          &error, "wal_session_fork");
+    check(wal_session_fork(session, kit_text(at), &options, &fork, &error), &error,
+          "wal_session_fork");
     assert_non_null(fork);
     keep(sessions, fork);
     return fork;
 }
 
-struct wal_entry kit_entry(const char *id, const char *parent,
-                           const char *payload)
+struct wal_entry kit_entry(const char *id, const char *parent, const char *payload)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry),
                               .id = kit_text(id),
@@ -254,13 +240,10 @@ struct wal_entry kit_entry(const char *id, const char *parent,
     return entry;
 }
 
-enum wal_status kit_try_append(struct wal_session *session,
-                               const struct wal_entry *entry,
-                               struct wal_append_result *result,
-                               struct wal_error *error)
+enum wal_status kit_try_append(struct wal_session *session, const struct wal_entry *entry,
+                               struct wal_append_result *result, struct wal_error *error)
 {
-    struct wal_append_options options = {.struct_size = sizeof(options),
-                                         .durability = WAL_WRITTEN};
+    struct wal_append_options options = {.struct_size = sizeof(options), .durability = WAL_WRITTEN};
 
     return wal_append(session, entry, 1, &options, result, error);
 }
@@ -281,9 +264,8 @@ void kit_append_as(struct wal_session *session, uint32_t durability)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = durability};
-    const struct wal_entry entry = {.struct_size = sizeof(entry),
-                                    .type = kit_text("message"),
-                                    .payload = kit_text("{}")};
+    const struct wal_entry entry = {
+        .struct_size = sizeof(entry), .type = kit_text("message"), .payload = kit_text("{}")};
 
     WAL__ASSERT(wal_append(session, &entry, 1, &options, NULL, NULL) == WAL_OK);
 }
@@ -294,8 +276,7 @@ void kit_append_all(struct wal_session *session, const char *ids)
     char *rest = NULL;
 
     WAL__ASSERT(copy != NULL);
-    for (char *id = strtok_r(copy, " ", &rest); id != NULL;
-         id = strtok_r(NULL, " ", &rest)) {
+    for (char *id = strtok_r(copy, " ", &rest); id != NULL; id = strtok_r(NULL, " ", &rest)) {
         kit_append(session, id, NULL);
     }
     free(copy);
@@ -383,17 +364,14 @@ void assert_all_entries(struct wal_session *session, const char *ids)
     assert_string_equal(kit_list_ids(session, &options), ids);
 }
 
-void assert_parent(struct wal_session *session, const char *id,
-                   const char *parent)
+void assert_parent(struct wal_session *session, const char *id, const char *parent)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
     struct wal_entry_cursor *cursor = NULL;
 
-    check(wal_entry_cursor_open(session, NULL, &cursor, &error), &error,
-          "wal_entry_cursor_open");
-    check(wal_entry_cursor_get(cursor, kit_text(id), &entry, &error), &error,
-          id);
+    check(wal_entry_cursor_open(session, NULL, &cursor, &error), &error, "wal_entry_cursor_open");
+    check(wal_entry_cursor_get(cursor, kit_text(id), &entry, &error), &error, id);
     assert_slice(entry.id, id);
     assert_slice(entry.parent_id, parent);
     assert_int_equal((entry.flags & WAL_ENTRY_ROOT) != 0, parent[0] == '\0');
@@ -405,8 +383,7 @@ struct wal_store_info kit_store_info(struct wal_store *store)
     struct wal_store_info info = {.struct_size = sizeof(info)};
     struct wal_error error = KIT_ERROR;
 
-    check(wal_store_get_info(store, &info, &error), &error,
-          "wal_store_get_info");
+    check(wal_store_get_info(store, &info, &error), &error, "wal_store_get_info");
     return info;
 }
 
@@ -415,8 +392,7 @@ struct wal_session_info kit_info(struct wal_session *session)
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = KIT_ERROR;
 
-    check(wal_session_get_info(session, &info, &error), &error,
-          "wal_session_get_info");
+    check(wal_session_get_info(session, &info, &error), &error, "wal_session_get_info");
     return info;
 }
 
@@ -454,21 +430,17 @@ void kit_redact(struct wal_session *session, const char *id)
 {
     struct wal_error error = KIT_ERROR;
 
-    check(wal_session_redact(session, kit_text(id), kit_text("why"), NULL,
-                             &error),
-          &error, id);
+    check(wal_session_redact(session, kit_text(id), kit_text("why"), NULL, &error), &error, id);
 }
 
-struct wal_store_compact_result kit_compact(struct wal_store *store,
-                                            uint32_t flags)
+struct wal_store_compact_result kit_compact(struct wal_store *store, uint32_t flags)
 {
     const struct wal_store_compact_options options = {
         .struct_size = sizeof(options), .flags = flags, .rate = UINT64_MAX};
     struct wal_store_compact_result result = WAL_INIT(wal_store_compact_result);
     struct wal_error error = KIT_ERROR;
 
-    check(wal_store_compact(store, &options, &result, &error), &error,
-          "wal_store_compact");
+    check(wal_store_compact(store, &options, &result, &error), &error, "wal_store_compact");
     if (result.refused != 0) {
         fail_msg("%s: %s", result.refusal.file, result.refusal.text);
     }
@@ -485,12 +457,10 @@ void kit_check_sound(const char *path)
     const char *folder = getenv("WALBIN");
     char command[600];
 
-    (void)snprintf(command, sizeof(command), "%s/walcheck",
-                   folder == NULL ? "" : folder);
+    (void)snprintf(command, sizeof(command), "%s/walcheck", folder == NULL ? "" : folder);
     if (access(command, X_OK) == 0) {
         (void)snprintf(command, sizeof(command),
-                       "%s/walcheck %s >report 2>&1 || { cat report; false; }",
-                       folder, path);
+                       "%s/walcheck %s >report 2>&1 || { cat report; false; }", folder, path);
         assert_int_equal(system(command), 0);
     }
 }

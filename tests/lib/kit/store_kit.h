@@ -1,8 +1,7 @@
 /*
- * store_kit.h - what the tests of the public interface share: a directory for
- * each test, calls that must succeed, and a session's content on one line.
- * Failures are cmocka's; only the thread that runs a test may fail, so that
- * others check with WAL__ASSERT.
+ * store_kit.h - what the tests of the public interface share: a directory for each test, calls that
+ * must succeed, and a session's content on one line. Failures are cmocka's; only the thread that
+ * runs a test may fail, so that others check with WAL__ASSERT.
  */
 #ifndef AGENTWAL_TESTS_LIB_KIT_STORE_KIT_H
 #define AGENTWAL_TESTS_LIB_KIT_STORE_KIT_H
@@ -20,9 +19,8 @@
 #include "tests/lib/rng.h"
 #include "tests/lib/test.h"
 
-/* Every test runs in a private empty directory, the current one. What the kit
- * opened and the test did not close is closed at its end: sessions, then
- * stores, which must succeed. */
+/* Every test runs in a private empty directory, the current one. What the kit opened and the test
+ * did not close is closed at its end: sessions, then stores, which must succeed. */
 int kit_set_up(void **state);
 int kit_tear_down(void **state);
 
@@ -36,25 +34,22 @@ struct wal_slice kit_text(const char *text);
 bool kit_slice_is(struct wal_slice slice, const char *text);
 void assert_slice(struct wal_slice slice, const char *text);
 /* The error says so: its status, and the text in its sentence. */
-void assert_error(const struct wal_error *error, enum wal_status status,
-                  const char *text);
+void assert_error(const struct wal_error *error, enum wal_status status, const char *text);
 
 /* Opens the store "store", made when it is not there. */
 struct wal_store *kit_store(void);
 struct wal_store *kit_open(const char *path, uint32_t flags);
 void kit_close(struct wal_store *store);
 struct wal_session *kit_create(struct wal_store *store, const char *id);
-struct wal_session *kit_create_titled(struct wal_store *store, const char *id,
-                                      const char *title);
+struct wal_session *kit_create_titled(struct wal_store *store, const char *id, const char *title);
 struct wal_session *kit_create_with(struct wal_store *store,
                                     const struct wal_session_options *options);
 struct wal_session *kit_session(struct wal_store *store, const char *id);
 /* at null: the head. */
-struct wal_session *kit_fork(struct wal_session *session, const char *at,
-                             const char *id);
+struct wal_session *kit_fork(struct wal_session *session, const char *at, const char *id);
 
-/* The store "store", made when it is not there, and its new session "s" with
- * these entries, as with kit_append_all. */
+/* The store "store", made when it is not there, and its new session "s" with these entries, as with
+ * kit_append_all. */
 struct kit_bench {
     struct wal_store *store;
     struct wal_session *session;
@@ -65,47 +60,41 @@ void kit_end(struct kit_bench *bench);
 void kit_reopen(struct kit_bench *bench, uint32_t flags);
 
 /* An entry of type message; parent null: none given. */
-struct wal_entry kit_entry(const char *id, const char *parent,
-                           const char *payload);
+struct wal_entry kit_entry(const char *id, const char *parent, const char *payload);
 /* Appends one entry with the payload {"id":ID}, written. */
-void kit_append(struct wal_session *session, const char *id,
-                const char *parent);
+void kit_append(struct wal_session *session, const char *id, const char *parent);
 /* Appends one entry {} with an id that is made. Any thread. */
 void kit_append_as(struct wal_session *session, uint32_t durability);
 /* As kit_append, of these ids, separated by a blank, each under the head. */
 void kit_append_all(struct wal_session *session, const char *ids);
 /* Appends one entry and answers what wal_append did. */
-enum wal_status kit_try_append(struct wal_session *session,
-                               const struct wal_entry *entry,
-                               struct wal_append_result *result,
-                               struct wal_error *error);
+enum wal_status kit_try_append(struct wal_session *session, const struct wal_entry *entry,
+                               struct wal_append_result *result, struct wal_error *error);
 
-/* The ids an iterator gives, separated by a blank; until the next call. How
- * many remain is checked at each step. */
+/* The ids an iterator gives, separated by a blank; until the next call. How many remain is checked
+ * at each step. */
 const char *kit_list_ids(struct wal_session *session,
                          const struct wal_entry_cursor_options *options);
 /* The branch of the head is just this. */
 void assert_branch(struct wal_session *session, const char *ids);
 void assert_all_entries(struct wal_session *session, const char *ids);
 /* The entry is there, and its parent, none being "". */
-void assert_parent(struct wal_session *session, const char *id,
-                   const char *parent);
+void assert_parent(struct wal_session *session, const char *id, const char *parent);
 struct wal_store_info kit_store_info(struct wal_store *store);
 struct wal_session_info kit_info(struct wal_session *session);
-/* The ids of a list of sessions, separated by a blank, until the next call; a
- * minus follows what is deleted, a plus what is in the trash. */
+/* The ids of a list of sessions, separated by a blank, until the next call; a minus follows what is
+ * deleted, a plus what is in the trash. */
 const char *kit_list_sessions(struct wal_store *store,
                               const struct wal_session_cursor_options *options);
 void kit_redact(struct wal_session *session, const char *id);
 
 /* Compacts at any rate; nothing is refused. */
-struct wal_store_compact_result kit_compact(struct wal_store *store,
-                                            uint32_t flags);
+struct wal_store_compact_result kit_compact(struct wal_store *store, uint32_t flags);
 /* Removes the indexes of "store". */
 void kit_remove_indexes(void);
 
-/* The store in this folder is sound, by walcheck, whose report is in the file
- * "report"; nothing where the tools are not built. */
+/* The store in this folder is sound, by walcheck, whose report is in the file "report"; nothing
+ * where the tools are not built. */
 void kit_check_sound(const char *path);
 
 /* As rng_next. */
@@ -126,8 +115,7 @@ void kit_pause_ms(long ms);
 /* fork(). The child is killed when the test ends, however that ends. */
 pid_t kit_start_process(void);
 
-/* Of any thread. With these names a handle that a test closes is no longer the
- * kit's to close. */
+/* Of any thread. With these names a handle that a test closes is no longer the kit's to close. */
 enum wal_status kit_close_now(struct wal_store *store, struct wal_error *error);
 void kit_session_close(struct wal_session *session);
 #define wal_close         kit_close_now

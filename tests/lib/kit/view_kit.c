@@ -15,8 +15,8 @@ const char *view_kit_id(unsigned number)
     static unsigned turn;
 
     turn ^= 1;
-    snprintf(ids[turn], sizeof(ids[turn]), "%08x-0000-4000-8000-00000000%04x",
-             number, number & 0xFFFF);
+    snprintf(ids[turn], sizeof(ids[turn]), "%08x-0000-4000-8000-00000000%04x", number,
+             number & 0xFFFF);
     return ids[turn];
 }
 
@@ -32,8 +32,8 @@ struct wal_session *view_kit_import(struct wal_store *store, unsigned number)
     return kit_create_with(store, &options);
 }
 
-void view_kit_line(struct wal_session *session, unsigned id, unsigned parent,
-                   const char *line, const char *meta)
+void view_kit_line(struct wal_session *session, unsigned id, unsigned parent, const char *line,
+                   const char *meta)
 {
     struct wal_entry entry = {
         .struct_size = sizeof(entry),
@@ -58,8 +58,7 @@ void view_kit_line(struct wal_session *session, unsigned id, unsigned parent,
     }
 }
 
-void view_kit_row(struct wal_session *session, unsigned id, unsigned parent,
-                  const char *text)
+void view_kit_row(struct wal_session *session, unsigned id, unsigned parent, const char *text)
 {
     struct wal_session_info info = kit_info(session);
     const char *type = id % 2 == 1 ? "user" : "assistant";
@@ -75,13 +74,13 @@ void view_kit_row(struct wal_session *session, unsigned id, unsigned parent,
              "\"message\":{\"role\":\"%s\",\"id\":\"msg_%u\",\"content\":"
              "[{\"type\":\"text\",\"text\":\"%s\"}]},\"uuid\":\"%s\","
              "\"timestamp\":\"2026-01-02T03:04:05.%03uZ\"}",
-             quoted, (int)info.id.size, (const char *)info.id.data, type, type,
-             id / 3, text, view_kit_id(id), id % 1000);
+             quoted, (int)info.id.size, (const char *)info.id.data, type, type, id / 3, text,
+             view_kit_id(id), id % 1000);
     view_kit_line(session, id, parent, line, NULL);
 }
 
-void view_kit_message(struct wal_session *session, unsigned id, unsigned parent,
-                      const char *role, const char *text)
+void view_kit_message(struct wal_session *session, unsigned id, unsigned parent, const char *role,
+                      const char *text)
 {
     char payload[2048];
     struct wal_entry entry = {
@@ -92,9 +91,8 @@ void view_kit_message(struct wal_session *session, unsigned id, unsigned parent,
     };
     struct wal_error error = KIT_ERROR;
 
-    snprintf(payload, sizeof(payload),
-             "{\"role\":\"%s\",\"content\":\"%s\",\"id\":\"m%u\"}", role, text,
-             id / 3);
+    snprintf(payload, sizeof(payload), "{\"role\":\"%s\",\"content\":\"%s\",\"id\":\"m%u\"}", role,
+             text, id / 3);
     entry.payload = kit_text(payload);
     if (parent > 0) {
         entry.parent_id = kit_text(view_kit_id(parent));
@@ -104,13 +102,11 @@ void view_kit_message(struct wal_session *session, unsigned id, unsigned parent,
     }
 }
 
-struct wal_view *view_kit_open(struct wal_store *store,
-                               struct wal_session *session, const char *dialect,
-                               const char *root)
+struct wal_view *view_kit_open(struct wal_store *store, struct wal_session *session,
+                               const char *dialect, const char *root)
 {
-    const struct wal_view_options options = {.struct_size = sizeof(options),
-                                             .dialect = kit_text(dialect),
-                                             .root = kit_text(root)};
+    const struct wal_view_options options = {
+        .struct_size = sizeof(options), .dialect = kit_text(dialect), .root = kit_text(root)};
     struct wal_view *view = NULL;
 
     assert_ok(wal_view_open(store, session, &options, &view, NULL));
@@ -128,10 +124,8 @@ struct wal_view_flush_result view_kit_flush(struct wal_view *view)
     return report;
 }
 
-struct wal_view_flush_result view_kit_export(struct wal_store *store,
-                                             struct wal_session *session,
-                                             const char *dialect,
-                                             const char *root)
+struct wal_view_flush_result view_kit_export(struct wal_store *store, struct wal_session *session,
+                                             const char *dialect, const char *root)
 {
     struct wal_view *view = view_kit_open(store, session, dialect, root);
     struct wal_view_flush_result report = view_kit_flush(view);
@@ -140,8 +134,7 @@ struct wal_view_flush_result view_kit_export(struct wal_store *store,
     return report;
 }
 
-void view_kit_write(const char *path, const char *data, size_t size,
-                    bool appends)
+void view_kit_write(const char *path, const char *data, size_t size, bool appends)
 {
     FILE *file = fopen(path, appends ? "ab" : "wb");
 
@@ -161,9 +154,8 @@ const char *view_kit_path(struct wal_view *view)
 /* --------------------------------------------------------- directories --- */
 
 /* Calls `each` with all files below a directory; how many there were. */
-static unsigned
-walk(const char *directory, bool with_own,
-     bool (*each)(void *ctx, const char *path, const char *below), void *ctx)
+static unsigned walk(const char *directory, bool with_own,
+                     bool (*each)(void *ctx, const char *path, const char *below), void *ctx)
 {
     char *paths[] = {(char *)(uintptr_t)directory, NULL};
     FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
@@ -171,13 +163,11 @@ walk(const char *directory, bool with_own,
     unsigned count = 0;
 
     while ((entry = fts_read(tree)) != NULL) {
-        if (entry->fts_info == FTS_D && !with_own &&
-            strcmp(entry->fts_name, ".agentwal") == 0) {
+        if (entry->fts_info == FTS_D && !with_own && strcmp(entry->fts_name, ".agentwal") == 0) {
             fts_set(tree, entry, FTS_SKIP);
         } else if (entry->fts_info == FTS_F) {
             count++;
-            if (!each(ctx, entry->fts_path,
-                      entry->fts_path + strlen(directory))) {
+            if (!each(ctx, entry->fts_path, entry->fts_path + strlen(directory))) {
                 break;
             }
         }
@@ -200,9 +190,8 @@ static bool same_file(void *ctx, const char *path, const char *below)
         at++;
     }
     if (at < sizes[0] || at < sizes[1]) {
-        fail_msg("%s (%zu bytes) and %s (%zu) differ at %zu:\n%.300s\n%.300s",
-                 path, sizes[0], other, sizes[1], at,
-                 texts[0] + (at > 100 ? at - 100 : 0),
+        fail_msg("%s (%zu bytes) and %s (%zu) differ at %zu:\n%.300s\n%.300s", path, sizes[0],
+                 other, sizes[1], at, texts[0] + (at > 100 ? at - 100 : 0),
                  texts[1] + (at > 100 ? at - 100 : 0));
     }
     free(texts[0]);
@@ -226,8 +215,7 @@ void view_kit_assert_equal(const char *one, const char *two)
     assert_int_equal(walk(two, false, count_file, NULL), count);
 }
 
-static int remove_item(const char *path, const struct stat *stat, int kind,
-                       struct FTW *walk)
+static int remove_item(const char *path, const struct stat *stat, int kind, struct FTW *walk)
 {
     (void)stat;
     (void)kind;
@@ -237,12 +225,10 @@ static int remove_item(const char *path, const struct stat *stat, int kind,
 
 void view_kit_remove(const char *directory)
 {
-    assert_true(nftw(directory, remove_item, 16, FTW_DEPTH | FTW_PHYS) == 0 ||
-                errno == ENOENT);
+    assert_true(nftw(directory, remove_item, 16, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT);
 }
 
-static int find_temporary(const char *path, const struct stat *stat, int kind,
-                          struct FTW *walk)
+static int find_temporary(const char *path, const struct stat *stat, int kind, struct FTW *walk)
 {
     size_t size = strlen(path);
 
@@ -260,8 +246,7 @@ bool view_kit_has_temporary(const char *directory)
     return found > 0;
 }
 
-void view_kit_assert_full_export(struct wal_store *store,
-                                 struct wal_session *session,
+void view_kit_assert_full_export(struct wal_store *store, struct wal_session *session,
                                  const char *dialect, const char *root)
 {
     view_kit_remove("fresh");
@@ -281,8 +266,7 @@ static bool search_file(void *ctx, const char *path, const char *below)
     char *data = kit_read_file(path, &size);
 
     (void)below;
-    search->is_found =
-        memmem(data, size, search->text, strlen(search->text)) != NULL;
+    search->is_found = memmem(data, size, search->text, strlen(search->text)) != NULL;
     free(data);
     return !search->is_found;
 }

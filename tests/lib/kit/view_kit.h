@@ -1,6 +1,6 @@
 /*
- * view_kit.h - what the tests of views share: sessions to be written, and
- * directories to be compared.
+ * view_kit.h - what the tests of views share: sessions to be written, and directories to be
+ * compared.
  */
 #ifndef AGENTWAL_TESTS_LIB_KIT_VIEW_KIT_H
 #define AGENTWAL_TESTS_LIB_KIT_VIEW_KIT_H
@@ -15,34 +15,29 @@ const char *view_kit_id(unsigned number);
 struct wal_session *view_kit_import(struct wal_store *store, unsigned number);
 
 /* Appends a row under the parent (0: a root); it says `text`. */
-void view_kit_row(struct wal_session *session, unsigned id, unsigned parent,
-                  const char *text);
+void view_kit_row(struct wal_session *session, unsigned id, unsigned parent, const char *text);
 
 /* Appends a line unchanged, with the meta. */
-void view_kit_line(struct wal_session *session, unsigned id, unsigned parent,
-                   const char *line, const char *meta);
+void view_kit_line(struct wal_session *session, unsigned id, unsigned parent, const char *line,
+                   const char *meta);
 
-/* Appends a message of the role in the neutral form of `entries`, under the
- * head, or under the parent if it is not 0. */
-void view_kit_message(struct wal_session *session, unsigned id, unsigned parent,
-                      const char *role, const char *text);
+/* Appends a message of the role in the neutral form of `entries`, under the head, or under the
+ * parent if it is not 0. */
+void view_kit_message(struct wal_session *session, unsigned id, unsigned parent, const char *role,
+                      const char *text);
 
-struct wal_view *view_kit_open(struct wal_store *store,
-                               struct wal_session *session, const char *dialect,
-                               const char *root);
+struct wal_view *view_kit_open(struct wal_store *store, struct wal_session *session,
+                               const char *dialect, const char *root);
 
 /* Flushes, which must succeed. */
 struct wal_view_flush_result view_kit_flush(struct wal_view *view);
 
 /* Opens, flushes and closes a view. */
-struct wal_view_flush_result view_kit_export(struct wal_store *store,
-                                             struct wal_session *session,
-                                             const char *dialect,
-                                             const char *root);
+struct wal_view_flush_result view_kit_export(struct wal_store *store, struct wal_session *session,
+                                             const char *dialect, const char *root);
 
 /* The files of the root are those of an export into an empty directory. */
-void view_kit_assert_full_export(struct wal_store *store,
-                                 struct wal_session *session,
+void view_kit_assert_full_export(struct wal_store *store, struct wal_session *session,
                                  const char *dialect, const char *root);
 
 /* Both directories hold the same files, but for what is the library's. */
@@ -59,7 +54,6 @@ bool view_kit_contains(const char *directory, const char *text);
 
 /* The path of the view's main file, until the next call on the view. */
 const char *view_kit_path(struct wal_view *view);
-void view_kit_write(const char *path, const char *data, size_t size,
-                    bool appends);
+void view_kit_write(const char *path, const char *data, size_t size, bool appends);
 
 #endif

@@ -37,13 +37,11 @@ static size_t place_of(struct memory_driver *memory, const char *name)
     return low;
 }
 
-struct memory_object *memory_find(struct memory_driver *memory,
-                                  const char *name)
+struct memory_object *memory_find(struct memory_driver *memory, const char *name)
 {
     size_t place = place_of(memory, name);
 
-    return place < memory->count &&
-                   strcmp(memory->objects[place].name, name) == 0
+    return place < memory->count && strcmp(memory->objects[place].name, name) == 0
                ? &memory->objects[place]
                : NULL;
 }
@@ -56,8 +54,7 @@ void memory_remove(struct memory_driver *memory, const char *name)
         free(object->data);
         memory->count--;
         memmove(object, object + 1,
-                (size_t)(memory->objects + memory->count - object) *
-                    sizeof(*object));
+                (size_t)(memory->objects + memory->count - object) * sizeof(*object));
     }
 }
 
@@ -74,8 +71,7 @@ static struct memory_object make(const char *name, struct wal_slice bytes)
 }
 
 /* Takes the object's bytes. */
-static enum wal_status create(struct memory_driver *memory,
-                              struct memory_object object)
+static enum wal_status create(struct memory_driver *memory, struct memory_object object)
 {
     size_t place = place_of(memory, object.name);
 
@@ -111,8 +107,7 @@ void memory_driver_settle(struct memory_driver *memory)
     }
 }
 
-static void put_later(struct memory_driver *memory, const char *name,
-                      struct wal_slice bytes)
+static void put_later(struct memory_driver *memory, const char *name, struct wal_slice bytes)
 {
     if (memory->late_count == MEMORY_LATE) {
         do_late(memory, 0);
@@ -122,13 +117,12 @@ static void put_later(struct memory_driver *memory, const char *name,
 
 static enum wal_status no_answer(const char *name, struct wal_error *error)
 {
-    return wal__fail_at(error, WAL_EREMOTE, 0, name, 0,
-                        "the remote did not answer");
+    return wal__fail_at(error, WAL_EREMOTE, 0, name, 0, "the remote did not answer");
 }
 
 /* What every call does first. WAL_EREMOTE: it fails before it does anything. */
-static enum wal_status begin(struct memory_driver *memory, const char *call,
-                             const char *name, struct wal_error *error)
+static enum wal_status begin(struct memory_driver *memory, const char *call, const char *name,
+                             struct wal_error *error)
 {
     if (memory->hook != NULL) {
         memory->hook(memory->hook_ctx, call, name);
@@ -137,30 +131,26 @@ static enum wal_status begin(struct memory_driver *memory, const char *call,
     if (memory->late_count > 0 && rng_below(&memory->random, 8) == 0) {
         do_late(memory, (size_t)rng_below(&memory->random, memory->late_count));
     }
-    return memory->calls == memory->fail_at && !memory->fails_after
-               ? no_answer(name, error)
-               : WAL_OK;
+    return memory->calls == memory->fail_at && !memory->fails_after ? no_answer(name, error)
+                                                                    : WAL_OK;
 }
 
 /* What a call that reads does first. */
-static enum wal_status begin_reading(struct memory_driver *memory,
-                                     const char *call, const char *name,
-                                     struct wal_error *error)
+static enum wal_status begin_reading(struct memory_driver *memory, const char *call,
+                                     const char *name, struct wal_error *error)
 {
     enum wal_status status = begin(memory, call, name, error);
 
     if (status == WAL_OK &&
         (memory->calls == memory->fail_at ||
-         (memory->other_faults > 0 &&
-          rng_below(&memory->random, 100000) < memory->other_faults))) {
+         (memory->other_faults > 0 && rng_below(&memory->random, 100000) < memory->other_faults))) {
         status = no_answer(name, error);
     }
     return status;
 }
 
-static enum wal_status put_if_absent(struct wal__driver *driver,
-                                     const char *name, struct wal_slice bytes,
-                                     struct wal_error *error)
+static enum wal_status put_if_absent(struct wal__driver *driver, const char *name,
+                                     struct wal_slice bytes, struct wal_error *error)
 {
     struct memory_driver *memory = of(driver);
     enum wal_status status = begin(memory, "create", name, error);
@@ -170,8 +160,7 @@ static enum wal_status put_if_absent(struct wal__driver *driver,
         return status;
     }
     memory->puts++;
-    if (memory->put_faults > 0 &&
-        rng_below(&memory->random, 1000) < memory->put_faults) {
+    if (memory->put_faults > 0 && rng_below(&memory->random, 1000) < memory->put_faults) {
         fault = rng_below(&memory->random, 4);
     }
     if (fault == 0 || fault == 1) {
@@ -187,13 +176,11 @@ static enum wal_status put_if_absent(struct wal__driver *driver,
     if (fault == 3 || memory->calls == memory->fail_at) {
         return no_answer(name, error);
     }
-    return status == WAL_OK
-               ? WAL_OK
-               : wal__fail_at(error, status, 0, name, 0, "it exists");
+    return status == WAL_OK ? WAL_OK : wal__fail_at(error, status, 0, name, 0, "it exists");
 }
 
-static enum wal_status put(struct wal__driver *driver, const char *name,
-                           struct wal_slice bytes, struct wal_error *error)
+static enum wal_status put(struct wal__driver *driver, const char *name, struct wal_slice bytes,
+                           struct wal_error *error)
 {
     struct memory_driver *memory = of(driver);
     enum wal_status status = begin(memory, "put", name, error);
@@ -206,9 +193,8 @@ static enum wal_status put(struct wal__driver *driver, const char *name,
     return memory->calls == memory->fail_at ? no_answer(name, error) : WAL_OK;
 }
 
-static enum wal_status get(struct wal__driver *driver, const char *name,
-                           uint64_t offset, uint64_t size,
-                           struct wal__buf *bytes, struct wal_error *error)
+static enum wal_status get(struct wal__driver *driver, const char *name, uint64_t offset,
+                           uint64_t size, struct wal__buf *bytes, struct wal_error *error)
 {
     struct memory_driver *memory = of(driver);
     enum wal_status status = begin_reading(memory, "get", name, error);
@@ -229,17 +215,16 @@ static enum wal_status get(struct wal__driver *driver, const char *name,
     return wal__buf_append(bytes, object->data + offset, (size_t)size);
 }
 
-static enum wal_status head(struct wal__driver *driver, const char *name,
-                            uint64_t *size, struct wal_error *error)
+static enum wal_status head(struct wal__driver *driver, const char *name, uint64_t *size,
+                            struct wal_error *error)
 {
     (void)driver;
     (void)size;
     return no_answer(name, error);
 }
 
-static enum wal_status list(struct wal__driver *driver, const char *prefix,
-                            const char *after, wal__driver_list_fn *each,
-                            void *ctx, struct wal_error *error)
+static enum wal_status list(struct wal__driver *driver, const char *prefix, const char *after,
+                            wal__driver_list_fn *each, void *ctx, struct wal_error *error)
 {
     struct memory_driver *memory = of(driver);
     enum wal_status status = begin_reading(memory, "list", prefix, error);
@@ -256,8 +241,7 @@ static enum wal_status list(struct wal__driver *driver, const char *prefix,
             continue;
         }
         memcpy(name, object->name, sizeof(name));
-        if (strncmp(name, prefix, strlen(prefix)) != 0 ||
-            !each(ctx, name, object->size)) {
+        if (strncmp(name, prefix, strlen(prefix)) != 0 || !each(ctx, name, object->size)) {
             break;
         }
         if (memory->listed != NULL) {
@@ -268,8 +252,8 @@ static enum wal_status list(struct wal__driver *driver, const char *prefix,
     return WAL_OK;
 }
 
-static enum wal_status remove_object(struct wal__driver *driver,
-                                     const char *name, struct wal_error *error)
+static enum wal_status remove_object(struct wal__driver *driver, const char *name,
+                                     struct wal_error *error)
 {
     struct memory_driver *memory = of(driver);
     enum wal_status status = begin_reading(memory, "remove", name, error);
@@ -294,9 +278,8 @@ void memory_driver_set_faults(struct memory_driver *memory, uint32_t put_faults)
 
 /* --- with the lock ------------------------------------------------------ */
 
-static enum wal_status locked_create(struct wal__driver *driver,
-                                     const char *name, struct wal_slice bytes,
-                                     struct wal_error *error)
+static enum wal_status locked_create(struct wal__driver *driver, const char *name,
+                                     struct wal_slice bytes, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -307,8 +290,7 @@ static enum wal_status locked_create(struct wal__driver *driver,
 }
 
 static enum wal_status locked_put(struct wal__driver *driver, const char *name,
-                                  struct wal_slice bytes,
-                                  struct wal_error *error)
+                                  struct wal_slice bytes, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -332,10 +314,8 @@ static void delay(struct memory_driver *memory)
     pthread_mutex_unlock(&memory->mutex);
 }
 
-static enum wal_status locked_get(struct wal__driver *driver, const char *name,
-                                  uint64_t offset, uint64_t size,
-                                  struct wal__buf *bytes,
-                                  struct wal_error *error)
+static enum wal_status locked_get(struct wal__driver *driver, const char *name, uint64_t offset,
+                                  uint64_t size, struct wal__buf *bytes, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -348,9 +328,8 @@ static enum wal_status locked_get(struct wal__driver *driver, const char *name,
     return status;
 }
 
-static enum wal_status locked_list(struct wal__driver *driver,
-                                   const char *prefix, const char *after,
-                                   wal__driver_list_fn *each, void *ctx,
+static enum wal_status locked_list(struct wal__driver *driver, const char *prefix,
+                                   const char *after, wal__driver_list_fn *each, void *ctx,
                                    struct wal_error *error)
 {
     enum wal_status status;
@@ -361,8 +340,8 @@ static enum wal_status locked_list(struct wal__driver *driver,
     return status;
 }
 
-static enum wal_status locked_remove(struct wal__driver *driver,
-                                     const char *name, struct wal_error *error)
+static enum wal_status locked_remove(struct wal__driver *driver, const char *name,
+                                     struct wal_error *error)
 {
     enum wal_status status;
 
@@ -393,8 +372,8 @@ void memory_driver_init(struct memory_driver *memory)
     pthread_mutexattr_destroy(&recursive);
     memory->objects = calloc(MEMORY_OBJECTS, sizeof(memory->objects[0]));
     assert_non_null(memory->objects);
-    memory->remote = (struct wal_remote){
-        .driver = &memory->driver, .heap = &wal__heap_libc, .now_ms = now_ms};
+    memory->remote =
+        (struct wal_remote){.driver = &memory->driver, .heap = &wal__heap_libc, .now_ms = now_ms};
 }
 
 void memory_driver_deinit(struct memory_driver *memory)

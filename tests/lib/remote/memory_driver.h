@@ -1,8 +1,8 @@
 /*
- * memory_driver.h - an object store in memory whose calls fail: the Nth one,
- * before it does anything or after it; or at random, with PUTs that are done
- * later, and repeated. Calls may come from several threads; the hook is called
- * with the lock, by the thread that calls, and may call the driver.
+ * memory_driver.h - an object store in memory whose calls fail: the Nth one, before it does
+ * anything or after it; or at random, with PUTs that are done later, and repeated. Calls may come
+ * from several threads; the hook is called with the lock, by the thread that calls, and may call
+ * the driver.
  */
 #ifndef AGENTWAL_TESTS_LIB_REMOTE_MEMORY_DRIVER_H
 #define AGENTWAL_TESTS_LIB_REMOTE_MEMORY_DRIVER_H
@@ -53,15 +53,13 @@ void memory_driver_init(struct memory_driver *memory);
 void memory_driver_deinit(struct memory_driver *memory);
 
 /* Sets put_faults while other threads use the driver. */
-void memory_driver_set_faults(struct memory_driver *memory,
-                              uint32_t put_faults);
+void memory_driver_set_faults(struct memory_driver *memory, uint32_t put_faults);
 
 /* Does the PUTs that wait, in any order. */
 void memory_driver_settle(struct memory_driver *memory);
 
 /* NULL: there is none. */
-struct memory_object *memory_find(struct memory_driver *memory,
-                                  const char *name);
+struct memory_object *memory_find(struct memory_driver *memory, const char *name);
 void memory_remove(struct memory_driver *memory, const char *name);
 
 /* Milliseconds that the remotes of tests read. */

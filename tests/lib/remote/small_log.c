@@ -19,10 +19,8 @@ void small_log_init(struct small_log *log)
     *log = (struct small_log){.identity = 7};
     log->entries = calloc(SMALL_LOG_MAX, sizeof(log->entries[0]));
     log->chain = calloc(SMALL_LOG_MAX + 1, sizeof(log->chain[0]));
-    log->part = calloc(1, HEAD_SIZE + SMALL_PART_MAX * sizeof(uint64_t) +
-                              WAL_DIGEST_SIZE);
-    assert_true(log->entries != NULL && log->chain != NULL &&
-                log->part != NULL);
+    log->part = calloc(1, HEAD_SIZE + SMALL_PART_MAX * sizeof(uint64_t) + WAL_DIGEST_SIZE);
+    assert_true(log->entries != NULL && log->chain != NULL && log->part != NULL);
 }
 
 void small_log_deinit(struct small_log *log)
@@ -53,22 +51,19 @@ void small_log_cut(struct small_log *log, uint64_t count)
 void assert_logs_equal(const struct small_log *a, const struct small_log *b)
 {
     assert_int_equal(a->count, b->count);
-    assert_memory_equal(a->entries, b->entries,
-                        (size_t)a->count * sizeof(a->entries[0]));
+    assert_memory_equal(a->entries, b->entries, (size_t)a->count * sizeof(a->entries[0]));
 }
 
-static struct wal__position position_of(const struct small_log *log,
-                                        uint64_t count)
+static struct wal__position position_of(const struct small_log *log, uint64_t count)
 {
     struct wal__position position = {{{0}}};
 
     if (count > 0) {
-        position.places[WAL_PART_LOG] =
-            (struct wal_part_place){.segment = 1,
-                                    .identity = log->identity,
-                                    .offset = 8 * count,
-                                    .sequence = count,
-                                    .chain = log->chain[count]};
+        position.places[WAL_PART_LOG] = (struct wal_part_place){.segment = 1,
+                                                                .identity = log->identity,
+                                                                .offset = 8 * count,
+                                                                .sequence = count,
+                                                                .chain = log->chain[count]};
     }
     return position;
 }
@@ -81,9 +76,8 @@ static void fill_digest(uint8_t digest[WAL_DIGEST_SIZE], uint32_t chain)
 }
 
 /* Makes the part of the entries from `first` on. */
-static void make_part(struct small_log *log, uint64_t first, uint64_t count,
-                      uint32_t flags, struct wal_slice *part,
-                      struct wal_part_info *info)
+static void make_part(struct small_log *log, uint64_t first, uint64_t count, uint32_t flags,
+                      struct wal_slice *part, struct wal_part_info *info)
 {
     struct wal_part_info made = WAL_INIT(wal_part_info);
     struct wal__position before;
@@ -99,10 +93,8 @@ static void make_part(struct small_log *log, uint64_t first, uint64_t count,
     memcpy(made.after, after.places, sizeof(made.after));
     memcpy(log->part, magic, sizeof(magic));
     memcpy(log->part + sizeof(magic), &made, sizeof(made));
-    memcpy(log->part + HEAD_SIZE, log->entries + first,
-           (size_t)count * sizeof(uint64_t));
-    fill_digest(log->part + made.size - WAL_DIGEST_SIZE,
-                log->chain[first + count]);
+    memcpy(log->part + HEAD_SIZE, log->entries + first, (size_t)count * sizeof(uint64_t));
+    fill_digest(log->part + made.size - WAL_DIGEST_SIZE, log->chain[first + count]);
     if (part != NULL) {
         *part = (struct wal_slice){log->part, made.size};
     }
@@ -111,24 +103,21 @@ static void make_part(struct small_log *log, uint64_t first, uint64_t count,
     }
 }
 
-static enum wal_status next(void *ctx, const struct wal__position *position,
-                            uint64_t max_size, struct wal_slice *part,
-                            struct wal_part_info *info, struct wal_error *error)
+static enum wal_status next(void *ctx, const struct wal__position *position, uint64_t max_size,
+                            struct wal_slice *part, struct wal_part_info *info,
+                            struct wal_error *error)
 {
     struct small_log *log = ctx;
-    uint64_t first =
-        position != NULL ? position->places[WAL_PART_LOG].sequence : 0;
+    uint64_t first = position != NULL ? position->places[WAL_PART_LOG].sequence : 0;
     uint64_t count;
 
     (void)max_size;
     if (first > log->count ||
-        (first > 0 &&
-         log->chain[first] != position->places[WAL_PART_LOG].chain)) {
+        (first > 0 && log->chain[first] != position->places[WAL_PART_LOG].chain)) {
         return wal__fail(error, WAL_ECONFLICT, "another past");
     }
     if (first < log->compacted) {
-        make_part(log, first, log->compacted - first, WAL_PART_SEGMENT, part,
-                  info);
+        make_part(log, first, log->compacted - first, WAL_PART_SEGMENT, part, info);
         return WAL_OK;
     }
     if (first == log->count) {
@@ -143,9 +132,8 @@ static enum wal_status next(void *ctx, const struct wal__position *position,
 }
 
 static enum wal_status next_to(void *ctx, const struct wal__position *position,
-                               const struct wal__position *end,
-                               uint64_t max_size, struct wal_slice *part,
-                               struct wal_part_info *info,
+                               const struct wal__position *end, uint64_t max_size,
+                               struct wal_slice *part, struct wal_part_info *info,
                                struct wal_error *error)
 {
     struct small_log *log = ctx;
@@ -153,8 +141,7 @@ static enum wal_status next_to(void *ctx, const struct wal__position *position,
     const struct small_log whole = *log;
     enum wal_status status;
 
-    if (last->sequence > log->count ||
-        log->chain[last->sequence] != last->chain) {
+    if (last->sequence > log->count || log->chain[last->sequence] != last->chain) {
         return wal__fail(error, WAL_ECONFLICT, "another past than the end");
     }
     if (last->sequence < log->compacted) {
@@ -168,16 +155,14 @@ static enum wal_status next_to(void *ctx, const struct wal__position *position,
     return status;
 }
 
-static enum wal_status durable(void *ctx, uint64_t *sequence,
-                               struct wal_error *error)
+static enum wal_status durable(void *ctx, uint64_t *sequence, struct wal_error *error)
 {
     (void)error;
     *sequence = ((struct small_log *)ctx)->count;
     return WAL_OK;
 }
 
-static enum wal_status get_info(struct wal_slice head,
-                                struct wal_part_info *info,
+static enum wal_status get_info(struct wal_slice head, struct wal_part_info *info,
                                 struct wal_error *error)
 {
     if (head.size < HEAD_SIZE || memcmp(head.data, magic, 8) != 0) {
@@ -187,8 +172,7 @@ static enum wal_status get_info(struct wal_slice head,
     return WAL_OK;
 }
 
-enum wal_status small_log_verify(struct wal_slice part,
-                                 struct wal_part_info *info,
+enum wal_status small_log_verify(struct wal_slice part, struct wal_part_info *info,
                                  struct wal_error *error)
 {
     enum wal_status status = get_info(part, info, error);
@@ -202,8 +186,7 @@ enum wal_status small_log_verify(struct wal_slice part,
         return wal__fail(error, WAL_ECORRUPT, "it has another size");
     }
     chain = info->before[WAL_PART_LOG].chain;
-    for (uint64_t at = HEAD_SIZE; at + WAL_DIGEST_SIZE < part.size;
-         at += sizeof(uint64_t)) {
+    for (uint64_t at = HEAD_SIZE; at + WAL_DIGEST_SIZE < part.size; at += sizeof(uint64_t)) {
         uint64_t entry;
 
         memcpy(&entry, (const uint8_t *)part.data + at, sizeof(entry));
@@ -211,24 +194,19 @@ enum wal_status small_log_verify(struct wal_slice part,
     }
     fill_digest(digest, chain);
     return chain == info->after[WAL_PART_LOG].chain &&
-                   memcmp((const uint8_t *)part.data + part.size -
-                              sizeof(digest),
-                          digest, sizeof(digest)) == 0
+                   memcmp((const uint8_t *)part.data + part.size - sizeof(digest), digest,
+                          sizeof(digest)) == 0
                ? WAL_OK
                : wal__fail(error, WAL_ECORRUPT, "its chain is another one");
 }
 
 struct wal__part_source small_log_source(struct small_log *log)
 {
-    return (struct wal__part_source){.next = next,
-                                     .next_to = next_to,
-                                     .durable = durable,
-                                     .info = get_info,
-                                     .ctx = log};
+    return (struct wal__part_source){
+        .next = next, .next_to = next_to, .durable = durable, .info = get_info, .ctx = log};
 }
 
-static enum wal_status position(void *ctx, struct wal__position *position,
-                                struct wal_error *error)
+static enum wal_status position(void *ctx, struct wal__position *position, struct wal_error *error)
 {
     struct small_log *log = ctx;
 
@@ -237,8 +215,7 @@ static enum wal_status position(void *ctx, struct wal__position *position,
     return WAL_OK;
 }
 
-static enum wal_status apply(void *ctx, struct wal_slice part,
-                             struct wal_error *error)
+static enum wal_status apply(void *ctx, struct wal_slice part, struct wal_error *error)
 {
     struct small_log *log = ctx;
     struct wal_part_info info = WAL_INIT(wal_part_info);
@@ -253,21 +230,17 @@ static enum wal_status apply(void *ctx, struct wal_slice part,
     if (info.size != part.size) {
         return wal__fail(error, WAL_ECORRUPT, "it has another size");
     }
-    if (last <= log->count &&
-        log->chain[last] == info.after[WAL_PART_LOG].chain) {
+    if (last <= log->count && log->chain[last] == info.after[WAL_PART_LOG].chain) {
         return WAL_OK;
     }
-    if (first > log->count ||
-        log->chain[first] != info.before[WAL_PART_LOG].chain) {
+    if (first > log->count || log->chain[first] != info.before[WAL_PART_LOG].chain) {
         return wal__fail(error, WAL_ECONFLICT, "it does not follow");
     }
     before = log->count;
     for (uint64_t i = first; i < last; i++) {
         uint64_t entry;
 
-        memcpy(&entry,
-               (const uint8_t *)part.data + HEAD_SIZE +
-                   (i - first) * sizeof(entry),
+        memcpy(&entry, (const uint8_t *)part.data + HEAD_SIZE + (i - first) * sizeof(entry),
                sizeof(entry));
         if (i < before && log->entries[i] != entry) {
             return wal__fail(error, WAL_ECONFLICT, "it has another past");
@@ -294,15 +267,11 @@ static enum wal_status make_durable(void *ctx, struct wal_error *error)
 
 struct wal__part_target small_log_target(struct small_log *log)
 {
-    return (struct wal__part_target){.position = position,
-                                     .apply = apply,
-                                     .sync = make_durable,
-                                     .info = get_info,
-                                     .ctx = log};
+    return (struct wal__part_target){
+        .position = position, .apply = apply, .sync = make_durable, .info = get_info, .ctx = log};
 }
 
-static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
-                    uint64_t count)
+static int32_t keep(void *ctx, const struct wal_remote_mark *marks, uint64_t count)
 {
     struct small_log *log = ctx;
 
@@ -312,10 +281,9 @@ static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
     return 0;
 }
 
-enum wal_status small_writer_start(struct wal_remote_writer *writer,
-                                   struct memory_driver *memory,
-                                   struct small_log *log, uint64_t id,
-                                   bool takes_over, struct wal_error *error)
+enum wal_status small_writer_start(struct wal_remote_writer *writer, struct memory_driver *memory,
+                                   struct small_log *log, uint64_t id, bool takes_over,
+                                   struct wal_error *error)
 {
     *writer = (struct wal_remote_writer){.remote = &memory->remote,
                                          .source = small_log_source(log),
@@ -331,11 +299,9 @@ enum wal_status small_writer_start(struct wal_remote_writer *writer,
 }
 
 enum wal_status small_pull(struct memory_driver *memory, struct small_log *log,
-                           struct wal_remote_pull_result *result,
-                           struct wal_error *error)
+                           struct wal_remote_pull_result *result, struct wal_error *error)
 {
-    struct wal__pull pull = {.remote = &memory->remote,
-                             .target = small_log_target(log)};
+    struct wal__pull pull = {.remote = &memory->remote, .target = small_log_target(log)};
     enum wal_status status;
 
     memcpy(pull.uuid, small_uuid, sizeof(pull.uuid));

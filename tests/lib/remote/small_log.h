@@ -1,6 +1,6 @@
 /*
- * small_log.h - a log of numbers in memory with its own parts, in place of a
- * store's and of a replica's. One thread.
+ * small_log.h - a log of numbers in memory with its own parts, in place of a store's and of a
+ * replica's. One thread.
  */
 #ifndef AGENTWAL_TESTS_LIB_REMOTE_SMALL_LOG_H
 #define AGENTWAL_TESTS_LIB_REMOTE_SMALL_LOG_H
@@ -40,21 +40,18 @@ void small_log_cut(struct small_log *log, uint64_t count);
 void assert_logs_equal(const struct small_log *a, const struct small_log *b);
 
 /* In place of wal_part_verify. */
-enum wal_status small_log_verify(struct wal_slice part,
-                                 struct wal_part_info *info,
+enum wal_status small_log_verify(struct wal_slice part, struct wal_part_info *info,
                                  struct wal_error *error);
 struct wal__part_source small_log_source(struct small_log *log);
 struct wal__part_target small_log_target(struct small_log *log);
 
 /* Starts a writer of the log, without threads; `id` makes it another one. */
-enum wal_status small_writer_start(struct wal_remote_writer *writer,
-                                   struct memory_driver *memory,
-                                   struct small_log *log, uint64_t id,
-                                   bool takes_over, struct wal_error *error);
+enum wal_status small_writer_start(struct wal_remote_writer *writer, struct memory_driver *memory,
+                                   struct small_log *log, uint64_t id, bool takes_over,
+                                   struct wal_error *error);
 
 /* Pulls to the log, with the error; and one that must succeed. */
 enum wal_status small_pull(struct memory_driver *memory, struct small_log *log,
-                           struct wal_remote_pull_result *result,
-                           struct wal_error *error);
+                           struct wal_remote_pull_result *result, struct wal_error *error);
 
 #endif

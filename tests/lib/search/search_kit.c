@@ -14,8 +14,7 @@ struct wal_search *kit_search(struct wal_store *store)
     return search;
 }
 
-void kit_say(struct wal_session *session, const char *id, const char *role,
-             const char *text)
+void kit_say(struct wal_session *session, const char *id, const char *role, const char *text)
 {
     char *payload = malloc(strlen(text) + 100);
     struct wal_append_options options = WAL_INIT(wal_append_options);
@@ -37,15 +36,13 @@ struct wal_search_query kit_search_query(const char *text)
     return query;
 }
 
-const char *kit_query(struct wal_search *search,
-                      const struct wal_search_query *query)
+const char *kit_query(struct wal_search *search, const struct wal_search_query *query)
 {
     static char out[4096];
     struct wal_search_cursor *cursor = NULL;
     struct wal_search_hit hit = WAL_INIT(wal_search_hit);
     struct wal_error error = KIT_ERROR;
-    enum wal_status status =
-        wal_search_find(search, query, &cursor, NULL, &error);
+    enum wal_status status = wal_search_find(search, query, &cursor, NULL, &error);
 
     if (status != WAL_OK) {
         print_error("%s\n", error.text);
@@ -55,11 +52,9 @@ const char *kit_query(struct wal_search *search,
     while (wal_search_cursor_next(cursor, &hit, NULL) == WAL_OK) {
         size_t size = strlen(out);
 
-        snprintf(out + size, sizeof(out) - size, "%s%.*s:%.*s",
-                 size == 0 ? "" : " ", WAL_ARG(hit.session_id),
-                 hit.entry_id.size == 0 ? 1 : (int)hit.entry_id.size,
-                 hit.entry_id.size == 0 ? "-"
-                                        : (const char *)hit.entry_id.data);
+        snprintf(out + size, sizeof(out) - size, "%s%.*s:%.*s", size == 0 ? "" : " ",
+                 WAL_ARG(hit.session_id), hit.entry_id.size == 0 ? 1 : (int)hit.entry_id.size,
+                 hit.entry_id.size == 0 ? "-" : (const char *)hit.entry_id.data);
     }
     wal_search_cursor_close(cursor);
     return out[0] == '\0' ? "none" : out;

@@ -14,8 +14,7 @@
 
 static void on_alarm(int number)
 {
-    static const char text[] =
-        "brake_kit: the test waits for the engine, which does not go on\n";
+    static const char text[] = "brake_kit: the test waits for the engine, which does not go on\n";
     ssize_t put = write(STDERR_FILENO, text, sizeof(text) - 1);
 
     (void)number;

@@ -14,8 +14,7 @@ enum {
     THREADS_MAX = 16
 };
 
-void stress_check(enum wal_status status, const struct wal_error *error,
-                  const char *what)
+void stress_check(enum wal_status status, const struct wal_error *error, const char *what)
 {
     if (status != WAL_OK) {
         (void)fprintf(stderr, "%s: %d: %s\n", what, (int)status, error->text);
@@ -25,14 +24,12 @@ void stress_check(enum wal_status status, const struct wal_error *error,
 
 struct wal_store *stress_open(uint32_t flags)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = flags,
-                                       .lock_timeout_ms = 60000};
+    struct wal_open_options options = {
+        .struct_size = sizeof(options), .flags = flags, .lock_timeout_ms = 60000};
     struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
 
-    stress_check(wal_open("store", &options, &store, &error), &error,
-                 "wal_open");
+    stress_check(wal_open("store", &options, &store, &error), &error, "wal_open");
     return store;
 }
 
@@ -41,8 +38,7 @@ struct wal_session *stress_session(struct wal_store *store, const char *id)
     struct wal_error error = KIT_ERROR;
     struct wal_session *session = NULL;
 
-    stress_check(wal_session_open(store, kit_text(id), &session, &error),
-                 &error, id);
+    stress_check(wal_session_open(store, kit_text(id), &session, &error), &error, id);
     return session;
 }
 
@@ -88,8 +84,8 @@ static void *run_thread(void *arg)
     return NULL;
 }
 
-uint64_t stress_run_threads(void *ctx, stress_thread_fn *work, int workers,
-                            stress_thread_fn *read, int readers)
+uint64_t stress_run_threads(void *ctx, stress_thread_fn *work, int workers, stress_thread_fn *read,
+                            int readers)
 {
     struct thread_group thread_group = {.working = workers};
     struct thread_slot seats[THREADS_MAX];
@@ -97,20 +93,17 @@ uint64_t stress_run_threads(void *ctx, stress_thread_fn *work, int workers,
     int count = workers + readers;
 
     WAL__ASSERT(count <= THREADS_MAX);
-    WAL__ASSERT(
-        pthread_barrier_init(&thread_group.start, NULL, (unsigned)count) == 0);
+    WAL__ASSERT(pthread_barrier_init(&thread_group.start, NULL, (unsigned)count) == 0);
     for (int i = 0; i < count; i++) {
         bool reads = i >= workers;
 
-        seats[i] = (struct thread_slot){
-            .stress_thread = {.ctx = ctx,
-                              .number = reads ? i - workers : i,
-                              .random = kit_random(&random) | 1},
-            .thread_group = &thread_group,
-            .work = reads ? read : work,
-            .reads = reads};
-        WAL__ASSERT(
-            pthread_create(&seats[i].thread, NULL, run_thread, &seats[i]) == 0);
+        seats[i] = (struct thread_slot){.stress_thread = {.ctx = ctx,
+                                                          .number = reads ? i - workers : i,
+                                                          .random = kit_random(&random) | 1},
+                                        .thread_group = &thread_group,
+                                        .work = reads ? read : work,
+                                        .reads = reads};
+        WAL__ASSERT(pthread_create(&seats[i].thread, NULL, run_thread, &seats[i]) == 0);
     }
     for (int i = 0; i < count; i++) {
         WAL__ASSERT(pthread_join(seats[i].thread, NULL) == 0);
@@ -140,8 +133,7 @@ static int32_t increment(void *ctx, const struct wal_session_info *now,
 {
     char *text = ctx;
 
-    (void)snprintf(text, TEXT, "{\"n\":%" PRIu64 "}",
-                   stress_parse_number(now->metadata) + 1);
+    (void)snprintf(text, TEXT, "{\"n\":%" PRIu64 "}", stress_parse_number(now->metadata) + 1);
     change->fields = WAL_CHANGE_METADATA;
     change->metadata = kit_text(text);
     return 0;
@@ -161,13 +153,12 @@ uint64_t stress_read_metadata(struct wal_session *session)
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = KIT_ERROR;
 
-    stress_check(wal_session_get_info(session, &info, &error), &error,
-                 "wal_session_get_info");
+    stress_check(wal_session_get_info(session, &info, &error), &error, "wal_session_get_info");
     return stress_parse_number(info.metadata);
 }
 
-uint64_t stress_read_doc(struct wal_store *store, struct wal_session *session,
-                         const char *key, uint64_t *version)
+uint64_t stress_read_doc(struct wal_store *store, struct wal_session *session, const char *key,
+                         uint64_t *version)
 {
     struct wal_doc doc = {.struct_size = sizeof(doc)};
     struct wal_error error = KIT_ERROR;
@@ -175,8 +166,8 @@ uint64_t stress_read_doc(struct wal_store *store, struct wal_session *session,
     enum wal_status status;
     uint64_t number = 0;
 
-    stress_check(wal_doc_cursor_open(store, session, NULL, &docs, &error),
-                 &error, "wal_doc_cursor_open");
+    stress_check(wal_doc_cursor_open(store, session, NULL, &docs, &error), &error,
+                 "wal_doc_cursor_open");
     status = wal_doc_cursor_get(docs, kit_text(key), 0, &doc, &error);
     if (status != WAL_ENOTFOUND) {
         stress_check(status, &error, key);
@@ -190,8 +181,7 @@ uint64_t stress_read_doc(struct wal_store *store, struct wal_session *session,
 }
 
 /* A document that contains its number and its writer, so it is unique. */
-static struct wal_doc make_doc(const char *key, uint64_t number, int by,
-                               char text[TEXT])
+static struct wal_doc make_doc(const char *key, uint64_t number, int by, char text[TEXT])
 {
     struct wal_doc doc = {.struct_size = sizeof(doc), .key = kit_text(key)};
 
@@ -200,8 +190,8 @@ static struct wal_doc make_doc(const char *key, uint64_t number, int by,
     return doc;
 }
 
-void stress_write_doc(struct wal_store *store, struct wal_session *session,
-                      const char *key, uint64_t number, int by)
+void stress_write_doc(struct wal_store *store, struct wal_session *session, const char *key,
+                      uint64_t number, int by)
 {
     char text[TEXT];
     struct wal_doc doc = make_doc(key, number, by, text);
@@ -210,8 +200,7 @@ void stress_write_doc(struct wal_store *store, struct wal_session *session,
     stress_check(wal_doc_put(store, session, &doc, NULL, &error), &error, key);
 }
 
-uint64_t stress_increment_doc(struct wal_store *store,
-                              struct wal_session *session, const char *key,
+uint64_t stress_increment_doc(struct wal_store *store, struct wal_session *session, const char *key,
                               int by)
 {
     struct wal_error error = KIT_ERROR;
@@ -240,8 +229,8 @@ uint64_t stress_increment_doc(struct wal_store *store,
 
 /* -------------------------------------------------------------- lock --- */
 
-static enum wal_status move_lock(struct wal_session *session, const char *from,
-                                 const char *to, struct wal_error *error)
+static enum wal_status move_lock(struct wal_session *session, const char *from, const char *to,
+                                 struct wal_error *error)
 {
     struct wal_head head = {.struct_size = sizeof(head),
                             .flags = WAL_HEAD_EXPECT,
@@ -293,14 +282,13 @@ struct turn {
     char values[3][TEXT];
 };
 
-static void make_turn(struct turn *turn, uint64_t number, uint64_t version,
-                      int by)
+static void make_turn(struct turn *turn, uint64_t number, uint64_t version, int by)
 {
     static const char *const keys[3] = {"turn-a", "turn-b", "turn"};
     static const char *const names[2] = {"x", "y"};
 
-    *turn = (struct turn){.change = {.struct_size = sizeof(turn->change),
-                                     .fields = WAL_CHANGE_TITLE}};
+    *turn =
+        (struct turn){.change = {.struct_size = sizeof(turn->change), .fields = WAL_CHANGE_TITLE}};
     (void)snprintf(turn->payload, sizeof(turn->payload), "{\"by\":%d}", by);
     for (int i = 0; i < 2; i++) {
         (void)snprintf(turn->ids[i], TEXT, "t%" PRIu64 "%c", number, 'a' + i);
@@ -322,18 +310,15 @@ static void make_turn(struct turn *turn, uint64_t number, uint64_t version,
     turn->change.title = kit_text(turn->ids[1]);
 }
 
-uint64_t stress_write_turn(struct wal_store *store, struct wal_session *session,
-                           int by)
+uint64_t stress_write_turn(struct wal_store *store, struct wal_session *session, int by)
 {
-    struct wal_append_options options = {.struct_size = sizeof(options),
-                                         .durability = WAL_WRITTEN};
+    struct wal_append_options options = {.struct_size = sizeof(options), .durability = WAL_WRITTEN};
     struct wal_error error = KIT_ERROR;
 
     for (;;) {
         struct turn turn;
         uint64_t version;
-        uint64_t number =
-            stress_read_doc(store, session, "turn-a", &version) + 1;
+        uint64_t number = stress_read_doc(store, session, "turn-a", &version) + 1;
         struct wal_batch batch = {.struct_size = sizeof(batch),
                                   .entry_count = 2,
                                   .document_count = 3,
@@ -378,8 +363,7 @@ static uint64_t turn_of_text(struct wal_slice id, char last)
     return turn_of_id(text, last);
 }
 
-static uint64_t check_documents(struct wal_store *store,
-                                struct wal_session *session)
+static uint64_t check_documents(struct wal_store *store, struct wal_session *session)
 {
     struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
                                              .prefix = kit_text("turn-")};
@@ -390,8 +374,8 @@ static uint64_t check_documents(struct wal_store *store,
     enum wal_status status;
     int count = 0;
 
-    stress_check(wal_doc_cursor_open(store, session, &options, &docs, &error),
-                 &error, "wal_doc_cursor_open");
+    stress_check(wal_doc_cursor_open(store, session, &options, &docs, &error), &error,
+                 "wal_doc_cursor_open");
     while ((status = wal_doc_cursor_next(docs, &doc, &error)) == WAL_OK) {
         WAL__ASSERT(count < 2);
         numbers[count++] = stress_parse_number(doc.value);
@@ -410,8 +394,7 @@ static uint64_t check_heads(struct wal_session *session)
     uint64_t numbers[3] = {0, 0, 0};
     int count = 0;
 
-    stress_check(wal_head_cursor_open(session, &heads, &error), &error,
-                 "wal_head_cursor_open");
+    stress_check(wal_head_cursor_open(session, &heads, &error), &error, "wal_head_cursor_open");
     while ((status = wal_head_cursor_next(heads, &head, &error)) == WAL_OK) {
         WAL__ASSERT(count < 3);
         numbers[count] = turn_of_text(head.entry_id, count == 1 ? 'a' : 'b');
@@ -452,16 +435,14 @@ static uint64_t check_session(struct wal_session *session)
     struct wal_error error = KIT_ERROR;
     uint64_t number;
 
-    stress_check(wal_session_get_info(session, &info, &error), &error,
-                 "wal_session_get_info");
+    stress_check(wal_session_get_info(session, &info, &error), &error, "wal_session_get_info");
     number = turn_of_text(info.title, 'b');
     WAL__ASSERT(turn_of_text(info.head, 'b') == number);
     WAL__ASSERT(info.entries == 2 * number && info.documents == 2 * number);
     return number;
 }
 
-uint64_t stress_check_turn(struct wal_store *store, struct wal_session *session,
-                           uint64_t least)
+uint64_t stress_check_turn(struct wal_store *store, struct wal_session *session, uint64_t least)
 {
     for (int round = 0; round < 2; round++) {
         uint64_t seen[5] = {0};
@@ -475,9 +456,8 @@ uint64_t stress_check_turn(struct wal_store *store, struct wal_session *session,
                       : part == 3 ? stress_read_doc(store, NULL, "turn", NULL)
                                   : check_session(session);
             if (seen[i] < least) {
-                (void)fprintf(stderr,
-                              "part %d is at %" PRIu64 ", not %" PRIu64 "\n",
-                              part, seen[i], least);
+                (void)fprintf(stderr, "part %d is at %" PRIu64 ", not %" PRIu64 "\n", part, seen[i],
+                              least);
             }
             WAL__ASSERT(seen[i] >= least);
             least = seen[i];
@@ -490,10 +470,8 @@ uint64_t stress_check_turn(struct wal_store *store, struct wal_session *session,
 
 void stress_write_pair(struct wal_session *session, uint64_t i)
 {
-    struct wal_append_options options = {.struct_size = sizeof(options),
-                                         .durability = WAL_WRITTEN};
-    struct wal_batch batch = {.struct_size = sizeof(batch),
-                              .document_count = 3};
+    struct wal_append_options options = {.struct_size = sizeof(options), .durability = WAL_WRITTEN};
+    struct wal_batch batch = {.struct_size = sizeof(batch), .document_count = 3};
     struct wal_error error = KIT_ERROR;
     struct wal_doc docs[3];
     char keys[2][TEXT];
@@ -505,8 +483,7 @@ void stress_write_pair(struct wal_session *session, uint64_t i)
     }
     docs[2] = make_doc("last", i, 0, values[2]);
     batch.documents = docs;
-    stress_check(wal_batch_commit(session, &batch, &options, NULL, &error),
-                 &error, keys[0]);
+    stress_check(wal_batch_commit(session, &batch, &options, NULL, &error), &error, keys[0]);
 }
 
 uint64_t stress_check_pairs(struct wal_session *session)
@@ -518,8 +495,8 @@ uint64_t stress_check_pairs(struct wal_session *session)
     uint64_t counts[2] = {0, 0};
     uint64_t last = UINT64_MAX;
 
-    stress_check(wal_doc_cursor_open(NULL, session, NULL, &docs, &error),
-                 &error, "wal_doc_cursor_open");
+    stress_check(wal_doc_cursor_open(NULL, session, NULL, &docs, &error), &error,
+                 "wal_doc_cursor_open");
     while ((status = wal_doc_cursor_next(docs, &doc, &error)) == WAL_OK) {
         const char *key = doc.key.data;
 

@@ -16,8 +16,7 @@ struct wal_session *stress_session(struct wal_store *store, const char *id);
 void stress_close(struct wal_store *store, struct wal_session *session);
 
 /* Ends the process, telling the error, unless the status is WAL_OK. */
-void stress_check(enum wal_status status, const struct wal_error *error,
-                  const char *what);
+void stress_check(enum wal_status status, const struct wal_error *error, const char *what);
 
 /* ----------------------------------------------------------- threads --- */
 
@@ -30,11 +29,10 @@ struct stress_thread {
 
 typedef void stress_thread_fn(struct stress_thread *stress_thread);
 
-/* Starts that many threads at once that do `work`, and others that do `read`
- * again and again until the first are done; waits for all of them. Prints its
- * seed. Answers how often it was read. */
-uint64_t stress_run_threads(void *ctx, stress_thread_fn *work, int workers,
-                            stress_thread_fn *read, int readers);
+/* Starts that many threads at once that do `work`, and others that do `read` again and again until
+ * the first are done; waits for all of them. Prints its seed. Answers how often it was read. */
+uint64_t stress_run_threads(void *ctx, stress_thread_fn *work, int workers, stress_thread_fn *read,
+                            int readers);
 
 /* ---------------------------------------------------------- counters --- */
 
@@ -47,19 +45,17 @@ uint64_t stress_read_metadata(struct wal_session *session);
 
 /* Adds one to the counter in a document, that of the store with session null;
  * `by` identifies the writer. Returns the number of conflicts. */
-uint64_t stress_increment_doc(struct wal_store *store,
-                              struct wal_session *session, const char *key,
+uint64_t stress_increment_doc(struct wal_store *store, struct wal_session *session, const char *key,
                               int by);
 /* The number in a document, and its version; 0 when there is none. */
-uint64_t stress_read_doc(struct wal_store *store, struct wal_session *session,
-                         const char *key, uint64_t *version);
-void stress_write_doc(struct wal_store *store, struct wal_session *session,
-                      const char *key, uint64_t number, int by);
+uint64_t stress_read_doc(struct wal_store *store, struct wal_session *session, const char *key,
+                         uint64_t *version);
+void stress_write_doc(struct wal_store *store, struct wal_session *session, const char *key,
+                      uint64_t number, int by);
 
 /* -------------------------------------------------------------- lock --- */
 
-/* Takes the head `lock` for the entry "w<by>", which must be there: whether
- * nobody else had it. */
+/* Takes the head `lock` for the entry "w<by>", which must be there: whether nobody else had it. */
 bool stress_try_lock(struct wal_session *session, int by);
 void stress_unlock(struct wal_session *session, int by);
 
@@ -68,17 +64,14 @@ void stress_unlock(struct wal_session *session, int by);
 /* Turn N is one batch: two entries, two documents of the session and one of
  * the store, two heads, and the title. Makes the turn after the last
  * one of any writer; returns its number. */
-uint64_t stress_write_turn(struct wal_store *store, struct wal_session *session,
-                           int by);
-/* Looks at all parts. Each look shows one turn, and no turn before `least` or
- * the one that was looked at before. Answers the last one seen. */
-uint64_t stress_check_turn(struct wal_store *store, struct wal_session *session,
-                           uint64_t least);
+uint64_t stress_write_turn(struct wal_store *store, struct wal_session *session, int by);
+/* Looks at all parts. Each look shows one turn, and no turn before `least` or the one that was
+ * looked at before. Answers the last one seen. */
+uint64_t stress_check_turn(struct wal_store *store, struct wal_session *session, uint64_t least);
 
 /* ------------------------------------------------------------ prefix --- */
 
-/* Puts the documents "a<i>" and "b<i>", and "last" with the number i, in one
- * batch. */
+/* Puts the documents "a<i>" and "b<i>", and "last" with the number i, in one batch. */
 void stress_write_pair(struct wal_session *session, uint64_t i);
 /* The documents are those of the pairs from 0 on and no others; how many. */
 uint64_t stress_check_pairs(struct wal_session *session);

@@ -1,6 +1,6 @@
 /*
- * apply.c - one operation after the other on the store and on the reference:
- * entries, batches, documents, sessions, updates (differential.h).
+ * apply.c - one operation after the other on the store and on the reference: entries, batches,
+ * documents, sessions, updates (differential.h).
  */
 #include <stdio.h>
 #include <string.h>
@@ -34,8 +34,7 @@ static void differential_append(struct differential *run)
 /* Native entries that name what is not there, or name nothing. */
 static void name_missing(struct differential *run, struct wal_entry *entry)
 {
-    static const char *const types[] = {WAL_TYPE_COMPACTION_SUMMARY,
-                                        WAL_TYPE_BRANCH_SUMMARY,
+    static const char *const types[] = {WAL_TYPE_COMPACTION_SUMMARY, WAL_TYPE_BRANCH_SUMMARY,
                                         WAL_TYPE_REDACTION};
     uint32_t type = differential_random(run, 3);
 
@@ -43,14 +42,13 @@ static void name_missing(struct differential *run, struct wal_entry *entry)
     entry->type = differential_slice(types[type]);
     entry->payload = differential_slice("{\"summary\":\"of nothing\"}");
     if (differential_one_in(run, 2)) {
-        entry->payload = differential_slice(
-            "{\"firstKeptEntryId\":\"none\",\"sourceSessionId\":\"none\","
-            "\"sourceEntryId\":\"none\",\"targetEntryId\":\"none\"}");
+        entry->payload =
+            differential_slice("{\"firstKeptEntryId\":\"none\",\"sourceSessionId\":\"none\","
+                               "\"sourceEntryId\":\"none\",\"targetEntryId\":\"none\"}");
     }
 }
 
-static void invalidate_content(struct differential *run,
-                               struct wal_entry *entry)
+static void invalidate_content(struct differential *run, struct wal_entry *entry)
 {
     switch (differential_random(run, 10)) {
     case 0:
@@ -128,8 +126,8 @@ static void differential_append_refused(struct differential *run)
     differential_commit(run, &given);
 }
 
-/* Appends existing entries: the same, or another one under the same id; after
- * them, sometimes, a new one and a wrong expected tail. */
+/* Appends existing entries: the same, or another one under the same id; after them, sometimes, a
+ * new one and a wrong expected tail. */
 static void differential_append_repeat(struct differential *run)
 {
     struct differential_request given;
@@ -140,11 +138,9 @@ static void differential_append_repeat(struct differential *run)
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
-        uint64_t from = differential_random(
-            run, (uint32_t)reference_last_sequence(run->ref) + 1);
+        uint64_t from = differential_random(run, (uint32_t)reference_last_sequence(run->ref) + 1);
 
-        if (!reference_pick_entry(run->ref, given.number, from,
-                                  &given.entries[i])) {
+        if (!reference_pick_entry(run->ref, given.number, from, &given.entries[i])) {
             return;
         }
         given.entries[i].struct_size = sizeof(given.entries[i]);
@@ -154,8 +150,7 @@ static void differential_append_repeat(struct differential *run)
     }
     given.batch.entry_count = count;
     if (differential_one_in(run, 6) &&
-        reference_get(run->ref, given.number, given.entries[0].id, 0, &there) !=
-            WAL_EREDACTED) {
+        reference_get(run->ref, given.number, given.entries[0].id, 0, &there) != WAL_EREDACTED) {
         /* One that was redacted may be erased: then any content is the same. */
         given.entries[0].payload = differential_json(run);
     } else if (differential_one_in(run, 6)) {
@@ -166,8 +161,7 @@ static void differential_append_repeat(struct differential *run)
     if (differential_one_in(run, 4)) {
         differential_entry(run, given.number, &given.entries[count]);
         if (differential_one_in(run, 4)) {
-            differential_redaction_entry(run, given.entries[0].id,
-                                         &given.entries[count]);
+            differential_redaction_entry(run, given.entries[0].id, &given.entries[count]);
         }
         given.batch.entry_count++;
         /* Twice in one batch. */
@@ -187,8 +181,7 @@ static void differential_append_repeat(struct differential *run)
  * Operations that commit entries, documents, heads and a change together.
  */
 
-static void fill_docs(struct differential *run,
-                      struct differential_request *given)
+static void fill_docs(struct differential *run, struct differential_request *given)
 {
     uint32_t count = differential_random(run, 3);
 
@@ -205,8 +198,7 @@ static void fill_docs(struct differential *run,
     given->batch.document_count = count;
 }
 
-static void fill_heads(struct differential *run,
-                       struct differential_request *given)
+static void fill_heads(struct differential *run, struct differential_request *given)
 {
     uint32_t count = differential_random(run, 3);
 
@@ -220,16 +212,15 @@ static void fill_heads(struct differential *run,
         }
         if (differential_one_in(run, 4)) {
             head->flags |= WAL_HEAD_EXPECT;
-            (void)reference_head_get(run->ref, given->number, head->stream,
-                                     head->name, &head->expected);
+            (void)reference_head_get(run->ref, given->number, head->stream, head->name,
+                                     &head->expected);
         }
     }
     given->batch.head_count = count;
 }
 
 /* One condition that does not hold, or a part that is not valid. */
-static void invalidate_batch(struct differential *run,
-                             struct differential_request *given)
+static void invalidate_batch(struct differential *run, struct differential_request *given)
 {
     switch (differential_random(run, 4)) {
     case 0:
@@ -262,8 +253,7 @@ static void invalidate_batch(struct differential *run,
     }
 }
 
-void differential_fill_parts(struct differential *run,
-                             struct differential_request *given)
+void differential_fill_parts(struct differential *run, struct differential_request *given)
 {
     fill_docs(run, given);
     fill_heads(run, given);
@@ -318,8 +308,7 @@ static void differential_move_head(struct differential *run)
     differential_head(run, number, &head);
     if (differential_one_in(run, 3)) {
         head.flags |= WAL_HEAD_EXPECT;
-        (void)reference_head_get(run->ref, number, head.stream, head.name,
-                                 &head.expected);
+        (void)reference_head_get(run->ref, number, head.stream, head.name, &head.expected);
     }
     switch (differential_random(run, 12)) {
     case 0:
@@ -347,12 +336,9 @@ static void differential_move_head(struct differential *run)
     }
     status = wal_head_move(session, &head, previous, &run->error);
     differential_enter_reference(run);
-    if (differential_compare_status(run, status,
-                                    reference_head_move(run->ref, number, &head,
-                                                        wanted,
-                                                        &run->expected))) {
-        differential_check_slice(run, "the head before",
-                                 differential_slice(previous),
+    if (differential_compare_status(
+            run, status, reference_head_move(run->ref, number, &head, wanted, &run->expected))) {
+        differential_check_slice(run, "the head before", differential_slice(previous),
                                  differential_slice(wanted));
     }
     differential_check_heads(run, number);
@@ -362,8 +348,7 @@ static void differential_move_head(struct differential *run)
 void differential_get_head(struct differential *run)
 {
     static const char *const names[] = {"", "main", "left", "right", "nobody"};
-    struct wal_slice name =
-        differential_slice(names[differential_random(run, 5)]);
+    struct wal_slice name = differential_slice(names[differential_random(run, 5)]);
     uint32_t stream = differential_random(run, DIFFERENTIAL_STREAMS);
     uint32_t number = differential_session(run);
     struct wal_session *session;
@@ -376,9 +361,8 @@ void differential_get_head(struct differential *run)
         return;
     }
     status = wal_head_get(session, stream, name, id, &run->error);
-    if (differential_compare_status(
-            run, status,
-            reference_head_get(run->ref, number, stream, name, &wanted))) {
+    if (differential_compare_status(run, status,
+                                    reference_head_get(run->ref, number, stream, name, &wanted))) {
         differential_check_slice(run, "a head", differential_slice(id), wanted);
     }
     differential_check_heads(run, number);
@@ -387,8 +371,7 @@ void differential_get_head(struct differential *run)
 /* ----------------------------------------------------------- documents --- */
 
 /* A session, or the store; false: there is no session. */
-static bool choose(struct differential *run, uint32_t *number,
-                   struct wal_session **session)
+static bool choose(struct differential *run, uint32_t *number, struct wal_session **session)
 {
     *session = NULL;
     *number = REFERENCE_STORE;
@@ -440,10 +423,8 @@ static void differential_put_doc(struct differential *run)
     }
     status = wal_doc_put(run->store, session, &doc, &version, &run->error);
     differential_enter_reference(run);
-    if (differential_compare_status(run, status,
-                                    reference_doc_put(run->ref, number, &doc,
-                                                      &wanted,
-                                                      &run->expected))) {
+    if (differential_compare_status(
+            run, status, reference_doc_put(run->ref, number, &doc, &wanted, &run->expected))) {
         differential_check_number(run, "the new version", version, wanted);
         differential_check_doc_get(run, number, doc.key, 0);
     }
@@ -469,10 +450,8 @@ static void differential_delete_doc(struct differential *run)
     }
     status = wal_doc_delete(run->store, session, &doc, &version, &run->error);
     differential_enter_reference(run);
-    if (differential_compare_status(run, status,
-                                    reference_doc_delete(run->ref, number, &doc,
-                                                         &wanted,
-                                                         &run->expected))) {
+    if (differential_compare_status(
+            run, status, reference_doc_delete(run->ref, number, &doc, &wanted, &run->expected))) {
         differential_check_number(run, "the new version", version, wanted);
     }
     differential_check_doc_get(run, number, doc.key, 0);
@@ -481,8 +460,7 @@ static void differential_delete_doc(struct differential *run)
 /* --- operations that make, open, fork and delete sessions ----------------- */
 
 /* The id of a session that the engine made up. */
-static struct wal_slice id_of(struct differential *run,
-                              struct wal_session *session)
+static struct wal_slice id_of(struct differential *run, struct wal_session *session)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     enum wal_status status = wal_session_get_info(session, &info, &run->error);
@@ -490,8 +468,7 @@ static struct wal_slice id_of(struct differential *run,
     if (status != WAL_OK) {
         differential_fail(run, "a new session's status answers %d", status);
     }
-    return differential_text(run, "%.*s", (int)info.id.size,
-                             (const char *)info.id.data);
+    return differential_text(run, "%.*s", (int)info.id.size, (const char *)info.id.data);
 }
 
 /* An id that is taken, or was by a session that is deleted. */
@@ -500,16 +477,14 @@ static struct wal_slice some_id(struct differential *run)
     uint32_t number = differential_session(run);
     struct reference_info info;
 
-    if (number == 0 ||
-        reference_session_status(run->ref, number, &info) != WAL_OK) {
+    if (number == 0 || reference_session_status(run->ref, number, &info) != WAL_OK) {
         return differential_slice("nobody");
     }
     return info.info.id;
 }
 
 /* Spoils the options in one way; or takes an id that is taken. */
-static void session_invalidate(struct differential *run,
-                               struct wal_session_options *options)
+static void session_invalidate(struct differential *run, struct wal_session_options *options)
 {
     switch (differential_random(run, 6)) {
     case 0:
@@ -552,10 +527,8 @@ static void differential_create(struct differential *run)
     if (status == WAL_OK && options.id.size == 0) {
         options.id = id_of(run, session);
     }
-    if (differential_compare_status(run, status,
-                                    reference_session_create(run->ref, &options,
-                                                             &number,
-                                                             &run->expected))) {
+    if (differential_compare_status(
+            run, status, reference_session_create(run->ref, &options, &number, &run->expected))) {
         differential_set_handle(run, number, session);
         differential_check_session(run, number);
     }
@@ -570,8 +543,7 @@ void differential_open_session(struct differential *run)
     uint32_t number = 0;
 
     status = wal_session_open(run->store, id, &session, &run->error);
-    if (differential_compare_status(
-            run, status, reference_session_open(run->ref, id, &number))) {
+    if (differential_compare_status(run, status, reference_session_open(run->ref, id, &number))) {
         differential_set_handle(run, number, session);
         differential_check_session(run, number);
     }
@@ -589,8 +561,8 @@ void differential_latest(struct differential *run)
     }
     differential_learn_times(run);
     status = wal_session_open_latest(run->store, cwd, &session, &run->error);
-    if (differential_compare_status(
-            run, status, reference_session_latest(run->ref, cwd, &number))) {
+    if (differential_compare_status(run, status,
+                                    reference_session_latest(run->ref, cwd, &number))) {
         differential_set_handle(run, number, session);
         differential_check_session(run, number);
     }
@@ -613,16 +585,15 @@ static void differential_open_or_create(struct differential *run)
         options.id = nothing;
     }
     differential_learn_times(run);
-    status = wal_session_open_or_create(run->store, &options, &session,
-                                        &created, &run->error);
+    status = wal_session_open_or_create(run->store, &options, &session, &created, &run->error);
     differential_enter_reference(run);
     if (status == WAL_OK && created == 1) {
         made = id_of(run, session);
     }
-    if (differential_compare_status(
-            run, status,
-            reference_session_open_or_create(run->ref, &options, made, &number,
-                                             &expected, &run->expected))) {
+    if (differential_compare_status(run, status,
+                                    reference_session_open_or_create(run->ref, &options, made,
+                                                                     &number, &expected,
+                                                                     &run->expected))) {
         if (created != expected) {
             differential_fail(run, "created is %d, not %d", created, expected);
         }
@@ -661,10 +632,9 @@ static void differential_fork(struct differential *run)
     if (status == WAL_OK && options.id.size == 0) {
         options.id = id_of(run, fork);
     }
-    if (differential_compare_status(run, status,
-                                    reference_session_fork(run->ref, number, at,
-                                                           &options, &made,
-                                                           &run->expected))) {
+    if (differential_compare_status(
+            run, status,
+            reference_session_fork(run->ref, number, at, &options, &made, &run->expected))) {
         differential_set_handle(run, made, fork);
         differential_check_session(run, made);
     }
@@ -682,9 +652,8 @@ static void differential_delete(struct differential *run)
     }
     status = wal_session_delete(session, &run->error);
     differential_enter_reference(run);
-    (void)differential_compare_status(
-        run, status,
-        reference_session_delete(run->ref, number, &run->expected));
+    (void)differential_compare_status(run, status,
+                                      reference_session_delete(run->ref, number, &run->expected));
 }
 
 static void differential_trash(struct differential *run)
@@ -699,9 +668,8 @@ static void differential_trash(struct differential *run)
     }
     status = wal_session_trash(session, &run->error);
     differential_enter_reference(run);
-    if (differential_compare_status(
-            run, status,
-            reference_session_trash(run->ref, number, &run->expected))) {
+    if (differential_compare_status(run, status,
+                                    reference_session_trash(run->ref, number, &run->expected))) {
         differential_check_session(run, number);
         /* Without the handle it cannot be read before it is undeleted. */
         if (differential_one_in(run, 2)) {
@@ -724,17 +692,14 @@ static void differential_undelete(struct differential *run)
         uint32_t number = (start + i) % count + 1;
 
         if (!reference_is_trashed(run->ref, number) &&
-            (!any ||
-             reference_session_status(run->ref, number, &info) != WAL_OK)) {
+            (!any || reference_session_status(run->ref, number, &info) != WAL_OK)) {
             continue;
         }
         (void)!reference_session_status(run->ref, number, &info);
         status = wal_session_undelete(run->store, info.info.id, &run->error);
         differential_enter_reference(run);
         if (differential_compare_status(
-                run, status,
-                reference_session_undelete(run->ref, info.info.id,
-                                           &run->expected))) {
+                run, status, reference_session_undelete(run->ref, info.info.id, &run->expected))) {
             differential_learn_dropped(run, false); /* while it was not read */
             differential_check_session(run, number);
         }
@@ -745,15 +710,13 @@ static void differential_undelete(struct differential *run)
 /* --- lifecycle ------------------------------------------------------------ */
 
 /*
- * Operations on the store as a whole: it is synced, closed and opened, killed,
- * and loses power.
+ * Operations on the store as a whole: it is synced, closed and opened, killed, and loses power.
  */
 
 /* Draws the schema version and the options of the next opening. */
 static void choose_opening(struct differential *run)
 {
-    run->schema_version =
-        differential_one_in(run, 4) ? 1 + differential_random(run, 2) : 0;
+    run->schema_version = differential_one_in(run, 4) ? 1 + differential_random(run, 2) : 0;
     run->open_flags = differential_one_in(run, 4) ? WAL_OPEN_PREAD : 0;
 }
 
@@ -769,8 +732,7 @@ static void open_again(struct differential *run)
 
 void differential_sync(struct differential *run)
 {
-    (void)differential_compare_status(run, wal_sync(run->store, &run->error),
-                                      WAL_OK);
+    (void)differential_compare_status(run, wal_sync(run->store, &run->error), WAL_OK);
     reference_sync(run->ref);
 }
 
@@ -779,8 +741,7 @@ void differential_commit_mark(struct differential *run)
     if (run->is_memory) {
         return;
     }
-    (void)differential_compare_status(
-        run, wal__store_commit_mark(run->store, &run->error), WAL_OK);
+    (void)differential_compare_status(run, wal__store_commit_mark(run->store, &run->error), WAL_OK);
 }
 
 void differential_reopen(struct differential *run)
@@ -815,11 +776,9 @@ void differential_lose_power(struct differential *run)
 {
     uint64_t last = reference_last_sequence(run->ref);
     struct sim_power_loss loss = {
-        .landing = (enum sim_persistence)differential_random(
-            run, (uint32_t)SIM_PERSISTENCES),
+        .landing = (enum sim_persistence)differential_random(run, (uint32_t)SIM_PERSISTENCES),
         .garbage = differential_one_in(run, 2),
-        .unsafe_overwrite =
-            run->group_align != 0 && differential_one_in(run, 2)};
+        .unsafe_overwrite = run->group_align != 0 && differential_one_in(run, 2)};
 
     if (run->is_memory) {
         return;
@@ -855,8 +814,7 @@ void differential_read_only(struct differential *run)
     differential_check_number(run, "the last sequence to a reader",
                               reference_last_sequence(run->ref), last);
     (void)differential_compare_status(
-        run, wal_session_create(run->store, NULL, &session, &run->error),
-        WAL_EREADONLY);
+        run, wal_session_create(run->store, NULL, &session, &run->error), WAL_EREADONLY);
     differential_check_all(run);
     differential_close(run);
     open_again(run);
@@ -865,9 +823,8 @@ void differential_read_only(struct differential *run)
 /* --- update --------------------------------------------------------------- */
 
 /*
- * Operations that change what a session says about itself. The same function
- * is called by both sides; it checks its arguments, and writes to the session
- * that it is called for.
+ * Operations that change what a session says about itself. The same function is called by both
+ * sides; it checks its arguments, and writes to the session that it is called for.
  */
 
 enum {
@@ -894,8 +851,7 @@ static int32_t retitle(void *ctx, const struct wal_session_info *now,
     struct update_call *update_call = ctx;
 
     (void)now;
-    (void)snprintf(update_call->title, sizeof(update_call->title), "call %u",
-                   update_call->calls);
+    (void)snprintf(update_call->title, sizeof(update_call->title), "call %u", update_call->calls);
     change->fields = WAL_CHANGE_TITLE;
     change->title = differential_slice(update_call->title);
     return 0;
@@ -916,10 +872,8 @@ static int32_t update_callback(void *ctx, const struct wal_session_info *now,
     if (update_call->calls <= update_call->nested) {
         enum wal_status status =
             update_call->session != NULL
-                ? wal_session_update(update_call->session, retitle, update_call,
-                                     NULL)
-                : reference_session_update(update_call->run->ref,
-                                           update_call->number, retitle,
+                ? wal_session_update(update_call->session, retitle, update_call, NULL)
+                : reference_session_update(update_call->run->ref, update_call->number, retitle,
                                            update_call, NULL);
 
         if (status != WAL_OK) {
@@ -936,19 +890,16 @@ static int32_t update_callback(void *ctx, const struct wal_session_info *now,
 static void compare(struct differential *run, const struct update_call *engine,
                     const struct update_call *reference)
 {
-    differential_check_number(run, "calls of the function", engine->calls,
-                              reference->calls);
+    differential_check_number(run, "calls of the function", engine->calls, reference->calls);
     for (uint32_t i = 0; i < CALLS; i++) {
-        differential_check_number(run, "the version passed to the function",
-                                  engine->versions[i], reference->versions[i]);
+        differential_check_number(run, "the version passed to the function", engine->versions[i],
+                                  reference->versions[i]);
     }
-    differential_check_number(run, "the function's error",
-                              (uint64_t)run->error.sys_errno,
+    differential_check_number(run, "the function's error", (uint64_t)run->error.sys_errno,
                               (uint64_t)run->expected.sys_errno);
 }
 
-static void update_invalidate(struct differential *run,
-                              struct update_call *update_call)
+static void update_invalidate(struct differential *run, struct update_call *update_call)
 {
     switch (differential_random(run, 5)) {
     case 0:
@@ -976,8 +927,7 @@ static void update_invalidate(struct differential *run,
 static void update(struct differential *run, uint32_t nested)
 {
     uint32_t number = differential_session(run);
-    struct update_call engine = {
-        .run = run, .number = number, .nested = nested};
+    struct update_call engine = {.run = run, .number = number, .nested = nested};
     struct update_call reference;
     enum wal_status status;
 
@@ -996,13 +946,11 @@ static void update(struct differential *run, uint32_t nested)
     }
     reference = engine;
     reference.session = NULL;
-    status = wal_session_update(engine.session, update_callback, &engine,
-                                &run->error);
+    status = wal_session_update(engine.session, update_callback, &engine, &run->error);
     differential_enter_reference(run);
     (void)differential_compare_status(
         run, status,
-        reference_session_update(run->ref, number, update_callback, &reference,
-                                 &run->expected));
+        reference_session_update(run->ref, number, update_callback, &reference, &run->expected));
     compare(run, &engine, &reference);
     differential_check_session(run, number);
 }
@@ -1010,8 +958,7 @@ static void update(struct differential *run, uint32_t nested)
 /* differential_change.c */
 static void differential_update(struct differential *run)
 {
-    update(run,
-           differential_one_in(run, 8) ? 1 + differential_random(run, 3) : 0);
+    update(run, differential_one_in(run, 8) ? 1 + differential_random(run, 3) : 0);
 }
 
 /* Somebody always writes first; of a small store, since it grows by it. */
@@ -1046,19 +993,16 @@ static void differential_migrate(struct differential *run)
     }
     reference = engine;
     reference.session = NULL;
-    status =
-        wal_session_migrate(engine.session, to, asks ? update_callback : NULL,
-                            &engine, &result, &run->error);
+    status = wal_session_migrate(engine.session, to, asks ? update_callback : NULL, &engine,
+                                 &result, &run->error);
     differential_enter_reference(run);
     if (differential_compare_status(
             run, status,
-            reference_session_migrate(run->ref, number, to,
-                                      asks ? update_callback : NULL, &reference,
-                                      &wanted, &run->expected))) {
+            reference_session_migrate(run->ref, number, to, asks ? update_callback : NULL,
+                                      &reference, &wanted, &run->expected))) {
         differential_check_number(run, "from", result.from, wanted.from);
         differential_check_number(run, "to", result.to, wanted.to);
-        differential_check_number(run, "sessions", result.sessions,
-                                  wanted.sessions);
+        differential_check_number(run, "sessions", result.sessions, wanted.sessions);
     }
     compare(run, &engine, &reference);
     differential_check_session(run, number);

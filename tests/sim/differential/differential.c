@@ -1,6 +1,5 @@
 /*
- * differential.c - a store's life, and how answers are compared
- * (differential.h).
+ * differential.c - a store's life, and how answers are compared (differential.h).
  */
 #include "tests/sim/differential/differential.h"
 
@@ -32,8 +31,8 @@ void differential_fail(const struct differential *run, const char *format, ...)
     if (run->fails != NULL) {
         run->fails(run, text);
     }
-    print_error("seed %" PRIu64 ", step %" PRIu64 ", %s: %s\n", run->seed,
-                run->step, run->operation, text);
+    print_error("seed %" PRIu64 ", step %" PRIu64 ", %s: %s\n", run->seed, run->step,
+                run->operation, text);
     print_error("  the engine said last: %s\n", run->error.text);
     fail();
     abort();
@@ -42,29 +41,24 @@ void differential_fail(const struct differential *run, const char *format, ...)
 /* Whether `actual` is promised to contain the present value. */
 static bool reports_actual(enum wal_status status)
 {
-    return status == WAL_ECONFLICT || status == WAL_ESCHEMA ||
-           status == WAL_EEXISTS;
+    return status == WAL_ECONFLICT || status == WAL_ESCHEMA || status == WAL_EEXISTS;
 }
 
-bool differential_compare_status(struct differential *run,
-                                 enum wal_status engine,
+bool differential_compare_status(struct differential *run, enum wal_status engine,
                                  enum wal_status reference)
 {
     if (engine != reference) {
-        differential_fail(run, "the engine answers %d (%s), not %d (%s)",
-                          engine, wal_status_text(engine), reference,
-                          wal_status_text(reference));
+        differential_fail(run, "the engine answers %d (%s), not %d (%s)", engine,
+                          wal_status_text(engine), reference, wal_status_text(reference));
     }
     run->counts->statuses[WAL_END - (int)engine]++;
-    if (reports_actual(engine) &&
-        strcmp(run->error.actual, run->expected.actual) != 0) {
-        differential_fail(run, "status %d: actual is \"%s\", not \"%s\"",
-                          engine, run->error.actual, run->expected.actual);
+    if (reports_actual(engine) && strcmp(run->error.actual, run->expected.actual) != 0) {
+        differential_fail(run, "status %d: actual is \"%s\", not \"%s\"", engine, run->error.actual,
+                          run->expected.actual);
     }
-    if (engine == WAL_ECONFLICT &&
-        run->error.expectation != run->expected.expectation) {
-        differential_fail(run, "the expectation is %u, not %u",
-                          run->error.expectation, run->expected.expectation);
+    if (engine == WAL_ECONFLICT && run->error.expectation != run->expected.expectation) {
+        differential_fail(run, "the expectation is %u, not %u", run->error.expectation,
+                          run->expected.expectation);
     }
     return engine == WAL_OK;
 }
@@ -101,8 +95,7 @@ void differential_end(struct differential *run)
 {
     differential_free_texts(run);
     if (run->disk != NULL) {
-        sim_disk_advance(run->disk,
-                         (uint64_t)differential_random(run, 3000000));
+        sim_disk_advance(run->disk, (uint64_t)differential_random(run, 3000000));
     }
 }
 
@@ -126,8 +119,8 @@ void differential_open(struct differential *run, uint32_t flags)
         options.flags = WAL_OPEN_MEMORY;
         status = wal_open(NULL, &options, &run->store, &run->error);
     } else {
-        status = wal__store_open(run->root, &options, &run->arena.heap, run->io,
-                                 &run->store, &run->error);
+        status = wal__store_open(run->root, &options, &run->arena.heap, run->io, &run->store,
+                                 &run->error);
     }
     if (status == WAL_OK) {
         status = wal_store_get_info(run->store, &info, &run->error);
@@ -138,14 +131,12 @@ void differential_open(struct differential *run, uint32_t flags)
     if (info.tail == WAL_TAIL_DAMAGED) {
         differential_fail(run, "a crash is taken for damage");
     }
-    if (!run->is_unsettled &&
-        !reference_truncate(run->ref, info.last_sequence)) {
-        differential_fail(
-            run,
-            "record %" PRIu64 " is the last one; %" PRIu64 " of %" PRIu64
-            " are durable, and operations stay whole",
-            info.last_sequence, reference_durable_sequence(run->ref),
-            reference_last_sequence(run->ref));
+    if (!run->is_unsettled && !reference_truncate(run->ref, info.last_sequence)) {
+        differential_fail(run,
+                          "record %" PRIu64 " is the last one; %" PRIu64 " of %" PRIu64
+                          " are durable, and operations stay whole",
+                          info.last_sequence, reference_durable_sequence(run->ref),
+                          reference_last_sequence(run->ref));
     }
     reference_set_schema(run->ref, run->schema_version);
 }
@@ -223,16 +214,14 @@ void differential_deinit(struct differential *run)
 
 /* ------------------------------------------------------------- sessions --- */
 
-void differential_set_handle(struct differential *run, uint32_t number,
-                             struct wal_session *session)
+void differential_set_handle(struct differential *run, uint32_t number, struct wal_session *session)
 {
     WAL__ASSERT(number < DIFFERENTIAL_SESSIONS);
     wal_session_close(run->handles[number]);
     run->handles[number] = session;
 }
 
-struct wal_session *differential_handle(struct differential *run,
-                                        uint32_t number)
+struct wal_session *differential_handle(struct differential *run, uint32_t number)
 {
     struct reference_info info;
     enum wal_status status;
@@ -245,8 +234,7 @@ struct wal_session *differential_handle(struct differential *run,
         reference_is_trashed(run->ref, number)) {
         return NULL;
     }
-    status = wal_session_open(run->store, info.info.id, &run->handles[number],
-                              &run->error);
+    status = wal_session_open(run->store, info.info.id, &run->handles[number], &run->error);
     if (status != WAL_OK) {
         differential_fail(run, "opening session %u answers %d", number, status);
     }
@@ -266,8 +254,7 @@ uint32_t differential_session(struct differential *run)
     for (uint32_t i = 0; i < count; i++) {
         uint32_t number = (start + i) % count + 1;
 
-        if (reference_is_deleted(run->ref, number) ||
-                    reference_is_trashed(run->ref, number)
+        if (reference_is_deleted(run->ref, number) || reference_is_trashed(run->ref, number)
                 ? deleted && run->handles[number] != NULL
                 : !deleted || i >= count / 2) {
             return number;
@@ -280,8 +267,7 @@ uint32_t differential_session(struct differential *run)
 
 static const struct wal_slice nothing = {NULL, 0};
 
-bool differential_request_init(struct differential *run,
-                               struct differential_request *given)
+bool differential_request_init(struct differential *run, struct differential_request *given)
 {
     return differential_request_begin(run, differential_session(run), given);
 }
@@ -300,13 +286,11 @@ bool differential_request_begin(struct differential *run, uint32_t number,
     given->batch.documents = given->docs;
     given->batch.heads = given->heads;
     given->options.struct_size = sizeof(given->options);
-    given->options.durability =
-        differential_one_in(run, 3) ? WAL_WRITTEN : WAL_DURABLE;
+    given->options.durability = differential_one_in(run, 3) ? WAL_WRITTEN : WAL_DURABLE;
     return given->session != NULL;
 }
 
-void differential_fill_entries(struct differential *run,
-                               struct differential_request *given)
+void differential_fill_entries(struct differential *run, struct differential_request *given)
 {
     uint32_t count = 1;
 
@@ -330,44 +314,40 @@ void differential_fill_entries(struct differential *run,
     given->batch.entry_count = count;
 }
 
-void differential_expect_tail(struct differential *run,
-                              struct differential_request *given)
+void differential_expect_tail(struct differential *run, struct differential_request *given)
 {
     const struct wal_slice main = {NULL, 0};
 
     given->options.flags |= WAL_APPEND_EXPECT;
     given->options.expected_tail = nothing;
-    (void)reference_head_get(run->ref, given->number, given->entries[0].stream,
-                             main, &given->options.expected_tail);
+    (void)reference_head_get(run->ref, given->number, given->entries[0].stream, main,
+                             &given->options.expected_tail);
 }
 
-enum wal_status differential_submit(struct differential *run,
-                                    struct differential_request *given,
+enum wal_status differential_submit(struct differential *run, struct differential_request *given,
                                     struct wal_append_result *result)
 {
-    bool plain = given->batch.document_count == 0 &&
-                 given->batch.head_count == 0 && given->batch.change == NULL;
-    bool conditional = given->batch.change == NULL ||
-                       (given->batch.change->fields & WAL_CHANGE_EXPECT) != 0;
+    bool plain = given->batch.document_count == 0 && given->batch.head_count == 0 &&
+                 given->batch.change == NULL;
+    bool conditional =
+        given->batch.change == NULL || (given->batch.change->fields & WAL_CHANGE_EXPECT) != 0;
     struct wal_ticket *ticket = NULL;
     enum wal_status status;
 
     if (plain && differential_one_in(run, 2)) {
-        return wal_append(given->session, given->entries,
-                          given->batch.entry_count, &given->options, result,
-                          &run->error);
+        return wal_append(given->session, given->entries, given->batch.entry_count, &given->options,
+                          result, &run->error);
     }
     if (!conditional || differential_one_in(run, 2)) {
-        return wal_batch_commit(given->session, &given->batch, &given->options,
-                                result, &run->error);
+        return wal_batch_commit(given->session, &given->batch, &given->options, result,
+                                &run->error);
     }
     if (plain && differential_one_in(run, 2)) {
-        status =
-            wal_submit(given->session, given->entries, given->batch.entry_count,
-                       &given->options, &ticket, &run->error);
+        status = wal_submit(given->session, given->entries, given->batch.entry_count,
+                            &given->options, &ticket, &run->error);
     } else {
-        status = wal_batch_submit(given->session, &given->batch,
-                                  &given->options, &ticket, &run->error);
+        status =
+            wal_batch_submit(given->session, &given->batch, &given->options, &ticket, &run->error);
     }
     if (status == WAL_OK) {
         status = wal_ticket_wait(ticket, -1, result, &run->error);
@@ -376,23 +356,17 @@ enum wal_status differential_submit(struct differential *run,
     return status;
 }
 
-void differential_compare_result(struct differential *run,
-                                 const struct wal_append_result *result,
+void differential_compare_result(struct differential *run, const struct wal_append_result *result,
                                  const struct wal_append_result *wanted)
 {
-    differential_check_number(run, "appended", result->appended,
-                              wanted->appended);
-    differential_check_number(run, "duplicates", result->duplicates,
-                              wanted->duplicates);
-    differential_check_number(run, "the result's sequence", result->sequence,
-                              wanted->sequence);
-    differential_check_slice(run, "the last id",
-                             differential_slice(result->last_id),
+    differential_check_number(run, "appended", result->appended, wanted->appended);
+    differential_check_number(run, "duplicates", result->duplicates, wanted->duplicates);
+    differential_check_number(run, "the result's sequence", result->sequence, wanted->sequence);
+    differential_check_slice(run, "the last id", differential_slice(result->last_id),
                              differential_slice(wanted->last_id));
 }
 
-void differential_commit(struct differential *run,
-                         struct differential_request *given)
+void differential_commit(struct differential *run, struct differential_request *given)
 {
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_append_result wanted = result;
@@ -401,13 +375,11 @@ void differential_commit(struct differential *run,
     differential_enter_reference(run);
     if (status == WAL_OK && given->batch.entry_count > 0 &&
         given->entries[given->batch.entry_count - 1].id.size == 0) {
-        given->entries[given->batch.entry_count - 1].id =
-            differential_slice(result.last_id);
+        given->entries[given->batch.entry_count - 1].id = differential_slice(result.last_id);
     }
-    if (differential_compare_status(
-            run, status,
-            reference_batch(run->ref, given->number, &given->batch,
-                            &given->options, &wanted, &run->expected))) {
+    if (differential_compare_status(run, status,
+                                    reference_batch(run->ref, given->number, &given->batch,
+                                                    &given->options, &wanted, &run->expected))) {
         differential_compare_result(run, &result, &wanted);
     }
     differential_check_session(run, given->number);
@@ -416,13 +388,13 @@ void differential_commit(struct differential *run,
 /* --- crash ---------------------------------------------------------------- */
 
 /*
- * Operations that end badly: the process crashes_in_submit at one of the calls
- * of a commit, or the power is lost after appends without a waiter for. What
- * was under way is there as a whole or not at all.
+ * Operations that end badly: the process crashes_in_submit at one of the calls of a commit, or the
+ * power is lost after appends without a waiter for. What was under way is there as a whole or not
+ * at all.
  */
 
 enum {
-    CALLS = 14, /* among which the process crashes_in_submit, and a few more */
+    CALLS = 14,      /* among which the process crashes_in_submit, and a few more */
     SLACK_MS = 60000 /* that a commit takes, at most */
 };
 
@@ -434,14 +406,12 @@ static void on_death(void *arg)
 }
 
 /* True: the process died before it answered. */
-static bool crashes_in_submit(struct differential *run,
-                              struct differential_request *given)
+static bool crashes_in_submit(struct differential *run, struct differential_request *given)
 {
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct sim_fault fault = {.call = SIM_ANY,
-                              .effect = differential_one_in(run, 2)
-                                            ? SIM_KILL_BEFORE
-                                            : SIM_KILL_AFTER,
+                              .effect =
+                                  differential_one_in(run, 2) ? SIM_KILL_BEFORE : SIM_KILL_AFTER,
                               .after = differential_random(run, CALLS)};
 
     sim_process_add_fault(run->process, &fault);
@@ -469,13 +439,12 @@ void differential_crash_writing(struct differential *run)
     }
     differential_fill_entries(run, &given);
     dead = crashes_in_submit(run, &given);
-    reference_set_clock(run->ref, run->earliest_ms,
-                        run->earliest_ms + SLACK_MS);
+    reference_set_clock(run->ref, run->earliest_ms, run->earliest_ms + SLACK_MS);
     if (dead) {
         given.options.durability = WAL_WRITTEN; /* nothing was promised */
     }
-    status = reference_batch(run->ref, given.number, &given.batch,
-                             &given.options, NULL, &run->expected);
+    status =
+        reference_batch(run->ref, given.number, &given.batch, &given.options, NULL, &run->expected);
     last = reference_last_sequence(run->ref);
     if (!dead) {
         (void)differential_compare_status(run, run->status, status);
@@ -488,9 +457,8 @@ void differential_crash_writing(struct differential *run)
     differential_open(run, 0);
     reference_sync(run->ref);
     run->counts->deaths++;
-    run->counts->survived += status == WAL_OK &&
-                             reference_last_sequence(run->ref) == last &&
-                             last > before;
+    run->counts->survived +=
+        status == WAL_OK && reference_last_sequence(run->ref) == last && last > before;
     differential_check_all(run);
 }
 
@@ -515,24 +483,22 @@ void differential_lose_unsynced(struct differential *run)
 /* --- compaction ----------------------------------------------------------- */
 
 /*
- * Operations that rewrite the log: what is live stays as it was, for the
- * handle that compacts, for a process that had the store open before, and
- * after opening again, with what is derived removed.
+ * Operations that rewrite the log: what is live stays as it was, for the handle that compacts, for
+ * a process that had the store open before, and after opening again, with what is derived removed.
  */
 
 enum {
     COMPACTION_CALLS = 400 /* that a compaction makes, and a few more */
 };
 
-struct wal_store_compact_options
-differential_compaction(struct differential *run)
+struct wal_store_compact_options differential_compaction(struct differential *run)
 {
-    struct wal_store_compact_options options = {
-        .struct_size = sizeof(options),
-        .flags = differential_one_in(run, 2)
-                     ? WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_EMPTY_TRASH
-                     : 0u,
-        .dead_percent = 1 + differential_random(run, 40)};
+    struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                .flags = differential_one_in(run, 2)
+                                                             ? WAL_STORE_COMPACT_ERASE |
+                                                                   WAL_STORE_COMPACT_EMPTY_TRASH
+                                                             : 0u,
+                                                .dead_percent = 1 + differential_random(run, 40)};
 
     if (options.flags == 0 && differential_one_in(run, 3)) {
         options.flags = WAL_STORE_COMPACT_KEEP_DELTAS;
@@ -554,8 +520,7 @@ static enum wal_status compact(struct differential *run,
     *result = (struct wal_store_compact_result){.struct_size = sizeof(*result)};
     run->compactions += !run->is_shared;
     status = wal_store_compact(run->store, options, result, &run->error);
-    if (status == WAL_OK &&
-        (options->flags & WAL_STORE_COMPACT_EMPTY_TRASH) != 0) {
+    if (status == WAL_OK && (options->flags & WAL_STORE_COMPACT_EMPTY_TRASH) != 0) {
         differential_enter_reference(run);
         reference_empty_trash(run->ref);
     }
@@ -563,12 +528,10 @@ static enum wal_status compact(struct differential *run,
 }
 
 /* The session's handle, when it can be read; NULL: it is in the trash. */
-static struct wal_session *find_reader(struct differential *run,
-                                       uint32_t number)
+static struct wal_session *find_reader(struct differential *run, uint32_t number)
 {
     if (reference_is_deleted(run->ref, number) ||
-        (reference_is_trashed(run->ref, number) &&
-         run->handles[number] == NULL)) {
+        (reference_is_trashed(run->ref, number) && run->handles[number] == NULL)) {
         return NULL;
     }
     return differential_handle(run, number);
@@ -583,16 +546,14 @@ void differential_learn_dropped(struct differential *run, bool is_doubtful)
     while (reference_next_droppable(run->ref, &sequence, &id, &number)) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
         struct wal_session *session = find_reader(run, number);
-        enum wal_status status = session == NULL
-                                     ? WAL_END
-                                     : wal_entry_get(session, id, &entry, NULL);
+        enum wal_status status =
+            session == NULL ? WAL_END : wal_entry_get(session, id, &entry, NULL);
 
         /* Its id may be that of a later one. */
         if (status == WAL_END || is_doubtful) {
             reference_doubt(run->ref, sequence);
         }
-        if (status == WAL_ENOTFOUND ||
-            (status == WAL_OK && entry.sequence != sequence)) {
+        if (status == WAL_ENOTFOUND || (status == WAL_OK && entry.sequence != sequence)) {
             reference_drop(run->ref, sequence);
             run->counts->dropped_deltas++;
         }
@@ -649,8 +610,8 @@ static void close_other(struct differential *run, struct differential *other)
     free(other);
 }
 
-/* A reader of a session that was deleted gives what compaction left, or says
- * that it was deleted (SPEC.md 5.5). */
+/* A reader of a session that was deleted gives what compaction left, or says that it was deleted
+ * (SPEC.md 5.5). */
 void differential_close_deleted(struct differential *run)
 {
     struct differential_readers *held = &run->readers;
@@ -670,14 +631,12 @@ void differential_close_deleted(struct differential *run)
     }
     status = WAL_OK;
     if (held->docs != NULL && held->docs_opened_at != run->compactions &&
-        held->doc_number != REFERENCE_STORE &&
-        reference_is_deleted(run->ref, held->doc_number)) {
+        held->doc_number != REFERENCE_STORE && reference_is_deleted(run->ref, held->doc_number)) {
         while (status == WAL_OK) {
             status = wal_doc_cursor_next(held->docs, &doc, &run->error);
         }
         if (status != WAL_END && status != WAL_ENOTFOUND) {
-            differential_fail(run, "documents of a deleted session: %d",
-                              status);
+            differential_fail(run, "documents of a deleted session: %d", status);
         }
         differential_close_docs(run);
     }
@@ -689,25 +648,21 @@ static void step_readers(struct differential *run)
     differential_step_docs(run);
 }
 
-/* Only erasing up to a limit of bytes may leave segments (struct
- * wal_store_compact_result). */
+/* Only erasing up to a limit of bytes may leave segments (struct wal_store_compact_result). */
 bool differential_may_refuse(const struct wal_store_compact_options *options)
 {
-    return (options->flags & WAL_STORE_COMPACT_ERASE) != 0 &&
-           options->max_bytes != 0;
+    return (options->flags & WAL_STORE_COMPACT_ERASE) != 0 && options->max_bytes != 0;
 }
 
-static void check_result(struct differential *run,
-                         const struct wal_store_compact_options *options,
+static void check_result(struct differential *run, const struct wal_store_compact_options *options,
                          const struct wal_store_compact_result *result)
 {
     if (result->refused != 0 && !differential_may_refuse(options)) {
-        differential_fail(run, "a segment is refused: %s",
-                          result->refusal.text);
+        differential_fail(run, "a segment is refused: %s", result->refusal.text);
     }
     if (result->rewritten > result->segments) {
-        differential_fail(run, "%" PRIu64 " of %" PRIu64 " segments",
-                          result->rewritten, result->segments);
+        differential_fail(run, "%" PRIu64 " of %" PRIu64 " segments", result->rewritten,
+                          result->segments);
     }
     run->counts->rewritten += result->rewritten;
     run->counts->dropped += result->dropped_records;
@@ -719,8 +674,7 @@ void differential_compact_once(struct differential *run,
 {
     struct wal_store_compact_result result;
 
-    (void)differential_compare_status(run, compact(run, options, &result),
-                                      WAL_OK);
+    (void)differential_compare_status(run, compact(run, options, &result), WAL_OK);
     check_result(run, options, &result);
     differential_learn_dropped(run, false);
 }
@@ -804,24 +758,16 @@ static void doubt_all(struct differential *run)
 /* The process dies at one of the calls, or a call fails. */
 static struct sim_fault choose_fault(struct differential *run)
 {
-    static const enum sim_effect effects[] = {SIM_KILL_BEFORE, SIM_KILL_AFTER,
-                                              SIM_FAIL, SIM_FAIL};
-    static const enum sim_call calls[] = {SIM_ANY,
-                                          SIM_ANY,
-                                          SIM_ANY,
-                                          SIM_PWRITEV,
-                                          SIM_RENAME,
-                                          SIM_UNLINK,
-                                          SIM_SYNC_DIRECTORY,
-                                          SIM_SYNC};
+    static const enum sim_effect effects[] = {SIM_KILL_BEFORE, SIM_KILL_AFTER, SIM_FAIL, SIM_FAIL};
+    static const enum sim_call calls[] = {
+        SIM_ANY, SIM_ANY, SIM_ANY, SIM_PWRITEV, SIM_RENAME, SIM_UNLINK, SIM_SYNC_DIRECTORY,
+        SIM_SYNC};
     struct sim_fault fault = {.call = calls[differential_random(run, 8)],
                               .effect = effects[differential_random(run, 4)],
-                              .sys_errno =
-                                  differential_one_in(run, 2) ? EIO : ENOSPC,
+                              .sys_errno = differential_one_in(run, 2) ? EIO : ENOSPC,
                               .sticky = differential_one_in(run, 2)};
 
-    fault.after =
-        differential_random(run, fault.call == SIM_ANY ? COMPACTION_CALLS : 8);
+    fault.after = differential_random(run, fault.call == SIM_ANY ? COMPACTION_CALLS : 8);
     return fault;
 }
 
@@ -840,8 +786,7 @@ static bool fails_to_compact(struct differential *run)
     options = differential_compaction(run);
     if (has_trash(run)) {
         /* It is not known how much of it a failed compaction deletes. */
-        options.flags &= ~(uint32_t)(WAL_STORE_COMPACT_ERASE |
-                                     WAL_STORE_COMPACT_EMPTY_TRASH);
+        options.flags &= ~(uint32_t)(WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_EMPTY_TRASH);
     }
     run->status = wal_store_compact(run->store, &options, &result, &run->error);
     sim_process_clear_faults(run->process);
@@ -860,8 +805,8 @@ void differential_fail_compaction(struct differential *run)
     bool loses_names;
     bool dead;
 
-    if (run->is_memory || !differential_compare_status(
-                              run, wal_sync(run->store, &run->error), WAL_OK)) {
+    if (run->is_memory ||
+        !differential_compare_status(run, wal_sync(run->store, &run->error), WAL_OK)) {
         return;
     }
     reference_sync(run->ref);

@@ -1,6 +1,5 @@
 /*
- * generate.c - ids, payloads and parts of batches by the seed
- * (differential.h).
+ * generate.c - ids, payloads and parts of batches by the seed (differential.h).
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,8 +60,7 @@ struct wal_slice differential_slice(const char *text)
     return slice;
 }
 
-struct wal_slice differential_text(struct differential *run, const char *format,
-                                   ...)
+struct wal_slice differential_text(struct differential *run, const char *format, ...)
 {
     struct wal_slice slice = {NULL, 0};
     va_list list;
@@ -81,8 +79,7 @@ struct wal_slice differential_text(struct differential *run, const char *format,
     return slice;
 }
 
-struct wal_slice differential_random_bytes(struct differential *run,
-                                           uint32_t size, int byte)
+struct wal_slice differential_random_bytes(struct differential *run, uint32_t size, int byte)
 {
     struct wal_slice slice = {NULL, size};
     char *bytes = alloc_text(run, size);
@@ -92,16 +89,14 @@ struct wal_slice differential_random_bytes(struct differential *run,
     return slice;
 }
 
-/* Most are short; some have characters of several bytes, or the most bytes
- * that there may be. */
+/* Most are short; some have characters of several bytes, or the most bytes that there may be. */
 static struct wal_slice differential_new_id(struct differential *run)
 {
     uint32_t number = ++run->made;
 
     switch (differential_random(run, 16)) {
     case 0:
-        return differential_text(
-            run, "\xc3\xa9-%u-\xe2\x82\xac\xf0\x9f\x98\x80", number);
+        return differential_text(run, "\xc3\xa9-%u-\xe2\x82\xac\xf0\x9f\x98\x80", number);
     case 1:
         return differential_text(run, "%0255u", number);
     case 2:
@@ -119,8 +114,7 @@ struct wal_slice differential_json(struct differential *run)
     case 0:
         return differential_text(run, "%u", number);
     case 1:
-        return differential_text(run, "[1, {\"a\": null}, \"\\u00e9%u\"]",
-                                 number);
+        return differential_text(run, "[1, {\"a\": null}, \"\\u00e9%u\"]", number);
     case 2:
         return differential_text(run, "\"text %u\"", number);
     case 3:
@@ -131,8 +125,8 @@ struct wal_slice differential_json(struct differential *run)
     }
 }
 
-/* The number of a text that occurs once. Neighbours have few digits in common,
- * so that compression leaves most of them as they are. */
+/* The number of a text that occurs once. Neighbours have few digits in common, so that compression
+ * leaves most of them as they are. */
 static uint32_t new_canary(struct differential *run)
 {
     return (uint32_t)((uint64_t)++run->made * 48271 % 100000000);
@@ -145,8 +139,7 @@ bool differential_next_canary(struct wal_slice *text, uint32_t *number)
     const char *end = text->size == 0 ? from : from + text->size;
 
     while ((size_t)(end - from) >= CANARY_SIZE &&
-           (from = memmem(from, (size_t)(end - from), word,
-                          sizeof(word) - 1)) != NULL &&
+           (from = memmem(from, (size_t)(end - from), word, sizeof(word) - 1)) != NULL &&
            (size_t)(end - from) >= CANARY_SIZE) {
         const char *digit = from + sizeof(word) - 1;
 
@@ -165,8 +158,7 @@ bool differential_next_canary(struct wal_slice *text, uint32_t *number)
 
 /* ------------------------------------------------------------- entries --- */
 
-struct wal_slice differential_entry_id(struct differential *run,
-                                       uint32_t number)
+struct wal_slice differential_entry_id(struct differential *run, uint32_t number)
 {
     const struct wal_slice none = {NULL, 0};
     uint64_t count = reference_last_sequence(run->ref);
@@ -182,8 +174,7 @@ struct wal_slice differential_entry_id(struct differential *run,
         }
         from = count - 1 - differential_random(run, span);
     }
-    return reference_pick_entry(run->ref, number, from, &entry) ? entry.id
-                                                                : none;
+    return reference_pick_entry(run->ref, number, from, &entry) ? entry.id : none;
 }
 
 /* An id as a JSON string would have it. */
@@ -221,10 +212,9 @@ static struct wal_slice message(struct differential *run)
     }
     switch (differential_random(run, 6)) {
     case 0:
-        return differential_text(
-            run,
-            "{\"role\":\"user\",\"content\":\"canary%08u\\n \\u20ac %*u\"}",
-            number, (int)filler, number);
+        return differential_text(run,
+                                 "{\"role\":\"user\",\"content\":\"canary%08u\\n \\u20ac %*u\"}",
+                                 number, (int)filler, number);
     case 1:
         return differential_text(run,
                                  "{\"role\":\"user\",\"content\":[{\"type\":"
@@ -234,9 +224,8 @@ static struct wal_slice message(struct differential *run)
     case 2:
         return differential_json(run);
     default:
-        return differential_text(
-            run, "{\"role\":\"assistant\",\"content\":\"%0*u canary%08u\"}",
-            (int)filler, number, number);
+        return differential_text(run, "{\"role\":\"assistant\",\"content\":\"%0*u canary%08u\"}",
+                                 (int)filler, number, number);
     }
 }
 
@@ -246,19 +235,16 @@ void differential_redaction_entry(struct differential *run, struct wal_slice id,
 {
     id = quoted(run, id);
     entry->type = differential_slice(WAL_TYPE_REDACTION);
-    entry->payload =
-        differential_text(run, "{\"targetEntryId\":%.*s,\"reason\":\"r\\n%u\"}",
-                          SLICE(id), differential_random(run, 9));
+    entry->payload = differential_text(run, "{\"targetEntryId\":%.*s,\"reason\":\"r\\n%u\"}",
+                                       SLICE(id), differential_random(run, 9));
     entry->flags &= ~(uint32_t)WAL_ENTRY_LINE;
     entry->flags |= differential_one_in(run, 4) ? WAL_ENTRY_LINE : 0;
 }
 
 /* Native entries that name others: most of these are there. */
-static void generate_references(struct differential *run, uint32_t number,
-                                struct wal_entry *entry)
+static void generate_references(struct differential *run, uint32_t number, struct wal_entry *entry)
 {
-    uint32_t source =
-        differential_one_in(run, 3) ? differential_session(run) : number;
+    uint32_t source = differential_one_in(run, 3) ? differential_session(run) : number;
     struct reference_info info;
     struct wal_slice session = {NULL, 0};
     struct wal_slice id = differential_entry_id(run, source);
@@ -271,20 +257,17 @@ static void generate_references(struct differential *run, uint32_t number,
         entry->type = differential_slice(WAL_TYPE_COMPACTION_SUMMARY);
         entry->parent_id = id;
         id = quoted(run, id);
-        entry->payload =
-            differential_text(run, "{\"firstKeptEntryId\":%.*s}", SLICE(id));
+        entry->payload = differential_text(run, "{\"firstKeptEntryId\":%.*s}", SLICE(id));
         break;
     case 1:
-        if (source != 0 &&
-            reference_session_status(run->ref, source, &info) == WAL_OK) {
+        if (source != 0 && reference_session_status(run->ref, source, &info) == WAL_OK) {
             session = info.info.id;
         }
         session = quoted(run, session.size > 0 ? session : id);
         id = quoted(run, id);
         entry->type = differential_slice(WAL_TYPE_BRANCH_SUMMARY);
-        entry->payload = differential_text(
-            run, "{\"sourceSessionId\":%.*s,\"sourceEntryId\":%.*s}",
-            SLICE(session), SLICE(id));
+        entry->payload = differential_text(run, "{\"sourceSessionId\":%.*s,\"sourceEntryId\":%.*s}",
+                                           SLICE(session), SLICE(id));
         break;
     default:
         differential_redaction_entry(run, id, entry);
@@ -298,14 +281,12 @@ static void pad_payload(struct differential *run, struct wal_entry *entry)
     int blanks = 200000 + (int)differential_random(run, 500000);
 
     if ((entry->flags & WAL_ENTRY_LINE) == 0) {
-        entry->payload = differential_text(run, "%*s%.*s", blanks, "",
-                                           SLICE(entry->payload));
+        entry->payload = differential_text(run, "%*s%.*s", blanks, "", SLICE(entry->payload));
     }
 }
 
 /* A type and a payload that goes with it. */
-static void fill_content(struct differential *run, uint32_t number,
-                         struct wal_entry *entry)
+static void fill_content(struct differential *run, uint32_t number, struct wal_entry *entry)
 {
     const char *type = WAL_TYPE_MESSAGE;
     struct wal_slice id = {NULL, 0};
@@ -327,16 +308,15 @@ static void fill_content(struct differential *run, uint32_t number,
     case 4:
         id = quoted(run, differential_entry_id(run, number));
         type = WAL_TYPE_COMPACTION;
-        entry->payload = differential_text(
-            run, "{\"summary\":\"s\",\"firstKeptEntryId\":%.*s}", SLICE(id));
+        entry->payload =
+            differential_text(run, "{\"summary\":\"s\",\"firstKeptEntryId\":%.*s}", SLICE(id));
         break;
     case 5:
         entry->type = differential_slice("an arbitrary type");
         return;
     case 6:
         entry->flags |= WAL_ENTRY_LINE;
-        entry->payload = differential_random_bytes(
-            run, 1 + differential_random(run, 60), 'x');
+        entry->payload = differential_random_bytes(run, 1 + differential_random(run, 60), 'x');
         break;
     case 7:
         entry->type = differential_slice(type);
@@ -350,20 +330,17 @@ static void fill_content(struct differential *run, uint32_t number,
 
 static bool is_delta(const struct wal_entry *entry)
 {
-    const struct wal_slice type =
-        differential_slice(WAL_TYPE_MESSAGE_DELTA_BATCH);
+    const struct wal_slice type = differential_slice(WAL_TYPE_MESSAGE_DELTA_BATCH);
 
     return entry->type.size == type.size &&
            memcmp(entry->type.data, type.data, (size_t)type.size) == 0;
 }
 
-/* Under the head, an entry that is there, or no entry; a delta also under one
- * that was answered before, as of another answer. */
-static void fill_parent(struct differential *run, uint32_t number,
-                        struct wal_entry *entry)
+/* Under the head, an entry that is there, or no entry; a delta also under one that was answered
+ * before, as of another answer. */
+static void fill_parent(struct differential *run, uint32_t number, struct wal_entry *entry)
 {
-    uint64_t from = differential_random(
-        run, (uint32_t)reference_last_sequence(run->ref) + 1);
+    uint64_t from = differential_random(run, (uint32_t)reference_last_sequence(run->ref) + 1);
     struct wal_entry parent;
 
     if (entry->parent_id.size > 0) {
@@ -394,17 +371,14 @@ static void fill_parent(struct differential *run, uint32_t number,
 /* A time that a session's order follows, or one that is not believed. */
 static struct wal_slice timestamp(struct differential *run)
 {
-    static const char *const years[] = {"2023", "2023", "2023", "2019",
-                                        "1969", "2999", "202x"};
-    uint32_t year =
-        differential_random(run, (uint32_t)(sizeof(years) / sizeof(years[0])));
+    static const char *const years[] = {"2023", "2023", "2023", "2019", "1969", "2999", "202x"};
+    uint32_t year = differential_random(run, (uint32_t)(sizeof(years) / sizeof(years[0])));
 
     return differential_text(run, "%s-01-01T00:00:%02uZ", years[year],
                              differential_random(run, 60));
 }
 
-void differential_entry(struct differential *run, uint32_t number,
-                        struct wal_entry *entry)
+void differential_entry(struct differential *run, uint32_t number, struct wal_entry *entry)
 {
     memset(entry, 0, sizeof(*entry));
     entry->struct_size = sizeof(*entry);
@@ -421,16 +395,13 @@ void differential_entry(struct differential *run, uint32_t number,
         entry->timestamp = timestamp(run);
     }
     if (differential_one_in(run, 4)) {
-        entry->run_id =
-            differential_text(run, "run-%u", differential_random(run, 9));
+        entry->run_id = differential_text(run, "run-%u", differential_random(run, 9));
     }
     if (differential_one_in(run, 5)) {
-        entry->meta =
-            differential_text(run, "{\"m\":\"canary%08u\"}", new_canary(run));
+        entry->meta = differential_text(run, "{\"m\":\"canary%08u\"}", new_canary(run));
     }
     if (differential_one_in(run, 10)) {
-        entry->flags |= differential_one_in(run, 2) ? WAL_ENTRY_HEAD_KEEP
-                                                    : WAL_ENTRY_HEAD_MOVE;
+        entry->flags |= differential_one_in(run, 2) ? WAL_ENTRY_HEAD_KEEP : WAL_ENTRY_HEAD_MOVE;
     }
 }
 
@@ -438,18 +409,15 @@ void differential_entry(struct differential *run, uint32_t number,
 
 static struct wal_slice head_name(struct differential *run)
 {
-    static const char *const names[] = {"main",  "",           "left",
-                                        "right", "\xc3\xa9 t", "mainly"};
+    static const char *const names[] = {"main", "", "left", "right", "\xc3\xa9 t", "mainly"};
 
     return differential_slice(names[differential_random(run, 6)]);
 }
 
 /* A move that can be made. */
-void differential_head(struct differential *run, uint32_t number,
-                       struct wal_head *head)
+void differential_head(struct differential *run, uint32_t number, struct wal_head *head)
 {
-    uint64_t from = differential_random(
-        run, (uint32_t)reference_last_sequence(run->ref) + 1);
+    uint64_t from = differential_random(run, (uint32_t)reference_last_sequence(run->ref) + 1);
     struct wal_entry entry;
 
     memset(head, 0, sizeof(*head));
@@ -470,8 +438,7 @@ struct wal_slice differential_key(struct differential *run)
     case 0:
         return differential_text(run, "%01024u", differential_random(run, 3));
     case 1:
-        return differential_text(run, "\xc3\xa9%u",
-                                 differential_random(run, 3));
+        return differential_text(run, "\xc3\xa9%u", differential_random(run, 3));
     case 2:
         return differential_text(run, "a/%u/b", differential_random(run, 30));
     default:
@@ -485,8 +452,7 @@ static struct wal_slice single_value(struct differential *run)
     return differential_text(run, "[\"canary%08u\"]", new_canary(run));
 }
 
-void differential_doc(struct differential *run, uint32_t number, bool is_store,
-                      struct wal_doc *doc)
+void differential_doc(struct differential *run, uint32_t number, bool is_store, struct wal_doc *doc)
 {
     struct reference_doc now;
     uint32_t owner = is_store ? REFERENCE_STORE : number;
@@ -494,8 +460,7 @@ void differential_doc(struct differential *run, uint32_t number, bool is_store,
     memset(doc, 0, sizeof(*doc));
     doc->struct_size = sizeof(*doc);
     doc->key = differential_key(run);
-    doc->value = differential_one_in(run, 2) ? differential_json(run)
-                                             : single_value(run);
+    doc->value = differential_one_in(run, 2) ? differential_json(run) : single_value(run);
     if (differential_one_in(run, 3)) {
         doc->flags |= WAL_DOC_EXPECT;
         if (reference_doc_get(run->ref, owner, doc->key, 0, &now) == WAL_OK) {
@@ -517,8 +482,7 @@ static struct wal_slice directory(struct differential *run)
     return differential_text(run, "/work/%u", differential_random(run, 4));
 }
 
-void differential_session_options(struct differential *run,
-                                  struct wal_session_options *options)
+void differential_session_options(struct differential *run, struct wal_session_options *options)
 {
     memset(options, 0, sizeof(*options));
     options->struct_size = sizeof(*options);
@@ -527,34 +491,27 @@ void differential_session_options(struct differential *run,
         options->cwd = directory(run);
     }
     if (differential_one_in(run, 2)) {
-        options->project =
-            differential_text(run, "p%u", differential_random(run, 3));
+        options->project = differential_text(run, "p%u", differential_random(run, 3));
     }
     if (differential_one_in(run, 2)) {
-        options->title =
-            differential_text(run, "title canary%08u", new_canary(run));
+        options->title = differential_text(run, "title canary%08u", new_canary(run));
     }
     if (differential_one_in(run, 4)) {
-        options->source =
-            differential_text(run, "from/%u", differential_random(run, 3));
+        options->source = differential_text(run, "from/%u", differential_random(run, 3));
     }
     if (differential_one_in(run, 2)) {
-        options->metadata =
-            differential_text(run, "{\"n\":\"canary%08u\"}", new_canary(run));
+        options->metadata = differential_text(run, "{\"n\":\"canary%08u\"}", new_canary(run));
     }
     if (differential_one_in(run, 6)) {
-        options->parent_id =
-            differential_text(run, "id-%u", differential_random(run, 50));
+        options->parent_id = differential_text(run, "id-%u", differential_random(run, 50));
     }
     if (differential_one_in(run, 4)) {
         options->created_ms = 1000 + differential_random(run, 100000);
     } else if (differential_one_in(run, 20)) {
-        options->created_ms =
-            differential_one_in(run, 2) ? -1 : INT64_MAX - 5; /* not believed */
+        options->created_ms = differential_one_in(run, 2) ? -1 : INT64_MAX - 5; /* not believed */
     }
-    options->schema_version = run->schema_version != 0
-                                  ? run->schema_version
-                                  : differential_random(run, 3);
+    options->schema_version =
+        run->schema_version != 0 ? run->schema_version : differential_random(run, 3);
 }
 
 void differential_change(struct differential *run, uint32_t number,
@@ -565,14 +522,13 @@ void differential_change(struct differential *run, uint32_t number,
     if (differential_one_in(run, 2)) {
         change->fields |= WAL_CHANGE_METADATA;
         if (!differential_one_in(run, 4)) {
-            change->metadata = differential_text(
-                run, "{\"changed\":\"canary%08u\"}", new_canary(run));
+            change->metadata =
+                differential_text(run, "{\"changed\":\"canary%08u\"}", new_canary(run));
         }
     }
     if (differential_one_in(run, 2)) {
         change->fields |= WAL_CHANGE_TITLE;
-        change->title =
-            differential_text(run, "title %u", differential_random(run, 4));
+        change->title = differential_text(run, "title %u", differential_random(run, 4));
     }
     if (differential_one_in(run, 4)) {
         change->fields |= WAL_CHANGE_CWD;
@@ -580,11 +536,9 @@ void differential_change(struct differential *run, uint32_t number,
     }
     if (differential_one_in(run, 4)) {
         change->fields |= WAL_CHANGE_PROJECT;
-        change->project =
-            differential_text(run, "p%u", differential_random(run, 3));
+        change->project = differential_text(run, "p%u", differential_random(run, 3));
     }
-    if (differential_one_in(run, 3) &&
-        reference_session_status(run->ref, number, &now) == WAL_OK) {
+    if (differential_one_in(run, 3) && reference_session_status(run->ref, number, &now) == WAL_OK) {
         change->fields |= WAL_CHANGE_EXPECT;
         change->expected_version = now.info.metadata_version;
     }
@@ -597,29 +551,26 @@ static const struct wal_slice nothing = {NULL, 0};
 /* ------------------------------------------------- made by the library --- */
 
 /* An entry of a session as the engine made it; its texts are copied. */
-static struct wal_entry find_generated(struct differential *run,
-                                       struct wal_session *session,
+static struct wal_entry find_generated(struct differential *run, struct wal_session *session,
                                        const char *id)
 {
-    struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_REDACTED};
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .flags = WAL_ENTRY_CURSOR_REDACTED};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_entry_cursor_open(session, &options, &cursor, &run->error);
+    enum wal_status status = wal_entry_cursor_open(session, &options, &cursor, &run->error);
 
     if (status == WAL_OK) {
-        status = wal_entry_cursor_get(cursor, differential_slice(id), &entry,
-                                      &run->error);
+        status = wal_entry_cursor_get(cursor, differential_slice(id), &entry, &run->error);
     }
     if (status != WAL_OK) {
         differential_fail(run, "reading what was made answers %d", status);
     }
     entry.id = differential_text(run, "%s", id);
-    entry.type = differential_text(run, "%.*s", (int)entry.type.size,
-                                   (const char *)entry.type.data);
-    entry.payload = differential_text(run, "%.*s", (int)entry.payload.size,
-                                      (const char *)entry.payload.data);
+    entry.type =
+        differential_text(run, "%.*s", (int)entry.type.size, (const char *)entry.type.data);
+    entry.payload =
+        differential_text(run, "%.*s", (int)entry.payload.size, (const char *)entry.payload.data);
     entry.parent_id = nothing;
     entry.timestamp = nothing;
     entry.flags = 0;
@@ -628,19 +579,16 @@ static struct wal_entry find_generated(struct differential *run,
 }
 
 /* Sometimes an entry that a reader is about to give. */
-static void choose_open_entry(struct differential *run,
-                              struct differential_request *given,
+static void choose_open_entry(struct differential *run, struct differential_request *given,
                               struct wal_slice *target)
 {
     const struct differential_readers *held = &run->readers;
     uint32_t left = held->cursor == NULL ? 0 : held->count - held->at;
 
-    if (left > 0 && differential_one_in(run, 2) &&
-        differential_handle(run, held->number) != NULL) {
+    if (left > 0 && differential_one_in(run, 2) && differential_handle(run, held->number) != NULL) {
         given->number = held->number;
         given->session = differential_handle(run, held->number);
-        *target =
-            held->entries[held->at + differential_random(run, left)].entry.id;
+        *target = held->entries[held->at + differential_random(run, left)].entry.id;
     }
 }
 
@@ -668,19 +616,16 @@ void differential_redact(struct differential *run)
     if (differential_one_in(run, 20)) {
         reason = differential_random_bytes(run, 4097, 'r');
     }
-    status =
-        wal_session_redact(given.session, target, reason, &result, &run->error);
+    status = wal_session_redact(given.session, target, reason, &result, &run->error);
     differential_enter_reference(run);
     if (status == WAL_OK) {
         made = find_generated(run, given.session, result.last_id);
     }
-    if (differential_compare_status(
-            run, status,
-            reference_redact(run->ref, given.number, target, reason, &made,
-                             &wanted, &run->expected))) {
+    if (differential_compare_status(run, status,
+                                    reference_redact(run->ref, given.number, target, reason, &made,
+                                                     &wanted, &run->expected))) {
         differential_compare_result(run, &result, &wanted);
-        differential_check_get(run, given.number, target,
-                               WAL_ENTRY_CURSOR_REDACTED);
+        differential_check_get(run, given.number, target, WAL_ENTRY_CURSOR_REDACTED);
         differential_check_get(run, given.number, target, 0);
     }
     differential_check_session(run, given.number);
@@ -723,18 +668,15 @@ void differential_compact(struct differential *run)
         differential_session_options(run, &into);
         options.into = &into;
     }
-    status = wal_session_compact(given.session, &options, &fork, &result,
-                                 &run->error);
+    status = wal_session_compact(given.session, &options, &fork, &result, &run->error);
     differential_enter_reference(run);
     if (status == WAL_OK) {
-        made = find_generated(run, options.into != NULL ? fork : given.session,
-                              result.last_id);
+        made = find_generated(run, options.into != NULL ? fork : given.session, result.last_id);
         check_summary(run, made.payload, options.summary);
     }
-    if (differential_compare_status(
-            run, status,
-            reference_compact(run->ref, given.number, &options, &made, &number,
-                              &wanted, &run->expected))) {
+    if (differential_compare_status(run, status,
+                                    reference_compact(run->ref, given.number, &options, &made,
+                                                      &number, &wanted, &run->expected))) {
         differential_compare_result(run, &result, &wanted);
         if (options.into != NULL) {
             differential_set_handle(run, number, fork);

@@ -1,10 +1,8 @@
 /*
- * test_differential.c - the engine against a plain model of the whole interface
- * (reference.h): the same random operations, closing, dying and losing power
- * at random, and the same answers.
+ * test_differential.c - the engine against a plain model of the whole interface (reference.h): the
+ * same random operations, closing, dying and losing power at random, and the same answers.
  *
- * AGENTWAL_SEED and AGENTWAL_STEPS repeat one run; AGENTWAL_LONG makes a
- * million operations.
+ * AGENTWAL_SEED and AGENTWAL_STEPS repeat one run; AGENTWAL_LONG makes a million operations.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -20,10 +18,10 @@ enum {
 };
 
 /* The statuses that a run must cover: all that the operations can return. */
-static const int statuses[] = {
-    WAL_OK,        WAL_END,     WAL_EINVAL,    WAL_ENOTFOUND, WAL_EEXISTS,
-    WAL_ECONFLICT, WAL_ETOOBIG, WAL_EREADONLY, WAL_ENOPARENT, WAL_EBADJSON,
-    WAL_ECALLBACK, WAL_ESCHEMA, WAL_EREDACTED, WAL_ETRASHED};
+static const int statuses[] = {WAL_OK,        WAL_END,       WAL_EINVAL,    WAL_ENOTFOUND,
+                               WAL_EEXISTS,   WAL_ECONFLICT, WAL_ETOOBIG,   WAL_EREADONLY,
+                               WAL_ENOPARENT, WAL_EBADJSON,  WAL_ECALLBACK, WAL_ESCHEMA,
+                               WAL_EREDACTED, WAL_ETRASHED};
 
 /* Whether AGENTWAL_LONG asks for all that there is to try, not a sample. */
 static bool is_long(void)
@@ -57,8 +55,7 @@ static uint32_t choose(struct differential *run)
 }
 
 /* One store from its making on. */
-static void run_store(uint64_t seed, uint64_t steps, bool is_memory,
-                      struct tally *tally)
+static void run_store(uint64_t seed, uint64_t steps, bool is_memory, struct tally *tally)
 {
     struct differential *run = calloc(1, sizeof(*run));
 
@@ -95,27 +92,23 @@ static void print_tally(const struct tally *tally)
     const struct differential_counts *counts = &tally->counts;
 
     for (uint32_t i = 0; i < differential_operation_count; i++) {
-        print_message("%10" PRIu64 "  %s\n", tally->operations[i],
-                      differential_operations[i].name);
+        print_message("%10" PRIu64 "  %s\n", tally->operations[i], differential_operations[i].name);
     }
     for (int i = 0; i < DIFFERENTIAL_STATUSES; i++) {
         if (counts->statuses[i] > 0) {
-            print_message("%10" PRIu64 "  %s\n", counts->statuses[i],
-                          wal_status_text(WAL_END - i));
+            print_message("%10" PRIu64 "  %s\n", counts->statuses[i], wal_status_text(WAL_END - i));
         }
     }
-    print_message(
-        "%" PRIu64 " stores, %" PRIu64 " records at their ends, "
-        "%" PRIu64 " segments at most, %" PRIu64 " whole comparisons\n",
-        tally->stores, counts->records, counts->segments, counts->checks);
-    print_message("%" PRIu64 " records lost with the power, %" PRIu64
-                  " deaths in commits, %" PRIu64 " of which are there\n",
+    print_message("%" PRIu64 " stores, %" PRIu64 " records at their ends, "
+                  "%" PRIu64 " segments at most, %" PRIu64 " whole comparisons\n",
+                  tally->stores, counts->records, counts->segments, counts->checks);
+    print_message("%" PRIu64 " records lost with the power, %" PRIu64 " deaths in commits, %" PRIu64
+                  " of which are there\n",
                   counts->lost, counts->deaths, counts->survived);
-    print_message("%" PRIu64 " segments rewritten, %" PRIu64
-                  " records dropped, %" PRIu64 " erased; %" PRIu64
-                  " compactions failed, %" PRIu64 " killed\n",
-                  counts->rewritten, counts->dropped, counts->erased,
-                  counts->failed, counts->deaths_compacting);
+    print_message("%" PRIu64 " segments rewritten, %" PRIu64 " records dropped, %" PRIu64
+                  " erased; %" PRIu64 " compactions failed, %" PRIu64 " killed\n",
+                  counts->rewritten, counts->dropped, counts->erased, counts->failed,
+                  counts->deaths_compacting);
 }
 
 /* Everything happened. */

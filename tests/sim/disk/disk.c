@@ -83,8 +83,7 @@ uint64_t sim_disk_used_bytes(const struct sim_disk *disk)
 {
     uint64_t used = 0;
 
-    for (const struct sim_file *file = disk->files; file != NULL;
-         file = file->next) {
+    for (const struct sim_file *file = disk->files; file != NULL; file = file->next) {
         used += file->allocated - file->punched;
     }
     return used;
@@ -105,8 +104,7 @@ void sim_disk_step_clock(struct sim_disk *disk, int64_t ms)
     disk->boot_ms += ms;
 }
 
-void sim_disk_on_call(struct sim_disk *disk,
-                      void (*call)(void *arg, const struct sim_event *event),
+void sim_disk_on_call(struct sim_disk *disk, void (*call)(void *arg, const struct sim_event *event),
                       void *arg)
 {
     disk->on_call = call;
@@ -137,24 +135,19 @@ uint64_t sim_file_size(struct sim_disk *disk, const char *path)
     return find_file(disk, path)->size;
 }
 
-static bool sim__file_is_durable(struct sim_file *file, uint64_t offset,
-                                 uint64_t size);
+static bool sim__file_is_durable(struct sim_file *file, uint64_t offset, uint64_t size);
 
-bool sim_file_is_durable(struct sim_disk *disk, const char *path,
-                         uint64_t offset, uint64_t size)
+bool sim_file_is_durable(struct sim_disk *disk, const char *path, uint64_t offset, uint64_t size)
 {
     struct sim_file *file;
 
-    return sim__resolve(disk, path, &file) == 0 &&
-           sim__names_are_durable(disk, path) &&
+    return sim__resolve(disk, path, &file) == 0 && sim__names_are_durable(disk, path) &&
            sim__file_is_durable(file, offset, size);
 }
 
-static void sim__file_flip(struct sim_file *file, uint64_t offset,
-                           uint8_t mask);
+static void sim__file_flip(struct sim_file *file, uint64_t offset, uint8_t mask);
 
-void sim_file_flip_bit(struct sim_disk *disk, const char *path, uint64_t offset,
-                       unsigned bit)
+void sim_file_flip_bit(struct sim_disk *disk, const char *path, uint64_t offset, unsigned bit)
 {
     struct sim_file *file = find_file(disk, path);
 
@@ -162,14 +155,12 @@ void sim_file_flip_bit(struct sim_disk *disk, const char *path, uint64_t offset,
     sim__file_flip(file, offset, (uint8_t)(1u << bit));
 }
 
-void sim_file_add_bad_range(struct sim_disk *disk, const char *path,
-                            uint64_t offset, uint64_t size)
+void sim_file_add_bad_range(struct sim_disk *disk, const char *path, uint64_t offset, uint64_t size)
 {
     struct sim_file *file = find_file(disk, path);
 
     WAL__ASSERT(file->bad_count < SIM_BAD_MAX);
-    file->bad[file->bad_count++] =
-        (struct sim_range){.offset = offset, .size = size};
+    file->bad[file->bad_count++] = (struct sim_range){.offset = offset, .size = size};
 }
 
 void sim_file_clear_bad_ranges(struct sim_disk *disk, const char *path)
@@ -177,8 +168,7 @@ void sim_file_clear_bad_ranges(struct sim_disk *disk, const char *path)
     find_file(disk, path)->bad_count = 0;
 }
 
-void sim_disk_read_file(struct sim_disk *disk, const char *path, uint8_t **data,
-                        size_t *size)
+void sim_disk_read_file(struct sim_disk *disk, const char *path, uint8_t **data, size_t *size)
 {
     struct sim_file *file = find_file(disk, path);
     uint8_t *copy = malloc((size_t)file->size + 1);
@@ -190,8 +180,7 @@ void sim_disk_read_file(struct sim_disk *disk, const char *path, uint8_t **data,
 }
 
 /* Makes the directories above the last name of a path, or all of it. */
-static void make_directories(struct sim_disk *disk, const char *path,
-                             bool whole)
+static void make_directories(struct sim_disk *disk, const char *path, bool whole)
 {
     char part[SIM_PATH_MAX];
     struct sim_file *made;
@@ -212,8 +201,7 @@ static void make_directories(struct sim_disk *disk, const char *path,
 
 static void sync_all(struct sim_disk *disk)
 {
-    for (const struct sim_file *file = disk->files; file != NULL;
-         file = file->next) {
+    for (const struct sim_file *file = disk->files; file != NULL; file = file->next) {
         if (file->is_directory) {
             sim__names_sync(disk, file);
         }
@@ -221,8 +209,7 @@ static void sync_all(struct sim_disk *disk)
 }
 
 /* An empty file of this size in the path's place, its name not yet synced. */
-static struct sim_file *replace(struct sim_disk *disk, const char *path,
-                                uint64_t size)
+static struct sim_file *replace(struct sim_disk *disk, const char *path, uint64_t size)
 {
     struct sim_file *file;
 
@@ -232,13 +219,11 @@ static struct sim_file *replace(struct sim_disk *disk, const char *path,
         file = find_file(disk, path);
         sim__file_truncate(file);
     }
-    sim__file_resize(
-        file, size, (size + SIM_PAGE_SIZE - 1) / SIM_PAGE_SIZE * SIM_PAGE_SIZE);
+    sim__file_resize(file, size, (size + SIM_PAGE_SIZE - 1) / SIM_PAGE_SIZE * SIM_PAGE_SIZE);
     return file;
 }
 
-void sim_disk_write_file(struct sim_disk *disk, const char *path,
-                         const void *data, size_t size)
+void sim_disk_write_file(struct sim_disk *disk, const char *path, const void *data, size_t size)
 {
     struct sim_file *file = replace(disk, path, size);
     struct sim_bytes *bytes = sim__bytes_create(size);
@@ -269,8 +254,7 @@ static bool load_content(struct sim_file *file, int fd)
             return false;
         }
         bytes->size = (size_t)got;
-        sim__file_write(file, sim__bytes_drop_zeros(bytes), offset,
-                        (uint64_t)got);
+        sim__file_write(file, sim__bytes_drop_zeros(bytes), offset, (uint64_t)got);
         sim__file_sync(file);
         offset += (uint64_t)got;
     }
@@ -278,8 +262,7 @@ static bool load_content(struct sim_file *file, int fd)
     return true;
 }
 
-static bool load_file(struct sim_disk *disk, const char *path,
-                      const char *real_path, uint64_t size)
+static bool load_file(struct sim_disk *disk, const char *path, const char *real_path, uint64_t size)
 {
     int fd = open(real_path, O_RDONLY | O_CLOEXEC);
 
@@ -296,8 +279,8 @@ static bool load_file(struct sim_disk *disk, const char *path,
 }
 
 /* One entry of a walk through the real directory. */
-static bool load_entry(struct sim_disk *disk, const char *path,
-                       const char *below, const FTSENT *entry)
+static bool load_entry(struct sim_disk *disk, const char *path, const char *below,
+                       const FTSENT *entry)
 {
     char target[SIM_PATH_MAX];
     int size = snprintf(target, sizeof(target), "%s/%s", path, below);
@@ -311,8 +294,7 @@ static bool load_entry(struct sim_disk *disk, const char *path,
         make_directories(disk, target, true);
         return true;
     case FTS_F:
-        return load_file(disk, target, entry->fts_accpath,
-                         (uint64_t)entry->fts_statp->st_size);
+        return load_file(disk, target, entry->fts_accpath, (uint64_t)entry->fts_statp->st_size);
     case FTS_DP:
         return true;
     default:
@@ -321,8 +303,7 @@ static bool load_entry(struct sim_disk *disk, const char *path,
     }
 }
 
-bool sim_disk_load(struct sim_disk *disk, const char *path,
-                   const char *real_path)
+bool sim_disk_load(struct sim_disk *disk, const char *path, const char *real_path)
 {
     char *root = strdup(real_path);
     char *roots[] = {root, NULL};
@@ -338,8 +319,7 @@ bool sim_disk_load(struct sim_disk *disk, const char *path,
         if (entry == NULL) {
             break;
         }
-        loaded =
-            load_entry(disk, path, entry->fts_path + strlen(real_path), entry);
+        loaded = load_entry(disk, path, entry->fts_path + strlen(real_path), entry);
     }
     loaded = loaded && walk != NULL;
     if (walk != NULL) {
@@ -350,8 +330,7 @@ bool sim_disk_load(struct sim_disk *disk, const char *path,
     return loaded;
 }
 
-static uint64_t sim__file_next_touched(const struct sim_file *file,
-                                       uint64_t page);
+static uint64_t sim__file_next_touched(const struct sim_file *file, uint64_t page);
 
 static bool dump_content(const struct sim_file *file, int fd)
 {
@@ -394,8 +373,7 @@ struct dump_item {
     char real_path[SIM_PATH_MAX];
 };
 
-static bool dump_directory(const struct sim_disk *disk,
-                           const struct dump_item *dump_item,
+static bool dump_directory(const struct sim_disk *disk, const struct dump_item *dump_item,
                            struct dump_item *stack, size_t *count)
 {
     if (mkdir(dump_item->real_path, 0700) != 0 && errno != EEXIST) {
@@ -430,8 +408,7 @@ static bool dump_directory(const struct sim_disk *disk,
     return true;
 }
 
-bool sim_disk_dump(struct sim_disk *disk, const char *path,
-                   const char *real_path)
+bool sim_disk_dump(struct sim_disk *disk, const char *path, const char *real_path)
 {
     /* Each directory is on the stack once. */
     struct dump_item *stack = calloc(disk->name_count + 2, sizeof(*stack));
@@ -457,9 +434,8 @@ bool sim_disk_dump(struct sim_disk *disk, const char *path,
 /* --- inode ---------------------------------------------------------------- */
 
 /*
- * Modes and times of one simulated file. Invariant: a time is a tick of the
- * disk's clock, no earlier than the tick before the change. One thread at a
- * time.
+ * Modes and times of one simulated file. Invariant: a time is a tick of the disk's clock, no
+ * earlier than the tick before the change. One thread at a time.
  */
 
 enum {
@@ -487,8 +463,7 @@ static void sim__file_update_mtime(struct sim_file *file)
     file->mtime_ns = file->ctime_ns;
 }
 
-static struct sim_change *sim__file_add_change(struct sim_file *file,
-                                               enum sim_change_kind kind);
+static struct sim_change *sim__file_add_change(struct sim_file *file, enum sim_change_kind kind);
 
 void sim__file_set_mode(struct sim_file *file, uint32_t mode)
 {
@@ -501,8 +476,7 @@ void sim__file_set_mode(struct sim_file *file, uint32_t mode)
 }
 
 /* Copies everything but the content to a clone. */
-static void sim__file_copy_inode(const struct sim_file *from,
-                                 struct sim_file *to)
+static void sim__file_copy_inode(const struct sim_file *from, struct sim_file *to)
 {
     to->inode = from->inode;
     to->is_pipe = from->is_pipe;
@@ -544,12 +518,11 @@ struct wal__worktree_stat sim__tree_stat_of(const struct sim_file *file)
 /* --- file ----------------------------------------------------------------- */
 
 /*
- * Content, changes and locks of one simulated file; the invariant is that of
- * sim_internal.h. One thread at a time.
+ * Content, changes and locks of one simulated file; the invariant is that of sim_internal.h. One
+ * thread at a time.
  */
 
-/* Room for `count` items of this size, in doubling steps; new ones are not
- * set. */
+/* Room for `count` items of this size, in doubling steps; new ones are not set. */
 void *sim__grow(void *at, size_t *capacity, size_t count, size_t item_size)
 {
     if (count <= *capacity) {
@@ -706,8 +679,7 @@ static void clone_content(const struct sim_file *from, struct sim_file *to)
 
 static void clone_changes(const struct sim_file *from, struct sim_file *to)
 {
-    to->changes = sim__grow(NULL, &to->change_capacity, from->change_count,
-                            sizeof(*to->changes));
+    to->changes = sim__grow(NULL, &to->change_capacity, from->change_count, sizeof(*to->changes));
     to->change_count = from->change_count;
     for (size_t i = 0; i < from->change_count; i++) {
         to->changes[i] = from->changes[i];
@@ -751,8 +723,7 @@ uint8_t *sim__file_content(struct sim_file *file)
 }
 
 /* The first touched page from `page` on, or one from file->pages on. */
-static uint64_t sim__file_next_touched(const struct sim_file *file,
-                                       uint64_t page)
+static uint64_t sim__file_next_touched(const struct sim_file *file, uint64_t page)
 {
     while (page < file->pages) {
         uint64_t bits = file->touched[page / 64] >> (page % 64);
@@ -765,8 +736,7 @@ static uint64_t sim__file_next_touched(const struct sim_file *file,
     return page;
 }
 
-static bool is_range_touched(const struct sim_file *file, uint64_t offset,
-                             uint64_t size)
+static bool is_range_touched(const struct sim_file *file, uint64_t offset, uint64_t size)
 {
     uint64_t end = (offset + size + SIM_PAGE_SIZE - 1) / SIM_PAGE_SIZE;
     uint64_t page = sim__file_next_touched(file, offset / SIM_PAGE_SIZE);
@@ -801,8 +771,7 @@ static void clear(struct sim_file *file, uint64_t offset, uint64_t end)
 }
 
 /* Puts bytes into the content, null: zeros. No change is noted. */
-void sim__file_store(struct sim_file *file, uint64_t offset,
-                     const uint8_t *data, uint64_t size)
+void sim__file_store(struct sim_file *file, uint64_t offset, const uint8_t *data, uint64_t size)
 {
     WAL__ASSERT(offset <= SIM_FILE_MAX && size <= SIM_FILE_MAX - offset);
     if (data == NULL) {
@@ -815,11 +784,10 @@ void sim__file_store(struct sim_file *file, uint64_t offset,
 
 /* ----------------------------------------------------------- changes --- */
 
-static struct sim_change *sim__file_add_change(struct sim_file *file,
-                                               enum sim_change_kind kind)
+static struct sim_change *sim__file_add_change(struct sim_file *file, enum sim_change_kind kind)
 {
-    file->changes = sim__grow(file->changes, &file->change_capacity,
-                              file->change_count + 1, sizeof(*file->changes));
+    file->changes = sim__grow(file->changes, &file->change_capacity, file->change_count + 1,
+                              sizeof(*file->changes));
 
     struct sim_change *change = &file->changes[file->change_count++];
 
@@ -833,12 +801,9 @@ static struct sim_change *sim__file_add_change(struct sim_file *file,
     return change;
 }
 
-static struct sim_bytes *copy_range(const struct sim_file *file,
-                                    uint64_t offset, uint64_t size)
+static struct sim_bytes *copy_range(const struct sim_file *file, uint64_t offset, uint64_t size)
 {
-    return is_range_touched(file, offset, size)
-               ? bytes_copy(file->content + offset, size)
-               : NULL;
+    return is_range_touched(file, offset, size) ? bytes_copy(file->content + offset, size) : NULL;
 }
 
 static void refresh_shadow(struct sim_file *file)
@@ -849,8 +814,7 @@ static void refresh_shadow(struct sim_file *file)
 }
 
 /* Takes `data`; null: zeros. The file is long enough already. */
-void sim__file_write(struct sim_file *file, struct sim_bytes *data,
-                     uint64_t offset, uint64_t size)
+void sim__file_write(struct sim_file *file, struct sim_bytes *data, uint64_t offset, uint64_t size)
 {
     WAL__ASSERT(offset + size <= file->size);
     sim__file_collect_map_writes(file);
@@ -914,9 +878,8 @@ void sim__file_track_map(struct sim_file *file, uint64_t size)
     refresh_shadow(file);
 }
 
-/* Notes what was stored to [at, end), which is in one sector, as a write of the
- * bytes from the first to the last that differ: a write by a call leaves the
- * others of a sector too. */
+/* Notes what was stored to [at, end), which is in one sector, as a write of the bytes from the
+ * first to the last that differ: a write by a call leaves the others of a sector too. */
 static void collect_sector(struct sim_file *file, uint64_t at, uint64_t end)
 {
     while (at < end && file->shadow[at] == file->content[at]) {
@@ -962,8 +925,7 @@ void sim__file_drop_oldest(struct sim_file *file, size_t count)
         sim__bytes_release(file->changes[i].after);
     }
     file->change_count -= count;
-    memmove(file->changes, file->changes + count,
-            file->change_count * sizeof(*file->changes));
+    memmove(file->changes, file->changes + count, file->change_count * sizeof(*file->changes));
 }
 
 void sim__file_sync(struct sim_file *file)
@@ -1021,9 +983,8 @@ static bool is_byte_durable(const struct sim_file *file, uint64_t offset)
 }
 
 /* Whether what a change did to [offset,end) is durable. */
-static bool is_change_durable(const struct sim_file *file,
-                              const struct sim_change *change, uint64_t offset,
-                              uint64_t end)
+static bool is_change_durable(const struct sim_file *file, const struct sim_change *change,
+                              uint64_t offset, uint64_t end)
 {
     uint64_t at = change->offset > offset ? change->offset : offset;
 
@@ -1039,8 +1000,7 @@ static bool is_change_durable(const struct sim_file *file,
     return true;
 }
 
-static bool sim__file_is_durable(struct sim_file *file, uint64_t offset,
-                                 uint64_t size)
+static bool sim__file_is_durable(struct sim_file *file, uint64_t offset, uint64_t size)
 {
     uint64_t end = offset + size;
     bool durable = end <= file->size;
@@ -1052,8 +1012,7 @@ static bool sim__file_is_durable(struct sim_file *file, uint64_t offset,
     return durable;
 }
 
-static void flip_bytes(struct sim_bytes **bytes, uint64_t size, uint64_t at,
-                       uint8_t mask)
+static void flip_bytes(struct sim_bytes **bytes, uint64_t size, uint64_t at, uint8_t mask)
 {
     struct sim_bytes *own = sim__bytes_create((size_t)size);
 
@@ -1075,10 +1034,8 @@ static void sim__file_flip(struct sim_file *file, uint64_t offset, uint8_t mask)
         struct sim_change *change = &file->changes[i];
 
         if (change->kind == SIM_WRITE && covers(change, offset)) {
-            flip_bytes(&change->before, change->size, offset - change->offset,
-                       mask);
-            flip_bytes(&change->after, change->size, offset - change->offset,
-                       mask);
+            flip_bytes(&change->before, change->size, offset - change->offset, mask);
+            flip_bytes(&change->after, change->size, offset - change->offset, mask);
         }
     }
 
@@ -1096,11 +1053,10 @@ static void drop_lock(struct sim_file *file, size_t at)
 }
 
 /* errno, or 0; EAGAIN when another handle is in the way. */
-int sim__file_lock(struct sim_file *file, const struct wal__file *owner,
-                   uint64_t offset, enum wal__io_lock mode)
+int sim__file_lock(struct sim_file *file, const struct wal__file *owner, uint64_t offset,
+                   enum wal__io_lock mode)
 {
-    bool exclusive =
-        mode == WAL__IO_LOCK_EXCLUSIVE || mode == WAL__IO_LOCK_TEST;
+    bool exclusive = mode == WAL__IO_LOCK_EXCLUSIVE || mode == WAL__IO_LOCK_TEST;
     size_t own = file->lock_count;
 
     for (size_t i = 0; i < file->lock_count; i++) {
@@ -1111,8 +1067,7 @@ int sim__file_lock(struct sim_file *file, const struct wal__file *owner,
         }
         if (lock->owner == owner) {
             own = i;
-        } else if (mode != WAL__IO_LOCK_NONE &&
-                   (exclusive || lock->exclusive)) {
+        } else if (mode != WAL__IO_LOCK_NONE && (exclusive || lock->exclusive)) {
             return EAGAIN;
         }
     }
@@ -1123,10 +1078,10 @@ int sim__file_lock(struct sim_file *file, const struct wal__file *owner,
         drop_lock(file, own);
     }
     if (mode != WAL__IO_LOCK_NONE) {
-        file->locks = sim__grow(file->locks, &file->lock_capacity,
-                                file->lock_count + 1, sizeof(*file->locks));
-        file->locks[file->lock_count++] = (struct sim_lock){
-            .owner = owner, .offset = offset, .exclusive = exclusive};
+        file->locks = sim__grow(file->locks, &file->lock_capacity, file->lock_count + 1,
+                                sizeof(*file->locks));
+        file->locks[file->lock_count++] =
+            (struct sim_lock){.owner = owner, .offset = offset, .exclusive = exclusive};
     }
     return 0;
 }

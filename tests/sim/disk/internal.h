@@ -1,11 +1,9 @@
 /*
- * internal.h - the model that implements sim.h, shared by the files of this
- * folder.
+ * internal.h - the model that implements sim.h, shared by the files of this folder.
  *
- * Invariant: undoing a file's changes from the last to the first gives its
- * durable content and size; doing them again gives what is seen. The same
- * holds for the disk's name changes. So a power loss walks the changes and
- * never a whole file.
+ * Invariant: undoing a file's changes from the last to the first gives its durable content and
+ * size; doing them again gives what is seen. The same holds for the disk's name changes. So a power
+ * loss walks the changes and never a whole file.
  */
 #ifndef AGENTWAL_TESTS_SIM_DISK_INTERNAL_H
 #define AGENTWAL_TESTS_SIM_DISK_INTERNAL_H
@@ -220,10 +218,8 @@ void sim__file_release(struct sim_file *file);
 struct sim_file *sim__file_clone(struct sim_file *file, struct sim_disk *disk);
 
 uint8_t *sim__file_content(struct sim_file *file);
-void sim__file_store(struct sim_file *file, uint64_t offset,
-                     const uint8_t *data, uint64_t size);
-void sim__file_write(struct sim_file *file, struct sim_bytes *data,
-                     uint64_t offset, uint64_t size);
+void sim__file_store(struct sim_file *file, uint64_t offset, const uint8_t *data, uint64_t size);
+void sim__file_write(struct sim_file *file, struct sim_bytes *data, uint64_t offset, uint64_t size);
 void sim__file_resize(struct sim_file *file, uint64_t size, uint64_t allocated);
 void sim__file_truncate(struct sim_file *file);
 void sim__file_track_map(struct sim_file *file, uint64_t size);
@@ -232,8 +228,8 @@ void sim__file_sync(struct sim_file *file);
 void sim__file_fail_sync(struct sim_file *file, bool partial);
 void sim__file_drop_oldest(struct sim_file *file, size_t count);
 
-int sim__file_lock(struct sim_file *file, const struct wal__file *owner,
-                   uint64_t offset, enum wal__io_lock mode);
+int sim__file_lock(struct sim_file *file, const struct wal__file *owner, uint64_t offset,
+                   enum wal__io_lock mode);
 void sim__file_unlock_all(struct sim_file *file, const struct wal__file *owner);
 
 int64_t sim__clock_ns(const struct sim_disk *disk); /* by the tick */
@@ -242,30 +238,25 @@ void sim__file_set_mode(struct sim_file *file, uint32_t mode);
 struct wal__worktree_stat sim__tree_stat_of(const struct sim_file *file);
 
 /* sim_names.c: errno, or 0 */
-int sim__resolve(struct sim_disk *disk, const char *path,
-                 struct sim_file **file);
-int sim__create(struct sim_disk *disk, const char *path, bool is_directory,
-                struct sim_file **file);
+int sim__resolve(struct sim_disk *disk, const char *path, struct sim_file **file);
+int sim__create(struct sim_disk *disk, const char *path, bool is_directory, struct sim_file **file);
 int sim__rename(struct sim_disk *disk, const char *from, const char *to);
 int sim__unlink(struct sim_disk *disk, const char *path);
 int sim__remove_directory(struct sim_disk *disk, const char *path);
 bool sim__is_below(const struct sim_disk *disk, const struct sim_file *inner,
                    const struct sim_file *outer);
 void sim__names_sync(struct sim_disk *disk, const struct sim_file *directory);
-void sim__names_fail_sync(struct sim_disk *disk,
-                          const struct sim_file *directory);
-void sim__names_apply(struct sim_disk *disk,
-                      const struct sim_name_change *change, bool undo);
+void sim__names_fail_sync(struct sim_disk *disk, const struct sim_file *directory);
+void sim__names_apply(struct sim_disk *disk, const struct sim_name_change *change, bool undo);
 void sim__names_drop_oldest(struct sim_disk *disk, size_t count);
 void sim__names_prune(struct sim_disk *disk);
 void sim__names_clear(struct sim_disk *disk);
 void sim__names_clone(const struct sim_disk *from, struct sim_disk *to);
 bool sim__names_are_durable(struct sim_disk *disk, const char *path);
 
-/* sim_process.c: every call of the table is one step. begin() may strike it
- * down, and finish() says how it ends. */
-struct sim_op sim__op_begin(struct sim_process *process,
-                            struct sim_event event);
+/* sim_process.c: every call of the table is one step. begin() may strike it down, and finish() says
+ * how it ends. */
+struct sim_op sim__op_begin(struct sim_process *process, struct sim_event event);
 enum wal_status sim__op_finish(struct sim_op *step, int *sys_errno);
 bool sim__op_kills(const struct sim_op *step);
 int sim__check_writable(const struct sim_process *process);
@@ -273,9 +264,8 @@ void sim__handle_free(struct wal__file *handle);
 
 /* io.c */
 extern const struct wal__io sim__io_table;
-struct wal__file *sim__handle_add(struct sim_process *process,
-                                  struct sim_file *file, const char *path,
-                                  bool writable);
+struct wal__file *sim__handle_add(struct sim_process *process, struct sim_file *file,
+                                  const char *path, bool writable);
 
 /* names.c */
 extern const struct wal__worktree_io sim__tree_table;
@@ -303,20 +293,17 @@ struct sim_path_op {
     bool failed_in_parent; /* it failed before the last name */
 };
 
-/* errno, or 0. A directory that is no link and may be searched; what a path
- * below the root leads to; whether names in a directory may change. */
-int sim__path_open_root(struct sim_disk *disk, const char *path,
-                        struct sim_file **directory);
-int sim__path_lookup(struct sim_disk *disk, const struct wal__worktree *tree,
-                     const char *path, struct sim_path *spot);
-int sim__check_parent(const struct sim_process *process,
-                      const struct sim_file *parent);
+/* errno, or 0. A directory that is no link and may be searched; what a path below the root leads
+ * to; whether names in a directory may change. */
+int sim__path_open_root(struct sim_disk *disk, const char *path, struct sim_file **directory);
+int sim__path_lookup(struct sim_disk *disk, const struct wal__worktree *tree, const char *path,
+                     struct sim_path *spot);
+int sim__check_parent(const struct sim_process *process, const struct sim_file *parent);
 /* As sim__op_begin and sim__op_finish, with the path looked up. */
 void sim__path_op_begin(struct sim_path_op *act, void *ctx, enum sim_call call,
                         const struct wal__worktree *tree, const char *path);
 enum wal_status sim__path_op_finish(struct sim_path_op *act, int *sys_errno);
 /* Makes the name, where all has gone well so far; else *made is null. */
-void sim__path_op_create(struct sim_path_op *act, bool is_directory,
-                         struct sim_file **made);
+void sim__path_op_create(struct sim_path_op *act, bool is_directory, struct sim_file **made);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * io.c - the table of engine/base/io.h over a simulated disk: files, maps,
- * locks and clocks. Invariant: what a call changes is noted by sim_file.c
- * before the caller hears of it. One thread at a time.
+ * io.c - the table of engine/base/io.h over a simulated disk: files, maps, locks and clocks.
+ * Invariant: what a call changes is noted by sim_file.c before the caller hears of it. One thread
+ * at a time.
  */
 
 #include <errno.h>
@@ -13,9 +13,8 @@
 
 /* ----------------------------------------------------------- handles --- */
 
-struct wal__file *sim__handle_add(struct sim_process *process,
-                                  struct sim_file *file, const char *path,
-                                  bool writable)
+struct wal__file *sim__handle_add(struct sim_process *process, struct sim_file *file,
+                                  const char *path, bool writable)
 {
     struct wal__file *handle = calloc(1, sizeof(*handle));
 
@@ -29,15 +28,14 @@ struct wal__file *sim__handle_add(struct sim_process *process,
     return handle;
 }
 
-static int find_or_make(struct sim_process *process, const char *path,
-                        int flags, struct sim_file **file)
+static int find_or_make(struct sim_process *process, const char *path, int flags,
+                        struct sim_file **file)
 {
     int error = sim__resolve(process->disk, path, file);
 
     if (error == ENOENT && (flags & WAL__IO_CREATE) != 0) {
         error = sim__check_writable(process);
-        return error != 0 ? error
-                          : sim__create(process->disk, path, false, file);
+        return error != 0 ? error : sim__create(process->disk, path, false, file);
     }
     if (error != 0) {
         return error;
@@ -57,11 +55,10 @@ static int find_or_make(struct sim_process *process, const char *path,
     return error;
 }
 
-static enum wal_status io_open(void *ctx, const char *path, int flags,
-                               struct wal__file **file, int *sys_errno)
+static enum wal_status io_open(void *ctx, const char *path, int flags, struct wal__file **file,
+                               int *sys_errno)
 {
-    struct sim_op step =
-        sim__op_begin(ctx, (struct sim_event){.call = SIM_OPEN, .path = path});
+    struct sim_op step = sim__op_begin(ctx, (struct sim_event){.call = SIM_OPEN, .path = path});
     struct wal__file *handle = NULL;
     struct sim_file *found;
 
@@ -69,8 +66,7 @@ static enum wal_status io_open(void *ctx, const char *path, int flags,
         step.error = find_or_make(ctx, path, flags, &found);
     }
     if (step.error == 0) {
-        handle =
-            sim__handle_add(ctx, found, path, (flags & WAL__IO_WRITE) != 0);
+        handle = sim__handle_add(ctx, found, path, (flags & WAL__IO_WRITE) != 0);
     }
 
     enum wal_status status = sim__op_finish(&step, sys_errno);
@@ -96,8 +92,8 @@ static void drop_handle(struct sim_process *process, struct wal__file *handle)
 static void io_close(void *ctx, struct wal__file *file)
 {
     struct sim_process *process = ctx;
-    struct sim_op step = sim__op_begin(
-        process, (struct sim_event){.call = SIM_CLOSE, .path = file->path});
+    struct sim_op step =
+        sim__op_begin(process, (struct sim_event){.call = SIM_CLOSE, .path = file->path});
     int ignored;
 
     (void)sim__op_finish(&step, &ignored);
@@ -109,18 +105,15 @@ static void io_close(void *ctx, struct wal__file *file)
 
 /* ------------------------------------------------------------- bytes --- */
 
-static struct sim_event file_event(enum sim_call call,
-                                   const struct wal__file *file,
+static struct sim_event file_event(enum sim_call call, const struct wal__file *file,
                                    uint64_t offset, uint64_t size)
 {
-    return (struct sim_event){
-        .call = call, .path = file->path, .offset = offset, .size = size};
+    return (struct sim_event){.call = call, .path = file->path, .offset = offset, .size = size};
 }
 
-/* Bytes that can be read from `offset` on, `size` at most; false: none,
- * because the first is bad. */
-static bool readable(const struct sim_file *file, uint64_t offset,
-                     uint64_t *size)
+/* Bytes that can be read from `offset` on, `size` at most; false: none, because the first is
+ * bad. */
+static bool readable(const struct sim_file *file, uint64_t offset, uint64_t *size)
 {
     uint64_t left = offset < file->size ? file->size - offset : 0;
 
@@ -128,8 +121,7 @@ static bool readable(const struct sim_file *file, uint64_t offset,
     for (size_t i = 0; i < file->bad_count; i++) {
         const struct sim_range *bad = &file->bad[i];
 
-        if (*size > 0 && offset >= bad->offset &&
-            offset - bad->offset < bad->size) {
+        if (*size > 0 && offset >= bad->offset && offset - bad->offset < bad->size) {
             return false;
         }
         if (bad->offset > offset && bad->offset - offset < *size) {
@@ -139,12 +131,10 @@ static bool readable(const struct sim_file *file, uint64_t offset,
     return true;
 }
 
-static enum wal_status io_pread(void *ctx, struct wal__file *file, void *data,
-                                size_t size, uint64_t offset, size_t *got,
-                                int *sys_errno)
+static enum wal_status io_pread(void *ctx, struct wal__file *file, void *data, size_t size,
+                                uint64_t offset, size_t *got, int *sys_errno)
 {
-    struct sim_op step =
-        sim__op_begin(ctx, file_event(SIM_PREAD, file, offset, size));
+    struct sim_op step = sim__op_begin(ctx, file_event(SIM_PREAD, file, offset, size));
     uint64_t part = size;
 
     if (step.error == 0 && !readable(file->file, offset, &part)) {
@@ -163,8 +153,7 @@ static enum wal_status io_pread(void *ctx, struct wal__file *file, void *data,
     return status;
 }
 
-static struct sim_bytes *gather(const struct iovec *iov, int count,
-                                uint64_t size)
+static struct sim_bytes *gather(const struct iovec *iov, int count, uint64_t size)
 {
     struct sim_bytes *bytes = sim__bytes_create((size_t)size);
     size_t at = 0;
@@ -183,12 +172,11 @@ static struct sim_bytes *gather(const struct iovec *iov, int count,
 
 static uint64_t sim__round_to_page(uint64_t size);
 
-static uint64_t sim__room_for(const struct sim_disk *disk,
-                              const struct sim_file *file);
+static uint64_t sim__room_for(const struct sim_disk *disk, const struct sim_file *file);
 
 /* Writes what there is room for, and says in *size how much that was. */
-static int write_some(struct wal__file *handle, const struct iovec *iov,
-                      int count, uint64_t offset, uint64_t *size)
+static int write_some(struct wal__file *handle, const struct iovec *iov, int count, uint64_t offset,
+                      uint64_t *size)
 {
     struct sim_file *file = handle->file;
     uint64_t room = sim__room_for(file->disk, file);
@@ -222,8 +210,7 @@ static int write_some(struct wal__file *handle, const struct iovec *iov,
 static uint64_t size_to_write(const struct sim_op *step)
 {
     uint64_t size = step->event.size;
-    bool is_short = step->fault != NULL &&
-                    (step->error != 0 || step->fault->effect == SIM_FAIL);
+    bool is_short = step->fault != NULL && (step->error != 0 || step->fault->effect == SIM_FAIL);
 
     if (step->process->is_dead) {
         return 0;
@@ -231,9 +218,8 @@ static uint64_t size_to_write(const struct sim_op *step)
     return is_short && step->fault->put < size ? step->fault->put : size;
 }
 
-static enum wal_status io_pwritev(void *ctx, struct wal__file *file,
-                                  const struct iovec *iov, int count,
-                                  uint64_t offset, size_t *put, int *sys_errno)
+static enum wal_status io_pwritev(void *ctx, struct wal__file *file, const struct iovec *iov,
+                                  int count, uint64_t offset, size_t *put, int *sys_errno)
 {
     uint64_t size = 0;
 
@@ -241,8 +227,7 @@ static enum wal_status io_pwritev(void *ctx, struct wal__file *file,
         size += iov[i].iov_len;
     }
 
-    struct sim_op step =
-        sim__op_begin(ctx, file_event(SIM_PWRITEV, file, offset, size));
+    struct sim_op step = sim__op_begin(ctx, file_event(SIM_PWRITEV, file, offset, size));
 
     size = size_to_write(&step);
     if (step.error == 0) {
@@ -262,14 +247,12 @@ static enum wal_status io_pwritev(void *ctx, struct wal__file *file,
     return status;
 }
 
-static enum wal_status io_sync(void *ctx, struct wal__file *file,
-                               int *sys_errno)
+static enum wal_status io_sync(void *ctx, struct wal__file *file, int *sys_errno)
 {
     struct sim_op step = sim__op_begin(ctx, file_event(SIM_SYNC, file, 0, 0));
 
-    bool fails =
-        step.fault != NULL && (step.fault->effect == SIM_KILL_FAILED ||
-                               (step.error != 0 && !sim__op_kills(&step)));
+    bool fails = step.fault != NULL && (step.fault->effect == SIM_KILL_FAILED ||
+                                        (step.error != 0 && !sim__op_kills(&step)));
 
     if (fails) {
         sim__file_fail_sync(file->file, step.fault->partial);
@@ -288,8 +271,8 @@ static struct wal__io_stat sim__stat_of(const struct sim_file *file)
                                  .is_directory = file->is_directory};
 }
 
-static enum wal_status io_stat(void *ctx, struct wal__file *file,
-                               struct wal__io_stat *out, int *sys_errno)
+static enum wal_status io_stat(void *ctx, struct wal__file *file, struct wal__io_stat *out,
+                               int *sys_errno)
 {
     struct sim_op step = sim__op_begin(ctx, file_event(SIM_STAT, file, 0, 0));
     struct wal__io_stat stat = {0};
@@ -308,8 +291,7 @@ static enum wal_status io_stat(void *ctx, struct wal__file *file,
 
 /* -------------------------------------------------------------- maps --- */
 
-static int check_map(const struct wal__file *handle, uint64_t size,
-                     bool writable)
+static int check_map(const struct wal__file *handle, uint64_t size, bool writable)
 {
     if (size == 0) {
         return EINVAL;
@@ -320,23 +302,23 @@ static int check_map(const struct wal__file *handle, uint64_t size,
     return size > handle->file->size ? ENXIO : 0;
 }
 
-static void *add_map(struct sim_process *process, struct sim_file *file,
-                     uint64_t size, bool writable)
+static void *add_map(struct sim_process *process, struct sim_file *file, uint64_t size,
+                     bool writable)
 {
     void *at = sim__file_content(file);
 
     if (writable) {
         sim__file_track_map(file, size);
     }
-    process->maps = sim__grow(process->maps, &process->map_capacity,
-                              process->map_count + 1, sizeof(*process->maps));
+    process->maps = sim__grow(process->maps, &process->map_capacity, process->map_count + 1,
+                              sizeof(*process->maps));
     process->maps[process->map_count++] =
         (struct sim_map){.at = at, .file = sim__file_acquire(file)};
     return at;
 }
 
-static enum wal_status io_map(void *ctx, struct wal__file *file, uint64_t size,
-                              bool writable, void **at, int *sys_errno)
+static enum wal_status io_map(void *ctx, struct wal__file *file, uint64_t size, bool writable,
+                              void **at, int *sys_errno)
 {
     struct sim_op step = sim__op_begin(ctx, file_event(SIM_MAP, file, 0, size));
     void *map = NULL;
@@ -357,8 +339,8 @@ static enum wal_status io_map(void *ctx, struct wal__file *file, uint64_t size,
 }
 
 /* The file that is mapped at an address, and where in it that is. */
-static struct sim_file *find_map(const struct sim_process *process,
-                                 const void *at, uint64_t *offset)
+static struct sim_file *find_map(const struct sim_process *process, const void *at,
+                                 uint64_t *offset)
 {
     for (size_t i = 0; i < process->map_count; i++) {
         const uint8_t *start = process->maps[i].at;
@@ -372,8 +354,7 @@ static struct sim_file *find_map(const struct sim_process *process,
     return NULL;
 }
 
-static bool has_bad_byte(const struct sim_file *file, uint64_t offset,
-                         uint64_t size)
+static bool has_bad_byte(const struct sim_file *file, uint64_t offset, uint64_t size)
 {
     for (size_t i = 0; i < file->bad_count; i++) {
         const struct sim_range *bad = &file->bad[i];
@@ -385,8 +366,7 @@ static bool has_bad_byte(const struct sim_file *file, uint64_t offset,
     return false;
 }
 
-static enum wal_status io_populate(void *ctx, const void *at, uint64_t size,
-                                   int *sys_errno)
+static enum wal_status io_populate(void *ctx, const void *at, uint64_t size, int *sys_errno)
 {
     struct sim_process *process = ctx;
     const struct sim_file *file;
@@ -399,8 +379,7 @@ static enum wal_status io_populate(void *ctx, const void *at, uint64_t size,
     file = find_map(process, at, &offset);
 
     struct sim_op step = sim__op_begin(
-        process, (struct sim_event){
-                     .call = SIM_POPULATE, .offset = offset, .size = size});
+        process, (struct sim_event){.call = SIM_POPULATE, .offset = offset, .size = size});
 
     if (step.error == 0 && (file == NULL || has_bad_byte(file, offset, size))) {
         step.error = EIO;
@@ -408,10 +387,9 @@ static enum wal_status io_populate(void *ctx, const void *at, uint64_t size,
     return sim__op_finish(&step, sys_errno);
 }
 
-/* What is stored afterwards is noted as the writes of a map. Fails where a
- * fault is injected: the caller then writes by pwritev. */
-static enum wal_status io_populate_writable(void *ctx, void *at, uint64_t size,
-                                            int *sys_errno)
+/* What is stored afterwards is noted as the writes of a map. Fails where a fault is injected: the
+ * caller then writes by pwritev. */
+static enum wal_status io_populate_writable(void *ctx, void *at, uint64_t size, int *sys_errno)
 {
     return io_populate(ctx, at, size, sys_errno);
 }
@@ -434,8 +412,8 @@ static void io_evict(void *ctx, void *at, uint64_t size)
 static void io_unmap(void *ctx, void *at, uint64_t size)
 {
     struct sim_process *process = ctx;
-    struct sim_op step = sim__op_begin(
-        process, (struct sim_event){.call = SIM_UNMAP, .size = size});
+    struct sim_op step =
+        sim__op_begin(process, (struct sim_event){.call = SIM_UNMAP, .size = size});
     int ignored;
 
     if (!process->is_dead) {
@@ -454,9 +432,8 @@ static void io_unmap(void *ctx, void *at, uint64_t size)
     (void)sim__op_finish(&step, &ignored);
 }
 
-static enum wal_status io_lock(void *ctx, struct wal__file *file,
-                               uint64_t offset, enum wal__io_lock mode,
-                               int *sys_errno)
+static enum wal_status io_lock(void *ctx, struct wal__file *file, uint64_t offset,
+                               enum wal__io_lock mode, int *sys_errno)
 {
     enum sim_call call = mode == WAL__IO_LOCK_NONE ? SIM_UNLOCK : SIM_LOCK;
     struct sim_op step = sim__op_begin(ctx, file_event(call, file, offset, 1));
@@ -530,31 +507,28 @@ static bool io_process_is_stopped(void *ctx, uint32_t pid)
     return false;
 }
 
-static void io_wait(void *ctx, const uint32_t *word, uint32_t expected,
-                    uint64_t timeout_ns)
+static void io_wait(void *ctx, const uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
     struct sim_process *process = ctx;
     const uint64_t longest = 1000000000;
-    struct sim_op step = sim__op_begin(
-        process, (struct sim_event){.call = SIM_WAIT, .size = timeout_ns});
+    struct sim_op step =
+        sim__op_begin(process, (struct sim_event){.call = SIM_WAIT, .size = timeout_ns});
     int ignored;
 
     if (!process->is_dead && *word == expected && process->on_wait != NULL) {
         process->on_wait(process->on_wait_arg);
     }
-    /* A dead process waits without looking, so that a loop around its calls
-     * reaches its time limit. */
+    /* A dead process waits without looking, so that a loop around its calls reaches its time
+     * limit. */
     if (process->is_dead || *word == expected) {
-        process->disk->monotonic_ns +=
-            timeout_ns < longest ? timeout_ns : longest;
+        process->disk->monotonic_ns += timeout_ns < longest ? timeout_ns : longest;
     }
     (void)sim__op_finish(&step, &ignored);
 }
 
 static void io_wake(void *ctx, const uint32_t *word, uint32_t count)
 {
-    struct sim_op step =
-        sim__op_begin(ctx, (struct sim_event){.call = SIM_WAKE});
+    struct sim_op step = sim__op_begin(ctx, (struct sim_event){.call = SIM_WAKE});
     int ignored;
 
     (void)word;
@@ -564,42 +538,33 @@ static void io_wake(void *ctx, const uint32_t *word, uint32_t count)
 
 /* ------------------------------------------------------------- table --- */
 
-static enum wal_status sim__io_allocate(void *ctx, struct wal__file *file,
-                                        uint64_t size, int *sys_errno);
+static enum wal_status sim__io_allocate(void *ctx, struct wal__file *file, uint64_t size,
+                                        int *sys_errno);
 
-static enum wal_status sim__io_punch(void *ctx, struct wal__file *file,
-                                     uint64_t offset, uint64_t size,
-                                     int *sys_errno);
+static enum wal_status sim__io_punch(void *ctx, struct wal__file *file, uint64_t offset,
+                                     uint64_t size, int *sys_errno);
 
 static uint64_t sim__io_free_space(void *ctx, const char *path);
 
-static enum wal_status sim__io_path_stat(void *ctx, const char *path,
-                                         struct wal__io_stat *out,
+static enum wal_status sim__io_path_stat(void *ctx, const char *path, struct wal__io_stat *out,
                                          int *sys_errno);
 
-static enum wal_status sim__io_make_directory(void *ctx, const char *path,
-                                              int *sys_errno);
+static enum wal_status sim__io_make_directory(void *ctx, const char *path, int *sys_errno);
 
 static enum wal_status sim__io_list(void *ctx, const char *path,
-                                    enum wal_status (*each)(void *arg,
-                                                            const char *name),
-                                    void *arg, int *sys_errno);
+                                    enum wal_status (*each)(void *arg, const char *name), void *arg,
+                                    int *sys_errno);
 
-static enum wal_status sim__io_rename(void *ctx, const char *from,
-                                      const char *to, int *sys_errno);
+static enum wal_status sim__io_rename(void *ctx, const char *from, const char *to, int *sys_errno);
 
-static enum wal_status sim__io_remove_directory(void *ctx, const char *path,
-                                                int *sys_errno);
+static enum wal_status sim__io_remove_directory(void *ctx, const char *path, int *sys_errno);
 
-static enum wal_status sim__io_unlink(void *ctx, const char *path,
-                                      int *sys_errno);
+static enum wal_status sim__io_unlink(void *ctx, const char *path, int *sys_errno);
 
-static enum wal_status sim__io_sync_directory(void *ctx, const char *path,
-                                              int *sys_errno);
+static enum wal_status sim__io_sync_directory(void *ctx, const char *path, int *sys_errno);
 
-static enum wal_status sim__io_storage(void *ctx, const char *path,
-                                       enum wal__storage *storage, char *name,
-                                       int *sys_errno);
+static enum wal_status sim__io_storage(void *ctx, const char *path, enum wal__storage *storage,
+                                       char *name, int *sys_errno);
 
 const struct wal__io sim__io_table = {
     .open = io_open,
@@ -641,18 +606,17 @@ const struct wal__io sim__io_table = {
 /* --- io names ------------------------------------------------------------- */
 
 /*
- * The calls of engine/base/io.h on names, over the directories of a simulated
- * disk. One thread at a time.
+ * The calls of engine/base/io.h on names, over the directories of a simulated disk. One thread at a
+ * time.
  */
 
 /* sim_io_names.c: the calls on names */
-static enum wal_status sim__io_path_stat(void *ctx, const char *path,
-                                         struct wal__io_stat *out,
+static enum wal_status sim__io_path_stat(void *ctx, const char *path, struct wal__io_stat *out,
                                          int *sys_errno)
 {
     struct sim_process *process = ctx;
-    struct sim_op step = sim__op_begin(
-        process, (struct sim_event){.call = SIM_PATH_STAT, .path = path});
+    struct sim_op step =
+        sim__op_begin(process, (struct sim_event){.call = SIM_PATH_STAT, .path = path});
     struct wal__io_stat stat = {0};
     struct sim_file *file;
 
@@ -671,12 +635,11 @@ static enum wal_status sim__io_path_stat(void *ctx, const char *path,
     return status;
 }
 
-static enum wal_status sim__io_make_directory(void *ctx, const char *path,
-                                              int *sys_errno)
+static enum wal_status sim__io_make_directory(void *ctx, const char *path, int *sys_errno)
 {
     struct sim_process *process = ctx;
-    struct sim_op step = sim__op_begin(
-        process, (struct sim_event){.call = SIM_MAKE_DIRECTORY, .path = path});
+    struct sim_op step =
+        sim__op_begin(process, (struct sim_event){.call = SIM_MAKE_DIRECTORY, .path = path});
     struct sim_file *made;
 
     if (step.error == 0) {
@@ -688,10 +651,9 @@ static enum wal_status sim__io_make_directory(void *ctx, const char *path,
     return sim__op_finish(&step, sys_errno);
 }
 
-/* Puts the names of a directory on the process's stack: while they are shown,
- * the directory may change and the process may die. */
-static void push_names(struct sim_process *process,
-                       const struct sim_file *directory)
+/* Puts the names of a directory on the process's stack: while they are shown, the directory may
+ * change and the process may die. */
+static void push_names(struct sim_process *process, const struct sim_file *directory)
 {
     const struct sim_disk *disk = process->disk;
 
@@ -710,9 +672,8 @@ static void push_names(struct sim_process *process,
     }
 }
 
-static enum wal_status
-show_names(struct sim_process *process, const struct sim_text *bottom,
-           enum wal_status (*each)(void *arg, const char *name), void *arg)
+static enum wal_status show_names(struct sim_process *process, const struct sim_text *bottom,
+                                  enum wal_status (*each)(void *arg, const char *name), void *arg)
 {
     enum wal_status status = WAL_OK;
 
@@ -729,14 +690,12 @@ show_names(struct sim_process *process, const struct sim_text *bottom,
 }
 
 static enum wal_status sim__io_list(void *ctx, const char *path,
-                                    enum wal_status (*each)(void *arg,
-                                                            const char *name),
-                                    void *arg, int *sys_errno)
+                                    enum wal_status (*each)(void *arg, const char *name), void *arg,
+                                    int *sys_errno)
 {
     struct sim_process *process = ctx;
     const struct sim_text *bottom = process->listing;
-    struct sim_op step = sim__op_begin(
-        process, (struct sim_event){.call = SIM_LIST, .path = path});
+    struct sim_op step = sim__op_begin(process, (struct sim_event){.call = SIM_LIST, .path = path});
     struct sim_file *directory = NULL;
 
     if (step.error == 0) {
@@ -759,13 +718,11 @@ static enum wal_status sim__io_list(void *ctx, const char *path,
     return status;
 }
 
-static enum wal_status sim__io_rename(void *ctx, const char *from,
-                                      const char *to, int *sys_errno)
+static enum wal_status sim__io_rename(void *ctx, const char *from, const char *to, int *sys_errno)
 {
     struct sim_process *process = ctx;
-    struct sim_op step = sim__op_begin(
-        process,
-        (struct sim_event){.call = SIM_RENAME, .path = from, .to = to});
+    struct sim_op step =
+        sim__op_begin(process, (struct sim_event){.call = SIM_RENAME, .path = from, .to = to});
 
     if (step.error == 0) {
         step.error = sim__check_writable(process);
@@ -776,12 +733,11 @@ static enum wal_status sim__io_rename(void *ctx, const char *from,
     return sim__op_finish(&step, sys_errno);
 }
 
-static enum wal_status sim__io_unlink(void *ctx, const char *path,
-                                      int *sys_errno)
+static enum wal_status sim__io_unlink(void *ctx, const char *path, int *sys_errno)
 {
     struct sim_process *process = ctx;
-    struct sim_op step = sim__op_begin(
-        process, (struct sim_event){.call = SIM_UNLINK, .path = path});
+    struct sim_op step =
+        sim__op_begin(process, (struct sim_event){.call = SIM_UNLINK, .path = path});
 
     if (step.error == 0) {
         step.error = sim__check_writable(process);
@@ -792,12 +748,11 @@ static enum wal_status sim__io_unlink(void *ctx, const char *path,
     return sim__op_finish(&step, sys_errno);
 }
 
-static enum wal_status sim__io_remove_directory(void *ctx, const char *path,
-                                                int *sys_errno)
+static enum wal_status sim__io_remove_directory(void *ctx, const char *path, int *sys_errno)
 {
     struct sim_process *process = ctx;
-    struct sim_op step = sim__op_begin(
-        process, (struct sim_event){.call = SIM_UNLINK, .path = path});
+    struct sim_op step =
+        sim__op_begin(process, (struct sim_event){.call = SIM_UNLINK, .path = path});
 
     if (step.error == 0) {
         step.error = sim__check_writable(process);
@@ -808,15 +763,13 @@ static enum wal_status sim__io_remove_directory(void *ctx, const char *path,
     return sim__op_finish(&step, sys_errno);
 }
 
-static enum wal_status sim__io_sync_directory(void *ctx, const char *path,
-                                              int *sys_errno)
+static enum wal_status sim__io_sync_directory(void *ctx, const char *path, int *sys_errno)
 {
     struct sim_process *process = ctx;
-    struct sim_op step = sim__op_begin(
-        process, (struct sim_event){.call = SIM_SYNC_DIRECTORY, .path = path});
+    struct sim_op step =
+        sim__op_begin(process, (struct sim_event){.call = SIM_SYNC_DIRECTORY, .path = path});
     struct sim_file *directory = NULL;
-    int error =
-        process->is_dead ? EIO : sim__resolve(process->disk, path, &directory);
+    int error = process->is_dead ? EIO : sim__resolve(process->disk, path, &directory);
 
     if (error == 0 && !directory->is_directory) {
         error = ENOTDIR;
@@ -832,13 +785,12 @@ static enum wal_status sim__io_sync_directory(void *ctx, const char *path,
     return sim__op_finish(&step, sys_errno);
 }
 
-static enum wal_status sim__io_storage(void *ctx, const char *path,
-                                       enum wal__storage *storage, char *name,
-                                       int *sys_errno)
+static enum wal_status sim__io_storage(void *ctx, const char *path, enum wal__storage *storage,
+                                       char *name, int *sys_errno)
 {
     struct sim_process *process = ctx;
-    struct sim_op step = sim__op_begin(
-        process, (struct sim_event){.call = SIM_STORAGE, .path = path});
+    struct sim_op step =
+        sim__op_begin(process, (struct sim_event){.call = SIM_STORAGE, .path = path});
     struct sim_file *file;
 
     if (step.error == 0) {
@@ -857,8 +809,8 @@ static enum wal_status sim__io_storage(void *ctx, const char *path,
 /* --- io space ------------------------------------------------------------- */
 
 /*
- * The calls of the simulated disk on space: reserving it, giving it back, and
- * how much there is. One thread at a time.
+ * The calls of the simulated disk on space: reserving it, giving it back, and how much there is.
+ * One thread at a time.
  */
 
 /* io_space.c: the calls on space, and what writes need of it */
@@ -868,8 +820,7 @@ static uint64_t sim__round_to_page(uint64_t size)
 }
 
 /* How long the file may become. */
-static uint64_t sim__room_for(const struct sim_disk *disk,
-                              const struct sim_file *file)
+static uint64_t sim__room_for(const struct sim_disk *disk, const struct sim_file *file)
 {
     if (disk->limit == 0) {
         return SIM_FILE_MAX;
@@ -883,12 +834,10 @@ static uint64_t sim__room_for(const struct sim_disk *disk,
     return room < SIM_FILE_MAX ? room : SIM_FILE_MAX;
 }
 
-static struct sim_event space_event(enum sim_call call,
-                                    const struct wal__file *file,
+static struct sim_event space_event(enum sim_call call, const struct wal__file *file,
                                     uint64_t offset, uint64_t size)
 {
-    return (struct sim_event){
-        .call = call, .path = file->path, .offset = offset, .size = size};
+    return (struct sim_event){.call = call, .path = file->path, .offset = offset, .size = size};
 }
 
 static int reserve(const struct wal__file *handle, uint64_t size)
@@ -913,11 +862,10 @@ static int reserve(const struct wal__file *handle, uint64_t size)
     return 0;
 }
 
-static enum wal_status sim__io_allocate(void *ctx, struct wal__file *file,
-                                        uint64_t size, int *sys_errno)
+static enum wal_status sim__io_allocate(void *ctx, struct wal__file *file, uint64_t size,
+                                        int *sys_errno)
 {
-    struct sim_op step =
-        sim__op_begin(ctx, space_event(SIM_ALLOCATE, file, 0, size));
+    struct sim_op step = sim__op_begin(ctx, space_event(SIM_ALLOCATE, file, 0, size));
 
     if (step.error == 0) {
         step.error = reserve(file, size);
@@ -944,12 +892,10 @@ static int punch(const struct wal__file *handle, uint64_t offset, uint64_t size)
     return 0;
 }
 
-static enum wal_status sim__io_punch(void *ctx, struct wal__file *file,
-                                     uint64_t offset, uint64_t size,
-                                     int *sys_errno)
+static enum wal_status sim__io_punch(void *ctx, struct wal__file *file, uint64_t offset,
+                                     uint64_t size, int *sys_errno)
 {
-    struct sim_op step =
-        sim__op_begin(ctx, space_event(SIM_PUNCH, file, offset, size));
+    struct sim_op step = sim__op_begin(ctx, space_event(SIM_PUNCH, file, offset, size));
 
     if (step.error == 0) {
         step.error = punch(file, offset, size);
@@ -983,8 +929,7 @@ enum {
 };
 
 /* A directory on the way. */
-int sim__path_open_root(struct sim_disk *disk, const char *path,
-                        struct sim_file **directory)
+int sim__path_open_root(struct sim_disk *disk, const char *path, struct sim_file **directory)
 {
     int error = sim__resolve(disk, path, directory);
 
@@ -1020,8 +965,8 @@ static int walk(struct sim_disk *disk, size_t root, struct sim_path *spot)
     return error;
 }
 
-int sim__path_lookup(struct sim_disk *disk, const struct wal__worktree *tree,
-                     const char *path, struct sim_path *spot)
+int sim__path_lookup(struct sim_disk *disk, const struct wal__worktree *tree, const char *path,
+                     struct sim_path *spot)
 {
     struct wal__worktree_path place;
     int error = wal__worktree_path_split(path, &place);
@@ -1054,9 +999,7 @@ void sim__path_op_begin(struct sim_path_op *act, void *ctx, enum sim_call call,
     }
     act->at = found;
     act->step = sim__op_begin(
-        ctx,
-        (struct sim_event){
-            .call = call, .path = found.path[0] == '\0' ? path : act->at.path});
+        ctx, (struct sim_event){.call = call, .path = found.path[0] == '\0' ? path : act->at.path});
     if (act->step.error == 0) {
         act->step.error = error;
         act->failed_in_parent = error != 0;
@@ -1073,8 +1016,7 @@ enum wal_status sim__path_op_finish(struct sim_path_op *act, int *sys_errno)
 }
 
 /* Whether names in the directory may change. */
-int sim__check_parent(const struct sim_process *process,
-                      const struct sim_file *parent)
+int sim__check_parent(const struct sim_process *process, const struct sim_file *parent)
 {
     int error = sim__check_writable(process);
 
@@ -1085,8 +1027,7 @@ int sim__check_parent(const struct sim_process *process,
 }
 
 /* A new name; *made is null on failure. */
-void sim__path_op_create(struct sim_path_op *act, bool is_directory,
-                         struct sim_file **made)
+void sim__path_op_create(struct sim_path_op *act, bool is_directory, struct sim_file **made)
 {
     *made = NULL;
     if (act->step.error == 0 && act->at.file != NULL) {
@@ -1096,7 +1037,6 @@ void sim__path_op_create(struct sim_path_op *act, bool is_directory,
         act->step.error = sim__check_parent(act->process, act->at.parent);
     }
     if (act->step.error == 0) {
-        act->step.error =
-            sim__create(act->process->disk, act->at.path, is_directory, made);
+        act->step.error = sim__create(act->process->disk, act->at.path, is_directory, made);
     }
 }

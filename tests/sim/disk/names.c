@@ -1,7 +1,6 @@
 /*
- * names.c - directories of a simulated disk: a table of (directory, name,
- * file), and the changes to it that no sync_directory has settled. Invariant
- * as in sim_internal.h. One thread at a time.
+ * names.c - directories of a simulated disk: a table of (directory, name, file), and the changes to
+ * it that no sync_directory has settled. Invariant as in sim_internal.h. One thread at a time.
  */
 #include "tests/sim/disk/tree.h"
 
@@ -22,8 +21,7 @@ static char *copy_text(const char *text)
 
 /* ------------------------------------------------------------- table --- */
 
-static struct sim_name *find_name(const struct sim_disk *disk,
-                                  const struct sim_file *directory,
+static struct sim_name *find_name(const struct sim_disk *disk, const struct sim_file *directory,
                                   const char *text)
 {
     for (size_t i = 0; i < disk->name_count; i++) {
@@ -47,8 +45,8 @@ static void remove_name(struct sim_disk *disk, struct sim_name *name)
 }
 
 /* Makes the name refer to `file`; null removes the name. */
-static void set_name(struct sim_disk *disk, struct sim_file *directory,
-                     const char *text, struct sim_file *file)
+static void set_name(struct sim_disk *disk, struct sim_file *directory, const char *text,
+                     struct sim_file *file)
 {
     struct sim_name *name = find_name(disk, directory, text);
 
@@ -58,18 +56,17 @@ static void set_name(struct sim_disk *disk, struct sim_file *directory,
     if (file == NULL) {
         return;
     }
-    disk->names = sim__grow(disk->names, &disk->name_capacity,
-                            disk->name_count + 1, sizeof(*disk->names));
-    disk->names[disk->name_count++] =
-        (struct sim_name){.directory = sim__file_acquire(directory),
-                          .text = copy_text(text),
-                          .file = sim__file_acquire(file)};
+    disk->names =
+        sim__grow(disk->names, &disk->name_capacity, disk->name_count + 1, sizeof(*disk->names));
+    disk->names[disk->name_count++] = (struct sim_name){.directory = sim__file_acquire(directory),
+                                                        .text = copy_text(text),
+                                                        .file = sim__file_acquire(file)};
 }
 
 /* ------------------------------------------------------------- paths --- */
 
-/* Where a path leads: the directory and the last name in it; the root has no
- * name. The file is null where there is none. */
+/* Where a path leads: the directory and the last name in it; the root has no name. The file is null
+ * where there is none. */
 struct path_target {
     struct sim_file *directory;
     char text[SIM_PATH_MAX];
@@ -110,8 +107,7 @@ static void normalize(const char *path, char out[SIM_PATH_MAX])
     out[size] = '\0';
 }
 
-static int locate(struct sim_disk *disk, const char *path,
-                  struct path_target *path_target)
+static int locate(struct sim_disk *disk, const char *path, struct path_target *path_target)
 {
     char whole[SIM_PATH_MAX];
     char *rest = whole;
@@ -132,16 +128,14 @@ static int locate(struct sim_disk *disk, const char *path,
         path_target->text[part] = '\0';
         rest += part + (rest[part] == '/' ? 1 : 0);
 
-        const struct sim_name *name =
-            find_name(disk, path_target->directory, path_target->text);
+        const struct sim_name *name = find_name(disk, path_target->directory, path_target->text);
 
         path_target->file = name == NULL ? NULL : name->file;
     }
     return 0;
 }
 
-int sim__resolve(struct sim_disk *disk, const char *path,
-                 struct sim_file **file)
+int sim__resolve(struct sim_disk *disk, const char *path, struct sim_file **file)
 {
     struct path_target path_target;
     int error = locate(disk, path, &path_target);
@@ -159,35 +153,31 @@ int sim__resolve(struct sim_disk *disk, const char *path,
 
 static struct sim_name_change *add_change(struct sim_disk *disk)
 {
-    disk->changes = sim__grow(disk->changes, &disk->change_capacity,
-                              disk->change_count + 1, sizeof(*disk->changes));
+    disk->changes = sim__grow(disk->changes, &disk->change_capacity, disk->change_count + 1,
+                              sizeof(*disk->changes));
 
     struct sim_name_change *change = &disk->changes[disk->change_count++];
 
-    *change = (struct sim_name_change){.state = SIM_PENDING,
-                                       .sequence = disk->sequence};
+    *change = (struct sim_name_change){.state = SIM_PENDING, .sequence = disk->sequence};
     return change;
 }
 
-static void add_edit(struct sim_name_change *change,
-                     const struct path_target *path_target,
+static void add_edit(struct sim_name_change *change, const struct path_target *path_target,
                      struct sim_file *after)
 {
-    change->edits[change->count++] = (struct sim_name_edit){
-        .directory = sim__file_acquire(path_target->directory),
-        .text = copy_text(path_target->text),
-        .before = sim__file_acquire(path_target->file),
-        .after = sim__file_acquire(after)};
+    change->edits[change->count++] =
+        (struct sim_name_edit){.directory = sim__file_acquire(path_target->directory),
+                               .text = copy_text(path_target->text),
+                               .before = sim__file_acquire(path_target->file),
+                               .after = sim__file_acquire(after)};
 }
 
-void sim__names_apply(struct sim_disk *disk,
-                      const struct sim_name_change *change, bool undo)
+void sim__names_apply(struct sim_disk *disk, const struct sim_name_change *change, bool undo)
 {
     for (size_t i = 0; i < change->count; i++) {
         const struct sim_name_edit *edit = &change->edits[i];
 
-        set_name(disk, edit->directory, edit->text,
-                 undo ? edit->before : edit->after);
+        set_name(disk, edit->directory, edit->text, undo ? edit->before : edit->after);
     }
 }
 
@@ -211,13 +201,11 @@ void sim__names_drop_oldest(struct sim_disk *disk, size_t count)
         }
     }
     disk->change_count -= count;
-    memmove(disk->changes, disk->changes + count,
-            disk->change_count * sizeof(*disk->changes));
+    memmove(disk->changes, disk->changes + count, disk->change_count * sizeof(*disk->changes));
 }
 
 /* A rename between two directories waits for both. */
-static void sync_change(struct sim_name_change *change,
-                        const struct sim_file *directory)
+static void sync_change(struct sim_name_change *change, const struct sim_file *directory)
 {
     bool all = true;
 
@@ -245,8 +233,7 @@ void sim__names_sync(struct sim_disk *disk, const struct sim_file *directory)
     sim__names_drop_oldest(disk, durable);
 }
 
-static bool touches(const struct sim_name_change *change,
-                    const struct sim_file *directory)
+static bool touches(const struct sim_name_change *change, const struct sim_file *directory)
 {
     for (size_t i = 0; i < change->count; i++) {
         if (change->edits[i].directory == directory) {
@@ -257,8 +244,7 @@ static bool touches(const struct sim_name_change *change,
 }
 
 /* A sync of the directory that fails. */
-void sim__names_fail_sync(struct sim_disk *disk,
-                          const struct sim_file *directory)
+void sim__names_fail_sync(struct sim_disk *disk, const struct sim_file *directory)
 {
     for (size_t i = 0; i < disk->change_count; i++) {
         struct sim_name_change *change = &disk->changes[i];
@@ -281,8 +267,7 @@ bool sim_disk_has_lost_names(const struct sim_disk *disk)
 
 /* ------------------------------------------------------------- calls --- */
 
-int sim__create(struct sim_disk *disk, const char *path, bool is_directory,
-                struct sim_file **file)
+int sim__create(struct sim_disk *disk, const char *path, bool is_directory, struct sim_file **file)
 {
     struct path_target path_target;
     int error = locate(disk, path, &path_target);
@@ -326,8 +311,7 @@ int sim__unlink(struct sim_disk *disk, const char *path)
     return 0;
 }
 
-static bool is_empty(const struct sim_disk *disk,
-                     const struct sim_file *directory)
+static bool is_empty(const struct sim_disk *disk, const struct sim_file *directory)
 {
     for (size_t i = 0; i < disk->name_count; i++) {
         if (disk->names[i].directory == directory) {
@@ -380,8 +364,7 @@ bool sim__is_below(const struct sim_disk *disk, const struct sim_file *inner,
     return inner == outer;
 }
 
-static int check_rename(const struct sim_disk *disk,
-                        const struct path_target *from,
+static int check_rename(const struct sim_disk *disk, const struct path_target *from,
                         const struct path_target *to)
 {
     if (from->file == NULL) {
@@ -393,8 +376,7 @@ static int check_rename(const struct sim_disk *disk,
     if (from->file == to->file) {
         return 0;
     }
-    if (from->file->is_directory &&
-        sim__is_below(disk, to->directory, from->file)) {
+    if (from->file->is_directory && sim__is_below(disk, to->directory, from->file)) {
         return EINVAL;
     }
     if (to->file == NULL) {
@@ -487,11 +469,9 @@ static struct sim_file *clone_file(struct sim_file *file, struct sim_disk *disk)
     return sim__file_acquire(file->copy);
 }
 
-static struct sim_name_edit clone_edit(const struct sim_name_edit *edit,
-                                       struct sim_disk *disk)
+static struct sim_name_edit clone_edit(const struct sim_name_edit *edit, struct sim_disk *disk)
 {
-    return (struct sim_name_edit){.directory =
-                                      clone_file(edit->directory, disk),
+    return (struct sim_name_edit){.directory = clone_file(edit->directory, disk),
                                   .text = copy_text(edit->text),
                                   .before = clone_file(edit->before, disk),
                                   .after = clone_file(edit->after, disk),
@@ -502,25 +482,21 @@ static struct sim_name_edit clone_edit(const struct sim_name_edit *edit,
 void sim__names_clone(const struct sim_disk *from, struct sim_disk *to)
 {
     from->root->copy = to->root;
-    to->names = sim__grow(NULL, &to->name_capacity, from->name_count,
-                          sizeof(*to->names));
+    to->names = sim__grow(NULL, &to->name_capacity, from->name_count, sizeof(*to->names));
     to->name_count = from->name_count;
     for (size_t i = 0; i < from->name_count; i++) {
         const struct sim_name *name = &from->names[i];
 
-        to->names[i] =
-            (struct sim_name){.directory = clone_file(name->directory, to),
-                              .text = copy_text(name->text),
-                              .file = clone_file(name->file, to)};
+        to->names[i] = (struct sim_name){.directory = clone_file(name->directory, to),
+                                         .text = copy_text(name->text),
+                                         .file = clone_file(name->file, to)};
     }
-    to->changes = sim__grow(NULL, &to->change_capacity, from->change_count,
-                            sizeof(*to->changes));
+    to->changes = sim__grow(NULL, &to->change_capacity, from->change_count, sizeof(*to->changes));
     to->change_count = from->change_count;
     for (size_t i = 0; i < from->change_count; i++) {
         to->changes[i] = from->changes[i];
         for (size_t k = 0; k < from->changes[i].count; k++) {
-            to->changes[i].edits[k] =
-                clone_edit(&from->changes[i].edits[k], to);
+            to->changes[i].edits[k] = clone_edit(&from->changes[i].edits[k], to);
         }
     }
     for (struct sim_file *file = from->files; file != NULL; file = file->next) {
@@ -530,8 +506,7 @@ void sim__names_clone(const struct sim_disk *from, struct sim_disk *to)
 
 /* -------------------------------------------------------- inspection --- */
 
-static bool names_path(const struct sim_name_change *change,
-                       const struct path_target *path_target)
+static bool names_path(const struct sim_name_change *change, const struct path_target *path_target)
 {
     for (size_t i = 0; i < change->count; i++) {
         const struct sim_name_edit *edit = &change->edits[i];
@@ -545,8 +520,7 @@ static bool names_path(const struct sim_name_change *change,
 }
 
 /* Whether the last word on this name is durable. */
-static bool is_name_durable(const struct sim_disk *disk,
-                            const struct path_target *path_target)
+static bool is_name_durable(const struct sim_disk *disk, const struct path_target *path_target)
 {
     for (size_t i = disk->change_count; i-- > 0;) {
         if (names_path(&disk->changes[i], path_target)) {
@@ -578,13 +552,11 @@ bool sim__names_are_durable(struct sim_disk *disk, const char *path)
 /* --- tree ----------------------------------------------------------------- */
 
 /*
- * Work trees on a simulated disk as tests hold them: made and compared from
- * outside. What is made here is durable; nothing is counted or traced. Paths
- * are of the disk. A process reaches a tree by the table `tree` of its io:
- * sync_all() settles bytes, sizes and modes of the tree's files and no name,
- * sync_directories() names; a new file's mode, a link's target and an inode
- * come with its name. Modes hold for every process; the owner's bits count.
- * One thread at a time.
+ * Work trees on a simulated disk as tests hold them: made and compared from outside. What is made
+ * here is durable; nothing is counted or traced. Paths are of the disk. A process reaches a tree by
+ * the table `tree` of its io: sync_all() settles bytes, sizes and modes of the tree's files and no
+ * name, sync_directories() names; a new file's mode, a link's target and an inode come with its
+ * name. Modes hold for every process; the owner's bits count. One thread at a time.
  */
 
 /* ------------------------------------------------------------- roots --- */
@@ -594,8 +566,7 @@ enum {
 };
 
 /* Follows a link at the end, to an absolute path. */
-static int find_root(struct sim_disk *disk, const char *path,
-                     const char **found)
+static int find_root(struct sim_disk *disk, const char *path, const char **found)
 {
     for (int i = 0; i < links_max; i++) {
         struct sim_file *file = NULL;
@@ -613,8 +584,7 @@ static int find_root(struct sim_disk *disk, const char *path,
     return ELOOP;
 }
 
-static struct wal__worktree *add_tree(struct sim_process *process,
-                                      const char *root)
+static struct wal__worktree *add_tree(struct sim_process *process, const char *root)
 {
     struct wal__worktree *tree = calloc(1, sizeof(*tree));
     int size;
@@ -627,13 +597,11 @@ static struct wal__worktree *add_tree(struct sim_process *process,
     return tree;
 }
 
-static enum wal_status tree_open_root(void *ctx, const char *path,
-                                      struct wal__worktree **tree,
+static enum wal_status tree_open_root(void *ctx, const char *path, struct wal__worktree **tree,
                                       int *sys_errno)
 {
     struct sim_process *process = ctx;
-    struct sim_op step = sim__op_begin(
-        process, (struct sim_event){.call = SIM_OPEN, .path = path});
+    struct sim_op step = sim__op_begin(process, (struct sim_event){.call = SIM_OPEN, .path = path});
     struct wal__worktree *made = NULL;
     const char *root = NULL;
 
@@ -654,8 +622,8 @@ static void tree_close_root(void *ctx, struct wal__worktree *tree)
 {
     struct sim_process *process = ctx;
     struct wal__worktree **link = &process->trees;
-    struct sim_op step = sim__op_begin(
-        process, (struct sim_event){.call = SIM_CLOSE, .path = tree->root});
+    struct sim_op step =
+        sim__op_begin(process, (struct sim_event){.call = SIM_CLOSE, .path = tree->root});
     int ignored;
 
     (void)sim__op_finish(&step, &ignored);
@@ -683,8 +651,7 @@ void sim__trees_free(struct sim_process *process)
 
 /* ------------------------------------------------------------- files --- */
 
-static enum wal_status tree_stat(void *ctx, struct wal__worktree *tree,
-                                 const char *path,
+static enum wal_status tree_stat(void *ctx, struct wal__worktree *tree, const char *path,
                                  struct wal__worktree_stat *out, int *sys_errno)
 {
     struct sim_path_op act;
@@ -693,8 +660,7 @@ static enum wal_status tree_stat(void *ctx, struct wal__worktree *tree,
 
     sim__path_op_begin(&act, ctx, SIM_PATH_STAT, tree, path);
     if (act.failed_in_parent &&
-        (act.step.error == ENOENT || act.step.error == ENOTDIR ||
-         act.step.error == ENAMETOOLONG)) {
+        (act.step.error == ENOENT || act.step.error == ENOTDIR || act.step.error == ENAMETOOLONG)) {
         act.step.error = 0;
     } else if (act.step.error == 0 && act.at.file != NULL) {
         stat = sim__tree_stat_of(act.at.file);
@@ -724,10 +690,8 @@ static int check_open(const struct sim_file *file)
     return file->is_pipe ? ENXIO : 0;
 }
 
-static enum wal_status tree_open(void *ctx, struct wal__worktree *tree,
-                                 const char *path,
-                                 struct wal__worktree_file **file,
-                                 int *sys_errno)
+static enum wal_status tree_open(void *ctx, struct wal__worktree *tree, const char *path,
+                                 struct wal__worktree_file **file, int *sys_errno)
 {
     struct sim_path_op act;
     struct wal__file *handle = NULL;
@@ -747,10 +711,8 @@ static enum wal_status tree_open(void *ctx, struct wal__worktree *tree,
     return status;
 }
 
-static enum wal_status tree_create(void *ctx, struct wal__worktree *tree,
-                                   const char *path, uint32_t mode,
-                                   struct wal__worktree_file **file,
-                                   int *sys_errno)
+static enum wal_status tree_create(void *ctx, struct wal__worktree *tree, const char *path,
+                                   uint32_t mode, struct wal__worktree_file **file, int *sys_errno)
 {
     struct sim_path_op act;
     struct sim_file *made;
@@ -775,15 +737,13 @@ static void tree_close(void *ctx, struct wal__worktree_file *file)
     sim__io_table.close(ctx, (struct wal__file *)file);
 }
 
-static enum wal_status tree_file_stat(void *ctx,
-                                      struct wal__worktree_file *file,
-                                      struct wal__worktree_stat *out,
-                                      int *sys_errno)
+static enum wal_status tree_file_stat(void *ctx, struct wal__worktree_file *file,
+                                      struct wal__worktree_stat *out, int *sys_errno)
 {
     const struct wal__file *handle = (struct wal__file *)file;
     struct wal__worktree_stat stat = {0};
-    struct sim_op step = sim__op_begin(
-        ctx, (struct sim_event){.call = SIM_STAT, .path = handle->path});
+    struct sim_op step =
+        sim__op_begin(ctx, (struct sim_event){.call = SIM_STAT, .path = handle->path});
 
     if (step.error == 0) {
         stat = sim__tree_stat_of(handle->file);
@@ -795,33 +755,31 @@ static enum wal_status tree_file_stat(void *ctx,
     return WAL_OK;
 }
 
-static enum wal_status tree_read(void *ctx, struct wal__worktree_file *file,
-                                 void *data, size_t size, uint64_t offset,
-                                 size_t *got, int *sys_errno)
+static enum wal_status tree_read(void *ctx, struct wal__worktree_file *file, void *data,
+                                 size_t size, uint64_t offset, size_t *got, int *sys_errno)
 {
-    enum wal_status status = sim__io_table.pread(
-        ctx, (struct wal__file *)file, data, size, offset, got, sys_errno);
+    enum wal_status status =
+        sim__io_table.pread(ctx, (struct wal__file *)file, data, size, offset, got, sys_errno);
 
     return status == WAL_OK ? WAL_OK : wal__worktree_status(*sys_errno);
 }
 
-static enum wal_status tree_write(void *ctx, struct wal__worktree_file *file,
-                                  const void *data, size_t size,
-                                  uint64_t offset, size_t *put, int *sys_errno)
+static enum wal_status tree_write(void *ctx, struct wal__worktree_file *file, const void *data,
+                                  size_t size, uint64_t offset, size_t *put, int *sys_errno)
 {
     struct iovec iov = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
-    enum wal_status status = sim__io_table.pwritev(
-        ctx, (struct wal__file *)file, &iov, 1, offset, put, sys_errno);
+    enum wal_status status =
+        sim__io_table.pwritev(ctx, (struct wal__file *)file, &iov, 1, offset, put, sys_errno);
 
     return status == WAL_OK ? WAL_OK : wal__worktree_status(*sys_errno);
 }
 
-static enum wal_status tree_set_mode(void *ctx, struct wal__worktree_file *file,
-                                     uint32_t mode, int *sys_errno)
+static enum wal_status tree_set_mode(void *ctx, struct wal__worktree_file *file, uint32_t mode,
+                                     int *sys_errno)
 {
     const struct wal__file *handle = (struct wal__file *)file;
-    struct sim_op step = sim__op_begin(
-        ctx, (struct sim_event){.call = SIM_SET_MODE, .path = handle->path});
+    struct sim_op step =
+        sim__op_begin(ctx, (struct sim_event){.call = SIM_SET_MODE, .path = handle->path});
 
     if (step.error == 0) {
         step.error = sim__check_writable(ctx);
@@ -829,9 +787,7 @@ static enum wal_status tree_set_mode(void *ctx, struct wal__worktree_file *file,
     if (step.error == 0) {
         sim__file_set_mode(handle->file, mode & 07777);
     }
-    return sim__op_finish(&step, sys_errno) == WAL_OK
-               ? WAL_OK
-               : wal__worktree_status(*sys_errno);
+    return sim__op_finish(&step, sys_errno) == WAL_OK ? WAL_OK : wal__worktree_status(*sys_errno);
 }
 
 static int64_t tree_now_ns(void *ctx)
@@ -841,43 +797,31 @@ static int64_t tree_now_ns(void *ctx)
     return sim__clock_ns(process->disk);
 }
 
-static enum wal_status
-sim__tree_read_link(void *ctx, struct wal__worktree *tree, const char *path,
-                    void *data, size_t size, size_t *got, int *sys_errno);
+static enum wal_status sim__tree_read_link(void *ctx, struct wal__worktree *tree, const char *path,
+                                           void *data, size_t size, size_t *got, int *sys_errno);
 
-static enum wal_status sim__tree_make_link(void *ctx,
-                                           struct wal__worktree *tree,
-                                           const char *path, const char *target,
-                                           int *sys_errno);
+static enum wal_status sim__tree_make_link(void *ctx, struct wal__worktree *tree, const char *path,
+                                           const char *target, int *sys_errno);
 
-static enum wal_status sim__tree_make_directory(void *ctx,
-                                                struct wal__worktree *tree,
-                                                const char *path,
-                                                int *sys_errno);
+static enum wal_status sim__tree_make_directory(void *ctx, struct wal__worktree *tree,
+                                                const char *path, int *sys_errno);
 
-static enum wal_status sim__tree_rename(void *ctx, struct wal__worktree *tree,
-                                        const char *from, const char *to,
+static enum wal_status sim__tree_rename(void *ctx, struct wal__worktree *tree, const char *from,
+                                        const char *to, int *sys_errno);
+
+static enum wal_status sim__tree_unlink(void *ctx, struct wal__worktree *tree, const char *path,
                                         int *sys_errno);
 
-static enum wal_status sim__tree_unlink(void *ctx, struct wal__worktree *tree,
-                                        const char *path, int *sys_errno);
+static enum wal_status sim__tree_remove_directory(void *ctx, struct wal__worktree *tree,
+                                                  const char *path, int *sys_errno);
 
-static enum wal_status sim__tree_remove_directory(void *ctx,
-                                                  struct wal__worktree *tree,
-                                                  const char *path,
-                                                  int *sys_errno);
-
-static enum wal_status sim__tree_may_replace(void *ctx,
-                                             struct wal__worktree *tree,
+static enum wal_status sim__tree_may_replace(void *ctx, struct wal__worktree *tree,
                                              const char *path, int *sys_errno);
 
-static enum wal_status sim__tree_sync_all(void *ctx, struct wal__worktree *tree,
-                                          int *sys_errno);
+static enum wal_status sim__tree_sync_all(void *ctx, struct wal__worktree *tree, int *sys_errno);
 
-static enum wal_status sim__tree_sync_directories(void *ctx,
-                                                  struct wal__worktree *tree,
-                                                  const char *paths,
-                                                  size_t size, int *sys_errno);
+static enum wal_status sim__tree_sync_directories(void *ctx, struct wal__worktree *tree,
+                                                  const char *paths, size_t size, int *sys_errno);
 
 const struct wal__worktree_io sim__tree_table = {
     .open_root = tree_open_root,
@@ -905,15 +849,14 @@ const struct wal__worktree_io sim__tree_table = {
 /* --- tree names ----------------------------------------------------------- */
 
 /*
- * The calls of engine/base/worktree.h on names and on all of a tree, over a
- * simulated disk. One thread at a time.
+ * The calls of engine/base/worktree.h on names and on all of a tree, over a simulated disk. One
+ * thread at a time.
  */
 
 /* ------------------------------------------------------------- names --- */
 
-static enum wal_status
-sim__tree_read_link(void *ctx, struct wal__worktree *tree, const char *path,
-                    void *data, size_t size, size_t *got, int *sys_errno)
+static enum wal_status sim__tree_read_link(void *ctx, struct wal__worktree *tree, const char *path,
+                                           void *data, size_t size, size_t *got, int *sys_errno)
 {
     struct sim_path_op act;
     bool is_link;
@@ -936,10 +879,8 @@ sim__tree_read_link(void *ctx, struct wal__worktree *tree, const char *path,
     return status;
 }
 
-static enum wal_status sim__tree_make_link(void *ctx,
-                                           struct wal__worktree *tree,
-                                           const char *path, const char *target,
-                                           int *sys_errno)
+static enum wal_status sim__tree_make_link(void *ctx, struct wal__worktree *tree, const char *path,
+                                           const char *target, int *sys_errno)
 {
     struct sim_path_op act;
     struct sim_file *made;
@@ -954,10 +895,8 @@ static enum wal_status sim__tree_make_link(void *ctx,
     return sim__path_op_finish(&act, sys_errno);
 }
 
-static enum wal_status sim__tree_make_directory(void *ctx,
-                                                struct wal__worktree *tree,
-                                                const char *path,
-                                                int *sys_errno)
+static enum wal_status sim__tree_make_directory(void *ctx, struct wal__worktree *tree,
+                                                const char *path, int *sys_errno)
 {
     struct sim_path_op act;
     struct sim_file *made;
@@ -979,9 +918,8 @@ static int check_removal(const struct sim_path_op *act)
     return error == 0 && act->at.file->is_immutable ? EPERM : error;
 }
 
-static enum wal_status sim__tree_rename(void *ctx, struct wal__worktree *tree,
-                                        const char *from, const char *to,
-                                        int *sys_errno)
+static enum wal_status sim__tree_rename(void *ctx, struct wal__worktree *tree, const char *from,
+                                        const char *to, int *sys_errno)
 {
     struct sim_path_op act;
     struct sim_disk *disk;
@@ -1011,8 +949,8 @@ static enum wal_status sim__tree_rename(void *ctx, struct wal__worktree *tree,
     return sim__path_op_finish(&act, sys_errno);
 }
 
-static enum wal_status sim__tree_unlink(void *ctx, struct wal__worktree *tree,
-                                        const char *path, int *sys_errno)
+static enum wal_status sim__tree_unlink(void *ctx, struct wal__worktree *tree, const char *path,
+                                        int *sys_errno)
 {
     struct sim_path_op act;
 
@@ -1026,10 +964,8 @@ static enum wal_status sim__tree_unlink(void *ctx, struct wal__worktree *tree,
     return sim__path_op_finish(&act, sys_errno);
 }
 
-static enum wal_status sim__tree_remove_directory(void *ctx,
-                                                  struct wal__worktree *tree,
-                                                  const char *path,
-                                                  int *sys_errno)
+static enum wal_status sim__tree_remove_directory(void *ctx, struct wal__worktree *tree,
+                                                  const char *path, int *sys_errno)
 {
     struct sim_path_op act;
 
@@ -1062,8 +998,7 @@ static int check_replace(const struct sim_path_op *act)
     return act->at.file->is_immutable ? EPERM : 0;
 }
 
-static enum wal_status sim__tree_may_replace(void *ctx,
-                                             struct wal__worktree *tree,
+static enum wal_status sim__tree_may_replace(void *ctx, struct wal__worktree *tree,
                                              const char *path, int *sys_errno)
 {
     struct sim_path_op act;
@@ -1086,8 +1021,7 @@ static void sync_tree(struct sim_disk *disk, const struct sim_file *root,
     for (size_t i = 0; i < disk->name_count; i++) {
         struct sim_name *name = &disk->names[i];
 
-        if (name->file->is_directory ||
-            !sim__is_below(disk, name->directory, root)) {
+        if (name->file->is_directory || !sim__is_below(disk, name->directory, root)) {
             continue;
         }
         if (fault == NULL) {
@@ -1098,25 +1032,22 @@ static void sync_tree(struct sim_disk *disk, const struct sim_file *root,
     }
 }
 
-static enum wal_status sim__tree_sync_all(void *ctx, struct wal__worktree *tree,
-                                          int *sys_errno)
+static enum wal_status sim__tree_sync_all(void *ctx, struct wal__worktree *tree, int *sys_errno)
 {
     struct sim_process *process = ctx;
-    struct sim_op step = sim__op_begin(
-        process, (struct sim_event){.call = SIM_SYNC_ALL, .path = tree->root});
+    struct sim_op step =
+        sim__op_begin(process, (struct sim_event){.call = SIM_SYNC_ALL, .path = tree->root});
     struct sim_file *root = NULL;
 
     if (!process->is_dead && !(step.error != 0 && sim__op_kills(&step)) &&
         sim__resolve(process->disk, tree->root, &root) == 0) {
         sync_tree(process->disk, root, step.error == 0 ? NULL : step.fault);
     }
-    return sim__op_finish(&step, sys_errno) == WAL_OK
-               ? WAL_OK
-               : wal__worktree_status(*sys_errno);
+    return sim__op_finish(&step, sys_errno) == WAL_OK ? WAL_OK : wal__worktree_status(*sys_errno);
 }
 
-static enum wal_status sync_directory(void *ctx, struct wal__worktree *tree,
-                                      const char *path, int *sys_errno)
+static enum wal_status sync_directory(void *ctx, struct wal__worktree *tree, const char *path,
+                                      int *sys_errno)
 {
     struct sim_path_op act;
     struct sim_disk *disk;
@@ -1138,18 +1069,15 @@ static enum wal_status sync_directory(void *ctx, struct wal__worktree *tree,
     if (act.step.error == 0) {
         sim__names_sync(disk, directory);
     } else if (act.step.fault != NULL && !sim__op_kills(&act.step) &&
-               (directory != NULL ||
-                sim__path_open_root(disk, act.at.path, &directory) == 0)) {
+               (directory != NULL || sim__path_open_root(disk, act.at.path, &directory) == 0)) {
         sim__names_fail_sync(disk, directory);
     }
     return sim__path_op_finish(&act, sys_errno);
 }
 
 /* One after the other, each a step of the process. */
-static enum wal_status sim__tree_sync_directories(void *ctx,
-                                                  struct wal__worktree *tree,
-                                                  const char *paths,
-                                                  size_t size, int *sys_errno)
+static enum wal_status sim__tree_sync_directories(void *ctx, struct wal__worktree *tree,
+                                                  const char *paths, size_t size, int *sys_errno)
 {
     enum wal_status result = WAL_OK;
     int result_errno = 0;
@@ -1162,8 +1090,8 @@ static enum wal_status sim__tree_sync_directories(void *ctx,
             result = status;
             result_errno = error;
         }
-        if (status != WAL_OK && status != WAL_ENOTFOUND &&
-            status != WAL_ENOTFILE && status != WAL_EOUTSIDE) {
+        if (status != WAL_OK && status != WAL_ENOTFOUND && status != WAL_ENOTFILE &&
+            status != WAL_EOUTSIDE) {
             break;
         }
     }

@@ -1,8 +1,7 @@
 /*
- * power_loss.c - what a power loss does to a simulated disk: every change is
- * undone, and those that land are done again. Chance is drawn for each change
- * from the seed, its call and its place, so that a clone fares as its
- * original. One thread at a time.
+ * power_loss.c - what a power loss does to a simulated disk: every change is undone, and those that
+ * land are done again. Chance is drawn for each change from the seed, its call and its place, so
+ * that a clone fares as its original. One thread at a time.
  */
 #include <string.h>
 
@@ -39,8 +38,7 @@ static uint64_t first_pending(const struct sim_disk *disk)
 
         first = sequence < first ? sequence : first;
     }
-    for (const struct sim_file *file = disk->files; file != NULL;
-         file = file->next) {
+    for (const struct sim_file *file = disk->files; file != NULL; file = file->next) {
         if (file->change_count > 0 && file->changes[0].sequence < first) {
             first = file->changes[0].sequence;
         }
@@ -48,8 +46,7 @@ static uint64_t first_pending(const struct sim_disk *disk)
     return first;
 }
 
-static struct loss_plan plan_loss(const struct sim_disk *disk,
-                                  const struct sim_power_loss *loss,
+static struct loss_plan plan_loss(const struct sim_disk *disk, const struct sim_power_loss *loss,
                                   uint64_t seed)
 {
     static const uint64_t odds[] = {32, 128, 224};
@@ -61,8 +58,7 @@ static struct loss_plan plan_loss(const struct sim_disk *disk,
                                   .unsafe_overwrite = loss->unsafe_overwrite};
 
     if (loss_plan.landing == SIM_PERSIST_ANY) {
-        loss_plan.landing = (enum sim_persistence)(
-            1 + random_below(&random, SIM_PERSISTENCES - 1));
+        loss_plan.landing = (enum sim_persistence)(1 + random_below(&random, SIM_PERSISTENCES - 1));
     }
     loss_plan.cut = first + random_below(&random, disk->sequence - first + 2);
     loss_plan.odds = odds[random_below(&random, 3)];
@@ -70,9 +66,8 @@ static struct loss_plan plan_loss(const struct sim_disk *disk,
 }
 
 /* Chance for one change: of an inode, 0: of the names, at an offset. */
-static uint64_t random_of_change(const struct loss_plan *loss_plan,
-                                 uint64_t sequence, uint64_t inode,
-                                 uint64_t offset)
+static uint64_t random_of_change(const struct loss_plan *loss_plan, uint64_t sequence,
+                                 uint64_t inode, uint64_t offset)
 {
     uint64_t random = loss_plan->seed;
 
@@ -82,8 +77,8 @@ static uint64_t random_of_change(const struct loss_plan *loss_plan,
     return sim__random(&random);
 }
 
-static enum extent extent_of_pending(const struct loss_plan *loss_plan,
-                                     uint64_t sequence, uint64_t *random)
+static enum extent extent_of_pending(const struct loss_plan *loss_plan, uint64_t sequence,
+                                     uint64_t *random)
 {
     bool before = sequence < loss_plan->cut;
 
@@ -99,8 +94,7 @@ static enum extent extent_of_pending(const struct loss_plan *loss_plan,
         if (sequence == loss_plan->cut) {
             return SECTORS;
         }
-        return before == (loss_plan->landing == SIM_PERSIST_PREFIX) ? WHOLE
-                                                                    : NONE;
+        return before == (loss_plan->landing == SIM_PERSIST_PREFIX) ? WHOLE : NONE;
     case SIM_PERSIST_ANY:
     case SIM_PERSIST_NONE:
     case SIM_PERSISTENCES:
@@ -110,8 +104,8 @@ static enum extent extent_of_pending(const struct loss_plan *loss_plan,
 }
 
 /* For what persists as a whole or not at all. */
-static bool persists(const struct loss_plan *loss_plan, enum sim_state state,
-                     uint64_t sequence, uint64_t *random)
+static bool persists(const struct loss_plan *loss_plan, enum sim_state state, uint64_t sequence,
+                     uint64_t *random)
 {
     if (state != SIM_PENDING) {
         return state == SIM_SYNCED;
@@ -119,14 +113,12 @@ static bool persists(const struct loss_plan *loss_plan, enum sim_state state,
 
     enum extent extent = extent_of_pending(loss_plan, sequence, random);
 
-    return extent == WHOLE ||
-           (extent == SECTORS && random_below(random, 256) < loss_plan->odds);
+    return extent == WHOLE || (extent == SECTORS && random_below(random, 256) < loss_plan->odds);
 }
 
 /* ------------------------------------------------------------- names --- */
 
-static void apply_names(struct sim_disk *disk,
-                        const struct loss_plan *loss_plan)
+static void apply_names(struct sim_disk *disk, const struct loss_plan *loss_plan)
 {
     for (size_t i = disk->change_count; i-- > 0;) {
         sim__names_apply(disk, &disk->changes[i], true);
@@ -153,14 +145,13 @@ static void undo(struct sim_file *file, const struct sim_change *change)
         file->mode = change->old_mode;
         return;
     }
-    sim__file_store(file, change->offset, before == NULL ? NULL : before->data,
-                    change->size);
+    sim__file_store(file, change->offset, before == NULL ? NULL : before->data, change->size);
     file->size = change->old_size;
     file->allocated = change->old_allocated;
 }
 
-static void store_part(struct sim_file *file, const struct sim_change *change,
-                       uint64_t offset, uint64_t size)
+static void store_part(struct sim_file *file, const struct sim_change *change, uint64_t offset,
+                       uint64_t size)
 {
     const uint8_t *data = NULL;
 
@@ -170,9 +161,8 @@ static void store_part(struct sim_file *file, const struct sim_change *change,
     sim__file_store(file, offset, data, size);
 }
 
-static void write_garbage(const struct loss_plan *loss_plan,
-                          struct sim_file *file, uint64_t offset, uint64_t size,
-                          uint64_t *random)
+static void write_garbage(const struct loss_plan *loss_plan, struct sim_file *file, uint64_t offset,
+                          uint64_t size, uint64_t *random)
 {
     uint8_t garbage[SIM_SECTOR_SIZE];
 
@@ -185,9 +175,8 @@ static void write_garbage(const struct loss_plan *loss_plan,
 }
 
 /* Decides the sectors of a write one by one. */
-static void redo_sectors(const struct loss_plan *loss_plan,
-                         struct sim_file *file, const struct sim_change *change,
-                         enum extent extent, uint64_t *random)
+static void redo_sectors(const struct loss_plan *loss_plan, struct sim_file *file,
+                         const struct sim_change *change, enum extent extent, uint64_t *random)
 {
     bool garbage = loss_plan->garbage && change->state == SIM_PENDING;
     uint64_t end = change->offset + change->size;
@@ -207,8 +196,7 @@ static void redo_sectors(const struct loss_plan *loss_plan,
 static void redo_write(const struct loss_plan *loss_plan, struct sim_file *file,
                        const struct sim_change *change)
 {
-    uint64_t random = random_of_change(loss_plan, change->sequence, file->inode,
-                                       change->offset);
+    uint64_t random = random_of_change(loss_plan, change->sequence, file->inode, change->offset);
     enum extent extent = NONE;
 
     switch (change->state) {
@@ -229,13 +217,12 @@ static void redo_write(const struct loss_plan *loss_plan, struct sim_file *file,
     }
 }
 
-/* False: a cut of the file does not land, so nothing after it does: that went
- * to blocks which the old file has not. */
+/* False: a cut of the file does not land, so nothing after it does: that went to blocks which the
+ * old file has not. */
 static bool redo(const struct loss_plan *loss_plan, struct sim_file *file,
                  const struct sim_change *change)
 {
-    uint64_t random = random_of_change(loss_plan, change->sequence, file->inode,
-                                       SIM_FILE_MAX);
+    uint64_t random = random_of_change(loss_plan, change->sequence, file->inode, SIM_FILE_MAX);
 
     if (change->kind == SIM_WRITE) {
         redo_write(loss_plan, file, change);
@@ -267,8 +254,7 @@ static void zero_past_end(struct sim_file *file)
 }
 
 /* Times stay new though bytes are lost, or are old again. */
-static void apply_times(struct sim_file *file,
-                        const struct loss_plan *loss_plan)
+static void apply_times(struct sim_file *file, const struct loss_plan *loss_plan)
 {
     uint64_t random = random_of_change(loss_plan, 0, file->inode, 0);
     bool stay = random_below(&random, 2) == 0;
@@ -282,8 +268,7 @@ static void apply_times(struct sim_file *file,
     file->durable_ctime_ns = file->ctime_ns;
 }
 
-static void apply_changes(struct sim_file *file,
-                          const struct loss_plan *loss_plan)
+static void apply_changes(struct sim_file *file, const struct loss_plan *loss_plan)
 {
     bool more = true;
 
@@ -311,8 +296,7 @@ static void boot(struct sim_disk *disk, uint64_t seed)
     disk->monotonic_ns = 1000000000;
 }
 
-void sim_disk_power_loss(struct sim_disk *disk,
-                         const struct sim_power_loss *loss, uint64_t seed)
+void sim_disk_power_loss(struct sim_disk *disk, const struct sim_power_loss *loss, uint64_t seed)
 {
     for (struct sim_file *file = disk->files; file != NULL; file = file->next) {
         sim__file_collect_map_writes(file);
@@ -320,8 +304,7 @@ void sim_disk_power_loss(struct sim_disk *disk,
 
     struct loss_plan loss_plan = plan_loss(disk, loss, seed);
 
-    for (struct sim_process *process = disk->processes; process != NULL;
-         process = process->next) {
+    for (struct sim_process *process = disk->processes; process != NULL; process = process->next) {
         sim_process_kill(process);
     }
     apply_names(disk, &loss_plan);

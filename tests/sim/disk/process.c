@@ -9,10 +9,9 @@
 
 #include "tests/sim/disk/internal.h"
 
-/* What libcrypto holds for a process of the simulation is not given back when
- * that dies; the leak sanitizer's runtime asks for this. */
-__attribute__((visibility("default"))) const char *
-__lsan_default_suppressions(void);
+/* What libcrypto holds for a process of the simulation is not given back when that dies; the leak
+ * sanitizer's runtime asks for this. */
+__attribute__((visibility("default"))) const char *__lsan_default_suppressions(void);
 
 const char *__lsan_default_suppressions(void)
 {
@@ -82,15 +81,13 @@ static enum wal_status status_of(int error)
     }
 }
 
-static bool matches(const struct sim_fault *fault,
-                    const struct sim_event *event)
+static bool matches(const struct sim_fault *fault, const struct sim_event *event)
 {
-    bool is_call = fault->call == event->call ||
-                   (fault->call == SIM_ANY && event->call < SIM_CLOSE);
+    bool is_call =
+        fault->call == event->call || (fault->call == SIM_ANY && event->call < SIM_CLOSE);
 
-    return is_call &&
-           (fault->path == NULL ||
-            (event->path != NULL && strstr(event->path, fault->path) != NULL));
+    return is_call && (fault->path == NULL ||
+                       (event->path != NULL && strstr(event->path, fault->path) != NULL));
 }
 
 /* Every fault counts the call; the first that is due strikes. */
@@ -109,8 +106,7 @@ static const struct sim_fault *match_fault(struct sim_process *process,
 
         uint64_t seen = armed->seen++;
 
-        if (found == NULL &&
-            (seen == fault->after || (fault->sticky && seen > fault->after))) {
+        if (found == NULL && (seen == fault->after || (fault->sticky && seen > fault->after))) {
             found = fault;
         }
     }
@@ -161,10 +157,8 @@ enum wal_status sim__op_finish(struct sim_op *step, int *sys_errno)
         return WAL_EIO;
     }
     step->event.sys_errno = step->error;
-    process->counts.bytes_read +=
-        step->event.call == SIM_PREAD ? step->event.done : 0;
-    process->counts.bytes_written +=
-        step->event.call == SIM_PWRITEV ? step->event.done : 0;
+    process->counts.bytes_read += step->event.call == SIM_PREAD ? step->event.done : 0;
+    process->counts.bytes_written += step->event.call == SIM_PWRITEV ? step->event.done : 0;
     if (disk->on_call != NULL) {
         disk->on_call(disk->on_call_arg, &step->event);
     }
@@ -226,8 +220,7 @@ void sim__handle_free(struct wal__file *handle)
 void sim_process_kill(struct sim_process *process)
 {
     process->is_dead = true;
-    for (struct wal__file *handle = process->handles; handle != NULL;
-         handle = handle->next) {
+    for (struct wal__file *handle = process->handles; handle != NULL; handle = handle->next) {
         close_file(handle);
     }
     for (size_t i = 0; i < process->map_count; i++) {
@@ -289,26 +282,22 @@ const struct wal__io *sim_process_io(struct sim_process *process)
     return &process->io;
 }
 
-void sim_process_on_death(struct sim_process *process, void (*call)(void *arg),
-                          void *arg)
+void sim_process_on_death(struct sim_process *process, void (*call)(void *arg), void *arg)
 {
     process->on_death = call;
     process->on_death_arg = arg;
 }
 
-void sim_process_on_wait(struct sim_process *process, void (*call)(void *arg),
-                         void *arg)
+void sim_process_on_wait(struct sim_process *process, void (*call)(void *arg), void *arg)
 {
     process->on_wait = call;
     process->on_wait_arg = arg;
 }
 
-void sim_process_add_fault(struct sim_process *process,
-                           const struct sim_fault *fault)
+void sim_process_add_fault(struct sim_process *process, const struct sim_fault *fault)
 {
     WAL__ASSERT(process->fault_count < SIM_FAULT_MAX);
-    process->faults[process->fault_count++] =
-        (struct sim_active_fault){.fault = *fault};
+    process->faults[process->fault_count++] = (struct sim_active_fault){.fault = *fault};
 }
 
 void sim_process_clear_faults(struct sim_process *process)

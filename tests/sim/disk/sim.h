@@ -1,20 +1,17 @@
 /*
- * sim.h - a machine in memory: a disk with files, names and a clock, and
- * processes that reach it through the table of engine/base/io.h. It is the
- * second complete implementation of that table, for tests of crashes.
+ * sim.h - a machine in memory: a disk with files, names and a clock, and processes that reach it
+ * through the table of engine/base/io.h. It is the second complete implementation of that table,
+ * for tests of crashes.
  *
- * What is durable: sync() settles the bytes and the size of its file,
- * sync_directory() the names of its directory, and nothing else settles
- * anything; closing does not. Everything else is pending, in order, and a
- * power loss decides by a seed what becomes of it. The same calls and the same
+ * What is durable: sync() settles the bytes and the size of its file, sync_directory() the names of
+ * its directory, and nothing else settles anything; closing does not. Everything else is pending,
+ * in order, and a power loss decides by a seed what becomes of it. The same calls and the same
  * seeds give the same bytes.
  *
- * Maps are pointers into the content itself, so what a process stores there is
- * seen at once by all. A map past the end of the file fails with ENXIO, where
- * the real one would give a signal later.
+ * Maps are pointers into the content itself, so what a process stores there is seen at once by all.
+ * A map past the end of the file fails with ENXIO, where the real one would give a signal later.
  *
- * One thread at a time uses a disk and everything on it. Running out of memory
- * or wrong use aborts.
+ * One thread at a time uses a disk and everything on it. Running out of memory or wrong use aborts.
  */
 #ifndef AGENTWAL_TESTS_SIM_DISK_SIM_H
 #define AGENTWAL_TESTS_SIM_DISK_SIM_H
@@ -40,8 +37,8 @@ struct sim_disk *sim_disk_create(uint64_t seed);
 void sim_disk_destroy(struct sim_disk *disk);
 
 /*
- * The same disk again, pending changes and clock included, without processes.
- * It costs time by the pages ever written, not by the size of the files.
+ * The same disk again, pending changes and clock included, without processes. It costs time by the
+ * pages ever written, not by the size of the files.
  */
 struct sim_disk *sim_disk_clone(struct sim_disk *disk);
 
@@ -51,20 +48,20 @@ uint64_t sim_disk_used_bytes(const struct sim_disk *disk);
 /* Whatever would change the disk answers EROFS. */
 void sim_disk_set_read_only(struct sim_disk *disk, bool read_only);
 
-/* Whether maps can be populated, as on Linux; else populate answers EINVAL, and
- * scans read by pread. A new disk can. */
+/* Whether maps can be populated, as on Linux; else populate answers EINVAL, and scans read by
+ * pread. A new disk can. */
 void sim_disk_set_populates(struct sim_disk *disk, bool populates);
 
-/* The clocks. Each call takes a microsecond; wait() takes its timeout, a
- * second at most. A power loss sets the ticks back. */
+/* The clocks. Each call takes a microsecond; wait() takes its timeout, a second at most. A power
+ * loss sets the ticks back. */
 void sim_disk_advance(struct sim_disk *disk, uint64_t ns);
 /* Moves the wall clock alone. */
 void sim_disk_step_clock(struct sim_disk *disk, int64_t ms);
 
 /* Power loss --------------------------------------------------------------- */
 
-/* Which pending changes land. Writes are decided by sectors of 512 bytes;
- * changes of size and of names whole. */
+/* Which pending changes land. Writes are decided by sectors of 512 bytes; changes of size and of
+ * names whole. */
 enum sim_persistence {
     SIM_PERSIST_ANY, /* one of those below, by the seed */
     SIM_PERSIST_NONE,
@@ -78,58 +75,48 @@ enum sim_persistence {
 
 struct sim_power_loss {
     enum sim_persistence landing;
-    /* One in four sectors that do not land holds random bytes where the write
-     * covers it. */
+    /* One in four sectors that do not land holds random bytes where the write covers it. */
     bool garbage;
     /* No power-safe overwrite: such a sector holds random bytes all over. */
     bool unsafe_overwrite;
 };
 
 /*
- * Cuts the power and boots again. Of overlapping writes that land the later
- * one stays on top. A name that does not land is as before; a file whose last
- * name is lost is gone. Every process is dead, its locks are free, its maps
- * must not be touched any more. What was stored through maps counts as writes
- * since the last sync. The boot id is new.
+ * Cuts the power and boots again. Of overlapping writes that land the later one stays on top. A
+ * name that does not land is as before; a file whose last name is lost is gone. Every process is
+ * dead, its locks are free, its maps must not be touched any more. What was stored through maps
+ * counts as writes since the last sync. The boot id is new.
  */
-void sim_disk_power_loss(struct sim_disk *disk,
-                         const struct sim_power_loss *loss, uint64_t seed);
+void sim_disk_power_loss(struct sim_disk *disk, const struct sim_power_loss *loss, uint64_t seed);
 
-/* Whether the sync of a directory failed after a change in it: that is seen,
- * and never durable. */
+/* Whether the sync of a directory failed after a change in it: that is seen, and never durable. */
 bool sim_disk_has_lost_names(const struct sim_disk *disk);
 
 /* Files from outside; nothing is counted or traced ------------------------- */
 
-/* Whether these bytes, the size that holds them and every name on the way to
- * them survive any power loss. False where there is no such file. */
-bool sim_file_is_durable(struct sim_disk *disk, const char *path,
-                         uint64_t offset, uint64_t size);
+/* Whether these bytes, the size that holds them and every name on the way to them survive any power
+ * loss. False where there is no such file. */
+bool sim_file_is_durable(struct sim_disk *disk, const char *path, uint64_t offset, uint64_t size);
 bool sim_file_exists(struct sim_disk *disk, const char *path);
 uint64_t sim_file_size(struct sim_disk *disk, const char *path);
 
 /* Flips a bit, in what is seen and in what is durable alike. */
-void sim_file_flip_bit(struct sim_disk *disk, const char *path, uint64_t offset,
-                       unsigned bit);
-/* A bad sector: reads of these bytes give EIO, whatever is written there. At
- * most 8 ranges a file. To populate a map with them gives EIO too. */
-void sim_file_add_bad_range(struct sim_disk *disk, const char *path,
-                            uint64_t offset, uint64_t size);
+void sim_file_flip_bit(struct sim_disk *disk, const char *path, uint64_t offset, unsigned bit);
+/* A bad sector: reads of these bytes give EIO, whatever is written there. At most 8 ranges a file.
+ * To populate a map with them gives EIO too. */
+void sim_file_add_bad_range(struct sim_disk *disk, const char *path, uint64_t offset,
+                            uint64_t size);
 void sim_file_clear_bad_ranges(struct sim_disk *disk, const char *path);
 
 /* The content as seen; *data is to be freed. */
-void sim_disk_read_file(struct sim_disk *disk, const char *path, uint8_t **data,
-                        size_t *size);
+void sim_disk_read_file(struct sim_disk *disk, const char *path, uint8_t **data, size_t *size);
 /* Makes or replaces a file, durably, and the directories above it. */
-void sim_disk_write_file(struct sim_disk *disk, const char *path,
-                         const void *data, size_t size);
+void sim_disk_write_file(struct sim_disk *disk, const char *path, const void *data, size_t size);
 
 /* Copies a directory of the real file system into the disk, durably, or one
  * of the disk into a real directory, which is made. False: errno says why. */
-bool sim_disk_load(struct sim_disk *disk, const char *path,
-                   const char *real_path);
-bool sim_disk_dump(struct sim_disk *disk, const char *path,
-                   const char *real_path);
+bool sim_disk_load(struct sim_disk *disk, const char *path, const char *real_path);
+bool sim_disk_dump(struct sim_disk *disk, const char *path, const char *real_path);
 
 /* Processes ---------------------------------------------------------------- */
 
@@ -142,22 +129,18 @@ const struct wal__io *sim_process_io(struct sim_process *process);
 void sim_process_set_id(struct sim_process *process, uint32_t id);
 
 /*
- * The process is gone: locks freed, handles closed, maps given back; what it
- * wrote stays visible. Every later call on its table answers WAL_EIO or does
- * nothing. The engine of a dead process must not be called: it could still
- * write to shared maps. Drop its memory with tests/lib/arena_heap.h.
+ * The process is gone: locks freed, handles closed, maps given back; what it wrote stays visible.
+ * Every later call on its table answers WAL_EIO or does nothing. The engine of a dead process must
+ * not be called: it could still write to shared maps. Drop its memory with tests/lib/arena_heap.h.
  */
 void sim_process_kill(struct sim_process *process);
 bool sim_process_is_dead(const struct sim_process *process);
 
-/* Called when a fault below has killed the process; it may longjmp. Without
- * it, or when it returns, the call answers WAL_EIO. */
-void sim_process_on_death(struct sim_process *process, void (*call)(void *arg),
-                          void *arg);
-/* Called in wait() while the word is as expected: the place to let another
- * process run. */
-void sim_process_on_wait(struct sim_process *process, void (*call)(void *arg),
-                         void *arg);
+/* Called when a fault below has killed the process; it may longjmp. Without it, or when it returns,
+ * the call answers WAL_EIO. */
+void sim_process_on_death(struct sim_process *process, void (*call)(void *arg), void *arg);
+/* Called in wait() while the word is as expected: the place to let another process run. */
+void sim_process_on_wait(struct sim_process *process, void (*call)(void *arg), void *arg);
 
 /* Faults ------------------------------------------------------------------- */
 
@@ -205,9 +188,8 @@ enum sim_effect {
 };
 
 /*
- * A sync that fails does what kernels do: the pending bytes of the file stay
- * visible and are never made durable by a later sync, unless they are written
- * again. A directory's names likewise.
+ * A sync that fails does what kernels do: the pending bytes of the file stay visible and are never
+ * made durable by a later sync, unless they are written again. A directory's names likewise.
  */
 struct sim_fault {
     enum sim_call call;
@@ -225,8 +207,7 @@ struct sim_fault {
 };
 
 /* Adds a fault, 8 at most; they are tried in the order of adding. */
-void sim_process_add_fault(struct sim_process *process,
-                           const struct sim_fault *fault);
+void sim_process_add_fault(struct sim_process *process, const struct sim_fault *fault);
 void sim_process_clear_faults(struct sim_process *process);
 
 /* Counters and trace ------------------------------------------------------- */
@@ -253,8 +234,7 @@ struct sim_event {
     int sys_errno; /* 0: it succeeded */
 };
 
-void sim_disk_on_call(struct sim_disk *disk,
-                      void (*call)(void *arg, const struct sim_event *event),
+void sim_disk_on_call(struct sim_disk *disk, void (*call)(void *arg, const struct sim_event *event),
                       void *arg);
 
 #endif

@@ -21,8 +21,7 @@ SIM_TEST(sim_io__written_bytes_are_read)
 
     assert_ok(m->io->pwritev(m->io->ctx, file, iov, 3, 2, &count, &m->error));
     assert_int_equal(count, 6);
-    assert_ok(m->io->pread(m->io->ctx, file, data, sizeof(data), 0, &count,
-                           &m->error));
+    assert_ok(m->io->pread(m->io->ctx, file, data, sizeof(data), 0, &count, &m->error));
     assert_int_equal(count, 8);
     assert_memory_equal(data, "\0\0onetwo", 8);
     assert_ok(m->io->pread(m->io->ctx, file, data, 4, 8, &count, &m->error));
@@ -60,8 +59,7 @@ SIM_TEST(sim_io__map_shows_writes_and_outlives_the_file)
     m->io->unmap(m->io->ctx, at, 8192);
 }
 
-static enum wal_status populate(struct machine *m, const void *at,
-                                uint64_t size)
+static enum wal_status populate(struct machine *m, const void *at, uint64_t size)
 {
     return m->io->populate(m->io->ctx, at, size, &m->error);
 }
@@ -94,8 +92,7 @@ SIM_TEST(sim_io__map_past_the_end_is_refused)
     void *at = NULL;
 
     write_text(m, file, "hello", 0);
-    assert_int_equal(m->io->map(m->io->ctx, file, 6, false, &at, &m->error),
-                     WAL_EIO);
+    assert_int_equal(m->io->map(m->io->ctx, file, 6, false, &at, &m->error), WAL_EIO);
     assert_int_equal(m->error, ENXIO);
     assert_null(at);
 }
@@ -125,8 +122,7 @@ SIM_TEST(sim_io__disk_limit_returns_no_space)
     size_t put = 0;
 
     sim_disk_set_limit(m->disk, 8192);
-    assert_int_equal(m->io->allocate(m->io->ctx, file, 8193, &m->error),
-                     WAL_ENOSPACE);
+    assert_int_equal(m->io->allocate(m->io->ctx, file, 8193, &m->error), WAL_ENOSPACE);
     assert_ok(m->io->allocate(m->io->ctx, file, 4096, &m->error));
     write_text(m, file, "within what is reserved", 0);
 
@@ -148,17 +144,11 @@ SIM_TEST(sim_io__read_only_disk_refuses_changes)
 
     close_file(m, file);
     sim_disk_set_read_only(m->disk, true);
-    assert_int_equal(
-        m->io->open(m->io->ctx, "a", WAL__IO_WRITE, &file, &m->error),
-        WAL_EREADONLY);
-    assert_int_equal(
-        m->io->open(m->io->ctx, "b", WAL__IO_CREATE, &file, &m->error),
-        WAL_EREADONLY);
+    assert_int_equal(m->io->open(m->io->ctx, "a", WAL__IO_WRITE, &file, &m->error), WAL_EREADONLY);
+    assert_int_equal(m->io->open(m->io->ctx, "b", WAL__IO_CREATE, &file, &m->error), WAL_EREADONLY);
     assert_int_equal(m->io->unlink(m->io->ctx, "a", &m->error), WAL_EREADONLY);
-    assert_int_equal(m->io->rename(m->io->ctx, "a", "b", &m->error),
-                     WAL_EREADONLY);
-    assert_int_equal(m->io->make_directory(m->io->ctx, "d", &m->error),
-                     WAL_EREADONLY);
+    assert_int_equal(m->io->rename(m->io->ctx, "a", "b", &m->error), WAL_EREADONLY);
+    assert_int_equal(m->io->make_directory(m->io->ctx, "d", &m->error), WAL_EREADONLY);
     close_file(m, open_on(m->io, "a", 0));
 }
 
@@ -171,8 +161,7 @@ SIM_TEST(sim_io__spoiled_range_is_a_read_error)
 
     write_text(m, file, "0123456789", 0);
     sim_file_add_bad_range(m->disk, "a", 4, 2);
-    assert_int_equal(
-        m->io->pread(m->io->ctx, file, data, 10, 5, &got, &m->error), WAL_EIO);
+    assert_int_equal(m->io->pread(m->io->ctx, file, data, 10, 5, &got, &m->error), WAL_EIO);
     assert_int_equal(m->error, EIO);
     assert_int_equal(got, 99);
     assert_ok(m->io->pread(m->io->ctx, file, data, 10, 0, &got, &m->error));
@@ -224,17 +213,14 @@ SIM_TEST(sim_io__waiting_takes_simulated_time)
     int64_t now = m->io->now_ms(m->io->ctx);
 
     m->io->futex_wait(m->io->ctx, &word, 5, 20000000);
-    assert_in_range(m->io->monotonic_ns(m->io->ctx) - before, 20000000,
-                    20100000);
+    assert_in_range(m->io->monotonic_ns(m->io->ctx) - before, 20000000, 20100000);
     assert_in_range(m->io->now_ms(m->io->ctx) - now, 20, 21);
     m->io->futex_wait(m->io->ctx, &word, 6, 20000000);
-    assert_in_range(m->io->monotonic_ns(m->io->ctx) - before, 20000000,
-                    20100000);
+    assert_in_range(m->io->monotonic_ns(m->io->ctx) - before, 20000000, 20100000);
     sim_process_on_wait(m->process, wake_up, &word);
     m->io->futex_wait(m->io->ctx, &word, 5, UINT64_MAX);
     assert_int_equal(word, 6);
-    assert_in_range(m->io->monotonic_ns(m->io->ctx) - before, 20000000,
-                    20100000);
+    assert_in_range(m->io->monotonic_ns(m->io->ctx) - before, 20000000, 20100000);
     sim_disk_step_clock(m->disk, -3600000);
     assert_true(m->io->now_ms(m->io->ctx) < now);
     assert_true(m->io->monotonic_ns(m->io->ctx) > before);
@@ -252,8 +238,7 @@ SIM_TEST(sim_io__clone_is_independent)
 
     struct sim_disk *clone = sim_disk_clone(m->disk);
     struct sim_process *process = sim_process_create(clone);
-    struct machine other = {
-        .disk = clone, .process = process, .io = sim_process_io(process)};
+    struct machine other = {.disk = clone, .process = process, .io = sim_process_io(process)};
 
     write_text(m, file, "BEFORE", 0);
     expect_content(clone, "a", "before");
@@ -306,8 +291,7 @@ SIM_TEST(sim_io__directory_survives_dump_and_load)
 /* --- sim names ----------------------------------------------------------- */
 
 /*
- * What a power loss and a failed directory sync do to the names of the
- * simulated disk.
+ * What a power loss and a failed directory sync do to the names of the simulated disk.
  */
 
 SIM_TEST(sim_names__new_name_waits_for_its_directory)
@@ -393,8 +377,7 @@ SIM_TEST(sim_names__failed_directory_sync_loses_names)
     sim_disk_write_file(m->disk, "a", "old", 3);
     assert_ok(m->io->rename(m->io->ctx, "a", "b", &m->error));
     fail_next(m, SIM_SYNC_DIRECTORY, false);
-    assert_int_equal(m->io->sync_directory(m->io->ctx, "/", &m->error),
-                     WAL_EIO);
+    assert_int_equal(m->io->sync_directory(m->io->ctx, "/", &m->error), WAL_EIO);
     sync_dir(m, "/");
     assert_false(sim_file_is_durable(m->disk, "b", 0, 3));
     expect_after_power_loss(m, SIM_PERSIST_ALL, "a", "old");
@@ -404,8 +387,7 @@ SIM_TEST(sim_names__failed_directory_sync_loses_names)
 /* --- sim process --------------------------------------------------------- */
 
 /*
- * Deaths of simulated processes, faults that strike their calls, counters and
- * trace.
+ * Deaths of simulated processes, faults that strike their calls, counters and trace.
  */
 
 /* --------------------------------------------------------- processes --- */
@@ -447,11 +429,9 @@ SIM_TEST(sim_process__kill_inside_a_write_tears_it)
     struct wal__file *file = make(m, "a");
     size_t put = 99;
 
-    sim_process_add_fault(m->process,
-                          &(struct sim_fault){.call = SIM_PWRITEV,
-                                              .after = 1,
-                                              .effect = SIM_KILL_BEFORE,
-                                              .put = 3});
+    sim_process_add_fault(
+        m->process,
+        &(struct sim_fault){.call = SIM_PWRITEV, .after = 1, .effect = SIM_KILL_BEFORE, .put = 3});
     write_text(m, file, "whole ", 0);
     assert_int_equal(try_write(m, file, "partly", 6, &put), WAL_EIO);
     assert_int_equal(put, 99);
@@ -464,11 +444,8 @@ SIM_TEST(sim_process__kill_after_a_call_keeps_its_effect)
     struct machine *m = *state;
     struct wal__file *file = NULL;
 
-    sim_process_add_fault(m->process,
-                          &(struct sim_fault){.effect = SIM_KILL_AFTER});
-    assert_int_equal(
-        m->io->open(m->io->ctx, "a", WAL__IO_CREATE, &file, &m->error),
-        WAL_EIO);
+    sim_process_add_fault(m->process, &(struct sim_fault){.effect = SIM_KILL_AFTER});
+    assert_int_equal(m->io->open(m->io->ctx, "a", WAL__IO_CREATE, &file, &m->error), WAL_EIO);
     assert_null(file);
     assert_true(sim_file_exists(m->disk, "a"));
 }
@@ -477,10 +454,8 @@ SIM_TEST(sim_process__kill_before_a_call_prevents_it)
 {
     struct machine *m = *state;
 
-    sim_process_add_fault(m->process,
-                          &(struct sim_fault){.effect = SIM_KILL_BEFORE});
-    assert_int_equal(m->io->make_directory(m->io->ctx, "a", &m->error),
-                     WAL_EIO);
+    sim_process_add_fault(m->process, &(struct sim_fault){.effect = SIM_KILL_BEFORE});
+    assert_int_equal(m->io->make_directory(m->io->ctx, "a", &m->error), WAL_EIO);
     assert_false(sim_file_exists(m->disk, "a"));
 }
 
@@ -505,9 +480,8 @@ SIM_TEST(sim_process__death_may_longjmp_out_of_a_call)
     close_file(m, make(m, "a"));
     close_file(m, make(m, "b"));
     sim_process_on_death(m->process, jump, &target);
-    sim_process_add_fault(m->process,
-                          &(struct sim_fault){.call = SIM_MAKE_DIRECTORY,
-                                              .effect = SIM_KILL_AFTER});
+    sim_process_add_fault(
+        m->process, &(struct sim_fault){.call = SIM_MAKE_DIRECTORY, .effect = SIM_KILL_AFTER});
     if (setjmp(target) == 0) {
         (void)m->io->list(m->io->ctx, "/", make_another, m, &m->error);
         fail_msg("the call came back");
@@ -523,10 +497,9 @@ SIM_TEST(sim_process__fault_fails_the_nth_call_once)
     struct wal__file *file = make(m, "dir.a");
     struct wal__file *other = make(m, "b");
 
-    sim_process_add_fault(m->process, &(struct sim_fault){.call = SIM_SYNC,
-                                                          .path = "dir",
-                                                          .after = 1,
-                                                          .sys_errno = EDQUOT});
+    sim_process_add_fault(
+        m->process,
+        &(struct sim_fault){.call = SIM_SYNC, .path = "dir", .after = 1, .sys_errno = EDQUOT});
     assert_ok(sync_file(m, file));
     assert_ok(sync_file(m, other));
     assert_int_equal(sync_file(m, file), WAL_ENOSPACE);
@@ -541,13 +514,11 @@ SIM_TEST(sim_process__sticky_fault_fails_all_later_calls)
     struct wal__io_stat stat;
     struct wal__file *file = make(m, "a");
 
-    sim_process_add_fault(
-        m->process,
-        &(struct sim_fault){.after = 1, .sticky = true, .sys_errno = EIO});
+    sim_process_add_fault(m->process,
+                          &(struct sim_fault){.after = 1, .sticky = true, .sys_errno = EIO});
     assert_ok(m->io->stat(m->io->ctx, file, &stat, &m->error));
     assert_int_equal(m->io->stat(m->io->ctx, file, &stat, &m->error), WAL_EIO);
-    assert_int_equal(m->io->path_stat(m->io->ctx, "a", &stat, &m->error),
-                     WAL_EIO);
+    assert_int_equal(m->io->path_stat(m->io->ctx, "a", &stat, &m->error), WAL_EIO);
     close_file(m, file);
     sim_process_clear_faults(m->process);
     assert_ok(m->io->path_stat(m->io->ctx, "a", &stat, &m->error));
@@ -559,8 +530,7 @@ SIM_TEST(sim_process__short_write_succeeds_with_fewer_bytes)
     struct wal__file *file = make(m, "a");
     size_t put = 0;
 
-    sim_process_add_fault(m->process,
-                          &(struct sim_fault){.call = SIM_PWRITEV, .put = 2});
+    sim_process_add_fault(m->process, &(struct sim_fault){.call = SIM_PWRITEV, .put = 2});
     assert_ok(try_write(m, file, "abcd", 0, &put));
     assert_int_equal(put, 2);
     expect_content(m->disk, "a", "ab");
@@ -572,9 +542,8 @@ SIM_TEST(sim_process__failed_write_may_write_bytes)
     struct wal__file *file = make(m, "a");
     size_t put = 99;
 
-    sim_process_add_fault(
-        m->process,
-        &(struct sim_fault){.call = SIM_PWRITEV, .sys_errno = EIO, .put = 2});
+    sim_process_add_fault(m->process,
+                          &(struct sim_fault){.call = SIM_PWRITEV, .sys_errno = EIO, .put = 2});
     assert_int_equal(try_write(m, file, "abcd", 0, &put), WAL_EIO);
     assert_int_equal(put, 99);
     assert_false(sim_process_is_dead(m->process));

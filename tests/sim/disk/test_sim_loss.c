@@ -1,6 +1,6 @@
 /*
- * test_sim_loss.c - what a power loss and a failed sync do to the bytes of the
- * simulated disk. Seeds are counted from 0, so each run is the same.
+ * test_sim_loss.c - what a power loss and a failed sync do to the bytes of the simulated disk.
+ * Seeds are counted from 0, so each run is the same.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -8,8 +8,8 @@
 #include "tests/sim/disk/sim_fixture.h"
 
 /* A durable file of sectors of `byte`. */
-static struct wal__file *make_sectors(struct machine *m, const char *path,
-                                      char byte, size_t sectors)
+static struct wal__file *make_sectors(struct machine *m, const char *path, char byte,
+                                      size_t sectors)
 {
     size_t size = sectors * SIM_SECTOR_SIZE;
     char *data = malloc(size + 1);
@@ -21,8 +21,8 @@ static struct wal__file *make_sectors(struct machine *m, const char *path,
     return open_on(m->io, path, WAL__IO_WRITE);
 }
 
-static void write_bytes(struct machine *m, struct wal__file *file, char byte,
-                        uint64_t offset, size_t size)
+static void write_bytes(struct machine *m, struct wal__file *file, char byte, uint64_t offset,
+                        size_t size)
 {
     char data[8192];
     struct iovec iov = {.iov_base = data, .iov_len = size};
@@ -30,13 +30,11 @@ static void write_bytes(struct machine *m, struct wal__file *file, char byte,
 
     WAL__ASSERT(size <= sizeof(data));
     memset(data, byte, size);
-    assert_ok(
-        m->io->pwritev(m->io->ctx, file, &iov, 1, offset, &put, &m->error));
+    assert_ok(m->io->pwritev(m->io->ctx, file, &iov, 1, offset, &put, &m->error));
     assert_int_equal(put, size);
 }
 
-/* Which letters the file of whole sectors holds, a sector each; '?' where a
- * sector is mixed. */
+/* Which letters the file of whole sectors holds, a sector each; '?' where a sector is mixed. */
 static void letters_of(struct sim_disk *disk, const char *path, char *letters)
 {
     uint8_t *data;
@@ -45,8 +43,7 @@ static void letters_of(struct sim_disk *disk, const char *path, char *letters)
     sim_disk_read_file(disk, path, &data, &size);
     assert_int_equal(size % SIM_SECTOR_SIZE, 0);
     for (size_t i = 0; i < size; i += SIM_SECTOR_SIZE) {
-        bool is_whole =
-            memcmp(data + i, data + i + 1, SIM_SECTOR_SIZE - 1) == 0;
+        bool is_whole = memcmp(data + i, data + i + 1, SIM_SECTOR_SIZE - 1) == 0;
 
         *letters = '?';
         if (is_whole) {
@@ -136,8 +133,7 @@ SIM_TEST(sim_loss__truncated_file_is_old_or_new)
     int kept = 0;
 
     sim_disk_write_file(m->disk, "a", "old content", 11);
-    write_text(m, open_on(m->io, "a", WAL__IO_WRITE | WAL__IO_TRUNCATE), "new",
-               0);
+    write_text(m, open_on(m->io, "a", WAL__IO_WRITE | WAL__IO_TRUNCATE), "new", 0);
     for (uint64_t seed = 0; seed < SEEDS; seed++) {
         struct sim_disk *copy = power_loss(m, SIM_PERSIST_ANY, seed);
 
@@ -206,8 +202,7 @@ static void count_letters(const char *letters, struct tally *tally)
     tally->mixed += strchr(letters, '?') != NULL;
 }
 
-static struct tally try_seeds(struct machine *m,
-                              const struct sim_power_loss *loss)
+static struct tally try_seeds(struct machine *m, const struct sim_power_loss *loss)
 {
     struct wal__file *file = make_sectors(m, "a", 'o', 8);
     struct tally tally = {0};
@@ -232,8 +227,8 @@ static struct tally try_seeds(struct machine *m,
 
 SIM_TEST(sim_loss__by_change_keeps_writes_whole)
 {
-    struct tally tally = try_seeds(
-        *state, &(struct sim_power_loss){.landing = SIM_PERSIST_BY_CHANGE});
+    struct tally tally =
+        try_seeds(*state, &(struct sim_power_loss){.landing = SIM_PERSIST_BY_CHANGE});
 
     assert_int_equal(tally.torn, 0);
     assert_int_equal(tally.mixed, 0);
@@ -244,8 +239,8 @@ SIM_TEST(sim_loss__by_change_keeps_writes_whole)
 
 SIM_TEST(sim_loss__by_sector_tears_writes)
 {
-    struct tally tally = try_seeds(
-        *state, &(struct sim_power_loss){.landing = SIM_PERSIST_BY_SECTOR});
+    struct tally tally =
+        try_seeds(*state, &(struct sim_power_loss){.landing = SIM_PERSIST_BY_SECTOR});
 
     assert_true(tally.torn > SEEDS / 4);
     assert_int_equal(tally.mixed, 0);
@@ -253,8 +248,7 @@ SIM_TEST(sim_loss__by_sector_tears_writes)
 
 SIM_TEST(sim_loss__prefix_loses_the_later_writes)
 {
-    struct tally tally = try_seeds(
-        *state, &(struct sim_power_loss){.landing = SIM_PERSIST_PREFIX});
+    struct tally tally = try_seeds(*state, &(struct sim_power_loss){.landing = SIM_PERSIST_PREFIX});
 
     assert_int_equal(tally.gaps, 0);
     assert_true(tally.lost_early > SEEDS / 10);
@@ -263,8 +257,7 @@ SIM_TEST(sim_loss__prefix_loses_the_later_writes)
 
 SIM_TEST(sim_loss__suffix_loses_the_earlier_writes)
 {
-    struct tally tally = try_seeds(
-        *state, &(struct sim_power_loss){.landing = SIM_PERSIST_SUFFIX});
+    struct tally tally = try_seeds(*state, &(struct sim_power_loss){.landing = SIM_PERSIST_SUFFIX});
 
     assert_int_equal(tally.lost_early, 0);
     assert_true(tally.gaps > SEEDS / 10);
@@ -273,8 +266,7 @@ SIM_TEST(sim_loss__suffix_loses_the_earlier_writes)
 
 SIM_TEST(sim_loss__any_covers_every_landing)
 {
-    struct tally tally =
-        try_seeds(*state, &(struct sim_power_loss){.landing = SIM_PERSIST_ANY});
+    struct tally tally = try_seeds(*state, &(struct sim_power_loss){.landing = SIM_PERSIST_ANY});
 
     assert_true(tally.gaps > 0 && tally.lost_early > 0 && tally.torn > 0);
 }
@@ -282,8 +274,7 @@ SIM_TEST(sim_loss__any_covers_every_landing)
 SIM_TEST(sim_loss__unwritten_sectors_contain_garbage)
 {
     struct tally tally =
-        try_seeds(*state, &(struct sim_power_loss){.landing = SIM_PERSIST_NONE,
-                                                   .garbage = true});
+        try_seeds(*state, &(struct sim_power_loss){.landing = SIM_PERSIST_NONE, .garbage = true});
 
     assert_true(tally.mixed > SEEDS / 2);
 }
@@ -300,12 +291,11 @@ static int count_damaged_neighbours(struct machine *m, bool unsafe)
         uint8_t *data;
         size_t size;
 
-        sim_disk_power_loss(
-            copy,
-            &(struct sim_power_loss){.landing = SIM_PERSIST_ANY,
-                                     .garbage = true,
-                                     .unsafe_overwrite = unsafe},
-            seed);
+        sim_disk_power_loss(copy,
+                            &(struct sim_power_loss){.landing = SIM_PERSIST_ANY,
+                                                     .garbage = true,
+                                                     .unsafe_overwrite = unsafe},
+                            seed);
         sim_disk_read_file(copy, "a", &data, &size);
         assert_int_equal(size, 2048);
         /* Other sectors are never harmed. */
@@ -392,8 +382,7 @@ SIM_TEST(sim_loss__stores_through_maps_are_lost_in_place)
     sync_dir(m, "/");
     assert_ok(m->io->map(m->io->ctx, file, 4096, true, &at, &m->error));
     memset(at, 'm', 1024);
-    sim_disk_power_loss(
-        m->disk, &(struct sim_power_loss){.landing = SIM_PERSIST_NONE}, 1);
+    sim_disk_power_loss(m->disk, &(struct sim_power_loss){.landing = SIM_PERSIST_NONE}, 1);
     letters_of(m->disk, "LOCK", letters);
     assert_string_equal(letters, "oooooooo");
 }
@@ -463,8 +452,7 @@ SIM_TEST(sim_loss__changes_the_boot_id_and_kills_all)
     int64_t now = m->io->now_ms(m->io->ctx);
 
     m->io->boot_id(m->io->ctx, before);
-    assert_ok(
-        m->io->lock(m->io->ctx, file, 0, WAL__IO_LOCK_EXCLUSIVE, &m->error));
+    assert_ok(m->io->lock(m->io->ctx, file, 0, WAL__IO_LOCK_EXCLUSIVE, &m->error));
     sim_disk_power_loss(m->disk, &(struct sim_power_loss){0}, 7);
     assert_true(sim_process_is_dead(m->process));
 

@@ -1,7 +1,6 @@
 /*
- * test_sim_model.c - random calls on the simulated disk, checked against a
- * naive model of durability and against the operating system; and the speed
- * that exhaustive crash tests rely on.
+ * test_sim_model.c - random calls on the simulated disk, checked against a naive model of
+ * durability and against the operating system; and the speed that exhaustive crash tests rely on.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -48,8 +47,8 @@ static void apply_pending(const struct model *model, uint8_t *content)
     }
 }
 
-static void model_write(struct machine *m, struct wal__file *file,
-                        struct model *model, uint64_t *random)
+static void model_write(struct machine *m, struct wal__file *file, struct model *model,
+                        uint64_t *random)
 {
     static uint8_t data[4096];
     struct pending *write = &model->pending[model->count++];
@@ -63,13 +62,12 @@ static void model_write(struct machine *m, struct wal__file *file,
 
     struct iovec iov = {.iov_base = data, .iov_len = write->size};
 
-    assert_ok(m->io->pwritev(m->io->ctx, file, &iov, 1, write->offset, &put,
-                             &m->error));
+    assert_ok(m->io->pwritev(m->io->ctx, file, &iov, 1, write->offset, &put, &m->error));
     assert_int_equal(put, write->size);
 }
 
-static void model_step(struct machine *m, struct wal__file *file,
-                       struct model *model, uint64_t *random)
+static void model_step(struct machine *m, struct wal__file *file, struct model *model,
+                       uint64_t *random)
 {
     switch (draw(random, 8)) {
     case 0:
@@ -79,9 +77,7 @@ static void model_step(struct machine *m, struct wal__file *file,
         break;
     case 1:
         sim_process_clear_faults(m->process);
-        sim_process_add_fault(
-            m->process,
-            &(struct sim_fault){.call = SIM_SYNC, .sys_errno = EIO});
+        sim_process_add_fault(m->process, &(struct sim_fault){.call = SIM_SYNC, .sys_errno = EIO});
         assert_int_equal(sync_file(m, file), WAL_EIO);
         model->count = 0;
         break;
@@ -91,15 +87,13 @@ static void model_step(struct machine *m, struct wal__file *file,
     }
 }
 
-static uint8_t *content_after(const struct machine *m,
-                              enum sim_persistence landing, uint64_t seed)
+static uint8_t *content_after(const struct machine *m, enum sim_persistence landing, uint64_t seed)
 {
     struct sim_disk *copy = sim_disk_clone(m->disk);
     uint8_t *data;
     size_t size;
 
-    sim_disk_power_loss(copy, &(struct sim_power_loss){.landing = landing},
-                        seed);
+    sim_disk_power_loss(copy, &(struct sim_power_loss){.landing = landing}, seed);
     sim_disk_read_file(copy, "a", &data, &size);
     assert_int_equal(size, FILE_SIZE);
     sim_disk_destroy(copy);
@@ -120,14 +114,13 @@ static bool is_possible(const struct model *model, size_t at, uint8_t byte)
     for (size_t i = 0; i < model->count; i++) {
         const struct pending *write = &model->pending[i];
 
-        possible = possible || (write->byte == byte && at >= write->offset &&
-                                at - write->offset < write->size);
+        possible = possible ||
+                   (write->byte == byte && at >= write->offset && at - write->offset < write->size);
     }
     return possible;
 }
 
-static void check_model(const struct machine *m, const struct model *model,
-                        uint64_t seed)
+static void check_model(const struct machine *m, const struct model *model, uint64_t seed)
 {
     static uint8_t all[FILE_SIZE];
     uint8_t *data;
@@ -194,30 +187,28 @@ static enum wal_status count_name(void *arg, const char *name)
     return WAL_OK;
 }
 
-static enum wal_status side_open(struct side *side, const char *path, int flags,
-                                 size_t slot, int *error)
+static enum wal_status side_open(struct side *side, const char *path, int flags, size_t slot,
+                                 int *error)
 {
     if (side->files[slot] != NULL) {
         side->io->close(side->io->ctx, side->files[slot]);
         side->files[slot] = NULL;
     }
     side->writable[slot] = (flags & WAL__IO_WRITE) != 0;
-    return side->io->open(side->io->ctx, path, flags, &side->files[slot],
-                          error);
+    return side->io->open(side->io->ctx, path, flags, &side->files[slot], error);
 }
 
-static enum wal_status side_file_call(struct side *side, uint32_t call,
-                                      size_t slot, uint32_t number, int *error)
+static enum wal_status side_file_call(struct side *side, uint32_t call, size_t slot,
+                                      uint32_t number, int *error)
 {
     const struct wal__io *io = side->io;
     struct wal__file *file = side->files[slot];
-    struct iovec iov = {.iov_base = (char[]){"0123456789"},
-                        .iov_len = number % 11};
+    struct iovec iov = {.iov_base = (char[]){"0123456789"}, .iov_len = number % 11};
 
     switch (call) {
     case 0:
-        return io->pread(io->ctx, file, side->data, sizeof(side->data), number,
-                         &side->count, error);
+        return io->pread(io->ctx, file, side->data, sizeof(side->data), number, &side->count,
+                         error);
     case 1:
         return io->pwritev(io->ctx, file, &iov, 1, number, &side->count, error);
     case 2:
@@ -227,14 +218,12 @@ static enum wal_status side_file_call(struct side *side, uint32_t call,
     case 4:
         return io->sync(io->ctx, file, error);
     default:
-        return io->lock(io->ctx, file, number % 2,
-                        (enum wal__io_lock)(number / 2 % 3), error);
+        return io->lock(io->ctx, file, number % 2, (enum wal__io_lock)(number / 2 % 3), error);
     }
 }
 
-static enum wal_status side_name_call(struct side *side, uint32_t call,
-                                      const char *path, const char *to,
-                                      int *error)
+static enum wal_status side_name_call(struct side *side, uint32_t call, const char *path,
+                                      const char *to, int *error)
 {
     const struct wal__io *io = side->io;
 
@@ -282,8 +271,7 @@ static void close_side(struct side *side)
     }
 }
 
-static void step_both(struct side *sim, struct side *posix, uint64_t random,
-                      int step)
+static void step_both(struct side *sim, struct side *posix, uint64_t random, int step)
 {
     int sim_error = 0;
     int error = 0;
@@ -291,8 +279,8 @@ static void step_both(struct side *sim, struct side *posix, uint64_t random,
     enum wal_status right = side_step(posix, random, &error);
 
     if (left != right || (left != WAL_OK && sim_error != error)) {
-        fail_msg("step %d: %d (%s), the system %d (%s)", step, left,
-                 strerror(sim_error), right, strerror(error));
+        fail_msg("step %d: %d (%s), the system %d (%s)", step, left, strerror(sim_error), right,
+                 strerror(error));
     }
     if (!sim->stat.is_directory) {
         assert_int_equal(sim->stat.size, posix->stat.size);
@@ -356,8 +344,7 @@ SIM_TEST(sim_model__many_losses_from_one_state_are_cheap)
     for (int i = 0; i < losses; i++) {
         struct sim_disk *copy = sim_disk_clone(m->disk);
 
-        sim_disk_power_loss(copy, &(struct sim_power_loss){.garbage = true},
-                            (uint64_t)i);
+        sim_disk_power_loss(copy, &(struct sim_power_loss){.garbage = true}, (uint64_t)i);
         sim_disk_destroy(copy);
     }
 

@@ -1,6 +1,6 @@
 /*
- * test_sim_tree.c - work trees on the simulated machine: what every table does
- * (tree_cases.h), and what power losses, faults and deaths do to a tree.
+ * test_sim_tree.c - work trees on the simulated machine: what every table does (tree_cases.h), and
+ * what power losses, faults and deaths do to a tree.
  */
 #include <stdio.h>
 
@@ -77,15 +77,12 @@ static int leave(void **state)
 /* ------------------------------------------------------------- making --- */
 
 static const struct sim_tree_entry before[] = {
-    {"a", WAL__WORKTREE_REGULAR, 0644, "old a"},
-    {"d/b", WAL__WORKTREE_REGULAR, 0755, "old b"},
-    {"d/link", WAL__WORKTREE_SYMLINK, 0, "../a"},
-    {"e/f", WAL__WORKTREE_DIRECTORY, 0, NULL},
+    {"a", WAL__WORKTREE_REGULAR, 0644, "old a"},  {"d/b", WAL__WORKTREE_REGULAR, 0755, "old b"},
+    {"d/link", WAL__WORKTREE_SYMLINK, 0, "../a"}, {"e/f", WAL__WORKTREE_DIRECTORY, 0, NULL},
     {"new", WAL__WORKTREE_ABSENT, 0, NULL},
 };
 
-static void is_equal(struct sim_disk *disk,
-                     const struct sim_tree_entry *entries, size_t count)
+static void is_equal(struct sim_disk *disk, const struct sim_tree_entry *entries, size_t count)
 {
     char why[256] = "";
 
@@ -94,8 +91,7 @@ static void is_equal(struct sim_disk *disk,
     }
 }
 
-static void differs(struct sim_disk *disk, struct sim_tree_entry changed,
-                    const char *how)
+static void differs(struct sim_disk *disk, struct sim_tree_entry changed, const char *how)
 {
     struct sim_tree_entry entries[COUNT(before)];
     char why[256] = "";
@@ -106,8 +102,7 @@ static void differs(struct sim_disk *disk, struct sim_tree_entry changed,
             entries[i] = changed;
         }
     }
-    assert_false(
-        sim_tree_equals(disk, ROOT, entries, COUNT(before), why, sizeof(why)));
+    assert_false(sim_tree_equals(disk, ROOT, entries, COUNT(before), why, sizeof(why)));
     assert_string_equal(why, how);
 }
 
@@ -120,22 +115,17 @@ TEST_WITH(sim_tree__a_tree_is_compared, set_up, tear_down)
 
     sim_tree_make(m->disk, ROOT, before, COUNT(before));
     is_equal(m->disk, before, COUNT(before));
-    differs(m->disk,
-            (struct sim_tree_entry){"a", WAL__WORKTREE_REGULAR, 0, "x"},
+    differs(m->disk, (struct sim_tree_entry){"a", WAL__WORKTREE_REGULAR, 0, "x"},
             "a has another content");
-    differs(m->disk,
-            (struct sim_tree_entry){"a", WAL__WORKTREE_REGULAR, 0600, 0},
+    differs(m->disk, (struct sim_tree_entry){"a", WAL__WORKTREE_REGULAR, 0600, 0},
             "a has another mode");
     differs(m->disk, (struct sim_tree_entry){"a", WAL__WORKTREE_SYMLINK, 0, 0},
             "a is of another kind");
-    differs(m->disk,
-            (struct sim_tree_entry){"d/link", WAL__WORKTREE_SYMLINK, 0, "a"},
+    differs(m->disk, (struct sim_tree_entry){"d/link", WAL__WORKTREE_SYMLINK, 0, "a"},
             "d/link has another content");
-    differs(m->disk,
-            (struct sim_tree_entry){"new", WAL__WORKTREE_REGULAR, 0, ""},
+    differs(m->disk, (struct sim_tree_entry){"new", WAL__WORKTREE_REGULAR, 0, ""},
             "new is not there");
-    assert_false(sim_tree_equals(m->disk, ROOT, before + 1, COUNT(before) - 1,
-                                 why, sizeof(why)));
+    assert_false(sim_tree_equals(m->disk, ROOT, before + 1, COUNT(before) - 1, why, sizeof(why)));
     assert_string_equal(why, "a should not be there");
 
     /* All of it is durable, and a copy has all of it. */
@@ -154,8 +144,8 @@ enum {
 
 static char content[big + 1]; /* of the new file */
 
-/* Writes a new "a" and "d/b" next to the old ones and renames them over these;
- * only the steps in `parts`. The first failure ends it. */
+/* Writes a new "a" and "d/b" next to the old ones and renames them over these; only the steps in
+ * `parts`. The first failure ends it. */
 enum part {
     DATA = 1,
     SYNC = 2,
@@ -164,14 +154,13 @@ enum part {
     ALL = 15
 };
 
-static enum wal_status write_one(const struct wal__worktree_io *io,
-                                 struct wal__worktree *tree, const char *path)
+static enum wal_status write_one(const struct wal__worktree_io *io, struct wal__worktree *tree,
+                                 const char *path)
 {
     struct wal__worktree_file *file = NULL;
     size_t put = 0;
     int error;
-    enum wal_status status =
-        io->create(io->ctx, tree, path, 0600, &file, &error);
+    enum wal_status status = io->create(io->ctx, tree, path, 0600, &file, &error);
 
     if (status != WAL_OK) {
         return status;
@@ -184,8 +173,8 @@ static enum wal_status write_one(const struct wal__worktree_io *io,
     return status;
 }
 
-static enum wal_status run_parts(const struct wal__worktree_io *io,
-                                 struct wal__worktree *tree, unsigned parts)
+static enum wal_status run_parts(const struct wal__worktree_io *io, struct wal__worktree *tree,
+                                 unsigned parts)
 {
     enum wal_status status = WAL_OK;
     int error;
@@ -199,15 +188,11 @@ static enum wal_status run_parts(const struct wal__worktree_io *io,
     }
     if (status == WAL_OK && (parts & RENAME) != 0) {
         status = io->rename(io->ctx, tree, ".a", "a", &error);
-        status = status == WAL_OK
-                     ? io->rename(io->ctx, tree, "d/.b", "d/b", &error)
-                     : status;
+        status = status == WAL_OK ? io->rename(io->ctx, tree, "d/.b", "d/b", &error) : status;
     }
     if (status == WAL_OK && (parts & SETTLE) != 0) {
         status = io->sync_directories(io->ctx, tree, "", 1, &error);
-        status = status == WAL_OK
-                     ? io->sync_directories(io->ctx, tree, "d", 2, &error)
-                     : status;
+        status = status == WAL_OK ? io->sync_directories(io->ctx, tree, "d", 2, &error) : status;
     }
     return status;
 }
@@ -252,16 +237,14 @@ static enum found look(struct sim_disk *disk, const char *path, const char *old)
     sim_disk_read_file(disk, path, &data, &size);
     if (size == strlen(old) && memcmp(data, old, size) == 0) {
         found = OLD;
-    } else if (size == big && memcmp(data, content, size) == 0 &&
-               st.mode == 0700) {
+    } else if (size == big && memcmp(data, content, size) == 0 && st.mode == 0700) {
         found = NEW;
     }
     free(data);
     return found;
 }
 
-/* What a loss of power after these parts leaves of both files, by a bit for
- * each pair. */
+/* What a loss of power after these parts leaves of both files, by a bit for each pair. */
 static unsigned outcomes(struct machine *m, unsigned parts)
 {
     unsigned seen = 0;
@@ -301,8 +284,7 @@ TEST_WITH(sim_tree__unsynced_file_is_torn, set_up, tear_down)
 
     prepare(m);
     assert_int_equal(outcomes(m, DATA | RENAME | SETTLE), some | some << 4);
-    assert_int_equal(outcomes(m, DATA | RENAME), (some | OLD) | (some | OLD)
-                                                                    << 4);
+    assert_int_equal(outcomes(m, DATA | RENAME), (some | OLD) | (some | OLD) << 4);
 }
 
 TEST_WITH(sim_tree__syncing_bytes_syncs_no_name, set_up, tear_down)
@@ -395,8 +377,7 @@ TEST_WITH(sim_tree__times_stay_or_revert, set_up, tear_down)
         struct wal__worktree_stat st;
 
         write_text(&(struct machine){.io = sim_process_io(process)},
-                   open_on(sim_process_io(process), ROOT "/a", WAL__IO_WRITE),
-                   "new", 0);
+                   open_on(sim_process_io(process), ROOT "/a", WAL__IO_WRITE), "new", 0);
         sim_disk_power_loss(copy, &loss, seed);
         assert_true(sim_tree_stat(copy, ROOT "/a", &st));
         assert_int_equal(st.inode, old.inode);
@@ -417,8 +398,7 @@ TEST_WITH(sim_tree__every_call_can_fail, set_up, tear_down)
 
     prepare(m);
     while (status != WAL_OK) {
-        const struct sim_fault fault = {
-            .call = SIM_ANY, .after = nth++, .sys_errno = EIO};
+        const struct sim_fault fault = {.call = SIM_ANY, .after = nth++, .sys_errno = EIO};
         struct machine copy = {.disk = sim_disk_clone(m->disk)};
 
         copy.process = sim_process_create(copy.disk);
@@ -426,12 +406,11 @@ TEST_WITH(sim_tree__every_call_can_fail, set_up, tear_down)
         sim_process_add_fault(copy.process, &fault);
         status = run_script(&copy, ALL);
         assert_true(status == WAL_OK || status == WAL_EIO);
-        assert_int_equal(sim_process_counts(copy.process)->faults,
-                         status == WAL_OK ? 0 : 1);
+        assert_int_equal(sim_process_counts(copy.process)->faults, status == WAL_OK ? 0 : 1);
         sim_disk_destroy(copy.disk);
     }
-    /* The root, two files of three calls, the sync, two renames, two
-     * directories; and the one time that none of them failed. */
+    /* The root, two files of three calls, the sync, two renames, two directories; and the one time
+     * that none of them failed. */
     assert_int_equal(nth, 1 + 6 + 1 + 2 + 2 + 1);
 }
 
@@ -464,10 +443,9 @@ TEST_WITH(sim_tree__a_process_dies_at_any_call, set_up, tear_down)
 
     prepare(m);
     while (died) {
-        const struct sim_fault fault = {
-            .call = SIM_ANY,
-            .after = nth / 2,
-            .effect = nth % 2 == 0 ? SIM_KILL_BEFORE : SIM_KILL_AFTER};
+        const struct sim_fault fault = {.call = SIM_ANY,
+                                        .after = nth / 2,
+                                        .effect = nth % 2 == 0 ? SIM_KILL_BEFORE : SIM_KILL_AFTER};
         struct machine copy = {.disk = sim_disk_clone(m->disk)};
 
         copy.process = sim_process_create(copy.disk);
@@ -516,11 +494,10 @@ TEST_WITH(sim_tree__limits_of_the_disk_are_reported, set_up, tear_down)
     assert_int_equal(m->error, EROFS);
     sim_disk_set_read_only(m->disk, false);
 
-    sim_tree_make(
-        m->disk, ROOT,
-        (struct sim_tree_entry[]){{".a", WAL__WORKTREE_ABSENT, 0, 0},
-                                  {"d/.b", WAL__WORKTREE_ABSENT, 0, 0}},
-        2);
+    sim_tree_make(m->disk, ROOT,
+                  (struct sim_tree_entry[]){{".a", WAL__WORKTREE_ABSENT, 0, 0},
+                                            {"d/.b", WAL__WORKTREE_ABSENT, 0, 0}},
+                  2);
     sim_disk_set_limit(m->disk, sim_disk_used_bytes(m->disk));
     assert_int_equal(run_script(m, DATA), WAL_ENOSPACE);
 }

@@ -21,24 +21,21 @@ struct sim_tree_entry {
     const char *content; /* a link's target; null: empty, any when compared */
 };
 
-/* Makes the root and what is in the table, in its order, parents included.
- * What is there already is replaced; ABSENT removes it. */
-void sim_tree_make(struct sim_disk *disk, const char *root,
-                   const struct sim_tree_entry *entries, size_t count);
-/* Whether the tree holds this and nothing else, directories above and absent
- * names apart; else says in *why what differs. */
-bool sim_tree_equals(struct sim_disk *disk, const char *root,
-                     const struct sim_tree_entry *entries, size_t count,
-                     char *why, size_t size);
+/* Makes the root and what is in the table, in its order, parents included. What is there already is
+ * replaced; ABSENT removes it. */
+void sim_tree_make(struct sim_disk *disk, const char *root, const struct sim_tree_entry *entries,
+                   size_t count);
+/* Whether the tree holds this and nothing else, directories above and absent names apart; else says
+ * in *why what differs. */
+bool sim_tree_equals(struct sim_disk *disk, const char *root, const struct sim_tree_entry *entries,
+                     size_t count, char *why, size_t size);
 /* False where nothing is. */
-bool sim_tree_stat(struct sim_disk *disk, const char *path,
-                   struct wal__worktree_stat *out);
+bool sim_tree_stat(struct sim_disk *disk, const char *path, struct wal__worktree_stat *out);
 void sim_tree_set_mode(struct sim_disk *disk, const char *path, uint32_t mode);
 /* Immutable, or no more. */
-void sim_tree_set_immutable(struct sim_disk *disk, const char *path,
-                            bool fixed);
-/* Times of files are rounded down to this; the clock itself ticks every 4 ms.
- * sim_disk_advance() lets time go by. */
+void sim_tree_set_immutable(struct sim_disk *disk, const char *path, bool fixed);
+/* Times of files are rounded down to this; the clock itself ticks every 4 ms. sim_disk_advance()
+ * lets time go by. */
 void sim_disk_set_time_granularity(struct sim_disk *disk, uint64_t ns);
 
 #endif

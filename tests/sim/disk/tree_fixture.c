@@ -1,6 +1,6 @@
 /*
- * tree_fixture.c - work trees on a simulated disk made and compared from
- * outside (tree.h). One thread at a time.
+ * tree_fixture.c - work trees on a simulated disk made and compared from outside (tree.h). One
+ * thread at a time.
  */
 #include "tests/sim/disk/tree.h"
 
@@ -19,8 +19,7 @@ static struct sim_file *find_file(struct sim_disk *disk, const char *path)
     return file;
 }
 
-static void join_path(char out[SIM_PATH_MAX], const char *root,
-                      const char *path)
+static void join_path(char out[SIM_PATH_MAX], const char *root, const char *path)
 {
     int size = snprintf(out, SIM_PATH_MAX, "%s/%s", root, path);
 
@@ -29,8 +28,7 @@ static void join_path(char out[SIM_PATH_MAX], const char *root,
 
 static void sync_names(struct sim_disk *disk)
 {
-    for (const struct sim_file *file = disk->files; file != NULL;
-         file = file->next) {
+    for (const struct sim_file *file = disk->files; file != NULL; file = file->next) {
         if (file->is_directory) {
             sim__names_sync(disk, file);
         }
@@ -91,8 +89,7 @@ static struct sim_file *make_special(struct sim_disk *disk, const char *path,
     return made;
 }
 
-static void make_entry(struct sim_disk *disk, const char *path,
-                       const struct sim_tree_entry *entry)
+static void make_entry(struct sim_disk *disk, const char *path, const struct sim_tree_entry *entry)
 {
     const char *content = entry->content == NULL ? "" : entry->content;
     struct sim_file *made = NULL;
@@ -121,8 +118,8 @@ static void make_entry(struct sim_disk *disk, const char *path,
     }
 }
 
-void sim_tree_make(struct sim_disk *disk, const char *root,
-                   const struct sim_tree_entry *entries, size_t count)
+void sim_tree_make(struct sim_disk *disk, const char *root, const struct sim_tree_entry *entries,
+                   size_t count)
 {
     char path[SIM_PATH_MAX];
 
@@ -157,8 +154,7 @@ void sim_disk_set_time_granularity(struct sim_disk *disk, uint64_t ns)
 
 /* --------------------------------------------------------- comparing --- */
 
-bool sim_tree_stat(struct sim_disk *disk, const char *path,
-                   struct wal__worktree_stat *out)
+bool sim_tree_stat(struct sim_disk *disk, const char *path, struct wal__worktree_stat *out)
 {
     struct sim_file *file = NULL;
 
@@ -189,8 +185,7 @@ static const char *compare(struct sim_disk *disk, const char *path,
 
     (void)sim_tree_stat(disk, path, &stat);
     if (stat.kind != entry->kind) {
-        return stat.kind == WAL__WORKTREE_ABSENT ? "is not there"
-                                                 : "is of another kind";
+        return stat.kind == WAL__WORKTREE_ABSENT ? "is not there" : "is of another kind";
     }
     if (stat.kind == WAL__WORKTREE_ABSENT) {
         return NULL;
@@ -205,9 +200,8 @@ static const char *compare(struct sim_disk *disk, const char *path,
 }
 
 /* Whether the table has the name, or a name below it. */
-static bool is_expected(struct sim_disk *disk, const struct sim_name *name,
-                        const char *root, const struct sim_tree_entry *entries,
-                        size_t count)
+static bool is_expected(struct sim_disk *disk, const struct sim_name *name, const char *root,
+                        const struct sim_tree_entry *entries, size_t count)
 {
     char path[SIM_PATH_MAX];
     struct sim_file *file = NULL;
@@ -215,17 +209,16 @@ static bool is_expected(struct sim_disk *disk, const struct sim_name *name,
     for (size_t i = 0; i < count; i++) {
         join_path(path, root, entries[i].path);
         if (sim__resolve(disk, path, &file) == 0 &&
-            (file == name->file || (name->file->is_directory &&
-                                    sim__is_below(disk, file, name->file)))) {
+            (file == name->file ||
+             (name->file->is_directory && sim__is_below(disk, file, name->file)))) {
             return true;
         }
     }
     return false;
 }
 
-bool sim_tree_equals(struct sim_disk *disk, const char *root,
-                     const struct sim_tree_entry *entries, size_t count,
-                     char *why, size_t size)
+bool sim_tree_equals(struct sim_disk *disk, const char *root, const struct sim_tree_entry *entries,
+                     size_t count, char *why, size_t size)
 {
     char path[SIM_PATH_MAX];
     const struct sim_file *top = find_file(disk, root);

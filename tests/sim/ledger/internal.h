@@ -33,15 +33,14 @@ struct ledger_checker {
     struct ledger_check_documents documents[LEDGER_SESSIONS + 1];
 };
 
-/* Every entry of the session in a stream; the session and all of it, when
- * nobody writes. */
+/* Every entry of the session in a stream; the session and all of it, when nobody writes. */
 void ledger_read_stream(struct ledger_checker *checker, uint32_t stream);
 void ledger_read_session(struct ledger_checker *checker);
 
 void ledger_mix(struct ledger_checker *checker, uint64_t value);
 
-/* The documents of the session, or of the store when it is LEDGER_NONE: every
- * version, and as they are now. */
+/* The documents of the session, or of the store when it is LEDGER_NONE: every version, and as they
+ * are now. */
 void ledger_check_documents(struct ledger_checker *checker);
 /* The heads, against those that follow from the entries and parts. */
 void ledger_check_heads(struct ledger_checker *checker);

@@ -78,15 +78,15 @@ static const char *pattern(void)
     return bytes;
 }
 
-/* The text around the letters of a payload: of a JSON string, of an object, or
- * of a line, which may be anything. */
+/* The text around the letters of a payload: of a JSON string, of an object, or of a line, which may
+ * be anything. */
 struct frame {
     char before[96];
     const char *after;
 };
 
-static void fill_frame(const struct ledger *ledger,
-                       const struct ledger_entry *entry, struct frame *frame)
+static void fill_frame(const struct ledger *ledger, const struct ledger_entry *entry,
+                       struct frame *frame)
 {
     bool line = (entry->flags & WAL_ENTRY_LINE) != 0;
     size_t room = sizeof(frame->before);
@@ -98,27 +98,23 @@ static void fill_frame(const struct ledger *ledger,
         frame->after = line ? "\n" : "\"";
         break;
     case LEDGER_USER:
-        (void)snprintf(frame->before, room,
-                       "{\"role\":\"user\",\"content\":\"");
+        (void)snprintf(frame->before, room, "{\"role\":\"user\",\"content\":\"");
         break;
     case LEDGER_DELTA:
         (void)snprintf(frame->before, room, "{\"delta\":\"");
         break;
     case LEDGER_COMPACTION:
-        (void)snprintf(frame->before, room,
-                       "{\"firstKeptEntryId\":\"e%05u\",\"summary\":\"",
+        (void)snprintf(frame->before, room, "{\"firstKeptEntryId\":\"e%05u\",\"summary\":\"",
                        entry->target_entry);
         break;
     case LEDGER_BRANCH:
         (void)snprintf(frame->before, room,
                        "{\"sourceSessionId\":\"s%02u\","
                        "\"sourceEntryId\":\"e%05u\",\"summary\":\"",
-                       ledger->entries[entry->target_entry].session,
-                       entry->target_entry);
+                       ledger->entries[entry->target_entry].session, entry->target_entry);
         break;
     case LEDGER_REDACTION:
-        (void)snprintf(frame->before, room,
-                       "{\"targetEntryId\":\"e%05u\",\"reason\":\"",
+        (void)snprintf(frame->before, room, "{\"targetEntryId\":\"e%05u\",\"reason\":\"",
                        entry->target_entry);
         break;
     }
@@ -130,8 +126,7 @@ static const char *ledger_pattern(uint32_t seed)
     return pattern() + seed % PATTERN_SHIFT;
 }
 
-static uint8_t *frame_letters(const struct frame *frame, uint32_t seed,
-                              uint32_t size)
+static uint8_t *frame_letters(const struct frame *frame, uint32_t seed, uint32_t size)
 {
     uint8_t *bytes = malloc(size);
     size_t before = strlen(frame->before);
@@ -144,16 +139,14 @@ static uint8_t *frame_letters(const struct frame *frame, uint32_t seed,
     return bytes;
 }
 
-static bool is_framed(const struct frame *frame, uint32_t seed, uint32_t size,
-                      struct wal_slice got)
+static bool is_framed(const struct frame *frame, uint32_t seed, uint32_t size, struct wal_slice got)
 {
     const uint8_t *bytes = got.data;
     size_t before = strlen(frame->before);
     size_t after = strlen(frame->after);
 
     return got.size == size && memcmp(bytes, frame->before, before) == 0 &&
-           memcmp(bytes + before, ledger_pattern(seed),
-                  size - before - after) == 0 &&
+           memcmp(bytes + before, ledger_pattern(seed), size - before - after) == 0 &&
            memcmp(bytes + size - after, frame->after, after) == 0;
 }
 
@@ -164,8 +157,7 @@ struct wal_slice ledger_slice(const char *text)
 
 static bool is_text(struct wal_slice slice, const char *text)
 {
-    return slice.size == strlen(text) &&
-           memcmp(slice.data, text, slice.size) == 0;
+    return slice.size == strlen(text) && memcmp(slice.data, text, slice.size) == 0;
 }
 
 void ledger_entry_id(uint32_t entry, char out[LEDGER_TEXT])
@@ -202,8 +194,7 @@ static const char *type_of(const struct ledger_entry *entry)
     return "message";
 }
 
-static void fill_texts(const struct ledger_entry *entry, uint32_t number,
-                       struct ledger_text *text)
+static void fill_texts(const struct ledger_entry *entry, uint32_t number, struct ledger_text *text)
 {
     memset(text, 0, sizeof(*text));
     ledger_entry_id(number, text->id);
@@ -217,13 +208,12 @@ static void fill_texts(const struct ledger_entry *entry, uint32_t number,
         (void)snprintf(text->run, sizeof(text->run), "run-%u", entry->seed % 7);
     }
     if (entry->seed % 5 == 0) {
-        (void)snprintf(text->meta, sizeof(text->meta), "{\"n\":%u}",
-                       entry->seed % 1000);
+        (void)snprintf(text->meta, sizeof(text->meta), "{\"n\":%u}", entry->seed % 1000);
     }
 }
 
-void ledger_fill_entry(const struct ledger *ledger, uint32_t entry,
-                       struct wal_entry *out, struct ledger_text *text)
+void ledger_fill_entry(const struct ledger *ledger, uint32_t entry, struct wal_entry *out,
+                       struct ledger_text *text)
 {
     const struct ledger_entry *recorded = &ledger->entries[entry];
 
@@ -235,8 +225,7 @@ void ledger_fill_entry(const struct ledger *ledger, uint32_t entry,
     *out = (struct wal_entry){
         .struct_size = sizeof(*out),
         .flags =
-            recorded->flags |
-            (recorded->parent_kind == LEDGER_PARENT_NONE ? WAL_ENTRY_ROOT : 0u),
+            recorded->flags | (recorded->parent_kind == LEDGER_PARENT_NONE ? WAL_ENTRY_ROOT : 0u),
         .stream = recorded->stream,
         .id = ledger_slice(text->id),
         .parent_id = ledger_slice(text->parent),
@@ -256,40 +245,36 @@ void ledger_free_text(struct ledger_text *text)
 
 /* ------------------------------------------------------------ adding --- */
 
-uint32_t ledger_add_batch(struct ledger *ledger, uint32_t session,
-                          uint32_t actor)
+uint32_t ledger_add_batch(struct ledger *ledger, uint32_t session, uint32_t actor)
 {
     uint32_t batch = ledger->batch_count;
 
     WAL__ASSERT(batch < LEDGER_BATCHES && actor < LEDGER_ACTORS);
     ledger->batch_count++;
-    ledger->batches[batch] =
-        (struct ledger_batch){.session = session,
-                              .first = ledger->entry_count,
-                              .first_part = ledger->part_count,
-                              .actor = actor,
-                              .begin = batch,
-                              .end = batch};
+    ledger->batches[batch] = (struct ledger_batch){.session = session,
+                                                   .first = ledger->entry_count,
+                                                   .first_part = ledger->part_count,
+                                                   .actor = actor,
+                                                   .begin = batch,
+                                                   .end = batch};
     return batch;
 }
 
-uint32_t ledger_add_session(struct ledger *ledger, uint32_t actor,
-                            uint32_t source, uint32_t at)
+uint32_t ledger_add_session(struct ledger *ledger, uint32_t actor, uint32_t source, uint32_t at)
 {
     uint32_t session = ledger->session_count;
 
     WAL__ASSERT(session < LEDGER_SESSIONS);
     ledger->session_count++;
-    ledger->sessions[session] = (struct ledger_session){
-        .at = at,
-        .source = source,
-        .drop = LEDGER_NONE,
-        .batch = ledger_add_batch(ledger, session, actor)};
+    ledger->sessions[session] =
+        (struct ledger_session){.at = at,
+                                .source = source,
+                                .drop = LEDGER_NONE,
+                                .batch = ledger_add_batch(ledger, session, actor)};
     return session;
 }
 
-uint32_t ledger_add_entry(struct ledger *ledger, uint32_t batch,
-                          const struct ledger_entry *entry)
+uint32_t ledger_add_entry(struct ledger *ledger, uint32_t batch, const struct ledger_entry *entry)
 {
     uint32_t number = ledger->entry_count;
 
@@ -310,10 +295,8 @@ void ledger_copy(struct ledger *to, const struct ledger *from)
     to->session_count = from->session_count;
     to->blob_count = from->blob_count;
     to->counts = from->counts;
-    memcpy(to->entries, from->entries,
-           from->entry_count * sizeof(from->entries[0]));
-    memcpy(to->batches, from->batches,
-           from->batch_count * sizeof(from->batches[0]));
+    memcpy(to->entries, from->entries, from->entry_count * sizeof(from->entries[0]));
+    memcpy(to->batches, from->batches, from->batch_count * sizeof(from->batches[0]));
     memcpy(to->parts, from->parts, from->part_count * sizeof(from->parts[0]));
     memcpy(to->blobs, from->blobs, from->blob_count * sizeof(from->blobs[0]));
     memcpy(to->sessions, from->sessions, sizeof(from->sessions));
@@ -339,8 +322,7 @@ uint32_t ledger_find_entry(const struct ledger *ledger, struct wal_slice id)
 }
 
 /* Whether the entry has the content that replaces a redacted entry's. */
-static bool is_redacted(const struct ledger *ledger, uint32_t number,
-                        const struct wal_entry *entry)
+static bool is_redacted(const struct ledger *ledger, uint32_t number, const struct wal_entry *entry)
 {
     uint32_t by = ledger_find_redaction(ledger, entry);
     struct frame frame = {.after = "\"}"};
@@ -352,17 +334,15 @@ static bool is_redacted(const struct ledger *ledger, uint32_t number,
     }
     recorded = &ledger->entries[by];
     fill_frame(ledger, recorded, &given);
-    (void)snprintf(frame.before, sizeof(frame.before),
-                   "{\"redactedBy\":\"e%05u\",\"reason\":\"", by);
+    (void)snprintf(frame.before, sizeof(frame.before), "{\"redactedBy\":\"e%05u\",\"reason\":\"",
+                   by);
     return entry->meta.size == 0 &&
            is_framed(&frame, recorded->seed,
-                     (uint32_t)(recorded->size + strlen(frame.before) -
-                                strlen(given.before)),
+                     (uint32_t)(recorded->size + strlen(frame.before) - strlen(given.before)),
                      entry->payload);
 }
 
-uint32_t ledger_find_redaction(const struct ledger *ledger,
-                               const struct wal_entry *entry)
+uint32_t ledger_find_redaction(const struct ledger *ledger, const struct wal_entry *entry)
 {
     static const char before[] = "{\"redactedBy\":\"";
     const char *bytes = entry->payload.data;
@@ -374,14 +354,11 @@ uint32_t ledger_find_redaction(const struct ledger *ledger,
         return LEDGER_NONE;
     }
     number = ledger_find_entry(ledger, id);
-    return number != LEDGER_NONE &&
-                   ledger->entries[number].kind == LEDGER_REDACTION
-               ? number
-               : LEDGER_NONE;
+    return number != LEDGER_NONE && ledger->entries[number].kind == LEDGER_REDACTION ? number
+                                                                                     : LEDGER_NONE;
 }
 
-uint32_t ledger_identify(const struct ledger *ledger,
-                         const struct wal_entry *entry, bool whole)
+uint32_t ledger_identify(const struct ledger *ledger, const struct wal_entry *entry, bool whole)
 {
     uint32_t number = ledger_find_entry(ledger, entry->id);
     const struct ledger_entry *recorded = &ledger->entries[number];
@@ -393,10 +370,8 @@ uint32_t ledger_identify(const struct ledger *ledger,
     }
     fill_texts(recorded, number, &text);
     fill_frame(ledger, recorded, &frame);
-    if (entry->stream != recorded->stream ||
-        !is_text(entry->type, type_of(recorded)) ||
-        !is_text(entry->timestamp, text.time) ||
-        !is_text(entry->run_id, text.run)) {
+    if (entry->stream != recorded->stream || !is_text(entry->type, type_of(recorded)) ||
+        !is_text(entry->timestamp, text.time) || !is_text(entry->run_id, text.run)) {
         return LEDGER_NONE;
     }
     if ((entry->flags & WAL_ENTRY_REDACTED) != 0) {
@@ -413,15 +388,14 @@ uint32_t ledger_identify(const struct ledger *ledger,
 /* --- resolve -------------------------------------------------------------- */
 
 /*
- * What a comparison comes to: batches are whole or not there, what was
- * promised is there, and what was found is settled.
+ * What a comparison comes to: batches are whole or not there, what was promised is there, and what
+ * was found is settled.
  */
 
 /* --- redactions --------------------------------------------------------- */
 
 /* The first redaction of an entry that can be seen. */
-static uint32_t first_redaction(const struct ledger_checker *checker,
-                                uint32_t target)
+static uint32_t first_redaction(const struct ledger_checker *checker, uint32_t target)
 {
     const struct ledger *ledger = checker->ledger;
     const struct ledger_view *view = checker->view;
@@ -430,8 +404,7 @@ static uint32_t first_redaction(const struct ledger_checker *checker,
     for (uint32_t i = 0; i < ledger->entry_count; i++) {
         if (ledger->entries[i].kind == LEDGER_REDACTION &&
             ledger->entries[i].target_entry == target && view->entries[i] &&
-            (first == LEDGER_NONE ||
-             view->sequences[i] < view->sequences[first])) {
+            (first == LEDGER_NONE || view->sequences[i] < view->sequences[first])) {
             first = i;
         }
     }
@@ -453,16 +426,13 @@ static void ledger_check_redactions(const struct ledger_checker *checker)
         }
         first = first_redaction(checker, i);
         if (by == LEDGER_NONE && first != LEDGER_NONE) {
-            ledger_fail("entry %u is shown, though entry %u redacts it", i,
-                        first);
+            ledger_fail("entry %u is shown, though entry %u redacts it", i, first);
         }
         if (by == LEDGER_NONE || by == first) {
             continue;
         }
-        if (view->entries[by] ||
-            !ledger_may_be_deleted(ledger, ledger->entries[by].session)) {
-            ledger_fail("entry %u is redacted by entry %u, not by %d", i, by,
-                        (int)first);
+        if (view->entries[by] || !ledger_may_be_deleted(ledger, ledger->entries[by].session)) {
+            ledger_fail("entry %u is redacted by entry %u, not by %d", i, by, (int)first);
         }
     }
 }
@@ -470,19 +440,16 @@ static void ledger_check_redactions(const struct ledger_checker *checker)
 /* --- batches ------------------------------------------------------------ */
 
 static enum ledger_visibility session_visibility(const struct ledger *ledger,
-                                                 const struct ledger_view *view,
-                                                 uint32_t session)
+                                                 const struct ledger_view *view, uint32_t session)
 {
     if (view->sessions[session]) {
         return LEDGER_VISIBLE;
     }
-    return ledger_may_be_deleted(ledger, session) ? LEDGER_UNKNOWN
-                                                  : LEDGER_ABSENT;
+    return ledger_may_be_deleted(ledger, session) ? LEDGER_UNKNOWN : LEDGER_ABSENT;
 }
 
 static enum ledger_visibility part_visibility(const struct ledger *ledger,
-                                              const struct ledger_view *view,
-                                              uint32_t number)
+                                              const struct ledger_view *view, uint32_t number)
 {
     const struct ledger_part *part = &ledger->parts[number];
 
@@ -499,12 +466,10 @@ static enum ledger_visibility part_visibility(const struct ledger *ledger,
 }
 
 /* The parts of a batch, counted by enum ledger_visibility. */
-static void count_visible(const struct ledger *ledger,
-                          const struct ledger_view *view,
+static void count_visible(const struct ledger *ledger, const struct ledger_view *view,
                           const struct ledger_batch *batch, uint32_t sights[3])
 {
-    enum ledger_visibility session =
-        session_visibility(ledger, view, batch->session);
+    enum ledger_visibility session = session_visibility(ledger, view, batch->session);
 
     sights[LEDGER_UNKNOWN] = 0;
     sights[LEDGER_VISIBLE] = 0;
@@ -523,8 +488,7 @@ static void count_visible(const struct ledger *ledger,
     }
 }
 
-bool ledger_is_visible(const struct ledger *ledger,
-                       const struct ledger_view *view, uint32_t batch)
+bool ledger_is_visible(const struct ledger *ledger, const struct ledger_view *view, uint32_t batch)
 {
     uint32_t sights[3];
 
@@ -533,30 +497,26 @@ bool ledger_is_visible(const struct ledger *ledger,
 }
 
 /* The acknowledgements before the read. */
-static bool is_promised(const struct ledger_checker *checker,
-                        const struct ledger_batch *batch, enum ledger_loss loss)
+static bool is_promised(const struct ledger_checker *checker, const struct ledger_batch *batch,
+                        enum ledger_loss loss)
 {
     const struct ledger_look *look = checker->look;
-    enum ledger_state needed =
-        loss == LEDGER_POWER_LOSS ? LEDGER_DURABLE : LEDGER_WRITTEN;
+    enum ledger_state needed = loss == LEDGER_POWER_LOSS ? LEDGER_DURABLE : LEDGER_WRITTEN;
 
     if (look == NULL) {
         return batch->state >= needed;
     }
     if (look->lags) {
-        return look->seen != NULL && !look->durable &&
-               look->seen[batch - checker->ledger->batches];
+        return look->seen != NULL && !look->durable && look->seen[batch - checker->ledger->batches];
     }
     if (look->durable && batch->count > 0) {
-        return batch->state == LEDGER_DURABLE &&
-               batch->durable_since <= look->since;
+        return batch->state == LEDGER_DURABLE && batch->durable_since <= look->since;
     }
     return batch->state >= LEDGER_WRITTEN && batch->known_since <= look->since;
 }
 
 /* The entries of a batch are there one after the other. */
-static void check_adjacent(const struct ledger_view *view,
-                           const struct ledger_batch *batch)
+static void check_adjacent(const struct ledger_view *view, const struct ledger_batch *batch)
 {
     for (uint32_t i = batch->first + 1; i < batch->first + batch->count; i++) {
         if (view->entries[i - 1] && view->entries[i] &&
@@ -569,8 +529,7 @@ static void check_adjacent(const struct ledger_view *view,
 }
 
 /* Whole or not at all; and what was promised. */
-static void ledger_check_batches(const struct ledger_checker *checker,
-                                 enum ledger_loss loss)
+static void ledger_check_batches(const struct ledger_checker *checker, enum ledger_loss loss)
 {
     const struct ledger *ledger = checker->ledger;
 
@@ -586,30 +545,27 @@ static void ledger_check_batches(const struct ledger_checker *checker,
         if (sights[LEDGER_VISIBLE] != 0 && sights[LEDGER_ABSENT] != 0) {
             ledger_fail("batch %u (session %u, %u entries from %u, %u parts "
                         "from %u): %u are there, %u are not",
-                        i, batch->session, batch->count, batch->first,
-                        batch->part_count, batch->first_part,
-                        sights[LEDGER_VISIBLE], sights[LEDGER_ABSENT]);
+                        i, batch->session, batch->count, batch->first, batch->part_count,
+                        batch->first_part, sights[LEDGER_VISIBLE], sights[LEDGER_ABSENT]);
         }
         if (sights[LEDGER_ABSENT] != 0 && is_promised(checker, batch, loss)) {
             ledger_fail("batch %u (session %u, %u entries from %u, %u parts "
                         "from %u) was promised (state %d, durability %u) and "
                         "is lost",
-                        i, batch->session, batch->count, batch->first,
-                        batch->part_count, batch->first_part, batch->state,
-                        batch->durability);
+                        i, batch->session, batch->count, batch->first, batch->part_count,
+                        batch->first_part, batch->state, batch->durability);
         }
         if (sights[LEDGER_VISIBLE] != 0 && batch->state == LEDGER_REFUSED) {
             ledger_fail("batch %u (session %u, %u entries from %u, %u parts "
                         "from %u) was refused or dropped, and is there",
-                        i, batch->session, batch->count, batch->first,
-                        batch->part_count, batch->first_part);
+                        i, batch->session, batch->count, batch->first, batch->part_count,
+                        batch->first_part);
         }
     }
 }
 
 /* A session that is not found, and may be deleted, must not reappear. */
-static void resolve_session(struct ledger *ledger, uint32_t session,
-                            const struct ledger_view *view)
+static void resolve_session(struct ledger *ledger, uint32_t session, const struct ledger_view *view)
 {
     struct ledger_session *recorded = &ledger->sessions[session];
     struct ledger_batch *drop;
@@ -643,16 +599,14 @@ void ledger_resolve(struct ledger *ledger, const struct ledger_view *view)
         resolve_session(ledger, i, view);
     }
     for (uint32_t i = 0; i < ledger->blob_count; i++) {
-        ledger->blobs[i].state =
-            view->blobs[i] ? LEDGER_DURABLE : LEDGER_REFUSED;
+        ledger->blobs[i].state = view->blobs[i] ? LEDGER_DURABLE : LEDGER_REFUSED;
     }
 }
 
 /* --- look ----------------------------------------------------------------- */
 
 /*
- * A comparison of the whole store, or of a session that others write to, with
- * the ledger.
+ * A comparison of the whole store, or of a session that others write to, with the ledger.
  */
 
 /* The list names the sessions that were found, and no others. */
@@ -665,8 +619,7 @@ static void check_list(const struct ledger_checker *checker)
     uint64_t sequence = UINT64_MAX;
     uint32_t listed = 0;
     uint32_t there = 0;
-    enum wal_status status =
-        wal_session_cursor_open(checker->store, NULL, &list, &error);
+    enum wal_status status = wal_session_cursor_open(checker->store, NULL, &list, &error);
 
     for (uint32_t i = 0; i < checker->ledger->session_count; i++) {
         there += checker->view->sessions[i];
@@ -678,8 +631,7 @@ static void check_list(const struct ledger_checker *checker)
             /* A test may have sessions that the ledger does not know. */
             listed += ((const char *)info.id.data)[0] == 's';
             if (info.updated_ms > updated_ms ||
-                (info.updated_ms == updated_ms &&
-                 info.last_sequence >= sequence)) {
+                (info.updated_ms == updated_ms && info.last_sequence >= sequence)) {
                 ledger_fail("the list is not in order");
             }
             updated_ms = info.updated_ms;
@@ -688,8 +640,7 @@ static void check_list(const struct ledger_checker *checker)
     }
     wal_session_cursor_close(list);
     if (status != WAL_END || listed != there) {
-        ledger_fail("the list names %u sessions of %u: %d", listed, there,
-                    status);
+        ledger_fail("the list names %u sessions of %u: %d", listed, there, status);
     }
 }
 
@@ -712,9 +663,8 @@ void ledger_checker_destroy(struct ledger_checker *checker)
 }
 
 /* Forgets what was seen before. Others may add to the ledger meanwhile. */
-static void begin_check(struct ledger_checker *checker,
-                        const struct ledger *ledger, struct wal_store *store,
-                        const struct ledger_look *look)
+static void begin_check(struct ledger_checker *checker, const struct ledger *ledger,
+                        struct wal_store *store, const struct ledger_look *look)
 {
     struct ledger_view *view = checker->view;
 
@@ -753,11 +703,10 @@ bool ledger_look(struct ledger_checker *checker, const struct ledger *ledger,
     return true;
 }
 
-static void ledger_check_blobs(struct ledger_checker *checker,
-                               enum ledger_loss loss);
+static void ledger_check_blobs(struct ledger_checker *checker, enum ledger_loss loss);
 
-void ledger_check(const struct ledger *ledger, struct wal_store *store,
-                  enum ledger_loss loss, struct ledger_view *view)
+void ledger_check(const struct ledger *ledger, struct wal_store *store, enum ledger_loss loss,
+                  struct ledger_view *view)
 {
     static struct ledger_checker *checker;
 
@@ -782,8 +731,7 @@ void ledger_check(const struct ledger *ledger, struct wal_store *store,
 /* --- digest --------------------------------------------------------------- */
 
 /*
- * A digest of the records of a session other than its entries, in a store that
- * may be damaged.
+ * A digest of the records of a session other than its entries, in a store that may be damaged.
  */
 
 static void mix(uint64_t *digest, uint64_t value)
@@ -802,29 +750,27 @@ static void mix_text(uint64_t *digest, struct wal_slice text)
     }
 }
 
-static void note_error(enum wal_status status, const struct wal_error *error,
-                       uint32_t *errors)
+static void note_error(enum wal_status status, const struct wal_error *error, uint32_t *errors)
 {
     if (status == WAL_END) {
         return;
     }
     if (status != WAL_ECORRUPT) {
-        ledger_fail("reading documents, heads or metadata answers %d: %s (%s)",
-                    status, error->text, error->file);
+        ledger_fail("reading documents, heads or metadata answers %d: %s (%s)", status, error->text,
+                    error->file);
     }
     (*errors)++;
 }
 
-static void add_documents(struct wal_store *store, struct wal_session *session,
-                          uint64_t *digest, uint32_t *errors)
+static void add_documents(struct wal_store *store, struct wal_session *session, uint64_t *digest,
+                          uint32_t *errors)
 {
     struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_DOC_CURSOR_HISTORY};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_doc doc = {.struct_size = sizeof(doc)};
     struct wal_doc_cursor *docs = NULL;
-    enum wal_status status =
-        wal_doc_cursor_open(store, session, &options, &docs, &error);
+    enum wal_status status = wal_doc_cursor_open(store, session, &options, &docs, &error);
 
     while (status == WAL_OK) {
         status = wal_doc_cursor_next(docs, &doc, &error);
@@ -839,8 +785,7 @@ static void add_documents(struct wal_store *store, struct wal_session *session,
     note_error(status, &error, errors);
 }
 
-static void add_heads(struct wal_session *session, uint64_t *digest,
-                      uint32_t *errors)
+static void add_heads(struct wal_session *session, uint64_t *digest, uint32_t *errors)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_head head = {.struct_size = sizeof(head)};
@@ -861,8 +806,7 @@ static void add_heads(struct wal_session *session, uint64_t *digest,
     note_error(status, &error, errors);
 }
 
-uint64_t ledger_digest_parts(struct wal_store *store,
-                             struct wal_session *session, uint32_t *errors)
+uint64_t ledger_digest_parts(struct wal_store *store, struct wal_session *session, uint32_t *errors)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -903,23 +847,19 @@ uint8_t *ledger_blob_bytes(const struct ledger_blob *blob)
     return bytes;
 }
 
-uint32_t ledger_add_blob(struct ledger *ledger, uint32_t seed, uint32_t size,
-                         uint32_t edit)
+uint32_t ledger_add_blob(struct ledger *ledger, uint32_t seed, uint32_t size, uint32_t edit)
 {
     uint32_t number = ledger->blob_count;
     struct ledger_blob *blob = &ledger->blobs[number];
     uint8_t *bytes;
 
     WAL__ASSERT(number < LEDGER_BLOBS);
-    *blob = (struct ledger_blob){
-        .seed = seed, .size = size, .edit = edit, .state = LEDGER_OPEN};
+    *blob = (struct ledger_blob){.seed = seed, .size = size, .edit = edit, .state = LEDGER_OPEN};
     bytes = ledger_blob_bytes(blob);
-    WAL__ASSERT(
-        EVP_Digest(bytes, size, blob->digest, NULL, EVP_sha256(), NULL) == 1);
+    WAL__ASSERT(EVP_Digest(bytes, size, blob->digest, NULL, EVP_sha256(), NULL) == 1);
     free(bytes);
     for (uint32_t i = 0; i < number; i++) {
-        if (memcmp(ledger->blobs[i].digest, blob->digest, WAL_DIGEST_SIZE) ==
-            0) {
+        if (memcmp(ledger->blobs[i].digest, blob->digest, WAL_DIGEST_SIZE) == 0) {
             return i;
         }
     }
@@ -928,9 +868,8 @@ uint32_t ledger_add_blob(struct ledger *ledger, uint32_t seed, uint32_t size,
 }
 
 /* Reads one that could be opened. */
-static enum wal_status compare(const struct ledger_blob *recorded,
-                               uint32_t number, struct wal_blob *blob,
-                               struct wal_error *error)
+static enum wal_status compare(const struct ledger_blob *recorded, uint32_t number,
+                               struct wal_blob *blob, struct wal_error *error)
 {
     uint8_t *expected = ledger_blob_bytes(recorded);
     uint8_t *bytes = malloc((size_t)recorded->size + 1);
@@ -942,10 +881,9 @@ static enum wal_status compare(const struct ledger_blob *recorded,
         ledger_fail("blob %u has %llu bytes, not %u", number,
                     (unsigned long long)wal_blob_size(blob), recorded->size);
     }
-    status = wal_blob_read(blob, 0, bytes, (uint64_t)recorded->size + 1, &got,
-                           error);
-    if (status == WAL_OK && (got != recorded->size ||
-                             memcmp(bytes, expected, recorded->size) != 0)) {
+    status = wal_blob_read(blob, 0, bytes, (uint64_t)recorded->size + 1, &got, error);
+    if (status == WAL_OK &&
+        (got != recorded->size || memcmp(bytes, expected, recorded->size) != 0)) {
         ledger_fail("blob %u is not what was put", number);
     }
     free(bytes);
@@ -953,14 +891,12 @@ static enum wal_status compare(const struct ledger_blob *recorded,
     return status;
 }
 
-enum wal_status ledger_read_blob(const struct ledger *ledger,
-                                 struct wal_store *store, uint32_t number,
-                                 struct wal_error *error)
+enum wal_status ledger_read_blob(const struct ledger *ledger, struct wal_store *store,
+                                 uint32_t number, struct wal_error *error)
 {
     const struct ledger_blob *recorded = &ledger->blobs[number];
     struct wal_blob *blob = NULL;
-    enum wal_status status =
-        wal_blob_open(store, recorded->digest, &blob, error);
+    enum wal_status status = wal_blob_open(store, recorded->digest, &blob, error);
 
     if (status == WAL_OK) {
         status = compare(recorded, number, blob, error);
@@ -970,27 +906,23 @@ enum wal_status ledger_read_blob(const struct ledger *ledger,
 }
 
 /* Every content is there that was promised, byte for byte. */
-static void ledger_check_blobs(struct ledger_checker *checker,
-                               enum ledger_loss loss)
+static void ledger_check_blobs(struct ledger_checker *checker, enum ledger_loss loss)
 {
     const struct ledger *ledger = checker->ledger;
-    enum ledger_state needed =
-        loss == LEDGER_POWER_LOSS ? LEDGER_DURABLE : LEDGER_WRITTEN;
+    enum ledger_state needed = loss == LEDGER_POWER_LOSS ? LEDGER_DURABLE : LEDGER_WRITTEN;
 
     for (uint32_t i = 0; i < ledger->blob_count; i++) {
         const struct ledger_blob *recorded = &ledger->blobs[i];
         struct wal_error error = {.struct_size = sizeof(error)};
-        enum wal_status status =
-            ledger_read_blob(ledger, checker->store, i, &error);
+        enum wal_status status = ledger_read_blob(ledger, checker->store, i, &error);
 
         if (status != WAL_OK && status != WAL_ENOTFOUND) {
-            ledger_fail("blob %u cannot be read: %d %s (%s at %llu)", i, status,
-                        error.text, error.file,
-                        (unsigned long long)error.offset);
+            ledger_fail("blob %u cannot be read: %d %s (%s at %llu)", i, status, error.text,
+                        error.file, (unsigned long long)error.offset);
         }
         if (status == WAL_ENOTFOUND && recorded->state >= needed) {
-            ledger_fail("blob %u (%u bytes, state %d) was promised and is lost",
-                        i, recorded->size, recorded->state);
+            ledger_fail("blob %u (%u bytes, state %d) was promised and is lost", i, recorded->size,
+                        recorded->state);
         }
         if (status == WAL_OK && recorded->state == LEDGER_REFUSED) {
             ledger_fail("blob %u was not there, and is", i);
@@ -1005,15 +937,13 @@ static void ledger_check_blobs(struct ledger_checker *checker,
 /* --- parts ---------------------------------------------------------------- */
 
 /*
- * The parts of batches that are no entries: documents, heads, changes,
- * deletions; as they are submitted, and as they are identified when they are
- * read.
+ * The parts of batches that are no entries: documents, heads, changes, deletions; as they are
+ * submitted, and as they are identified when they are read.
  */
 
 static const char title_letter = 't';
 
-uint32_t ledger_add_part(struct ledger *ledger, uint32_t batch,
-                         const struct ledger_part *part)
+uint32_t ledger_add_part(struct ledger *ledger, uint32_t batch, const struct ledger_part *part)
 {
     uint32_t number = ledger->part_count;
 
@@ -1051,8 +981,7 @@ static uint8_t *fill_value(uint32_t part, uint32_t size)
     static const char after[] = "\"}";
     uint8_t *bytes = malloc(size);
     char before[48];
-    int length = snprintf(before, sizeof(before),
-                          "{\"part\":\"p%05u\",\"pad\":\"", part);
+    int length = snprintf(before, sizeof(before), "{\"part\":\"p%05u\",\"pad\":\"", part);
 
     WAL__ASSERT(bytes != NULL && length > 0 && size > (uint32_t)length + 2);
     memset(bytes, 'a' + (int)(part % 26), size);
@@ -1061,15 +990,14 @@ static uint8_t *fill_value(uint32_t part, uint32_t size)
     return bytes;
 }
 
-void ledger_fill_document(const struct ledger *ledger, uint32_t part,
-                          struct wal_doc *out, struct ledger_text *text)
+void ledger_fill_document(const struct ledger *ledger, uint32_t part, struct wal_doc *out,
+                          struct ledger_text *text)
 {
     const struct ledger_part *recorded = &ledger->parts[part];
 
     memset(text, 0, sizeof(*text));
     ledger_key(recorded->key, text->id);
-    *out = (struct wal_doc){.struct_size = sizeof(*out),
-                            .key = ledger_slice(text->id)};
+    *out = (struct wal_doc){.struct_size = sizeof(*out), .key = ledger_slice(text->id)};
     if (recorded->session == LEDGER_NONE) {
         out->flags |= WAL_DOC_STORE;
     }
@@ -1081,8 +1009,8 @@ void ledger_fill_document(const struct ledger *ledger, uint32_t part,
     out->value = (struct wal_slice){text->payload, recorded->size};
 }
 
-void ledger_fill_head(const struct ledger *ledger, uint32_t part,
-                      struct wal_head *out, struct ledger_text *text)
+void ledger_fill_head(const struct ledger *ledger, uint32_t part, struct wal_head *out,
+                      struct ledger_text *text)
 {
     const struct ledger_part *recorded = &ledger->parts[part];
 
@@ -1098,17 +1026,14 @@ void ledger_fill_head(const struct ledger *ledger, uint32_t part,
                              .name = ledger_slice(text->id),
                              .entry_id = ledger_slice(text->parent),
                              .note = ledger_slice(text->run)};
-    out->stream = recorded->kind == LEDGER_MOVE_MAIN
-                      ? recorded->key
-                      : recorded->key == LEDGER_HEADS_MAX - 1;
+    out->stream =
+        recorded->kind == LEDGER_MOVE_MAIN ? recorded->key : recorded->key == LEDGER_HEADS_MAX - 1;
 }
 
-void ledger_fill_change(uint32_t part, struct wal_session_change *out,
-                        struct ledger_text *text)
+void ledger_fill_change(uint32_t part, struct wal_session_change *out, struct ledger_text *text)
 {
     memset(text, 0, sizeof(*text));
-    (void)snprintf(text->meta, sizeof(text->meta), "{\"part\":\"p%05u\"}",
-                   part);
+    (void)snprintf(text->meta, sizeof(text->meta), "{\"part\":\"p%05u\"}", part);
     part_text(title_letter, part, text->run);
     *out = (struct wal_session_change){
         .struct_size = sizeof(*out),
@@ -1121,8 +1046,7 @@ void ledger_fill_change(uint32_t part, struct wal_session_change *out,
 /* --- identification ----------------------------------------------------- */
 
 /* The number after a letter, or LEDGER_NONE. */
-static uint32_t number_of(const struct ledger *ledger, const char *text,
-                          char letter)
+static uint32_t number_of(const struct ledger *ledger, const char *text, char letter)
 {
     char again[LEDGER_TEXT];
     unsigned long number = strtoul(text + 1, NULL, 10);
@@ -1135,8 +1059,8 @@ static uint32_t number_of(const struct ledger *ledger, const char *text,
 }
 
 /* The six letters at this place of a slice that is at least so long. */
-static uint32_t parse_part(const struct ledger *ledger, struct wal_slice slice,
-                           size_t offset, char letter)
+static uint32_t parse_part(const struct ledger *ledger, struct wal_slice slice, size_t offset,
+                           char letter)
 {
     char text[8] = {0};
 
@@ -1147,8 +1071,7 @@ static uint32_t parse_part(const struct ledger *ledger, struct wal_slice slice,
     return number_of(ledger, text, letter);
 }
 
-uint32_t ledger_find_document(const struct ledger *ledger,
-                              const struct wal_doc *doc)
+uint32_t ledger_find_document(const struct ledger *ledger, const struct wal_doc *doc)
 {
     uint32_t part = parse_part(ledger, doc->value, 9, 'p');
     char key[LEDGER_TEXT];
@@ -1161,14 +1084,12 @@ uint32_t ledger_find_document(const struct ledger *ledger,
     }
     ledger_key(ledger->parts[part].key, key);
     bytes = fill_value(part, ledger->parts[part].size);
-    same = memcmp(bytes, doc->value.data, doc->value.size) == 0 &&
-           is_text(doc->key, key);
+    same = memcmp(bytes, doc->value.data, doc->value.size) == 0 && is_text(doc->key, key);
     free(bytes);
     return same ? part : LEDGER_NONE;
 }
 
-uint32_t ledger_find_head(const struct ledger *ledger,
-                          const struct wal_head *head)
+uint32_t ledger_find_head(const struct ledger *ledger, const struct wal_head *head)
 {
     uint32_t part = parse_part(ledger, head->note, 0, 'p');
     struct ledger_text text;
@@ -1178,16 +1099,13 @@ uint32_t ledger_find_head(const struct ledger *ledger,
         return LEDGER_NONE;
     }
     ledger_fill_head(ledger, part, &recorded, &text);
-    return is_text(head->name, text.id) &&
-                   is_text(head->entry_id, text.parent) &&
-                   is_text(head->note, text.run) &&
-                   head->stream == recorded.stream
+    return is_text(head->name, text.id) && is_text(head->entry_id, text.parent) &&
+                   is_text(head->note, text.run) && head->stream == recorded.stream
                ? part
                : LEDGER_NONE;
 }
 
-uint32_t ledger_find_update(const struct ledger *ledger,
-                            const struct wal_session_info *info)
+uint32_t ledger_find_update(const struct ledger *ledger, const struct wal_session_info *info)
 {
     uint32_t part = parse_part(ledger, info->metadata, 9, 'p');
     struct wal_session_change recorded;
@@ -1197,8 +1115,7 @@ uint32_t ledger_find_update(const struct ledger *ledger,
         return LEDGER_NONE;
     }
     ledger_fill_change(part, &recorded, &text);
-    return is_text(info->metadata, text.meta) &&
-                   is_text(info->title, text.run) &&
+    return is_text(info->metadata, text.meta) && is_text(info->title, text.run) &&
                    is_text(info->cwd, recorded.cwd.data)
                ? part
                : LEDGER_NONE;
@@ -1210,12 +1127,10 @@ bool ledger_may_be_deleted(const struct ledger *ledger, uint32_t session)
 
     return recorded->gone ||
            (recorded->drop != LEDGER_NONE &&
-            ledger->batches[ledger->parts[recorded->drop].batch].state !=
-                LEDGER_REFUSED);
+            ledger->batches[ledger->parts[recorded->drop].batch].state != LEDGER_REFUSED);
 }
 
-bool ledger_descends(const struct ledger *ledger, uint32_t session,
-                     uint32_t from)
+bool ledger_descends(const struct ledger *ledger, uint32_t session, uint32_t from)
 {
     while (session != LEDGER_NONE && session != from) {
         session = ledger->sessions[session].source;

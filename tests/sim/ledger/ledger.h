@@ -1,23 +1,20 @@
 /*
- * ledger.h - the expected content of a store, kept outside it: every batch that
- * was ever submitted, what was promised about it, and a comparison with what
- * the store returns.
+ * ledger.h - the expected content of a store, kept outside it: every batch that was ever submitted,
+ * what was promised about it, and a comparison with what the store returns.
  *
- * Nothing here guesses where the log ends. A batch is there or not; what is
- * there must be whole, the bytes that were submitted, in the order of each
- * actor, under the parent that follows from the entries before it; and what
- * was promised must be there.
+ * Nothing here guesses where the log ends. A batch is there or not; what is there must be whole,
+ * the bytes that were submitted, in the order of each actor, under the parent that follows from the
+ * entries before it; and what was promised must be there.
  *
- * A batch is made of entries and parts: documents, heads, a change of what the
- * session says about itself, its deletion. Every part carries its number in
- * what it writes, so that a visible part can be identified. A part that a later
- * part replaced cannot be: heads and changes go in by calls that wait, so that
- * they take place in the order of their numbers. What moves `main` or removes a
- * head is in a batch with a document, whose version gives its position.
+ * A batch is made of entries and parts: documents, heads, a change of what the session says about
+ * itself, its deletion. Every part carries its number in what it writes, so that a visible part can
+ * be identified. A part that a later part replaced cannot be: heads and changes go in by calls that
+ * wait, so that they take place in the order of their numbers. What moves `main` or removes a head
+ * is in a batch with a document, whose version gives its position.
  *
- * Calls of several processes may overlap. Then a batch has the moments at which
- * its call began and ended and from which it is known to be there, on the
- * caller's clock, and a session is read while others write to it: ledger_look.
+ * Calls of several processes may overlap. Then a batch has the moments at which its call began and
+ * ended and from which it is known to be there, on the caller's clock, and a session is read while
+ * others write to it: ledger_look.
  *
  * One thread. A comparison that fails prints what ledger_set_context said last.
  */
@@ -184,21 +181,19 @@ struct ledger_view {
     uint64_t digest; /* of everything that can be read */
 };
 
-/* A session that is read while others write to it. Each call sees what is there
- * when it begins, so that the answers of two calls are not compared. */
+/* A session that is read while others write to it. Each call sees what is there when it begins, so
+ * that the answers of two calls are not compared. */
 struct ledger_look {
     struct wal_session *handle;
     uint32_t session;
     bool durable; /* reads the entries up to the durable end */
     bool lags;    /* what was promised may not be there yet */
-    /* lags: for each batch, whether this handle has seen it, or null. What it
-     * has seen remains. */
+    /* lags: for each batch, whether this handle has seen it, or null. What it has seen remains. */
     const bool *seen;
     uint64_t since; /* a moment before the first call */
-    /* Whether a call may fail like this, which ends the look; what may not
-     * fails the check. */
-    bool (*accepts)(void *ctx, enum wal_status status,
-                    const struct wal_error *error, const char *what);
+    /* Whether a call may fail like this, which ends the look; what may not fails the check. */
+    bool (*accepts)(void *ctx, enum wal_status status, const struct wal_error *error,
+                    const char *what);
     void *ctx;
 };
 
@@ -215,42 +210,33 @@ struct ledger_text {
 };
 
 /* Sets the context of the next failure message: seeds and loop counters. */
-void ledger_set_context(const char *format, ...)
-    __attribute__((format(printf, 1, 2)));
-_Noreturn void ledger_fail(const char *format, ...)
-    __attribute__((format(printf, 1, 2)));
+void ledger_set_context(const char *format, ...) __attribute__((format(printf, 1, 2)));
+_Noreturn void ledger_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Called by ledger_fail in the place of cmocka's fail(); it does not return. */
 void ledger_on_failure(void (*fn)(void *ctx, const char *text), void *ctx);
 /* Copies what was added. */
 void ledger_copy(struct ledger *to, const struct ledger *from);
 /* Adding; the state of a new batch is LEDGER_OPEN. A session is forked from
  * `source` at the entry `at`, or both are LEDGER_NONE. */
-uint32_t ledger_add_session(struct ledger *ledger, uint32_t actor,
-                            uint32_t source, uint32_t at);
-uint32_t ledger_add_batch(struct ledger *ledger, uint32_t session,
-                          uint32_t actor);
-uint32_t ledger_add_entry(struct ledger *ledger, uint32_t batch,
-                          const struct ledger_entry *entry);
-uint32_t ledger_add_part(struct ledger *ledger, uint32_t batch,
-                         const struct ledger_part *part);
+uint32_t ledger_add_session(struct ledger *ledger, uint32_t actor, uint32_t source, uint32_t at);
+uint32_t ledger_add_batch(struct ledger *ledger, uint32_t session, uint32_t actor);
+uint32_t ledger_add_entry(struct ledger *ledger, uint32_t batch, const struct ledger_entry *entry);
+uint32_t ledger_add_part(struct ledger *ledger, uint32_t batch, const struct ledger_part *part);
 /* Content of the state LEDGER_OPEN; the same content is one blob. */
-uint32_t ledger_add_blob(struct ledger *ledger, uint32_t seed, uint32_t size,
-                         uint32_t edit);
+uint32_t ledger_add_blob(struct ledger *ledger, uint32_t seed, uint32_t size, uint32_t edit);
 /* Its bytes, to be freed. */
 uint8_t *ledger_blob_bytes(const struct ledger_blob *blob);
 /* Reads it: what the store answers; other content is a failure. */
-enum wal_status ledger_read_blob(const struct ledger *ledger,
-                                 struct wal_store *store, uint32_t number,
-                                 struct wal_error *error);
+enum wal_status ledger_read_blob(const struct ledger *ledger, struct wal_store *store,
+                                 uint32_t number, struct wal_error *error);
 /* The caller's view of an entry; the texts stay in *text. */
-void ledger_fill_entry(const struct ledger *ledger, uint32_t entry,
-                       struct wal_entry *out, struct ledger_text *text);
-void ledger_fill_document(const struct ledger *ledger, uint32_t part,
-                          struct wal_doc *out, struct ledger_text *text);
-void ledger_fill_head(const struct ledger *ledger, uint32_t part,
-                      struct wal_head *out, struct ledger_text *text);
-void ledger_fill_change(uint32_t part, struct wal_session_change *out,
-                        struct ledger_text *text);
+void ledger_fill_entry(const struct ledger *ledger, uint32_t entry, struct wal_entry *out,
+                       struct ledger_text *text);
+void ledger_fill_document(const struct ledger *ledger, uint32_t part, struct wal_doc *out,
+                          struct ledger_text *text);
+void ledger_fill_head(const struct ledger *ledger, uint32_t part, struct wal_head *out,
+                      struct ledger_text *text);
+void ledger_fill_change(uint32_t part, struct wal_session_change *out, struct ledger_text *text);
 void ledger_free_text(struct ledger_text *text);
 void ledger_key(uint32_t key, char out[LEDGER_TEXT]);
 void ledger_session_id(uint32_t session, char out[LEDGER_TEXT]);
@@ -258,46 +244,39 @@ void ledger_entry_id(uint32_t entry, char out[LEDGER_TEXT]);
 struct wal_slice ledger_slice(const char *text);
 /* Which entry this is; LEDGER_NONE when its id is none of the ledger's. With
  * `whole`, its content must be that of the entry too. */
-uint32_t ledger_identify(const struct ledger *ledger,
-                         const struct wal_entry *entry, bool whole);
+uint32_t ledger_identify(const struct ledger *ledger, const struct wal_entry *entry, bool whole);
 /* The redaction that a redacted entry names, or LEDGER_NONE. */
-uint32_t ledger_find_redaction(const struct ledger *ledger,
-                               const struct wal_entry *entry);
+uint32_t ledger_find_redaction(const struct ledger *ledger, const struct wal_entry *entry);
 /* The entry with this id, or LEDGER_NONE. */
 uint32_t ledger_find_entry(const struct ledger *ledger, struct wal_slice id);
-/* The part that put this document, that wrote this note of a head, or that
- * changed a session to this; LEDGER_NONE when none did. */
-uint32_t ledger_find_document(const struct ledger *ledger,
-                              const struct wal_doc *doc);
-uint32_t ledger_find_head(const struct ledger *ledger,
-                          const struct wal_head *head);
-uint32_t ledger_find_update(const struct ledger *ledger,
-                            const struct wal_session_info *info);
+/* The part that put this document, that wrote this note of a head, or that changed a session to
+ * this; LEDGER_NONE when none did. */
+uint32_t ledger_find_document(const struct ledger *ledger, const struct wal_doc *doc);
+uint32_t ledger_find_head(const struct ledger *ledger, const struct wal_head *head);
+uint32_t ledger_find_update(const struct ledger *ledger, const struct wal_session_info *info);
 /* Whether the session may be deleted, or is. */
 bool ledger_may_be_deleted(const struct ledger *ledger, uint32_t session);
 /* Whether the content of one session may come from the other. */
-bool ledger_descends(const struct ledger *ledger, uint32_t session,
-                     uint32_t from);
+bool ledger_descends(const struct ledger *ledger, uint32_t session, uint32_t from);
 /* Reads everything and compares; *view may be null. */
-void ledger_check(const struct ledger *ledger, struct wal_store *store,
-                  enum ledger_loss loss, struct ledger_view *view);
+void ledger_check(const struct ledger *ledger, struct wal_store *store, enum ledger_loss loss,
+                  struct ledger_view *view);
 /* The memory of comparisons, for ledger_look. */
 struct ledger_checker *ledger_checker_create(void);
 void ledger_checker_destroy(struct ledger_checker *checker);
-/* Reads one session and compares; *view is valid until the checker is used
- * again. False: a call failed as it may. */
+/* Reads one session and compares; *view is valid until the checker is used again. False: a call
+ * failed as it may. */
 bool ledger_look(struct ledger_checker *checker, const struct ledger *ledger,
                  struct wal_store *store, const struct ledger_look *look,
                  const struct ledger_view **view);
 /* Whether something of the batch was seen. */
-bool ledger_is_visible(const struct ledger *ledger,
-                       const struct ledger_view *view, uint32_t batch);
-/* Documents, heads and metadata of a session, or the documents of the store
- * when it is null, as one number; *errors counts what cannot be read. */
-uint64_t ledger_digest_parts(struct wal_store *store,
-                             struct wal_session *session, uint32_t *errors);
-/* After a recovery by one process: existing records are durable, and missing
- * ones must not reappear. */
+bool ledger_is_visible(const struct ledger *ledger, const struct ledger_view *view, uint32_t batch);
+/* Documents, heads and metadata of a session, or the documents of the store when it is null, as one
+ * number; *errors counts what cannot be read. */
+uint64_t ledger_digest_parts(struct wal_store *store, struct wal_session *session,
+                             uint32_t *errors);
+/* After a recovery by one process: existing records are durable, and missing ones must not
+ * reappear. */
 void ledger_resolve(struct ledger *ledger, const struct ledger_view *view);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * recover_fixture.h - what the tests of recovery share: a store of two
- * sessions, its frames as they are on the disk, ways to damage them, and what
- * opening must find.
+ * recover_fixture.h - what the tests of recovery share: a store of two sessions, its frames as they
+ * are on the disk, ways to damage them, and what opening must find.
  */
 #ifndef AGENTWAL_TESTS_SIM_WORKLOAD_RECOVER_FIXTURE_H
 #define AGENTWAL_TESTS_SIM_WORKLOAD_RECOVER_FIXTURE_H
@@ -49,13 +48,12 @@ struct frames {
 /* --- the store ---------------------------------------------------------- */
 
 /*
- * Two sessions; entry 0 is of session 0, entry 1 of session 1, and so on, each
- * in a separate durable group. Nothing is marked.
+ * Two sessions; entry 0 is of session 0, entry 1 of session 1, and so on, each in a separate
+ * durable group. Nothing is marked.
  */
 static inline int set_up(void **state)
 {
-    struct workload *w =
-        workload_create(&(struct workload_options){.seed = 1, .actors = 2});
+    struct workload *w = workload_create(&(struct workload_options){.seed = 1, .actors = 2});
 
     ledger_set_context("test_recover");
     assert_ok(workload_open(w, 0));
@@ -85,22 +83,19 @@ static inline void close_store(struct workload *w)
     crash(w);
 }
 
-static inline void read_frames(struct workload *w, const char *path,
-                               struct frames *frames)
+static inline void read_frames(struct workload *w, const char *path, struct frames *frames)
 {
     struct wal__segment_header header;
     uint64_t offset = HEADER;
 
     memset(frames, 0, sizeof(*frames));
     sim_disk_read_file(w->disk, path, &frames->bytes, &frames->size);
-    assert_int_equal(wal__segment_header_decode(frames->bytes, &header),
-                     WAL__FMT_OK);
+    assert_int_equal(wal__segment_header_decode(frames->bytes, &header), WAL__FMT_OK);
     frames->salt = header.salt;
     while (frames->count < FRAMES_MAX) {
         struct place *place = &frames->at[frames->count];
 
-        if (wal__frame_decode(frames->bytes + offset, frames->size - offset,
-                              header.salt, offset,
+        if (wal__frame_decode(frames->bytes + offset, frames->size - offset, header.salt, offset,
                               &place->frame) != WAL__FMT_OK) {
             return;
         }
@@ -111,8 +106,7 @@ static inline void read_frames(struct workload *w, const char *path,
 }
 
 /* The frame of this type, counted from the first (0) or from the last (-1). */
-static inline struct place find(struct workload *w, const char *path,
-                                uint8_t type, int nth)
+static inline struct place find(struct workload *w, const char *path, uint8_t type, int nth)
 {
     static struct frames frames;
     struct place found[FRAMES_MAX];
@@ -132,15 +126,14 @@ static inline struct place find(struct workload *w, const char *path,
 }
 
 /* Flips a bit in the payload of a frame. */
-static inline void flip_frame(struct workload *w, const char *path,
-                              struct place place)
+static inline void flip_frame(struct workload *w, const char *path, struct place place)
 {
     w->has_damage = true;
     sim_file_flip_bit(w->disk, path, place.offset + WAL__FRAME_SIZE + 8, 3);
 }
 
-static inline void overwrite(struct workload *w, const char *path,
-                             uint64_t offset, const void *data, size_t size)
+static inline void overwrite(struct workload *w, const char *path, uint64_t offset,
+                             const void *data, size_t size)
 {
     uint8_t *bytes;
     size_t all;
@@ -172,8 +165,8 @@ static inline enum wal_status open_with(struct workload *w, uint32_t flags)
     return workload_open_raw(w, 0, flags, &open_error);
 }
 
-/* Opens, which must succeed or meet a fault that kills the process: true then.
- * The loops that call it keep their variables out of the reach of longjmp(). */
+/* Opens, which must succeed or meet a fault that kills the process: true then. The loops that call
+ * it keep their variables out of the reach of longjmp(). */
 static inline bool open_until_killed(struct workload *w)
 {
     w->died = false;
@@ -193,8 +186,7 @@ static inline struct wal_store_info status_of(struct workload *w)
 }
 
 /* Opens, which must find this. */
-static inline struct wal_store_info expect_tail(struct workload *w,
-                                                enum wal_tail tail)
+static inline struct wal_store_info expect_tail(struct workload *w, enum wal_tail tail)
 {
     struct wal_store_info info;
 
@@ -204,8 +196,8 @@ static inline struct wal_store_info expect_tail(struct workload *w,
     return info;
 }
 
-static inline void expect_refused(struct workload *w, uint32_t flags,
-                                  enum wal_status status, const char *path)
+static inline void expect_refused(struct workload *w, uint32_t flags, enum wal_status status,
+                                  const char *path)
 {
     assert_int_equal(open_with(w, flags), status);
     assert_int_equal(open_error.status, status);
@@ -213,8 +205,7 @@ static inline void expect_refused(struct workload *w, uint32_t flags,
     crash(w);
 }
 
-/* Reads everything that was promised, in this opening and in two more, and
- * appends in between. */
+/* Reads everything that was promised, in this opening and in two more, and appends in between. */
 static inline void expect_all(struct workload *w)
 {
     struct ledger_view view;
@@ -233,16 +224,14 @@ static inline void mark_refused(struct workload *w, uint32_t entry)
     w->ledger->batches[w->ledger->entries[entry].batch].state = LEDGER_REFUSED;
 }
 
-static inline struct wal_session *session_of(struct workload *w,
-                                             uint32_t session)
+static inline struct wal_session *session_of(struct workload *w, uint32_t session)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_session *handle = NULL;
     char id[LEDGER_TEXT];
 
     ledger_session_id(session, id);
-    assert_ok(wal_session_open(w->actors[0].store, ledger_slice(id), &handle,
-                               &error));
+    assert_ok(wal_session_open(w->actors[0].store, ledger_slice(id), &handle, &error));
     return handle;
 }
 
@@ -270,8 +259,7 @@ static inline uint32_t count_entries(struct workload *w, uint32_t session)
 
     assert_ok(wal_entry_cursor_open(handle, &options, &cursor, &error));
     while (wal_entry_cursor_next(cursor, &entry, &error) == WAL_OK) {
-        assert_int_not_equal(ledger_identify(w->ledger, &entry, true),
-                             LEDGER_NONE);
+        assert_int_not_equal(ledger_identify(w->ledger, &entry, true), LEDGER_NONE);
         count++;
     }
     wal_entry_cursor_close(cursor);
@@ -288,8 +276,8 @@ static inline void accept_damage(struct workload *w, uint32_t session)
     wal_session_close(handle);
 }
 
-/* Appends too much for the segment; the process dies when `put` bytes of the
- * next one's OPEN are written. */
+/* Appends too much for the segment; the process dies when `put` bytes of the next one's OPEN are
+ * written. */
 static inline void die_at_open(struct workload *w, size_t put)
 {
     const struct sim_fault death = {.call = SIM_PWRITEV,

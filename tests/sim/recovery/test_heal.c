@@ -1,6 +1,6 @@
 /*
- * test_heal.c - a store that a failed write or sync has poisoned, while its
- * processes live: the next append heals it (SPEC.md 4.2).
+ * test_heal.c - a store that a failed write or sync has poisoned, while its processes live: the
+ * next append heals it (SPEC.md 4.2).
  */
 #include "agentwal/blob.h"
 #include "engine/session/session.h"
@@ -16,19 +16,16 @@ enum {
 static void fail_sync(struct workload *w, uint32_t actor)
 {
     sim_process_add_fault(w->actors[actor].process,
-                          &(struct sim_fault){.call = SIM_SYNC,
-                                              .path = ".seg",
-                                              .sys_errno = EIO});
+                          &(struct sim_fault){.call = SIM_SYNC, .path = ".seg", .sys_errno = EIO});
 }
 
 /* Healing by this process fails until its faults are cleared. */
 static void fail_healing(struct workload *w, uint32_t actor)
 {
-    sim_process_add_fault(w->actors[actor].process,
-                          &(struct sim_fault){.call = SIM_OPEN,
-                                              .path = ".seg.new",
-                                              .sticky = true,
-                                              .sys_errno = EIO});
+    sim_process_add_fault(w->actors[actor].process, &(struct sim_fault){.call = SIM_OPEN,
+                                                                        .path = ".seg.new",
+                                                                        .sticky = true,
+                                                                        .sys_errno = EIO});
 }
 
 static void poison(struct workload *w)
@@ -57,8 +54,7 @@ static enum wal_status put(struct workload *w, uint32_t actor, uint32_t size)
     struct wal_error error = {.struct_size = sizeof(error)};
     uint8_t digest[WAL_DIGEST_SIZE];
     enum wal_status status =
-        wal_blob_put(w->actors[actor].store, (struct wal_slice){bytes, size},
-                     digest, &error);
+        wal_blob_put(w->actors[actor].store, (struct wal_slice){bytes, size}, digest, &error);
 
     if (status == WAL_OK) {
         blob->state = LEDGER_DURABLE;
@@ -68,8 +64,7 @@ static enum wal_status put(struct workload *w, uint32_t actor, uint32_t size)
 }
 
 /* An append whose process may die at it. */
-static void append_until_dead(struct workload *w, uint32_t actor,
-                              uint32_t session)
+static void append_until_dead(struct workload *w, uint32_t actor, uint32_t session)
 {
     if (setjmp(w->death) == 0) {
         (void)workload_append(w, actor, session, WAL_DURABLE, 300);
@@ -78,8 +73,8 @@ static void append_until_dead(struct workload *w, uint32_t actor,
     workload_free_call(w);
 }
 
-/* After whatever it was: all that was promised is there, also without power,
- * and a second recovery gives the same. */
+/* After whatever it was: all that was promised is there, also without power, and a second recovery
+ * gives the same. */
 static void settle(struct workload *w, uint64_t seed)
 {
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY};
@@ -103,8 +98,8 @@ RECOVERY_TEST(heal__next_append_heals)
     settle(w, 1);
 }
 
-/* The process that began the segment died after it published OPEN, before it
- * raised the durable end: that is in the segment before. */
+/* The process that began the segment died after it published OPEN, before it raised the durable
+ * end: that is in the segment before. */
 RECOVERY_TEST(heal__durable_end_is_before_the_tail)
 {
     struct workload *w = *state;
@@ -128,8 +123,7 @@ static enum wal_status find_inherited(struct workload *w, uint32_t actor)
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
 
-    assert_ok(wal_session_open(w->actors[actor].store, ledger_slice("fork"),
-                               &fork, NULL));
+    assert_ok(wal_session_open(w->actors[actor].store, ledger_slice("fork"), &fork, NULL));
     assert_ok(wal_entry_cursor_open(fork, NULL, &cursor, NULL));
     status = wal_entry_cursor_get(cursor, ledger_slice("shared"), &entry, NULL);
     wal_entry_cursor_close(cursor);
@@ -147,8 +141,7 @@ RECOVERY_TEST(heal__inherited_entries_are_found_by_their_ids)
                                     .type = ledger_slice("note"),
                                     .id = ledger_slice("shared"),
                                     .payload = ledger_slice("1")};
-    struct wal_session_options named = {.struct_size = sizeof(named),
-                                        .id = ledger_slice("fork")};
+    struct wal_session_options named = {.struct_size = sizeof(named), .id = ledger_slice("fork")};
     struct wal_session *source = session_of(w, 0);
     struct wal_session *fork = NULL;
 
@@ -156,9 +149,8 @@ RECOVERY_TEST(heal__inherited_entries_are_found_by_their_ids)
     assert_ok(wal_append(source, &entry, 1, &options, NULL, NULL));
     fail_sync(w, 0);
     fail_healing(w, 0);
-    assert_int_equal(
-        wal_session_fork(source, ledger_slice("shared"), &named, &fork, NULL),
-        WAL_EPOISONED);
+    assert_int_equal(wal_session_fork(source, ledger_slice("shared"), &named, &fork, NULL),
+                     WAL_EPOISONED);
     wal_session_close(source);
     assert_ok(find_inherited(w, 1));
     sim_process_clear_faults(w->actors[0].process);
@@ -263,8 +255,8 @@ RECOVERY_TEST(heal__durable_position_is_a_success_on_a_poisoned_log)
     assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
 }
 
-/* The sync lock is taken over in the middle of a sync, and the process goes on:
- * it raises no durable end, which others may have moved since. */
+/* The sync lock is taken over in the middle of a sync, and the process goes on: it raises no
+ * durable end, which others may have moved since. */
 static void lose_sync_lock(void *arg, const struct sim_event *event)
 {
     struct wal__control_log *shared = arg;
@@ -282,8 +274,7 @@ RECOVERY_TEST(heal__sync_that_was_taken_over_raises_nothing)
 
     assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
     sim_disk_on_call(w->disk, lose_sync_lock, log->shared);
-    assert_int_equal(wal__log_sync(log, atomic_load(&log->end), NULL),
-                     WAL_EPOISONED);
+    assert_int_equal(wal__log_sync(log, atomic_load(&log->end), NULL), WAL_EPOISONED);
     sim_disk_on_call(w->disk, NULL, NULL);
     assert_int_equal(atomic_load(&log->shared->durable), durable);
     wal__log_set_durable(log, durable - 8);
@@ -298,8 +289,7 @@ RECOVERY_TEST(heal__failed_write)
 
     sim_process_add_fault(
         w->actors[0].process,
-        &(struct sim_fault){
-            .call = SIM_PWRITEV, .path = ".seg", .sys_errno = EIO, .put = 100});
+        &(struct sim_fault){.call = SIM_PWRITEV, .path = ".seg", .sys_errno = EIO, .put = 100});
     assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
     assert_ok(workload_append(w, 0, 1, WAL_DURABLE, 300));
     assert_true(workload_check(w, 0));
@@ -312,10 +302,9 @@ RECOVERY_TEST(heal__sync_leader_died)
     struct workload *w = *state;
 
     assert_ok(workload_open(w, 1));
-    sim_process_add_fault(w->actors[1].process,
-                          &(struct sim_fault){.call = SIM_SYNC,
-                                              .path = ".seg",
-                                              .effect = SIM_KILL_BEFORE});
+    sim_process_add_fault(
+        w->actors[1].process,
+        &(struct sim_fault){.call = SIM_SYNC, .path = ".seg", .effect = SIM_KILL_BEFORE});
     append_until_dead(w, 1, 1);
     assert_true(w->died);
     w->died = false;
@@ -330,11 +319,9 @@ RECOVERY_TEST(heal__failed_sync_of_a_new_segment)
 
     /* Large ones, until a rotation's sync of OPEN is the one that fails. */
     for (uint64_t skip = 0; skip < 8; skip++) {
-        sim_process_add_fault(w->actors[0].process,
-                              &(struct sim_fault){.call = SIM_SYNC,
-                                                  .path = ".seg",
-                                                  .after = skip,
-                                                  .sys_errno = EIO});
+        sim_process_add_fault(
+            w->actors[0].process,
+            &(struct sim_fault){.call = SIM_SYNC, .path = ".seg", .after = skip, .sys_errno = EIO});
         for (uint32_t i = 0; i < 8; i++) {
             (void)workload_append(w, 0, i % 2, WAL_DURABLE, 300 * 1024);
             w->actors[0].poisoned = false;
@@ -363,11 +350,10 @@ TEST(heal__every_call_fails)
         ledger_set_context("call %llu fails", (unsigned long long)skip);
         assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
         poison(w);
-        sim_process_add_fault(
-            w->actors[0].process,
-            &(struct sim_fault){.call = SIM_ANY,
-                                .after = skip,
-                                .sys_errno = skip % 2 == 0 ? EIO : ENOSPC});
+        sim_process_add_fault(w->actors[0].process,
+                              &(struct sim_fault){.call = SIM_ANY,
+                                                  .after = skip,
+                                                  .sys_errno = skip % 2 == 0 ? EIO : ENOSPC});
         status = workload_append(w, 0, 1, WAL_DURABLE, 300);
         again = status != WAL_OK;
         sim_process_clear_faults(w->actors[0].process);
@@ -405,8 +391,7 @@ TEST(heal__killed_at_every_call)
             w->actors[0].process,
             &(struct sim_fault){.call = SIM_ANY,
                                 .after = skip,
-                                .effect = skip % 2 == 0 ? SIM_KILL_BEFORE
-                                                        : SIM_KILL_AFTER});
+                                .effect = skip % 2 == 0 ? SIM_KILL_BEFORE : SIM_KILL_AFTER});
         append_until_dead(w, 0, 1);
         died = w->died;
         deaths += died;
@@ -425,21 +410,20 @@ TEST(heal__power_lost_at_every_call)
     bool died = true;
 
     for (uint64_t skip = 0; skip < CALLS_MAX && died; skip++) {
-        for (enum sim_persistence landing = SIM_PERSIST_NONE;
-             landing < SIM_PERSISTENCES; landing++) {
+        for (enum sim_persistence landing = SIM_PERSIST_NONE; landing < SIM_PERSISTENCES;
+             landing++) {
             const struct sim_power_loss loss = {.landing = landing};
             void *made = NULL;
             struct workload *w;
 
             assert_int_equal(set_up(&made), 0);
             w = made;
-            ledger_set_context("power lost at call %llu, landing %d",
-                               (unsigned long long)skip, (int)landing);
+            ledger_set_context("power lost at call %llu, landing %d", (unsigned long long)skip,
+                               (int)landing);
             poison(w);
             sim_process_add_fault(
                 w->actors[0].process,
-                &(struct sim_fault){
-                    .call = SIM_ANY, .after = skip, .effect = SIM_KILL_AFTER});
+                &(struct sim_fault){.call = SIM_ANY, .after = skip, .effect = SIM_KILL_AFTER});
             append_until_dead(w, 0, 1);
             died = w->died;
             cuts += died;
@@ -455,8 +439,8 @@ TEST(heal__power_lost_at_every_call)
 
 /* --- content ------------------------------------------------------------ */
 
-/* A put that fails to sync poisons content, and not the log; the next one
- * heals it, by whichever process. */
+/* A put that fails to sync poisons content, and not the log; the next one heals it, by whichever
+ * process. */
 RECOVERY_TEST(heal__next_put_heals_content)
 {
     struct workload *w = *state;
@@ -498,8 +482,8 @@ RECOVERY_TEST(heal__the_same_content_again_heals)
 /* --- heal recovery ------------------------------------------------------- */
 
 /*
- * Recovery of a log that an earlier process left poisoned: it copies what it
- * keeps to new ground, and writes nothing in place (SPEC.md 3.4).
+ * Recovery of a log that an earlier process left poisoned: it copies what it keeps to new ground,
+ * and writes nothing in place (SPEC.md 3.4).
  */
 
 enum {
@@ -516,9 +500,9 @@ static void open_until_dead(struct workload *w, uint32_t actor)
 }
 
 /*
- * Three faults: the power fails, and the control page forgets what is durable;
- * the recovery that follows fails to sync; the power fails again at each call
- * of the next one. What was acknowledged before may not be written in place.
+ * Three faults: the power fails, and the control page forgets what is durable; the recovery that
+ * follows fails to sync; the power fails again at each call of the next one. What was acknowledged
+ * before may not be written in place.
  */
 static bool lose_power_in_recovery(uint64_t skip, uint64_t seed)
 {
@@ -531,18 +515,17 @@ static bool lose_power_in_recovery(uint64_t skip, uint64_t seed)
 
     assert_int_equal(set_up(&made), 0);
     w = made;
-    ledger_set_context("power lost at call %llu, seed %llu",
-                       (unsigned long long)skip, (unsigned long long)seed);
+    ledger_set_context("power lost at call %llu, seed %llu", (unsigned long long)skip,
+                       (unsigned long long)seed);
     workload_crash(w, &kept, seed);
     (void)workload_start(w, 0);
     fail_sync(w, 0);
     assert_int_equal(workload_open_raw(w, 0, 0, &error), WAL_EIO);
     workload_crash(w, NULL, 0);
     (void)workload_start(w, 0);
-    sim_process_add_fault(w->actors[0].process,
-                          &(struct sim_fault){.call = SIM_ANY,
-                                              .after = skip,
-                                              .effect = SIM_KILL_AFTER});
+    sim_process_add_fault(
+        w->actors[0].process,
+        &(struct sim_fault){.call = SIM_ANY, .after = skip, .effect = SIM_KILL_AFTER});
     open_until_dead(w, 0);
     died = w->died;
     w->died = false;
@@ -576,11 +559,10 @@ RECOVERY_TEST(heal_recovery__killed_in_its_failed_sync)
     assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
     crash(w);
     (void)workload_start(w, 0);
-    sim_process_add_fault(w->actors[0].process,
-                          &(struct sim_fault){.call = SIM_SYNC,
-                                              .path = ".seg",
-                                              .effect = SIM_KILL_FAILED,
-                                              .sys_errno = EIO});
+    sim_process_add_fault(w->actors[0].process, &(struct sim_fault){.call = SIM_SYNC,
+                                                                    .path = ".seg",
+                                                                    .effect = SIM_KILL_FAILED,
+                                                                    .sys_errno = EIO});
     open_until_dead(w, 0);
     assert_true(w->died);
     w->died = false;
@@ -611,8 +593,8 @@ RECOVERY_TEST(heal_recovery__reports_a_torn_tail)
     expect_all(w);
 }
 
-/* Damage before the durable end does not keep recovery from copying what is
- * beyond it; the new segment lists the damage. */
+/* Damage before the durable end does not keep recovery from copying what is beyond it; the new
+ * segment lists the damage. */
 RECOVERY_TEST(heal_recovery__of_a_damaged_tail)
 {
     const struct sim_power_loss kept = {.landing = SIM_PERSIST_ALL};
@@ -634,8 +616,8 @@ RECOVERY_TEST(heal_recovery__of_a_damaged_tail)
     assert_int_equal(count_entries(w, 1), 6);
 }
 
-/* The same while the power is cut at each call of that recovery: what was
- * acknowledged beyond the damage is not written in place. */
+/* The same while the power is cut at each call of that recovery: what was acknowledged beyond the
+ * damage is not written in place. */
 static bool lose_power_in_recovery_of_damage(uint64_t skip, uint64_t seed)
 {
     const struct sim_power_loss kept = {.landing = SIM_PERSIST_ALL};
@@ -646,8 +628,8 @@ static bool lose_power_in_recovery_of_damage(uint64_t skip, uint64_t seed)
 
     assert_int_equal(set_up(&made), 0);
     w = made;
-    ledger_set_context("power lost at call %llu, seed %llu",
-                       (unsigned long long)skip, (unsigned long long)seed);
+    ledger_set_context("power lost at call %llu, seed %llu", (unsigned long long)skip,
+                       (unsigned long long)seed);
     for (uint32_t i = 0; i < 6; i++) {
         assert_ok(workload_append(w, 0, i % 2, WAL_DURABLE, 300));
     }
@@ -658,10 +640,9 @@ static bool lose_power_in_recovery_of_damage(uint64_t skip, uint64_t seed)
     assert_int_equal(open_with(w, 0), WAL_EIO);
     crash(w);
     (void)workload_start(w, 0);
-    sim_process_add_fault(w->actors[0].process,
-                          &(struct sim_fault){.call = SIM_ANY,
-                                              .after = skip,
-                                              .effect = SIM_KILL_AFTER});
+    sim_process_add_fault(
+        w->actors[0].process,
+        &(struct sim_fault){.call = SIM_ANY, .after = skip, .effect = SIM_KILL_AFTER});
     open_until_dead(w, 0);
     died = w->died;
     w->died = false;

@@ -29,17 +29,15 @@ static void on_death(void *arg)
     longjmp(death, 1);
 }
 
-static struct wal_store *open_store(struct sim_process *process,
-                                    const struct wal__heap *heap,
+static struct wal_store *open_store(struct sim_process *process, const struct wal__heap *heap,
                                     uint32_t flags)
 {
-    const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = flags};
+    const struct wal_open_options options = {.struct_size = sizeof(options), .flags = flags};
     struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
 
-    if (wal__store_open("/store", &options, heap, sim_process_io(process),
-                        &store, &error) != WAL_OK) {
+    if (wal__store_open("/store", &options, heap, sim_process_io(process), &store, &error) !=
+        WAL_OK) {
         fail_msg("%s", error.text);
     }
     return store;
@@ -47,20 +45,19 @@ static struct wal_store *open_store(struct sim_process *process,
 
 static enum wal_status compact(struct wal_store *store)
 {
-    const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options), .rate = UINT64_MAX};
+    const struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                      .rate = UINT64_MAX};
 
     return wal_store_compact(store, &options, NULL, NULL);
 }
 
-/* A session with a title that an entry gave, its fork, documents and heads; in
- * segments of which each has something to be erased. */
+/* A session with a title that an entry gave, its fork, documents and heads; in segments of which
+ * each has something to be erased. */
 static void fill(struct wal_store *store)
 {
     struct wal_session *session = kit_create_titled(store, "s", "secret");
     struct wal_session *forked;
-    struct wal_entry entry =
-        kit_entry("t", NULL, "{\"role\":\"user\",\"content\":\"secret\"}");
+    struct wal_entry entry = kit_entry("t", NULL, "{\"role\":\"user\",\"content\":\"secret\"}");
 
     assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
     kit_append_all(session, "a b c");
@@ -88,8 +85,8 @@ static void fill(struct wal_store *store)
 
 /* --- what others do ----------------------------------------------------- */
 
-/* A process that has had the store open all the time, and has read nothing yet
- * but what opening these takes. */
+/* A process that has had the store open all the time, and has read nothing yet but what opening
+ * these takes. */
 struct other {
     struct sim_process *process;
     struct wal_store *store;
@@ -100,15 +97,13 @@ struct other {
 
 static void join(struct other *other, struct sim_disk *disk, uint32_t flags)
 {
-    const struct wal_entry_cursor_options options = {.struct_size =
-                                                         sizeof(options)};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
 
     other->process = sim_process_create(disk);
     other->store = open_store(other->process, &wal__heap_libc, flags);
     other->session = kit_session(other->store, "s");
     other->forked = kit_session(other->store, "f");
-    assert_ok(
-        wal_entry_cursor_open(other->forked, &options, &other->cursor, NULL));
+    assert_ok(wal_entry_cursor_open(other->forked, &options, &other->cursor, NULL));
 }
 
 static void leave(struct other *other)
@@ -127,8 +122,7 @@ static void get_by_cursor(struct other *other)
     struct wal_error error = KIT_ERROR;
 
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-        if (wal_entry_cursor_get(other->cursor, kit_text(ids[i]), &entry,
-                                 &error) != WAL_OK) {
+        if (wal_entry_cursor_get(other->cursor, kit_text(ids[i]), &entry, &error) != WAL_OK) {
             fail_msg("%s: %s", ids[i], error.text);
         }
     }
@@ -158,8 +152,7 @@ static void redact(struct other *other)
 {
     struct wal_error error = KIT_ERROR;
 
-    if (wal_session_redact(other->session, kit_text("t"), kit_text(""), NULL,
-                           &error) != WAL_OK) {
+    if (wal_session_redact(other->session, kit_text("t"), kit_text(""), NULL, &error) != WAL_OK) {
         fail_msg("%s", error.text);
     }
     assert_int_equal(kit_info(other->session).title.size, 0);
@@ -170,8 +163,7 @@ static void redact(struct other *other)
 static void merge(struct other *other)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = WAL_OPEN_CREATE |
-                                                      WAL_OPEN_MEMORY};
+                                             .flags = WAL_OPEN_CREATE | WAL_OPEN_MEMORY};
     struct wal_store *target = NULL;
     struct wal_session *session;
     struct wal_error error = KIT_ERROR;
@@ -189,11 +181,10 @@ static void merge(struct other *other)
 /* --- the compaction ----------------------------------------------------- */
 
 /* False: it did not come to that name. */
-static bool kill_at(struct sim_process *process, struct wal_store *store,
-                    enum sim_call call, uint64_t nth)
+static bool kill_at(struct sim_process *process, struct wal_store *store, enum sim_call call,
+                    uint64_t nth)
 {
-    const struct sim_fault fault = {
-        .call = call, .effect = SIM_KILL_AFTER, .after = nth};
+    const struct sim_fault fault = {.call = call, .effect = SIM_KILL_AFTER, .after = nth};
 
     sim_process_add_fault(process, &fault);
     sim_process_on_death(process, on_death, NULL);
@@ -295,16 +286,15 @@ TEST(killed_compaction__all_is_merged)
 
 static jmp_buf death;
 
-static struct wal_store *open_redacted(struct sim_process *process,
-                                       const struct wal__heap *heap)
+static struct wal_store *open_redacted(struct sim_process *process, const struct wal__heap *heap)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_CREATE};
     struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
 
-    if (wal__store_open("/store", &options, heap, sim_process_io(process),
-                        &store, &error) != WAL_OK) {
+    if (wal__store_open("/store", &options, heap, sim_process_io(process), &store, &error) !=
+        WAL_OK) {
         fail_msg("%s", error.text);
     }
     return store;
@@ -316,11 +306,10 @@ static enum wal_status redact_entry(struct wal_session *session)
 }
 
 /* False: it did not come to that call. */
-static bool kill_redaction_at(struct sim_process *process,
-                              struct wal_session *session, uint64_t nth)
+static bool kill_redaction_at(struct sim_process *process, struct wal_session *session,
+                              uint64_t nth)
 {
-    const struct sim_fault fault = {
-        .call = SIM_ANY, .effect = SIM_KILL_BEFORE, .after = nth};
+    const struct sim_fault fault = {.call = SIM_ANY, .effect = SIM_KILL_BEFORE, .after = nth};
 
     sim_process_add_fault(process, &fault);
     sim_process_on_death(process, on_death, NULL);
@@ -340,8 +329,7 @@ static bool check(struct sim_disk *disk)
     struct wal_store *store = open_redacted(process, &wal__heap_libc);
     struct wal_session *session = kit_session(store, "s");
     struct wal_entry entry = WAL_INIT(wal_entry);
-    const bool is_redacted =
-        wal_entry_get(session, kit_text("a"), &entry, NULL) == WAL_EREDACTED;
+    const bool is_redacted = wal_entry_get(session, kit_text("a"), &entry, NULL) == WAL_EREDACTED;
 
     assert_int_equal(kit_info(session).title.size, is_redacted ? 0 : 6);
     wal_session_close(session);
@@ -361,8 +349,7 @@ TEST(redact__title_goes_with_the_entry_at_every_kill)
         struct arena_heap arena;
         struct wal_store *store;
         struct wal_session *session;
-        struct wal_entry entry =
-            kit_entry("a", NULL, "{\"role\":\"user\",\"content\":\"secret\"}");
+        struct wal_entry entry = kit_entry("a", NULL, "{\"role\":\"user\",\"content\":\"secret\"}");
 
         arena_heap_init(&arena);
         store = open_redacted(process, &arena.heap);

@@ -1,8 +1,7 @@
 /*
- * test_leftovers.c - segments that a failed attempt left, and that the chain
- * has replaced since (SPEC.md 3.5): walcheck notes them, and the next process
- * that opens the store alone removes them. Segments with records that the chain
- * lacks stay.
+ * test_leftovers.c - segments that a failed attempt left, and that the chain has replaced since
+ * (SPEC.md 3.5): walcheck notes them, and the next process that opens the store alone removes them.
+ * Segments with records that the chain lacks stay.
  */
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,17 +13,15 @@
 #define THIRD    WORKLOAD_ROOT "/log/0000000000000003.seg"
 #define PACK_ONE WORKLOAD_ROOT "/pack/0000000000000001.seg"
 
-static void add_fault(struct workload *w, enum sim_call call, const char *path,
-                      bool sticky)
+static void add_fault(struct workload *w, enum sim_call call, const char *path, bool sticky)
 {
     sim_process_add_fault(
         w->actors[0].process,
-        &(struct sim_fault){
-            .call = call, .path = path, .sticky = sticky, .sys_errno = EIO});
+        &(struct sim_fault){.call = call, .path = path, .sticky = sticky, .sys_errno = EIO});
 }
 
-/* Healing makes segment 2 with two records and cannot sync its name; then it
- * makes segment 3, and cannot remove segment 2. */
+/* Healing makes segment 2 with two records and cannot sync its name; then it makes segment 3, and
+ * cannot remove segment 2. */
 static void leave_healed_segment(struct workload *w)
 {
     assert_ok(workload_append(w, 0, 0, WAL_WRITTEN, 300));
@@ -39,8 +36,7 @@ static void leave_healed_segment(struct workload *w)
     assert_true(sim_file_exists(w->disk, SECOND));
 }
 
-/* Runs walcheck on a copy of the store, and returns its exit code; `output` has
- * what it prints. */
+/* Runs walcheck on a copy of the store, and returns its exit code; `output` has what it prints. */
 static int run_walcheck(struct workload *w, const char *option)
 {
     char command[1024];
@@ -48,8 +44,7 @@ static int run_walcheck(struct workload *w, const char *option)
 
     assert_int_equal(system("rm -rf copy out"), 0);
     assert_true(sim_disk_dump(w->disk, WORKLOAD_ROOT, "copy"));
-    (void)snprintf(command, sizeof(command),
-                   "\"$WALBIN/walcheck\" %s copy >output 2>&1", option);
+    (void)snprintf(command, sizeof(command), "\"$WALBIN/walcheck\" %s copy >output 2>&1", option);
     status = system(command);
     assert_true(WIFEXITED(status));
     return WEXITSTATUS(status);
@@ -111,8 +106,7 @@ static bool exists_after_power_loss(struct workload *w, const char *path)
     struct sim_disk *copy = sim_disk_clone(w->disk);
     bool exists;
 
-    sim_disk_power_loss(
-        copy, &(struct sim_power_loss){.landing = SIM_PERSIST_NONE}, 1);
+    sim_disk_power_loss(copy, &(struct sim_power_loss){.landing = SIM_PERSIST_NONE}, 1);
     exists = sim_file_exists(copy, path);
     sim_disk_destroy(copy);
     return exists;
@@ -155,8 +149,8 @@ RECOVERY_TEST(leftovers__stay_while_another_process_runs)
     assert_true(workload_check(w, 1));
 }
 
-/* Strict or read-only opening of the same store reads it, and a leftover that
- * cannot be removed harms nothing. */
+/* Strict or read-only opening of the same store reads it, and a leftover that cannot be removed
+ * harms nothing. */
 RECOVERY_TEST(leftovers__that_cannot_be_removed_stay)
 {
     struct workload *w = *state;
@@ -166,13 +160,12 @@ RECOVERY_TEST(leftovers__that_cannot_be_removed_stay)
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
         crash(w);
         (void)workload_start(w, 0);
-        sim_process_add_fault(
-            w->actors[0].process,
-            &(struct sim_fault){.call = calls[i],
-                                .path = i == 1 ? "/log" : ".seg",
-                                .after = i == 1 ? 1 : 0,
-                                .sticky = i == 0,
-                                .sys_errno = EIO});
+        sim_process_add_fault(w->actors[0].process,
+                              &(struct sim_fault){.call = calls[i],
+                                                  .path = i == 1 ? "/log" : ".seg",
+                                                  .after = i == 1 ? 1 : 0,
+                                                  .sticky = i == 0,
+                                                  .sys_errno = EIO});
         (void)open_with(w, 0);
         sim_process_clear_faults(w->actors[0].process);
         assert_true(i == 2 || sim_file_exists(w->disk, SECOND));
@@ -180,8 +173,7 @@ RECOVERY_TEST(leftovers__that_cannot_be_removed_stay)
     expect_removed(w, SECOND);
 }
 
-/* The first segment of the blob stream gets its name, and its directory cannot
- * be synced. */
+/* The first segment of the blob stream gets its name, and its directory cannot be synced. */
 RECOVERY_TEST(leftovers__first_pack_segment_is_a_note_and_removed)
 {
     static const uint8_t content[4000] = {1, 2, 3};
@@ -190,20 +182,17 @@ RECOVERY_TEST(leftovers__first_pack_segment_is_a_note_and_removed)
     uint8_t digest[WAL_DIGEST_SIZE];
 
     for (uint64_t after = 0; after < 3; after++) {
-        sim_process_add_fault(w->actors[0].process,
-                              &(struct sim_fault){.call = SIM_SYNC_DIRECTORY,
-                                                  .path = "/store/pack",
-                                                  .after = after,
-                                                  .sticky = true,
-                                                  .sys_errno = EIO});
+        sim_process_add_fault(w->actors[0].process, &(struct sim_fault){.call = SIM_SYNC_DIRECTORY,
+                                                                        .path = "/store/pack",
+                                                                        .after = after,
+                                                                        .sticky = true,
+                                                                        .sys_errno = EIO});
     }
     add_fault(w, SIM_UNLINK, ".seg", true);
-    (void)!wal_blob_put(store, (struct wal_slice){content, sizeof(content)},
-                        digest, NULL);
+    (void)!wal_blob_put(store, (struct wal_slice){content, sizeof(content)}, digest, NULL);
     sim_process_clear_faults(w->actors[0].process);
     add_fault(w, SIM_UNLINK, ".seg", true);
-    assert_ok(wal_blob_put(store, (struct wal_slice){content, sizeof(content)},
-                           digest, NULL));
+    assert_ok(wal_blob_put(store, (struct wal_slice){content, sizeof(content)}, digest, NULL));
     assert_int_equal(run_walcheck(w, "--json"), 0);
     assert_true(output_has("\"damage\":[]"));
     crash(w);
@@ -225,11 +214,9 @@ RECOVERY_TEST(leftovers__with_another_record_stays)
     read_frames(w, SECOND, &frames);
     frame = frames.bytes + entry.offset;
     frame[WAL__FRAME_SIZE + entry.frame.stored_size - 3] ^= 1;
-    entry.frame.data_crc =
-        wal__crc32(0, frame + WAL__FRAME_SIZE, entry.frame.stored_size);
+    entry.frame.data_crc = wal__crc32(0, frame + WAL__FRAME_SIZE, entry.frame.stored_size);
     wal__frame_encode(&entry.frame, frames.salt, entry.offset, frame);
-    overwrite(w, SECOND, entry.offset, frame,
-              WAL__FRAME_SIZE + entry.frame.stored_size);
+    overwrite(w, SECOND, entry.offset, frame, WAL__FRAME_SIZE + entry.frame.stored_size);
     free(frames.bytes);
     assert_int_equal(run_walcheck(w, ""), 1);
     assert_true(output_has("no later segment names it as its predecessor"));
@@ -252,18 +239,16 @@ RECOVERY_TEST(leftovers__removal_loses_nothing)
 
         ledger_set_context("killed at call %llu", (unsigned long long)after);
         (void)workload_start(copy, 0);
-        sim_process_add_fault(copy->actors[0].process,
-                              &(struct sim_fault){.call = SIM_ANY,
-                                                  .after = after,
-                                                  .effect = SIM_KILL_AFTER});
+        sim_process_add_fault(
+            copy->actors[0].process,
+            &(struct sim_fault){.call = SIM_ANY, .after = after, .effect = SIM_KILL_AFTER});
         if (open_until_killed(copy)) {
             calls = after + 1;
         } else {
             assert_false(sim_file_exists(copy->disk, SECOND));
         }
         workload_free_call(copy);
-        workload_crash(
-            copy, &(struct sim_power_loss){.landing = SIM_PERSIST_ANY}, after);
+        workload_crash(copy, &(struct sim_power_loss){.landing = SIM_PERSIST_ANY}, after);
         (void)workload_recover(copy, LEDGER_POWER_LOSS, WORKLOAD_KILL);
         (void)workload_recover(copy, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
         assert_false(sim_file_exists(copy->disk, SECOND));
@@ -314,14 +299,12 @@ static bool bytes_are_durable(struct sim_disk *disk, const char *path)
     (void)snprintf(directory, sizeof(directory), "%s", path);
     do {
         *strrchr(directory, '/') = '\0';
-        assert_ok(io->sync_directory(
-            io->ctx, directory[0] == '\0' ? "/" : directory, &err));
+        assert_ok(io->sync_directory(io->ctx, directory[0] == '\0' ? "/" : directory, &err));
     } while (directory[0] != '\0');
     sim_disk_power_loss(copy, &nothing, 1);
     if (sim_file_exists(copy, path)) {
         sim_disk_read_file(copy, path, &after, &after_size);
-        durable = after_size == before_size &&
-                  memcmp(before, after, before_size) == 0;
+        durable = after_size == before_size && memcmp(before, after, before_size) == 0;
     }
     free(before);
     free(after);
@@ -335,8 +318,7 @@ static bool survives(struct sim_disk *disk, const char *path)
     struct sim_disk *copy = sim_disk_clone(disk);
     bool exists;
 
-    sim_disk_power_loss(
-        copy, &(struct sim_power_loss){.landing = SIM_PERSIST_NONE}, 1);
+    sim_disk_power_loss(copy, &(struct sim_power_loss){.landing = SIM_PERSIST_NONE}, 1);
     exists = sim_file_exists(copy, path);
     sim_disk_destroy(copy);
     return exists;
@@ -346,8 +328,7 @@ static void see_rename(void *arg, const struct sim_event *event)
 {
     struct order *order = arg;
 
-    if (event->call != SIM_RENAME || event->sys_errno != 0 ||
-        event->to == NULL) {
+    if (event->call != SIM_RENAME || event->sys_errno != 0 || event->to == NULL) {
         return;
     }
     if (ends_in(event->to, ".idx") || ends_in(event->to, "/catalogue") ||
@@ -379,8 +360,7 @@ static struct order watch(struct workload *w)
 
 TEST(order__names_follow_bytes)
 {
-    struct workload *w =
-        workload_create(&(struct workload_options){.seed = 1, .actors = 2});
+    struct workload *w = workload_create(&(struct workload_options){.seed = 1, .actors = 2});
     struct order order = watch(w);
 
     ledger_set_context("test_leftovers");
@@ -396,21 +376,19 @@ TEST(order__names_follow_bytes)
     workload_destroy(w);
 }
 
-/* Power is lost at the name of MANIFEST: whichever names land, the store is one
- * or its creation is repeated. */
+/* Power is lost at the name of MANIFEST: whichever names land, the store is one or its creation is
+ * repeated. */
 TEST(order__creation_lost_at_the_manifest)
 {
     for (uint64_t seed = 1; seed <= 100; seed++) {
         const struct sim_power_loss loss = {.landing = SIM_PERSIST_BY_CHANGE};
-        struct workload *w = workload_create(
-            &(struct workload_options){.seed = seed, .actors = 1});
+        struct workload *w = workload_create(&(struct workload_options){.seed = seed, .actors = 1});
 
         ledger_set_context("seed %llu", (unsigned long long)seed);
         (void)workload_start(w, 0);
-        sim_process_add_fault(w->actors[0].process,
-                              &(struct sim_fault){.call = SIM_RENAME,
-                                                  .path = "MANIFEST",
-                                                  .effect = SIM_KILL_AFTER});
+        sim_process_add_fault(
+            w->actors[0].process,
+            &(struct sim_fault){.call = SIM_RENAME, .path = "MANIFEST", .effect = SIM_KILL_AFTER});
         assert_true(open_until_killed(w));
         workload_free_call(w);
         workload_crash(w, &loss, seed);

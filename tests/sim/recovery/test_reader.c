@@ -1,7 +1,7 @@
 /*
- * test_reader.c - a handle that only reads, at every call of a process that
- * writes: heals, closes, dies, opens and recovers (SPEC.md 4.1). It holds no
- * lock, so that the first opener resets the control page that it follows.
+ * test_reader.c - a handle that only reads, at every call of a process that writes: heals, closes,
+ * dies, opens and recovers (SPEC.md 4.1). It holds no lock, so that the first opener resets the
+ * control page that it follows.
  */
 #include "tests/lib/test.h"
 #include "tests/sim/recovery/recover_fixture.h"
@@ -23,9 +23,8 @@ struct watch {
  */
 static uint32_t count_read(struct workload *w, uint32_t session, uint32_t flags)
 {
-    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
-                                               .mode = WAL_ENTRY_CURSOR_ALL,
-                                               .flags = flags};
+    struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL, .flags = flags};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_session *handle = NULL;
@@ -35,8 +34,7 @@ static uint32_t count_read(struct workload *w, uint32_t session, uint32_t flags)
     char id[LEDGER_TEXT];
 
     ledger_session_id(session, id);
-    status = wal_session_open(w->actors[READER].store, ledger_slice(id),
-                              &handle, &error);
+    status = wal_session_open(w->actors[READER].store, ledger_slice(id), &handle, &error);
     if (status == WAL_OK) {
         status = wal_entry_cursor_open(handle, &options, &cursor, &error);
     }
@@ -47,8 +45,7 @@ static uint32_t count_read(struct workload *w, uint32_t session, uint32_t flags)
     wal_entry_cursor_close(cursor);
     wal_session_close(handle);
     if (status != WAL_END) {
-        ledger_fail("the reader gets %d: %s (%s)", (int)status, error.text,
-                    error.file);
+        ledger_fail("the reader gets %d: %s (%s)", (int)status, error.text, error.file);
     }
     return count;
 }
@@ -59,8 +56,7 @@ static void look(struct watch *watch)
 
     watch->looks++;
     if (count < watch->seen) {
-        ledger_fail("the reader has seen %u entries, and sees %u", watch->seen,
-                    count);
+        ledger_fail("the reader has seen %u entries, and sees %u", watch->seen, count);
     }
     watch->seen = count;
 }
@@ -109,22 +105,18 @@ static void reopen(struct watch *watch, bool killed)
 static void fail_sync(struct workload *w)
 {
     sim_process_add_fault(w->actors[WRITER].process,
-                          &(struct sim_fault){.call = SIM_SYNC,
-                                              .path = ".seg",
-                                              .sys_errno = EIO});
+                          &(struct sim_fault){.call = SIM_SYNC, .path = ".seg", .sys_errno = EIO});
 }
 
 /* The store remains poisoned: healing fails too. */
 static void poison(struct workload *w)
 {
     fail_sync(w);
-    sim_process_add_fault(w->actors[WRITER].process,
-                          &(struct sim_fault){.call = SIM_OPEN,
-                                              .path = ".seg.new",
-                                              .sticky = true,
-                                              .sys_errno = EIO});
-    assert_int_equal(workload_append(w, WRITER, 0, WAL_DURABLE, 300),
-                     WAL_EPOISONED);
+    sim_process_add_fault(w->actors[WRITER].process, &(struct sim_fault){.call = SIM_OPEN,
+                                                                         .path = ".seg.new",
+                                                                         .sticky = true,
+                                                                         .sys_errno = EIO});
+    assert_int_equal(workload_append(w, WRITER, 0, WAL_DURABLE, 300), WAL_EPOISONED);
     sim_process_clear_faults(w->actors[WRITER].process);
     w->actors[WRITER].poisoned = false;
 }
@@ -213,8 +205,8 @@ static uint32_t open_and_count(struct workload *w, uint32_t flags)
     return count;
 }
 
-/* The writer has died after entries that no sync covers: a reader that is alone
- * shows them, and does not take them for durable. */
+/* The writer has died after entries that no sync covers: a reader that is alone shows them, and
+ * does not take them for durable. */
 RECOVERY_TEST(reader__durable_end_is_that_of_the_last_sync)
 {
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_NONE};
@@ -259,8 +251,8 @@ RECOVERY_TEST(reader__durable_end_of_a_closed_store_is_the_end)
 
 /* --- in the middle of a look --------------------------------------------- */
 
-/* At a call of the reader, the writer closes or dies and opens the store
- * again, which may kill it at a call. */
+/* At a call of the reader, the writer closes or dies and opens the store again, which may kill it
+ * at a call. */
 struct reset {
     struct watch *watch;
     uint64_t skip;   /* calls of the reader before */
@@ -281,10 +273,9 @@ static void reset_page(struct reset *reset)
     workload_kill(w, WRITER);
     (void)workload_start(w, WRITER);
     if (reset->killed != UINT64_MAX) {
-        sim_process_add_fault(w->actors[WRITER].process,
-                              &(struct sim_fault){.call = SIM_ANY,
-                                                  .after = reset->killed,
-                                                  .effect = SIM_KILL_AFTER});
+        sim_process_add_fault(
+            w->actors[WRITER].process,
+            &(struct sim_fault){.call = SIM_ANY, .after = reset->killed, .effect = SIM_KILL_AFTER});
     }
     if (setjmp(w->death) == 0) {
         assert_ok(workload_open(w, WRITER));
@@ -298,8 +289,7 @@ static void on_reader_call(void *arg, const struct sim_event *event)
 {
     struct reset *reset = arg;
 
-    if (event->process != reset->watch->w->actors[READER].process ||
-        reset->done) {
+    if (event->process != reset->watch->w->actors[READER].process || reset->done) {
         return;
     }
     reset->calls++;
@@ -326,8 +316,8 @@ static void append_content(struct workload *w)
     wal_session_close(handle);
 }
 
-/* The reader looks after three healings; the page is reset at one of its calls.
- * Returns whether there was such a call, and whether the writer died. */
+/* The reader looks after three healings; the page is reset at one of its calls. Returns whether
+ * there was such a call, and whether the writer died. */
 static bool reset_at(struct reset *reset, bool *died)
 {
     void *made = NULL;
@@ -336,10 +326,8 @@ static bool reset_at(struct reset *reset, bool *died)
 
     assert_int_equal(set_up(&made), 0);
     ledger_set_context("reset at call %llu, killed at call %llu, %s, %s",
-                       (unsigned long long)reset->skip,
-                       (unsigned long long)reset->killed,
-                       reset->closes ? "closed" : "dead",
-                       reset->content ? "content" : "inline");
+                       (unsigned long long)reset->skip, (unsigned long long)reset->killed,
+                       reset->closes ? "closed" : "dead", reset->content ? "content" : "inline");
     watch = (struct watch){.w = made};
     reset->watch = &watch;
     reset->calls = 0;
@@ -375,15 +363,13 @@ TEST(reader__sees_no_less_when_the_page_is_reset)
     const uint32_t stride = workload_sample(29);
 
     for (uint32_t way = 0; way < 4; way++) {
-        struct reset reset = {.closes = (way & 1) != 0,
-                              .content = (way & 2) != 0};
+        struct reset reset = {.closes = (way & 1) != 0, .content = (way & 2) != 0};
         bool reached = true;
 
         for (uint64_t skip = 0; reached; skip++) {
             bool died = true;
 
-            for (uint64_t killed = skip % stride; died && reached;
-                 killed += stride) {
+            for (uint64_t killed = skip % stride; died && reached; killed += stride) {
                 reset.skip = skip;
                 reset.killed = killed;
                 reached = reset_at(&reset, &died);

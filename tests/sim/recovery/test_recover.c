@@ -1,6 +1,6 @@
 /*
- * test_recover.c - recovery, one test for each state that a disk can be found
- * in: SPEC.md 3.4, rows 1 to 6. The names of the tests are the table.
+ * test_recover.c - recovery, one test for each state that a disk can be found in: SPEC.md 3.4, rows
+ * 1 to 6. The names of the tests are the table.
  */
 #include "tests/sim/recovery/recover_fixture.h"
 
@@ -19,8 +19,8 @@ RECOVERY_TEST(recover__read_error_is_not_torn)
     expect_all(w);
 }
 
-/* Far from OPEN, whose page is read in another way: by the map, and by pread
- * where maps cannot be populated. */
+/* Far from OPEN, whose page is read in another way: by the map, and by pread where maps cannot be
+ * populated. */
 RECOVERY_TEST(recover__read_error_of_the_scan_is_not_torn)
 {
     struct workload *w = *state;
@@ -208,8 +208,7 @@ RECOVERY_TEST(recover__damage_below_the_watermark_names_its_session)
     assert_ok(info.status);
     assert_int_equal(info.tail_segment, 1);
     assert_int_equal(info.tail_offset, lost.offset);
-    assert_int_equal(info.tail_size,
-                     wal__frame_total_size(lost.frame.stored_size));
+    assert_int_equal(info.tail_size, wal__frame_total_size(lost.frame.stored_size));
     assert_int_equal(info.tail_sequence, lost.frame.sequence);
     assert_true(is_damaged(w, 0));
     assert_false(is_damaged(w, 1));
@@ -305,8 +304,7 @@ RECOVERY_TEST(recover__lost_session_record_keeps_the_entries)
     flip_frame(w, FIRST, find(w, FIRST, WAL__FRAME_SESSION, 1));
     (void)expect_tail(w, WAL_TAIL_DAMAGED);
     assert_int_equal(count_entries(w, 0), 3);
-    assert_ok(wal_session_open(w->actors[0].store, ledger_slice("lost-2"),
-                               &handle, &error));
+    assert_ok(wal_session_open(w->actors[0].store, ledger_slice("lost-2"), &handle, &error));
     assert_ok(wal_session_get_info(handle, &info, &error));
     assert_int_equal(info.entries, 3);
     assert_int_equal(info.flags, WAL_SESSION_DAMAGED);
@@ -365,19 +363,16 @@ RECOVERY_TEST(recover__chain_mismatch_is_damage)
     crash(w);
     read_frames(w, FIRST, &frames);
     assert_int_equal(
-        wal__commit_record_decode(
-            (struct wal__span){frames.bytes + place.offset + WAL__FRAME_SIZE,
-                               place.frame.stored_size},
-            &commit),
+        wal__commit_record_decode((struct wal__span){frames.bytes + place.offset + WAL__FRAME_SIZE,
+                                                     place.frame.stored_size},
+                                  &commit),
         WAL__FMT_OK);
     commit.chain ^= 1;
     session = wal__commit_record_session(&commit, 0);
     wal__commit_record_encode(&commit, &session, bytes + WAL__FRAME_SIZE);
-    place.frame.data_crc =
-        wal__crc32(0, bytes + WAL__FRAME_SIZE, place.frame.stored_size);
+    place.frame.data_crc = wal__crc32(0, bytes + WAL__FRAME_SIZE, place.frame.stored_size);
     wal__frame_encode(&place.frame, frames.salt, place.offset, bytes);
-    overwrite(w, FIRST, place.offset, bytes,
-              wal__frame_total_size(place.frame.stored_size));
+    overwrite(w, FIRST, place.offset, bytes, wal__frame_total_size(place.frame.stored_size));
     free(frames.bytes);
     (void)expect_tail(w, WAL_TAIL_DAMAGED);
     assert_int_equal(count_entries(w, 0), 3);
@@ -387,8 +382,7 @@ RECOVERY_TEST(recover__chain_mismatch_is_damage)
 /* --- recover index ------------------------------------------------------- */
 
 /*
- * Opening with files in index/ that are of another life of the log, or missing
- * (SPEC.md 3.6).
+ * Opening with files in index/ that are of another life of the log, or missing (SPEC.md 3.6).
  */
 
 struct file_copy {
@@ -405,16 +399,14 @@ static struct file_copy copy_file(struct workload *w, const char *path)
     return copy;
 }
 
-static void put_file(struct workload *w, const char *path,
-                     struct file_copy *copy)
+static void put_file(struct workload *w, const char *path, struct file_copy *copy)
 {
     sim_disk_write_file(w->disk, path, copy->bytes, copy->size);
     free(copy->bytes);
 }
 
-/* Ends the first segment without a SEAL: its last group is torn. The store is
- * then closed, with entries of each session in the second segment, and large
- * enough for a catalogue. */
+/* Ends the first segment without a SEAL: its last group is torn. The store is then closed, with
+ * entries of each session in the second segment, and large enough for a catalogue. */
 static void end_by_a_tear(struct workload *w)
 {
     write_torn_group(w);
@@ -425,8 +417,8 @@ static void end_by_a_tear(struct workload *w)
     assert_true(sim_file_exists(w->disk, SECOND));
 }
 
-/* Two lives append a group at the same offset. The index of one names the
- * COMMIT of the other, with another chain. */
+/* Two lives append a group at the same offset. The index of one names the COMMIT of the other, with
+ * another chain. */
 RECOVERY_TEST(recover_index__tail_index_of_another_life_is_ignored)
 {
     struct workload *w = *state;
@@ -453,8 +445,8 @@ RECOVERY_TEST(recover_index__tail_index_of_another_life_is_ignored)
     workload_destroy(other);
 }
 
-/* The index was that of the tail when the store was closed; more was appended
- * before the segment ended. */
+/* The index was that of the tail when the store was closed; more was appended before the segment
+ * ended. */
 RECOVERY_TEST(recover_index__with_an_earlier_end_is_ignored)
 {
     struct workload *w = *state;
@@ -471,8 +463,8 @@ RECOVERY_TEST(recover_index__with_an_earlier_end_is_ignored)
     expect_all(w);
 }
 
-/* It describes an older end once anything is appended, also where the first
- * append fails because the file cannot be removed. */
+/* It describes an older end once anything is appended, also where the first append fails because
+ * the file cannot be removed. */
 RECOVERY_TEST(recover_index__is_removed_before_any_append)
 {
     struct workload *w = *state;
@@ -480,10 +472,9 @@ RECOVERY_TEST(recover_index__is_removed_before_any_append)
     close_store(w);
     assert_true(sim_file_exists(w->disk, INDEX));
     assert_ok(workload_open(w, 0));
-    sim_process_add_fault(w->actors[0].process,
-                          &(struct sim_fault){.call = SIM_UNLINK,
-                                              .path = ".idx",
-                                              .sys_errno = EIO});
+    sim_process_add_fault(
+        w->actors[0].process,
+        &(struct sim_fault){.call = SIM_UNLINK, .path = ".idx", .sys_errno = EIO});
     assert_int_not_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_OK);
     sim_process_clear_faults(w->actors[0].process);
     assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 300));
@@ -493,10 +484,9 @@ RECOVERY_TEST(recover_index__is_removed_before_any_append)
     expect_all(w);
 }
 
-/* Submits an entry with the id of another one; what the ticket reports. Unlike
- * a call that waits, it does not load the indexes again and retry. */
-static enum wal_status submit_again(struct workload *w, uint32_t session,
-                                    uint32_t entry)
+/* Submits an entry with the id of another one; what the ticket reports. Unlike a call that waits,
+ * it does not load the indexes again and retry. */
+static enum wal_status submit_again(struct workload *w, uint32_t session, uint32_t entry)
 {
     struct wal_session *handle = session_of(w, session);
     struct wal_ticket *ticket = NULL;
@@ -531,9 +521,8 @@ RECOVERY_TEST(recover_index__missing_of_an_ended_segment_is_made_again)
 /* --- recover tail -------------------------------------------------------- */
 
 /*
- * Recovery, one test for each state that a disk can be found in: SPEC.md 3.4,
- * rows 7 to 9, 3.6, and disks that take no more. The names of the tests are
- * the table.
+ * Recovery, one test for each state that a disk can be found in: SPEC.md 3.4, rows 7 to 9, 3.6, and
+ * disks that take no more. The names of the tests are the table.
  */
 
 /* --- row 7 -------------------------------------------------------------- */
@@ -576,8 +565,7 @@ RECOVERY_TEST(recover_tail__torn_frame_in_tail_drops_its_group)
     assert_int_equal(info.tail_segment, 1);
     assert_true(info.tail_offset < torn.offset);
     assert_int_equal(info.tail_offset + info.tail_size,
-                     torn.offset +
-                         wal__frame_total_size(torn.frame.stored_size));
+                     torn.offset + wal__frame_total_size(torn.frame.stored_size));
     assert_int_equal(info.tail_sequence, info.last_sequence + 1);
     expect_all(w);
 
@@ -634,8 +622,7 @@ RECOVERY_TEST(recover_tail__promised_group_is_ambiguous)
     crash(w);
     flip_frame(w, FIRST, torn);
     expect_refused(w, WAL_OPEN_STRICT, WAL_ETORN, FIRST);
-    assert_int_equal(expect_tail(w, WAL_TAIL_AMBIGUOUS).tail_offset,
-                     torn.offset);
+    assert_int_equal(expect_tail(w, WAL_TAIL_AMBIGUOUS).tail_offset, torn.offset);
     mark_refused(w, w->ledger->entry_count - 1);
     expect_all(w);
 }
@@ -669,8 +656,7 @@ RECOVERY_TEST(recover_tail__without_index_nothing_changes)
     expect_all(w);
 }
 
-/* Puts files of index/ from an earlier time in place of those that are there
- * now. */
+/* Puts files of index/ from an earlier time in place of those that are there now. */
 RECOVERY_TEST(recover_tail__stale_index_is_harmless)
 {
     struct workload *w = *state;
@@ -681,21 +667,16 @@ RECOVERY_TEST(recover_tail__stale_index_is_harmless)
 
     assert_ok(workload_append(w, 0, 0, WAL_DURABLE, 2 * MIB));
     close_store(w);
-    sim_disk_read_file(w->disk, WORKLOAD_ROOT "/index/0000000000000002.idx",
-                       &index, &index_size);
-    sim_disk_read_file(w->disk, WORKLOAD_ROOT "/index/catalogue", &catalogue,
-                       &catalogue_size);
+    sim_disk_read_file(w->disk, WORKLOAD_ROOT "/index/0000000000000002.idx", &index, &index_size);
+    sim_disk_read_file(w->disk, WORKLOAD_ROOT "/index/catalogue", &catalogue, &catalogue_size);
     for (int rotates = 0; rotates < 2; rotates++) {
         assert_ok(open_with(w, 0));
-        assert_ok(workload_append(w, 0, 1, WAL_DURABLE,
-                                  rotates == 0 ? 300 : 4 * MIB));
+        assert_ok(workload_append(w, 0, 1, WAL_DURABLE, rotates == 0 ? 300 : 4 * MIB));
         assert_ok(workload_add_session(w, 0));
         crash(w);
-        sim_disk_write_file(w->disk,
-                            WORKLOAD_ROOT "/index/0000000000000002.idx", index,
+        sim_disk_write_file(w->disk, WORKLOAD_ROOT "/index/0000000000000002.idx", index,
                             index_size);
-        sim_disk_write_file(w->disk, WORKLOAD_ROOT "/index/catalogue",
-                            catalogue, catalogue_size);
+        sim_disk_write_file(w->disk, WORKLOAD_ROOT "/index/catalogue", catalogue, catalogue_size);
         (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_KILL);
         assert_ok(open_with(w, 0));
         expect_all(w);
@@ -732,10 +713,9 @@ RECOVERY_TEST(recover_tail__nothing_can_be_written)
     close_store(w);
     actor = workload_start(w, 0);
     for (size_t i = 0; i < 2; i++) {
-        sim_process_add_fault(actor->process,
-                              &(struct sim_fault){.call = calls[i],
-                                                  .sticky = true,
-                                                  .sys_errno = ENOSPC});
+        sim_process_add_fault(
+            actor->process,
+            &(struct sim_fault){.call = calls[i], .sticky = true, .sys_errno = ENOSPC});
     }
     (void)expect_tail(w, WAL_TAIL_CLEAN);
     ledger_check(w->ledger, actor->store, LEDGER_NO_LOSS, NULL);
@@ -756,12 +736,10 @@ RECOVERY_TEST(recover_tail__read_only_directory_reads)
             crash(w);
         }
         sim_disk_set_read_only(w->disk, true);
-        assert_int_equal(
-            expect_tail(w, torn != 0 ? WAL_TAIL_TORN : WAL_TAIL_CLEAN).status,
-            WAL_EREADONLY);
-        ledger_check(w->ledger, w->actors[0].store, LEDGER_NO_LOSS, NULL);
-        assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300),
+        assert_int_equal(expect_tail(w, torn != 0 ? WAL_TAIL_TORN : WAL_TAIL_CLEAN).status,
                          WAL_EREADONLY);
+        ledger_check(w->ledger, w->actors[0].store, LEDGER_NO_LOSS, NULL);
+        assert_int_equal(workload_append(w, 0, 0, WAL_DURABLE, 300), WAL_EREADONLY);
         assert_ok(workload_close(w, 0));
         crash(w);
         sim_disk_set_read_only(w->disk, false);
@@ -831,8 +809,7 @@ static uint32_t readable_entries(struct workload *w)
         char id[LEDGER_TEXT];
 
         ledger_session_id(i, id);
-        if (wal_session_open(w->actors[0].store, ledger_slice(id), &handle,
-                             &error) == WAL_OK) {
+        if (wal_session_open(w->actors[0].store, ledger_slice(id), &handle, &error) == WAL_OK) {
             assert_ok(wal_session_get_info(handle, &info, &error));
             wal_session_close(handle);
             count += count_entries(w, i);
@@ -854,19 +831,17 @@ static void check_every_sector(struct workload *w, enum ending ending)
         struct workload *copy = workload_clone(w);
         struct wal_store_info info;
 
-        ledger_set_context("zeros at %llu of %llu, ending %d",
-                           (unsigned long long)at, (unsigned long long)end,
-                           (int)ending);
+        ledger_set_context("zeros at %llu of %llu, ending %d", (unsigned long long)at,
+                           (unsigned long long)end, (int)ending);
         copy->has_damage = true;
         overwrite(copy, FIRST, at, zeros, sizeof(zeros));
         if (open_with(copy, 0) == WAL_OK) {
             info = status_of(copy);
-            if (readable_entries(copy) < entries &&
-                info.tail == WAL_TAIL_CLEAN) {
+            if (readable_entries(copy) < entries && info.tail == WAL_TAIL_CLEAN) {
                 fail_msg("zeros at %llu of %llu, ending %d: %u of %u entries, "
                          "and nothing is reported",
-                         (unsigned long long)at, (unsigned long long)end,
-                         (int)ending, readable_entries(copy), entries);
+                         (unsigned long long)at, (unsigned long long)end, (int)ending,
+                         readable_entries(copy), entries);
             }
             /* Only the first sector has OPEN. */
             if (at == HEADER) {
@@ -893,8 +868,8 @@ RECOVERY_TEST(zeroed__sector_of_written_groups)
     check_every_sector(*state, WRITTEN);
 }
 
-/* A healed segment, whose COMMITs name no end: OPEN is durable before anything
- * follows it, so that any group proves that it was there. */
+/* A healed segment, whose COMMITs name no end: OPEN is durable before anything follows it, so that
+ * any group proves that it was there. */
 RECOVERY_TEST(zeroed__open_of_a_healed_segment)
 {
     static const uint8_t zeros[512];
@@ -907,9 +882,7 @@ RECOVERY_TEST(zeroed__open_of_a_healed_segment)
     }
     last = status_of(w).last_sequence;
     sim_process_add_fault(w->actors[0].process,
-                          &(struct sim_fault){.call = SIM_SYNC,
-                                              .path = ".seg",
-                                              .sys_errno = EIO});
+                          &(struct sim_fault){.call = SIM_SYNC, .path = ".seg", .sys_errno = EIO});
     assert_ok(wal_sync(w->actors[0].store, NULL));
     crash(w);
     w->has_damage = true;
@@ -923,8 +896,8 @@ RECOVERY_TEST(zeroed__open_of_a_healed_segment)
     assert_int_equal(open_with(w, WAL_OPEN_STRICT), WAL_ECORRUPT);
 }
 
-/* A sealed segment of which nothing is left but SEAL: its trailer and all its
- * frames are zeros, and no file in index/ names it. It was not begun only. */
+/* A sealed segment of which nothing is left but SEAL: its trailer and all its frames are zeros, and
+ * no file in index/ names it. It was not begun only. */
 RECOVERY_TEST(zeroed__all_but_seal)
 {
     struct workload *w = *state;
@@ -943,8 +916,7 @@ RECOVERY_TEST(zeroed__all_but_seal)
     zeros = calloc(1, frames.size);
     assert_non_null(zeros);
     overwrite(w, FIRST, HEADER, zeros, seal.offset - HEADER);
-    overwrite(w, FIRST, frames.size - WAL__TRAILER_SIZE, zeros,
-              WAL__TRAILER_SIZE);
+    overwrite(w, FIRST, frames.size - WAL__TRAILER_SIZE, zeros, WAL__TRAILER_SIZE);
     free(zeros);
     if (open_with(w, 0) == WAL_OK) {
         assert_int_equal(status_of(w).tail, WAL_TAIL_DAMAGED);

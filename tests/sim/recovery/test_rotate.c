@@ -1,26 +1,22 @@
 /*
- * test_rotate.c - going on in a new segment while names are lost and processes
- * die (SPEC.md 3.5, 4.2): a preallocated segment that was found gets a durable
- * name, and the content of the new segment outlasts the process that published
- * it.
+ * test_rotate.c - going on in a new segment while names are lost and processes die (SPEC.md 3.5,
+ * 4.2): a preallocated segment that was found gets a durable name, and the content of the new
+ * segment outlasts the process that published it.
  */
 #include "agentwal/record.h"
 #include "engine/session/session.h"
 #include "tests/lib/test.h"
 #include "tests/sim/recovery/recover_fixture.h"
 
-static const struct sim_power_loss nothing_lands = {.landing =
-                                                        SIM_PERSIST_NONE};
+static const struct sim_power_loss nothing_lands = {.landing = SIM_PERSIST_NONE};
 
-static void add_fault(struct workload *w, uint32_t actor, enum sim_call call,
-                      const char *path, enum sim_effect effect, uint64_t skip)
+static void add_fault(struct workload *w, uint32_t actor, enum sim_call call, const char *path,
+                      enum sim_effect effect, uint64_t skip)
 {
-    sim_process_add_fault(w->actors[actor].process,
-                          &(struct sim_fault){.call = call,
-                                              .path = path,
-                                              .after = skip,
-                                              .sys_errno = EIO,
-                                              .effect = effect});
+    sim_process_add_fault(
+        w->actors[actor].process,
+        &(struct sim_fault){
+            .call = call, .path = path, .after = skip, .sys_errno = EIO, .effect = effect});
 }
 
 /* Appends more than the segment holds, so that the log rotates. */
@@ -34,9 +30,8 @@ static void rotate_until_dead(struct workload *w, uint32_t actor)
     workload_free_call(w);
 }
 
-/* A process names a preallocated segment and dies; the next one cannot make the
- * name durable, and the name is lost in memory: that a later sync of the
- * directory succeeds says nothing of it. */
+/* A process names a preallocated segment and dies; the next one cannot make the name durable, and
+ * the name is lost in memory: that a later sync of the directory succeeds says nothing of it. */
 RECOVERY_TEST(rotate__preallocated_name_lost)
 {
     struct workload *w = *state;
@@ -85,8 +80,7 @@ TEST(rotate__killed_while_naming)
             w = made;
             ledger_set_context("rename %llu, %s", (unsigned long long)skip,
                                after != 0 ? "after" : "before");
-            add_fault(w, 0, SIM_RENAME, "log/0000000000000002.seg",
-                      SIM_KILL_AFTER, 0);
+            add_fault(w, 0, SIM_RENAME, "log/0000000000000002.seg", SIM_KILL_AFTER, 0);
             rotate_until_dead(w, 0);
             assert_true(w->died);
             w->died = false;
@@ -105,8 +99,8 @@ TEST(rotate__killed_while_naming)
     }
 }
 
-/* Another process follows, so that the publisher wakes it: there the publisher
- * dies, between the written end and the durable one. */
+/* Another process follows, so that the publisher wakes it: there the publisher dies, between the
+ * written end and the durable one. */
 static void die_at_wake(struct workload *w)
 {
     struct wal__control *control = &w->actors[0].store->core.control;
@@ -120,8 +114,8 @@ static void die_at_wake(struct workload *w)
     w->died = false;
 }
 
-/* The process that published the new segment dies before the durable end
- * follows: what others then write there outlasts a sync that fails. */
+/* The process that published the new segment dies before the durable end follows: what others then
+ * write there outlasts a sync that fails. */
 RECOVERY_TEST(rotate__killed_before_the_durable_end)
 {
     struct workload *w = *state;
@@ -153,8 +147,7 @@ static void check_published(void *arg, const struct sim_event *event)
     }
     shared = w->actors[0].store->core.log.shared;
     id = wal__position_segment(atomic_load(&shared->written));
-    (void)snprintf(path, sizeof(path), WORKLOAD_ROOT "/log/%016" PRIx64 ".seg",
-                   id);
+    (void)snprintf(path, sizeof(path), WORKLOAD_ROOT "/log/%016" PRIx64 ".seg", id);
     if (id != 0 && !sim_file_is_durable(w->disk, path, HEADER, OPEN_SIZE)) {
         ledger_fail("%s: segment %" PRIu64 " is published before its OPEN is "
                     "durable",
@@ -176,8 +169,8 @@ RECOVERY_TEST(rotate__published_when_open_is_durable)
     sim_disk_on_call(w->disk, NULL, NULL);
 }
 
-/* A process dies in the sync of OPEN, which failed: a later sync succeeds and
- * proves nothing, so that recovery replaces the segment. */
+/* A process dies in the sync of OPEN, which failed: a later sync succeeds and proves nothing, so
+ * that recovery replaces the segment. */
 RECOVERY_TEST(rotate__killed_in_the_failed_sync_of_open)
 {
     struct workload *w = *state;
@@ -192,8 +185,8 @@ RECOVERY_TEST(rotate__killed_in_the_failed_sync_of_open)
     (void)workload_recover(w, LEDGER_NO_LOSS, WORKLOAD_CLOSE);
 }
 
-/* The sync of OPEN fails, after the old segment was sealed; the process dies
- * while it heals. Another one joins, and finds a sealed tail. */
+/* The sync of OPEN fails, after the old segment was sealed; the process dies while it heals.
+ * Another one joins, and finds a sealed tail. */
 static void join_at_sealed_tail(struct workload *w, uint32_t pad)
 {
     assert_ok(workload_open(w, 1));
@@ -207,8 +200,8 @@ static void join_at_sealed_tail(struct workload *w, uint32_t pad)
     assert_true(w->actors[1].store->core.log.tail_segment->sealed);
 }
 
-/* The same, and that process or a third one heals the log. Returns where the
- * index of the sealed tail begins. */
+/* The same, and that process or a third one heals the log. Returns where the index of the sealed
+ * tail begins. */
 static uint64_t heal_sealed_tail(uint32_t pad, uint32_t healer)
 {
     void *made = NULL;
@@ -231,14 +224,14 @@ static uint64_t heal_sealed_tail(uint32_t pad, uint32_t healer)
     return begin;
 }
 
-/* The index of the sealed tail is in use. Healing gives the rest of the segment
- * back by pages, and keeps the index: a page ends in each of its postings. */
+/* The index of the sealed tail is in use. Healing gives the rest of the segment back by pages, and
+ * keeps the index: a page ends in each of its postings. */
 TEST(rotate__sealed_tail_is_read_after_healing)
 {
     const uint64_t page = 4096;
     const uint32_t pad = 100;
-    uint64_t postings = heal_sealed_tail(pad, 0) + WAL__FRAME_SIZE +
-                        WAL__INDEX_HEADER_SIZE + 2 * WAL__SUMMARY_SIZE;
+    uint64_t postings =
+        heal_sealed_tail(pad, 0) + WAL__FRAME_SIZE + WAL__INDEX_HEADER_SIZE + 2 * WAL__SUMMARY_SIZE;
 
     for (uint32_t i = 0; i < 10; i++) {
         uint64_t middle = postings + i * WAL__POSTING_SIZE + 16;
@@ -250,8 +243,7 @@ TEST(rotate__sealed_tail_is_read_after_healing)
 /* The number of records in the newest segment of a store. */
 static uint32_t count_newest_records(struct wal_store *store)
 {
-    struct wal_record_cursor_options options =
-        WAL_INIT(wal_record_cursor_options);
+    struct wal_record_cursor_options options = WAL_INIT(wal_record_cursor_options);
     struct wal_segment_info segment = WAL_INIT(wal_segment_info);
     struct wal_segment_cursor *segments = NULL;
     struct wal_record_cursor *records = NULL;
@@ -284,8 +276,7 @@ RECOVERY_TEST(rotate__records_of_a_sealed_tail)
     assert_int_equal(count_newest_records(w->actors[0].store), count + 1);
 }
 
-/* A preallocated segment that holds anything, the bytes of a torn OPEN, is not
- * begun. */
+/* A preallocated segment that holds anything, the bytes of a torn OPEN, is not begun. */
 RECOVERY_TEST(rotate__preallocated_segment_with_bytes_is_left)
 {
     struct workload *w = *state;
@@ -301,23 +292,21 @@ RECOVERY_TEST(rotate__preallocated_segment_with_bytes_is_left)
 }
 
 /*
- * The power is cut at each call of a recovery that finds a poisoned log whose
- * tail holds only OPEN: a sector that is being written may turn to garbage, so
- * the segment is not written again.
+ * The power is cut at each call of a recovery that finds a poisoned log whose tail holds only OPEN:
+ * a sector that is being written may turn to garbage, so the segment is not written again.
  */
 static bool lose_power_while_recovering_open(uint64_t skip, uint64_t seed)
 {
     const struct sim_power_loss kept = {.landing = SIM_PERSIST_ALL};
-    const struct sim_power_loss loss = {.garbage = true,
-                                        .unsafe_overwrite = true};
+    const struct sim_power_loss loss = {.garbage = true, .unsafe_overwrite = true};
     void *made = NULL;
     struct workload *w;
     bool died;
 
     assert_int_equal(set_up(&made), 0);
     w = made;
-    ledger_set_context("power lost at call %llu, seed %llu",
-                       (unsigned long long)skip, (unsigned long long)seed);
+    ledger_set_context("power lost at call %llu, seed %llu", (unsigned long long)skip,
+                       (unsigned long long)seed);
     die_at_wake(w);
     workload_crash(w, &kept, seed);
     (void)workload_start(w, 0);
@@ -356,8 +345,8 @@ TEST(rotate__power_lost_while_recovering_open)
 /* --- inherit ------------------------------------------------------------- */
 
 /*
- * An append after what a process that died has left at the end of the log
- * (SPEC.md 4.3), where that cannot be read: nothing is written over it.
+ * An append after what a process that died has left at the end of the log (SPEC.md 4.3), where that
+ * cannot be read: nothing is written over it.
  */
 
 /* Two processes append, and the first one dies in the middle of a write. */
@@ -368,11 +357,10 @@ static void kill_in_a_write(struct workload *w)
     assert_ok(workload_add_session(w, 0));
     assert_ok(workload_open(w, 1));
     assert_ok(workload_append(w, 1, 0, WAL_DURABLE, 40));
-    sim_process_add_fault(w->actors[0].process,
-                          &(struct sim_fault){.call = SIM_PWRITEV,
-                                              .path = ".seg",
-                                              .put = 500,
-                                              .effect = SIM_KILL_BEFORE});
+    sim_process_add_fault(w->actors[0].process, &(struct sim_fault){.call = SIM_PWRITEV,
+                                                                    .path = ".seg",
+                                                                    .put = 500,
+                                                                    .effect = SIM_KILL_BEFORE});
     if (setjmp(w->death) == 0) {
         (void)workload_append(w, 0, 0, WAL_DURABLE, 3000);
     }
@@ -385,15 +373,13 @@ static void kill_in_a_write(struct workload *w)
 /* A process dies in the middle of a write; another cannot read what it left. */
 TEST(inherit__unreadable_end_is_not_empty)
 {
-    struct workload *w = workload_create(&(struct workload_options){
-        .seed = 1, .actors = 2, .open_flags = WAL_OPEN_PREAD});
+    struct workload *w = workload_create(
+        &(struct workload_options){.seed = 1, .actors = 2, .open_flags = WAL_OPEN_PREAD});
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_ALL};
 
     kill_in_a_write(w);
     sim_process_add_fault(w->actors[1].process,
-                          &(struct sim_fault){.call = SIM_PREAD,
-                                              .path = ".seg",
-                                              .sys_errno = EIO});
+                          &(struct sim_fault){.call = SIM_PREAD, .path = ".seg", .sys_errno = EIO});
     assert_int_equal(workload_append(w, 1, 0, WAL_DURABLE, 40), WAL_EIO);
     sim_process_clear_faults(w->actors[1].process);
     assert_ok(workload_append(w, 1, 0, WAL_DURABLE, 40));
@@ -403,13 +389,11 @@ TEST(inherit__unreadable_end_is_not_empty)
     workload_destroy(w);
 }
 
-/* A process dies in the middle of a write: another one leaves the segment with
- * the torn group. */
+/* A process dies in the middle of a write: another one leaves the segment with the torn group. */
 TEST(inherit__torn_group_ends_the_segment)
 {
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_ALL};
-    struct workload *w =
-        workload_create(&(struct workload_options){.seed = 1, .actors = 2});
+    struct workload *w = workload_create(&(struct workload_options){.seed = 1, .actors = 2});
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
     kill_in_a_write(w);
@@ -425,8 +409,8 @@ TEST(inherit__torn_group_ends_the_segment)
 /* --- full disk ----------------------------------------------------------- */
 
 /*
- * A disk that is full, or nearly: how much of it can be used, what still
- * works, and what errors say (SPEC.md 3.5).
+ * A disk that is full, or nearly: how much of it can be used, what still works, and what errors say
+ * (SPEC.md 3.5).
  */
 
 enum {
@@ -448,8 +432,7 @@ static uint32_t fill_disk(struct workload *w, uint32_t size)
     uint32_t count = 0;
 
     while (count < APPENDS_MAX) {
-        enum wal_status status =
-            workload_append(w, 0, count % 2, WAL_DURABLE, size);
+        enum wal_status status = workload_append(w, 0, count % 2, WAL_DURABLE, size);
 
         if (status != WAL_OK) {
             assert_int_equal(status, WAL_ENOSPACE);
@@ -470,9 +453,8 @@ static enum wal_status append_note(struct workload *w, struct wal_error *error)
     memset(payload, ' ', sizeof(payload));
     payload[0] = '1';
     *error = (struct wal_error){.struct_size = sizeof(*error)};
-    status = wal_append_one(session, "note",
-                            (struct wal_slice){payload, sizeof(payload)}, NULL,
-                            error);
+    status =
+        wal_append_one(session, "note", (struct wal_slice){payload, sizeof(payload)}, NULL, error);
     wal_session_close(session);
     return status;
 }
@@ -540,8 +522,7 @@ static void create_victims(struct workload *w)
 
         (void)snprintf(id, sizeof(id), "victim%u", i);
         options.id = ledger_slice(id);
-        assert_ok(
-            wal_session_create(w->actors[0].store, &options, &session, &error));
+        assert_ok(wal_session_create(w->actors[0].store, &options, &session, &error));
         wal_session_close(session);
     }
 }
@@ -557,8 +538,7 @@ static uint32_t delete_victims(struct workload *w, enum wal_status *status)
         char id[16];
 
         (void)snprintf(id, sizeof(id), "victim%u", count);
-        assert_ok(wal_session_open(w->actors[0].store, ledger_slice(id),
-                                   &session, &error));
+        assert_ok(wal_session_open(w->actors[0].store, ledger_slice(id), &session, &error));
         *status = wal_session_delete(session, &error);
         wal_session_close(session);
         count += *status == WAL_OK;
@@ -604,8 +584,7 @@ RECOVERY_TEST(full_disk__redactions_use_the_reserve)
     (void)fill_disk(w, 100);
     assert_ok(wal_entry_cursor_open(session, &options, &cursor, &error));
     assert_ok(wal_entry_cursor_next(cursor, &entry, &error));
-    assert_ok(wal_session_redact(session, entry.id, ledger_slice("a key"), NULL,
-                                 &error));
+    assert_ok(wal_session_redact(session, entry.id, ledger_slice("a key"), NULL, &error));
     wal_entry_cursor_close(cursor);
     wal_session_close(session);
 }
@@ -631,15 +610,13 @@ RECOVERY_TEST(full_disk__appends_with_a_redaction_are_refused)
     (void)fill_disk(w, 100);
     entries[0].type = ledger_slice(WAL_TYPE_REDACTION);
     entries[0].payload = ledger_slice("{\"targetEntryId\":\"t\"}");
-    assert_int_equal(wal_append(session, entries, 3, NULL, NULL, &error),
-                     WAL_ENOSPACE);
+    assert_int_equal(wal_append(session, entries, 3, NULL, NULL, &error), WAL_ENOSPACE);
     wal_session_close(session);
 }
 
 /* --- healing -------------------------------------------------------------- */
 
-static void add_fault_once(struct workload *w, enum sim_call call,
-                           const char *path, bool sticky)
+static void add_fault_once(struct workload *w, enum sim_call call, const char *path, bool sticky)
 {
     sim_process_add_fault(w->actors[0].process, &(struct sim_fault){
                                                     .call = call,
@@ -668,8 +645,7 @@ RECOVERY_TEST(full_disk__failed_sync_cannot_be_healed)
     recover_with_space(w);
 }
 
-/* The store opens, and can be read, poisoned; the first append with space heals
- * it. */
+/* The store opens, and can be read, poisoned; the first append with space heals it. */
 RECOVERY_TEST(full_disk__poisoned_store_opens)
 {
     const struct sim_power_loss nothing = {.landing = SIM_PERSIST_NONE};

@@ -35,12 +35,12 @@ struct ref_record {
     bool is_doubtful; /* REF_ENTRY: a delta that compaction may have dropped */
     bool ends;        /* the last record of its operation */
     uint32_t other;   /* REF_FORK: the session it was forked from */
-    /* The sequence number of: REF_ENTRY the parent, REF_FORK the fork point,
-     * REF_HEAD the entry it points to, REF_REDACT the target; or 0. */
+    /* The sequence number of: REF_ENTRY the parent, REF_FORK the fork point, REF_HEAD the entry it
+     * points to, REF_REDACT the target; or 0. */
     uint64_t target;
     uint64_t by; /* REF_REDACT: the sequence number of the redaction */
-    /* The sequence number of: REF_ENTRY the first REF_REDACT of it, REF_SESSION
-     * the record of the session before; or 0. */
+    /* The sequence number of: REF_ENTRY the first REF_REDACT of it, REF_SESSION the record of the
+     * session before; or 0. */
     uint64_t known;
     /* The sequence numbers of the session's records before and after it, or
      * of the store's; or 0. */
@@ -59,8 +59,8 @@ struct ref_record {
     };
 };
 
-/* Sequence numbers of records of a session, or 0: so that the list need not be
- * searched for what is asked for most. */
+/* Sequence numbers of records of a session, or 0: so that the list need not be searched for what is
+ * asked for most. */
 struct ref_places {
     uint64_t first;   /* REF_SESSION */
     uint64_t current; /* likewise */
@@ -87,8 +87,8 @@ struct reference {
     uint32_t schema_version;
     int64_t earliest_ms;
     int64_t latest_ms;
-    /* The times of sessions as the engine has them, by number; they are used
-     * while there are as many records as when they were learned. */
+    /* The times of sessions as the engine has them, by number; they are used while there are as
+     * many records as when they were learned. */
     int64_t *learned;
     uint32_t learned_count;
     uint64_t learned_at;
@@ -97,77 +97,62 @@ struct reference {
 /* reference.c */
 
 /* A new record at the end of the list, zeroed but for these. */
-struct ref_record *ref_add(struct reference *ref, enum ref_kind kind,
-                           uint32_t session);
-/* Ends an operation: commits what it wrote as one unit, or, if it was refused,
- * removes what it wrote after the first `before` records. */
-enum wal_status ref_end_operation(struct reference *ref, uint64_t before,
-                                  bool durable, enum wal_status status);
+struct ref_record *ref_add(struct reference *ref, enum ref_kind kind, uint32_t session);
+/* Ends an operation: commits what it wrote as one unit, or, if it was refused, removes what it
+ * wrote after the first `before` records. */
+enum wal_status ref_end_operation(struct reference *ref, uint64_t before, bool durable,
+                                  enum wal_status status);
 struct wal_slice ref_copy(struct wal_slice text);
 struct wal_slice ref_text(const char *text);
 bool ref_begins_with(struct wal_slice text, struct wal_slice prefix);
 /* Fills the error and answers the status; `actual` as in struct wal_error. */
-enum wal_status ref_fail(struct wal_error *error, enum wal_status status,
-                         struct wal_slice actual);
+enum wal_status ref_fail(struct wal_error *error, enum wal_status status, struct wal_slice actual);
 /* WAL_ECONFLICT. */
-enum wal_status ref_conflict(struct wal_error *error,
-                             enum wal_expectation expectation,
+enum wal_status ref_conflict(struct wal_error *error, enum wal_expectation expectation,
                              struct wal_slice actual);
-enum wal_status ref_conflict_number(struct wal_error *error,
-                                    enum wal_expectation expectation,
+enum wal_status ref_conflict_number(struct wal_error *error, enum wal_expectation expectation,
                                     uint64_t actual);
-enum wal_status ref_fail_number(struct wal_error *error, enum wal_status status,
-                                uint64_t actual);
+enum wal_status ref_fail_number(struct wal_error *error, enum wal_status status, uint64_t actual);
 
 /* Limits of SPEC.md that the calls check: WAL_OK, WAL_ETOOBIG, WAL_EINVAL. */
 enum wal_status ref_check_text(struct wal_slice text, uint64_t limit);
-enum wal_status ref_check_json(struct wal_slice text, uint64_t limit,
-                               bool object);
+enum wal_status ref_check_json(struct wal_slice text, uint64_t limit, bool object);
 
 /* The current fields of a session, and their record. */
-const struct ref_record *ref_session_current(const struct reference *ref,
-                                             uint32_t number);
+const struct ref_record *ref_session_current(const struct reference *ref, uint32_t number);
 /* The record of the fork that made the session, or null. */
-const struct ref_record *ref_fork_of(const struct reference *ref,
-                                     uint32_t number);
+const struct ref_record *ref_fork_of(const struct reference *ref, uint32_t number);
 /* The session with this id that is not deleted; 0: none. */
 uint32_t ref_find_session(const struct reference *ref, struct wal_slice id);
-/* Whether the session takes writes: it is there, and has the schema version
- * that the store was opened with. */
+/* Whether the session takes writes: it is there, and has the schema version that the store was
+ * opened with. */
 enum wal_status ref_check_writable(const struct reference *ref, uint32_t number,
                                    struct wal_error *error);
 /* A change of what the session says: whether it can be made, and making it. */
 enum wal_status ref_check_change(const struct reference *ref, uint32_t number,
-                                 const struct wal_session_change *change,
-                                 struct wal_error *error);
-void ref_change(struct reference *ref, uint32_t number,
-                const struct wal_session_change *change);
-enum wal_status ref_fork(struct reference *ref, uint32_t number,
-                         struct wal_slice at,
-                         const struct wal_session_options *options,
-                         uint32_t *fork, struct wal_error *error);
+                                 const struct wal_session_change *change, struct wal_error *error);
+void ref_change(struct reference *ref, uint32_t number, const struct wal_session_change *change);
+enum wal_status ref_fork(struct reference *ref, uint32_t number, struct wal_slice at,
+                         const struct wal_session_options *options, uint32_t *fork,
+                         struct wal_error *error);
 
 /* read.c */
 
 /* The entry with this id that the session sees; 0: none. */
-uint64_t ref_find_entry(const struct reference *ref, uint32_t number,
-                        struct wal_slice id);
+uint64_t ref_find_entry(const struct reference *ref, uint32_t number, struct wal_slice id);
 /* The same, of entries that others may name: no delta. */
-uint64_t ref_find_named(const struct reference *ref, uint32_t number,
-                        struct wal_slice id);
+uint64_t ref_find_named(const struct reference *ref, uint32_t number, struct wal_slice id);
 struct wal_slice ref_entry_id(const struct reference *ref, uint64_t sequence);
 bool ref_is_type(const struct ref_record *record, const char *type);
 /* The number of entries above it on the way to its root. */
 uint64_t ref_depth(const struct reference *ref, uint64_t sequence);
 /* Whether `above` is on the way from `sequence` to its root, or is it. */
-bool ref_is_ancestor(const struct reference *ref, uint64_t above,
-                     uint64_t sequence);
+bool ref_is_ancestor(const struct reference *ref, uint64_t above, uint64_t sequence);
 /* The beginning of a user's message; 0: it is none, or has no text. */
 uint32_t ref_user_text(const struct wal_entry *entry, char out[160]);
 /* The text of a session's first user message as the list shows it; copied to
  * `out`, its size is answered. */
-uint32_t ref_first_text(const struct reference *ref, uint32_t number,
-                        char out[160]);
+uint32_t ref_first_text(const struct reference *ref, uint32_t number, char out[160]);
 
 /* write.c */
 
@@ -176,26 +161,22 @@ uint64_t ref_head(const struct reference *ref, uint32_t number, uint32_t stream,
                   struct wal_slice name, uint64_t limit);
 
 /* The record with this sequence number; null for 0. */
-static inline const struct ref_record *ref_at(const struct reference *ref,
-                                              uint64_t sequence)
+static inline const struct ref_record *ref_at(const struct reference *ref, uint64_t sequence)
 {
     WAL__ASSERT(sequence <= ref->count);
     return sequence == 0 ? NULL : &ref->records[sequence - 1];
 }
 
-/* The records of a session, or of the store, from the oldest one on, and from
- * the newest one back: REF_EACH and REF_EACH_BACK of the sequence number i. */
+/* The records of a session, or of the store, from the oldest one on, and from the newest one back:
+ * REF_EACH and REF_EACH_BACK of the sequence number i. */
 struct ref_places ref_places_of(const struct reference *ref, uint32_t number);
-#define REF_EACH(i, ref, number)                                   \
-    for (uint64_t i = ref_places_of(ref, number).oldest; (i) != 0; \
-         (i) = ref_at(ref, i)->next)
-#define REF_EACH_BACK(i, ref, number)                              \
-    for (uint64_t i = ref_places_of(ref, number).newest; (i) != 0; \
-         (i) = ref_at(ref, i)->previous)
+#define REF_EACH(i, ref, number) \
+    for (uint64_t i = ref_places_of(ref, number).oldest; (i) != 0; (i) = ref_at(ref, i)->next)
+#define REF_EACH_BACK(i, ref, number) \
+    for (uint64_t i = ref_places_of(ref, number).newest; (i) != 0; (i) = ref_at(ref, i)->previous)
 
 /* The sequence number of a record of the list. */
-static inline uint64_t ref_sequence(const struct reference *ref,
-                                    const struct ref_record *record)
+static inline uint64_t ref_sequence(const struct reference *ref, const struct ref_record *record)
 {
     return (uint64_t)(record - ref->records) + 1;
 }

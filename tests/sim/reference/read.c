@@ -1,6 +1,5 @@
 /*
- * read.c - what the reference says of entries, erased ones too, and of each
- * reading (reference.h).
+ * read.c - what the reference says of entries, erased ones too, and of each reading (reference.h).
  */
 #include <jansson.h>
 #include <stdlib.h>
@@ -15,10 +14,9 @@ enum {
     FIRST_ENTRIES = 64 /* among which the first user message is looked for */
 };
 
-/* Whether a session sees an entry: it is its own, or is in the lineage at or
- * before the fork point. */
-static bool ref_can_see(const struct reference *ref, uint32_t number,
-                        uint64_t sequence)
+/* Whether a session sees an entry: it is its own, or is in the lineage at or before the fork
+ * point. */
+static bool ref_can_see(const struct reference *ref, uint32_t number, uint64_t sequence)
 {
     const struct ref_record *entry = ref_at(ref, sequence);
     uint64_t limit = ref->count;
@@ -39,39 +37,36 @@ static bool ref_can_see(const struct reference *ref, uint32_t number,
     return false;
 }
 
-uint64_t ref_find_entry(const struct reference *ref, uint32_t number,
-                        struct wal_slice id)
+uint64_t ref_find_entry(const struct reference *ref, uint32_t number, struct wal_slice id)
 {
     for (uint64_t i = 1; i <= ref->count; i++) {
         const struct ref_record *record = ref_at(ref, i);
 
         if (record->kind == REF_ENTRY && !record->is_dropped &&
-            reference_is_equal(record->entry->id, id) &&
-            ref_can_see(ref, number, i)) {
+            reference_is_equal(record->entry->id, id) && ref_can_see(ref, number, i)) {
             return i;
         }
     }
     return 0;
 }
 
-uint64_t ref_find_named(const struct reference *ref, uint32_t number,
-                        struct wal_slice id)
+uint64_t ref_find_named(const struct reference *ref, uint32_t number, struct wal_slice id)
 {
     uint64_t found = ref_find_entry(ref, number, id);
 
     return found != 0 && ref_at(ref, found)->is_delta ? 0 : found;
 }
 
-/* The newest entry of the session that moved the head under `parent`; 0: none.
- * It completes the deltas before. */
-static uint64_t ref_newest_child(const struct reference *ref, uint32_t number,
-                                 uint32_t stream, uint64_t parent)
+/* The newest entry of the session that moved the head under `parent`; 0: none. It completes the
+ * deltas before. */
+static uint64_t ref_newest_child(const struct reference *ref, uint32_t number, uint32_t stream,
+                                 uint64_t parent)
 {
     REF_EACH_BACK (i, ref, number) {
         const struct ref_record *record = ref_at(ref, i);
 
-        if (record->kind == REF_ENTRY && record->stream == stream &&
-            record->moves_head && record->target == parent) {
+        if (record->kind == REF_ENTRY && record->stream == stream && record->moves_head &&
+            record->target == parent) {
             return i;
         }
     }
@@ -80,19 +75,17 @@ static uint64_t ref_newest_child(const struct reference *ref, uint32_t number,
 
 /* ------------------------------------------------------ dropped deltas --- */
 
-static const struct ref_record *ref_redaction(const struct reference *ref,
-                                              uint64_t sequence);
+static const struct ref_record *ref_redaction(const struct reference *ref, uint64_t sequence);
 
-bool reference_next_droppable(const struct reference *ref, uint64_t *sequence,
-                              struct wal_slice *id, uint32_t *number)
+bool reference_next_droppable(const struct reference *ref, uint64_t *sequence, struct wal_slice *id,
+                              uint32_t *number)
 {
     for (uint64_t i = *sequence + 1; i <= ref->count; i++) {
         const struct ref_record *record = ref_at(ref, i);
 
-        if (record->kind == REF_ENTRY && record->is_delta &&
-            !record->is_dropped && ref_redaction(ref, i) == NULL &&
-            ref_newest_child(ref, record->session, record->stream,
-                             record->target) > i) {
+        if (record->kind == REF_ENTRY && record->is_delta && !record->is_dropped &&
+            ref_redaction(ref, i) == NULL &&
+            ref_newest_child(ref, record->session, record->stream, record->target) > i) {
             *id = record->entry->id;
             *number = record->session;
             *sequence = i;
@@ -102,11 +95,9 @@ bool reference_next_droppable(const struct reference *ref, uint64_t *sequence,
     return false;
 }
 
-bool reference_can_see(const struct reference *ref, uint32_t number,
-                       uint64_t sequence)
+bool reference_can_see(const struct reference *ref, uint32_t number, uint64_t sequence)
 {
-    return !reference_is_deleted(ref, number) &&
-           ref_can_see(ref, number, sequence);
+    return !reference_is_deleted(ref, number) && ref_can_see(ref, number, sequence);
 }
 
 void reference_drop(struct reference *ref, uint64_t sequence)
@@ -121,8 +112,7 @@ void reference_doubt(struct reference *ref, uint64_t sequence)
     ref->records[sequence - 1].is_doubtful = true;
 }
 
-bool reference_is_dropped(const struct reference *ref, uint64_t sequence,
-                          bool *is_doubtful)
+bool reference_is_dropped(const struct reference *ref, uint64_t sequence, bool *is_doubtful)
 {
     const struct ref_record *record = ref_at(ref, sequence);
 
@@ -151,14 +141,13 @@ void reference_avoid_deltas(struct reference *ref, bool avoids)
 }
 
 /* Whether a process may have the entry, and another one not. */
-static bool is_unclear(const struct reference *ref,
-                       const struct ref_record *record)
+static bool is_unclear(const struct reference *ref, const struct ref_record *record)
 {
     return record->is_doubtful || (record->is_delta && ref->avoids_deltas);
 }
 
-bool reference_pick_entry(const struct reference *ref, uint32_t number,
-                          uint64_t from, struct wal_entry *out)
+bool reference_pick_entry(const struct reference *ref, uint32_t number, uint64_t from,
+                          struct wal_entry *out)
 {
     for (uint64_t i = 0; i < ref->count; i++) {
         uint64_t sequence = (from + i) % ref->count + 1;
@@ -168,9 +157,7 @@ bool reference_pick_entry(const struct reference *ref, uint32_t number,
             ref_can_see(ref, number, sequence)) {
             /* A dropped delta may have been sent again with other content. */
             uint64_t present =
-                record->is_dropped
-                    ? ref_find_entry(ref, number, record->entry->id)
-                    : sequence;
+                record->is_dropped ? ref_find_entry(ref, number, record->entry->id) : sequence;
 
             *out = *ref_at(ref, present != 0 ? present : sequence)->entry;
             return true;
@@ -179,15 +166,15 @@ bool reference_pick_entry(const struct reference *ref, uint32_t number,
     return false;
 }
 
-bool reference_pick_parent(const struct reference *ref, uint32_t number,
-                           uint64_t from, struct wal_entry *out)
+bool reference_pick_parent(const struct reference *ref, uint32_t number, uint64_t from,
+                           struct wal_entry *out)
 {
     for (uint64_t i = 0; i < ref->count; i++) {
         uint64_t sequence = (from + i) % ref->count + 1;
         const struct ref_record *record = ref_at(ref, sequence);
 
-        if (record->kind == REF_ENTRY && !record->is_delta &&
-            record->target != 0 && ref_can_see(ref, number, sequence)) {
+        if (record->kind == REF_ENTRY && !record->is_delta && record->target != 0 &&
+            ref_can_see(ref, number, sequence)) {
             *out = *ref_at(ref, record->target)->entry;
             return true;
         }
@@ -204,8 +191,7 @@ struct wal_slice ref_entry_id(const struct reference *ref, uint64_t sequence)
 
 bool ref_is_type(const struct ref_record *record, const char *type)
 {
-    return record->kind == REF_ENTRY &&
-           reference_is_equal(record->entry->type, ref_text(type));
+    return record->kind == REF_ENTRY && reference_is_equal(record->entry->type, ref_text(type));
 }
 
 uint64_t ref_depth(const struct reference *ref, uint64_t sequence)
@@ -219,8 +205,7 @@ uint64_t ref_depth(const struct reference *ref, uint64_t sequence)
     return depth;
 }
 
-bool ref_is_ancestor(const struct reference *ref, uint64_t above,
-                     uint64_t sequence)
+bool ref_is_ancestor(const struct reference *ref, uint64_t above, uint64_t sequence)
 {
     while (sequence != 0 && sequence != above) {
         sequence = ref_at(ref, sequence)->target;
@@ -229,8 +214,7 @@ bool ref_is_ancestor(const struct reference *ref, uint64_t above,
 }
 
 /* The record that redacts an entry, or null; of the first `limit` records. */
-static const struct ref_record *ref_redaction_until(const struct reference *ref,
-                                                    uint64_t sequence,
+static const struct ref_record *ref_redaction_until(const struct reference *ref, uint64_t sequence,
                                                     uint64_t limit)
 {
     uint64_t redact = ref_at(ref, sequence)->known;
@@ -239,16 +223,15 @@ static const struct ref_record *ref_redaction_until(const struct reference *ref,
     return redact == 0 || redact > limit ? NULL : ref_at(ref, redact);
 }
 
-static const struct ref_record *ref_redaction(const struct reference *ref,
-                                              uint64_t sequence)
+static const struct ref_record *ref_redaction(const struct reference *ref, uint64_t sequence)
 {
     return ref_redaction_until(ref, sequence, ref->count);
 }
 
 /* ---------------------------------------------------------- first text --- */
 
-/* The message of a payload: it, or its member `message` or `payload`, the
- * first of them that has a role. */
+/* The message of a payload: it, or its member `message` or `payload`, the first of them that has a
+ * role. */
 static const json_t *message_of(const json_t *payload)
 {
     const json_t *candidates[] = {payload, json_object_get(payload, "message"),
@@ -290,8 +273,8 @@ static const json_t *text_of(const json_t *content)
     return NULL;
 }
 
-/* White space and control characters become one space each run, none at the
- * ends; at most 160 bytes, whole characters. */
+/* White space and control characters become one space each run, none at the ends; at most 160
+ * bytes, whole characters. */
 static uint32_t collapse_space(const char *text, size_t size, char out[160])
 {
     uint32_t used = 0;
@@ -300,8 +283,7 @@ static uint32_t collapse_space(const char *text, size_t size, char out[160])
     for (size_t i = 0; i < size;) {
         size_t length = 1;
 
-        while (i + length < size &&
-               ((uint8_t)text[i + length] & 0xc0) == 0x80) {
+        while (i + length < size && ((uint8_t)text[i + length] & 0xc0) == 0x80) {
             length++;
         }
         if ((uint8_t)text[i] <= ' ' || text[i] == 0x7f) {
@@ -324,19 +306,16 @@ static uint32_t collapse_space(const char *text, size_t size, char out[160])
 
 uint32_t ref_user_text(const struct wal_entry *entry, char out[160])
 {
-    json_t *json =
-        json_loadb(entry->payload.size > 0 ? entry->payload.data : "",
-                   entry->payload.size, JSON_ALLOW_NUL, NULL);
+    json_t *json = json_loadb(entry->payload.size > 0 ? entry->payload.data : "",
+                              entry->payload.size, JSON_ALLOW_NUL, NULL);
     const json_t *message = message_of(json);
     const json_t *text = text_of(json_object_get(message, "content"));
     uint32_t size = 0;
 
     if (is_string(json_object_get(message, "role"), "user") &&
         !json_is_true(json_object_get(json, "isMeta")) &&
-        !json_is_true(json_object_get(json, "isSidechain")) &&
-        json_is_string(text)) {
-        size = collapse_space(json_string_value(text), json_string_length(text),
-                              out);
+        !json_is_true(json_object_get(json, "isSidechain")) && json_is_string(text)) {
+        size = collapse_space(json_string_value(text), json_string_length(text), out);
     }
     json_decref(json);
     return size;
@@ -350,8 +329,7 @@ static uint64_t own_message(const struct reference *ref, uint32_t number)
     REF_EACH (i, ref, number) {
         const struct ref_record *record = ref_at(ref, i);
 
-        if (record->kind == REF_ENTRY && record->stream == 0 &&
-            !record->is_delta) {
+        if (record->kind == REF_ENTRY && record->stream == 0 && !record->is_delta) {
             if (record->user_text.size > 0) {
                 return i;
             }
@@ -363,9 +341,8 @@ static uint64_t own_message(const struct reference *ref, uint32_t number)
     return 0;
 }
 
-/* The first user message that a session reports: a fork has that of the
- * session it was forked from, when it is not after the fork point, else the
- * first one appended to the fork. */
+/* The first user message that a session reports: a fork has that of the session it was forked from,
+ * when it is not after the fork point, else the first one appended to the fork. */
 static uint64_t first_message(const struct reference *ref, uint32_t number)
 {
     const struct ref_record *forks[REFERENCE_LINEAGE_MAX];
@@ -373,8 +350,7 @@ static uint64_t first_message(const struct reference *ref, uint32_t number)
     uint32_t depth = 0;
     uint64_t first;
 
-    for (fork = ref_fork_of(ref, number); fork != NULL;
-         fork = ref_fork_of(ref, fork->other)) {
+    for (fork = ref_fork_of(ref, number); fork != NULL; fork = ref_fork_of(ref, fork->other)) {
         WAL__ASSERT(depth < REFERENCE_LINEAGE_MAX);
         forks[depth++] = fork;
     }
@@ -388,8 +364,7 @@ static uint64_t first_message(const struct reference *ref, uint32_t number)
     return first;
 }
 
-uint32_t ref_first_text(const struct reference *ref, uint32_t number,
-                        char out[160])
+uint32_t ref_first_text(const struct reference *ref, uint32_t number, char out[160])
 {
     uint64_t first = first_message(ref, number);
     struct wal_slice text;
@@ -405,14 +380,12 @@ uint32_t ref_first_text(const struct reference *ref, uint32_t number,
 /* --- erased --------------------------------------------------------------- */
 
 /*
- * What a compaction that erases leaves of no record, and which texts a search
- * finds.
+ * What a compaction that erases leaves of no record, and which texts a search finds.
  */
 
-/* Whether a session that is not deleted has the version of a document: its own,
- * or that of one it was forked from, as that was then. */
-static bool has_document(const struct reference *ref, uint32_t owner,
-                         uint64_t sequence)
+/* Whether a session that is not deleted has the version of a document: its own, or that of one it
+ * was forked from, as that was then. */
+static bool has_document(const struct reference *ref, uint32_t owner, uint64_t sequence)
 {
     uint32_t count = reference_session_count(ref);
 
@@ -455,12 +428,10 @@ static bool is_seen(const struct reference *ref, uint64_t sequence)
 
 bool reference_is_redacted(const struct reference *ref, uint64_t sequence)
 {
-    return ref_at(ref, sequence)->kind == REF_ENTRY &&
-           ref_redaction(ref, sequence) != NULL;
+    return ref_at(ref, sequence)->kind == REF_ENTRY && ref_redaction(ref, sequence) != NULL;
 }
 
-bool reference_is_erased(const struct reference *ref, uint64_t sequence,
-                         struct wal_slice texts[2])
+bool reference_is_erased(const struct reference *ref, uint64_t sequence, struct wal_slice texts[2])
 {
     const struct ref_record *record = ref_at(ref, sequence);
 
@@ -473,8 +444,7 @@ bool reference_is_erased(const struct reference *ref, uint64_t sequence,
         return ref_redaction(ref, sequence) != NULL || !is_seen(ref, sequence);
     case REF_DOC:
         texts[0] = record->doc->value;
-        return record->session != REFERENCE_STORE &&
-               !has_document(ref, record->session, sequence);
+        return record->session != REFERENCE_STORE && !has_document(ref, record->session, sequence);
     case REF_SESSION:
         texts[0] = record->session_state->stored_options.title;
         texts[1] = record->session_state->stored_options.metadata;
@@ -492,13 +462,11 @@ bool reference_is_erased(const struct reference *ref, uint64_t sequence,
 
 static bool is_listed(const struct reference *ref, uint32_t number)
 {
-    return !reference_is_deleted(ref, number) &&
-           !reference_is_trashed(ref, number);
+    return !reference_is_deleted(ref, number) && !reference_is_trashed(ref, number);
 }
 
-bool reference_is_found(const struct reference *ref, uint64_t sequence,
-                        uint32_t number, struct wal_slice *text,
-                        struct wal_slice *id)
+bool reference_is_found(const struct reference *ref, uint64_t sequence, uint32_t number,
+                        struct wal_slice *text, struct wal_slice *id)
 {
     const struct ref_record *record = ref_at(ref, sequence);
     uint32_t count = reference_session_count(ref);
@@ -507,8 +475,7 @@ bool reference_is_found(const struct reference *ref, uint64_t sequence,
     *id = *text;
     if (record->kind == REF_SESSION) {
         *text = record->session_state->stored_options.title;
-        return (number == 0 || number == record->session) &&
-               is_listed(ref, record->session) &&
+        return (number == 0 || number == record->session) && is_listed(ref, record->session) &&
                ref_session_current(ref, record->session) == record;
     }
     if (record->kind != REF_ENTRY) {
@@ -516,13 +483,11 @@ bool reference_is_found(const struct reference *ref, uint64_t sequence,
     }
     *text = record->entry->payload;
     *id = record->entry->id;
-    if (ref_is_type(record, WAL_TYPE_MESSAGE_DELTA_BATCH) ||
-        ref_redaction(ref, sequence) != NULL) {
+    if (ref_is_type(record, WAL_TYPE_MESSAGE_DELTA_BATCH) || ref_redaction(ref, sequence) != NULL) {
         return false;
     }
     for (uint32_t i = 1; i <= count; i++) {
-        if ((number == 0 || i == number) && is_listed(ref, i) &&
-            ref_can_see(ref, i, sequence)) {
+        if ((number == 0 || i == number) && is_listed(ref, i) && ref_can_see(ref, i, sequence)) {
             return true;
         }
     }
@@ -541,20 +506,17 @@ struct path {
 
 /* Adds what the session has of the stream and is no delta that was dropped;
  * `end`: deltas of the message that follows it, and no other entries. */
-static void add_own(const struct reference *ref, uint32_t number,
-                    uint32_t stream, const uint64_t *end, struct path *path)
+static void add_own(const struct reference *ref, uint32_t number, uint32_t stream,
+                    const uint64_t *end, struct path *path)
 {
-    uint64_t completed =
-        end == NULL ? 0 : ref_newest_child(ref, number, stream, *end);
+    uint64_t completed = end == NULL ? 0 : ref_newest_child(ref, number, stream, *end);
 
     REF_EACH (i, ref, number) {
         const struct ref_record *record = ref_at(ref, i);
 
         if (record->kind == REF_ENTRY && record->stream == stream &&
-            (!record->is_dropped || ref->shows_dropped ||
-             record->shown == ref->hidings + 1) &&
-            (end == NULL ||
-             (record->is_delta && record->target == *end && i > completed))) {
+            (!record->is_dropped || ref->shows_dropped || record->shown == ref->hidings + 1) &&
+            (end == NULL || (record->is_delta && record->target == *end && i > completed))) {
             path->items[path->count++] = i;
         }
     }
@@ -563,8 +525,7 @@ static void add_own(const struct reference *ref, uint32_t number,
 /* The way from a root to an entry; none for 0. */
 static struct path path_to(const struct reference *ref, uint64_t sequence)
 {
-    struct path path = {.count =
-                            sequence == 0 ? 0 : ref_depth(ref, sequence) + 1};
+    struct path path = {.count = sequence == 0 ? 0 : ref_depth(ref, sequence) + 1};
 
     path.items = common_alloc(ref->count + 1, sizeof(path.items[0]));
     WAL__ASSERT(path.items != NULL);
@@ -576,14 +537,11 @@ static struct path path_to(const struct reference *ref, uint64_t sequence)
 }
 
 static enum wal_status branch(const struct reference *ref, uint32_t number,
-                              const struct wal_entry_cursor_options *options,
-                              struct path *path)
+                              const struct wal_entry_cursor_options *options, struct path *path)
 {
     bool deltas = (options->flags & WAL_ENTRY_CURSOR_DELTAS) != 0;
-    bool is_main = options->head.size == 0 ||
-                   reference_is_equal(options->head, ref_text("main"));
-    uint64_t end =
-        ref_head(ref, number, options->stream, options->head, ref->count);
+    bool is_main = options->head.size == 0 || reference_is_equal(options->head, ref_text("main"));
+    uint64_t end = ref_head(ref, number, options->stream, options->head, ref->count);
 
     if (end == 0 && !is_main) {
         return WAL_ENOTFOUND;
@@ -602,8 +560,7 @@ static enum wal_status branch(const struct reference *ref, uint32_t number,
 }
 
 /* The entries that a fork shares in branch order, then its own. */
-static struct path all(const struct reference *ref, uint32_t number,
-                       uint32_t stream)
+static struct path all(const struct reference *ref, uint32_t number, uint32_t stream)
 {
     const struct ref_record *fork = ref_fork_of(ref, number);
     bool shares = fork != NULL && fork->target != 0 && fork->stream == stream;
@@ -621,10 +578,9 @@ static bool is_compaction(const struct ref_record *record)
            ref_is_type(record, WAL_TYPE_COMPACTION_SUMMARY);
 }
 
-/* The first entry that the last compaction of the path keeps, or the
- * compaction, when what it names is not before it. */
-static void since_compaction(const struct reference *ref, uint32_t number,
-                             struct path *path)
+/* The first entry that the last compaction of the path keeps, or the compaction, when what it names
+ * is not before it. */
+static void since_compaction(const struct reference *ref, uint32_t number, struct path *path)
 {
     uint64_t last = path->count;
     uint64_t from;
@@ -638,8 +594,7 @@ static void since_compaction(const struct reference *ref, uint32_t number,
         return;
     }
     from = last - 1;
-    if (reference_member(ref_at(ref, path->items[from])->entry->payload,
-                         "firstKeptEntryId", &id)) {
+    if (reference_member(ref_at(ref, path->items[from])->entry->payload, "firstKeptEntryId", &id)) {
         kept = ref_find_entry(ref, number, id);
         reference_free(id);
     }
@@ -649,15 +604,14 @@ static void since_compaction(const struct reference *ref, uint32_t number,
         }
     }
     path->count -= from;
-    memmove(path->items, path->items + from,
-            path->count * sizeof(path->items[0]));
+    memmove(path->items, path->items + from, path->count * sizeof(path->items[0]));
 }
 
 /* -------------------------------------------------------------- giving --- */
 
 /* Redactions count among the first `limit` records. */
-static bool is_hidden(const struct reference *ref, uint64_t sequence,
-                      uint32_t flags, uint64_t limit)
+static bool is_hidden(const struct reference *ref, uint64_t sequence, uint32_t flags,
+                      uint64_t limit)
 {
     if ((flags & WAL_ENTRY_CURSOR_DELTAS) == 0 &&
         ref_is_type(ref_at(ref, sequence), WAL_TYPE_MESSAGE_DELTA_BATCH)) {
@@ -667,11 +621,10 @@ static bool is_hidden(const struct reference *ref, uint64_t sequence,
            ref_redaction_until(ref, sequence, limit) != NULL;
 }
 
-/* Redactions count among the first `limit` records; for its parent among the
- * first `parent_limit`. */
-static void fill_entry(const struct reference *ref, uint64_t sequence,
-                       uint32_t flags, uint64_t limit, uint64_t parent_limit,
-                       struct reference_entry *out)
+/* Redactions count among the first `limit` records; for its parent among the first
+ * `parent_limit`. */
+static void fill_entry(const struct reference *ref, uint64_t sequence, uint32_t flags,
+                       uint64_t limit, uint64_t parent_limit, struct reference_entry *out)
 {
     const struct ref_record *record = ref_at(ref, sequence);
     const struct ref_record *redact = ref_redaction_until(ref, sequence, limit);
@@ -701,8 +654,7 @@ static void fill_entry(const struct reference *ref, uint64_t sequence,
 
 enum wal_status reference_read(const struct reference *ref, uint32_t number,
                                const struct wal_entry_cursor_options *options,
-                               struct reference_entry **entries,
-                               uint32_t *count)
+                               struct reference_entry **entries, uint32_t *count)
 {
     struct reference_entry *list;
     struct path path = {0};
@@ -737,23 +689,20 @@ enum wal_status reference_read(const struct reference *ref, uint32_t number,
             skip--;
             continue;
         }
-        fill_entry(ref, path.items[i], options->flags, ref->count, ref->count,
-                   &list[*count]);
+        fill_entry(ref, path.items[i], options->flags, ref->count, ref->count, &list[*count]);
         *count += 1;
     }
     common_free(path.items);
     if (options->last > 0 && options->last < *count) {
-        memmove(list, list + (*count - options->last),
-                (size_t)options->last * sizeof(*list));
+        memmove(list, list + (*count - options->last), (size_t)options->last * sizeof(*list));
         *count = (uint32_t)options->last;
     }
     *entries = list;
     return WAL_OK;
 }
 
-bool reference_refresh(const struct reference *ref, uint64_t sequence,
-                       uint32_t flags, uint64_t limit, uint64_t parent_limit,
-                       struct reference_entry *out)
+bool reference_refresh(const struct reference *ref, uint64_t sequence, uint32_t flags,
+                       uint64_t limit, uint64_t parent_limit, struct reference_entry *out)
 {
     if (is_hidden(ref, sequence, flags, limit)) {
         return false;
@@ -768,8 +717,7 @@ void reference_take_redaction(const struct reference *ref, struct wal_slice id,
     for (uint64_t i = 1; i <= ref->count; i++) {
         const struct ref_record *record = ref_at(ref, i);
 
-        if (record->kind == REF_REDACT &&
-            record->target == entry->entry.sequence &&
+        if (record->kind == REF_REDACT && record->target == entry->entry.sequence &&
             reference_is_equal(ref_entry_id(ref, record->by), id)) {
             entry->redacted_by = ref_entry_id(ref, record->by);
             entry->reason = record->reason;
@@ -785,8 +733,7 @@ bool reference_is_redaction(const struct reference *ref, struct wal_slice id)
     for (uint64_t i = 1; i <= ref->count && !found; i++) {
         const struct ref_record *record = ref_at(ref, i);
 
-        found = record->kind == REF_REDACT &&
-                reference_is_equal(ref_entry_id(ref, record->by), id);
+        found = record->kind == REF_REDACT && reference_is_equal(ref_entry_id(ref, record->by), id);
     }
     return found;
 }
@@ -802,9 +749,8 @@ bool reference_next_redaction(const struct reference *ref, uint64_t *sequence)
     return false;
 }
 
-enum wal_status reference_get(const struct reference *ref, uint32_t number,
-                              struct wal_slice id, uint32_t flags,
-                              struct reference_entry *out)
+enum wal_status reference_get(const struct reference *ref, uint32_t number, struct wal_slice id,
+                              uint32_t flags, struct reference_entry *out)
 {
     uint64_t found;
 
@@ -815,8 +761,7 @@ enum wal_status reference_get(const struct reference *ref, uint32_t number,
     if (found == 0) {
         return WAL_ENOTFOUND;
     }
-    if (ref_redaction(ref, found) != NULL &&
-        (flags & WAL_ENTRY_CURSOR_REDACTED) == 0) {
+    if (ref_redaction(ref, found) != NULL && (flags & WAL_ENTRY_CURSOR_REDACTED) == 0) {
         return WAL_EREDACTED;
     }
     fill_entry(ref, found, flags, ref->count, ref->count, out);

@@ -42,21 +42,19 @@ struct wal_slice ref_text(const char *text)
 
 bool reference_is_equal(struct wal_slice a, struct wal_slice b)
 {
-    return a.size == b.size &&
-           (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
+    return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
 bool ref_begins_with(struct wal_slice text, struct wal_slice prefix)
 {
     return text.size >= prefix.size &&
-           (prefix.size == 0 ||
-            memcmp(text.data, prefix.data, prefix.size) == 0);
+           (prefix.size == 0 || memcmp(text.data, prefix.data, prefix.size) == 0);
 }
 
 static json_t *parse(struct wal_slice text)
 {
-    return json_loadb(text.size > 0 ? text.data : "", text.size,
-                      JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    return json_loadb(text.size > 0 ? text.data : "", text.size, JSON_DECODE_ANY | JSON_ALLOW_NUL,
+                      NULL);
 }
 
 /* Whether a text is valid JSON, and an object if one is required. */
@@ -69,16 +67,14 @@ static bool reference_is_json(struct wal_slice text, bool object)
     return is_json;
 }
 
-bool reference_member(struct wal_slice text, const char *name,
-                      struct wal_slice *out)
+bool reference_member(struct wal_slice text, const char *name, struct wal_slice *out)
 {
     json_t *json = parse(text);
     const json_t *member = json_object_get(json, name);
     bool is_there = json_is_string(member);
 
     if (is_there) {
-        struct wal_slice found = {json_string_value(member),
-                                  json_string_length(member)};
+        struct wal_slice found = {json_string_value(member), json_string_length(member)};
 
         *out = ref_copy(found);
     }
@@ -102,8 +98,7 @@ enum wal_status ref_check_text(struct wal_slice text, uint64_t limit)
     return WAL_OK;
 }
 
-enum wal_status ref_check_json(struct wal_slice text, uint64_t limit,
-                               bool object)
+enum wal_status ref_check_json(struct wal_slice text, uint64_t limit, bool object)
 {
     if (text.size > limit) {
         return WAL_ETOOBIG;
@@ -111,8 +106,7 @@ enum wal_status ref_check_json(struct wal_slice text, uint64_t limit,
     return reference_is_json(text, object) ? WAL_OK : WAL_EBADJSON;
 }
 
-enum wal_status ref_fail(struct wal_error *error, enum wal_status status,
-                         struct wal_slice actual)
+enum wal_status ref_fail(struct wal_error *error, enum wal_status status, struct wal_slice actual)
 {
     if (error != NULL) {
         WAL__ASSERT(actual.size < sizeof(error->actual));
@@ -125,8 +119,7 @@ enum wal_status ref_fail(struct wal_error *error, enum wal_status status,
     return status;
 }
 
-enum wal_status ref_fail_number(struct wal_error *error, enum wal_status status,
-                                uint64_t actual)
+enum wal_status ref_fail_number(struct wal_error *error, enum wal_status status, uint64_t actual)
 {
     char text[24];
 
@@ -134,8 +127,7 @@ enum wal_status ref_fail_number(struct wal_error *error, enum wal_status status,
     return ref_fail(error, status, ref_text(text));
 }
 
-enum wal_status ref_conflict(struct wal_error *error,
-                             enum wal_expectation expectation,
+enum wal_status ref_conflict(struct wal_error *error, enum wal_expectation expectation,
                              struct wal_slice actual)
 {
     if (error != NULL) {
@@ -144,8 +136,7 @@ enum wal_status ref_conflict(struct wal_error *error,
     return ref_fail(error, WAL_ECONFLICT, actual);
 }
 
-enum wal_status ref_conflict_number(struct wal_error *error,
-                                    enum wal_expectation expectation,
+enum wal_status ref_conflict_number(struct wal_error *error, enum wal_expectation expectation,
                                     uint64_t actual)
 {
     if (error != NULL) {
@@ -257,8 +248,7 @@ static void note_places(struct reference *ref, struct ref_record *record)
 }
 
 /* The last record is to go. */
-static void forget_places(struct reference *ref,
-                          const struct ref_record *record)
+static void forget_places(struct reference *ref, const struct ref_record *record)
 {
     struct ref_places *of = make_places(ref, record->session);
 
@@ -277,8 +267,7 @@ static void forget_places(struct reference *ref,
         }
     } else if (record->kind == REF_TOMBSTONE) {
         of->tombstone = 0;
-    } else if (record->kind == REF_REDACT &&
-               ref_at(ref, record->target)->known == ref->count) {
+    } else if (record->kind == REF_REDACT && ref_at(ref, record->target)->known == ref->count) {
         ref->records[record->target - 1].known = 0;
     }
 }
@@ -304,15 +293,13 @@ void reference_destroy(struct reference *ref)
     }
 }
 
-struct ref_record *ref_add(struct reference *ref, enum ref_kind kind,
-                           uint32_t session)
+struct ref_record *ref_add(struct reference *ref, enum ref_kind kind, uint32_t session)
 {
     struct ref_record *record;
 
     if (ref->count == ref->capacity) {
         ref->capacity = ref->capacity * 2 + 64;
-        ref->records = common_resize(ref->records,
-                                     ref->capacity * sizeof(ref->records[0]));
+        ref->records = common_resize(ref->records, ref->capacity * sizeof(ref->records[0]));
         WAL__ASSERT(ref->records != NULL);
     }
     record = &ref->records[ref->count++];
@@ -325,8 +312,8 @@ struct ref_record *ref_add(struct reference *ref, enum ref_kind kind,
     return record;
 }
 
-enum wal_status ref_end_operation(struct reference *ref, uint64_t before,
-                                  bool durable, enum wal_status status)
+enum wal_status ref_end_operation(struct reference *ref, uint64_t before, bool durable,
+                                  enum wal_status status)
 {
     if (status != WAL_OK) {
         truncate_records(ref, before);
@@ -346,8 +333,7 @@ void reference_set_schema(struct reference *ref, uint32_t version)
     ref->schema_version = version;
 }
 
-void reference_set_clock(struct reference *ref, int64_t earliest_ms,
-                         int64_t latest_ms)
+void reference_set_clock(struct reference *ref, int64_t earliest_ms, int64_t latest_ms)
 {
     ref->earliest_ms = earliest_ms;
     ref->latest_ms = latest_ms;
@@ -386,8 +372,7 @@ bool reference_truncate(struct reference *ref, uint64_t last_sequence)
 /* --- session -------------------------------------------------------------- */
 
 /*
- * Sessions: what they add_session_record about themselves, making, forking and
- * deleting them.
+ * Sessions: what they add_session_record about themselves, making, forking and deleting them.
  */
 
 enum {
@@ -408,20 +393,17 @@ struct ref_places ref_places_of(const struct reference *ref, uint32_t number)
     return number < ref->places_count ? ref->places[number] : none;
 }
 
-const struct ref_record *ref_session_current(const struct reference *ref,
-                                             uint32_t number)
+const struct ref_record *ref_session_current(const struct reference *ref, uint32_t number)
 {
     return ref_at(ref, ref_places_of(ref, number).current);
 }
 
-static const struct ref_record *ref_session_first(const struct reference *ref,
-                                                  uint32_t number)
+static const struct ref_record *ref_session_first(const struct reference *ref, uint32_t number)
 {
     return ref_at(ref, ref_places_of(ref, number).first);
 }
 
-const struct ref_record *ref_fork_of(const struct reference *ref,
-                                     uint32_t number)
+const struct ref_record *ref_fork_of(const struct reference *ref, uint32_t number)
 {
     const struct ref_record *first = ref_session_first(ref, number);
     uint64_t fork_sequence = ref_sequence(ref, first) + 1;
@@ -485,16 +467,15 @@ enum wal_status ref_check_writable(const struct reference *ref, uint32_t number,
     if (reference_is_trashed(ref, number)) {
         return ref_fail(error, WAL_ETRASHED, nothing);
     }
-    version = ref_session_current(ref, number)
-                  ->session_state->stored_options.schema_version;
+    version = ref_session_current(ref, number)->session_state->stored_options.schema_version;
     if (!writes_schema(ref, version)) {
         return ref_fail_number(error, WAL_ESCHEMA, version);
     }
     return WAL_OK;
 }
 
-enum wal_status reference_session_open(const struct reference *ref,
-                                       struct wal_slice id, uint32_t *number)
+enum wal_status reference_session_open(const struct reference *ref, struct wal_slice id,
+                                       uint32_t *number)
 {
     uint32_t found = ref_find_session(ref, id);
 
@@ -512,12 +493,11 @@ enum wal_status reference_session_open(const struct reference *ref,
 
 static enum wal_status check_options(const struct wal_session_options *options)
 {
-    const struct wal_slice texts[] = {options->cwd, options->project,
-                                      options->title, options->source};
+    const struct wal_slice texts[] = {options->cwd, options->project, options->title,
+                                      options->source};
     enum wal_status status = WAL_OK;
 
-    if (options->id.size > ID_MAX ||
-        ref_check_text(options->id, ID_MAX) != WAL_OK) {
+    if (options->id.size > ID_MAX || ref_check_text(options->id, ID_MAX) != WAL_OK) {
         return WAL_EINVAL;
     }
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -536,8 +516,8 @@ static enum wal_status check_options(const struct wal_session_options *options)
 
 /* A record of what a session says from now on. */
 static void add_session_record(struct reference *ref, uint32_t number,
-                               const struct wal_session_options *says,
-                               bool is_fork, bool is_trashed)
+                               const struct wal_session_options *says, bool is_fork,
+                               bool is_trashed)
 {
     struct ref_record *record = ref_add(ref, REF_SESSION, number);
     struct ref_session *copy = common_alloc(1, sizeof(*copy));
@@ -557,23 +537,20 @@ static void add_session_record(struct reference *ref, uint32_t number,
 }
 
 /* Whether no session has the id, also none in the trash. */
-static enum wal_status check_free(const struct reference *ref,
-                                  struct wal_slice id, struct wal_error *error)
+static enum wal_status check_free(const struct reference *ref, struct wal_slice id,
+                                  struct wal_error *error)
 {
     uint32_t found = ref_find_session(ref, id);
 
     if (found == 0) {
         return WAL_OK;
     }
-    return ref_fail(
-        error, reference_is_trashed(ref, found) ? WAL_ETRASHED : WAL_EEXISTS,
-        id);
+    return ref_fail(error, reference_is_trashed(ref, found) ? WAL_ETRASHED : WAL_EEXISTS, id);
 }
 
-enum wal_status
-reference_session_create(struct reference *ref,
-                         const struct wal_session_options *options,
-                         uint32_t *number, struct wal_error *error)
+enum wal_status reference_session_create(struct reference *ref,
+                                         const struct wal_session_options *options,
+                                         uint32_t *number, struct wal_error *error)
 {
     struct wal_session_options says = *options;
     enum wal_status status = check_options(options);
@@ -584,8 +561,7 @@ reference_session_create(struct reference *ref,
         return status;
     }
     if (says.schema_version == 0) {
-        says.schema_version =
-            ref->schema_version != 0 ? ref->schema_version : 1;
+        says.schema_version = ref->schema_version != 0 ? ref->schema_version : 1;
     }
     if (!writes_schema(ref, says.schema_version)) {
         return ref_fail_number(error, WAL_ESCHEMA, says.schema_version);
@@ -600,8 +576,8 @@ reference_session_create(struct reference *ref,
 }
 
 /* The fork point: the entry that is named, else the head; 0: nothing. */
-static enum wal_status find_point(const struct reference *ref, uint32_t number,
-                                  struct wal_slice at, uint64_t *point)
+static enum wal_status find_point(const struct reference *ref, uint32_t number, struct wal_slice at,
+                                  uint64_t *point)
 {
     *point = at.size > 0 ? ref_find_named(ref, number, at)
                          : ref_head(ref, number, 0, nothing, ref->count);
@@ -616,10 +592,9 @@ static void inherit(struct wal_slice *text, struct wal_slice from)
 }
 
 /* Empty options are inherited from the source, except `source`. */
-enum wal_status ref_fork(struct reference *ref, uint32_t number,
-                         struct wal_slice at,
-                         const struct wal_session_options *options,
-                         uint32_t *fork, struct wal_error *error)
+enum wal_status ref_fork(struct reference *ref, uint32_t number, struct wal_slice at,
+                         const struct wal_session_options *options, uint32_t *fork,
+                         struct wal_error *error)
 {
     struct wal_session_options says = *options;
     const struct wal_session_options *source;
@@ -666,11 +641,9 @@ enum wal_status ref_fork(struct reference *ref, uint32_t number,
     return WAL_OK;
 }
 
-enum wal_status
-reference_session_fork(struct reference *ref, uint32_t number,
-                       struct wal_slice at,
-                       const struct wal_session_options *options,
-                       uint32_t *fork, struct wal_error *error)
+enum wal_status reference_session_fork(struct reference *ref, uint32_t number, struct wal_slice at,
+                                       const struct wal_session_options *options, uint32_t *fork,
+                                       struct wal_error *error)
 {
     uint64_t before = ref->count;
     enum wal_status status = ref_fork(ref, number, at, options, fork, error);
@@ -692,15 +665,12 @@ enum wal_status reference_session_delete(struct reference *ref, uint32_t number,
 }
 
 /* What it says stays as it is. */
-static enum wal_status set_trashed(struct reference *ref, uint32_t number,
-                                   bool is_trashed)
+static enum wal_status set_trashed(struct reference *ref, uint32_t number, bool is_trashed)
 {
-    const struct ref_session *now =
-        ref_session_current(ref, number)->session_state;
+    const struct ref_session *now = ref_session_current(ref, number)->session_state;
     uint64_t before = ref->count;
 
-    add_session_record(ref, number, &now->stored_options, now->is_fork,
-                       is_trashed);
+    add_session_record(ref, number, &now->stored_options, now->is_fork, is_trashed);
     return ref_end_operation(ref, before, true, WAL_OK);
 }
 
@@ -716,8 +686,7 @@ enum wal_status reference_session_trash(struct reference *ref, uint32_t number,
     return set_trashed(ref, number, true);
 }
 
-enum wal_status reference_session_undelete(struct reference *ref,
-                                           struct wal_slice id,
+enum wal_status reference_session_undelete(struct reference *ref, struct wal_slice id,
                                            struct wal_error *error)
 {
     uint32_t number = ref_find_session(ref, id);
@@ -742,17 +711,15 @@ void reference_empty_trash(struct reference *ref)
     }
 }
 
-enum wal_status
-reference_session_open_or_create(struct reference *ref,
-                                 const struct wal_session_options *options,
-                                 struct wal_slice made_id, uint32_t *number,
-                                 int32_t *created, struct wal_error *error)
+enum wal_status reference_session_open_or_create(struct reference *ref,
+                                                 const struct wal_session_options *options,
+                                                 struct wal_slice made_id, uint32_t *number,
+                                                 int32_t *created, struct wal_error *error)
 {
     struct wal_session_options made = *options;
-    enum wal_status status =
-        options->id.size > 0
-            ? reference_session_open(ref, options->id, number)
-            : reference_session_latest(ref, options->cwd, number);
+    enum wal_status status = options->id.size > 0
+                                 ? reference_session_open(ref, options->id, number)
+                                 : reference_session_latest(ref, options->cwd, number);
 
     *created = status == WAL_ENOTFOUND;
     if (status != WAL_ENOTFOUND) {
@@ -766,18 +733,15 @@ reference_session_open_or_create(struct reference *ref,
 
 static enum wal_status check_fields(const struct wal_session_change *change)
 {
-    const uint32_t known = WAL_CHANGE_METADATA | WAL_CHANGE_TITLE |
-                           WAL_CHANGE_CWD | WAL_CHANGE_PROJECT |
-                           WAL_CHANGE_SCHEMA | WAL_CHANGE_EXPECT;
+    const uint32_t known = WAL_CHANGE_METADATA | WAL_CHANGE_TITLE | WAL_CHANGE_CWD |
+                           WAL_CHANGE_PROJECT | WAL_CHANGE_SCHEMA | WAL_CHANGE_EXPECT;
     enum wal_status status = WAL_OK;
 
     if ((change->fields & ~known) != 0 ||
-        ((change->fields & WAL_CHANGE_SCHEMA) != 0 &&
-         change->schema_version == 0)) {
+        ((change->fields & WAL_CHANGE_SCHEMA) != 0 && change->schema_version == 0)) {
         return WAL_EINVAL;
     }
-    if ((change->fields & WAL_CHANGE_METADATA) != 0 &&
-        change->metadata.size > 0) {
+    if ((change->fields & WAL_CHANGE_METADATA) != 0 && change->metadata.size > 0) {
         status = ref_check_json(change->metadata, METADATA_MAX, true);
     }
     if (status == WAL_OK && (change->fields & WAL_CHANGE_TITLE) != 0) {
@@ -793,9 +757,8 @@ static enum wal_status check_fields(const struct wal_session_change *change)
 }
 
 /* The session's fields with the change applied. */
-static struct wal_session_options
-apply_change(const struct reference *ref, uint32_t number,
-             const struct wal_session_change *change)
+static struct wal_session_options apply_change(const struct reference *ref, uint32_t number,
+                                               const struct wal_session_change *change)
 {
     struct wal_session_options says =
         ref_session_current(ref, number)->session_state->stored_options;
@@ -827,44 +790,38 @@ static bool changes_nothing(const struct reference *ref, uint32_t number,
     struct wal_session_options says = apply_change(ref, number, change);
 
     return reference_is_equal(says.metadata, now->metadata) &&
-           reference_is_equal(says.title, now->title) &&
-           reference_is_equal(says.cwd, now->cwd) &&
+           reference_is_equal(says.title, now->title) && reference_is_equal(says.cwd, now->cwd) &&
            reference_is_equal(says.project, now->project) &&
            says.schema_version == now->schema_version;
 }
 
 /* A change that changes nothing is right, whatever version is expected. */
 enum wal_status ref_check_change(const struct reference *ref, uint32_t number,
-                                 const struct wal_session_change *change,
-                                 struct wal_error *error)
+                                 const struct wal_session_change *change, struct wal_error *error)
 {
     uint64_t version = ref_sequence(ref, ref_session_current(ref, number));
     enum wal_status status = check_fields(change);
 
     if (status == WAL_OK && (change->fields & WAL_CHANGE_EXPECT) != 0 &&
-        change->expected_version != version &&
-        !changes_nothing(ref, number, change)) {
+        change->expected_version != version && !changes_nothing(ref, number, change)) {
         return ref_conflict_number(error, WAL_EXPECTATION_METADATA, version);
     }
     return status;
 }
 
-void ref_change(struct reference *ref, uint32_t number,
-                const struct wal_session_change *change)
+void ref_change(struct reference *ref, uint32_t number, const struct wal_session_change *change)
 {
     struct wal_session_options says = apply_change(ref, number, change);
 
     if (!changes_nothing(ref, number, change)) {
-        add_session_record(
-            ref, number, &says,
-            ref_session_current(ref, number)->session_state->is_fork, false);
+        add_session_record(ref, number, &says,
+                           ref_session_current(ref, number)->session_state->is_fork, false);
     }
 }
 
 /* --- the information on sessions, and lists of them ----------------------- */
 
-/* Own entries of the conversation; those that reading leaves out count, but
- * for deltas. */
+/* Own entries of the conversation; those that reading leaves out count, but for deltas. */
 static uint64_t own_entries(const struct reference *ref, uint32_t number)
 {
     uint64_t count = 0;
@@ -872,20 +829,17 @@ static uint64_t own_entries(const struct reference *ref, uint32_t number)
     REF_EACH (i, ref, number) {
         const struct ref_record *record = ref_at(ref, i);
 
-        count += record->kind == REF_ENTRY && record->stream == 0 &&
-                 !record->is_delta;
+        count += record->kind == REF_ENTRY && record->stream == 0 && !record->is_delta;
     }
     return count;
 }
 
-/* The entries on the branch that a fork was made from, in the stream of the
- * fork point. */
+/* The entries on the branch that a fork was made from, in the stream of the fork point. */
 static uint64_t inherited(const struct reference *ref, uint32_t number)
 {
     const struct ref_record *fork = ref_fork_of(ref, number);
 
-    return fork == NULL || fork->target == 0 ? 0
-                                             : ref_depth(ref, fork->target) + 1;
+    return fork == NULL || fork->target == 0 ? 0 : ref_depth(ref, fork->target) + 1;
 }
 
 static uint64_t own_documents(const struct reference *ref, uint32_t number)
@@ -914,14 +868,12 @@ void reference_forget_times(struct reference *ref)
     }
 }
 
-void reference_learn_time(struct reference *ref, uint32_t number,
-                          int64_t updated_ms)
+void reference_learn_time(struct reference *ref, uint32_t number, int64_t updated_ms)
 {
     if (number >= ref->learned_count) {
         uint32_t count = number + 64;
 
-        ref->learned =
-            common_resize(ref->learned, count * sizeof(ref->learned[0]));
+        ref->learned = common_resize(ref->learned, count * sizeof(ref->learned[0]));
         WAL__ASSERT(ref->learned != NULL);
         while (ref->learned_count < count) {
             ref->learned[ref->learned_count++] = INT64_MIN;
@@ -933,8 +885,7 @@ void reference_learn_time(struct reference *ref, uint32_t number,
 /* The time of a text as the workload writes it: to the second, in UTC. */
 static bool read_time(struct wal_slice text, int64_t *ms)
 {
-    static const int days[] = {0,   31,  59,  90,  120, 151,
-                               181, 212, 243, 273, 304, 334};
+    static const int days[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
     char copy[32] = "";
     int year;
     int month;
@@ -948,8 +899,8 @@ static bool read_time(struct wal_slice text, int64_t *ms)
         return false;
     }
     memcpy(copy, text.data, text.size);
-    if (sscanf(copy, "%4d-%2d-%2dT%2d:%2d:%2dZ%n", &year, &month, &day, &hour,
-               &minute, &second, &end) != 6 ||
+    if (sscanf(copy, "%4d-%2d-%2dT%2d:%2d:%2dZ%n", &year, &month, &day, &hour, &minute, &second,
+               &end) != 6 ||
         end != (int)text.size || month < 1 || month > 12) {
         return false;
     }
@@ -961,8 +912,8 @@ static bool read_time(struct wal_slice text, int64_t *ms)
     return true;
 }
 
-/* The time that a record claims, if that is believed, else when it was stored.
- * The workload claims none that is close to a day from now. */
+/* The time that a record claims, if that is believed, else when it was stored. The workload claims
+ * none that is close to a day from now. */
 static struct span_ms believed(const struct ref_record *record, int64_t ms)
 {
     if (ms < 0 || ms > record->latest_ms + 86400000) {
@@ -990,18 +941,17 @@ static int64_t max_ms(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* When the session was created, and when it was last active: the times of its
- * entries, or that of its creation. */
-static void find_times(const struct reference *ref, uint32_t number,
-                       struct span_ms *created, struct span_ms *updated)
+/* When the session was created, and when it was last active: the times of its entries, or that of
+ * its creation. */
+static void find_times(const struct reference *ref, uint32_t number, struct span_ms *created,
+                       struct span_ms *updated)
 {
     const struct ref_record *first = ref_session_first(ref, number);
     int64_t given = first->session_state->stored_options.created_ms;
     bool is_active = false;
 
-    *created = given == 0
-                   ? (struct span_ms){first->earliest_ms, first->latest_ms}
-                   : believed(first, given);
+    *created = given == 0 ? (struct span_ms){first->earliest_ms, first->latest_ms}
+                          : believed(first, given);
     *updated = *created;
     REF_EACH (i, ref, number) {
         const struct ref_record *record = ref_at(ref, i);
@@ -1021,8 +971,7 @@ static void find_times(const struct reference *ref, uint32_t number,
         updated->latest = max_ms(updated->latest, at.latest);
     }
     if (ref->learned_at == ref->count && number < ref->learned_count &&
-        ref->learned[number] >= updated->earliest &&
-        ref->learned[number] <= updated->latest) {
+        ref->learned[number] >= updated->earliest && ref->learned[number] <= updated->latest) {
         updated->earliest = ref->learned[number];
         updated->latest = ref->learned[number];
     }
@@ -1031,12 +980,10 @@ static void find_times(const struct reference *ref, uint32_t number,
 /* ------------------------------------------------------------- sessions --- */
 
 /* Also of a session that is deleted. */
-static void describe(const struct reference *ref, uint32_t number,
-                     struct reference_info *out)
+static void describe(const struct reference *ref, uint32_t number, struct reference_info *out)
 {
     const struct ref_record *now = ref_session_current(ref, number);
-    const struct wal_session_options *says =
-        &now->session_state->stored_options;
+    const struct wal_session_options *says = &now->session_state->stored_options;
     struct span_ms created;
     struct span_ms updated;
     const struct wal_slice main = {NULL, 0};
@@ -1058,8 +1005,7 @@ static void describe(const struct reference *ref, uint32_t number,
     out->info.parent_id = says->parent_id;
     out->info.source = says->source;
     out->info.metadata = says->metadata;
-    out->info.head =
-        ref_entry_id(ref, ref_head(ref, number, 0, main, ref->count));
+    out->info.head = ref_entry_id(ref, ref_head(ref, number, 0, main, ref->count));
     find_times(ref, number, &created, &updated);
     out->info.created_ms = created.earliest;
     out->created_latest_ms = created.latest;
@@ -1073,8 +1019,7 @@ static void describe(const struct reference *ref, uint32_t number,
     out->first_text_size = ref_first_text(ref, number, out->first_text);
 }
 
-enum wal_status reference_session_status(const struct reference *ref,
-                                         uint32_t number,
+enum wal_status reference_session_status(const struct reference *ref, uint32_t number,
                                          struct reference_info *out)
 {
     if (reference_is_deleted(ref, number)) {
@@ -1091,8 +1036,8 @@ static bool matches(struct wal_slice wanted, struct wal_slice text)
 
 /* ---------------------------------------------------------------- lists --- */
 
-/* What a session comes from: the one it was forked from, else the one that its
- * parent id names; 0: none. */
+/* What a session comes from: the one it was forked from, else the one that its parent id names; 0:
+ * none. */
 static uint32_t ancestor(const struct reference *ref, uint32_t number)
 {
     const struct ref_record *fork = ref_fork_of(ref, number);
@@ -1100,12 +1045,11 @@ static uint32_t ancestor(const struct reference *ref, uint32_t number)
     if (fork != NULL) {
         return fork->other;
     }
-    return ref_find_session(ref, ref_session_current(ref, number)
-                                     ->session_state->stored_options.parent_id);
+    return ref_find_session(
+        ref, ref_session_current(ref, number)->session_state->stored_options.parent_id);
 }
 
-static bool is_listed(const struct reference_info *list, uint32_t count,
-                      uint32_t number)
+static bool is_listed(const struct reference_info *list, uint32_t count, uint32_t number)
 {
     bool found = false;
 
@@ -1116,10 +1060,8 @@ static bool is_listed(const struct reference_info *list, uint32_t count,
 }
 
 /* Parent ids may lead round in a circle: it ends where it closes. */
-static enum wal_status list_lineage(const struct reference *ref,
-                                    struct wal_slice of,
-                                    struct reference_info *list,
-                                    uint32_t *count)
+static enum wal_status list_lineage(const struct reference *ref, struct wal_slice of,
+                                    struct reference_info *list, uint32_t *count)
 {
     uint32_t first = ref_find_session(ref, of);
     uint32_t number;
@@ -1147,8 +1089,7 @@ static int compare(const void *left, const void *right)
     return a->info.last_sequence > b->info.last_sequence ? -1 : 1;
 }
 
-static void list_all(const struct reference *ref,
-                     const struct wal_session_cursor_options *options,
+static void list_all(const struct reference *ref, const struct wal_session_cursor_options *options,
                      struct reference_info *list, uint32_t *count)
 {
     bool is_trash = (options->flags & WAL_SESSION_CURSOR_TRASH) != 0;
@@ -1157,20 +1098,16 @@ static void list_all(const struct reference *ref,
     for (uint32_t number = 1; number <= sessions; number++) {
         struct reference_info *at = &list[*count];
 
-        if (reference_is_deleted(ref, number) ||
-            reference_is_trashed(ref, number) != is_trash) {
+        if (reference_is_deleted(ref, number) || reference_is_trashed(ref, number) != is_trash) {
             continue;
         }
         describe(ref, number, at);
-        if (matches(options->cwd, at->info.cwd) &&
-            matches(options->project, at->info.project) &&
+        if (matches(options->cwd, at->info.cwd) && matches(options->project, at->info.project) &&
             matches(options->source, at->info.source) &&
             matches(options->parent, at->info.parent_id) &&
             ref_begins_with(at->info.id, options->prefix) &&
-            (options->changed_after == 0 ||
-             at->info.updated_ms > options->changed_after) &&
-            (options->recorded_after == 0 ||
-             at->info.last_sequence > options->recorded_after)) {
+            (options->changed_after == 0 || at->info.updated_ms > options->changed_after) &&
+            (options->recorded_after == 0 || at->info.last_sequence > options->recorded_after)) {
             *count += 1;
         }
     }
@@ -1181,8 +1118,7 @@ enum wal_status reference_list(const struct reference *ref,
                                const struct wal_session_cursor_options *options,
                                struct reference_info **infos, uint32_t *count)
 {
-    struct reference_info *list =
-        common_alloc(reference_session_count(ref) + 1, sizeof(*list));
+    struct reference_info *list = common_alloc(reference_session_count(ref) + 1, sizeof(*list));
     enum wal_status status = WAL_OK;
     uint32_t found = 0;
 
@@ -1203,11 +1139,10 @@ enum wal_status reference_list(const struct reference *ref,
     return WAL_OK;
 }
 
-enum wal_status reference_session_latest(const struct reference *ref,
-                                         struct wal_slice cwd, uint32_t *number)
+enum wal_status reference_session_latest(const struct reference *ref, struct wal_slice cwd,
+                                         uint32_t *number)
 {
-    const struct wal_session_cursor_options options = {
-        .struct_size = sizeof(options), .cwd = cwd};
+    const struct wal_session_cursor_options options = {.struct_size = sizeof(options), .cwd = cwd};
     struct reference_info *infos = NULL;
     uint32_t count = 0;
     enum wal_status status = reference_list(ref, &options, &infos, &count);

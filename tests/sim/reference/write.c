@@ -1,6 +1,6 @@
 /*
- * write.c - what a batch, an entry, a document, a head or a change of a session
- * must do to the reference (reference.h).
+ * write.c - what a batch, an entry, a document, a head or a change of a session must do to the
+ * reference (reference.h).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,8 +21,7 @@ enum {
 static const struct wal_slice nothing = {NULL, 0};
 
 /* The member of a payload that names something; no id is empty. */
-static bool names_id(const struct wal_entry *entry, const char *name,
-                     struct wal_slice *id)
+static bool names_id(const struct wal_entry *entry, const char *name, struct wal_slice *id)
 {
     if (!reference_member(entry->payload, name, id)) {
         return false;
@@ -54,8 +53,7 @@ static bool names_target(const struct wal_entry *entry)
 static bool is_delta(const struct wal_entry *entry)
 {
     return (entry->flags & WAL_ENTRY_LINE) == 0 &&
-           reference_is_equal(entry->type,
-                              ref_text(WAL_TYPE_MESSAGE_DELTA_BATCH));
+           reference_is_equal(entry->type, ref_text(WAL_TYPE_MESSAGE_DELTA_BATCH));
 }
 
 /* Checks of an entry that do not need the store. */
@@ -63,12 +61,10 @@ static enum wal_status ref_check_entry(const struct wal_entry *entry)
 {
     const uint32_t keep_or_move = WAL_ENTRY_HEAD_KEEP | WAL_ENTRY_HEAD_MOVE;
     const uint32_t known = WAL_ENTRY_ROOT | WAL_ENTRY_LINE | keep_or_move;
-    const struct wal_slice ids[] = {entry->id, entry->type, entry->run_id,
-                                    entry->parent_id};
+    const struct wal_slice ids[] = {entry->id, entry->type, entry->run_id, entry->parent_id};
     enum wal_status status = ref_check_text(entry->timestamp, TIME_MAX);
 
-    if ((entry->flags & ~known) != 0 ||
-        (entry->flags & keep_or_move) == keep_or_move ||
+    if ((entry->flags & ~known) != 0 || (entry->flags & keep_or_move) == keep_or_move ||
         entry->stream > STREAM_MAX || entry->type.size == 0 ||
         (entry->parent_id.size > 0 && (entry->flags & WAL_ENTRY_ROOT) != 0)) {
         return WAL_EINVAL;
@@ -83,40 +79,35 @@ static enum wal_status ref_check_entry(const struct wal_entry *entry)
     }
     if (status == WAL_OK && (entry->flags & WAL_ENTRY_LINE) == 0) {
         status = ref_check_json(entry->payload, PAYLOAD_MAX, false);
-        if (status == WAL_OK &&
-            (!names_target(entry) ||
-             (is_delta(entry) && (entry->flags & WAL_ENTRY_HEAD_MOVE) != 0))) {
+        if (status == WAL_OK && (!names_target(entry) ||
+                                 (is_delta(entry) && (entry->flags & WAL_ENTRY_HEAD_MOVE) != 0))) {
             status = WAL_EINVAL;
         }
     }
     return status;
 }
 
-/* Whether two entries of an id are the same, but for their parents; a time
- * counts when it is given. */
-static bool ref_same_content(const struct wal_entry *entry,
-                             const struct wal_entry *old)
+/* Whether two entries of an id are the same, but for their parents; a time counts when it is
+ * given. */
+static bool ref_same_content(const struct wal_entry *entry, const struct wal_entry *old)
 {
     return entry->stream == old->stream &&
            (entry->flags & WAL_ENTRY_LINE) == (old->flags & WAL_ENTRY_LINE) &&
-           (entry->timestamp.size == 0 ||
-            reference_is_equal(entry->timestamp, old->timestamp)) &&
+           (entry->timestamp.size == 0 || reference_is_equal(entry->timestamp, old->timestamp)) &&
            reference_is_equal(entry->type, old->type) &&
            reference_is_equal(entry->run_id, old->run_id) &&
            reference_is_equal(entry->meta, old->meta) &&
            reference_is_equal(entry->payload, old->payload);
 }
 
-/* Whether this is what the caller gives again: parent and time count when they
- * are given. */
-static bool ref_matches(const struct reference *ref, uint32_t number,
-                        const struct wal_entry *entry, uint64_t sequence)
+/* Whether this is what the caller gives again: parent and time count when they are given. */
+static bool ref_matches(const struct reference *ref, uint32_t number, const struct wal_entry *entry,
+                        uint64_t sequence)
 {
     const struct ref_record *there = ref_at(ref, sequence);
 
     if (entry->parent_id.size > 0 &&
-        (there->target == 0 ||
-         ref_find_entry(ref, number, entry->parent_id) != there->target)) {
+        (there->target == 0 || ref_find_entry(ref, number, entry->parent_id) != there->target)) {
         return false;
     }
     if ((entry->flags & WAL_ENTRY_ROOT) != 0 && there->target != 0) {
@@ -128,8 +119,7 @@ static bool ref_matches(const struct reference *ref, uint32_t number,
 /* ------------------------------------------------- what an entry names --- */
 
 /* A compaction names the first entry it keeps, on its way to the root. */
-static enum wal_status check_compaction(const struct reference *ref,
-                                        uint32_t number,
+static enum wal_status check_compaction(const struct reference *ref, uint32_t number,
                                         const struct ref_record *record)
 {
     struct wal_slice id;
@@ -144,8 +134,7 @@ static enum wal_status check_compaction(const struct reference *ref,
 }
 
 /* A branch summary names an entry of a session. */
-static enum wal_status check_summary(const struct reference *ref,
-                                     const struct ref_record *record)
+static enum wal_status check_summary(const struct reference *ref, const struct ref_record *record)
 {
     struct wal_slice session;
     struct wal_slice entry;
@@ -183,8 +172,8 @@ static enum wal_status check_names(const struct reference *ref, uint32_t number,
     return WAL_OK;
 }
 
-/* The target's content is hidden: a record of the session that owns it. A line
- * that was imported and names no existing entry hides nothing. */
+/* The target's content is hidden: a record of the session that owns it. A line that was imported
+ * and names no existing entry hides nothing. */
 static enum wal_status ref_redact(struct reference *ref, uint64_t redaction,
                                   struct wal_error *error)
 {
@@ -219,8 +208,7 @@ static enum wal_status ref_redact(struct reference *ref, uint64_t redaction,
 
 /* Under the parent that is named, at the root, or under the head. */
 static enum wal_status find_parent(const struct reference *ref, uint32_t number,
-                                   const struct wal_entry *entry,
-                                   uint64_t *parent)
+                                   const struct wal_entry *entry, uint64_t *parent)
 {
     if (entry->parent_id.size > 0) {
         *parent = ref_find_named(ref, number, entry->parent_id);
@@ -254,8 +242,7 @@ static struct wal_entry *copy_entry(const struct wal_entry *entry)
 
 /* Adds an entry under its parent, and moves the head. */
 static enum wal_status ref_append(struct reference *ref, uint32_t number,
-                                  const struct wal_entry *entry,
-                                  struct wal_error *error)
+                                  const struct wal_entry *entry, struct wal_error *error)
 {
     uint64_t head = ref_head(ref, number, entry->stream, nothing, ref->count);
     uint64_t parent = 0;
@@ -270,12 +257,10 @@ static enum wal_status ref_append(struct reference *ref, uint32_t number,
     record->stream = entry->stream;
     record->target = parent;
     record->entry = copy_entry(entry);
-    record->user_text =
-        ref_copy((struct wal_slice){text, ref_user_text(entry, text)});
+    record->user_text = ref_copy((struct wal_slice){text, ref_user_text(entry, text)});
     record->is_delta = is_delta(entry);
-    record->moves_head =
-        (parent == head || (entry->flags & WAL_ENTRY_HEAD_MOVE) != 0) &&
-        (entry->flags & WAL_ENTRY_HEAD_KEEP) == 0 && !record->is_delta;
+    record->moves_head = (parent == head || (entry->flags & WAL_ENTRY_HEAD_MOVE) != 0) &&
+                         (entry->flags & WAL_ENTRY_HEAD_KEEP) == 0 && !record->is_delta;
     status = check_names(ref, number, record);
     return status == WAL_OK ? WAL_OK : ref_fail(error, status, nothing);
 }
@@ -296,9 +281,8 @@ static bool is_same_head(const struct wal_head *a, const struct wal_head *b)
 {
     struct wal_slice main = ref_text("main");
 
-    return a->stream == b->stream &&
-           reference_is_equal(a->name.size == 0 ? main : a->name,
-                              b->name.size == 0 ? main : b->name);
+    return a->stream == b->stream && reference_is_equal(a->name.size == 0 ? main : a->name,
+                                                        b->name.size == 0 ? main : b->name);
 }
 
 static enum wal_status check_heads(const struct wal_batch *batch)
@@ -308,8 +292,7 @@ static enum wal_status check_heads(const struct wal_batch *batch)
     for (uint32_t i = 0; i < batch->head_count && status == WAL_OK; i++) {
         const struct wal_head *head = &batch->heads[i];
 
-        if ((head->flags & ~(uint32_t)WAL_HEAD_EXPECT) != 0 ||
-            head->stream > 255) {
+        if ((head->flags & ~(uint32_t)WAL_HEAD_EXPECT) != 0 || head->stream > 255) {
             return WAL_EINVAL;
         }
         for (uint32_t j = 0; j < i; j++) {
@@ -336,8 +319,7 @@ static enum wal_status check_docs(const struct wal_batch *batch)
             return WAL_EINVAL;
         }
         for (uint32_t j = 0; j < i; j++) {
-            if (((doc->flags ^ batch->documents[j].flags) & WAL_DOC_STORE) ==
-                    0 &&
+            if (((doc->flags ^ batch->documents[j].flags) & WAL_DOC_STORE) == 0 &&
                 reference_is_equal(doc->key, batch->documents[j].key)) {
                 return WAL_EINVAL;
             }
@@ -354,8 +336,8 @@ static enum wal_status check_call(const struct wal_batch *batch)
 {
     enum wal_status status = WAL_OK;
 
-    if (batch->entry_count == 0 && batch->document_count == 0 &&
-        batch->head_count == 0 && batch->change == NULL) {
+    if (batch->entry_count == 0 && batch->document_count == 0 && batch->head_count == 0 &&
+        batch->change == NULL) {
         return WAL_EINVAL;
     }
     for (uint32_t i = 0; i < batch->entry_count && status == WAL_OK; i++) {
@@ -373,8 +355,7 @@ static enum wal_status check_call(const struct wal_batch *batch)
 /* ----------------------------------------------------------- conditions --- */
 
 /* The first entry of the batch with this id. */
-static const struct wal_entry *first_of(const struct wal_batch *batch,
-                                        struct wal_slice id)
+static const struct wal_entry *first_of(const struct wal_batch *batch, struct wal_slice id)
 {
     const struct wal_entry *entry = batch->entries;
 
@@ -384,20 +365,18 @@ static const struct wal_entry *first_of(const struct wal_batch *batch,
     return entry;
 }
 
-/* Entries that are there already, or earlier in the batch, must be the same.
- * The tail counts when one is new, or when there are none: *news. */
-static enum wal_status check_duplicates(const struct reference *ref,
-                                        uint32_t number,
-                                        const struct wal_batch *batch,
-                                        bool *news, struct wal_error *error)
+/* Entries that are there already, or earlier in the batch, must be the same. The tail counts when
+ * one is new, or when there are none: *news. */
+static enum wal_status check_duplicates(const struct reference *ref, uint32_t number,
+                                        const struct wal_batch *batch, bool *news,
+                                        struct wal_error *error)
 {
     *news = batch->entry_count == 0;
     for (uint32_t i = 0; i < batch->entry_count; i++) {
         const struct wal_entry *entry = &batch->entries[i];
         uint64_t there = ref_find_entry(ref, number, entry->id);
-        bool same = there != 0
-                        ? ref_matches(ref, number, entry, there)
-                        : ref_same_content(entry, first_of(batch, entry->id));
+        bool same = there != 0 ? ref_matches(ref, number, entry, there)
+                               : ref_same_content(entry, first_of(batch, entry->id));
 
         if (!same) {
             return ref_fail(error, WAL_EEXISTS, entry->id);
@@ -409,12 +388,10 @@ static enum wal_status check_duplicates(const struct reference *ref,
 
 static enum wal_status check_tail(const struct reference *ref, uint32_t number,
                                   const struct wal_batch *batch,
-                                  const struct wal_append_options *options,
-                                  struct wal_error *error)
+                                  const struct wal_append_options *options, struct wal_error *error)
 {
     uint32_t stream = batch->entry_count > 0 ? batch->entries[0].stream : 0;
-    struct wal_slice tail =
-        ref_entry_id(ref, ref_head(ref, number, stream, nothing, ref->count));
+    struct wal_slice tail = ref_entry_id(ref, ref_head(ref, number, stream, nothing, ref->count));
 
     if (options == NULL || (options->flags & WAL_APPEND_EXPECT) == 0 ||
         reference_is_equal(tail, options->expected_tail)) {
@@ -433,8 +410,7 @@ static uint32_t owner_of(const struct wal_doc *doc, uint32_t number)
 /* The entries; then what their redactions hide. */
 static enum wal_status write_entries(struct reference *ref, uint32_t number,
                                      const struct wal_batch *batch,
-                                     struct wal_append_result *result,
-                                     struct wal_error *error)
+                                     struct wal_append_result *result, struct wal_error *error)
 {
     uint64_t first = ref->count + 1;
     uint64_t last;
@@ -468,16 +444,14 @@ static enum wal_status write_entries(struct reference *ref, uint32_t number,
 }
 
 static enum wal_status ref_move_head(struct reference *ref, uint32_t number,
-                                     const struct wal_head *head,
-                                     uint64_t before, struct wal_error *error);
+                                     const struct wal_head *head, uint64_t before,
+                                     struct wal_error *error);
 
 static enum wal_status ref_put_doc(struct reference *ref, uint32_t number,
-                                   const struct wal_doc *doc,
-                                   struct wal_error *error);
+                                   const struct wal_doc *doc, struct wal_error *error);
 
 static enum wal_status write_all(struct reference *ref, uint32_t number,
-                                 const struct wal_batch *batch,
-                                 struct wal_append_result *result,
+                                 const struct wal_batch *batch, struct wal_append_result *result,
                                  struct wal_error *error)
 {
     uint64_t before = ref->count;
@@ -500,8 +474,7 @@ static enum wal_status write_all(struct reference *ref, uint32_t number,
 enum wal_status reference_batch(struct reference *ref, uint32_t number,
                                 const struct wal_batch *batch,
                                 const struct wal_append_options *options,
-                                struct wal_append_result *result,
-                                struct wal_error *error)
+                                struct wal_append_result *result, struct wal_error *error)
 {
     struct wal_append_result written = {.struct_size = sizeof(written)};
     uint64_t before = ref->count;
@@ -509,8 +482,7 @@ enum wal_status reference_batch(struct reference *ref, uint32_t number,
     enum wal_status status = check_call(batch);
     bool news = false;
 
-    if (status == WAL_OK && number != REFERENCE_STORE &&
-        reference_is_deleted(ref, number)) {
+    if (status == WAL_OK && number != REFERENCE_STORE && reference_is_deleted(ref, number)) {
         status = WAL_ENOTFOUND;
     }
     if (status == WAL_OK && batch->change != NULL) {
@@ -537,15 +509,11 @@ enum wal_status reference_batch(struct reference *ref, uint32_t number,
 
 /* ----------------------------------- batches that the library makes up --- */
 
-enum wal_status reference_redact(struct reference *ref, uint32_t number,
-                                 struct wal_slice target,
-                                 struct wal_slice reason,
-                                 const struct wal_entry *made,
-                                 struct wal_append_result *result,
-                                 struct wal_error *error)
+enum wal_status reference_redact(struct reference *ref, uint32_t number, struct wal_slice target,
+                                 struct wal_slice reason, const struct wal_entry *made,
+                                 struct wal_append_result *result, struct wal_error *error)
 {
-    struct wal_batch batch = {
-        .struct_size = sizeof(batch), .entry_count = 1, .entries = made};
+    struct wal_batch batch = {.struct_size = sizeof(batch), .entry_count = 1, .entries = made};
     enum wal_status status = ref_check_text(reason, NOTE_MAX);
 
     if (status == WAL_OK) {
@@ -563,11 +531,9 @@ enum wal_status reference_redact(struct reference *ref, uint32_t number,
 enum wal_status reference_compact(struct reference *ref, uint32_t number,
                                   const struct wal_compact_options *options,
                                   const struct wal_entry *made, uint32_t *fork,
-                                  struct wal_append_result *result,
-                                  struct wal_error *error)
+                                  struct wal_append_result *result, struct wal_error *error)
 {
-    struct wal_batch batch = {
-        .struct_size = sizeof(batch), .entry_count = 1, .entries = made};
+    struct wal_batch batch = {.struct_size = sizeof(batch), .entry_count = 1, .entries = made};
     struct wal_append_result written = {.struct_size = sizeof(written)};
     uint64_t before = ref->count;
     uint32_t into = number;
@@ -581,8 +547,7 @@ enum wal_status reference_compact(struct reference *ref, uint32_t number,
     }
     if (status == WAL_OK) {
         kept = ref_find_entry(ref, into, options->first_kept);
-        status = ref_is_ancestor(ref, kept,
-                                 ref_head(ref, into, 0, nothing, ref->count))
+        status = ref_is_ancestor(ref, kept, ref_head(ref, into, 0, nothing, ref->count))
                      ? WAL_OK
                      : WAL_ENOTFOUND;
     }
@@ -602,19 +567,18 @@ enum wal_status reference_compact(struct reference *ref, uint32_t number,
 /* --- change --------------------------------------------------------------- */
 
 /*
- * Changing what a session says about itself by a function of what that is, and
- * bringing it to a schema version.
+ * Changing what a session says about itself by a function of what that is, and bringing it to a
+ * schema version.
  */
 
 enum {
     ROUNDS = 1000
 };
 
-/* Calls the function once and writes its change, unless another one changed the
- * session meanwhile. `to` is the version of a step of a migration, or 0. */
-static enum wal_status call_update_once(struct reference *ref, uint32_t number,
-                                        wal_update_fn *fn, void *ctx,
-                                        uint32_t to, struct wal_error *error)
+/* Calls the function once and writes its change, unless another one changed the session meanwhile.
+ * `to` is the version of a step of a migration, or 0. */
+static enum wal_status call_update_once(struct reference *ref, uint32_t number, wal_update_fn *fn,
+                                        void *ctx, uint32_t to, struct wal_error *error)
 {
     struct wal_session_change change = {.struct_size = sizeof(change)};
     struct reference_info now;
@@ -651,9 +615,8 @@ static enum wal_status call_update_once(struct reference *ref, uint32_t number,
     return ref_end_operation(ref, before, true, status);
 }
 
-static enum wal_status call_update(struct reference *ref, uint32_t number,
-                                   wal_update_fn *fn, void *ctx, uint32_t to,
-                                   struct wal_error *error)
+static enum wal_status call_update(struct reference *ref, uint32_t number, wal_update_fn *fn,
+                                   void *ctx, uint32_t to, struct wal_error *error)
 {
     enum wal_status status = WAL_ECONFLICT;
 
@@ -663,22 +626,19 @@ static enum wal_status call_update(struct reference *ref, uint32_t number,
     return status;
 }
 
-enum wal_status reference_session_update(struct reference *ref, uint32_t number,
-                                         wal_update_fn *fn, void *ctx,
-                                         struct wal_error *error)
+enum wal_status reference_session_update(struct reference *ref, uint32_t number, wal_update_fn *fn,
+                                         void *ctx, struct wal_error *error)
 {
     return call_update(ref, number, fn, ctx, 0, error);
 }
 
 static uint32_t schema_of(const struct reference *ref, uint32_t number)
 {
-    return ref_session_current(ref, number)
-        ->session_state->stored_options.schema_version;
+    return ref_session_current(ref, number)->session_state->stored_options.schema_version;
 }
 
 /* One version at a time; without a function the steps up to 1 are known. */
-enum wal_status reference_session_migrate(struct reference *ref,
-                                          uint32_t number, uint32_t to,
+enum wal_status reference_session_migrate(struct reference *ref, uint32_t number, uint32_t to,
                                           wal_update_fn *fn, void *ctx,
                                           struct wal_migrate_result *result,
                                           struct wal_error *error)
@@ -717,13 +677,11 @@ enum wal_status reference_session_migrate(struct reference *ref,
 
 /* --- documents of a session, as of a moment, and of the store ------------- */
 
-/* Goes from a session to the one it was forked from, as that was then, or at
- * the limit if that is earlier; false: there is none. */
-static bool step_to_source(const struct reference *ref, uint32_t *number,
-                           uint64_t *limit)
+/* Goes from a session to the one it was forked from, as that was then, or at the limit if that is
+ * earlier; false: there is none. */
+static bool step_to_source(const struct reference *ref, uint32_t *number, uint64_t *limit)
 {
-    const struct ref_record *fork =
-        *number == REFERENCE_STORE ? NULL : ref_fork_of(ref, *number);
+    const struct ref_record *fork = *number == REFERENCE_STORE ? NULL : ref_fork_of(ref, *number);
 
     if (fork == NULL) {
         return false;
@@ -735,12 +693,10 @@ static bool step_to_source(const struct reference *ref, uint32_t *number,
     return true;
 }
 
-/* The newest record of a document among the first `limit` records, as the
- * session sees it; null: there never was one. */
-static const struct ref_record *ref_document(const struct reference *ref,
-                                             uint32_t number,
-                                             struct wal_slice key,
-                                             uint64_t limit)
+/* The newest record of a document among the first `limit` records, as the session sees it; null:
+ * there never was one. */
+static const struct ref_record *ref_document(const struct reference *ref, uint32_t number,
+                                             struct wal_slice key, uint64_t limit)
 {
     do {
         REF_EACH_BACK (i, ref, number) {
@@ -763,27 +719,22 @@ static bool is_deletion(const struct ref_record *record)
 /* ------------------------------------------------------------- writing --- */
 
 /* 0 says that there is no document: there never was one, or it was deleted. */
-static uint64_t version_now(const struct reference *ref,
-                            const struct ref_record *newest)
+static uint64_t version_now(const struct reference *ref, const struct ref_record *newest)
 {
-    return newest == NULL || is_deletion(newest) ? 0
-                                                 : ref_sequence(ref, newest);
+    return newest == NULL || is_deletion(newest) ? 0 : ref_sequence(ref, newest);
 }
 
 /* A value that is there already is left, whatever version is expected. */
 static enum wal_status ref_put_doc(struct reference *ref, uint32_t number,
-                                   const struct wal_doc *doc,
-                                   struct wal_error *error)
+                                   const struct wal_doc *doc, struct wal_error *error)
 {
     const struct wal_slice none = {NULL, 0};
-    const struct ref_record *newest =
-        ref_document(ref, number, doc->key, ref->count);
+    const struct ref_record *newest = ref_document(ref, number, doc->key, ref->count);
     bool deletes = (doc->flags & WAL_DOC_DELETE) != 0;
     uint64_t version = version_now(ref, newest);
     struct ref_record *record;
 
-    if (!deletes && version != 0 &&
-        reference_is_equal(newest->doc->value, doc->value)) {
+    if (!deletes && version != 0 && reference_is_equal(newest->doc->value, doc->value)) {
         return WAL_OK;
     }
     if ((doc->flags & WAL_DOC_EXPECT) != 0 && doc->version != version) {
@@ -804,9 +755,8 @@ static enum wal_status ref_put_doc(struct reference *ref, uint32_t number,
 }
 
 /* Of a session, as a batch with nothing else; of the store alike. */
-static enum wal_status put(struct reference *ref, uint32_t number,
-                           const struct wal_doc *doc, uint32_t flags,
-                           uint64_t *version, struct wal_error *error)
+static enum wal_status put(struct reference *ref, uint32_t number, const struct wal_doc *doc,
+                           uint32_t flags, uint64_t *version, struct wal_error *error)
 {
     struct wal_doc given = *doc;
     struct wal_batch batch = {
@@ -820,30 +770,28 @@ static enum wal_status put(struct reference *ref, uint32_t number,
     given.flags |= number == REFERENCE_STORE ? WAL_DOC_STORE : 0;
     status = reference_batch(ref, number, &batch, NULL, NULL, error);
     if (status == WAL_OK && version != NULL) {
-        *version =
-            ref_sequence(ref, ref_document(ref, number, doc->key, ref->count));
+        *version = ref_sequence(ref, ref_document(ref, number, doc->key, ref->count));
     }
     return status;
 }
 
-enum wal_status reference_doc_put(struct reference *ref, uint32_t number,
-                                  const struct wal_doc *doc, uint64_t *version,
-                                  struct wal_error *error)
+enum wal_status reference_doc_put(struct reference *ref, uint32_t number, const struct wal_doc *doc,
+                                  uint64_t *version, struct wal_error *error)
 {
     return put(ref, number, doc, 0, version, error);
 }
 
 enum wal_status reference_doc_delete(struct reference *ref, uint32_t number,
-                                     const struct wal_doc *doc,
-                                     uint64_t *version, struct wal_error *error)
+                                     const struct wal_doc *doc, uint64_t *version,
+                                     struct wal_error *error)
 {
     return put(ref, number, doc, WAL_DOC_DELETE, version, error);
 }
 
 /* ------------------------------------------------------------- reading --- */
 
-static void fill_doc(const struct reference *ref,
-                     const struct ref_record *record, struct reference_doc *out)
+static void fill_doc(const struct reference *ref, const struct ref_record *record,
+                     struct reference_doc *out)
 {
     memset(out, 0, sizeof(*out));
     out->doc = *record->doc;
@@ -853,8 +801,8 @@ static void fill_doc(const struct reference *ref,
     out->latest_ms = record->latest_ms;
 }
 
-/* By the bytes of the keys, a shorter one before those that begin with it;
- * versions of one key newest first. */
+/* By the bytes of the keys, a shorter one before those that begin with it; versions of one key
+ * newest first. */
 static int compare(const void *left, const void *right)
 {
     const struct wal_doc *a = &((const struct reference_doc *)left)->doc;
@@ -899,8 +847,7 @@ enum wal_status reference_docs(const struct reference *ref, uint32_t number,
             if (i <= limit && record->kind == REF_DOC &&
                 ref_begins_with(record->doc->key, options->prefix) &&
                 (history || (!is_deletion(record) &&
-                             ref_document(ref, number, record->doc->key,
-                                          ref->count) == record))) {
+                             ref_document(ref, number, record->doc->key, ref->count) == record))) {
                 fill_doc(ref, record, &list[*count]);
                 *count += 1;
             }
@@ -912,8 +859,7 @@ enum wal_status reference_docs(const struct reference *ref, uint32_t number,
 }
 
 enum wal_status reference_doc_get(const struct reference *ref, uint32_t number,
-                                  struct wal_slice key, uint64_t version,
-                                  struct reference_doc *doc)
+                                  struct wal_slice key, uint64_t version, struct reference_doc *doc)
 {
     const struct ref_record *found;
     uint64_t limit = version == 0 ? ref->count : version;
@@ -945,11 +891,9 @@ static bool is_main(struct wal_slice name)
     return reference_is_equal(name_of(name), ref_text("main"));
 }
 
-/* The record that set a head last, of the first `limit` ones; 0: none. Empty
- * name: main. */
-static uint64_t ref_head_setter(const struct reference *ref, uint32_t number,
-                                uint32_t stream, struct wal_slice name,
-                                uint64_t limit)
+/* The record that set a head last, of the first `limit` ones; 0: none. Empty name: main. */
+static uint64_t ref_head_setter(const struct reference *ref, uint32_t number, uint32_t stream,
+                                struct wal_slice name, uint64_t limit)
 {
     bool main = is_main(name);
 
@@ -959,13 +903,12 @@ static uint64_t ref_head_setter(const struct reference *ref, uint32_t number,
         if (i > limit || record->stream != stream) {
             continue;
         }
-        if (record->kind == REF_HEAD &&
-            reference_is_equal(record->head->name, name_of(name))) {
+        if (record->kind == REF_HEAD && reference_is_equal(record->head->name, name_of(name))) {
             return i;
         }
         /* An append moves `main` only, and a fork has only that. */
-        if (main && ((record->kind == REF_ENTRY && record->moves_head) ||
-                     record->kind == REF_FORK)) {
+        if (main &&
+            ((record->kind == REF_ENTRY && record->moves_head) || record->kind == REF_FORK)) {
             return i;
         }
     }
@@ -980,17 +923,15 @@ uint64_t ref_head(const struct reference *ref, uint32_t number, uint32_t stream,
     if (setter == 0) {
         return 0;
     }
-    return ref_at(ref, setter)->kind == REF_ENTRY ? setter
-                                                  : ref_at(ref, setter)->target;
+    return ref_at(ref, setter)->kind == REF_ENTRY ? setter : ref_at(ref, setter)->target;
 }
 
-/* Whether the head is there already, with this note if one is given. A head
- * that is removed keeps no note, but for `main`. */
-static bool is_there(const struct reference *ref, uint32_t number,
-                     const struct wal_head *head, uint64_t target)
+/* Whether the head is there already, with this note if one is given. A head that is removed keeps
+ * no note, but for `main`. */
+static bool is_there(const struct reference *ref, uint32_t number, const struct wal_head *head,
+                     uint64_t target)
 {
-    uint64_t setter =
-        ref_head_setter(ref, number, head->stream, head->name, ref->count);
+    uint64_t setter = ref_head_setter(ref, number, head->stream, head->name, ref->count);
 
     if (ref_head(ref, number, head->stream, head->name, ref->count) != target) {
         return false;
@@ -1000,16 +941,16 @@ static bool is_there(const struct reference *ref, uint32_t number,
             reference_is_equal(ref_at(ref, setter)->head->note, head->note));
 }
 
-/* The entry must be one that the session sees, of the head's stream. What is
- * expected is the head before the batch, of which there were `before` records;
- * a head that is there already is left, whatever is expected. */
+/* The entry must be one that the session sees, of the head's stream. What is expected is the head
+ * before the batch, of which there were `before` records; a head that is there already is left,
+ * whatever is expected. */
 static enum wal_status ref_move_head(struct reference *ref, uint32_t number,
-                                     const struct wal_head *head,
-                                     uint64_t before, struct wal_error *error)
+                                     const struct wal_head *head, uint64_t before,
+                                     struct wal_error *error)
 {
     const struct wal_slice none = {NULL, 0};
-    struct wal_slice old = ref_entry_id(
-        ref, ref_head(ref, number, head->stream, head->name, before));
+    struct wal_slice old =
+        ref_entry_id(ref, ref_head(ref, number, head->stream, head->name, before));
     uint64_t target = 0;
     struct ref_record *record;
 
@@ -1022,8 +963,7 @@ static enum wal_status ref_move_head(struct reference *ref, uint32_t number,
     if (is_there(ref, number, head, target)) {
         return WAL_OK;
     }
-    if ((head->flags & WAL_HEAD_EXPECT) != 0 &&
-        !reference_is_equal(old, head->expected)) {
+    if ((head->flags & WAL_HEAD_EXPECT) != 0 && !reference_is_equal(old, head->expected)) {
         return ref_conflict(error, WAL_EXPECTATION_HEAD, old);
     }
     record = ref_add(ref, REF_HEAD, number);
@@ -1037,15 +977,13 @@ static enum wal_status ref_move_head(struct reference *ref, uint32_t number,
 }
 
 enum wal_status reference_head_move(struct reference *ref, uint32_t number,
-                                    const struct wal_head *head,
-                                    char previous[256], struct wal_error *error)
+                                    const struct wal_head *head, char previous[256],
+                                    struct wal_error *error)
 {
-    struct wal_batch batch = {
-        .struct_size = sizeof(batch), .head_count = 1, .heads = head};
-    struct wal_slice before = ref_entry_id(
-        ref, ref_head(ref, number, head->stream, head->name, ref->count));
-    enum wal_status status =
-        reference_batch(ref, number, &batch, NULL, NULL, error);
+    struct wal_batch batch = {.struct_size = sizeof(batch), .head_count = 1, .heads = head};
+    struct wal_slice before =
+        ref_entry_id(ref, ref_head(ref, number, head->stream, head->name, ref->count));
+    enum wal_status status = reference_batch(ref, number, &batch, NULL, NULL, error);
 
     if (status == WAL_OK && previous != NULL) {
         memset(previous, 0, 256);
@@ -1056,9 +994,8 @@ enum wal_status reference_head_move(struct reference *ref, uint32_t number,
     return status;
 }
 
-enum wal_status reference_head_get(const struct reference *ref, uint32_t number,
-                                   uint32_t stream, struct wal_slice name,
-                                   struct wal_slice *entry_id)
+enum wal_status reference_head_get(const struct reference *ref, uint32_t number, uint32_t stream,
+                                   struct wal_slice name, struct wal_slice *entry_id)
 {
     uint64_t target;
 
@@ -1099,12 +1036,10 @@ static int head_compare(const void *left, const void *right)
 }
 
 /* Whether a record may have set a head, and which. */
-static bool head_of(const struct ref_record *record, uint32_t number,
-                    struct wal_head *head)
+static bool head_of(const struct ref_record *record, uint32_t number, struct wal_head *head)
 {
-    if (record->session != number ||
-        (record->kind != REF_HEAD && record->kind != REF_FORK &&
-         !(record->kind == REF_ENTRY && record->moves_head))) {
+    if (record->session != number || (record->kind != REF_HEAD && record->kind != REF_FORK &&
+                                      !(record->kind == REF_ENTRY && record->moves_head))) {
         return false;
     }
     memset(head, 0, sizeof(*head));
@@ -1135,8 +1070,7 @@ enum wal_status reference_heads(const struct reference *ref, uint32_t number,
 
         /* It counts where it is the last that set its head. */
         if (!head_of(ref_at(ref, i), number, head) ||
-            ref_head_setter(ref, number, head->stream, head->name,
-                            ref->count) != i) {
+            ref_head_setter(ref, number, head->stream, head->name, ref->count) != i) {
             continue;
         }
         target = ref_head(ref, number, head->stream, head->name, ref->count);

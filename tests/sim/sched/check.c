@@ -1,7 +1,6 @@
 /*
- * check.c - a session, and at the end the whole store, as it is read, against
- * the ledger; and a number in the metadata that has been counted up as often
- * as was acknowledged (sched.h).
+ * check.c - a session, and at the end the whole store, as it is read, against the ledger; and a
+ * number in the metadata that has been counted up as often as was acknowledged (sched.h).
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -43,14 +42,13 @@ static uint32_t parse_counter(struct wal_slice metadata)
     unsigned count = 0;
 
     if (metadata.size == 10) {
-        (void)snprintf(text, sizeof(text), "%.10s",
-                       (const char *)metadata.data);
+        (void)snprintf(text, sizeof(text), "%.10s", (const char *)metadata.data);
     }
     return sscanf(text, "{\"n\":1%3u}", &count) == 1 ? count : SCHED_NONE;
 }
 
-uint32_t sched__check_counter(struct sched *sched, uint32_t session,
-                              struct wal_slice metadata, uint64_t since)
+uint32_t sched__check_counter(struct sched *sched, uint32_t session, struct wal_slice metadata,
+                              uint64_t since)
 {
     uint32_t count = parse_counter(metadata);
     uint32_t least = 0;
@@ -60,22 +58,20 @@ uint32_t sched__check_counter(struct sched *sched, uint32_t session,
         const struct ledger_batch *batch = &sched->ledger.batches[i];
 
         if (sched->ops[i].increments && batch->session == session) {
-            least +=
-                batch->state >= LEDGER_WRITTEN && batch->known_since <= since;
+            least += batch->state >= LEDGER_WRITTEN && batch->known_since <= since;
             most += batch->state != LEDGER_REFUSED;
         }
     }
     if (count < least || count > most) {
-        sched__fail(sched, "session %u has counted to %d, not %u to %u",
-                    session, (int)count, least, most);
+        sched__fail(sched, "session %u has counted to %d, not %u to %u", session, (int)count, least,
+                    most);
     }
     return count;
 }
 
 /* A fork begins with the number of its source. */
-static bool read_counter(struct sched_process *process,
-                         struct wal_session *handle, uint32_t session,
-                         uint64_t since)
+static bool read_counter(struct sched_process *process, struct wal_session *handle,
+                         uint32_t session, uint64_t since)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -85,23 +81,21 @@ static bool read_counter(struct sched_process *process,
         return false;
     }
     if (session < SCHED_SHARED_SESSIONS && !process->read_only) {
-        (void)sched__check_counter(process->sched, session, info.metadata,
-                                   since);
+        (void)sched__check_counter(process->sched, session, info.metadata, since);
     }
     return !process->sched->failed;
 }
 
 /* ----------------------------------------------------------- reading --- */
 
-static bool accepts(void *ctx, enum wal_status status,
-                    const struct wal_error *error, const char *what)
+static bool accepts(void *ctx, enum wal_status status, const struct wal_error *error,
+                    const char *what)
 {
     (void)sched__check_status(ctx, status, error, what);
     return true;
 }
 
-static void sched__mark_visible(struct sched *sched, uint32_t number,
-                                bool durable);
+static void sched__mark_visible(struct sched *sched, uint32_t number, bool durable);
 
 /* Visible records must remain visible. */
 static void note_visible(struct sched *sched, const struct ledger_view *view,
@@ -113,10 +107,8 @@ static void note_visible(struct sched *sched, const struct ledger_view *view,
         const struct ledger_batch *batch = &ledger->batches[i];
 
         if ((look == NULL || batch->session == look->session) &&
-            batch->count + batch->part_count > 0 &&
-            ledger_is_visible(ledger, view, i)) {
-            sched__mark_visible(
-                sched, i, look != NULL && look->durable && batch->count > 0);
+            batch->count + batch->part_count > 0 && ledger_is_visible(ledger, view, i)) {
+            sched__mark_visible(sched, i, look != NULL && look->durable && batch->count > 0);
             if (seen != NULL) {
                 seen[i] = true;
             }
@@ -128,18 +120,17 @@ static void note_visible(struct sched *sched, const struct ledger_view *view,
     }
 }
 
-/* Whether the log is poisoned: what is known to be durable then may be less
- * than what was acknowledged before a loss of power, until it is healed. */
+/* Whether the log is poisoned: what is known to be durable then may be less than what was
+ * acknowledged before a loss of power, until it is healed. */
 static bool is_poisoned(const struct sched_process *process)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
 
-    return wal_store_get_info(process->store, &info, NULL) != WAL_OK ||
-           info.status != WAL_OK;
+    return wal_store_get_info(process->store, &info, NULL) != WAL_OK || info.status != WAL_OK;
 }
 
-void sched__read(struct sched_process *process, struct wal_session *handle,
-                 uint32_t session, bool durable, uint64_t since)
+void sched__read(struct sched_process *process, struct wal_session *handle, uint32_t session,
+                 bool durable, uint64_t since)
 {
     struct sched *sched = process->sched;
     const bool lags = process->read_only || (durable && is_poisoned(process));
@@ -176,21 +167,17 @@ static void check_session(struct sched_process *process, uint32_t session,
     struct wal_session *handle = NULL;
     char id[LEDGER_TEXT];
 
-    if (view->sessions[session]
-            ? !sched__may_exist(sched, session)
-            : sched__must_exist(sched, session, sched->steps)) {
+    if (view->sessions[session] ? !sched__may_exist(sched, session)
+                                : sched__must_exist(sched, session, sched->steps)) {
         sched__fail(sched, "session %u %s", session,
-                    view->sessions[session] ? "is there, and was never made"
-                                            : "is lost");
+                    view->sessions[session] ? "is there, and was never made" : "is lost");
     }
     if (!view->sessions[session] || sched->failed) {
         return;
     }
     ledger_session_id(session, id);
-    if (wal_session_open(process->store, ledger_slice(id), &handle, &error) !=
-        WAL_OK) {
-        sched__fail(sched, "session %u: opening it fails: %s", session,
-                    error.text);
+    if (wal_session_open(process->store, ledger_slice(id), &handle, &error) != WAL_OK) {
+        sched__fail(sched, "session %u: opening it fails: %s", session, error.text);
         return;
     }
     (void)read_counter(process, handle, session, sched->steps);
@@ -221,8 +208,7 @@ uint64_t sched__check_all(struct sched_process *process, bool settles)
     }
     ledger_check(&sched->ledger, process->store, LEDGER_NO_LOSS, &view);
     note_visible(sched, &view, NULL, NULL);
-    for (uint32_t i = 0; i < sched->ledger.session_count && !sched->failed;
-         i++) {
+    for (uint32_t i = 0; i < sched->ledger.session_count && !sched->failed; i++) {
         check_session(process, i, &view);
     }
     if (sched->options.replaces && !sched->failed) {
@@ -237,12 +223,12 @@ uint64_t sched__check_all(struct sched_process *process, bool settles)
 /* --- ledger --------------------------------------------------------------- */
 
 /*
- * The results that calls returned to the processes, and what follows for what
- * may be seen (sched.h, tests/sim/ledger). Calls go on at the same time: an
- * answer, or being seen, holds from the step of that on.
+ * The results that calls returned to the processes, and what follows for what may be seen (sched.h,
+ * tests/sim/ledger). Calls go on at the same time: an answer, or being seen, holds from the step of
+ * that on.
  *
- * Invariant: what is known of a batch only rises, but for a loss of power,
- * which takes back what was written and not durable.
+ * Invariant: what is known of a batch only rises, but for a loss of power, which takes back what
+ * was written and not durable.
  */
 
 /* ------------------------------------------------------------ adding --- */
@@ -263,15 +249,13 @@ static void begin_op(struct sched_process *process, uint32_t number)
 
 uint32_t sched__op_begin(struct sched_process *process, uint32_t session)
 {
-    uint32_t number =
-        ledger_add_batch(&process->sched->ledger, session, process->slot);
+    uint32_t number = ledger_add_batch(&process->sched->ledger, session, process->slot);
 
     begin_op(process, number);
     return number;
 }
 
-uint32_t sched__op_begin_fork(struct sched_process *process, uint32_t source,
-                              uint32_t at)
+uint32_t sched__op_begin_fork(struct sched_process *process, uint32_t source, uint32_t at)
 {
     struct ledger *ledger = &process->sched->ledger;
     uint32_t session = ledger_add_session(ledger, process->slot, source, at);
@@ -284,8 +268,7 @@ uint32_t sched__op_begin_fork(struct sched_process *process, uint32_t source,
 
 /* ----------------------------------------------------------- answers --- */
 
-static void raise_to(struct sched *sched, uint32_t number,
-                     enum ledger_state state)
+static void raise_to(struct sched *sched, uint32_t number, enum ledger_state state)
 {
     struct ledger_batch *batch = &sched->ledger.batches[number];
 
@@ -297,8 +280,7 @@ static void raise_to(struct sched *sched, uint32_t number,
         batch->durable_since = sched->steps;
     }
     batch->state = batch->state > state ? batch->state : state;
-    batch->known_since =
-        batch->known_since < sched->steps ? batch->known_since : sched->steps;
+    batch->known_since = batch->known_since < sched->steps ? batch->known_since : sched->steps;
 }
 
 /* Two appends that expected the same tail cannot both have found it. */
@@ -314,8 +296,7 @@ static void check_expected(struct sched *sched, uint32_t number)
         const struct ledger_batch *other = &ledger->batches[i];
 
         if (i != number && other->expects && other->session == batch->session &&
-            other->state >= LEDGER_WRITTEN &&
-            other->expected == batch->expected) {
+            other->state >= LEDGER_WRITTEN && other->expected == batch->expected) {
             sched__fail(sched,
                         "batches %u and %u were acknowledged, and both "
                         "expected the tail %d",
@@ -329,8 +310,7 @@ static bool is_unknown(enum wal_status status)
     return status == WAL_EIO || status == WAL_EPOISONED;
 }
 
-void sched__op_end(struct sched_process *process, uint32_t number,
-                   enum wal_status status)
+void sched__op_end(struct sched_process *process, uint32_t number, enum wal_status status)
 {
     struct sched *sched = process->sched;
     struct ledger_batch *batch = &sched->ledger.batches[number];
@@ -340,9 +320,7 @@ void sched__op_end(struct sched_process *process, uint32_t number,
     process->again = SCHED_NONE;
     if (status == WAL_OK) {
         sched->ops[number].handle = process->handle;
-        raise_to(sched, number,
-                 batch->durability == WAL_DURABLE ? LEDGER_DURABLE
-                                                  : LEDGER_WRITTEN);
+        raise_to(sched, number, batch->durability == WAL_DURABLE ? LEDGER_DURABLE : LEDGER_WRITTEN);
         check_expected(sched, number);
         sched->counts->outcomes[SCHED_ACKNOWLEDGED]++;
         return;
@@ -361,8 +339,7 @@ void sched__op_end(struct sched_process *process, uint32_t number,
     batch->state = LEDGER_REFUSED;
 }
 
-static void sched__mark_visible(struct sched *sched, uint32_t number,
-                                bool durable)
+static void sched__mark_visible(struct sched *sched, uint32_t number, bool durable)
 {
     raise_to(sched, number, durable ? LEDGER_DURABLE : LEDGER_WRITTEN);
 }
@@ -374,8 +351,7 @@ void sched__mark_durable(struct sched_process *process)
     for (uint32_t i = 0; i < sched->ledger.batch_count; i++) {
         struct ledger_batch *batch = &sched->ledger.batches[i];
 
-        if (sched->ops[i].handle == process->handle &&
-            batch->state == LEDGER_WRITTEN) {
+        if (sched->ops[i].handle == process->handle && batch->state == LEDGER_WRITTEN) {
             batch->state = LEDGER_DURABLE;
             batch->durable_since = sched->steps;
         }
@@ -403,22 +379,20 @@ bool sched__may_exist(const struct sched *sched, uint32_t session)
     for (uint32_t i = 0; i < sched->ledger.batch_count; i++) {
         const struct ledger_batch *batch = &sched->ledger.batches[i];
 
-        if (sched->ops[i].creates && batch->session == session &&
-            batch->state != LEDGER_REFUSED) {
+        if (sched->ops[i].creates && batch->session == session && batch->state != LEDGER_REFUSED) {
             return true;
         }
     }
     return false;
 }
 
-bool sched__must_exist(const struct sched *sched, uint32_t session,
-                       uint64_t since)
+bool sched__must_exist(const struct sched *sched, uint32_t session, uint64_t since)
 {
     for (uint32_t i = 0; i < sched->ledger.batch_count; i++) {
         const struct ledger_batch *batch = &sched->ledger.batches[i];
 
-        if (sched->ops[i].creates && batch->session == session &&
-            batch->state >= LEDGER_WRITTEN && batch->known_since <= since) {
+        if (sched->ops[i].creates && batch->session == session && batch->state >= LEDGER_WRITTEN &&
+            batch->known_since <= since) {
             return true;
         }
     }
@@ -428,9 +402,8 @@ bool sched__must_exist(const struct sched *sched, uint32_t session,
 /* --- image ---------------------------------------------------------------- */
 
 /*
- * Disks to begin with: made once, then copied for every schedule, each with
- * the ledger of what is on it. Stores with a short tail that is nearly full
- * rotate soon.
+ * Disks to begin with: made once, then copied for every schedule, each with the ledger of what is
+ * on it. Stores with a short tail that is nearly full rotate soon.
  */
 
 enum image {
@@ -495,16 +468,13 @@ static void shrink_segment(void)
     int err = 0;
 
     make_open();
-    memcpy(header.uuid, process->store->core.manifest.uuid,
-           sizeof(header.uuid));
+    memcpy(header.uuid, process->store->core.manifest.uuid, sizeof(header.uuid));
     header.group_align = process->store->core.manifest.group_align;
     make_close();
     memcpy(env.root, SCHED_ROOT, sizeof(SCHED_ROOT));
-    status = env.io->unlink(env.io->ctx, SCHED_ROOT "/log/0000000000000001.seg",
-                            &err);
+    status = env.io->unlink(env.io->ctx, SCHED_ROOT "/log/0000000000000001.seg", &err);
     WAL__ASSERT(status == WAL_OK);
-    status = wal__segment_preallocate(&env, "log", NULL, &header,
-                                      SHORT_CAPACITY, NULL, &error);
+    status = wal__segment_preallocate(&env, "log", NULL, &header, SHORT_CAPACITY, NULL, &error);
     WAL__ASSERT(status == WAL_OK);
     make_open();
 }
@@ -527,8 +497,7 @@ static void make_sessions(uint32_t size, uint32_t count)
 static void make_failure(enum sim_call call)
 {
     struct sched_process *process = &maker.processes[0];
-    struct sim_fault fault = {
-        .call = call, .path = ".seg", .sys_errno = EIO, .put = 200};
+    struct sim_fault fault = {.call = call, .path = ".seg", .sys_errno = EIO, .put = 200};
     struct sim_fault unhealed = {
         .call = SIM_OPEN, .path = ".seg.new", .sticky = true, .sys_errno = EIO};
 
@@ -563,8 +532,7 @@ static void make_content(enum image image)
         return;
     case IMAGE_PREALLOCATED: {
         struct wal__prealloc_job job = {2, SHORT_CAPACITY};
-        enum wal_status status =
-            wal__prealloc_create(&process->store->core.log, &job, 0, NULL);
+        enum wal_status status = wal__prealloc_create(&process->store->core.log, &job, 0, NULL);
 
         WAL__ASSERT(status == WAL_OK);
         make_close();
@@ -646,8 +614,8 @@ void sched__images_free(void)
 /* --- print ---------------------------------------------------------------- */
 
 /*
- * The counts of a run, and whether everything that must happen did; and the
- * test program around schedules.
+ * The counts of a run, and whether everything that must happen did; and the test program around
+ * schedules.
  */
 
 enum {
@@ -713,20 +681,16 @@ static const char *const outcome_names[SCHED_OUTCOMES] = {
 static void sched_print(const struct sched_counts *counts)
 {
     for (uint32_t i = 0; i < SCHED_OUTCOMES; i++) {
-        printf("%12llu %s\n", (unsigned long long)counts->outcomes[i],
-               outcome_names[i]);
+        printf("%12llu %s\n", (unsigned long long)counts->outcomes[i], outcome_names[i]);
     }
     printf("      killed     stopped   power cut\n");
     for (uint32_t i = 0; i < SCHED_ACTIVITIES; i++) {
-        printf("%12llu%12llu%12llu  %s\n",
-               (unsigned long long)counts->fault_hits[SCHED_KILL][i],
+        printf("%12llu%12llu%12llu  %s\n", (unsigned long long)counts->fault_hits[SCHED_KILL][i],
                (unsigned long long)counts->fault_hits[SCHED_STOP][i],
-               (unsigned long long)counts->fault_hits[SCHED_POWER_LOSS][i],
-               place_names[i]);
+               (unsigned long long)counts->fault_hits[SCHED_POWER_LOSS][i], place_names[i]);
     }
     for (uint32_t i = 0; i < SCHED_FAILURES; i++) {
-        printf("%12llu %s\n", (unsigned long long)counts->failures[i],
-               failure_names[i]);
+        printf("%12llu %s\n", (unsigned long long)counts->failures[i], failure_names[i]);
     }
     for (int i = SIM_ANY + 1; i < SIM_STORE_CALLS; i++) {
         printf("%12llu failed: %s\n", (unsigned long long)counts->calls[i],
@@ -750,16 +714,13 @@ static uint32_t sched_print_uncovered(const struct sched_counts *counts,
 {
     bool heals = options->append_heals;
     static const char *const fault_names[SCHED_FAULTS] = {
-        [SCHED_KILL] = "killed ",
-        [SCHED_STOP] = "stopped ",
-        [SCHED_POWER_LOSS] = "power cut "};
+        [SCHED_KILL] = "killed ", [SCHED_STOP] = "stopped ", [SCHED_POWER_LOSS] = "power cut "};
     uint32_t missing = 0;
 
     for (uint32_t i = 0; i < SCHED_FAULTS; i++) {
         for (uint32_t j = 0; j < SCHED_ACTIVITIES; j++) {
             if (j != SCHED_HEALING || heals) {
-                missing += report_zero(counts->fault_hits[i][j], fault_names[i],
-                                       place_names[j]);
+                missing += report_zero(counts->fault_hits[i][j], fault_names[i], place_names[j]);
             }
         }
     }
@@ -767,14 +728,11 @@ static uint32_t sched_print_uncovered(const struct sched_counts *counts,
         missing += report_zero(counts->failures[i], "", failure_names[i]);
     }
     for (int i = SIM_ANY + 1; i < SIM_STORE_CALLS; i++) {
-        missing += report_zero(counts->calls[i],
-                               "failed: ", sim_call_name((enum sim_call)i));
+        missing += report_zero(counts->calls[i], "failed: ", sim_call_name((enum sim_call)i));
     }
     for (uint32_t i = 0; i < SCHED_OUTCOMES; i++) {
-        if ((i != SCHED_HEALED || heals) &&
-            (i != SCHED_BLOBS_READ || options->with_blobs) &&
-            ((i != SCHED_COMPACTED && i != SCHED_COMPACTING) ||
-             options->compacts) &&
+        if ((i != SCHED_HEALED || heals) && (i != SCHED_BLOBS_READ || options->with_blobs) &&
+            ((i != SCHED_COMPACTED && i != SCHED_COMPACTING) || options->compacts) &&
             (i < SCHED_REPLACEMENTS || options->replaces)) {
             missing += report_zero(counts->outcomes[i], "", outcome_names[i]);
         }
@@ -790,8 +748,8 @@ static bool is_set(const char *name)
 }
 
 /* The schedule `number` of a program, from 1. */
-static bool run_named(const char *name, const struct sched_options *options,
-                      uint64_t number, struct sched_counts *counts)
+static bool run_named(const char *name, const struct sched_options *options, uint64_t number,
+                      struct sched_counts *counts)
 {
     bool is_complete;
 
@@ -809,9 +767,7 @@ int sched_main(const char *name, const struct sched_options *options)
     /* Contents take their time to digest. */
     uint64_t few = options->with_blobs ? SCHEDULES / 2 : SCHEDULES;
     bool is_long = is_set("AGENTWAL_LONG");
-    uint64_t count = is_long                  ? SCHEDULES_LONG
-                     : WITH_ADDRESS_SANITIZER ? few / 4
-                                              : few;
+    uint64_t count = is_long ? SCHEDULES_LONG : WITH_ADDRESS_SANITIZER ? few / 4 : few;
     bool is_complete = true;
 
     one.append_heals = one.append_heals || is_set("AGENTWAL_HEALS");
@@ -822,15 +778,14 @@ int sched_main(const char *name, const struct sched_options *options)
         is_complete = run_named(name, &one, 1, &counts);
     }
     for (uint64_t i = 0; given == NULL && is_complete && i < count; i++) {
-        one.seed = i < options->known_count
-                       ? options->known[i]
-                       : options->seed + i - options->known_count;
+        one.seed =
+            i < options->known_count ? options->known[i] : options->seed + i - options->known_count;
         is_complete = run_named(name, &one, i + 1, &counts);
     }
     sched_finish();
     if (!is_complete) {
-        printf("%s failed; AGENTWAL_SEED=%llu sim_sched %s runs it again\n",
-               name, (unsigned long long)one.seed, name);
+        printf("%s failed; AGENTWAL_SEED=%llu sim_sched %s runs it again\n", name,
+               (unsigned long long)one.seed, name);
         return 1;
     }
     if (given != NULL) {

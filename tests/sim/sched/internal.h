@@ -122,11 +122,11 @@ struct sched_process {
     bool prealloc_requested;
     uint64_t prealloc_id;
     uint64_t prealloc_capacity;
-    uint32_t updates;     /* 1 + the session whose metadata it is to change */
-    bool may_read_only;   /* the next opening may be to read only */
-    uint64_t read_random; /* whether it is, and what a reader does */
-    bool read_only;       /* it is, or could not be opened otherwise */
-    bool seen[SCHED_OPS]; /* read_only: what the handle has shown */
+    uint32_t updates;                          /* 1 + the session whose metadata it is to change */
+    bool may_read_only;                        /* the next opening may be to read only */
+    uint64_t read_random;                      /* whether it is, and what a reader does */
+    bool read_only;                            /* it is, or could not be opened otherwise */
+    bool seen[SCHED_OPS];                      /* read_only: what the handle has shown */
     struct ledger_text texts[SCHED_BATCH_MAX]; /* of the call under way */
 };
 
@@ -209,8 +209,8 @@ void sched__remove_process(struct sched_process *process);
 void sched__yield(struct sched_process *process);
 struct sched_process *sched__pick_next(struct sched *sched);
 _Noreturn void sched__exit(struct sched *sched);
-/* Prints what is wrong, and ends the schedule. Returns only outside of the
- * processes: look at sched->failed then. */
+/* Prints what is wrong, and ends the schedule. Returns only outside of the processes: look at
+ * sched->failed then. */
 void sched__fail(struct sched *sched, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void sched__trace(struct sched_process *process, int status, const char *text);
@@ -219,8 +219,7 @@ void sched__trace(struct sched_process *process, int status, const char *text);
 void sched__io_init(struct sched_process *process);
 void sched__unlock_all(struct sched_process *process);
 /* The exclusive holder, or null. */
-struct sched_process *sched__exclusive_holder(struct sched *sched,
-                                              uint64_t byte);
+struct sched_process *sched__exclusive_holder(struct sched *sched, uint64_t byte);
 
 /* io.c */
 void sched__plan_faults(struct sched *sched);
@@ -238,8 +237,8 @@ void sched__close_all(struct sched_process *process);
 bool sched__open(struct sched_process *process);
 bool sched__close(struct sched_process *process);
 void sched__create(struct sched_process *process, uint32_t session);
-void sched__append(struct sched_process *process, uint32_t session,
-                   uint32_t durability, uint32_t size);
+void sched__append(struct sched_process *process, uint32_t session, uint32_t durability,
+                   uint32_t size);
 void sched__free_texts(struct sched_process *process);
 
 void sched__replaced_power_loss(struct sched *sched);
@@ -250,33 +249,30 @@ void sched__check_replaced(struct sched_process *process);
 bool sched__check_status(struct sched_process *process, enum wal_status status,
                          const struct wal_error *error, const char *what);
 
-/* ledger.c: an operation is a batch of the ledger, to which its entries and
- * parts are added before anything else happens */
+/* ledger.c: an operation is a batch of the ledger, to which its entries and parts are added before
+ * anything else happens */
 uint32_t sched__op_begin(struct sched_process *process, uint32_t session);
 /* Makes the session too; it is answered. */
-uint32_t sched__op_begin_fork(struct sched_process *process, uint32_t source,
-                              uint32_t at);
-void sched__op_end(struct sched_process *process, uint32_t number,
-                   enum wal_status status);
+uint32_t sched__op_begin_fork(struct sched_process *process, uint32_t source, uint32_t at);
+void sched__op_end(struct sched_process *process, uint32_t number, enum wal_status status);
 void sched__mark_durable(struct sched_process *process);
 void sched__mark_power_loss(struct sched *sched);
 bool sched__may_exist(const struct sched *sched, uint32_t session);
-bool sched__must_exist(const struct sched *sched, uint32_t session,
-                       uint64_t since);
+bool sched__must_exist(const struct sched *sched, uint32_t session, uint64_t since);
 
 /* check.c: reads a session that others write to, and compares it. */
-void sched__read(struct sched_process *process, struct wal_session *handle,
-                 uint32_t session, bool durable, uint64_t since);
+void sched__read(struct sched_process *process, struct wal_session *handle, uint32_t session,
+                 bool durable, uint64_t since);
 /* Compares everything, outside of the processes. Answers the digest; with
  * `settles`, existing records are durable, and others must not reappear. */
 uint64_t sched__check_all(struct sched_process *process, bool settles);
 /* Answers N of {"n":1N}. */
-uint32_t sched__check_counter(struct sched *sched, uint32_t session,
-                              struct wal_slice metadata, uint64_t since);
+uint32_t sched__check_counter(struct sched *sched, uint32_t session, struct wal_slice metadata,
+                              uint64_t since);
 void sched__check_free(void);
 
-/* seed_report.c: what is written to stderr when a signal ends the program:
- * name, seed and number of the schedule that runs, from 1 */
+/* seed_report.c: what is written to stderr when a signal ends the program: name, seed and number of
+ * the schedule that runs, from 1 */
 void sched__seed_report_install(void);
 void sched__seed_report_begin(const char *name, uint64_t seed, uint64_t number);
 void sched__seed_report_end(void);

@@ -1,7 +1,7 @@
 /*
- * io.c - the table that a process of a schedule is given: that of its
- * simulated process, with a step of the schedule before and after each call;
- * and who holds which lock, as far as it can be seen from here (sched.h).
+ * io.c - the table that a process of a schedule is given: that of its simulated process, with a
+ * step of the schedule before and after each call; and who holds which lock, as far as it can be
+ * seen from here (sched.h).
  */
 #include <errno.h>
 #include <string.h>
@@ -15,12 +15,9 @@
 /* The byte of round 0 for one of a later round of the sync lock. */
 static uint64_t nominal_byte(uint64_t byte)
 {
-    bool is_later = byte >= WAL__LOCK_SYNC + WAL__LOCK_SYNC_STRIDE &&
-                    byte < WAL__LOCK_CLAIM;
+    bool is_later = byte >= WAL__LOCK_SYNC + WAL__LOCK_SYNC_STRIDE && byte < WAL__LOCK_CLAIM;
 
-    return is_later ? WAL__LOCK_SYNC +
-                          (byte - WAL__LOCK_SYNC) % WAL__LOCK_SYNC_STRIDE
-                    : byte;
+    return is_later ? WAL__LOCK_SYNC + (byte - WAL__LOCK_SYNC) % WAL__LOCK_SYNC_STRIDE : byte;
 }
 
 static struct sched_lock *lock_at(struct sched *sched, uint64_t byte)
@@ -56,8 +53,7 @@ static struct sched_lock *lock_at(struct sched *sched, uint64_t byte)
 /* For itself alone. */
 static bool sched__holds(const struct sched_process *process, uint64_t byte)
 {
-    return (lock_at(process->sched, byte)->exclusive & 1u << process->slot) !=
-           0;
+    return (lock_at(process->sched, byte)->exclusive & 1u << process->slot) != 0;
 }
 
 void sched__unlock_all(struct sched_process *process)
@@ -70,8 +66,7 @@ void sched__unlock_all(struct sched_process *process)
     process->owner_unpublished = false;
 }
 
-static void track_lock(struct sched_process *process, uint64_t byte,
-                       enum wal__io_lock mode)
+static void track_lock(struct sched_process *process, uint64_t byte, enum wal__io_lock mode)
 {
     struct sched_lock *lock = lock_at(process->sched, byte);
     uint32_t bit = 1u << process->slot;
@@ -93,8 +88,8 @@ static void track_lock(struct sched_process *process, uint64_t byte,
     }
 }
 
-/* Another process holds it. What writes a derived file tries its lock once, and
- * goes on without: that is no reason for WAL_ELOCKED, one before may be. */
+/* Another process holds it. What writes a derived file tries its lock once, and goes on without:
+ * that is no reason for WAL_ELOCKED, one before may be. */
 static void track_blocked(struct sched_process *process, uint64_t byte)
 {
     if (byte == WAL__LOCK_INDEX || byte == WAL__LOCK_INDEX + 1 ||
@@ -113,12 +108,11 @@ static bool sched__page_is_poisoned(const struct sched_process *process)
 {
     const struct wal__control_page *page = process->page;
 
-    return page != NULL && (atomic_load(&page->logs[0].poison) != 0 ||
-                            atomic_load(&page->logs[1].poison) != 0);
+    return page != NULL &&
+           (atomic_load(&page->logs[0].poison) != 0 || atomic_load(&page->logs[1].poison) != 0);
 }
 
-struct sched_process *sched__exclusive_holder(struct sched *sched,
-                                              uint64_t byte)
+struct sched_process *sched__exclusive_holder(struct sched *sched, uint64_t byte)
 {
     uint32_t held = lock_at(sched, byte)->exclusive;
 
@@ -140,8 +134,8 @@ static bool is_segment(const char *path)
 }
 
 /* Before a call: on a path, or on a file that was opened before. */
-static void before(struct sched_process *process, enum sim_call call,
-                   const char *path, uint64_t offset)
+static void before(struct sched_process *process, enum sim_call call, const char *path,
+                   uint64_t offset)
 {
     process->call = call;
     process->offset = offset;
@@ -153,9 +147,8 @@ static void before(struct sched_process *process, enum sim_call call,
     }
 }
 
-static enum wal_status after(struct sched_process *process, enum sim_call call,
-                             const char *path, uint64_t offset,
-                             enum wal_status status)
+static enum wal_status after(struct sched_process *process, enum sim_call call, const char *path,
+                             uint64_t offset, enum wal_status status)
 {
     process->call = call;
     process->offset = offset;
@@ -173,15 +166,14 @@ static const char *path_of(const struct wal__file *file)
 
 /* ------------------------------------------------------------- files --- */
 
-static enum wal_status io_open(void *ctx, const char *path, int flags,
-                               struct wal__file **file, int *sys_errno)
+static enum wal_status io_open(void *ctx, const char *path, int flags, struct wal__file **file,
+                               int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
 
     before(process, SIM_OPEN, path, (uint64_t)flags);
-    status =
-        process->base->open(process->base->ctx, path, flags, file, sys_errno);
+    status = process->base->open(process->base->ctx, path, flags, file, sys_errno);
     return after(process, SIM_OPEN, path, (uint64_t)flags, status);
 }
 
@@ -199,39 +191,33 @@ static void io_close(void *ctx, struct wal__file *file)
     (void)after(process, SIM_CLOSE, NULL, 0, WAL_OK);
 }
 
-static enum wal_status io_pread(void *ctx, struct wal__file *file, void *data,
-                                size_t size, uint64_t offset, size_t *got,
-                                int *sys_errno)
+static enum wal_status io_pread(void *ctx, struct wal__file *file, void *data, size_t size,
+                                uint64_t offset, size_t *got, int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
 
     before(process, SIM_PREAD, path_of(file), offset);
-    status = process->base->pread(process->base->ctx, file, data, size, offset,
-                                  got, sys_errno);
+    status = process->base->pread(process->base->ctx, file, data, size, offset, got, sys_errno);
     return after(process, SIM_PREAD, path_of(file), offset, status);
 }
 
-static enum wal_status io_pwritev(void *ctx, struct wal__file *file,
-                                  const struct iovec *iov, int count,
-                                  uint64_t offset, size_t *put, int *sys_errno)
+static enum wal_status io_pwritev(void *ctx, struct wal__file *file, const struct iovec *iov,
+                                  int count, uint64_t offset, size_t *put, int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
 
     before(process, SIM_PWRITEV, path_of(file), offset);
-    status = process->base->pwritev(process->base->ctx, file, iov, count,
-                                    offset, put, sys_errno);
-    if (is_segment(path_of(file)) && offset == 4096 &&
-        sched__holds(process, WAL__LOCK_PREALLOC)) {
+    status = process->base->pwritev(process->base->ctx, file, iov, count, offset, put, sys_errno);
+    if (is_segment(path_of(file)) && offset == 4096 && sched__holds(process, WAL__LOCK_PREALLOC)) {
         process->begun = true;
         process->sched->counts->outcomes[SCHED_ROTATIONS]++;
     }
     return after(process, SIM_PWRITEV, path_of(file), offset, status);
 }
 
-static enum wal_status io_sync(void *ctx, struct wal__file *file,
-                               int *sys_errno)
+static enum wal_status io_sync(void *ctx, struct wal__file *file, int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
@@ -241,8 +227,7 @@ static enum wal_status io_sync(void *ctx, struct wal__file *file,
     return after(process, SIM_SYNC, path_of(file), 0, status);
 }
 
-static enum wal_status io_allocate(void *ctx, struct wal__file *file,
-                                   uint64_t size, int *sys_errno)
+static enum wal_status io_allocate(void *ctx, struct wal__file *file, uint64_t size, int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
@@ -252,20 +237,19 @@ static enum wal_status io_allocate(void *ctx, struct wal__file *file,
     return after(process, SIM_ALLOCATE, path_of(file), size, status);
 }
 
-static enum wal_status io_punch(void *ctx, struct wal__file *file,
-                                uint64_t offset, uint64_t size, int *sys_errno)
+static enum wal_status io_punch(void *ctx, struct wal__file *file, uint64_t offset, uint64_t size,
+                                int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
 
     before(process, SIM_PUNCH, path_of(file), offset);
-    status =
-        process->base->punch(process->base->ctx, file, offset, size, sys_errno);
+    status = process->base->punch(process->base->ctx, file, offset, size, sys_errno);
     return after(process, SIM_PUNCH, path_of(file), offset, status);
 }
 
-static enum wal_status io_stat(void *ctx, struct wal__file *file,
-                               struct wal__io_stat *out, int *sys_errno)
+static enum wal_status io_stat(void *ctx, struct wal__file *file, struct wal__io_stat *out,
+                               int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
@@ -275,15 +259,14 @@ static enum wal_status io_stat(void *ctx, struct wal__file *file,
     return after(process, SIM_STAT, path_of(file), 0, status);
 }
 
-static enum wal_status io_map(void *ctx, struct wal__file *file, uint64_t size,
-                              bool writable, void **at, int *sys_errno)
+static enum wal_status io_map(void *ctx, struct wal__file *file, uint64_t size, bool writable,
+                              void **at, int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
 
     before(process, SIM_MAP, path_of(file), size);
-    status = process->base->map(process->base->ctx, file, size, writable, at,
-                                sys_errno);
+    status = process->base->map(process->base->ctx, file, size, writable, at, sys_errno);
     if (status == WAL_OK && writable) {
         process->page = *at; /* nothing else is mapped to be written */
     }
@@ -302,8 +285,7 @@ static void io_unmap(void *ctx, void *at, uint64_t size)
     (void)after(process, SIM_UNMAP, NULL, size, WAL_OK);
 }
 
-static enum wal_status io_populate(void *ctx, const void *at, uint64_t size,
-                                   int *sys_errno)
+static enum wal_status io_populate(void *ctx, const void *at, uint64_t size, int *sys_errno)
 {
     struct sched_process *process = ctx;
 
@@ -314,9 +296,8 @@ static enum wal_status io_populate(void *ctx, const void *at, uint64_t size,
     return after(process, SIM_POPULATE, NULL, size, status);
 }
 
-static enum wal_status io_lock(void *ctx, struct wal__file *file,
-                               uint64_t offset, enum wal__io_lock mode,
-                               int *sys_errno)
+static enum wal_status io_lock(void *ctx, struct wal__file *file, uint64_t offset,
+                               enum wal__io_lock mode, int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
@@ -327,8 +308,7 @@ static enum wal_status io_lock(void *ctx, struct wal__file *file,
     before(process, SIM_LOCK, path_of(file), offset);
     process->unlocks = false;
     process->lock_file = file;
-    status =
-        process->base->lock(process->base->ctx, file, offset, mode, sys_errno);
+    status = process->base->lock(process->base->ctx, file, offset, mode, sys_errno);
     if (status == WAL_OK) {
         track_lock(process, nominal_byte(offset), mode);
     } else if (status == WAL_ELOCKED) {
@@ -346,8 +326,8 @@ static enum wal_status io_lock(void *ctx, struct wal__file *file,
 
 /* ------------------------------------------------------------- names --- */
 
-static enum wal_status io_path_stat(void *ctx, const char *path,
-                                    struct wal__io_stat *out, int *sys_errno)
+static enum wal_status io_path_stat(void *ctx, const char *path, struct wal__io_stat *out,
+                                    int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
@@ -357,8 +337,7 @@ static enum wal_status io_path_stat(void *ctx, const char *path,
     return after(process, SIM_PATH_STAT, path, 0, status);
 }
 
-static enum wal_status io_make_directory(void *ctx, const char *path,
-                                         int *sys_errno)
+static enum wal_status io_make_directory(void *ctx, const char *path, int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
@@ -369,29 +348,25 @@ static enum wal_status io_make_directory(void *ctx, const char *path,
 }
 
 static enum wal_status io_list(void *ctx, const char *path,
-                               enum wal_status (*each)(void *arg,
-                                                       const char *name),
-                               void *arg, int *sys_errno)
+                               enum wal_status (*each)(void *arg, const char *name), void *arg,
+                               int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
 
     before(process, SIM_LIST, path, 0);
-    status =
-        process->base->list(process->base->ctx, path, each, arg, sys_errno);
+    status = process->base->list(process->base->ctx, path, each, arg, sys_errno);
     return after(process, SIM_LIST, path, 0, status);
 }
 
-static enum wal_status io_rename(void *ctx, const char *from, const char *to,
-                                 int *sys_errno)
+static enum wal_status io_rename(void *ctx, const char *from, const char *to, int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
 
     before(process, SIM_RENAME, to, 0);
     status = process->base->rename(process->base->ctx, from, to, sys_errno);
-    if (status == WAL_OK && is_segment(to) &&
-        sched__holds(process, WAL__LOCK_SYNC)) {
+    if (status == WAL_OK && is_segment(to) && sched__holds(process, WAL__LOCK_SYNC)) {
         process->sched->heal_name_pending = true;
     }
     return after(process, SIM_RENAME, to, 0, status);
@@ -407,20 +382,18 @@ static enum wal_status io_unlink(void *ctx, const char *path, int *sys_errno)
     return after(process, SIM_UNLINK, path, 0, status);
 }
 
-static enum wal_status io_remove_directory(void *ctx, const char *path,
-                                           int *sys_errno)
+static enum wal_status io_remove_directory(void *ctx, const char *path, int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
 
     before(process, SIM_UNLINK, path, 0);
-    status =
-        process->base->remove_directory(process->base->ctx, path, sys_errno);
+    status = process->base->remove_directory(process->base->ctx, path, sys_errno);
     return after(process, SIM_UNLINK, path, 0, status);
 }
 
-/* Of the store's own names, and of a segment that healing made, it is not
- * promised what a loss of power leaves after a sync of them that failed. */
+/* Of the store's own names, and of a segment that healing made, it is not promised what a loss of
+ * power leaves after a sync of them that failed. */
 static void track_name_sync(struct sched *sched, bool own, bool synced)
 {
     if (!synced && (own || sched->heal_name_pending)) {
@@ -431,8 +404,7 @@ static void track_name_sync(struct sched *sched, bool own, bool synced)
     }
 }
 
-static enum wal_status io_sync_directory(void *ctx, const char *path,
-                                         int *sys_errno)
+static enum wal_status io_sync_directory(void *ctx, const char *path, int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
@@ -440,21 +412,18 @@ static enum wal_status io_sync_directory(void *ctx, const char *path,
     before(process, SIM_SYNC_DIRECTORY, path, 0);
     status = process->base->sync_directory(process->base->ctx, path, sys_errno);
     process->sched->directory_failed |= status != WAL_OK;
-    track_name_sync(process->sched, strchr(path + 1, '/') == NULL,
-                    status == WAL_OK);
+    track_name_sync(process->sched, strchr(path + 1, '/') == NULL, status == WAL_OK);
     return after(process, SIM_SYNC_DIRECTORY, path, 0, status);
 }
 
-static enum wal_status io_storage(void *ctx, const char *path,
-                                  enum wal__storage *storage, char *name,
-                                  int *sys_errno)
+static enum wal_status io_storage(void *ctx, const char *path, enum wal__storage *storage,
+                                  char *name, int *sys_errno)
 {
     struct sched_process *process = ctx;
     enum wal_status status;
 
     before(process, SIM_STORAGE, path, 0);
-    status = process->base->storage(process->base->ctx, path, storage, name,
-                                    sys_errno);
+    status = process->base->storage(process->base->ctx, path, storage, name, sys_errno);
     return after(process, SIM_STORAGE, path, 0, status);
 }
 
@@ -532,17 +501,15 @@ static bool io_process_is_stopped(void *ctx, uint32_t pid)
     return false;
 }
 
-/* Waiting is a step of the schedule: it ends when the word is another, when
- * another process wakes it, or at the timeout; sometimes early. */
-static void io_wait(void *ctx, const uint32_t *word, uint32_t expected,
-                    uint64_t timeout_ns)
+/* Waiting is a step of the schedule: it ends when the word is another, when another process wakes
+ * it, or at the timeout; sometimes early. */
+static void io_wait(void *ctx, const uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
     struct sched_process *process = ctx;
     struct sched *sched = process->sched;
 
     if (sched->current != process) {
-        process->base->futex_wait(process->base->ctx, word, expected,
-                                  timeout_ns);
+        process->base->futex_wait(process->base->ctx, word, expected, timeout_ns);
         return;
     }
     before(process, SIM_WAIT, NULL, timeout_ns);
@@ -618,9 +585,8 @@ void sched__io_init(struct sched_process *process)
 /* --- fault ---------------------------------------------------------------- */
 
 /*
- * What strikes a schedule, and when: chosen by the seed before it begins, by
- * what a process is at and how often that comes about. Counts every blow by
- * its kind and place.
+ * What strikes a schedule, and when: chosen by the seed before it begins, by what a process is at
+ * and how often that comes about. Counts every blow by its kind and place.
  */
 
 enum {
@@ -633,11 +599,10 @@ enum {
 static enum sched_event_kind draw_kind(uint64_t *fate)
 {
     static const enum sched_event_kind kinds[] = {
-        EVENT_KILL,       EVENT_KILL, EVENT_KILL,       EVENT_KILL,
-        EVENT_KILL,       EVENT_KILL, EVENT_STOP,       EVENT_STOP,
-        EVENT_STOP,       EVENT_STOP, EVENT_POWER_LOSS, EVENT_POWER_LOSS,
-        EVENT_POWER_LOSS, EVENT_FAIL, EVENT_FAIL,       EVENT_FAIL,
-        EVENT_FAIL,       EVENT_FAIL, EVENT_FAIL,       EVENT_FULL};
+        EVENT_KILL,       EVENT_KILL,       EVENT_KILL,       EVENT_KILL, EVENT_KILL,
+        EVENT_KILL,       EVENT_STOP,       EVENT_STOP,       EVENT_STOP, EVENT_STOP,
+        EVENT_POWER_LOSS, EVENT_POWER_LOSS, EVENT_POWER_LOSS, EVENT_FAIL, EVENT_FAIL,
+        EVENT_FAIL,       EVENT_FAIL,       EVENT_FAIL,       EVENT_FAIL, EVENT_FULL};
 
     return kinds[sched__random(fate, sizeof(kinds) / sizeof(kinds[0]))];
 }
@@ -645,20 +610,18 @@ static enum sched_event_kind draw_kind(uint64_t *fate)
 /* Calls of which a schedule makes a few. */
 static bool is_rare_call(enum sim_call call)
 {
-    return call == SIM_ALLOCATE || call == SIM_MAKE_DIRECTORY ||
-           call == SIM_LIST || call == SIM_RENAME || call == SIM_UNLINK ||
-           call == SIM_SYNC_DIRECTORY || call == SIM_STORAGE ||
-           call == SIM_PUNCH || call == SIM_POPULATE;
+    return call == SIM_ALLOCATE || call == SIM_MAKE_DIRECTORY || call == SIM_LIST ||
+           call == SIM_RENAME || call == SIM_UNLINK || call == SIM_SYNC_DIRECTORY ||
+           call == SIM_STORAGE || call == SIM_PUNCH || call == SIM_POPULATE;
 }
 
 /* Which call fails, and how. */
 static void draw_failure(struct sched_event *event, uint64_t *fate)
 {
-    static const enum sim_call prealloc_calls[] = {
-        SIM_OPEN, SIM_ALLOCATE, SIM_PWRITEV, SIM_RENAME, SIM_MAKE_DIRECTORY};
+    static const enum sim_call prealloc_calls[] = {SIM_OPEN, SIM_ALLOCATE, SIM_PWRITEV, SIM_RENAME,
+                                                   SIM_MAKE_DIRECTORY};
 
-    event->failure =
-        (enum sched_call_failure)sched__random(fate, SCHED_FAILURES);
+    event->failure = (enum sched_call_failure)sched__random(fate, SCHED_FAILURES);
     event->countdown = sched__random(fate, 5);
     switch (event->failure) {
     case SCHED_FAIL_SYNC:
@@ -689,24 +652,20 @@ static void draw_failure(struct sched_event *event, uint64_t *fate)
     }
 }
 
-/* Whether the event needs a log that is healed, as the call does that gives
- * space back. */
+/* Whether the event needs a log that is healed, as the call does that gives space back. */
 static bool needs_healing(const struct sched_event *event)
 {
-    return event->place == SCHED_HEALING ||
-           (event->kind == EVENT_FAIL && event->call == SIM_PUNCH);
+    return event->place == SCHED_HEALING || (event->kind == EVENT_FAIL && event->call == SIM_PUNCH);
 }
 
 /* There is something to heal only after a sync or a write failed. */
 static void plan_poison(struct sched *sched)
 {
-    struct sched_event event = {
-        .kind = EVENT_FAIL, .failure = SCHED_FAIL_SYNC, .call = SIM_SYNC};
+    struct sched_event event = {.kind = EVENT_FAIL, .failure = SCHED_FAIL_SYNC, .call = SIM_SYNC};
 
     event.countdown = sched__random(&sched->fault_random, 4);
     for (uint32_t i = 0; i < sched->event_count; i++) {
-        if (needs_healing(&sched->events[i]) &&
-            sched->event_count < SCHED_EVENTS) {
+        if (needs_healing(&sched->events[i]) && sched->event_count < SCHED_EVENTS) {
             sched->events[sched->event_count] = event;
             sched->event_count++;
             return;
@@ -718,22 +677,18 @@ void sched__plan_faults(struct sched *sched)
 {
     uint64_t *fate = &sched->fault_random;
 
-    sched->event_count =
-        sched__random(fate, 10) == 0 ? 0 : 1 + (uint32_t)sched__random(fate, 3);
+    sched->event_count = sched__random(fate, 10) == 0 ? 0 : 1 + (uint32_t)sched__random(fate, 3);
     for (uint32_t i = 0; i < sched->event_count; i++) {
         struct sched_event *event = &sched->events[i];
 
         event->kind = draw_kind(fate);
         event->place = SCHED_ANY_ACTIVITY;
-        event->countdown =
-            sched__random(fate, UINT64_C(30) << sched__random(fate, 6));
+        event->countdown = sched__random(fate, UINT64_C(30) << sched__random(fate, 6));
         if (event->kind == EVENT_FAIL) {
             draw_failure(event, fate);
         } else if (event->kind != EVENT_FULL && sched__random(fate, 3) != 0) {
-            event->place = (enum sched_activity)(
-                1 + sched__random(fate, SCHED_ACTIVITIES - 1));
-            event->countdown =
-                sched__random(fate, UINT64_C(1) << sched__random(fate, 6));
+            event->place = (enum sched_activity)(1 + sched__random(fate, SCHED_ACTIVITIES - 1));
+            event->countdown = sched__random(fate, UINT64_C(1) << sched__random(fate, 6));
         }
     }
     plan_poison(sched);
@@ -762,10 +717,8 @@ static uint32_t activities_of(const struct sched_process *process, bool before)
     places |= appending && prealloc ? activity_bit(SCHED_ROTATING) : 0;
     places |= !appending && prealloc ? activity_bit(SCHED_PREALLOCATING) : 0;
     places |= process->begun ? activity_bit(SCHED_OPEN_UNPUBLISHED) : 0;
-    places |=
-        sched__holds(process, WAL__LOCK_SYNC) ? activity_bit(SCHED_SYNCING) : 0;
-    if (appending && sched__holds(process, WAL__LOCK_SYNC) &&
-        sched__page_is_poisoned(process)) {
+    places |= sched__holds(process, WAL__LOCK_SYNC) ? activity_bit(SCHED_SYNCING) : 0;
+    if (appending && sched__holds(process, WAL__LOCK_SYNC) && sched__page_is_poisoned(process)) {
         places |= activity_bit(SCHED_HEALING);
     }
     places |= process->waits ? activity_bit(SCHED_WAITING) : 0;
@@ -775,8 +728,7 @@ static uint32_t activities_of(const struct sched_process *process, bool before)
     return places;
 }
 
-static void count_fault(struct sched_process *process, enum sched_fault blow,
-                        bool before)
+static void count_fault(struct sched_process *process, enum sched_fault blow, bool before)
 {
     uint32_t places = activities_of(process, before);
 
@@ -831,8 +783,7 @@ static void fill_fault(struct sched *sched, const struct sched_event *event,
 }
 
 /* Makes the call that is about to be made fail. */
-static void fail_call(struct sched_process *process,
-                      const struct sched_event *event)
+static void fail_call(struct sched_process *process, const struct sched_event *event)
 {
     struct sched *sched = process->sched;
     struct sim_fault fault;
@@ -856,27 +807,25 @@ static void fail_call(struct sched_process *process,
     process->failed_space |= event->failure == SCHED_FAIL_NO_SPACE;
     sched->may_poison |= event->call == SIM_SYNC || event->call == SIM_PWRITEV;
     if (fault.sticky) {
-        process->sticky_until =
-            sched->steps + sched__random(&sched->fault_random, 200);
+        process->sticky_until = sched->steps + sched__random(&sched->fault_random, 200);
     }
 }
 
 /* ------------------------------------------------------------- steps --- */
 
-static bool event_matches(const struct sched_event *event,
-                          const struct sched_process *process, bool before)
+static bool event_matches(const struct sched_event *event, const struct sched_process *process,
+                          bool before)
 {
     if (event->done) {
         return false;
     }
     if (event->kind != EVENT_FAIL) {
-        return (activities_of(process, before) & activity_bit(event->place)) !=
-               0;
+        return (activities_of(process, before) & activity_bit(event->place)) != 0;
     }
     return before && process->call == event->call &&
-           (process->on_segment || (event->failure != SCHED_FAIL_SYNC &&
-                                    event->failure != SCHED_FAIL_PARTIAL &&
-                                    event->failure != SCHED_TORN_WRITE));
+           (process->on_segment ||
+            (event->failure != SCHED_FAIL_SYNC && event->failure != SCHED_FAIL_PARTIAL &&
+             event->failure != SCHED_TORN_WRITE));
 }
 
 /* Ends faults whose duration is over. */
@@ -894,8 +843,7 @@ static void expire_faults(struct sched_process *process)
     }
 }
 
-static void count_event(struct sched_process *process,
-                        enum sched_event_kind kind, bool before)
+static void count_event(struct sched_process *process, enum sched_event_kind kind, bool before)
 {
     if (kind == EVENT_KILL && process->kills < KILLS_MAX) {
         count_fault(process, SCHED_KILL, before);
@@ -944,12 +892,12 @@ void sched__step(struct sched_process *process, bool before)
 
 /* ------------------------------------------------------------- kills --- */
 
-/* The death of a process that syncs poisons, and so does taking the lock over
- * from one that is stopped. */
+/* The death of a process that syncs poisons, and so does taking the lock over from one that is
+ * stopped. */
 static void note_syncer(struct sched_process *process)
 {
-    process->sched->may_poison |= sched__holds(process, WAL__LOCK_SYNC) ||
-                                  sched__holds(process, WAL__LOCK_SYNC + 1);
+    process->sched->may_poison |=
+        sched__holds(process, WAL__LOCK_SYNC) || sched__holds(process, WAL__LOCK_SYNC + 1);
 }
 
 static void kill_process(struct sched_process *process)
@@ -968,8 +916,7 @@ void sched__resume_stopped(struct sched_process *process)
     process->call = SIM_ANY;
     sched->stopped_ns = sched__now(sched);
     process->continued_ns = sched->stopped_ns;
-    sched__trace(process, 0,
-                 process->dies ? "killed while stopped" : "goes on");
+    sched__trace(process, 0, process->dies ? "killed while stopped" : "goes on");
     if (process->dies) {
         count_fault(process, SCHED_KILL, false);
         kill_process(process);
@@ -986,8 +933,7 @@ static void stop_process(struct sched_process *process)
     process->stopped_since_ns = sched__now(sched);
     process->dies = sched__random(&sched->fault_random, 4) == 0;
     process->stopped_until_ns =
-        sched__now(sched) +
-        spans_ms[sched__random(&sched->fault_random, 6)] * 1000000;
+        sched__now(sched) + spans_ms[sched__random(&sched->fault_random, 6)] * 1000000;
 }
 
 static void cut(struct sched *sched)
@@ -996,8 +942,7 @@ static void cut(struct sched *sched)
 
     loss.garbage = sched__random(&sched->fault_random, 2) == 0;
     if (!sched->names_unsynced) {
-        sim_disk_power_loss(sched->disk, &loss,
-                            sched__random(&sched->fault_random, UINT64_MAX));
+        sim_disk_power_loss(sched->disk, &loss, sched__random(&sched->fault_random, UINT64_MAX));
         sched->directory_failed = false;
         sched__mark_power_loss(sched);
         sched->heal_name_pending = false;
@@ -1035,8 +980,7 @@ void sched__apply_fault(struct sched *sched)
     case EVENT_FULL:
         sched->was_full = true;
         sched->counts->failures[SCHED_FULL_DISK]++;
-        sched->full_until =
-            sched->steps + sched__random(&sched->fault_random, 400);
+        sched->full_until = sched->steps + sched__random(&sched->fault_random, 400);
         sim_disk_set_limit(sched->disk, sim_disk_used_bytes(sched->disk));
         return;
     case EVENT_FAIL:

@@ -1,8 +1,8 @@
 /*
  * sched.c - coroutines, who goes on, and the course of a schedule (sched.h).
  *
- * Invariant: one coroutine runs, or none; a coroutine that is given up is never
- * gone back to, and what it held is dropped with its process.
+ * Invariant: one coroutine runs, or none; a coroutine that is given up is never gone back to, and
+ * what it held is dropped with its process.
  */
 #include "tests/sim/sched/sched.h"
 
@@ -58,8 +58,7 @@ void sched__trace(struct sched_process *process, int status, const char *text)
     struct sched *sched = process->sched;
     struct sched_record *record = &sched->trace[sched->traced % SCHED_TRACE];
     size_t size = text == NULL ? 0 : strlen(text);
-    size_t from =
-        size < sizeof(record->text) ? 0 : size - sizeof(record->text) + 1;
+    size_t from = size < sizeof(record->text) ? 0 : size - sizeof(record->text) + 1;
 
     sched->traced++;
     record->step = sched->steps;
@@ -67,11 +66,9 @@ void sched__trace(struct sched_process *process, int status, const char *text)
     record->call = process->call;
     record->status = status;
     record->offset = process->offset;
-    (void)snprintf(record->text, sizeof(record->text), "%s",
-                   text == NULL ? "" : text + from);
+    (void)snprintf(record->text, sizeof(record->text), "%s", text == NULL ? "" : text + from);
     if (sched->options.prints_trace) {
-        printf("%6llu %10.3f ms  %u %-14s %10llu %4d %s\n",
-               (unsigned long long)record->step,
+        printf("%6llu %10.3f ms  %u %-14s %10llu %4d %s\n", (unsigned long long)record->step,
                (double)sched__now(sched) / 1e6, record->slot,
                record->call == SIM_ANY ? "" : sim_call_name(record->call),
                (unsigned long long)record->offset, status, record->text);
@@ -80,18 +77,14 @@ void sched__trace(struct sched_process *process, int status, const char *text)
 
 static void print_trace(const struct sched *sched)
 {
-    uint64_t from =
-        sched->traced > SCHED_TRACE ? sched->traced - SCHED_TRACE : 0;
+    uint64_t from = sched->traced > SCHED_TRACE ? sched->traced - SCHED_TRACE : 0;
 
-    for (uint64_t i = from; i < sched->traced && !sched->options.prints_trace;
-         i++) {
+    for (uint64_t i = from; i < sched->traced && !sched->options.prints_trace; i++) {
         const struct sched_record *record = &sched->trace[i % SCHED_TRACE];
 
-        printf("%6llu %u %-14s %10llu %4d %s\n",
-               (unsigned long long)record->step, record->slot,
+        printf("%6llu %u %-14s %10llu %4d %s\n", (unsigned long long)record->step, record->slot,
                record->call == SIM_ANY ? "" : sim_call_name(record->call),
-               (unsigned long long)record->offset, record->status,
-               record->text);
+               (unsigned long long)record->offset, record->status, record->text);
     }
 }
 
@@ -103,9 +96,8 @@ void sched__fail(struct sched *sched, const char *format, ...)
         return;
     }
     print_trace(sched);
-    printf("AGENTWAL_SEED=%llu, %u processes%s, step %llu",
-           (unsigned long long)sched->options.seed, sched->options.processes,
-           sched->options.few_switches ? ", few switches" : "",
+    printf("AGENTWAL_SEED=%llu, %u processes%s, step %llu", (unsigned long long)sched->options.seed,
+           sched->options.processes, sched->options.few_switches ? ", few switches" : "",
            (unsigned long long)sched->steps);
     if (sched->current != NULL) {
         printf(", process %u", sched->current->slot);
@@ -147,9 +139,9 @@ static void fiber_switch_finish(void *saved, const void **stack, size_t *size)
 #endif
 }
 
-/* The sanitizer replaces swapcontext() by one that maps the shadow of both
- * stacks anew: most of the time of a schedule. It need not here, because the
- * stacks are announced to it, and unpoisoned before they are used again. */
+/* The sanitizer replaces swapcontext() by one that maps the shadow of both stacks anew: most of the
+ * time of a schedule. It need not here, because the stacks are announced to it, and unpoisoned
+ * before they are used again. */
 static void swap_context(ucontext_t *save, const ucontext_t *to)
 {
 #if WITH_ADDRESS_SANITIZER
@@ -299,15 +291,13 @@ void sched__remove_process(struct sched_process *process)
 
 /* ------------------------------------------------------ who goes on --- */
 
-static bool is_ready(struct sched *sched, struct sched_process *process,
-                     uint64_t now)
+static bool is_ready(struct sched *sched, struct sched_process *process, uint64_t now)
 {
     if (!process->runs || process->stopped) {
         return false;
     }
     return !process->waits || process->woken || now >= process->due_ns ||
-           __atomic_load_n(process->word, __ATOMIC_SEQ_CST) !=
-               process->expected ||
+           __atomic_load_n(process->word, __ATOMIC_SEQ_CST) != process->expected ||
            sched__random(&sched->random, SPURIOUS_WAKE_ODDS) == 0;
 }
 
@@ -343,16 +333,14 @@ struct sched_process *sched__pick_next(struct sched *sched)
     if (sched->options.few_switches || count == 0) {
         return best;
     }
-    if (sched->current != NULL && sched->current->runs &&
-        !sched->current->waits && !sched->current->stopped &&
-        sched__random(&sched->random, sched->switch_odds) != 0) {
+    if (sched->current != NULL && sched->current->runs && !sched->current->waits &&
+        !sched->current->stopped && sched__random(&sched->random, sched->switch_odds) != 0) {
         return sched->current;
     }
     return ready[sched__random(&sched->random, count)];
 }
 
-/* No process can run: advances the clock to the next deadline. False: there is
- * none. */
+/* No process can run: advances the clock to the next deadline. False: there is none. */
 static bool advance_clock(struct sched *sched)
 {
     uint64_t now = sched__now(sched);
@@ -383,8 +371,7 @@ static void resume_due(struct sched *sched)
     for (uint32_t i = 0; i < sched->options.processes; i++) {
         struct sched_process *process = &sched->processes[i];
 
-        if (process->stopped &&
-            sched__now(sched) >= process->stopped_until_ns) {
+        if (process->stopped && sched__now(sched) >= process->stopped_until_ns) {
             sched__resume_stopped(process);
         }
     }
@@ -401,8 +388,7 @@ static bool is_over(const struct sched *sched)
 }
 
 /* Restarts killed processes. */
-static void restart_killed(struct sched *sched,
-                           void (*body)(struct sched_process *process))
+static void restart_killed(struct sched *sched, void (*body)(struct sched_process *process))
 {
     for (uint32_t i = 0; i < sched->options.processes; i++) {
         struct sched_process *process = &sched->processes[i];
@@ -418,8 +404,7 @@ static void restart_killed(struct sched *sched,
 }
 
 /* Runs this in every process until all have come to its end. */
-static bool sched__run_all(struct sched *sched,
-                           void (*body)(struct sched_process *process))
+static bool sched__run_all(struct sched *sched, void (*body)(struct sched_process *process))
 {
     for (uint32_t i = 0; i < sched->options.processes; i++) {
         make_coroutine(&sched->processes[i], body);
@@ -475,12 +460,9 @@ static void begin(struct sched *sched, const struct sched_options *options,
         memset(process->has_tail_seen, 0, sizeof(process->has_tail_seen));
         process->may_read_only = false;
         process->rng_state = sched__random(&seed, UINT64_MAX);
-        process->read_random =
-            process->rng_state ^ UINT64_C(0x5265616465727321);
-        process->steps_left =
-            3 + (uint32_t)sched__random(&process->rng_state, 5);
-        process->priority =
-            1000 + (uint32_t)sched__random(&sched->random, 1000) * 4 + i;
+        process->read_random = process->rng_state ^ UINT64_C(0x5265616465727321);
+        process->steps_left = 3 + (uint32_t)sched__random(&process->rng_state, 5);
+        process->priority = 1000 + (uint32_t)sched__random(&sched->random, 1000) * 4 + i;
     }
     sched->change_count = 1 + (uint32_t)sched__random(&sched->random, 4);
     for (uint32_t i = 0; i < sched->change_count; i++) {
@@ -523,14 +505,12 @@ static bool quiesce(struct sched *sched)
     if (all) {
         return true;
     }
-    if (!sched__run_all(sched, sched__close_all) ||
-        !sched__run_all(sched, sched__quiesce)) {
+    if (!sched__run_all(sched, sched__close_all) || !sched__run_all(sched, sched__quiesce)) {
         return false;
     }
     for (uint32_t i = 0; i < sched->options.processes; i++) {
         if (!sched->processes[i].probed) {
-            sched__fail(sched, "process %u cannot append though all had closed",
-                        i);
+            sched__fail(sched, "process %u cannot append though all had closed", i);
         }
     }
     return !sched->failed;
@@ -571,13 +551,13 @@ void sched_finish(void)
 /* --- status --------------------------------------------------------------- */
 
 /*
- * Which answers a call may give: a failure must have a cause that the schedule
- * knows of, and a lock that is refused must name who was stopped.
+ * Which answers a call may give: a failure must have a cause that the schedule knows of, and a lock
+ * that is refused must name who was stopped.
  */
 
 enum {
     POLL_SLACK_NS = 22000000, /* four looks at a lock, and some calls */
-    RUNNING_HOLDER = 20 /* times the timeout is one that runs waited for */
+    RUNNING_HOLDER = 20       /* times the timeout is one that runs waited for */
 };
 
 /* Whether a process was stopped at that time or later, or is still stopped. */
@@ -591,23 +571,21 @@ static bool was_stopped(const struct sched *sched, uint64_t since_ns)
     return sched->stopped_ns != 0 && sched->stopped_ns >= since_ns;
 }
 
-/* Who has been stopped since before the last look is named, unless it was
- * about to say that it holds the lock, or had just said that it does not. */
-static void check_holder(struct sched_process *process,
-                         const struct wal_error *error, const char *what)
+/* Who has been stopped since before the last look is named, unless it was about to say that it
+ * holds the lock, or had just said that it does not. */
+static void check_holder(struct sched_process *process, const struct wal_error *error,
+                         const char *what)
 {
     struct sched *sched = process->sched;
-    const struct sched_process *holder =
-        sched__exclusive_holder(sched, process->blocked_byte);
+    const struct sched_process *holder = sched__exclusive_holder(sched, process->blocked_byte);
 
     if (holder == NULL || !holder->stopped || holder->owner_unpublished ||
         holder->stopped_since_ns > process->last_polled_ns) {
         return;
     }
     if ((uint32_t)error->holder != holder->id) {
-        sched__fail(sched, "%s: process %u holds the lock %llu, not %d: %s",
-                    what, holder->id, (unsigned long long)process->blocked_byte,
-                    error->holder, error->text);
+        sched__fail(sched, "%s: process %u holds the lock %llu, not %d: %s", what, holder->id,
+                    (unsigned long long)process->blocked_byte, error->holder, error->text);
     }
     sched->counts->outcomes[SCHED_HOLDER_REPORTED]++;
 }
@@ -618,8 +596,7 @@ static bool is_open_lock(uint64_t byte)
 }
 
 /* Whether the page names this process as the one that holds the lock. */
-static bool is_owner_published(const struct sched_process *holder,
-                               uint64_t byte)
+static bool is_owner_published(const struct sched_process *holder, uint64_t byte)
 {
     const struct wal__control_page *page = holder->page;
     const struct wal__lock_owner *name;
@@ -627,33 +604,28 @@ static bool is_owner_published(const struct sched_process *holder,
     if (page == NULL) {
         return false;
     }
-    name = byte == WAL__LOCK_OPEN ? &page->open_lock_owner
-                                  : &page->exclusive_owner;
+    name = byte == WAL__LOCK_OPEN ? &page->open_lock_owner : &page->exclusive_owner;
     return atomic_load(&name->process) == holder->id;
 }
 
-/* Whether it names a stopped process that has the store alone: the process
- * that holds the open lock waits for it. */
-static bool is_exclusive_stopped(struct sched *sched,
-                                 const struct wal_error *error)
+/* Whether it names a stopped process that has the store alone: the process that holds the open lock
+ * waits for it. */
+static bool is_exclusive_stopped(struct sched *sched, const struct wal_error *error)
 {
-    const struct sched_process *alone =
-        sched__exclusive_holder(sched, WAL__LOCK_PARTICIPANT);
+    const struct sched_process *alone = sched__exclusive_holder(sched, WAL__LOCK_PARTICIPANT);
 
-    return alone != NULL && alone->stopped &&
-           (uint32_t)error->holder == alone->id;
+    return alone != NULL && alone->stopped && (uint32_t)error->holder == alone->id;
 }
 
-/* A process that opens the store waits longer than the lock timeout for a
- * running holder, and only the timeout for a stopped one, which it reports. */
-static void check_open_refused(struct sched_process *process,
-                               const struct wal_error *error, const char *what)
+/* A process that opens the store waits longer than the lock timeout for a running holder, and only
+ * the timeout for a stopped one, which it reports. */
+static void check_open_refused(struct sched_process *process, const struct wal_error *error,
+                               const char *what)
 {
     struct sched *sched = process->sched;
     uint64_t limit = (uint64_t)process->timeout_ms * 1000000;
     uint64_t since = process->open_started_ns;
-    const struct sched_process *holder =
-        sched__exclusive_holder(sched, process->blocked_byte);
+    const struct sched_process *holder = sched__exclusive_holder(sched, process->blocked_byte);
 
     if (holder == NULL || !holder->stopped || process->failed ||
         holder->stopped_since_ns > process->last_polled_ns ||
@@ -661,24 +633,19 @@ static void check_open_refused(struct sched_process *process,
         return;
     }
     since = holder->stopped_since_ns > since ? holder->stopped_since_ns : since;
-    if ((uint32_t)error->holder != holder->id &&
-        !is_exclusive_stopped(sched, error)) {
-        sched__fail(sched, "%s: process %u holds the lock %llu, not %d: %s",
-                    what, holder->id, (unsigned long long)process->blocked_byte,
-                    error->holder, error->text);
+    if ((uint32_t)error->holder != holder->id && !is_exclusive_stopped(sched, error)) {
+        sched__fail(sched, "%s: process %u holds the lock %llu, not %d: %s", what, holder->id,
+                    (unsigned long long)process->blocked_byte, error->holder, error->text);
     }
-    if (process->continued_ns < since &&
-        sched__now(sched) > since + limit + POLL_SLACK_NS) {
-        sched__fail(sched, "%s waits %llu us for who is stopped, not %u ms",
-                    what,
-                    (unsigned long long)(sched__now(sched) - since) / 1000,
-                    process->timeout_ms);
+    if (process->continued_ns < since && sched__now(sched) > since + limit + POLL_SLACK_NS) {
+        sched__fail(sched, "%s waits %llu us for who is stopped, not %u ms", what,
+                    (unsigned long long)(sched__now(sched) - since) / 1000, process->timeout_ms);
     }
     sched->counts->outcomes[SCHED_OPEN_HOLDER_REPORTED]++;
 }
 
-static void check_locked(struct sched_process *process,
-                         const struct wal_error *error, const char *what)
+static void check_locked(struct sched_process *process, const struct wal_error *error,
+                         const char *what)
 {
     struct sched *sched = process->sched;
     uint64_t waited = sched__now(sched) - process->blocked_ns;
@@ -688,8 +655,7 @@ static void check_locked(struct sched_process *process,
     const struct sched_process *holder;
 
     if (process->blocked_byte == 0) {
-        sched__fail(sched, "%s answers WAL_ELOCKED, and no lock was held: %s",
-                    what, error->text);
+        sched__fail(sched, "%s answers WAL_ELOCKED, and no lock was held: %s", what, error->text);
     }
     if (sched->may_lock) {
         return; /* who could not let go of it holds it, or its copy */
@@ -698,8 +664,7 @@ static void check_locked(struct sched_process *process,
         since = process->open_started_ns;
     }
     if (!was_stopped(sched, since)) {
-        sched__fail(sched, "%s returns WAL_ELOCKED, and none is stopped: %s",
-                    what, error->text);
+        sched__fail(sched, "%s returns WAL_ELOCKED, and none is stopped: %s", what, error->text);
     }
     if (is_open_lock(process->blocked_byte)) {
         check_open_refused(process, error, what);
@@ -713,30 +678,27 @@ static void check_locked(struct sched_process *process,
     }
     /* One that runs may itself wait for the one that is stopped. */
     most = holder != NULL && !holder->stopped ? limit * RUNNING_HOLDER : limit;
-    /* wal_close may wait twice: to heal what it syncs, which another process
-     * does meanwhile, and to write the commit mark. */
+    /* wal_close may wait twice: to heal what it syncs, which another process does meanwhile, and to
+     * write the commit mark. */
     most *= strcmp(what, "closing") == 0 ? 2 : 1;
     if (process->continued_ns < process->blocked_ns &&
         (waited > most + POLL_SLACK_NS || waited + POLL_SLACK_NS < limit)) {
-        sched__fail(sched, "%s answers WAL_ELOCKED after %llu us, not %u ms",
-                    what, (unsigned long long)waited / 1000,
-                    process->timeout_ms);
+        sched__fail(sched, "%s answers WAL_ELOCKED after %llu us, not %u ms", what,
+                    (unsigned long long)waited / 1000, process->timeout_ms);
     }
     check_holder(process, error, what);
 }
 
 /* Whether something that was done explains it. */
-static bool is_explained(const struct sched_process *process,
-                         enum wal_status status)
+static bool is_explained(const struct sched_process *process, enum wal_status status)
 {
     const struct sched *sched = process->sched;
     bool space = process->failed_space || sched->was_full;
 
     switch ((int)status) {
     case WAL_EPOISONED:
-        /* A call of this process failed, so that healing did; or healing had to
-         * wait for too long, for a process that was stopped or could not let go
-         * of a lock. */
+        /* A call of this process failed, so that healing did; or healing had to wait for too long,
+         * for a process that was stopped or could not let go of a lock. */
         return process->failed || space || sched->may_lock ||
                (sched->may_poison && was_stopped(sched, 0));
     case WAL_EIO:
@@ -766,8 +728,7 @@ bool sched__check_status(struct sched_process *process, enum wal_status status,
         return false;
     }
     if (!is_explained(process, status)) {
-        sched__fail(sched, "%s answers %d: %s (%s at %llu)", what, status,
-                    error->text, error->file,
+        sched__fail(sched, "%s answers %d: %s (%s at %llu)", what, status, error->text, error->file,
                     (unsigned long long)error->offset);
     }
     if (status == WAL_EPOISONED) {
@@ -783,9 +744,8 @@ bool sched__check_status(struct sched_process *process, enum wal_status status,
 /* --- end ------------------------------------------------------------------ */
 
 /*
- * The end of a schedule: all close or are killed, the power is cut or not, and
- * what is found then is compared with the ledger, again after another
- * recovery, and after going on.
+ * The end of a schedule: all close or are killed, the power is cut or not, and what is found then
+ * is compared with the ledger, again after another recovery, and after going on.
  */
 
 enum end_kind {
@@ -803,8 +763,7 @@ static void end_processes(struct sched *sched, enum end_kind end_kind)
         return;
     }
     if (end_kind == END_CUT && !sched->names_unsynced) {
-        sim_disk_power_loss(sched->disk, &loss,
-                            sched__random(&sched->fault_random, UINT64_MAX));
+        sim_disk_power_loss(sched->disk, &loss, sched__random(&sched->fault_random, UINT64_MAX));
         sched__mark_power_loss(sched);
     }
     for (uint32_t i = 0; i < sched->options.processes; i++) {
@@ -874,8 +833,7 @@ static void sched__verify_end(struct sched *sched)
     uint64_t found;
     bool again;
 
-    end_processes(sched,
-                  (enum end_kind)sched__random(&sched->fault_random, ENDINGS));
+    end_processes(sched, (enum end_kind)sched__random(&sched->fault_random, ENDINGS));
     if (sched->failed) {
         return;
     }
@@ -895,12 +853,10 @@ static void sched__verify_end(struct sched *sched)
 /* --- seed report ---------------------------------------------------------- */
 
 /*
- * Names the schedule that runs when the program ends by a signal, a failed
- * assertion's too.
+ * Names the schedule that runs when the program ends by a signal, a failed assertion's too.
  *
- * Invariant: the text is whole at any time a handler may write it: it is
- * formatted elsewhere, and then pointed to. Handlers run on their own stack,
- * since the coroutine's may be exhausted.
+ * Invariant: the text is whole at any time a handler may write it: it is formatted elsewhere, and
+ * then pointed to. Handlers run on their own stack, since the coroutine's may be exhausted.
  */
 
 #if WITH_ADDRESS_SANITIZER
@@ -966,8 +922,7 @@ void sched__seed_report_begin(const char *name, uint64_t seed, uint64_t number)
     (void)snprintf(text, TEXT_SIZE,
                    "%s ended in schedule %llu; AGENTWAL_SEED=%llu %s runs it "
                    "again\n",
-                   name, (unsigned long long)number, (unsigned long long)seed,
-                   name);
+                   name, (unsigned long long)number, (unsigned long long)seed, name);
     atomic_store(&present, text);
 }
 

@@ -1,21 +1,20 @@
 /*
- * sched.h - schedules: two or three simulated processes on one simulated disk,
- * each with the whole engine in a separate coroutine, one running at a time.
- * At every call of the table of engine/base/io.h a seed decides who goes on,
- * and at some of them it kills a process, also in the middle of a write, stops
- * one, cuts the power, makes the call fail or fills the disk.
+ * sched.h - schedules: two or three simulated processes on one simulated disk, each with the whole
+ * engine in a separate coroutine, one running at a time. At every call of the table of
+ * engine/base/io.h a seed decides who goes on, and at some of them it kills a process, also in the
+ * middle of a write, stops one, cuts the power, makes the call fail or fills the disk.
  *
- * With `replaces` a process also looks at a session and removes it, as an
- * import or a rule of retention does, while the others append to it.
+ * With `replaces` a process also looks at a session and removes it, as an import or a rule of
+ * retention does, while the others append to it.
  *
- * Each process appends, with and without an expected tail, puts documents,
- * moves heads, forks, changes metadata, reads, preallocates segments, closes
- * and opens again, all on the same few sessions; a ledger (sched_ledger.c)
- * records the results returned to each, and says what may be seen.
+ * Each process appends, with and without an expected tail, puts documents, moves heads, forks,
+ * changes metadata, reads, preallocates segments, closes and opens again, all on the same few
+ * sessions; a ledger (sched_ledger.c) records the results returned to each, and says what may be
+ * seen.
  *
- * Time is that of the simulated disk: a call takes a microsecond, and when
- * every process waits, or is stopped, it advances to the first due time. So a
- * lock is refused for its time-out only where a process was stopped.
+ * Time is that of the simulated disk: a call takes a microsecond, and when every process waits, or
+ * is stopped, it advances to the first due time. So a lock is refused for its time-out only where a
+ * process was stopped.
  *
  * The same seed gives the same schedule. One thread.
  */
@@ -122,15 +121,14 @@ struct sched_counts {
     uint64_t outcomes[SCHED_OUTCOMES];
 };
 
-/* Runs one schedule and adds to *counts. False: it failed; what happened, and
- * the seed, were printed. */
-bool sched_run(const struct sched_options *options,
-               struct sched_counts *counts);
+/* Runs one schedule and adds to *counts. False: it failed; what happened, and the seed, were
+ * printed. */
+bool sched_run(const struct sched_options *options, struct sched_counts *counts);
 /* Frees what schedules share. */
 void sched_finish(void);
-/* The whole of a test program: runs all schedules, or the one of AGENTWAL_SEED.
- * Returns the exit status of main. A program that is ended by a signal, as by
- * an assertion, writes the seed of the schedule to stderr. */
+/* The whole of a test program: runs all schedules, or the one of AGENTWAL_SEED. Returns the exit
+ * status of main. A program that is ended by a signal, as by an assertion, writes the seed of the
+ * schedule to stderr. */
 int sched_main(const char *name, const struct sched_options *options);
 
 #endif

@@ -18,7 +18,7 @@ enum {
     READ_ONLY_ODDS = 5, /* one opening in N, after the first one */
     COMPACT_ODDS = 4,   /* one step in N, where processes do */
     REPLACE_ODDS = 3,   /* the same */
-    INCREMENTS = 80 /* of the hundred ways of a step: the first that does so */
+    INCREMENTS = 80     /* of the hundred ways of a step: the first that does so */
 };
 
 static uint64_t random_below(struct sched_process *process, uint64_t sides)
@@ -26,14 +26,12 @@ static uint64_t random_below(struct sched_process *process, uint64_t sides)
     return sched__random(&process->rng_state, sides);
 }
 
-static void begin_activity(struct sched_process *process,
-                           enum sched_activity place)
+static void begin_activity(struct sched_process *process, enum sched_activity place)
 {
     process->activity_bits |= 1u << place;
 }
 
-static void end_activity(struct sched_process *process,
-                         enum sched_activity place)
+static void end_activity(struct sched_process *process, enum sched_activity place)
 {
     process->activity_bits &= ~(1u << place);
 }
@@ -42,20 +40,17 @@ static void end_activity(struct sched_process *process,
 
 bool sched__open(struct sched_process *process)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = WAL_OPEN_CREATE};
+    struct wal_open_options options = {.struct_size = sizeof(options), .flags = WAL_OPEN_CREATE};
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status;
 
     if (process->store != NULL) {
         return true;
     }
-    if (process->may_read_only &&
-        sched__random(&process->read_random, READ_ONLY_ODDS) == 0) {
+    if (process->may_read_only && sched__random(&process->read_random, READ_ONLY_ODDS) == 0) {
         options.flags = WAL_OPEN_READ_ONLY;
     }
-    if (process->sched->options.compacts &&
-        sched__random(&process->read_random, 3) == 0) {
+    if (process->sched->options.compacts && sched__random(&process->read_random, 3) == 0) {
         options.flags |= WAL_OPEN_PREAD;
     }
     options.lock_timeout_ms = random_below(process, 8) == 0 ? 500 : 50;
@@ -63,8 +58,8 @@ bool sched__open(struct sched_process *process)
     process->blocked_byte = 0;
     process->open_started_ns = sched__now(process->sched);
     begin_activity(process, SCHED_OPENING);
-    status = wal__store_open(SCHED_ROOT, &options, &process->arena.heap,
-                             &process->io, &process->store, &error);
+    status = wal__store_open(SCHED_ROOT, &options, &process->arena.heap, &process->io,
+                             &process->store, &error);
     end_activity(process, SCHED_OPENING);
     process->handle = ++process->sched->handles;
     process->poisoned = false;
@@ -132,20 +127,17 @@ void sched__create(struct sched_process *process, uint32_t session)
     options.id = ledger_slice(id);
     options.metadata = ledger_slice("{\"n\":1000}");
     process->blocked_byte = 0;
-    status = wal_session_create(process->store, &options,
-                                &process->sessions[session], &error);
+    status = wal_session_create(process->store, &options, &process->sessions[session], &error);
     if (status == WAL_OK && known) {
         sched__fail(sched, "session %u could be created twice", session);
     }
     if (status != WAL_EEXISTS || !possible) {
-        (void)sched__check_status(process, status, &error,
-                                  "creating a session");
+        (void)sched__check_status(process, status, &error, "creating a session");
     }
     sched__op_end(process, op, status);
 }
 
-static struct wal_session *sched__session(struct sched_process *process,
-                                          uint32_t session)
+static struct wal_session *sched__session(struct sched_process *process, uint32_t session)
 {
     struct sched *sched = process->sched;
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -158,8 +150,8 @@ static struct wal_session *sched__session(struct sched_process *process,
     }
     ledger_session_id(session, id);
     process->blocked_byte = 0;
-    status = wal_session_open(process->store, ledger_slice(id),
-                              &process->sessions[session], &error);
+    status =
+        wal_session_open(process->store, ledger_slice(id), &process->sessions[session], &error);
     if (status == WAL_ENOTFOUND && process->read_only) {
         return NULL;
     }
@@ -185,10 +177,8 @@ void sched__free_texts(struct sched_process *process)
     }
 }
 
-static enum wal_status submit_append(struct sched_process *process,
-                                     uint32_t number,
-                                     struct wal_append_result *result,
-                                     struct wal_error *error)
+static enum wal_status submit_append(struct sched_process *process, uint32_t number,
+                                     struct wal_append_result *result, struct wal_error *error)
 {
     const struct ledger *ledger = &process->sched->ledger;
     const struct ledger_batch *batch = &ledger->batches[number];
@@ -199,8 +189,7 @@ static enum wal_status submit_append(struct sched_process *process,
     enum wal_status status;
 
     for (uint32_t i = 0; i < batch->count; i++) {
-        ledger_fill_entry(ledger, batch->first + i, &entries[i],
-                          &process->texts[i]);
+        ledger_fill_entry(ledger, batch->first + i, &entries[i], &process->texts[i]);
     }
     if (batch->expects) {
         if (batch->expected != SCHED_NONE) {
@@ -210,26 +199,24 @@ static enum wal_status submit_append(struct sched_process *process,
         options.expected_tail = ledger_slice(tail);
     }
     process->blocked_byte = 0;
-    status = wal_append(process->sessions[batch->session], entries,
-                        batch->count, &options, result, error);
+    status = wal_append(process->sessions[batch->session], entries, batch->count, &options, result,
+                        error);
     sched__free_texts(process);
     return status;
 }
 
 /* The parent that a batch names went with the power: it is sent again. */
-static bool is_parent_lost(const struct ledger *ledger,
-                           const struct ledger_batch *batch)
+static bool is_parent_lost(const struct ledger *ledger, const struct ledger_batch *batch)
 {
     const struct ledger_entry *entry = &ledger->entries[batch->first];
 
     return batch->again && entry->parent_kind == LEDGER_PARENT_ENTRY &&
-           ledger->batches[ledger->entries[entry->parent].batch].state <
-               LEDGER_WRITTEN;
+           ledger->batches[ledger->entries[entry->parent].batch].state < LEDGER_WRITTEN;
 }
 
 /* Answers that need no fault: the tail had moved on. */
-static bool is_conflict(struct sched_process *process, uint32_t number,
-                        enum wal_status status, const struct wal_error *error)
+static bool is_conflict(struct sched_process *process, uint32_t number, enum wal_status status,
+                        const struct wal_error *error)
 {
     struct sched *sched = process->sched;
     const struct ledger_batch *batch = &sched->ledger.batches[number];
@@ -268,10 +255,10 @@ static void append_op(struct sched_process *process, uint32_t number)
         sched__check_status(process, status, &error, "appending")) {
         uint32_t missing = batch->count - result.appended;
 
-        if (missing != 0 && (!again || missing != batch->count ||
-                             result.duplicates != batch->count)) {
-            sched__fail(sched, "batch %u: %u of %u were written", number,
-                        result.appended, batch->count);
+        if (missing != 0 &&
+            (!again || missing != batch->count || result.duplicates != batch->count)) {
+            sched__fail(sched, "batch %u: %u of %u were written", number, result.appended,
+                        batch->count);
         }
         sched->counts->outcomes[SCHED_HEALED] += poisoned;
         process->poisoned = false;
@@ -279,10 +266,8 @@ static void append_op(struct sched_process *process, uint32_t number)
     sched__op_end(process, number, status);
 }
 
-/* The tail as this process saw it last, perhaps long ago, or sees it now;
- * false: it cannot tell. */
-static bool find_head(struct sched_process *process,
-                      struct wal_session *session, uint32_t number,
+/* The tail as this process saw it last, perhaps long ago, or sees it now; false: it cannot tell. */
+static bool find_head(struct sched_process *process, struct wal_session *session, uint32_t number,
                       uint32_t *head)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -304,13 +289,11 @@ static bool find_head(struct sched_process *process,
 }
 
 /* An entry of a batch, under the parent that it names, or the head. */
-static void add_entry(struct ledger *ledger, uint32_t batch, uint32_t size,
-                      uint32_t parent)
+static void add_entry(struct ledger *ledger, uint32_t batch, uint32_t size, uint32_t parent)
 {
     const struct ledger_entry entry = {.kind = LEDGER_PLAIN,
-                                       .parent_kind = parent == SCHED_NONE
-                                                          ? LEDGER_PARENT_HEAD
-                                                          : LEDGER_PARENT_ENTRY,
+                                       .parent_kind = parent == SCHED_NONE ? LEDGER_PARENT_HEAD
+                                                                           : LEDGER_PARENT_ENTRY,
                                        .parent = parent,
                                        .size = size,
                                        .seed = ledger->entry_count};
@@ -318,8 +301,8 @@ static void add_entry(struct ledger *ledger, uint32_t batch, uint32_t size,
     (void)ledger_add_entry(ledger, batch, &entry);
 }
 
-void sched__append(struct sched_process *process, uint32_t session,
-                   uint32_t durability, uint32_t size)
+void sched__append(struct sched_process *process, uint32_t session, uint32_t durability,
+                   uint32_t size)
 {
     struct ledger *ledger = &process->sched->ledger;
     uint32_t op;
@@ -341,8 +324,7 @@ static uint32_t some_entry(struct sched_process *process, uint32_t session)
 
     for (uint32_t i = 0; i < ledger->entry_count; i++) {
         uint32_t number = (uint32_t)((start + i) % ledger->entry_count);
-        const struct ledger_batch *batch =
-            &ledger->batches[ledger->entries[number].batch];
+        const struct ledger_batch *batch = &ledger->batches[ledger->entries[number].batch];
 
         if (batch->session == session && batch->state >= LEDGER_WRITTEN) {
             return number;
@@ -356,14 +338,12 @@ static uint32_t draw_size(struct sched_process *process)
     if (process->sched->options.with_blobs && random_below(process, 3) == 0) {
         return SCHED_INLINE + 1 + (uint32_t)random_below(process, 4000);
     }
-    return random_below(process, 4) == 0
-               ? (uint32_t)(2000 + random_below(process, LARGE))
-               : (uint32_t)(60 + random_below(process, 400));
+    return random_below(process, 4) == 0 ? (uint32_t)(2000 + random_below(process, LARGE))
+                                         : (uint32_t)(60 + random_below(process, 400));
 }
 
 /* A batch: under the head, or on a branch; or where the tail is expected. */
-static void step_append(struct sched_process *process, uint32_t session,
-                        bool expects)
+static void step_append(struct sched_process *process, uint32_t session, bool expects)
 {
     struct ledger *ledger = &process->sched->ledger;
     struct wal_session *handle = sched__session(process, session);
@@ -372,16 +352,14 @@ static void step_append(struct sched_process *process, uint32_t session,
     uint32_t head = SCHED_NONE;
     uint32_t op;
 
-    if (handle == NULL ||
-        (expects && !find_head(process, handle, session, &head))) {
+    if (handle == NULL || (expects && !find_head(process, handle, session, &head))) {
         return;
     }
     if (!expects && random_below(process, 6) == 0) {
         parent = some_entry(process, session);
     }
     op = sched__op_begin(process, session);
-    ledger->batches[op].durability =
-        random_below(process, 2) == 0 ? WAL_DURABLE : WAL_WRITTEN;
+    ledger->batches[op].durability = random_below(process, 2) == 0 ? WAL_DURABLE : WAL_WRITTEN;
     ledger->batches[op].expects = expects;
     ledger->batches[op].expected = head;
     for (uint32_t i = 0; i < count; i++) {
@@ -428,8 +406,7 @@ static void step_prealloc(struct sched_process *process)
 {
     struct sched *sched = process->sched;
     struct wal__core *core = &process->store->core;
-    struct wal__prealloc_job job = {process->prealloc_id,
-                                    process->prealloc_capacity};
+    struct wal__prealloc_job job = {process->prealloc_id, process->prealloc_capacity};
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status;
 
@@ -445,10 +422,9 @@ static void step_prealloc(struct sched_process *process)
     process->prealloc_requested = false;
     core->committer.prealloc_requested = false;
     process->blocked_byte = 0;
-    status = wal__prealloc_create(
-        &core->log, &job, random_below(process, 2) == 0 ? 1000 : 0, &error);
-    (void)sched__check_status(process, status, &error,
-                              "preallocating a segment");
+    status =
+        wal__prealloc_create(&core->log, &job, random_below(process, 2) == 0 ? 1000 : 0, &error);
+    (void)sched__check_status(process, status, &error, "preallocating a segment");
     sched->counts->outcomes[SCHED_PREALLOCATIONS] += status == WAL_OK;
 }
 
@@ -462,17 +438,15 @@ static void step_sync(struct sched_process *process)
         return;
     }
     process->blocked_byte = 0;
-    status = marks ? wal__store_commit_mark(process->store, &error)
-                   : wal_sync(process->store, &error);
-    if (sched__check_status(process, status, &error,
-                            marks ? "marking" : "syncing") &&
-        !marks) {
+    status =
+        marks ? wal__store_commit_mark(process->store, &error) : wal_sync(process->store, &error);
+    if (sched__check_status(process, status, &error, marks ? "marking" : "syncing") && !marks) {
         sched__mark_durable(process);
     }
 }
 
-/* Whether another process is about to change a session's metadata: two changes
- * at the same time are what may lose one. */
+/* Whether another process is about to change a session's metadata: two changes at the same time are
+ * what may lose one. */
 static bool find_updated(struct sched_process *process, uint32_t *session)
 {
     const struct sched *sched = process->sched;
@@ -494,8 +468,7 @@ static void sched__step_head(struct sched_process *process, uint32_t session);
 
 static void sched__step_fork(struct sched_process *process, uint32_t session);
 
-static void sched__step_increment(struct sched_process *process,
-                                  uint32_t session);
+static void sched__step_increment(struct sched_process *process, uint32_t session);
 
 static void sched__step_compact(struct sched_process *process);
 
@@ -515,14 +488,11 @@ static void run_step(struct sched_process *process)
     if (is_updated) {
         way = INCREMENTS;
     }
-    if (sched->options.compacts &&
-        sched__random(&process->read_random, COMPACT_ODDS) == 0) {
+    if (sched->options.compacts && sched__random(&process->read_random, COMPACT_ODDS) == 0) {
         sched__step_compact(process);
-    } else if (sched->options.replaces &&
-               sched__random(&process->read_random, REPLACE_ODDS) == 0) {
+    } else if (sched->options.replaces && sched__random(&process->read_random, REPLACE_ODDS) == 0) {
         sched__step_replace(process);
-    } else if (!is_updated && process->again != SCHED_NONE &&
-               random_below(process, 2) == 0) {
+    } else if (!is_updated && process->again != SCHED_NONE && random_below(process, 2) == 0) {
         step_resend(process);
     } else if (way < 28) {
         step_append(process, session, false);
@@ -543,14 +513,12 @@ static void run_step(struct sched_process *process)
     } else if (way < 95) {
         step_sync(process);
     }
-    if (process->store != NULL &&
-        (way >= 90 || random_below(process, 3) == 0)) {
+    if (process->store != NULL && (way >= 90 || random_below(process, 3) == 0)) {
         step_prealloc(process);
     }
 }
 
-/* Of a handle that only reads: it remains open while others write, close and
- * recover. */
+/* Of a handle that only reads: it remains open while others write, close and recover. */
 static void run_read_step(struct sched_process *process)
 {
     struct sched *sched = process->sched;
@@ -562,8 +530,7 @@ static void run_read_step(struct sched_process *process)
     }
     /* Reading takes no turn from writing. */
     process->steps_left += sched__random(random, 2) == 0;
-    step_read(process,
-              (uint32_t)sched__random(random, sched->ledger.session_count));
+    step_read(process, (uint32_t)sched__random(random, sched->ledger.session_count));
     sched->counts->outcomes[SCHED_READ_ONLY]++;
 }
 
@@ -599,8 +566,7 @@ static bool probe_append(struct sched_process *process, uint32_t session)
         /* Another process made the session that this one was about to make. */
         sched__append(process, session, WAL_DURABLE, 100);
     }
-    return process->sessions[session] != NULL && !process->poisoned &&
-           process->again == SCHED_NONE;
+    return process->sessions[session] != NULL && !process->poisoned && process->again == SCHED_NONE;
 }
 
 void sched__quiesce(struct sched_process *process)
@@ -620,8 +586,7 @@ void sched__quiesce(struct sched_process *process)
         return;
     }
     process->probed = probe_append(process, session);
-    process->sched->counts->outcomes[SCHED_HEALED] +=
-        poisoned && process->probed;
+    process->sched->counts->outcomes[SCHED_HEALED] += poisoned && process->probed;
     if (heals && process->poisoned) {
         sched__fail(process->sched, "an append does not heal the store");
     }
@@ -638,27 +603,26 @@ void sched__close_all(struct sched_process *process)
 /* --- script compact ------------------------------------------------------- */
 
 /*
- * The step of a process that compacts the store while the others go on. What
- * it replaces is live or superseded: no answer of any process changes by it.
+ * The step of a process that compacts the store while the others go on. What it replaces is live or
+ * superseded: no answer of any process changes by it.
  */
 
-/* Whether it waited for a process that is about to name content, or may be, as
- * it is stopped: for up to 10 s, whatever the timeout. */
+/* Whether it waited for a process that is about to name content, or may be, as it is stopped: for
+ * up to 10 s, whatever the timeout. */
 static bool is_kept_waiting(const struct sched_process *process)
 {
     return process->blocked_byte == WAL__LOCK_CONTENT ||
            process->blocked_byte == WAL__LOCK_CONTENT + 1;
 }
 
-/* A segment is refused where reading it failed, and where the sync of a
- * directory has failed since the machine started; nowhere else. */
+/* A segment is refused where reading it failed, and where the sync of a directory has failed since
+ * the machine started; nowhere else. */
 static void check_refusals(struct sched_process *process,
                            const struct wal_store_compact_result *result)
 {
-    if (result->refused != 0 && !process->failed &&
-        !process->sched->directory_failed) {
-        sched__fail(process->sched, "compaction refuses %u segments: %s",
-                    (unsigned)result->refused, result->refusal.text);
+    if (result->refused != 0 && !process->failed && !process->sched->directory_failed) {
+        sched__fail(process->sched, "compaction refuses %u segments: %s", (unsigned)result->refused,
+                    result->refusal.text);
     }
 }
 
@@ -666,15 +630,12 @@ static void check_refusals(struct sched_process *process,
 static void sched__step_compact(struct sched_process *process)
 {
     struct sched *sched = process->sched;
-    struct wal_store_compact_options options = {.struct_size = sizeof(options),
-                                                .rate = UINT64_MAX};
+    struct wal_store_compact_options options = {.struct_size = sizeof(options), .rate = UINT64_MAX};
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status;
 
-    options.flags = sched__random(&process->read_random, 2) == 0
-                        ? WAL_STORE_COMPACT_ERASE
-                        : 0;
+    options.flags = sched__random(&process->read_random, 2) == 0 ? WAL_STORE_COMPACT_ERASE : 0;
     process->blocked_byte = 0;
     status = wal_store_compact(process->store, &options, &result, &error);
     if (status == WAL_ELOCKED && is_kept_waiting(process)) {
@@ -694,8 +655,8 @@ static void sched__step_compact(struct sched_process *process)
 /* --- script docs ---------------------------------------------------------- */
 
 /*
- * The steps of a process that append no entries: documents, heads, forks, and
- * a number in the metadata that is counted up.
+ * The steps of a process that append no entries: documents, heads, forks, and a number in the
+ * metadata that is counted up.
  */
 
 enum {
@@ -708,15 +669,13 @@ static const char *const mark = "head-0"; /* as the ledger names it */
 /* --------------------------------------------------------- documents --- */
 
 /* The version of a document as this process sees it; 0: there is none. */
-static bool find_version(struct sched_process *process,
-                         struct wal_session *session, const char *key,
-                         uint64_t *version)
+static bool find_version(struct sched_process *process, struct wal_session *session,
+                         const char *key, uint64_t *version)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_doc doc = {.struct_size = sizeof(doc)};
     struct wal_doc_cursor *docs = NULL;
-    enum wal_status status =
-        wal_doc_cursor_open(process->store, session, NULL, &docs, &error);
+    enum wal_status status = wal_doc_cursor_open(process->store, session, NULL, &docs, &error);
 
     if (!sched__check_status(process, status, &error, "opening documents")) {
         return false;
@@ -728,9 +687,8 @@ static bool find_version(struct sched_process *process,
            sched__check_status(process, status, &error, "reading a document");
 }
 
-static struct ledger_part *add_part(struct sched_process *process,
-                                    uint32_t batch, enum ledger_part_kind kind,
-                                    uint32_t session, uint32_t key)
+static struct ledger_part *add_part(struct sched_process *process, uint32_t batch,
+                                    enum ledger_part_kind kind, uint32_t session, uint32_t key)
 {
     struct ledger *ledger = &process->sched->ledger;
     const struct ledger_part part = {
@@ -743,10 +701,8 @@ static struct ledger_part *add_part(struct sched_process *process,
 static void sched__step_put(struct sched_process *process, uint32_t session)
 {
     struct sched *sched = process->sched;
-    bool of_store =
-        session >= SCHED_SHARED_SESSIONS || random_below(process, 3) == 0;
-    struct wal_session *handle =
-        of_store ? NULL : sched__session(process, session);
+    bool of_store = session >= SCHED_SHARED_SESSIONS || random_below(process, 3) == 0;
+    struct wal_session *handle = of_store ? NULL : sched__session(process, session);
     struct wal_doc doc = {.struct_size = sizeof(doc)};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct ledger_text *text = &process->texts[0];
@@ -758,18 +714,15 @@ static void sched__step_put(struct sched_process *process, uint32_t session)
         return;
     }
     number = sched__op_begin(process, session);
-    part = add_part(process, number, LEDGER_PUT_DOC,
-                    of_store ? SCHED_NONE : session,
+    part = add_part(process, number, LEDGER_PUT_DOC, of_store ? SCHED_NONE : session,
                     (uint32_t)random_below(process, SCHED_KEYS));
     part->size = DOCUMENT_SIZE;
     part->expects = random_below(process, 3) != 0;
-    ledger_fill_document(&sched->ledger, (uint32_t)(part - sched->ledger.parts),
-                         &doc, text);
-    if (of_store && part->expects && process->knows_version &&
-        process->known_key == part->key && random_below(process, 2) == 0) {
+    ledger_fill_document(&sched->ledger, (uint32_t)(part - sched->ledger.parts), &doc, text);
+    if (of_store && part->expects && process->knows_version && process->known_key == part->key &&
+        random_below(process, 2) == 0) {
         part->version = process->known_version;
-    } else if (part->expects &&
-               !find_version(process, handle, text->id, &part->version)) {
+    } else if (part->expects && !find_version(process, handle, text->id, &part->version)) {
         sched__free_texts(process);
         sched__op_end(process, number, WAL_ENOTFOUND);
         return;
@@ -787,8 +740,7 @@ static void sched__step_put(struct sched_process *process, uint32_t session)
     if (status == WAL_ECONFLICT && part->expects) {
         sched->counts->outcomes[SCHED_STALE]++;
     } else {
-        (void)sched__check_status(process, status, &error,
-                                  "putting a document");
+        (void)sched__check_status(process, status, &error, "putting a document");
     }
     sched__op_end(process, number, status);
 }
@@ -796,13 +748,11 @@ static void sched__step_put(struct sched_process *process, uint32_t session)
 /* ------------------------------------------------------------- heads --- */
 
 /* Where a head is; empty: there is none. */
-static bool script_docs_find_head(struct sched_process *process,
-                                  struct wal_session *session, const char *name,
-                                  char out[256])
+static bool script_docs_find_head(struct sched_process *process, struct wal_session *session,
+                                  const char *name, char out[256])
 {
     struct wal_error error = {.struct_size = sizeof(error)};
-    enum wal_status status =
-        wal_head_get(session, 0, ledger_slice(name), out, &error);
+    enum wal_status status = wal_head_get(session, 0, ledger_slice(name), out, &error);
 
     if (status == WAL_ENOTFOUND) {
         out[0] = '\0';
@@ -825,19 +775,16 @@ static void sched__step_head(struct sched_process *process, uint32_t session)
     enum wal_status status;
     uint32_t number;
 
-    if (handle == NULL ||
-        !script_docs_find_head(process, handle, main ? mark : "main", target) ||
-        !script_docs_find_head(process, handle, main ? "main" : mark,
-                               expected) ||
+    if (handle == NULL || !script_docs_find_head(process, handle, main ? mark : "main", target) ||
+        !script_docs_find_head(process, handle, main ? "main" : mark, expected) ||
         target[0] == '\0') {
         return;
     }
     number = sched__op_begin(process, session);
-    part = add_part(process, number, main ? LEDGER_MOVE_MAIN : LEDGER_MOVE_HEAD,
-                    session, 0);
+    part = add_part(process, number, main ? LEDGER_MOVE_MAIN : LEDGER_MOVE_HEAD, session, 0);
     part->target = ledger_find_entry(&sched->ledger, ledger_slice(target));
-    ledger_fill_head(&sched->ledger, (uint32_t)(part - sched->ledger.parts),
-                     &head, &process->texts[0]);
+    ledger_fill_head(&sched->ledger, (uint32_t)(part - sched->ledger.parts), &head,
+                     &process->texts[0]);
     if (random_below(process, 2) == 0) {
         head.flags = WAL_HEAD_EXPECT;
         head.expected = ledger_slice(expected);
@@ -874,14 +821,13 @@ static void sched__step_fork(struct sched_process *process, uint32_t session)
     if (ledger->session_count == SCHED_SESSIONS) {
         return; /* others may have forked in the meantime */
     }
-    number = sched__op_begin_fork(process, session,
-                                  ledger_find_entry(ledger, ledger_slice(at)));
+    number = sched__op_begin_fork(process, session, ledger_find_entry(ledger, ledger_slice(at)));
     op = process->op;
     ledger_session_id(number, id);
     options.id = ledger_slice(id);
     process->blocked_byte = 0;
-    status = wal_session_fork(handle, ledger_slice(at), &options,
-                              &process->sessions[number], &error);
+    status =
+        wal_session_fork(handle, ledger_slice(at), &options, &process->sessions[number], &error);
     (void)sched__check_status(process, status, &error, "forking");
     sched__op_end(process, op, status);
     sched->counts->outcomes[SCHED_FORKS] += status == WAL_OK;
@@ -902,9 +848,8 @@ static int32_t increment(void *ctx, const struct wal_session_info *now,
 {
     struct counter_update *counter_update = ctx;
     struct sched_process *process = counter_update->process;
-    uint32_t count =
-        sched__check_counter(process->sched, counter_update->session,
-                             now->metadata, counter_update->since);
+    uint32_t count = sched__check_counter(process->sched, counter_update->session, now->metadata,
+                                          counter_update->since);
 
     /* It takes its time, in which others may count too. */
     process->call = SIM_ANY;
@@ -913,19 +858,16 @@ static int32_t increment(void *ctx, const struct wal_session_info *now,
         sched__step(process, false);
     }
     process->updates = 0;
-    (void)snprintf(counter_update->text, sizeof(counter_update->text),
-                   "{\"n\":1%03u}", count + 1);
+    (void)snprintf(counter_update->text, sizeof(counter_update->text), "{\"n\":1%03u}", count + 1);
     change->fields = WAL_CHANGE_METADATA;
     change->metadata = ledger_slice(counter_update->text);
     return 0;
 }
 
-static void sched__step_increment(struct sched_process *process,
-                                  uint32_t session)
+static void sched__step_increment(struct sched_process *process, uint32_t session)
 {
     struct sched *sched = process->sched;
-    struct counter_update counter_update = {.process = process,
-                                            .session = session};
+    struct counter_update counter_update = {.process = process, .session = session};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_session *handle;
     enum wal_status status;
@@ -950,17 +892,14 @@ static void sched__step_increment(struct sched_process *process,
 /* --- script replace ------------------------------------------------------- */
 
 /*
- * The steps of processes that look at a session and then remove it, while
- * others append to it: an agent, an importer that deletes the session and
- * creates it again, and a retainer that moves it to the trash, and deletes it
- * there or takes it back.
+ * The steps of processes that look at a session and then remove it, while others append to it: an
+ * agent, an importer that deletes the session and creates it again, and a retainer that moves it to
+ * the trash, and deletes it there or takes it back.
  *
- * The session is not of the ledger. Of each of its entries is known whether it
- * was acknowledged, and whether a removal that had seen it was, or may have
- * been, written.
+ * The session is not of the ledger. Of each of its entries is known whether it was acknowledged,
+ * and whether a removal that had seen it was, or may have been, written.
  *
- * Invariant: an entry that was acknowledged, and that no removal had seen, is
- * there.
+ * Invariant: an entry that was acknowledged, and that no removal had seen, is there.
  */
 
 enum {
@@ -970,8 +909,7 @@ enum {
 
 static const char *const name = "replaced";
 
-static uint64_t script_replace_random_below(struct sched_process *process,
-                                            uint64_t sides)
+static uint64_t script_replace_random_below(struct sched_process *process, uint64_t sides)
 {
     return sched__random(&process->read_random, sides);
 }
@@ -985,16 +923,15 @@ static const char *entry_id(uint32_t number, char id[ID_SIZE])
 /* Answers of a session that others remove and create. */
 static bool is_expected(enum wal_status status)
 {
-    return status == WAL_ENOTFOUND || status == WAL_ETRASHED ||
-           status == WAL_EEXISTS || status == WAL_ECONFLICT;
+    return status == WAL_ENOTFOUND || status == WAL_ETRASHED || status == WAL_EEXISTS ||
+           status == WAL_ECONFLICT;
 }
 
 /* Whether the call succeeded. */
 static bool check(struct sched_process *process, enum wal_status status,
                   const struct wal_error *error, const char *what)
 {
-    return !is_expected(status) &&
-           sched__check_status(process, status, error, what);
+    return !is_expected(status) && sched__check_status(process, status, error, what);
 }
 
 /* --- what was seen -------------------------------------------------------- */
@@ -1006,26 +943,22 @@ struct sched_look {
     bool has[SCHED_REPLACED];
 };
 
-static bool open_session(struct sched_process *process,
-                         struct wal_session **session)
+static bool open_session(struct sched_process *process, struct wal_session **session)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status;
 
     process->blocked_byte = 0;
-    status =
-        wal_session_open(process->store, ledger_slice(name), session, &error);
+    status = wal_session_open(process->store, ledger_slice(name), session, &error);
     if (status == WAL_ETRASHED) {
-        status =
-            wal_session_undelete(process->store, ledger_slice(name), &error);
+        status = wal_session_undelete(process->store, ledger_slice(name), &error);
         (void)check(process, status, &error, "undeleting a session");
         return false;
     }
     return check(process, status, &error, "opening a session");
 }
 
-static void create_session(struct sched_process *process,
-                           struct wal_session **session)
+static void create_session(struct sched_process *process, struct wal_session **session)
 {
     const struct wal_session_options options = {.struct_size = sizeof(options),
                                                 .id = ledger_slice(name)};
@@ -1040,8 +973,8 @@ static void create_session(struct sched_process *process,
 /* Reads which entries there are. False: it cannot be read now. */
 static bool look(struct sched_process *process, struct sched_look *look)
 {
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                     .mode = WAL_ENTRY_CURSOR_ALL};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -1050,22 +983,19 @@ static bool look(struct sched_process *process, struct sched_look *look)
 
     look->sequence = info.last_sequence;
     if (status == WAL_OK) {
-        status =
-            wal_entry_cursor_open(look->session, &options, &cursor, &error);
+        status = wal_entry_cursor_open(look->session, &options, &cursor, &error);
     }
     while (status == WAL_OK) {
         unsigned number = 0;
 
         status = wal_entry_cursor_next(cursor, &entry, &error);
-        if (status == WAL_OK &&
-            sscanf((const char *)entry.payload.data, "%u", &number) == 1 &&
+        if (status == WAL_OK && sscanf((const char *)entry.payload.data, "%u", &number) == 1 &&
             number < SCHED_REPLACED) {
             look->has[number] = true;
         }
     }
     wal_entry_cursor_close(cursor);
-    return status == WAL_END ||
-           check(process, status, &error, "looking at a session");
+    return status == WAL_END || check(process, status, &error, "looking at a session");
 }
 
 /* Others go on. */
@@ -1079,8 +1009,7 @@ static void wait_after_look(struct sched_process *process)
 
 /* --- removing ------------------------------------------------------------- */
 
-static void add_doubts(struct sched *sched, const struct sched_look *look,
-                       bool adds)
+static void add_doubts(struct sched *sched, const struct sched_look *look, bool adds)
 {
     for (uint32_t i = 0; i < sched->replaced_count; i++) {
         if (look->has[i]) {
@@ -1089,17 +1018,14 @@ static void add_doubts(struct sched *sched, const struct sched_look *look,
     }
 }
 
-/* Removes the session as it was seen. Until it is refused, what was seen may
- * be gone. */
-static enum wal_status remove_seen(struct sched_process *process,
-                                   const struct sched_look *seen,
+/* Removes the session as it was seen. Until it is refused, what was seen may be gone. */
+static enum wal_status remove_seen(struct sched_process *process, const struct sched_look *seen,
                                    uint32_t flags)
 {
     struct sched *sched = process->sched;
-    const struct wal_session_remove_options options = {
-        .struct_size = sizeof(options),
-        .flags = flags | WAL_SESSION_REMOVE_EXPECT,
-        .expected_sequence = seen->sequence};
+    const struct wal_session_remove_options options = {.struct_size = sizeof(options),
+                                                       .flags = flags | WAL_SESSION_REMOVE_EXPECT,
+                                                       .expected_sequence = seen->sequence};
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status;
 
@@ -1127,12 +1053,9 @@ static void append(struct sched_process *process, struct wal_session *session)
     uint32_t number = sched->replaced_count;
     const struct wal_append_options options = {
         .struct_size = sizeof(options),
-        .durability = script_replace_random_below(process, 2) == 0
-                          ? WAL_DURABLE
-                          : WAL_WRITTEN};
+        .durability = script_replace_random_below(process, 2) == 0 ? WAL_DURABLE : WAL_WRITTEN};
     struct wal_error error = {.struct_size = sizeof(error)};
-    struct wal_entry entry = {.struct_size = sizeof(entry),
-                              .type = WAL_STR(WAL_TYPE_MESSAGE)};
+    struct wal_entry entry = {.struct_size = sizeof(entry), .type = WAL_STR(WAL_TYPE_MESSAGE)};
     enum wal_status status;
     char payload[ID_SIZE];
     char id[ID_SIZE];
@@ -1185,10 +1108,8 @@ static void run_retainer(struct sched_process *process, struct sched_look *seen)
     sched->counts->outcomes[SCHED_RETENTIONS]++;
     if (script_replace_random_below(process, 2) == 0) {
         /* An erasing compaction may have emptied the trash. */
-        status =
-            wal_session_undelete(process->store, ledger_slice(name), &error);
-        if (check(process, status, &error, "undeleting a session") &&
-            !sched->options.compacts) {
+        status = wal_session_undelete(process->store, ledger_slice(name), &error);
+        if (check(process, status, &error, "undeleting a session") && !sched->options.compacts) {
             add_doubts(sched, seen, false);
         }
         return;
@@ -1238,14 +1159,12 @@ void sched__check_replaced(struct sched_process *process)
 {
     struct sched *sched = process->sched;
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_open(process->store, ledger_slice(name), &session, NULL);
+    enum wal_status status = wal_session_open(process->store, ledger_slice(name), &session, NULL);
     char id[ID_SIZE];
 
     if (status == WAL_ETRASHED) {
         (void)!wal_session_undelete(process->store, ledger_slice(name), NULL);
-        status = wal_session_open(process->store, ledger_slice(name), &session,
-                                  NULL);
+        status = wal_session_open(process->store, ledger_slice(name), &session, NULL);
     }
     for (uint32_t i = 0; i < sched->replaced_count && !sched->failed; i++) {
         const struct sched_replaced *entry = &sched->replaced[i];
@@ -1255,8 +1174,7 @@ void sched__check_replaced(struct sched_process *process)
             continue;
         }
         if (status != WAL_OK ||
-            wal_entry_get(session, ledger_slice(entry_id(i, id)), &found,
-                          NULL) != WAL_OK) {
+            wal_entry_get(session, ledger_slice(entry_id(i, id)), &found, NULL) != WAL_OK) {
             sched__fail(sched,
                         "the entry %s was acknowledged, and no removal had "
                         "seen it: it is gone",

@@ -1,6 +1,5 @@
 /*
- * test_sched.c - schedules of two and three processes. Each test is one of
- * ctest.
+ * test_sched.c - schedules of two and three processes. Each test is one of ctest.
  */
 #include "tests/lib/test.h"
 #include "tests/sim/sched/sched.h"
@@ -10,8 +9,7 @@ TEST(sched_two)
 {
     static const uint64_t known[] = {1000710, 1033164};
     const struct sched_options options = {.known = known,
-                                          .known_count =
-                                              sizeof(known) / sizeof(known[0]),
+                                          .known_count = sizeof(known) / sizeof(known[0]),
                                           .seed = 1000000,
                                           .processes = 2,
                                           .few_switches = false,
@@ -25,8 +23,7 @@ TEST(sched_two_few)
 {
     static const uint64_t known[] = {2153492, 2203581};
     const struct sched_options options = {.known = known,
-                                          .known_count =
-                                              sizeof(known) / sizeof(known[0]),
+                                          .known_count = sizeof(known) / sizeof(known[0]),
                                           .seed = 2000000,
                                           .processes = 2,
                                           .few_switches = true,
@@ -39,8 +36,7 @@ TEST(sched_three)
 {
     static const uint64_t known[] = {3012348, 3194041, 3146345};
     const struct sched_options options = {.known = known,
-                                          .known_count =
-                                              sizeof(known) / sizeof(known[0]),
+                                          .known_count = sizeof(known) / sizeof(known[0]),
                                           .seed = 3000000,
                                           .processes = 3,
                                           .few_switches = false,
@@ -51,11 +47,9 @@ TEST(sched_three)
 
 TEST(sched_three_few)
 {
-    static const uint64_t known[] = {4218201, 4227379, 4012610, 4094981,
-                                     4106841};
+    static const uint64_t known[] = {4218201, 4227379, 4012610, 4094981, 4106841};
     const struct sched_options options = {.known = known,
-                                          .known_count =
-                                              sizeof(known) / sizeof(known[0]),
+                                          .known_count = sizeof(known) / sizeof(known[0]),
                                           .seed = 4000000,
                                           .processes = 3,
                                           .few_switches = true,
@@ -64,14 +58,12 @@ TEST(sched_three_few)
     assert_int_equal(sched_main("test_sched_three_few", &options), 0);
 }
 
-/* Larger payloads are out of line: what a record refers to can be read wherever
- * the record can. */
+/* Larger payloads are out of line: what a record refers to can be read wherever the record can. */
 TEST(sched_contents)
 {
     static const uint64_t known[] = {5194346};
     const struct sched_options options = {.known = known,
-                                          .known_count =
-                                              sizeof(known) / sizeof(known[0]),
+                                          .known_count = sizeof(known) / sizeof(known[0]),
                                           .seed = 5000000,
                                           .processes = 2,
                                           .few_switches = false,
@@ -81,15 +73,12 @@ TEST(sched_contents)
     assert_int_equal(sched_main("test_sched_contents", &options), 0);
 }
 
-/* While one process replaces segments, the other appends, reads, recovers,
- * heals and dies. */
+/* While one process replaces segments, the other appends, reads, recovers, heals and dies. */
 TEST(sched_compact)
 {
-    static const uint64_t known[] = {6005506, 6007374, 6153234, 6184248,
-                                     6228824, 6139335, 6101193};
+    static const uint64_t known[] = {6005506, 6007374, 6153234, 6184248, 6228824, 6139335, 6101193};
     const struct sched_options options = {.known = known,
-                                          .known_count =
-                                              sizeof(known) / sizeof(known[0]),
+                                          .known_count = sizeof(known) / sizeof(known[0]),
                                           .seed = 6000000,
                                           .processes = 2,
                                           .few_switches = false,
@@ -99,15 +88,12 @@ TEST(sched_compact)
     assert_int_equal(sched_main("test_sched_compact", &options), 0);
 }
 
-/* The pack is compacted too, while the other process is about to name what it
- * holds. */
+/* The pack is compacted too, while the other process is about to name what it holds. */
 TEST(sched_compact_contents)
 {
-    static const uint64_t known[] = {7004651, 7007272, 7009673, 7011356,
-                                     7027142};
+    static const uint64_t known[] = {7004651, 7007272, 7009673, 7011356, 7027142};
     const struct sched_options options = {.known = known,
-                                          .known_count =
-                                              sizeof(known) / sizeof(known[0]),
+                                          .known_count = sizeof(known) / sizeof(known[0]),
                                           .seed = 7000000,
                                           .processes = 2,
                                           .few_switches = false,
@@ -118,8 +104,8 @@ TEST(sched_compact_contents)
     assert_int_equal(sched_main("test_sched_compact_contents", &options), 0);
 }
 
-/* An importer that deletes a session and creates it again, and a retainer that
- * moves it to the trash, while others append to it. */
+/* An importer that deletes a session and creates it again, and a retainer that moves it to the
+ * trash, while others append to it. */
 TEST(sched_replace)
 {
     const struct sched_options options = {.seed = 8000000,

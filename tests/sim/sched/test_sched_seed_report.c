@@ -1,6 +1,6 @@
 /*
- * test_sched_seed_report.c - a program of schedules that a signal ends, in the
- * middle of a schedule, names the seed, and with that seed ends again.
+ * test_sched_seed_report.c - a program of schedules that a signal ends, in the middle of a
+ * schedule, names the seed, and with that seed ends again.
  */
 #include <signal.h>
 #include <stddef.h>
@@ -36,8 +36,7 @@ static void end_at_bad(uint64_t seed)
 static const char *run(int signal, const char *seed)
 {
     static char text[64 * 1024];
-    const struct sched_options options = {
-        .seed = FIRST, .processes = 2, .begins = end_at_bad};
+    const struct sched_options options = {.seed = FIRST, .processes = 2, .begins = end_at_bad};
     size_t size = 0;
     ssize_t got;
     int ends[2];
@@ -67,8 +66,7 @@ static const char *run(int signal, const char *seed)
     (void)close(ends[0]);
     assert_int_equal(waitpid(child, &code, 0), child);
     assert_true(!WIFEXITED(code) || WEXITSTATUS(code) != 0);
-    assert_true(WITH_ADDRESS_SANITIZER ||
-                (WIFSIGNALED(code) && WTERMSIG(code) == signal));
+    assert_true(WITH_ADDRESS_SANITIZER || (WIFSIGNALED(code) && WTERMSIG(code) == signal));
     return text;
 }
 

@@ -1,7 +1,7 @@
 /*
- * libc_calls.h - defines the calls of the C library by which views change
- * files, in the program that includes this, once: they also change the disk of
- * view_disk.h, or fail. No sync reaches the real disk, which loses no power.
+ * libc_calls.h - defines the calls of the C library by which views change files, in the program
+ * that includes this, once: they also change the disk of view_disk.h, or fail. No sync reaches the
+ * real disk, which loses no power.
  */
 #ifndef AGENTWAL_TESTS_SIM_VIEW_LIBC_CALLS_H
 #define AGENTWAL_TESTS_SIM_VIEW_LIBC_CALLS_H
@@ -18,8 +18,7 @@
 
 /* NOLINTBEGIN(readability-inconsistent-declaration-parameter-name) */
 
-static bool fails_before(enum view_disk_change change, const char *path,
-                         size_t *size)
+static bool fails_before(enum view_disk_change change, const char *path, size_t *size)
 {
     int error = view_disk_before(change, path, size);
 
@@ -30,9 +29,8 @@ static bool fails_before(enum view_disk_change change, const char *path,
 int openat(int directory, const char *name, int flags, ...)
 {
     char path[VIEW_DISK_PATH];
-    bool makes =
-        (flags & O_CREAT) != 0 && view_disk_find_at(directory, name, path) &&
-        ((flags & O_TRUNC) != 0 || faccessat(directory, name, F_OK, 0) != 0);
+    bool makes = (flags & O_CREAT) != 0 && view_disk_find_at(directory, name, path) &&
+                 ((flags & O_TRUNC) != 0 || faccessat(directory, name, F_OK, 0) != 0);
     mode_t mode = 0;
     va_list arguments;
     int fd;
@@ -70,8 +68,8 @@ ssize_t write(int fd, const void *data, size_t size)
 }
 
 /* Files are copied by reading and writing, which is repeated. */
-ssize_t copy_file_range(int from, off_t *offset, int to, off_t *to_offset,
-                        size_t size, unsigned flags)
+ssize_t copy_file_range(int from, off_t *offset, int to, off_t *to_offset, size_t size,
+                        unsigned flags)
 {
     char path[VIEW_DISK_PATH];
 
@@ -79,8 +77,7 @@ ssize_t copy_file_range(int from, off_t *offset, int to, off_t *to_offset,
         errno = EXDEV;
         return -1;
     }
-    return syscall(SYS_copy_file_range, from, offset, to, to_offset, size,
-                   flags);
+    return syscall(SYS_copy_file_range, from, offset, to, to_offset, size, flags);
 }
 
 int fdatasync(int fd)
@@ -123,8 +120,8 @@ int futimens(int fd, const struct timespec times[2])
 int mkdirat(int directory, const char *name, mode_t mode)
 {
     char path[VIEW_DISK_PATH];
-    bool makes = view_disk_find_at(directory, name, path) &&
-                 faccessat(directory, name, F_OK, 0) != 0;
+    bool makes =
+        view_disk_find_at(directory, name, path) && faccessat(directory, name, F_OK, 0) != 0;
     int result;
 
     if (makes && fails_before(VIEW_DISK_MAKE_DIRECTORY, path, NULL)) {
@@ -146,8 +143,7 @@ int renameat(int from, const char *old, int to, const char *name)
 {
     char path[VIEW_DISK_PATH];
     char target[VIEW_DISK_PATH];
-    bool is_repeated = view_disk_find_at(from, old, path) &&
-                       view_disk_find_at(to, name, target);
+    bool is_repeated = view_disk_find_at(from, old, path) && view_disk_find_at(to, name, target);
     int result;
 
     if (is_repeated && fails_before(VIEW_DISK_RENAME, path, NULL)) {
@@ -164,8 +160,7 @@ int linkat(int from, const char *old, int to, const char *name, int flags)
 {
     char path[VIEW_DISK_PATH];
     char target[VIEW_DISK_PATH];
-    bool is_repeated = view_disk_find_at(from, old, path) &&
-                       view_disk_find_at(to, name, target) &&
+    bool is_repeated = view_disk_find_at(from, old, path) && view_disk_find_at(to, name, target) &&
                        faccessat(to, name, F_OK, 0) != 0;
     int result;
 
@@ -182,11 +177,10 @@ int linkat(int from, const char *old, int to, const char *name, int flags)
 int unlinkat(int directory, const char *name, int flags)
 {
     char path[VIEW_DISK_PATH];
-    bool is_repeated = view_disk_find_at(directory, name, path) &&
-                       faccessat(directory, name, F_OK, 0) == 0;
-    enum view_disk_change change = (flags & AT_REMOVEDIR) != 0
-                                       ? VIEW_DISK_REMOVE_DIRECTORY
-                                       : VIEW_DISK_REMOVE;
+    bool is_repeated =
+        view_disk_find_at(directory, name, path) && faccessat(directory, name, F_OK, 0) == 0;
+    enum view_disk_change change =
+        (flags & AT_REMOVEDIR) != 0 ? VIEW_DISK_REMOVE_DIRECTORY : VIEW_DISK_REMOVE;
     int result;
 
     if (is_repeated && fails_before(change, path, NULL)) {

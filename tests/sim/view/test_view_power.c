@@ -17,8 +17,8 @@ enum change {
     APPENDED, /* entries were appended */
     REDACTED, /* an entry that the view has was redacted */
     RETITLED,
-    MOVED,   /* the session's directory is another one, and so its file */
-    CHANGES, /* those above, in each dialect */
+    MOVED,            /* the session's directory is another one, and so its file */
+    CHANGES,          /* those above, in each dialect */
     CLIENT = CHANGES, /* the client went on, which is imported */
 };
 
@@ -58,8 +58,7 @@ static void add(unsigned id)
         view_kit_message(session, id, 0, id % 2 == 1 ? "user" : "assistant",
                          "a text of some length");
     } else {
-        view_kit_row(session, id, id == 13 ? 5 : id - 1,
-                     "a text of some length");
+        view_kit_row(session, id, id == 13 ? 5 : id - 1, "a text of some length");
     }
 }
 
@@ -85,8 +84,7 @@ static int32_t retitle(void *ctx, const struct wal_session_info *now,
 {
     (void)ctx;
     (void)now;
-    change->fields =
-        scenario->change == MOVED ? WAL_CHANGE_CWD : WAL_CHANGE_TITLE;
+    change->fields = scenario->change == MOVED ? WAL_CHANGE_CWD : WAL_CHANGE_TITLE;
     change->title = kit_text("Another title");
     change->cwd = kit_text("/home/u/elsewhere");
     return 0;
@@ -101,24 +99,22 @@ static struct wal_view *open_view(void)
 static void write_claude_line(const char *path)
 {
     char line[1024];
-    int size = snprintf(
-        line, sizeof(line),
-        "{\"parentUuid\":\"%s\",\"isSidechain\":false,\"type\":\"user\","
-        "\"sessionId\":\"%s\",\"message\":{\"role\":\"user\",\"content\":"
-        "\"of the client\"},\"uuid\":\"%s\",\"timestamp\":"
-        "\"2026-01-02T03:05:00.000Z\"}\n",
-        view_kit_id(5), "x", view_kit_id(0x50));
+    int size = snprintf(line, sizeof(line),
+                        "{\"parentUuid\":\"%s\",\"isSidechain\":false,\"type\":\"user\","
+                        "\"sessionId\":\"%s\",\"message\":{\"role\":\"user\",\"content\":"
+                        "\"of the client\"},\"uuid\":\"%s\",\"timestamp\":"
+                        "\"2026-01-02T03:05:00.000Z\"}\n",
+                        view_kit_id(5), "x", view_kit_id(0x50));
 
     view_kit_write(path, line, (size_t)size, true);
 }
 
 static void write_codex_line(const char *path)
 {
-    static const char line[] =
-        "{\"timestamp\":\"2026-01-02T03:05:00.000Z\",\"type\":"
-        "\"response_item\",\"payload\":{\"type\":\"message\",\"role\":"
-        "\"user\",\"content\":[{\"type\":\"input_text\",\"text\":"
-        "\"of the client\"}]}}\n";
+    static const char line[] = "{\"timestamp\":\"2026-01-02T03:05:00.000Z\",\"type\":"
+                               "\"response_item\",\"payload\":{\"type\":\"message\",\"role\":"
+                               "\"user\",\"content\":[{\"type\":\"input_text\",\"text\":"
+                               "\"of the client\"}]}}\n";
 
     view_kit_write(path, line, sizeof(line) - 1, true);
 }
@@ -131,29 +127,25 @@ static void write_opencode_message(const char *path)
     char name[512];
     char text[512];
 
-    (void)snprintf(name, sizeof(name),
-                   ROOT "/storage/message/%.*s/" OPENCODE_ID("msg") ".json",
+    (void)snprintf(name, sizeof(name), ROOT "/storage/message/%.*s/" OPENCODE_ID("msg") ".json",
                    size, session_id);
     (void)snprintf(
         text, sizeof(text),
-        "{\"id\":\"" OPENCODE_ID(
-            "msg") "\",\"sessionID\":"
-                   "\"%.*s\",\"role\":\"user\",\"time\":{\"created\":"
-                   "1767323100000}}",
+        "{\"id\":\"" OPENCODE_ID("msg") "\",\"sessionID\":"
+                                        "\"%.*s\",\"role\":\"user\",\"time\":{\"created\":"
+                                        "1767323100000}}",
         size, session_id);
     view_kit_write(name, text, strlen(text), false);
     assert_int_equal(mkdir(ROOT "/storage/part/" OPENCODE_ID("msg"), 0700), 0);
     (void)snprintf(
         text, sizeof(text),
-        "{\"id\":\"" OPENCODE_ID(
-            "prt") "\",\"sessionID\":"
-                   "\"%.*s\",\"messageID\":\"" OPENCODE_ID(
-                       "msg") "\","
-                              "\"type\":\"text\",\"text\":\"of the client\"}",
+        "{\"id\":\"" OPENCODE_ID("prt") "\",\"sessionID\":"
+                                        "\"%.*s\",\"messageID\":\"" OPENCODE_ID(
+                                            "msg") "\","
+                                                   "\"type\":\"text\",\"text\":\"of the client\"}",
         size, session_id);
-    view_kit_write(
-        ROOT "/storage/part/" OPENCODE_ID("msg") "/" OPENCODE_ID("prt") ".json",
-        text, strlen(text), false);
+    view_kit_write(ROOT "/storage/part/" OPENCODE_ID("msg") "/" OPENCODE_ID("prt") ".json", text,
+                   strlen(text), false);
 }
 
 /* The client goes on with the session. */
@@ -183,8 +175,8 @@ static void change_session(void)
         }
         break;
     case REDACTED:
-        assert_ok(wal_session_redact(session, kit_text(view_kit_id(3)),
-                                     kit_text("why"), NULL, NULL));
+        assert_ok(
+            wal_session_redact(session, kit_text(view_kit_id(3)), kit_text("why"), NULL, NULL));
         break;
     case RETITLED:
     case MOVED:
@@ -211,8 +203,7 @@ static void write_client_files(void)
     assert_int_equal(mkdir(VIEW_DISK, 0700), 0);
     if (strcmp(scenario->root, ROOT) == 0) {
         assert_int_equal(mkdir(ROOT, 0700), 0);
-        view_kit_write(ROOT "/session_index.jsonl", CLIENT_LINE,
-                       strlen(CLIENT_LINE), false);
+        view_kit_write(ROOT "/session_index.jsonl", CLIENT_LINE, strlen(CLIENT_LINE), false);
     } else {
         assert_int_equal(mkdir(VIEW_DISK "/home", 0700), 0);
         assert_int_equal(mkdir(CLIENT_ROOT, 0700), 0);
@@ -245,12 +236,11 @@ static void flush_again(void)
     wal_view_close(view);
 }
 
-/* The lines of a shared file, of which a piece of one may be left: it is never
- * cut, for the client appends to it too. */
+/* The lines of a shared file, of which a piece of one may be left: it is never cut, for the client
+ * appends to it too. */
 static void check_shared_file(void)
 {
-    const char *const names[] = {WANTED "/out/session_index.jsonl",
-                                 ROOT "/session_index.jsonl"};
+    const char *const names[] = {WANTED "/out/session_index.jsonl", ROOT "/session_index.jsonl"};
     char *texts[2];
     size_t sizes[2];
 
@@ -284,13 +274,11 @@ static void make_wanted(void)
     char wanted[256];
 
     remove_folder(WANTED);
-    (void)snprintf(wanted, sizeof(wanted), WANTED "%s",
-                   scenario->root + sizeof(VIEW_DISK) - 1);
+    (void)snprintf(wanted, sizeof(wanted), WANTED "%s", scenario->root + sizeof(VIEW_DISK) - 1);
     assert_int_equal(mkdir(WANTED, 0700), 0);
     if (strcmp(scenario->root, ROOT) == 0) {
         assert_int_equal(mkdir(wanted, 0700), 0);
-        view_kit_write(WANTED "/out/session_index.jsonl", CLIENT_LINE,
-                       strlen(CLIENT_LINE), false);
+        view_kit_write(WANTED "/out/session_index.jsonl", CLIENT_LINE, strlen(CLIENT_LINE), false);
     }
     (void)view_kit_export(store, session, scenario->dialect, wanted);
     entries = kit_info(session).entries;
@@ -316,8 +304,7 @@ static void check_files(void)
 {
     char wanted[256];
 
-    (void)snprintf(wanted, sizeof(wanted), WANTED "%s",
-                   scenario->root + sizeof(VIEW_DISK) - 1);
+    (void)snprintf(wanted, sizeof(wanted), WANTED "%s", scenario->root + sizeof(VIEW_DISK) - 1);
     check_shared_file();
     view_kit_assert_equal(wanted, scenario->root);
     assert_int_equal(kit_info(session).entries, entries);
@@ -329,16 +316,14 @@ static void lose(size_t cut, size_t cuts, uint64_t seed)
 {
     const unsigned choice = (unsigned)(seed % (SIM_PERSISTENCES - 1));
     const struct sim_power_loss loss = {
-        .landing = (enum sim_persistence)(SIM_PERSIST_NONE + choice),
-        .garbage = seed % 3 == 0};
+        .landing = (enum sim_persistence)(SIM_PERSIST_NONE + choice), .garbage = seed % 3 == 0};
 
     (void)snprintf(context, sizeof(context),
                    "%s, change %d: power lost before call %zu of %zu (%s), "
                    "landing %d%s, seed %llu%s",
-                   scenario->dialect, (int)scenario->change, cut, cuts,
-                   view_disk_call(cut), (int)loss.landing,
-                   loss.garbage ? " with garbage" : "",
-                   (unsigned long long)seed, has_grown ? ", then grown" : "");
+                   scenario->dialect, (int)scenario->change, cut, cuts, view_disk_call(cut),
+                   (int)loss.landing, loss.garbage ? " with garbage" : "", (unsigned long long)seed,
+                   has_grown ? ", then grown" : "");
     view_disk_lose(cut, &loss, seed);
     if (cut + 1 == cuts && !has_grown) {
         check_files(); /* what a flush wrote is durable when it ends */
@@ -380,8 +365,8 @@ static size_t record(void)
     struct wal_error error = KIT_ERROR;
     size_t cuts;
 
-    (void)snprintf(context, sizeof(context), "%s, change %d: undisturbed",
-                   scenario->dialect, (int)scenario->change);
+    (void)snprintf(context, sizeof(context), "%s, change %d: undisturbed", scenario->dialect,
+                   (int)scenario->change);
     view_disk_start(NULL, true);
     if (flush(view, &error) != WAL_OK) {
         fail_msg("%s: %s", error.file, error.text);
@@ -403,8 +388,7 @@ static void lose_each(size_t cuts, uint64_t *random)
     for (size_t cut = 0; cut < cuts; cut++) {
         uint64_t seed = kit_random(random);
 
-        if (!is_long && cut + 1 < cuts &&
-            kit_random(random) % (STRIDE * sample_stride()) != 0) {
+        if (!is_long && cut + 1 < cuts && kit_random(random) % (STRIDE * sample_stride()) != 0) {
             continue;
         }
         for (uint64_t i = 0; i < each; i++) {
@@ -423,8 +407,7 @@ static void lose_everywhere(const struct scenario *given, uint64_t *random)
     lose_each(cuts, random);
     has_grown = true;
     add(13);
-    assert_ok(wal_session_redact(session, kit_text(view_kit_id(2)),
-                                 kit_text("why"), NULL, NULL));
+    assert_ok(wal_session_redact(session, kit_text(view_kit_id(2)), kit_text("why"), NULL, NULL));
     make_wanted();
     lose_each(cuts, random);
     end();
@@ -432,22 +415,20 @@ static void lose_everywhere(const struct scenario *given, uint64_t *random)
 
 /* --- calls that fail ----------------------------------------------------- */
 
-/* One call fails; the flush is repeated by the same view, or by a new one, and
- * then power is lost. False: there are fewer calls. */
+/* One call fails; the flush is repeated by the same view, or by a new one, and then power is lost.
+ * False: there are fewer calls. */
 static bool fail_once(const struct scenario *given, unsigned at, int sys_errno)
 {
     const struct view_disk_fault fault = {.at = at, .sys_errno = sys_errno};
-    const struct sim_power_loss loss = {.landing = SIM_PERSIST_NONE,
-                                        .garbage = at % 2 == 0};
+    const struct sim_power_loss loss = {.landing = SIM_PERSIST_NONE, .garbage = at % 2 == 0};
     struct wal_error error = KIT_ERROR;
     struct wal_view *view;
     bool has_failed;
     size_t cuts;
 
     begin(given);
-    (void)snprintf(context, sizeof(context),
-                   "%s, change %d: call %u fails with %s", scenario->dialect,
-                   (int)scenario->change, at, strerror(sys_errno));
+    (void)snprintf(context, sizeof(context), "%s, change %d: call %u fails with %s",
+                   scenario->dialect, (int)scenario->change, at, strerror(sys_errno));
     view = open_view();
     view_disk_start(&fault, false);
     (void)flush(view, &error);
@@ -490,8 +471,7 @@ static void fail_everywhere(const struct scenario *given, uint64_t *random)
 
 /* --- tests --------------------------------------------------------------- */
 
-static const char *const dialects[] = {"claude", "codex", "pi", "opencode",
-                                       "rollouts"};
+static const char *const dialects[] = {"claude", "codex", "pi", "opencode", "rollouts"};
 
 /* What clients wrote is imported. */
 static const struct scenario by_clients[] = {
@@ -501,8 +481,7 @@ static const struct scenario by_clients[] = {
     {.dialect = "opencode", .root = ROOT, .change = CLIENT, .is_native = true},
 };
 
-static void try_all(void (*each)(const struct scenario *given,
-                                 uint64_t *random))
+static void try_all(void (*each)(const struct scenario *given, uint64_t *random))
 {
     uint64_t random = kit_seed();
 
@@ -517,9 +496,8 @@ static void try_all(void (*each)(const struct scenario *given,
         }
     }
     for (int change = FIRST; change < CHANGES; change++) {
-        const struct scenario given = {.dialect = "claude",
-                                       .root = CLIENT_ROOT,
-                                       .change = (enum change)change};
+        const struct scenario given = {
+            .dialect = "claude", .root = CLIENT_ROOT, .change = (enum change)change};
 
         each(&given, &random);
     }

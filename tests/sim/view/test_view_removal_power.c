@@ -15,8 +15,7 @@
 #define ROOT   VIEW_DISK "/out"
 #define CANARY "the-canary"
 
-static const char *const dialects[] = {"claude", "codex", "pi", "opencode",
-                                       "rollouts"};
+static const char *const dialects[] = {"claude", "codex", "pi", "opencode", "rollouts"};
 
 static struct wal_store *store;
 static struct wal_view_info info; /* of the view */
@@ -36,8 +35,7 @@ static void begin(const char *dialect)
     assert_true(view_kit_contains(ROOT, CANARY));
     info = (struct wal_view_info)WAL_INIT(wal_view_info);
     info.flags = WAL_VIEW_INFO_DELETED;
-    (void)snprintf(info.session, sizeof(info.session), "%.*s",
-                   (int)kit_info(session).id.size,
+    (void)snprintf(info.session, sizeof(info.session), "%.*s", (int)kit_info(session).id.size,
                    (const char *)kit_info(session).id.data);
     (void)snprintf(info.dialect, sizeof(info.dialect), "%s", dialect);
     (void)snprintf(info.root, sizeof(info.root), ROOT);
@@ -62,8 +60,7 @@ static unsigned count_files(void)
     FTSENT *entry;
 
     while ((entry = fts_read(tree)) != NULL) {
-        count += entry->fts_info == FTS_F &&
-                         strcmp(entry->fts_name, "lock") != 0 &&
+        count += entry->fts_info == FTS_F && strcmp(entry->fts_name, "lock") != 0 &&
                          strcmp(entry->fts_name, "global.json") != 0
                      ? 1
                      : 0;
@@ -105,16 +102,13 @@ TEST_WITH(view_removal__lost_before_every_call, kit_set_up, leave)
         cuts = view_disk_stop();
         assert_true(cuts > 3);
         for (size_t cut = 0; cut < cuts; cut++) {
-            for (int landing = SIM_PERSIST_NONE; landing < SIM_PERSISTENCES;
-                 landing++) {
-                const struct sim_power_loss loss = {
-                    .landing = (enum sim_persistence)landing};
+            for (int landing = SIM_PERSIST_NONE; landing < SIM_PERSISTENCES; landing++) {
+                const struct sim_power_loss loss = {.landing = (enum sim_persistence)landing};
 
                 (void)snprintf(context, sizeof(context),
                                "%s: power lost before call %zu of %zu (%s), "
                                "landing %d",
-                               dialects[i], cut, cuts, view_disk_call(cut),
-                               landing);
+                               dialects[i], cut, cuts, view_disk_call(cut), landing);
                 view_disk_lose(cut, &loss, kit_random(&random));
                 if (cut + 1 == cuts) {
                     assert_int_equal(count_files(), 0);

@@ -55,9 +55,8 @@ static struct {
     size_t translated;
 } mirror;
 
-static const char *const names[] = {"mkdir", "creation", "write",
-                                    "sync",  "sync of",  "rename",
-                                    "link",  "removal",  "removal of"};
+static const char *const names[] = {"mkdir",  "creation", "write",   "sync",      "sync of",
+                                    "rename", "link",     "removal", "removal of"};
 
 /* ------------------------------------------------------------- inodes --- */
 
@@ -70,8 +69,7 @@ static void note(const char *path, const struct stat *stat)
     if (mirror.io->path_stat(mirror.io->ctx, path, &found, &error) != WAL_OK) {
         return;
     }
-    while (inode < mirror.inodes + mirror.inode_count &&
-           inode->simulated != found.inode) {
+    while (inode < mirror.inodes + mirror.inode_count && inode->simulated != found.inode) {
         inode++;
     }
     if (inode == mirror.inodes + mirror.inode_count) {
@@ -115,15 +113,13 @@ static void walk(void (*each)(void *ctx, const char *path, const char *below,
     WAL__ASSERT(tree != NULL);
     while ((entry = fts_read(tree)) != NULL) {
         if (entry->fts_info == FTS_F || entry->fts_info == FTS_DP) {
-            each(ctx, entry->fts_path, entry->fts_path + sizeof(VIEW_DISK) - 1,
-                 entry->fts_statp);
+            each(ctx, entry->fts_path, entry->fts_path + sizeof(VIEW_DISK) - 1, entry->fts_statp);
         }
     }
     (void)fts_close(tree);
 }
 
-static void note_file(void *ctx, const char *path, const char *below,
-                      const struct stat *stat)
+static void note_file(void *ctx, const char *path, const char *below, const struct stat *stat)
 {
     (void)ctx;
     (void)path;
@@ -132,8 +128,7 @@ static void note_file(void *ctx, const char *path, const char *below,
     }
 }
 
-static void remove_item(void *ctx, const char *path, const char *below,
-                        const struct stat *stat)
+static void remove_item(void *ctx, const char *path, const char *below, const struct stat *stat)
 {
     (void)ctx;
     (void)below;
@@ -220,10 +215,8 @@ struct survivors {
     const struct wal__io *io;
 };
 
-/* Inodes stay what they were, and times may be newer than the bytes that were
- * lost. */
-static void restore_stamp(void *ctx, const char *path, const char *below,
-                          const struct stat *stat)
+/* Inodes stay what they were, and times may be newer than the bytes that were lost. */
+static void restore_stamp(void *ctx, const char *path, const char *below, const struct stat *stat)
 {
     const struct survivors *survivors = ctx;
     const struct cut *cut = survivors->cut;
@@ -233,11 +226,9 @@ static void restore_stamp(void *ctx, const char *path, const char *below,
     if (!S_ISREG(stat->st_mode)) {
         return;
     }
-    WAL__ASSERT(survivors->io->path_stat(survivors->io->ctx, below, &found,
-                                         &error) == WAL_OK);
+    WAL__ASSERT(survivors->io->path_stat(survivors->io->ctx, below, &found, &error) == WAL_OK);
     for (size_t i = 0; i < cut->inode_count; i++) {
-        const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT},
-                                          cut->inodes[i].mtime};
+        const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, cut->inodes[i].mtime};
 
         if (cut->inodes[i].simulated == found.inode) {
             WAL__ASSERT(utimensat(AT_FDCWD, path, times, 0) == 0);
@@ -248,8 +239,7 @@ static void restore_stamp(void *ctx, const char *path, const char *below,
     }
 }
 
-void view_disk_lose(size_t index, const struct sim_power_loss *loss,
-                    uint64_t seed)
+void view_disk_lose(size_t index, const struct sim_power_loss *loss, uint64_t seed)
 {
     WAL__ASSERT(!mirror.is_on && index < mirror.cut_count);
     struct sim_disk *disk = sim_disk_clone(mirror.cuts[index]->disk);
@@ -264,8 +254,8 @@ void view_disk_lose(size_t index, const struct sim_power_loss *loss,
     }
     WAL__ASSERT(sim_disk_dump(disk, "/", VIEW_DISK));
     process = sim_process_create(disk);
-    walk(restore_stamp, &(struct survivors){.cut = mirror.cuts[index],
-                                            .io = sim_process_io(process)});
+    walk(restore_stamp,
+         &(struct survivors){.cut = mirror.cuts[index], .io = sim_process_io(process)});
     sim_disk_destroy(disk);
 }
 
@@ -275,12 +265,10 @@ static bool is_below(const char *real, char path[VIEW_DISK_PATH])
 {
     size_t size = strlen(mirror.root);
 
-    if (strncmp(real, mirror.root, size) != 0 ||
-        (real[size] != '/' && real[size] != '\0')) {
+    if (strncmp(real, mirror.root, size) != 0 || (real[size] != '/' && real[size] != '\0')) {
         return false;
     }
-    (void)snprintf(path, VIEW_DISK_PATH, "%s",
-                   real[size] == '\0' ? "/" : real + size);
+    (void)snprintf(path, VIEW_DISK_PATH, "%s", real[size] == '\0' ? "/" : real + size);
     return true;
 }
 
@@ -302,12 +290,10 @@ bool view_disk_find(int fd, char path[VIEW_DISK_PATH])
 {
     char real[PATH_MAX];
 
-    return mirror.is_on && fd > 2 && real_path(fd, real) &&
-           is_below(real, path);
+    return mirror.is_on && fd > 2 && real_path(fd, real) && is_below(real, path);
 }
 
-bool view_disk_find_at(int directory, const char *name,
-                       char path[VIEW_DISK_PATH])
+bool view_disk_find_at(int directory, const char *name, char path[VIEW_DISK_PATH])
 {
     char above[PATH_MAX] = "";
     char real[2 * PATH_MAX];
@@ -320,18 +306,17 @@ bool view_disk_find_at(int directory, const char *name,
     } else if (name[0] != '/' && !real_path(directory, above)) {
         return false;
     }
-    (void)snprintf(real, sizeof(real), "%s%s%s", above,
-                   name[0] == '/' ? "" : "/", name);
+    (void)snprintf(real, sizeof(real), "%s%s%s", above, name[0] == '/' ? "" : "/", name);
     return is_below(real, path);
 }
 
 /* A sync that fails: the bytes or names are never durable. */
 static void lose_sync(enum view_disk_change change, const char *path)
 {
-    const struct sim_fault fault = {
-        .call = change == VIEW_DISK_SYNC ? SIM_SYNC : SIM_SYNC_DIRECTORY,
-        .effect = SIM_FAIL,
-        .sys_errno = mirror.fault.sys_errno};
+    const struct sim_fault fault = {.call =
+                                        change == VIEW_DISK_SYNC ? SIM_SYNC : SIM_SYNC_DIRECTORY,
+                                    .effect = SIM_FAIL,
+                                    .sys_errno = mirror.fault.sys_errno};
 
     mirror.has_lost_names |= change == VIEW_DISK_SYNC_DIRECTORY;
     sim_process_add_fault(mirror.process, &fault);
@@ -339,8 +324,7 @@ static void lose_sync(enum view_disk_change change, const char *path)
     sim_process_clear_faults(mirror.process);
 }
 
-int view_disk_before(enum view_disk_change change, const char *path,
-                     size_t *size)
+int view_disk_before(enum view_disk_change change, const char *path, size_t *size)
 {
     if (mirror.keeps) {
         keep(names[change], path);
@@ -364,16 +348,15 @@ static struct wal__file *open_file(const char *path, int flags)
     struct wal__file *file = NULL;
     int error = 0;
 
-    if (mirror.io->open(mirror.io->ctx, path, WAL__IO_WRITE | flags, &file,
-                        &error) != WAL_OK) {
+    if (mirror.io->open(mirror.io->ctx, path, WAL__IO_WRITE | flags, &file, &error) != WAL_OK) {
         (void)fprintf(stderr, "view_disk: %s: %s\n", path, strerror(error));
         abort();
     }
     return file;
 }
 
-/* File systems that can make a rename durable do so as a whole, by a sync of
- * the directory where the file is now. */
+/* File systems that can make a rename durable do so as a whole, by a sync of the directory where
+ * the file is now. */
 static void sync_directory(const char *path)
 {
     void *ctx = mirror.io->ctx;
@@ -392,12 +375,10 @@ static void rename_file(const char *path, const char *to)
     int error;
 
     WAL__ASSERT(mirror.io->rename(mirror.io->ctx, path, to, &error) == WAL_OK);
-    (void)snprintf(mirror.left, sizeof(mirror.left), "%.*s",
-                   size > 0 ? (int)size : 1, path);
+    (void)snprintf(mirror.left, sizeof(mirror.left), "%.*s", size > 0 ? (int)size : 1, path);
 }
 
-void view_disk_repeat(enum view_disk_change change, const char *path,
-                      const char *to)
+void view_disk_repeat(enum view_disk_change change, const char *path, const char *to)
 {
     void *ctx = mirror.io->ctx;
     struct wal__file *file;
@@ -434,8 +415,7 @@ void view_disk_repeat(enum view_disk_change change, const char *path,
     }
 }
 
-void view_disk_repeat_write(const char *path, int fd, const void *data,
-                            size_t size)
+void view_disk_repeat_write(const char *path, int fd, const void *data, size_t size)
 {
     struct iovec part = {.iov_base = (void *)(uintptr_t)data, .iov_len = size};
     struct wal__file *file = open_file(path, 0);
@@ -443,8 +423,8 @@ void view_disk_repeat_write(const char *path, int fd, const void *data,
     int error;
 
     WAL__ASSERT(end >= (off_t)size);
-    WAL__ASSERT(wal__io_write_full(mirror.io, file, &part, 1,
-                                   (uint64_t)end - size, &error) == WAL_OK);
+    WAL__ASSERT(wal__io_write_full(mirror.io, file, &part, 1, (uint64_t)end - size, &error) ==
+                WAL_OK);
     mirror.io->close(mirror.io->ctx, file);
     view_disk_note(path, fd);
 }

@@ -1,6 +1,5 @@
 /*
- * copied_store.c - a store on a simulated disk whose copies are counted
- * (copied_store.h).
+ * copied_store.c - a store on a simulated disk whose copies are counted (copied_store.h).
  */
 #include "tests/sim/workload/copied_store.h"
 
@@ -34,22 +33,18 @@ void copied_note_sync(void *arg, const struct sim_event *event)
 {
     struct copied_sync *sync = arg;
 
-    sync->has_failed |=
-        event->call == SIM_SYNC_DIRECTORY && event->sys_errno != 0 &&
-        (strcmp(event->path, sync->path) == 0 || strcmp(event->path, "/") == 0);
+    sync->has_failed |= event->call == SIM_SYNC_DIRECTORY && event->sys_errno != 0 &&
+                        (strcmp(event->path, sync->path) == 0 || strcmp(event->path, "/") == 0);
 }
 
-struct wal_store *copied_open(struct old_process *machine, const char *path,
-                              uint32_t flags)
+struct wal_store *copied_open(struct old_process *machine, const char *path, uint32_t flags)
 {
-    const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = flags};
+    const struct wal_open_options options = {.struct_size = sizeof(options), .flags = flags};
     struct wal_store *store = NULL;
 
     old_error = (struct wal_error){.struct_size = sizeof(old_error)};
-    if (wal__store_open(path, &options, &machine->heap.heap,
-                        sim_process_io(machine->process), &store,
-                        &old_error) != WAL_OK) {
+    if (wal__store_open(path, &options, &machine->heap.heap, sim_process_io(machine->process),
+                        &store, &old_error) != WAL_OK) {
         ledger_fail("%s: %s (%s)", path, old_error.text, old_error.file);
     }
     return store;
@@ -72,8 +67,7 @@ static struct wal_slice payload_of(int i)
     return old_slice(text);
 }
 
-enum wal_status copied_append(struct wal_session *session, int i,
-                              uint32_t durability)
+enum wal_status copied_append(struct wal_session *session, int i, uint32_t durability)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = durability};
@@ -92,14 +86,12 @@ struct wal_session *copied_session(struct wal_store *store)
     return copied_other_session(store, "s");
 }
 
-struct wal_session *copied_other_session(struct wal_store *store,
-                                         const char *id)
+struct wal_session *copied_other_session(struct wal_store *store, const char *id)
 {
     const struct wal_session_options options = {.struct_size = sizeof(options),
                                                 .id = old_slice(id)};
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_open(store, old_slice(id), &session, NULL);
+    enum wal_status status = wal_session_open(store, old_slice(id), &session, NULL);
 
     if (status == WAL_ENOTFOUND) {
         status = wal_session_create(store, &options, &session, NULL);
@@ -161,8 +153,7 @@ int copied_count_other(struct sim_disk *disk, const char *path, const char *id)
     int count;
 
     old_process_start(&machine, disk);
-    machine.store =
-        copied_open(&machine, path, WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
+    machine.store = copied_open(&machine, path, WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
     count = copied_count_in(machine.store, id);
     old_close(&machine);
     old_process_stop(&machine);
@@ -171,8 +162,8 @@ int copied_count_other(struct sim_disk *disk, const char *path, const char *id)
 
 int copied_count_in(struct wal_store *store, const char *id)
 {
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                     .mode = WAL_ENTRY_CURSOR_ALL};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
     struct wal_session *session = NULL;
@@ -194,16 +185,13 @@ int copied_count_in(struct wal_store *store, const char *id)
                     assert_int_equal(count % 11, 5);
                 } else {
                     assert_int_equal(entry.payload.size, payload.size);
-                    assert_int_equal(
-                        memcmp(entry.payload.data, payload.data, payload.size),
-                        0);
+                    assert_int_equal(memcmp(entry.payload.data, payload.data, payload.size), 0);
                 }
                 count++;
             }
         }
         if (status != WAL_END) {
-            ledger_fail("entry %d of %s: %s (%s)", count, id, old_error.text,
-                        old_error.file);
+            ledger_fail("entry %d of %s: %s (%s)", count, id, old_error.text, old_error.file);
         }
         wal_entry_cursor_close(cursor);
         wal_session_close(session);

@@ -64,8 +64,7 @@ enum wal_status old_open(struct old_process *machine)
 
     old_error = (struct wal_error){.struct_size = sizeof(old_error)};
     return wal__store_open(OLD_ROOT, &options, &machine->heap.heap,
-                           sim_process_io(machine->process), &machine->store,
-                           &old_error);
+                           sim_process_io(machine->process), &machine->store, &old_error);
 }
 
 void old_close(struct old_process *machine)
@@ -75,19 +74,16 @@ void old_close(struct old_process *machine)
     assert_int_equal(arena_heap_count(&machine->arena), 0);
 }
 
-enum wal_status old_migrate(struct old_process *machine,
-                            struct wal_migrate_result *result)
+enum wal_status old_migrate(struct old_process *machine, struct wal_migrate_result *result)
 {
     enum wal_status status;
 
     old_error = (struct wal_error){.struct_size = sizeof(old_error)};
     *result = (struct wal_migrate_result){.struct_size = sizeof(*result)};
     status = wal__store_migrate(OLD_ROOT, NULL, &machine->heap.heap,
-                                sim_process_io(machine->process), result,
-                                &old_error);
+                                sim_process_io(machine->process), result, &old_error);
     if (arena_heap_count(&machine->arena) != 0) {
-        fail_msg("migrating (%d) leaves %zu blocks", status,
-                 arena_heap_count(&machine->arena));
+        fail_msg("migrating (%d) leaves %zu blocks", status, arena_heap_count(&machine->arena));
     }
     return status;
 }
@@ -101,8 +97,7 @@ static struct wal_session *open_session(struct wal_store *store, uint32_t i)
 {
     struct wal_session *session = NULL;
 
-    if (wal_session_open(store, old_slice(ids[i]), &session, &old_error) !=
-        WAL_OK) {
+    if (wal_session_open(store, old_slice(ids[i]), &session, &old_error) != WAL_OK) {
         fail_msg("session %s: %s", ids[i], old_error.text);
     }
     return session;
@@ -123,8 +118,8 @@ static void read_records(struct sim_disk *disk)
     sim_disk_read_file(disk, OLD_FIRST, &bytes, &size);
     assert_int_equal(wal__segment_header_decode(bytes, &header), WAL__FMT_OK);
     assert_int_equal(header.version, 0);
-    while (wal__frame_decode(bytes + offset, size - offset, header.salt, offset,
-                             &frame) == WAL__FMT_OK) {
+    while (wal__frame_decode(bytes + offset, size - offset, header.salt, offset, &frame) ==
+           WAL__FMT_OK) {
         const uint8_t *at = bytes + offset + WAL__FRAME_SIZE;
         char text[512] = {0};
         char *title;
@@ -139,8 +134,8 @@ static void read_records(struct sim_disk *disk)
         memcpy(text, at + 28, frame.stored_size - 28);
         title = strstr(text, "\"title\":\"");
         assert_non_null(title);
-        (void)snprintf(session_record[count].title, TEXT, "%.*s",
-                       (int)strcspn(title + 9, "\""), title + 9);
+        (void)snprintf(session_record[count].title, TEXT, "%.*s", (int)strcspn(title + 9, "\""),
+                       title + 9);
         count++;
     }
     assert_int_equal(count, OLD_SESSIONS);
@@ -151,8 +146,7 @@ static struct sim_disk *load(void)
 {
     struct sim_disk *disk = sim_disk_create(1);
 
-    golden_load(disk, OLD_ROOT,
-                AGENTWAL_SOURCE_DIR "/tests/golden/version_0.golden");
+    golden_load(disk, OLD_ROOT, AGENTWAL_SOURCE_DIR "/tests/golden/version_0.golden");
     return disk;
 }
 
@@ -174,19 +168,16 @@ static void mix_text(uint64_t *digest, struct wal_slice text)
     }
 }
 
-static void read_entries(struct wal_session *session, uint32_t mode,
-                         uint64_t *digest, uint32_t *errors)
+static void read_entries(struct wal_session *session, uint32_t mode, uint64_t *digest,
+                         uint32_t *errors)
 {
-    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
-                                               .mode = mode};
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options), .mode = mode};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_entry_cursor_open(session, &options, &cursor, &old_error);
+    enum wal_status status = wal_entry_cursor_open(session, &options, &cursor, &old_error);
 
     assert_ok(status);
-    while ((status = wal_entry_cursor_next(cursor, &entry, &old_error)) !=
-           WAL_END) {
+    while ((status = wal_entry_cursor_next(cursor, &entry, &old_error)) != WAL_END) {
         if (status != WAL_OK) {
             assert_int_equal(status, WAL_ECORRUPT);
             (*errors)++;
@@ -205,8 +196,7 @@ static void read_entries(struct wal_session *session, uint32_t mode,
     wal_entry_cursor_close(cursor);
 }
 
-static void read_info(struct wal_session *session, uint32_t i,
-                      struct old_snapshot *seen)
+static void read_info(struct wal_session *session, uint32_t i, struct old_snapshot *seen)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     uint64_t *digest = &seen->content[i];
@@ -214,17 +204,14 @@ static void read_info(struct wal_session *session, uint32_t i,
     assert_ok(wal_session_get_info(session, &info, &old_error));
     seen->schema[i] = info.schema_version;
     if (info.created_ms != session_record[i].created_ms) {
-        fail_msg("session %s was made at %lld", ids[i],
-                 (long long)info.created_ms);
+        fail_msg("session %s was made at %lld", ids[i], (long long)info.created_ms);
     }
     if (info.schema_version == 0
             ? info.title.size != 0
             : info.title.size != strlen(session_record[i].title) ||
-                  memcmp(info.title.data, session_record[i].title,
-                         info.title.size) != 0) {
-        fail_msg("session %s of schema %u has the title \"%.*s\"", ids[i],
-                 info.schema_version, (int)info.title.size,
-                 (const char *)info.title.data);
+                  memcmp(info.title.data, session_record[i].title, info.title.size) != 0) {
+        fail_msg("session %s of schema %u has the title \"%.*s\"", ids[i], info.schema_version,
+                 (int)info.title.size, (const char *)info.title.data);
     }
     mix(digest, info.number);
     mix(digest, info.flags);
@@ -267,10 +254,8 @@ void old_read(struct wal_store *store, struct old_snapshot *seen)
         struct wal_session *session = open_session(store, i);
 
         read_info(session, i, seen);
-        read_entries(session, WAL_ENTRY_CURSOR_ALL, &seen->content[i],
-                     &seen->errors);
-        read_entries(session, WAL_ENTRY_CURSOR_BRANCH, &seen->content[i],
-                     &seen->errors);
+        read_entries(session, WAL_ENTRY_CURSOR_ALL, &seen->content[i], &seen->errors);
+        read_entries(session, WAL_ENTRY_CURSOR_BRANCH, &seen->content[i], &seen->errors);
         wal_session_close(session);
     }
 }
@@ -304,20 +289,16 @@ static void expect_version(enum wal_status status, int call)
 /* Every call that would write. */
 void old_expect_refused(struct wal_store *store)
 {
-    const struct wal_doc doc = {.struct_size = sizeof(doc),
-                                .key = old_slice("k"),
-                                .value = old_slice("1")};
-    const struct wal_head head = {.struct_size = sizeof(head),
-                                  .name = old_slice("kept"),
-                                  .entry_id = old_slice("a1")};
-    const struct wal_batch batch = {.struct_size = sizeof(batch),
-                                    .entry_count = 1,
-                                    .entries = &old_new_entry};
-    const struct wal_compact_options compact = {.struct_size = sizeof(compact),
-                                                .first_kept = old_slice("a1"),
-                                                .summary = old_slice("s")};
-    const struct wal_session_options other_id = {
-        .struct_size = sizeof(other_id), .id = old_slice("none such")};
+    const struct wal_doc doc = {
+        .struct_size = sizeof(doc), .key = old_slice("k"), .value = old_slice("1")};
+    const struct wal_head head = {
+        .struct_size = sizeof(head), .name = old_slice("kept"), .entry_id = old_slice("a1")};
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch), .entry_count = 1, .entries = &old_new_entry};
+    const struct wal_compact_options compact = {
+        .struct_size = sizeof(compact), .first_kept = old_slice("a1"), .summary = old_slice("s")};
+    const struct wal_session_options other_id = {.struct_size = sizeof(other_id),
+                                                 .id = old_slice("none such")};
     struct wal_session *session = open_session(store, 0);
     struct wal_session *other = NULL;
     struct wal_ticket *ticket = NULL;
@@ -325,10 +306,8 @@ void old_expect_refused(struct wal_store *store)
 
 #define REFUSED(expression) expect_version(expression, call++)
     REFUSED(wal_session_create(store, NULL, &other, &old_error));
-    REFUSED(
-        wal_session_fork(session, old_slice("a1"), NULL, &other, &old_error));
-    REFUSED(
-        wal_session_open_or_create(store, &other_id, &other, NULL, &old_error));
+    REFUSED(wal_session_fork(session, old_slice("a1"), NULL, &other, &old_error));
+    REFUSED(wal_session_open_or_create(store, &other_id, &other, NULL, &old_error));
     REFUSED(wal_append(session, &old_new_entry, 1, NULL, NULL, &old_error));
     REFUSED(wal_submit(session, &old_new_entry, 1, NULL, &ticket, &old_error));
     REFUSED(wal_batch_commit(session, &batch, NULL, NULL, &old_error));
@@ -337,8 +316,7 @@ void old_expect_refused(struct wal_store *store)
     REFUSED(wal_doc_put(store, session, &doc, NULL, &old_error));
     REFUSED(wal_doc_put(store, NULL, &doc, NULL, &old_error));
     REFUSED(wal_doc_delete(store, session, &doc, NULL, &old_error));
-    REFUSED(wal_session_redact(session, old_slice("a1"), old_slice("r"), NULL,
-                               &old_error));
+    REFUSED(wal_session_redact(session, old_slice("a1"), old_slice("r"), NULL, &old_error));
     REFUSED(wal_session_compact(session, &compact, NULL, NULL, &old_error));
     REFUSED(wal_session_update(session, retitle, NULL, &old_error));
     REFUSED(wal_session_migrate(session, 1, NULL, NULL, NULL, &old_error));
@@ -352,22 +330,19 @@ void old_expect_refused(struct wal_store *store)
 
 static void expect_writes(struct wal_store *store)
 {
-    const struct wal_doc doc = {.struct_size = sizeof(doc),
-                                .key = old_slice("k"),
-                                .value = old_slice("1")};
+    const struct wal_doc doc = {
+        .struct_size = sizeof(doc), .key = old_slice("k"), .value = old_slice("1")};
     struct wal_session *fork = NULL;
 
     for (uint32_t i = 0; i < OLD_SESSIONS; i++) {
         struct wal_session *session = open_session(store, i);
 
-        if (wal_append(session, &old_new_entry, 1, NULL, NULL, &old_error) !=
-            WAL_OK) {
+        if (wal_append(session, &old_new_entry, 1, NULL, NULL, &old_error) != WAL_OK) {
             fail_msg("session %s: %s", ids[i], old_error.text);
         }
         assert_ok(wal_doc_put(store, session, &doc, NULL, &old_error));
         assert_ok(wal_session_update(session, retitle, NULL, &old_error));
-        assert_ok(wal_session_fork(session, old_slice("new"), NULL, &fork,
-                                   &old_error));
+        assert_ok(wal_session_fork(session, old_slice("new"), NULL, &fork, &old_error));
         wal_session_close(fork);
         wal_session_close(session);
     }
@@ -381,10 +356,9 @@ static void expect_content(const struct old_snapshot *seen)
         if (seen->content[i] != old_before.content[i]) {
             fail_msg("session %s is not what it was", ids[i]);
         }
-        if (seen->schema[i] > 1 ||
-            (seen->version == 1 && seen->schema[i] != 1)) {
-            fail_msg("session %s has schema %u in version %u", ids[i],
-                     seen->schema[i], seen->version);
+        if (seen->schema[i] > 1 || (seen->version == 1 && seen->schema[i] != 1)) {
+            fail_msg("session %s has schema %u in version %u", ids[i], seen->schema[i],
+                     seen->version);
         }
     }
     assert_int_equal(seen->errors, old_before.errors);
@@ -400,8 +374,7 @@ uint32_t old_expect_old_or_new(struct sim_disk *disk)
     old_process_start(&machine, disk);
     status = old_open(&machine);
     if (status != WAL_OK) {
-        fail_msg("the store cannot be opened: %d %s (%s)", status,
-                 old_error.text, old_error.file);
+        fail_msg("the store cannot be opened: %d %s (%s)", status, old_error.text, old_error.file);
     }
     old_read(machine.store, &seen);
     expect_content(&seen);
@@ -428,8 +401,7 @@ static void expect_migration(struct sim_disk *disk)
     old_process_start(&machine, disk);
     status = old_migrate(&machine, &result);
     if (status != WAL_OK) {
-        fail_msg("migrating again answers %d: %s (%s)", status, old_error.text,
-                 old_error.file);
+        fail_msg("migrating again answers %d: %s (%s)", status, old_error.text, old_error.file);
     }
     assert_int_equal(result.to, 1);
     assert_ok(old_migrate(&machine, &result));

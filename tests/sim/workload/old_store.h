@@ -1,7 +1,7 @@
 /*
- * old_store.h - a store of format version 0 on a simulated disk, and what it
- * must be before, in the middle of and after its migration (SPEC.md 7.1): what
- * it held, derived from its records alone, and which calls write to it.
+ * old_store.h - a store of format version 0 on a simulated disk, and what it must be before, in the
+ * middle of and after its migration (SPEC.md 7.1): what it held, derived from its records alone,
+ * and which calls write to it.
  *
  * One thread.
  */
@@ -54,8 +54,7 @@ enum wal_status old_open(struct old_process *machine);
 /* Nothing of it may be left in memory. */
 void old_close(struct old_process *machine);
 /* The same. */
-enum wal_status old_migrate(struct old_process *machine,
-                            struct wal_migrate_result *result);
+enum wal_status old_migrate(struct old_process *machine, struct wal_migrate_result *result);
 
 struct wal_slice old_slice(const char *text);
 uint32_t old_count_listed(struct wal_store *store);
@@ -63,8 +62,8 @@ void old_read(struct wal_store *store, struct old_snapshot *seen);
 
 /* Every call that would write is refused, both versions being named. */
 void old_expect_refused(struct wal_store *store);
-/* The store opens and holds what it held; it is of the old version and refuses,
- * or of the new one. Which, is answered. */
+/* The store opens and holds what it held; it is of the old version and refuses, or of the new one.
+ * Which, is answered. */
 uint32_t old_expect_old_or_new(struct sim_disk *disk);
 /* The same; and it can be migrated, and written to. */
 void old_expect_migratable(struct sim_disk *disk);

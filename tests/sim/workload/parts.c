@@ -33,9 +33,8 @@ struct submission {
 
 /* --- handing in --------------------------------------------------------- */
 
-static void fill_part(struct workload *workload, uint32_t number,
-                      uint32_t place, const struct submit_mode *submit_mode,
-                      struct submission *submission)
+static void fill_part(struct workload *workload, uint32_t number, uint32_t place,
+                      const struct submit_mode *submit_mode, struct submission *submission)
 {
     const struct ledger *ledger = workload->ledger;
     struct ledger_text *text = &workload->part_texts[place];
@@ -55,8 +54,7 @@ static void fill_part(struct workload *workload, uint32_t number,
     case LEDGER_MOVE_HEAD:
     case LEDGER_REMOVE_HEAD:
     case LEDGER_MOVE_MAIN:
-        ledger_fill_head(ledger, number, &submission->heads[batch->head_count],
-                         text);
+        ledger_fill_head(ledger, number, &submission->heads[batch->head_count], text);
         batch->head_count++;
         break;
     case LEDGER_UPDATE:
@@ -68,8 +66,7 @@ static void fill_part(struct workload *workload, uint32_t number,
     }
 }
 
-static void fill(struct workload *workload, uint32_t number,
-                 const struct submit_mode *submit_mode,
+static void fill(struct workload *workload, uint32_t number, const struct submit_mode *submit_mode,
                  struct submission *submission)
 {
     const struct ledger_batch *recorded = &workload->ledger->batches[number];
@@ -81,12 +78,11 @@ static void fill(struct workload *workload, uint32_t number,
     submission->batch.documents = submission->documents;
     submission->batch.heads = submission->heads;
     for (uint32_t i = 0; i < recorded->count; i++) {
-        ledger_fill_entry(workload->ledger, recorded->first + i,
-                          &submission->entries[i], &workload->texts[i]);
+        ledger_fill_entry(workload->ledger, recorded->first + i, &submission->entries[i],
+                          &workload->texts[i]);
     }
     for (uint32_t i = 0; i < recorded->part_count; i++) {
-        fill_part(workload, recorded->first_part + i, i, submit_mode,
-                  submission);
+        fill_part(workload, recorded->first_part + i, i, submit_mode, submission);
     }
     if (submit_mode->stale && submission->batch.document_count > 0) {
         submission->documents[0].flags |= WAL_DOC_EXPECT;
@@ -107,8 +103,7 @@ static int32_t change_to(void *ctx, const struct wal_session_info *now,
 
 /* The call for a batch of one part. */
 static enum wal_status submit_single(struct workload *workload, uint32_t number,
-                                     struct wal_session *session,
-                                     struct submission *submission,
+                                     struct wal_session *session, struct submission *submission,
                                      struct wal_error *error)
 {
     const struct ledger_part *part =
@@ -118,21 +113,18 @@ static enum wal_status submit_single(struct workload *workload, uint32_t number,
     struct wal_doc *document = &submission->documents[0];
 
     if (part->kind == LEDGER_UPDATE) {
-        return wal_session_update(session, change_to, &submission->change,
-                                  error);
+        return wal_session_update(session, change_to, &submission->change, error);
     }
     if (part->kind == LEDGER_MOVE_HEAD) {
         return wal_head_move(session, &submission->heads[0], NULL, error);
     }
     document->flags &= WAL_DOC_EXPECT;
-    return part->kind == LEDGER_PUT_DOC
-               ? wal_doc_put(store, of, document, NULL, error)
-               : wal_doc_delete(store, of, document, NULL, error);
+    return part->kind == LEDGER_PUT_DOC ? wal_doc_put(store, of, document, NULL, error)
+                                        : wal_doc_delete(store, of, document, NULL, error);
 }
 
 static enum wal_status submit(struct workload *workload, uint32_t number,
-                              struct wal_session *session,
-                              const struct submit_mode *submit_mode,
+                              struct wal_session *session, const struct submit_mode *submit_mode,
                               struct wal_error *error)
 {
     const struct ledger_batch *recorded = &workload->ledger->batches[number];
@@ -146,18 +138,15 @@ static enum wal_status submit(struct workload *workload, uint32_t number,
     if (recorded->count == 0 && recorded->part_count == 1 &&
         submit_mode->durability == WAL_DURABLE) {
         status = submit_single(workload, number, session, &submission, error);
-    } else if (submit_mode->by_ticket &&
-               submit_mode->durability != WAL_QUEUED &&
+    } else if (submit_mode->by_ticket && submit_mode->durability != WAL_QUEUED &&
                submission.batch.change == NULL) {
-        status = wal_batch_submit(session, &submission.batch, &options, &ticket,
-                                  error);
+        status = wal_batch_submit(session, &submission.batch, &options, &ticket, error);
         if (status == WAL_OK) {
             status = wal_ticket_wait(ticket, -1, NULL, error);
             wal_ticket_destroy(ticket);
         }
     } else {
-        status =
-            wal_batch_commit(session, &submission.batch, &options, NULL, error);
+        status = wal_batch_commit(session, &submission.batch, &options, NULL, error);
     }
     workload_free_call(workload);
     return status;
@@ -165,10 +154,9 @@ static enum wal_status submit(struct workload *workload, uint32_t number,
 
 /* --- making ------------------------------------------------------------- */
 
-/* The part that put what is under a key now, as the store has it, and its
- * version; LEDGER_NONE when there is nothing, or it is not identified. */
-static bool find_document(struct workload *workload,
-                          struct wal_session *session, uint32_t key,
+/* The part that put what is under a key now, as the store has it, and its version; LEDGER_NONE when
+ * there is nothing, or it is not identified. */
+static bool find_document(struct workload *workload, struct wal_session *session, uint32_t key,
                           uint32_t *part, uint64_t *version)
 {
     struct wal_store *store = workload->actors[workload->actor].store;
@@ -189,8 +177,7 @@ static bool find_document(struct workload *workload,
         *part = ledger_find_document(workload->ledger, &doc);
         *version = doc.version;
         if (*part == LEDGER_NONE) {
-            ledger_fail("step %u: a document is not what was put",
-                        workload->step);
+            ledger_fail("step %u: a document is not what was put", workload->step);
         }
     }
     wal_doc_cursor_close(docs);
@@ -199,18 +186,16 @@ static bool find_document(struct workload *workload,
     }
     workload__record_status(workload, status);
     if (!workload__is_documented(status)) {
-        ledger_fail("step %u: reading a document answers %d: %s",
-                    workload->step, status, error.text);
+        ledger_fail("step %u: reading a document answers %d: %s", workload->step, status,
+                    error.text);
     }
     return false;
 }
 
-static bool is_deleted_by(const struct ledger *ledger, uint32_t session,
-                          uint32_t put)
+static bool is_deleted_by(const struct ledger *ledger, uint32_t session, uint32_t put)
 {
     for (uint32_t i = 0; i < ledger->part_count; i++) {
-        if (ledger->parts[i].kind == LEDGER_DELETE_DOC &&
-            ledger->parts[i].target == put &&
+        if (ledger->parts[i].kind == LEDGER_DELETE_DOC && ledger->parts[i].target == put &&
             ledger->parts[i].session == session) {
             return true;
         }
@@ -218,28 +203,26 @@ static bool is_deleted_by(const struct ledger *ledger, uint32_t session,
     return false;
 }
 
-/* Documents of a batch, each key once: puts, and deletions of documents that no
- * process has tried to delete. False: the batch gets none. */
-static bool add_documents(struct workload *workload, uint32_t batch,
-                          struct wal_session *session, uint32_t count,
-                          struct submit_mode *submit_mode, struct rng *rng)
+/* Documents of a batch, each key once: puts, and deletions of documents that no process has tried
+ * to delete. False: the batch gets none. */
+static bool add_documents(struct workload *workload, uint32_t batch, struct wal_session *session,
+                          uint32_t count, struct submit_mode *submit_mode, struct rng *rng)
 {
     struct ledger *ledger = workload->ledger;
     uint32_t first = workload__random(rng, KEYS);
 
     for (uint32_t i = 0; i < count; i++) {
         bool of_store = workload__random(rng, 4) == 0;
-        bool deletes = workload__random(rng, 2) == 0 &&
-                       submit_mode->durability != WAL_QUEUED;
+        bool deletes = workload__random(rng, 2) == 0 && submit_mode->durability != WAL_QUEUED;
         uint32_t place = ledger->batches[batch].part_count;
-        struct ledger_part part = {
-            .session = of_store ? LEDGER_NONE : ledger->batches[batch].session,
-            .key = (first + i) % KEYS,
-            .size = workload__size(workload, rng)};
+        struct ledger_part part = {.session =
+                                       of_store ? LEDGER_NONE : ledger->batches[batch].session,
+                                   .key = (first + i) % KEYS,
+                                   .size = workload__size(workload, rng)};
 
         if ((deletes || submit_mode->conditional) &&
-            !find_document(workload, of_store ? NULL : session, part.key,
-                           &part.target, &submit_mode->versions[place])) {
+            !find_document(workload, of_store ? NULL : session, part.key, &part.target,
+                           &submit_mode->versions[place])) {
             return false;
         }
         if (deletes && part.target != LEDGER_NONE &&
@@ -264,8 +247,7 @@ static bool has_put(const struct ledger *ledger, uint32_t batch)
 }
 
 /* Heads: any of the store's names; `main` if a document gives its position. */
-static void add_heads(struct workload *workload, uint32_t batch, bool waits,
-                      struct rng *rng)
+static void add_heads(struct workload *workload, uint32_t batch, bool waits, struct rng *rng)
 {
     struct ledger *ledger = workload->ledger;
     uint32_t session = ledger->batches[batch].session;
@@ -275,8 +257,7 @@ static void add_heads(struct workload *workload, uint32_t batch, bool waits,
     bool has_document = has_put(ledger, batch);
     struct ledger_part part = {.session = session};
 
-    if (target == LEDGER_NONE && at != LEDGER_NONE &&
-        ledger->entries[at].stream == stream) {
+    if (target == LEDGER_NONE && at != LEDGER_NONE && ledger->entries[at].stream == stream) {
         target = at;
     }
     if (has_document && workload__random(rng, 2) == 0) {
@@ -289,8 +270,7 @@ static void add_heads(struct workload *workload, uint32_t batch, bool waits,
         return;
     }
     part.kind = LEDGER_MOVE_HEAD;
-    part.key = stream != 0 ? LEDGER_HEADS_MAX - 1
-                           : workload__random(rng, LEDGER_HEADS_MAX - 1);
+    part.key = stream != 0 ? LEDGER_HEADS_MAX - 1 : workload__random(rng, LEDGER_HEADS_MAX - 1);
     part.target = target;
     if (has_document && workload__random(rng, 3) == 0) {
         part.kind = LEDGER_REMOVE_HEAD;
@@ -301,10 +281,8 @@ static void add_heads(struct workload *workload, uint32_t batch, bool waits,
     }
 }
 
-/* A batch of entries, documents, heads and a change; LEDGER_NONE when it came
- * to nothing. */
-static uint32_t make_batch(struct workload *workload,
-                           struct wal_session *session, uint32_t number,
+/* A batch of entries, documents, heads and a change; LEDGER_NONE when it came to nothing. */
+static uint32_t make_batch(struct workload *workload, struct wal_session *session, uint32_t number,
                            struct submit_mode *submit_mode, struct rng *rng)
 {
     struct ledger *ledger = workload->ledger;
@@ -333,9 +311,8 @@ static uint32_t make_batch(struct workload *workload,
     }
     if (ledger->batches[batch].count + ledger->batches[batch].part_count == 0) {
         submit_mode->conditional = false;
-        ledger_add_part(
-            ledger, batch,
-            &(struct ledger_part){.session = number, .key = only, .size = 200});
+        ledger_add_part(ledger, batch,
+                        &(struct ledger_part){.session = number, .key = only, .size = 200});
     }
     return batch;
 }
@@ -354,17 +331,15 @@ static bool is_resendable(const struct ledger *ledger, uint32_t batch)
     return true;
 }
 
-void workload__step_parts(struct workload *workload,
-                          struct wal_session *session, uint32_t number,
+void workload__step_parts(struct workload *workload, struct wal_session *session, uint32_t number,
                           struct rng *rng)
 {
-    static const uint32_t durabilities[] = {
-        WAL_DURABLE, WAL_DURABLE, WAL_WRITTEN, WAL_WRITTEN, WAL_QUEUED};
+    static const uint32_t durabilities[] = {WAL_DURABLE, WAL_DURABLE, WAL_WRITTEN, WAL_WRITTEN,
+                                            WAL_QUEUED};
     struct wal_error error = {.struct_size = sizeof(error)};
-    struct submit_mode submit_mode = {
-        .durability = durabilities[workload__random(rng, 5)],
-        .by_ticket = workload__random(rng, 3) == 0,
-        .conditional = workload__random(rng, 3) == 0};
+    struct submit_mode submit_mode = {.durability = durabilities[workload__random(rng, 5)],
+                                      .by_ticket = workload__random(rng, 3) == 0,
+                                      .conditional = workload__random(rng, 3) == 0};
     bool twice = workload__random(rng, 4) == 0;
     enum wal_status status;
     uint32_t batch;
@@ -380,18 +355,15 @@ void workload__step_parts(struct workload *workload,
         return;
     }
     status = submit(workload, batch, session, &submit_mode, &error);
-    workload__record_answer(workload, batch, submit_mode.durability, status,
-                            &error);
+    workload__record_answer(workload, batch, submit_mode.durability, status, &error);
     if (twice && workload->ledger->batches[batch].state != LEDGER_OPEN &&
         is_resendable(workload->ledger, batch)) {
         status = submit(workload, batch, session, &submit_mode, &error);
-        workload__record_answer(workload, batch, submit_mode.durability, status,
-                                &error);
+        workload__record_answer(workload, batch, submit_mode.durability, status, &error);
     }
 }
 
-void workload__step_stale(struct workload *workload,
-                          struct wal_session *session, uint32_t number,
+void workload__step_stale(struct workload *workload, struct wal_session *session, uint32_t number,
                           struct rng *rng)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -411,8 +383,7 @@ void workload__step_stale(struct workload *workload,
     }
     recorded = &workload->ledger->batches[batch];
     for (uint32_t i = 0; i < recorded->part_count; i++) {
-        enum ledger_part_kind kind =
-            workload->ledger->parts[recorded->first_part + i].kind;
+        enum ledger_part_kind kind = workload->ledger->parts[recorded->first_part + i].kind;
 
         by_document |= kind == LEDGER_PUT_DOC || kind == LEDGER_DELETE_DOC;
         by_head |= kind == LEDGER_MOVE_HEAD;
@@ -420,27 +391,24 @@ void workload__step_stale(struct workload *workload,
     if (!by_document && !by_head) {
         submit_mode.stale = false;
         status = submit(workload, batch, session, &submit_mode, &error);
-        workload__record_answer(workload, batch, submit_mode.durability, status,
-                                &error);
+        workload__record_answer(workload, batch, submit_mode.durability, status, &error);
         return;
     }
     workload->ledger->batches[batch].state = LEDGER_REFUSED;
     status = submit(workload, batch, session, &submit_mode, &error);
     if (status == WAL_ECONFLICT &&
-        error.expectation ==
-            (by_document ? WAL_EXPECTATION_DOCUMENT : WAL_EXPECTATION_HEAD)) {
+        error.expectation == (by_document ? WAL_EXPECTATION_DOCUMENT : WAL_EXPECTATION_HEAD)) {
         return;
     }
     workload__record_status(workload, status);
     if (!workload__is_documented(status)) {
-        ledger_fail("step %u: a batch on what is not there answers %d: %s",
-                    workload->step, status, error.text);
+        ledger_fail("step %u: a batch on what is not there answers %d: %s", workload->step, status,
+                    error.text);
     }
 }
 
-/* Has every process write what it has queued: what names a session that is
- * deleted meanwhile is refused, and some later call says so. False: one has
- * failed. */
+/* Has every process write what it has queued: what names a session that is deleted meanwhile is
+ * refused, and some later call says so. False: one has failed. */
 static bool sync_all(struct workload *workload)
 {
     const uint32_t own = workload->actor;

@@ -1,7 +1,7 @@
 /*
- * test_checkpoint_lost.c - a loss of power that takes bytes of a file which a
- * checkpoint has, and leaves its size and times as they were: the next
- * checkpoint is of what is there (SPEC.md 5.13, racy times).
+ * test_checkpoint_lost.c - a loss of power that takes bytes of a file which a checkpoint has, and
+ * leaves its size and times as they were: the next checkpoint is of what is there (SPEC.md 5.13,
+ * racy times).
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -41,16 +41,12 @@ static struct machine start(struct sim_disk *disk, bool creates)
                                              .flags = WAL_OPEN_CREATE};
     const struct wal_session_options session = {
         .struct_size = sizeof(session), .id = text("s"), .cwd = text("/work")};
-    struct machine machine = {.disk = disk,
-                              .process = sim_process_create(disk)};
+    struct machine machine = {.disk = disk, .process = sim_process_create(disk)};
 
-    assert_ok(wal__store_open("/store", &options, &wal__heap_libc,
-                              sim_process_io(machine.process), &machine.store,
-                              NULL));
-    assert_ok(creates ? wal_session_create(machine.store, &session,
-                                           &machine.session, NULL)
-                      : wal_session_open(machine.store, text("s"),
-                                         &machine.session, NULL));
+    assert_ok(wal__store_open("/store", &options, &wal__heap_libc, sim_process_io(machine.process),
+                              &machine.store, NULL));
+    assert_ok(creates ? wal_session_create(machine.store, &session, &machine.session, NULL)
+                      : wal_session_open(machine.store, text("s"), &machine.session, NULL));
     return machine;
 }
 
@@ -76,14 +72,12 @@ static void write_over(struct machine *machine)
 
 static void checkpoint(struct machine *machine, const char *id)
 {
-    const struct wal_checkpoint_options options = {
-        .struct_size = sizeof(options), .id = text(id)};
+    const struct wal_checkpoint_options options = {.struct_size = sizeof(options), .id = text(id)};
     const struct wal_slice path = text("a");
 
     /* Times tell what changes later. */
     sim_disk_advance(machine->disk, 100000000);
-    assert_ok(wal_checkpoint_create(machine->session, &path, 1, &options, NULL,
-                                    NULL));
+    assert_ok(wal_checkpoint_create(machine->session, &path, 1, &options, NULL, NULL));
 }
 
 /* The content of "a" as the checkpoint has it. */
@@ -103,11 +97,10 @@ static void read_back(struct machine *machine, const char *id, char *out)
     wal_file_cursor_close(opened);
 }
 
-static bool is_same_stat(const struct wal__worktree_stat *a,
-                         const struct wal__worktree_stat *b)
+static bool is_same_stat(const struct wal__worktree_stat *a, const struct wal__worktree_stat *b)
 {
-    return a->size == b->size && a->mtime_ns == b->mtime_ns &&
-           a->ctime_ns == b->ctime_ns && a->inode == b->inode;
+    return a->size == b->size && a->mtime_ns == b->mtime_ns && a->ctime_ns == b->ctime_ns &&
+           a->inode == b->inode;
 }
 
 /* Whether bytes were lost while the times remained. */
@@ -116,8 +109,7 @@ static bool lose_bytes(struct sim_disk *disk, uint64_t seed)
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY};
     struct machine machine = start(disk, false);
     char content[SIZE + 1];
-    const struct sim_tree_entry entry = {"a", WAL__WORKTREE_REGULAR, 0644,
-                                         content};
+    const struct sim_tree_entry entry = {"a", WAL__WORKTREE_REGULAR, 0644, content};
     struct wal__worktree_stat before;
     struct wal__worktree_stat after;
     char why[256] = "";
@@ -145,8 +137,7 @@ static bool lose_bytes(struct sim_disk *disk, uint64_t seed)
 
 TEST(checkpoint_lost__bytes_lost_with_times_unchanged)
 {
-    const struct sim_tree_entry entry = {"a", WAL__WORKTREE_REGULAR, 0644,
-                                         old_bytes};
+    const struct sim_tree_entry entry = {"a", WAL__WORKTREE_REGULAR, 0644, old_bytes};
     struct sim_disk *base = sim_disk_create(7);
     struct machine machine;
     uint32_t lost = 0;

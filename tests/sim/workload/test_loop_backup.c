@@ -1,9 +1,8 @@
 /*
- * test_loop_backup.c - a backup that is cut short at its Nth call to the
- * system, for every N: the process dies, the call fails once or from then on,
- * the disk is full; then the power goes, or not. The copy opens as of one
- * backup or the other, also for a process that only reads and for walcheck, the
- * store is unharmed, and the next backup goes on.
+ * test_loop_backup.c - a backup that is cut short at its Nth call to the system, for every N: the
+ * process dies, the call fails once or from then on, the disk is full; then the power goes, or not.
+ * The copy opens as of one backup or the other, also for a process that only reads and for
+ * walcheck, the store is unharmed, and the next backup goes on.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -53,8 +52,7 @@ static int32_t on_progress(void *ctx, uint64_t done, uint64_t total)
 
     assert_true(done <= total);
     if (scene->has_writer && scene->session != NULL) {
-        scene->entries += copied_append(scene->session, scene->entries,
-                                        WAL_DURABLE) == WAL_OK;
+        scene->entries += copied_append(scene->session, scene->entries, WAL_DURABLE) == WAL_OK;
     }
     return 0;
 }
@@ -154,8 +152,8 @@ static void expect_one_or_other(const struct scene *scene, int least)
     }
     count = copied_count(scene->disk, COPY);
     if (count != scene->copied && (count < least || count > scene->entries)) {
-        fail_msg("the copy has %d entries: neither %d nor %d to %d", count,
-                 scene->copied, least, scene->entries);
+        fail_msg("the copy has %d entries: neither %d nor %d to %d", count, scene->copied, least,
+                 scene->entries);
     }
     if (scene->has_erased) {
         assert_int_equal(copied_count_other(scene->disk, COPY, ERASED),
@@ -163,8 +161,8 @@ static void expect_one_or_other(const struct scene *scene, int least)
     }
 }
 
-/* A process that opens the copy for writing completes it, or removes what the
- * backup left; durably. */
+/* A process that opens the copy for writing completes it, or removes what the backup left;
+ * durably. */
 static void expect_completed(const struct scene *scene, int least)
 {
     const struct sim_power_loss none = {.landing = SIM_PERSIST_NONE};
@@ -186,8 +184,7 @@ static void expect_completed(const struct scene *scene, int least)
     sim_disk_destroy(opened.disk);
 }
 
-/* A backup of the copy as it is, and what salvage finds in it, have what it
- * has. */
+/* A backup of the copy as it is, and what salvage finds in it, have what it has. */
 static void expect_copied(const struct scene *scene)
 {
     const struct wal_salvage_options options = WAL_INIT(wal_salvage_options);
@@ -198,20 +195,16 @@ static void expect_copied(const struct scene *scene)
 
     old_process_start(&machine, disk);
     machine.store = copied_open(&machine, COPY, WAL_OPEN_READ_ONLY);
-    if (wal_store_backup(machine.store, SECOND, NULL, NULL, &old_error) !=
-            WAL_OK ||
-        wal__salvage(COPY, SALVAGE, &options, &machine.heap.heap,
-                     sim_process_io(machine.process), &result,
-                     &old_error) != WAL_OK) {
-        fail_msg("the copy cannot be copied: %s (%s)", old_error.text,
-                 old_error.file);
+    if (wal_store_backup(machine.store, SECOND, NULL, NULL, &old_error) != WAL_OK ||
+        wal__salvage(COPY, SALVAGE, &options, &machine.heap.heap, sim_process_io(machine.process),
+                     &result, &old_error) != WAL_OK) {
+        fail_msg("the copy cannot be copied: %s (%s)", old_error.text, old_error.file);
     }
     old_close(&machine);
     old_process_stop(&machine);
     assert_int_equal(result.losses, 0);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(copied_count(disk, paths[i]),
-                         copied_count(disk, COPY));
+        assert_int_equal(copied_count(disk, paths[i]), copied_count(disk, COPY));
         assert_int_equal(copied_count_other(disk, paths[i], ERASED),
                          copied_count_other(disk, COPY, ERASED));
     }
@@ -228,11 +221,9 @@ static void expect_taken(const struct scene *scene)
 
     taken.disk = sim_disk_clone(scene->disk);
     old_process_start(&machine, taken.disk);
-    if (wal__replica_open(COPY, true, &machine.heap.heap,
-                          sim_process_io(machine.process), &replica,
+    if (wal__replica_open(COPY, true, &machine.heap.heap, sim_process_io(machine.process), &replica,
                           &old_error) != WAL_OK) {
-        fail_msg("the copy cannot follow: %s (%s)", old_error.text,
-                 old_error.file);
+        fail_msg("the copy cannot follow: %s (%s)", old_error.text, old_error.file);
     }
     wal_replica_close(replica);
     old_process_stop(&machine);
@@ -248,8 +239,7 @@ static bool cut_short(struct scene *scene, const struct sim_fault *fault)
     bool struck;
 
     old_process_start(&machine, scene->disk);
-    machine.store = copied_open(&machine, OLD_ROOT,
-                                fault->after % 2 == 0 ? WAL_OPEN_READ_ONLY : 0);
+    machine.store = copied_open(&machine, OLD_ROOT, fault->after % 2 == 0 ? WAL_OPEN_READ_ONLY : 0);
     memset(sim_process_counts(machine.process), 0, sizeof(struct sim_counts));
     sim_process_add_fault(machine.process, fault);
     if (setjmp(machine.death) == 0) {
@@ -263,9 +253,9 @@ static bool cut_short(struct scene *scene, const struct sim_fault *fault)
 static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
 {
     const struct sim_power_loss none = {.landing = SIM_PERSIST_NONE};
-    struct sim_power_loss loss = {
-        .landing = (enum sim_persistence)(nth / 2 % (uint64_t)SIM_PERSISTENCES),
-        .garbage = nth % 4 == 0};
+    struct sim_power_loss loss = {.landing =
+                                      (enum sim_persistence)(nth / 2 % (uint64_t)SIM_PERSISTENCES),
+                                  .garbage = nth % 4 == 0};
     bool has_loss = nth % 2 == 0;
     struct scene scene = *base;
     struct sim_fault fault = copied_faults[way];
@@ -340,8 +330,8 @@ static void loop(struct scene *scene, uint32_t every)
     }
     assert_true(runs > 0);
     assert_true(!scene->has_erased || shadows > 0);
-    print_message("%llu backups cut short, %d after they committed\n",
-                  (unsigned long long)runs, shadows);
+    print_message("%llu backups cut short, %d after they committed\n", (unsigned long long)runs,
+                  shadows);
     sim_disk_destroy(scene->disk);
 }
 
@@ -402,8 +392,8 @@ TEST(loop_backup__after_merging)
     loop(&scene, workload_sample(3));
 }
 
-/* The entries of ERASED are in segments with others, and one that has its
- * TOMBSTONE alone. `rounds`: erasing a second time leaves out that too. */
+/* The entries of ERASED are in segments with others, and one that has its TOMBSTONE alone.
+ * `rounds`: erasing a second time leaves out that too. */
 static struct scene begin_erased(int rounds)
 {
     struct scene scene = begin(2);
@@ -421,8 +411,7 @@ static struct scene begin_erased(int rounds)
     old_process_stop(&machine);
     copied_add(scene.disk, &scene.entries, 10);
     complete(&scene);
-    assert_int_equal(copied_count_other(scene.disk, COPY, ERASED),
-                     ERASED_ENTRIES);
+    assert_int_equal(copied_count_other(scene.disk, COPY, ERASED), ERASED_ENTRIES);
     old_process_start(&machine, scene.disk);
     machine.store = copied_open(&machine, OLD_ROOT, 0);
     session = copied_other_session(machine.store, ERASED);
@@ -454,8 +443,8 @@ TEST(loop_backup__after_erasing_its_tombstone)
 
 /* --- readers ------------------------------------------------------------ */
 
-/* A process that opens the copy, and a backup to it that runs between two of
- * its calls to the system. */
+/* A process that opens the copy, and a backup to it that runs between two of its calls to the
+ * system. */
 struct overtaking {
     struct scene scene;
     struct old_process reader;
@@ -477,28 +466,23 @@ static void overtake(void *arg, const struct sim_event *event)
 }
 
 /* False: the reader makes fewer calls. */
-static bool overtake_reader(const struct scene *base,
-                            const struct sim_fault *fault, uint64_t after)
+static bool overtake_reader(const struct scene *base, const struct sim_fault *fault, uint64_t after)
 {
     /* It cannot have the lock, as next to a backup that runs for long. */
-    const struct sim_fault no_lock = {.call = SIM_OPEN,
-                                      .path = COPY "/LOCK",
-                                      .sys_errno = EACCES,
-                                      .sticky = true};
-    struct overtaking overtaking = {
-        .scene = *base, .fault = *fault, .after = after};
+    const struct sim_fault no_lock = {
+        .call = SIM_OPEN, .path = COPY "/LOCK", .sys_errno = EACCES, .sticky = true};
+    struct overtaking overtaking = {.scene = *base, .fault = *fault, .after = after};
     struct scene *scene = &overtaking.scene;
     int count;
     int erased;
 
-    ledger_set_context("a backup after %llu calls of the reader",
-                       (unsigned long long)after);
+    ledger_set_context("a backup after %llu calls of the reader", (unsigned long long)after);
     scene->disk = sim_disk_clone(base->disk);
     old_process_start(&overtaking.reader, scene->disk);
     sim_process_add_fault(overtaking.reader.process, &no_lock);
     sim_disk_on_call(scene->disk, overtake, &overtaking);
-    overtaking.reader.store = copied_open(&overtaking.reader, COPY,
-                                          WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
+    overtaking.reader.store =
+        copied_open(&overtaking.reader, COPY, WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
     sim_disk_on_call(scene->disk, NULL, NULL);
     count = copied_count_in(overtaking.reader.store, "s");
     erased = copied_count_in(overtaking.reader.store, ERASED);
@@ -525,8 +509,7 @@ TEST(loop_backup__overtakes_a_reader_that_opens_the_copy)
     struct scene scene = begin_erased(1);
 
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
-        for (uint64_t after = 0; overtake_reader(&scene, &ways[i], after);
-             after++) {
+        for (uint64_t after = 0; overtake_reader(&scene, &ways[i], after); after++) {
         }
     }
     sim_disk_destroy(scene.disk);
@@ -538,8 +521,7 @@ static enum wal_status read_session(struct wal_store *store)
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_open(store, old_slice("s"), &session, &old_error);
+    enum wal_status status = wal_session_open(store, old_slice("s"), &session, &old_error);
 
     if (status == WAL_OK) {
         status = wal_entry_cursor_open(session, NULL, &cursor, &old_error);
@@ -552,8 +534,8 @@ static enum wal_status read_session(struct wal_store *store)
     return status;
 }
 
-/* A process reads a copy that is then completed, and gets shadow segments of
- * the next backup, which do not count. */
+/* A process reads a copy that is then completed, and gets shadow segments of the next backup, which
+ * do not count. */
 TEST(loop_backup__of_a_copy_that_is_read_as_completed)
 {
     const struct sim_fault before_renames = {
@@ -630,8 +612,7 @@ static void expect_copy(struct sim_disk *disk, uint32_t version)
     struct old_process machine;
 
     old_process_start(&machine, disk);
-    machine.store =
-        copied_open(&machine, COPY, WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
+    machine.store = copied_open(&machine, COPY, WAL_OPEN_STRICT | WAL_OPEN_READ_ONLY);
     assert_ok(wal_store_get_info(machine.store, &info, NULL));
     assert_int_equal(info.format_version, version);
     assert_int_equal(old_count_listed(machine.store), OLD_SESSIONS);

@@ -1,9 +1,8 @@
 /*
- * test_loop_checkpoint.c - losing power after, failing, and dying at the Nth
- * call that making checkpoints needs, of the store and of the work tree alike,
- * for every N. Afterwards the checkpoints are those before the step that was
- * cut short or those after it, every one complete and byte for byte as it was
- * made; what was acknowledged is there.
+ * test_loop_checkpoint.c - losing power after, failing, and dying at the Nth call that making
+ * checkpoints needs, of the store and of the work tree alike, for every N. Afterwards the
+ * checkpoints are those before the step that was cut short or those after it, every one complete
+ * and byte for byte as it was made; what was acknowledged is there.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -34,9 +33,9 @@ static char medium[MEDIUM + 1];
 static char medium_next[MEDIUM + 1];
 static char large[LARGE + 1];
 
-/* The tree before each step; the step's paths; and what the checkpoints then
- * are: a line each, its files "path=" with the content, "@" with the mode and
- * content, ">" with a link's target or "-" for an absent one. */
+/* The tree before each step; the step's paths; and what the checkpoints then are: a line each, its
+ * files "path=" with the content, "@" with the mode and content, ">" with a link's target or "-"
+ * for an absent one. */
 struct step {
     struct sim_tree_entry tree[8];
     size_t tree_count;
@@ -69,28 +68,24 @@ static struct step steps[STEPS] = {
      .tree_count = 1,
      .id = "one",
      .paths = {"late", "a"},
-     .after =
-         "one: a 1, d/m M, empty 600 , gone -, late L, link > a, run 755 #!\n"
-         "two: a 22, d/m N, empty -, gone now, link > a, run 755 #!\n"},
+     .after = "one: a 1, d/m M, empty 600 , gone -, late L, link > a, run 755 #!\n"
+              "two: a 22, d/m N, empty -, gone now, link > a, run 755 #!\n"},
     {.id = "three",
      .paths = {"a", "run"},
-     .after =
-         "one: a 1, d/m M, empty 600 , gone -, late L, link > a, run 755 #!\n"
-         "two: a 22, d/m N, empty -, gone now, link > a, run 755 #!\n"
-         "three: a 22, run 755 #!\n"},
+     .after = "one: a 1, d/m M, empty 600 , gone -, late L, link > a, run 755 #!\n"
+              "two: a 22, d/m N, empty -, gone now, link > a, run 755 #!\n"
+              "three: a 22, run 755 #!\n"},
     {.id = "two",
      .deletes = true,
-     .after =
-         "one: a 1, d/m M, empty 600 , gone -, late L, link > a, run 755 #!\n"
-         "three: a 22, run 755 #!\n"},
+     .after = "one: a 1, d/m M, empty 600 , gone -, late L, link > a, run 755 #!\n"
+              "three: a 22, run 755 #!\n"},
     {.tree = {{"large", WAL__WORKTREE_REGULAR, 0644, large}},
      .tree_count = 1,
      .id = "four",
      .paths = {"large", "a"},
-     .after =
-         "one: a 1, d/m M, empty 600 , gone -, late L, link > a, run 755 #!\n"
-         "three: a 22, run 755 #!\n"
-         "four: a 22, large B\n"},
+     .after = "one: a 1, d/m M, empty 600 , gone -, late L, link > a, run 755 #!\n"
+              "three: a 22, run 755 #!\n"
+              "four: a 22, large B\n"},
 };
 
 /* Bytes that LZ4 makes a little shorter. */
@@ -133,22 +128,19 @@ static enum wal_status start(struct machine *machine, bool creates)
 {
     struct wal_session_options session = {
         .struct_size = sizeof(session), .id = text("s"), .cwd = text("/work")};
-    const struct wal_open_options options = {
-        .struct_size = sizeof(options), .flags = creates ? WAL_OPEN_CREATE : 0};
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = creates ? WAL_OPEN_CREATE : 0};
     enum wal_status status;
 
     machine->store = NULL;
     machine->session = NULL;
     status = wal__store_open("/store", &options, &machine->heap.heap,
-                             sim_process_io(machine->process), &machine->store,
-                             NULL);
+                             sim_process_io(machine->process), &machine->store, NULL);
     if (status != WAL_OK) {
         return status;
     }
-    return creates ? wal_session_create(machine->store, &session,
-                                        &machine->session, NULL)
-                   : wal_session_open(machine->store, text("s"),
-                                      &machine->session, NULL);
+    return creates ? wal_session_create(machine->store, &session, &machine->session, NULL)
+                   : wal_session_open(machine->store, text("s"), &machine->session, NULL);
 }
 
 static void boot(struct machine *machine)
@@ -177,8 +169,7 @@ static enum wal_status stop(struct machine *machine)
 
 static enum wal_status act(struct machine *machine, const struct step *step)
 {
-    struct wal_checkpoint_options options = {.struct_size = sizeof(options),
-                                             .id = text(step->id)};
+    struct wal_checkpoint_options options = {.struct_size = sizeof(options), .id = text(step->id)};
     struct wal_slice paths[8];
     uint64_t count = 0;
 
@@ -189,8 +180,7 @@ static enum wal_status act(struct machine *machine, const struct step *step)
         paths[count] = text(step->paths[count]);
         count++;
     }
-    return wal_checkpoint_create(machine->session, paths, count, &options, NULL,
-                                 NULL);
+    return wal_checkpoint_create(machine->session, paths, count, &options, NULL, NULL);
 }
 
 static void prepare(struct sim_disk *disk, const struct step *step)
@@ -217,16 +207,15 @@ static const char *name_of(const char *data, uint64_t size)
     return name;
 }
 
-static void add_file(struct wal_store *store, const struct wal_file *file,
-                     char *out, size_t room)
+static void add_file(struct wal_store *store, const struct wal_file *file, char *out, size_t room)
 {
     static char data[LARGE + 1];
     struct wal_blob *blob;
     uint64_t got = 0;
     size_t size;
 
-    size = (size_t)snprintf(out, room, "%.*s ", (int)file->path.size,
-                            (const char *)file->path.data);
+    size =
+        (size_t)snprintf(out, room, "%.*s ", (int)file->path.size, (const char *)file->path.data);
     if (file->kind == WAL_FILE_ABSENT) {
         snprintf(out + size, room - size, "-");
         return;
@@ -244,8 +233,7 @@ static void add_file(struct wal_store *store, const struct wal_file *file,
     snprintf(out + size, room - size, "%s", name_of(data, got));
 }
 
-static void add_checkpoint(struct machine *machine, struct wal_slice id,
-                           char *out)
+static void add_checkpoint(struct machine *machine, struct wal_slice id, char *out)
 {
     struct wal_file file = {.struct_size = sizeof(file)};
     struct wal_file_cursor *checkpoint;
@@ -257,8 +245,7 @@ static void add_checkpoint(struct machine *machine, struct wal_slice id,
     while ((status = wal_file_cursor_next(checkpoint, &file, NULL)) == WAL_OK) {
         strcat(out, comma);
         comma = ", ";
-        add_file(machine->store, &file, out + strlen(out),
-                 TEXT_MAX - strlen(out));
+        add_file(machine->store, &file, out + strlen(out), TEXT_MAX - strlen(out));
     }
     assert_int_equal(status, WAL_END);
     wal_file_cursor_close(checkpoint);
@@ -273,16 +260,15 @@ static void describe(struct machine *machine, char out[TEXT_MAX])
 
     out[0] = '\0';
     assert_ok(wal_checkpoint_cursor_open(machine->session, &checkpoints, NULL));
-    while ((status = wal_checkpoint_cursor_next(checkpoints, &info, NULL)) ==
-           WAL_OK) {
+    while ((status = wal_checkpoint_cursor_next(checkpoints, &info, NULL)) == WAL_OK) {
         add_checkpoint(machine, info.id, out);
     }
     assert_int_equal(status, WAL_END);
     wal_checkpoint_cursor_close(checkpoints);
 }
 
-/* After `done` acknowledged steps the disk, in a process that begins now, has
- * what they made, and maybe what the next one makes: how many steps it has. */
+/* After `done` acknowledged steps the disk, in a process that begins now, has what they made, and
+ * maybe what the next one makes: how many steps it has. */
 static uint32_t check(struct sim_disk *disk, uint32_t done, const char *what)
 {
     struct machine machine = {.disk = disk};
@@ -337,11 +323,9 @@ static void on_call(void *arg, const struct sim_event *event)
     if (event->call >= SIM_CLOSE || cuts->calls % workload_sample(1) != 0) {
         return;
     }
-    for (int landing = SIM_PERSIST_NONE; landing < SIM_PERSISTENCES;
-         landing++) {
-        const struct sim_power_loss loss = {
-            .landing = (enum sim_persistence)landing,
-            .garbage = cuts->calls / workload_sample(1) % 2 == 0};
+    for (int landing = SIM_PERSIST_NONE; landing < SIM_PERSISTENCES; landing++) {
+        const struct sim_power_loss loss = {.landing = (enum sim_persistence)landing,
+                                            .garbage = cuts->calls / workload_sample(1) % 2 == 0};
         struct sim_disk *copy = sim_disk_clone(cuts->disk);
         char what[64];
 
@@ -396,8 +380,8 @@ enum {
 
 static jmp_buf died;
 
-/* Of the leak checker, where there is one: what libcrypto holds for a process
- * that dies is in no heap that is dropped with it. */
+/* Of the leak checker, where there is one: what libcrypto holds for a process that dies is in no
+ * heap that is dropped with it. */
 extern void __lsan_disable(void) __attribute__((weak));
 extern void __lsan_enable(void) __attribute__((weak));
 
@@ -415,8 +399,7 @@ static void on_death(void *arg)
 }
 
 /* One step with its nth call struck; false when there were fewer calls. */
-static bool inject(struct sim_disk *disk, uint32_t rank, uint32_t way,
-                   uint64_t nth)
+static bool inject(struct sim_disk *disk, uint32_t rank, uint32_t way, uint64_t nth)
 {
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY};
     struct machine machine = {.disk = disk};
@@ -425,8 +408,7 @@ static bool inject(struct sim_disk *disk, uint32_t rank, uint32_t way,
     char what[96];
     bool struck;
 
-    snprintf(what, sizeof(what), "step %u, way %u, call %llu", rank, way,
-             (unsigned long long)nth);
+    snprintf(what, sizeof(what), "step %u, way %u, call %llu", rank, way, (unsigned long long)nth);
     boot(&machine);
     assert_ok(start(&machine, false));
     prepare(disk, &steps[rank]);
@@ -493,8 +475,7 @@ static bool fail_allocation(struct sim_disk *disk, uint32_t rank, uint64_t nth)
     char what[64];
     bool starved;
 
-    snprintf(what, sizeof(what), "step %u, allocation %llu", rank,
-             (unsigned long long)nth);
+    snprintf(what, sizeof(what), "step %u, allocation %llu", rank, (unsigned long long)nth);
     boot(&machine);
     assert_ok(start(&machine, false));
     prepare(disk, &steps[rank]);

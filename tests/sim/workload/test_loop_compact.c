@@ -1,8 +1,8 @@
 /*
- * test_loop_compact.c - a compaction that is cut short at its Nth call to the
- * system, for every N: the process dies, the call fails once or from then on,
- * the disk is full; then the power goes, or not. What is live is the same, the
- * next compaction goes on, and nothing is left of the one that was cut short.
+ * test_loop_compact.c - a compaction that is cut short at its Nth call to the system, for every N:
+ * the process dies, the call fails once or from then on, the disk is full; then the power goes, or
+ * not. What is live is the same, the next compaction goes on, and nothing is left of the one that
+ * was cut short.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -66,8 +66,7 @@ static enum wal_status count_name(void *arg, const char *name)
     return WAL_OK;
 }
 
-static struct names list_segments(struct workload *workload,
-                                  const char *directory)
+static struct names list_segments(struct workload *workload, const char *directory)
 {
     struct workload_actor *actor = workload_start(workload, 0);
     const struct wal__io *io = sim_process_io(actor->process);
@@ -78,8 +77,8 @@ static struct names list_segments(struct workload *workload,
     return names;
 }
 
-/* Puts content that nothing names, of one chunk and of several, and a version
- * of the former, by it. */
+/* Puts content that nothing names, of one chunk and of several, and a version of the former, by
+ * it. */
 static void put_contents(struct workload *workload, uint32_t round)
 {
     struct wal_store *store = workload->actors[0].store;
@@ -94,15 +93,13 @@ static void put_contents(struct workload *workload, uint32_t round)
     for (size_t i = 0; i < CONTENT_SIZE; i++) {
         version->content[i] = (uint8_t)rng_next(&state);
     }
-    assert_ok(put_unsynced(store, content, NULL, WAL__BLOB_OF_RECORDS, &base,
-                           &result, NULL));
+    assert_ok(put_unsynced(store, content, NULL, WAL__BLOB_OF_RECORDS, &base, &result, NULL));
     version->content[CONTENT_SIZE / 2] ^= 1;
-    assert_ok(put_unsynced(store, content, &base, WAL__BLOB_OF_CALLER,
-                           &version->digest, &result, NULL));
+    assert_ok(
+        put_unsynced(store, content, &base, WAL__BLOB_OF_CALLER, &version->digest, &result, NULL));
     memcpy(large, version->content, CONTENT_SIZE);
     content = (struct wal__span){large, 3 * CONTENT_SIZE * 10};
-    assert_ok(put_unsynced(store, content, NULL, WAL__BLOB_OF_RECORDS, &base,
-                           &result, NULL));
+    assert_ok(put_unsynced(store, content, NULL, WAL__BLOB_OF_RECORDS, &base, &result, NULL));
     free(large);
     assert_ok(wal_sync(store, NULL));
     assert_ok(wal__blob_store_sync(&store->core.blobs, result.end, NULL));
@@ -118,12 +115,10 @@ static void check_contents(struct workload *workload)
         uint8_t content[CONTENT_SIZE];
         struct wal_blob *blob = NULL;
         uint64_t got = 0;
-        enum wal_status status =
-            wal_blob_open(store, versions[i].digest.bytes, &blob, &error);
+        enum wal_status status = wal_blob_open(store, versions[i].digest.bytes, &blob, &error);
 
         if (status == WAL_OK) {
-            status =
-                wal_blob_read(blob, 0, content, sizeof(content), &got, &error);
+            status = wal_blob_read(blob, 0, content, sizeof(content), &got, &error);
         }
         if (status != WAL_OK || got != sizeof(content) ||
             memcmp(content, versions[i].content, sizeof(content)) != 0) {
@@ -135,8 +130,8 @@ static void check_contents(struct workload *workload)
 
 /* --- deltas ------------------------------------------------------------- */
 
-/* Sessions that the ledger does not know: an answer that is there, and one that
- * is still written; a fork, whose answer is there. */
+/* Sessions that the ledger does not know: an answer that is there, and one that is still written; a
+ * fork, whose answer is there. */
 static const char *const answers[] = {"answers", "answers-fork"};
 
 static struct wal_session *open_answers(struct workload *workload, uint32_t i)
@@ -144,23 +139,22 @@ static struct wal_session *open_answers(struct workload *workload, uint32_t i)
     struct wal_session *session = NULL;
     struct wal_error error = {.struct_size = sizeof(error)};
 
-    if (wal_session_open(workload->actors[0].store, ledger_slice(answers[i]),
-                         &session, &error) != WAL_OK) {
+    if (wal_session_open(workload->actors[0].store, ledger_slice(answers[i]), &session, &error) !=
+        WAL_OK) {
         ledger_fail("the session %s: %s", answers[i], error.text);
     }
     return session;
 }
 
 /* Appends entries under the head; those that begin with d are deltas. */
-static void append_answers(struct wal_session *session, const char *const *ids,
-                           uint32_t count)
+static void append_answers(struct wal_session *session, const char *const *ids, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct wal_entry entry = {
             .struct_size = sizeof(entry),
             .id = ledger_slice(ids[i]),
-            .type = ledger_slice(ids[i][0] == 'd' ? WAL_TYPE_MESSAGE_DELTA_BATCH
-                                                  : WAL_TYPE_MESSAGE),
+            .type =
+                ledger_slice(ids[i][0] == 'd' ? WAL_TYPE_MESSAGE_DELTA_BATCH : WAL_TYPE_MESSAGE),
             .timestamp = ledger_slice("2001-01-01T00:00:00Z"),
             .payload = ledger_slice("{\"text\":\"part of an answer\"}")};
 
@@ -179,12 +173,10 @@ static void put_answers(struct workload *workload, uint32_t round)
 
     if (round == 0) {
         options.id = ledger_slice(answers[0]);
-        assert_ok(wal_session_create(workload->actors[0].store, &options,
-                                     &session, NULL));
+        assert_ok(wal_session_create(workload->actors[0].store, &options, &session, NULL));
         append_answers(session, first, 5);
         options.id = ledger_slice(answers[1]);
-        assert_ok(wal_session_fork(session, ledger_slice("q"), &options, &fork,
-                                   NULL));
+        assert_ok(wal_session_fork(session, ledger_slice("q"), &options, &fork, NULL));
         append_answers(fork, of_fork, 1);
     } else {
         session = open_answers(workload, 0);
@@ -196,39 +188,33 @@ static void put_answers(struct workload *workload, uint32_t round)
     wal_session_close(session);
 }
 
-static void expect_answers(struct wal_session *session, uint32_t mode,
-                           const char *expected)
+static void expect_answers(struct wal_session *session, uint32_t mode, const char *expected)
 {
     const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options),
-        .mode = mode,
-        .flags = WAL_ENTRY_CURSOR_DELTAS};
+        .struct_size = sizeof(options), .mode = mode, .flags = WAL_ENTRY_CURSOR_DELTAS};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_entry_cursor *cursor = NULL;
     char found[64] = "";
     size_t size = 0;
-    enum wal_status status =
-        wal_entry_cursor_open(session, &options, &cursor, &error);
+    enum wal_status status = wal_entry_cursor_open(session, &options, &cursor, &error);
 
     while (status == WAL_OK) {
         status = wal_entry_cursor_next(cursor, &entry, &error);
         if (status == WAL_OK) {
             size +=
-                (size_t)snprintf(found + size, sizeof(found) - size, "%s%.*s",
-                                 size > 0 ? " " : "", (int)entry.id.size,
-                                 (const char *)entry.id.data);
+                (size_t)snprintf(found + size, sizeof(found) - size, "%s%.*s", size > 0 ? " " : "",
+                                 (int)entry.id.size, (const char *)entry.id.data);
         }
     }
     wal_entry_cursor_close(cursor);
     if (status != WAL_END || strcmp(found, expected) != 0) {
-        ledger_fail("answers \"%s\" instead of \"%s\": %d %s", found, expected,
-                    status, error.text);
+        ledger_fail("answers \"%s\" instead of \"%s\": %d %s", found, expected, status, error.text);
     }
 }
 
-/* The same whether a compaction was cut short or not; after one that was not,
- * no delta of an answer that is there is left. */
+/* The same whether a compaction was cut short or not; after one that was not, no delta of an answer
+ * that is there is left. */
 static void check_answers(struct workload *workload, bool is_compacted)
 {
     struct wal_session *session = open_answers(workload, 0);
@@ -246,19 +232,19 @@ static void check_answers(struct workload *workload, bool is_compacted)
 
 /* --- what is erased ------------------------------------------------------- */
 
-/* Of sessions that the ledger does not know: an entry that is redacted after
- * the first compaction; title and payloads of one that is deleted. */
-static const char *const canaries[] = {
-    "CANARY-of-an-entry-91c03be2", "CANARY-of-a-title-44aa5d1f",
-    "CANARY-of-a-payload-9b3e71c0", "CANARY-of-a-large-one-8c2d13b7"};
+/* Of sessions that the ledger does not know: an entry that is redacted after the first compaction;
+ * title and payloads of one that is deleted. */
+static const char *const canaries[] = {"CANARY-of-an-entry-91c03be2", "CANARY-of-a-title-44aa5d1f",
+                                       "CANARY-of-a-payload-9b3e71c0",
+                                       "CANARY-of-a-large-one-8c2d13b7"};
 
 enum {
     CANARIES = sizeof(canaries) / sizeof(canaries[0]),
     LARGE = 300 * 1024
 };
 
-static void append_canary(struct wal_session *session, const char *id,
-                          const char *canary, size_t size)
+static void append_canary(struct wal_session *session, const char *id, const char *canary,
+                          size_t size)
 {
     char *payload = malloc(size + 128);
     struct wal_entry entry = {.struct_size = sizeof(entry),
@@ -292,8 +278,7 @@ static void put_canaries(struct workload *workload, uint32_t round)
         return;
     }
     assert_ok(wal_session_open(store, options.id, &session, NULL));
-    assert_ok(wal_session_redact(session, ledger_slice("c"), ledger_slice(""),
-                                 NULL, NULL));
+    assert_ok(wal_session_redact(session, ledger_slice("c"), ledger_slice(""), NULL, NULL));
     wal_session_close(session);
     options.id = ledger_slice("deleted");
     options.title = ledger_slice(canaries[1]);
@@ -307,15 +292,14 @@ static void put_canaries(struct workload *workload, uint32_t round)
 /* What processes leave that are killed while they write derived files. */
 static void leave_files(struct sim_disk *disk)
 {
-    static const char *const files[] = {
-        "log/00000000000000ff.seg.new",
-        "log/0000000000000001.rewrite",
-        "pack/00000000000000ff.seg.new",
-        "pack/0000000000000001.rewrite",
-        "index/0000000000000001.idx.new",
-        "index/pack-0000000000000001.idx.new",
-        "index/catalogue.new",
-        "index/0000000000000001.fts.new-0123456789abcdef"};
+    static const char *const files[] = {"log/00000000000000ff.seg.new",
+                                        "log/0000000000000001.rewrite",
+                                        "pack/00000000000000ff.seg.new",
+                                        "pack/0000000000000001.rewrite",
+                                        "index/0000000000000001.idx.new",
+                                        "index/pack-0000000000000001.idx.new",
+                                        "index/catalogue.new",
+                                        "index/0000000000000001.fts.new-0123456789abcdef"};
 
     for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
         char path[256];
@@ -332,15 +316,13 @@ struct search {
     uint32_t found; /* of the canaries */
 };
 
-static void search_bytes(void *ctx, const char *file, const uint8_t *bytes,
-                         size_t size)
+static void search_bytes(void *ctx, const char *file, const uint8_t *bytes, size_t size)
 {
     struct search *search = ctx;
 
     (void)file;
     for (uint32_t i = 0; i < CANARIES; i++) {
-        search->found +=
-            memmem(bytes, size, canaries[i], strlen(canaries[i])) != NULL;
+        search->found += memmem(bytes, size, canaries[i], strlen(canaries[i])) != NULL;
     }
 }
 
@@ -370,34 +352,31 @@ static enum wal_status search_file(void *arg, const char *name)
 /* How often a file of the store has a canary. */
 static uint32_t count_canaries(struct workload *workload)
 {
-    static const char *const directories[] = {
-        WORKLOAD_ROOT "/log", WORKLOAD_ROOT "/pack", WORKLOAD_ROOT "/index"};
+    static const char *const directories[] = {WORKLOAD_ROOT "/log", WORKLOAD_ROOT "/pack",
+                                              WORKLOAD_ROOT "/index"};
     struct workload_actor *actor = workload_start(workload, 0);
     struct search search = {.io = sim_process_io(actor->process)};
     int err = 0;
 
     for (size_t i = 0; i < 3; i++) {
         search.directory = directories[i];
-        assert_ok(search.io->list(search.io->ctx, directories[i], search_file,
-                                  &search, &err));
+        assert_ok(search.io->list(search.io->ctx, directories[i], search_file, &search, &err));
     }
     return search.found;
 }
 
-/* Erases. When a sync lost names, it says that something may be left; also when
- * one failed without a change that it could lose. */
+/* Erases. When a sync lost names, it says that something may be left; also when one failed without
+ * a change that it could lose. */
 static enum wal_status compact(struct workload *workload, bool is_faulty)
 {
-    struct wal_store_compact_options options = {
-        .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE};
+    struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                .flags = WAL_STORE_COMPACT_ERASE};
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
     bool has_lost = sim_disk_has_lost_names(workload->disk);
-    enum wal_status status =
-        wal_store_compact(workload->actors[0].store, &options, &result, NULL);
+    enum wal_status status = wal_store_compact(workload->actors[0].store, &options, &result, NULL);
 
     if (!is_faulty && (result.refused > 1 ||
-                       (result.refused == 1 &&
-                        strstr(result.refusal.text, "restart") == NULL))) {
+                       (result.refused == 1 && strstr(result.refusal.text, "restart") == NULL))) {
         ledger_fail("a segment was refused: %s", result.refusal.text);
     }
     if (!is_faulty && result.refused == 0 && has_lost) {
@@ -434,12 +413,11 @@ static bool cut_short(struct workload *copy, const struct sim_fault *fault)
     return struck;
 }
 
-/* The power goes after a compaction that succeeded. What was erased stays so;
- * where that was in doubt, it does after the next one. */
+/* The power goes after a compaction that succeeded. What was erased stays so; where that was in
+ * doubt, it does after the next one. */
 static void check_stays_erased(const struct workload *compacted)
 {
-    static const enum sim_persistence landings[] = {SIM_PERSIST_NONE,
-                                                    SIM_PERSIST_BY_CHANGE};
+    static const enum sim_persistence landings[] = {SIM_PERSIST_NONE, SIM_PERSIST_BY_CHANGE};
     bool has_lost = sim_disk_has_lost_names(compacted->disk);
 
     for (size_t i = 0; i < sizeof(landings) / sizeof(landings[0]); i++) {
@@ -485,8 +463,7 @@ static void finish(struct workload *copy, bool with_loss)
     }
     /* After a power loss the names are durable; then leftovers can go. */
     if (with_loss) {
-        workload_crash(copy,
-                       &(struct sim_power_loss){.landing = SIM_PERSIST_ALL}, 1);
+        workload_crash(copy, &(struct sim_power_loss){.landing = SIM_PERSIST_ALL}, 1);
         (void)workload_recover(copy, LEDGER_POWER_LOSS, WORKLOAD_KEEP_OPEN);
         bytes = list_segments(copy, WORKLOAD_ROOT "/log").segments;
         {
@@ -494,8 +471,7 @@ static void finish(struct workload *copy, bool with_loss)
 
             assert_ok(wal_store_get_info(copy->actors[0].store, &info, NULL));
             if (bytes > info.segments + 1) {
-                ledger_fail("%llu files of segments, and %llu segments",
-                            (unsigned long long)bytes,
+                ledger_fail("%llu files of segments, and %llu segments", (unsigned long long)bytes,
                             (unsigned long long)info.segments);
             }
         }
@@ -506,14 +482,13 @@ static void finish(struct workload *copy, bool with_loss)
 static bool fail_nth(const struct workload *base, uint32_t way, uint64_t nth)
 {
     struct workload *copy = workload_clone(base);
-    struct sim_power_loss loss = {
-        .landing = (enum sim_persistence)(nth % (uint64_t)SIM_PERSISTENCES),
-        .garbage = nth % 2 == 0};
+    struct sim_power_loss loss = {.landing =
+                                      (enum sim_persistence)(nth % (uint64_t)SIM_PERSISTENCES),
+                                  .garbage = nth % 2 == 0};
     struct sim_fault fault = ways[way];
     bool struck;
 
-    ledger_set_context("seed %llu, way %u, call %llu",
-                       (unsigned long long)base->options.seed, way,
+    ledger_set_context("seed %llu, way %u, call %llu", (unsigned long long)base->options.seed, way,
                        (unsigned long long)nth);
     /* Each sync of a directory fails with and without a loss of power. */
     fault.after = fault.call == SIM_SYNC_DIRECTORY ? nth / 3 : nth;
@@ -586,9 +561,8 @@ TEST(loop_compact__at_every_call)
 
 TEST(loop_compact__at_every_call_reading_by_pread)
 {
-    run(&(struct workload_options){.seed = 95,
-                                   .actors = 1,
-                                   .large_every = 4,
-                                   .open_flags = WAL_OPEN_PREAD},
+    run(
+        &(struct workload_options){
+            .seed = 95, .actors = 1, .large_every = 4, .open_flags = WAL_OPEN_PREAD},
         workload_sample(5));
 }

@@ -1,8 +1,7 @@
 /*
- * test_loop_fault.c - failing the Nth call to the system, for every N: once
- * and from then on; EIO, ENOSPC, a write that stops short, a sync that marks
- * pages clean. Each step of the script is run from a copy of the disk, opening
- * included.
+ * test_loop_fault.c - failing the Nth call to the system, for every N: once and from then on; EIO,
+ * ENOSPC, a write that stops short, a sync that marks pages clean. Each step of the script is run
+ * from a copy of the disk, opening included.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -36,8 +35,7 @@ enum {
 /* After the step the same process continues, all continue, or power is lost. */
 static void continue_workload(struct workload *copy, uint64_t seed)
 {
-    struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY,
-                                  .garbage = seed % 2 == 0};
+    struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY, .garbage = seed % 2 == 0};
 
     for (uint32_t i = 0; i < LEDGER_ACTORS; i++) {
         (void)workload_check(copy, i);
@@ -51,13 +49,11 @@ static void continue_workload(struct workload *copy, uint64_t seed)
     workload_check_after_fault(copy, seed);
 }
 
-/* Runs the next step of a copy with the nth such call failing; false when
- * there were fewer. */
+/* Runs the next step of a copy with the nth such call failing; false when there were fewer. */
 static bool fail_nth(const struct workload *base, uint32_t way, uint64_t nth)
 {
     struct workload *copy = workload_clone(base);
-    struct workload_actor *actor =
-        workload_start(copy, workload_next_actor(copy));
+    struct workload_actor *actor = workload_start(copy, workload_next_actor(copy));
     struct sim_fault fault = ways[way];
     bool struck;
 
@@ -80,16 +76,14 @@ static bool fail_nth(const struct workload *base, uint32_t way, uint64_t nth)
     return struck;
 }
 
-static void run(const struct workload_options *options, uint32_t steps,
-                uint32_t every)
+static void run(const struct workload_options *options, uint32_t steps, uint32_t every)
 {
     struct workload *base = workload_create(options);
     uint64_t runs = 0;
 
     for (uint32_t i = 0; i < steps; i++) {
         for (uint32_t way = 0; way < WAYS; way++) {
-            uint32_t stride =
-                ways[way].call == SIM_ANY ? every : (every + 1) / 2;
+            uint32_t stride = ways[way].call == SIM_ANY ? every : (every + 1) / 2;
             uint64_t nth = (i + way) % stride;
 
             while (fail_nth(base, way, nth)) {
@@ -97,8 +91,7 @@ static void run(const struct workload_options *options, uint32_t steps,
                 runs++;
             }
         }
-        ledger_set_context("seed %llu, step %u",
-                           (unsigned long long)options->seed, base->step);
+        ledger_set_context("seed %llu, step %u", (unsigned long long)options->seed, base->step);
         workload_step(base);
     }
     assert_true(runs > 0);
@@ -120,24 +113,22 @@ TEST(loop_fault__every_call_of_two_processes)
 
 TEST(loop_fault__every_call_reading_by_pread)
 {
-    run(&(struct workload_options){.seed = 23,
-                                   .actors = 1,
-                                   .large_every = 4,
-                                   .open_flags = WAL_OPEN_PREAD},
+    run(
+        &(struct workload_options){
+            .seed = 23, .actors = 1, .large_every = 4, .open_flags = WAL_OPEN_PREAD},
         workload_is_long() ? 80 : 12, workload_sample(7));
 }
 
-/* With content, steps and checks are expensive, and more so with every step
- * before them: several short scripts try more calls than a long one. */
+/* With content, steps and checks are expensive, and more so with every step before them: several
+ * short scripts try more calls than a long one. */
 TEST(loop_fault__every_call_with_content)
 {
     const uint32_t scripts = workload_is_long() ? 4 : 2;
 
     for (uint32_t script = 1; script <= scripts; script++) {
-        run(&(struct workload_options){.seed = 23 + script,
-                                       .actors = 2 - script % 2,
-                                       .large_every = 6,
-                                       .blobs_every = 1},
+        run(
+            &(struct workload_options){
+                .seed = 23 + script, .actors = 2 - script % 2, .large_every = 6, .blobs_every = 1},
             workload_is_long() ? 20 : 10, workload_sample(9));
     }
 }
@@ -145,14 +136,13 @@ TEST(loop_fault__every_call_with_content)
 /* --- loop memory --------------------------------------------------------- */
 
 /*
- * Failing the Nth allocation, for every N: once, and from then on. Each step
- * of the script is run from a copy of the disk, opening included, so that N
- * stays small. A refusal must leave everything as it was, in memory and in the
- * log alike.
+ * Failing the Nth allocation, for every N: once, and from then on. Each step of the script is run
+ * from a copy of the disk, opening included, so that N stays small. A refusal must leave everything
+ * as it was, in memory and in the log alike.
  */
 
-/* What the handle reads is what the next opening will find: nothing was
- * refused, or taken, in memory alone. */
+/* What the handle reads is what the next opening will find: nothing was refused, or taken, in
+ * memory alone. */
 static void compare_with_log(struct workload *workload, uint32_t number)
 {
     struct ledger_view *seen;
@@ -167,13 +157,11 @@ static void compare_with_log(struct workload *workload, uint32_t number)
     copy = workload_clone(workload);
     assert_non_null(seen);
     assert_non_null(found);
-    ledger_check(workload->ledger, workload->actors[number].store,
-                 LEDGER_NO_LOSS, seen);
+    ledger_check(workload->ledger, workload->actors[number].store, LEDGER_NO_LOSS, seen);
     if (workload_open(copy, 0) != WAL_OK) {
         ledger_fail("the log cannot be opened next to its writer");
     }
-    ledger_check(workload->ledger, copy->actors[0].store, LEDGER_NO_LOSS,
-                 found);
+    ledger_check(workload->ledger, copy->actors[0].store, LEDGER_NO_LOSS, found);
     if (seen->digest != found->digest) {
         ledger_fail("the process and the log differ");
     }
@@ -182,10 +170,8 @@ static void compare_with_log(struct workload *workload, uint32_t number)
     free(found);
 }
 
-/* Runs the next step of a copy with the nth allocation failing; false when
- * there were fewer. */
-static bool fail_allocation(const struct workload *base, uint64_t nth,
-                            bool sticky)
+/* Runs the next step of a copy with the nth allocation failing; false when there were fewer. */
+static bool fail_allocation(const struct workload *base, uint64_t nth, bool sticky)
 {
     struct workload *copy = workload_clone(base);
     uint32_t number = workload_next_actor(copy);
@@ -193,8 +179,8 @@ static bool fail_allocation(const struct workload *base, uint64_t nth,
     bool struck;
 
     ledger_set_context("seed %llu, step %u, allocation %llu%s",
-                       (unsigned long long)base->options.seed, base->step,
-                       (unsigned long long)nth, sticky ? " and all after" : "");
+                       (unsigned long long)base->options.seed, base->step, (unsigned long long)nth,
+                       sticky ? " and all after" : "");
     faulty_heap_fail(&actor->heap, nth, sticky);
     workload_step(copy);
     struck = actor->heap.failures > 0;
@@ -229,8 +215,7 @@ static void run_starved(const struct workload_options *options, uint32_t steps)
                 runs++;
             }
         }
-        ledger_set_context("seed %llu, step %u",
-                           (unsigned long long)options->seed, base->step);
+        ledger_set_context("seed %llu, step %u", (unsigned long long)options->seed, base->step);
         workload_step(base);
     }
     assert_true(runs > 0);
@@ -240,41 +225,37 @@ static void run_starved(const struct workload_options *options, uint32_t steps)
 
 TEST(loop_memory__every_allocation)
 {
-    run_starved(
-        &(struct workload_options){.seed = 11, .actors = 1, .large_every = 4},
-        workload_is_long() ? 120 : 24);
+    run_starved(&(struct workload_options){.seed = 11, .actors = 1, .large_every = 4},
+                workload_is_long() ? 120 : 24);
 }
 
 TEST(loop_memory__two_processes)
 {
-    run_starved(
-        &(struct workload_options){.seed = 12, .actors = 2, .large_every = 4},
-        workload_is_long() ? 120 : 24);
+    run_starved(&(struct workload_options){.seed = 12, .actors = 2, .large_every = 4},
+                workload_is_long() ? 120 : 24);
 }
 
 TEST(loop_memory__reading_by_pread)
 {
-    run_starved(&(struct workload_options){.seed = 13,
-                                           .actors = 1,
-                                           .large_every = 4,
-                                           .open_flags = WAL_OPEN_PREAD},
-                workload_is_long() ? 60 : 16);
+    run_starved(
+        &(struct workload_options){
+            .seed = 13, .actors = 1, .large_every = 4, .open_flags = WAL_OPEN_PREAD},
+        workload_is_long() ? 60 : 16);
 }
 
 TEST(loop_memory__with_content)
 {
     run_starved(
-        &(struct workload_options){
-            .seed = 14, .actors = 2, .large_every = 6, .blobs_every = 1},
+        &(struct workload_options){.seed = 14, .actors = 2, .large_every = 6, .blobs_every = 1},
         workload_is_long() ? 60 : 8);
 }
 
 /* --- loop sync ----------------------------------------------------------- */
 
 /*
- * Accounting for syncs: what a call reports as durable is durable, every byte
- * of it and every name on its path; and no group costs more than one sync,
- * rotations, marks and the directory of indexes apart.
+ * Accounting for syncs: what a call reports as durable is durable, every byte of it and every name
+ * on its path; and no group costs more than one sync, rotations, marks and the directory of indexes
+ * apart.
  */
 
 enum {
@@ -332,8 +313,7 @@ static void on_durable(void *arg)
     for (uint32_t i = 0; i < books->write_count; i++) {
         const struct write *write = &books->writes[i];
 
-        if (!sim_file_is_durable(books->workload->disk, write->path,
-                                 write->offset, write->size)) {
+        if (!sim_file_is_durable(books->workload->disk, write->path, write->offset, write->size)) {
             ledger_fail("step %u: %llu bytes at %llu of %s are promised and "
                         "not durable",
                         books->workload->step, (unsigned long long)write->size,
@@ -344,8 +324,7 @@ static void on_durable(void *arg)
     books->write_count = 0;
 }
 
-static void books_init(struct books *books,
-                       const struct workload_options *options)
+static void books_init(struct books *books, const struct workload_options *options)
 {
     memset(books, 0, sizeof(*books));
     books->workload = workload_create(options);
@@ -360,11 +339,10 @@ TEST(loop_sync__every_promise_is_durable)
     static struct books books;
 
     for (uint64_t seed = 41; seed < 61; seed++) {
-        books_init(&books, &(struct workload_options){
-                               .seed = seed,
-                               .actors = 1 + seed % 2,
-                               .large_every = seed % 3 == 0 ? 5 : 0,
-                               .huge_every = seed % 7 == 0 ? 20 : 0});
+        books_init(&books, &(struct workload_options){.seed = seed,
+                                                      .actors = 1 + seed % 2,
+                                                      .large_every = seed % 3 == 0 ? 5 : 0,
+                                                      .huge_every = seed % 7 == 0 ? 20 : 0});
         workload_run(books.workload, 200);
         assert_true(books.checked > 50);
         workload_destroy(books.workload);
@@ -372,11 +350,9 @@ TEST(loop_sync__every_promise_is_durable)
 }
 
 /* An append of one small entry; its cost in syncs of segments. */
-static uint64_t cost_of(struct books *books, struct wal_session *session,
-                        uint32_t durability)
+static uint64_t cost_of(struct books *books, struct wal_session *session, uint32_t durability)
 {
-    struct wal_append_options options = {.struct_size = sizeof(options),
-                                         .durability = durability};
+    struct wal_append_options options = {.struct_size = sizeof(options), .durability = durability};
     struct wal_entry entry = {.struct_size = sizeof(entry),
                               .type = ledger_slice("message"),
                               .payload = ledger_slice("{}")};
@@ -426,8 +402,7 @@ TEST(loop_sync__one_sync_for_a_group)
 TEST(loop_sync__batches_and_tickets_share_one)
 {
     static struct books books;
-    struct wal_append_options options = {.struct_size = sizeof(options),
-                                         .durability = WAL_QUEUED};
+    struct wal_append_options options = {.struct_size = sizeof(options), .durability = WAL_QUEUED};
     struct wal_entry entry = {.struct_size = sizeof(entry),
                               .type = ledger_slice("message"),
                               .payload = ledger_slice("{}")};
@@ -436,8 +411,7 @@ TEST(loop_sync__batches_and_tickets_share_one)
 
     books_init(&books, &(struct workload_options){.seed = 1, .actors = 1});
     assert_ok(workload_open(books.workload, 0));
-    assert_ok(wal_session_create(books.workload->actors[0].store, NULL,
-                                 &session, &error));
+    assert_ok(wal_session_create(books.workload->actors[0].store, NULL, &session, &error));
     for (int i = 0; i < 200; i++) {
         assert_ok(wal_append(session, &entry, 1, &options, NULL, &error));
     }

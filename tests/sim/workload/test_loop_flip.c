@@ -1,9 +1,8 @@
 /*
- * test_loop_flip.c - a bit of a store at rest is flipped, for a sample of all
- * bits of all files, or for every bit that was written. A process that opens
- * the store and reads everything gets a report of it, or reads what was there
- * before; what can be read is what was submitted; sessions that lost nothing
- * take appends.
+ * test_loop_flip.c - a bit of a store at rest is flipped, for a sample of all bits of all files, or
+ * for every bit that was written. A process that opens the store and reads everything gets a report
+ * of it, or reads what was there before; what can be read is what was submitted; sessions that lost
+ * nothing take appends.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -54,8 +53,7 @@ static void on_call(void *arg, const struct sim_event *event)
 {
     struct rest *rest = arg;
 
-    if (event->path == NULL ||
-        !sim_file_exists(rest->workload->disk, event->path)) {
+    if (event->path == NULL || !sim_file_exists(rest->workload->disk, event->path)) {
         return;
     }
     for (uint32_t i = 0; i < rest->path_count; i++) {
@@ -65,10 +63,8 @@ static void on_call(void *arg, const struct sim_event *event)
     }
     /* Directories are opened too, to see that they are some. */
     if (event->call == SIM_OPEN && event->sys_errno == 0) {
-        assert_true(rest->path_count < PATHS_MAX &&
-                    strlen(event->path) < PATH_SIZE);
-        (void)snprintf(rest->paths[rest->path_count], PATH_SIZE, "%s",
-                       event->path);
+        assert_true(rest->path_count < PATHS_MAX && strlen(event->path) < PATH_SIZE);
+        (void)snprintf(rest->paths[rest->path_count], PATH_SIZE, "%s", event->path);
         rest->path_count++;
     }
 }
@@ -85,8 +81,7 @@ static void note_parts(struct rest *rest)
         char id[LEDGER_TEXT];
 
         ledger_session_id(i, id);
-        if (wal_session_open(store, ledger_slice(id), &handle, &error) ==
-            WAL_OK) {
+        if (wal_session_open(store, ledger_slice(id), &handle, &error) == WAL_OK) {
             rest->parts[i] = ledger_digest_parts(store, handle, &errors);
             wal_session_close(handle);
         }
@@ -96,20 +91,19 @@ static void note_parts(struct rest *rest)
 }
 
 /* A life of some steps; then closed, or killed where it is. */
-static void leave(struct rest *rest, uint64_t seed, uint32_t large_every,
-                  bool closed)
+static void leave(struct rest *rest, uint64_t seed, uint32_t large_every, bool closed)
 {
     memset(rest, 0, sizeof(*rest));
     rest->closed = closed;
-    rest->workload = workload_create(&(struct workload_options){
-        .seed = seed, .actors = 1, .large_every = large_every});
+    rest->workload = workload_create(
+        &(struct workload_options){.seed = seed, .actors = 1, .large_every = large_every});
     sim_disk_on_call(rest->workload->disk, on_call, rest);
     workload_run(rest->workload, 70);
     if (workload_open(rest->workload, 0) != WAL_OK) {
         ledger_fail("the store cannot be opened");
     }
-    ledger_check(rest->workload->ledger, rest->workload->actors[0].store,
-                 LEDGER_NO_LOSS, &rest->view);
+    ledger_check(rest->workload->ledger, rest->workload->actors[0].store, LEDGER_NO_LOSS,
+                 &rest->view);
     note_parts(rest);
     if (closed) {
         if (workload_close(rest->workload, 0) != WAL_OK) {
@@ -123,57 +117,51 @@ static void leave(struct rest *rest, uint64_t seed, uint32_t large_every,
 
 /* --- reading ------------------------------------------------------------ */
 
-static void read_stream(struct sight *sight, uint32_t session,
-                        struct wal_session *handle, uint32_t stream)
+static void read_stream(struct sight *sight, uint32_t session, struct wal_session *handle,
+                        uint32_t stream)
 {
     const struct ledger *ledger = sight->rest->workload->ledger;
-    struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options),
-        .mode = WAL_ENTRY_CURSOR_ALL,
-        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED,
-        .stream = stream};
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .mode = WAL_ENTRY_CURSOR_ALL,
+                                               .flags = WAL_ENTRY_CURSOR_DELTAS |
+                                                        WAL_ENTRY_CURSOR_REDACTED,
+                                               .stream = stream};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_entry_cursor_open(handle, &options, &cursor, &error);
+    enum wal_status status = wal_entry_cursor_open(handle, &options, &cursor, &error);
 
     if (status != WAL_OK) {
         sight->errors[session] += 1000; /* the whole stream */
         return;
     }
-    while ((status = wal_entry_cursor_next(cursor, &entry, &error)) !=
-           WAL_END) {
+    while ((status = wal_entry_cursor_next(cursor, &entry, &error)) != WAL_END) {
         uint32_t number;
         uint32_t parent;
 
         entry.struct_size = sizeof(entry);
         if (status != WAL_OK) {
             if (status != WAL_ECORRUPT || error.file[0] == '\0') {
-                ledger_fail("session %u: an entry answers %d: %s (%s)", session,
-                            status, error.text, error.file);
+                ledger_fail("session %u: an entry answers %d: %s (%s)", session, status, error.text,
+                            error.file);
             }
             sight->errors[session]++;
             continue;
         }
         number = ledger_identify(ledger, &entry, true);
-        if (number != LEDGER_NONE &&
-            !sight->rest->view.sessions[ledger->entries[number].session]) {
+        if (number != LEDGER_NONE && !sight->rest->view.sessions[ledger->entries[number].session]) {
             continue; /* of a session that was deleted, which may be back */
         }
         if (number == LEDGER_NONE || !sight->rest->view.entries[number]) {
-            ledger_fail("session %u: \"%.*s\" was never there", session,
-                        (int)entry.id.size, (const char *)entry.id.data);
+            ledger_fail("session %u: \"%.*s\" was never there", session, (int)entry.id.size,
+                        (const char *)entry.id.data);
         }
         parent = ledger_find_entry(ledger, entry.parent_id);
-        if (parent != sight->rest->view.parents[number] &&
-            parent != LEDGER_NONE) {
-            ledger_fail("session %u: entry %u hangs under %u now", session,
-                        number, parent);
+        if (parent != sight->rest->view.parents[number] && parent != LEDGER_NONE) {
+            ledger_fail("session %u: entry %u hangs under %u now", session, number, parent);
         }
-        sight->shown[session] +=
-            sight->rest->view.redactions[number] != LEDGER_NONE &&
-            (entry.flags & WAL_ENTRY_REDACTED) == 0;
+        sight->shown[session] += sight->rest->view.redactions[number] != LEDGER_NONE &&
+                                 (entry.flags & WAL_ENTRY_REDACTED) == 0;
         sight->entries[number] |= ledger->entries[number].session == session;
     }
     wal_entry_cursor_close(cursor);
@@ -197,15 +185,13 @@ static void read_session(struct sight *sight, uint32_t session)
     if (status == WAL_ECORRUPT && error.file[0] != '\0') {
         sight->errors[session]++; /* its own record, which has the metadata */
     } else if (status != WAL_OK) {
-        ledger_fail("session %u has no status: %d %s", session, status,
-                    error.text);
+        ledger_fail("session %u has no status: %d %s", session, status, error.text);
     }
     sight->damaged[session] = (info.flags & WAL_SESSION_DAMAGED) != 0;
     for (uint32_t stream = 0; stream < LEDGER_STREAMS; stream++) {
         read_stream(sight, session, handle, stream);
     }
-    sight->parts[session] =
-        ledger_digest_parts(sight->store, handle, &sight->errors[session]);
+    sight->parts[session] = ledger_digest_parts(sight->store, handle, &sight->errors[session]);
     sight->all_errors += sight->errors[session];
     wal_session_close(handle);
 }
@@ -215,15 +201,14 @@ static void read_session(struct sight *sight, uint32_t session)
 /* Whether recovery said that something that may have been promised is gone. */
 static bool is_reported(const struct sight *sight)
 {
-    return sight->info.tail == WAL_TAIL_DAMAGED ||
-           sight->info.tail == WAL_TAIL_AMBIGUOUS;
+    return sight->info.tail == WAL_TAIL_DAMAGED || sight->info.tail == WAL_TAIL_AMBIGUOUS;
 }
 
 /*
- * A store that was killed may lose its last group to what looks like a tear:
- * when the COMMIT itself is hit, which alone shows that the group was promised,
- * or when it was written without a promise and made durable by wal_sync
- * (SPEC.md 3.4, rows 8 and 9). One promised batch at most can go like this.
+ * A store that was killed may lose its last group to what looks like a tear: when the COMMIT itself
+ * is hit, which alone shows that the group was promised, or when it was written without a promise
+ * and made durable by wal_sync (SPEC.md 3.4, rows 8 and 9). One promised batch at most can go like
+ * this.
  */
 static void check_torn(const struct sight *sight)
 {
@@ -234,10 +219,8 @@ static void check_torn(const struct sight *sight)
         const struct ledger_batch *batch = &ledger->batches[i];
 
         lost += batch->count > 0 && batch->state == LEDGER_DURABLE &&
-                sight->rest->view.sessions[batch->session] &&
-                batch->durability == WAL_DURABLE &&
-                sight->rest->view.entries[batch->first] &&
-                !sight->entries[batch->first];
+                sight->rest->view.sessions[batch->session] && batch->durability == WAL_DURABLE &&
+                sight->rest->view.entries[batch->first] && !sight->entries[batch->first];
     }
     if (lost > 1) {
         ledger_fail("%u promised batches are taken for a tear at %llu", lost,
@@ -250,8 +233,7 @@ static bool is_loss_reported(const struct sight *sight, uint32_t session)
 {
     const struct ledger *ledger = sight->rest->workload->ledger;
 
-    for (uint32_t at = session; at != LEDGER_NONE;
-         at = ledger->sessions[at].source) {
+    for (uint32_t at = session; at != LEDGER_NONE; at = ledger->sessions[at].source) {
         if (sight->damaged[at] || sight->errors[at] > 0 ||
             (!sight->there[at] && is_reported(sight))) {
             return true;
@@ -289,16 +271,13 @@ static void check_parts(const struct sight *sight)
     }
 }
 
-/* Documents of the store: when some were lost, it refuses others until that is
- * accepted. */
+/* Documents of the store: when some were lost, it refuses others until that is accepted. */
 static void check_store(const struct sight *sight)
 {
-    const struct wal_doc doc = {.struct_size = sizeof(doc),
-                                .key = ledger_slice("after"),
-                                .value = ledger_slice("{}")};
+    const struct wal_doc doc = {
+        .struct_size = sizeof(doc), .key = ledger_slice("after"), .value = ledger_slice("{}")};
     struct wal_error error = {.struct_size = sizeof(error)};
-    enum wal_status status =
-        wal_doc_put(sight->store, NULL, &doc, NULL, &error);
+    enum wal_status status = wal_doc_put(sight->store, NULL, &doc, NULL, &error);
 
     if (status == WAL_EDAMAGED) {
         status = wal_store_accept_damage(sight->store, &error);
@@ -306,15 +285,13 @@ static void check_store(const struct sight *sight)
             status = wal_doc_put(sight->store, NULL, &doc, NULL, &error);
         }
     } else if (sight->errors[LEDGER_SESSIONS] == 0 &&
-               sight->parts[LEDGER_SESSIONS] !=
-                   sight->rest->parts[LEDGER_SESSIONS] &&
+               sight->parts[LEDGER_SESSIONS] != sight->rest->parts[LEDGER_SESSIONS] &&
                sight->info.tail != WAL_TAIL_AMBIGUOUS &&
                (sight->info.tail != WAL_TAIL_TORN || sight->rest->closed)) {
         ledger_fail("documents of the store changed without a report");
     }
     if (status != WAL_OK) {
-        ledger_fail("a document of the store is refused: %d %s", status,
-                    error.text);
+        ledger_fail("a document of the store is refused: %d %s", status, error.text);
     }
 }
 
@@ -325,8 +302,7 @@ static void check_sight(const struct sight *sight)
     uint32_t missing[LEDGER_SESSIONS] = {0};
 
     for (uint32_t i = 0; i < ledger->entry_count; i++) {
-        missing[ledger->entries[i].session] +=
-            sight->rest->view.entries[i] && !sight->entries[i];
+        missing[ledger->entries[i].session] += sight->rest->view.entries[i] && !sight->entries[i];
     }
     if (sight->info.tail == WAL_TAIL_TORN && !sight->rest->closed) {
         check_torn(sight);
@@ -334,15 +310,14 @@ static void check_sight(const struct sight *sight)
     }
     check_parts(sight);
     for (uint32_t i = 0; i < ledger->session_count; i++) {
-        bool was =
-            sight->rest->view.sessions[i] &&
-            ledger->batches[ledger->sessions[i].batch].state == LEDGER_DURABLE;
+        bool was = sight->rest->view.sessions[i] &&
+                   ledger->batches[ledger->sessions[i].batch].state == LEDGER_DURABLE;
 
         if (was && !sight->there[i] && !is_reported(sight)) {
             ledger_fail("session %u is missing without a report", i);
         }
-        if (sight->there[i] && missing[i] > sight->errors[i] &&
-            !sight->damaged[i] && sight->info.tail != WAL_TAIL_AMBIGUOUS) {
+        if (sight->there[i] && missing[i] > sight->errors[i] && !sight->damaged[i] &&
+            sight->info.tail != WAL_TAIL_AMBIGUOUS) {
             ledger_fail("session %u lost %u entries, of which %u are "
                         "reported; the tail is %u at %llu, %llu bytes",
                         i, missing[i], sight->errors[i], sight->info.tail,
@@ -352,8 +327,7 @@ static void check_sight(const struct sight *sight)
     }
 }
 
-/* Appends to every session; one that lost something refuses until that is
- * accepted. */
+/* Appends to every session; one that lost something refuses until that is accepted. */
 static void append(const struct sight *sight)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry),
@@ -370,8 +344,7 @@ static void append(const struct sight *sight)
             continue;
         }
         ledger_session_id(i, id);
-        status =
-            wal_session_open(sight->store, ledger_slice(id), &handle, &error);
+        status = wal_session_open(sight->store, ledger_slice(id), &handle, &error);
         if (status == WAL_OK) {
             status = wal_append(handle, &entry, 1, NULL, NULL, &error);
         }
@@ -385,8 +358,7 @@ static void append(const struct sight *sight)
         }
         wal_session_close(handle);
         if (status != WAL_OK && sight->errors[i] < 1000) {
-            ledger_fail("session %u takes no append: %d %s", i, status,
-                        error.text);
+            ledger_fail("session %u takes no append: %d %s", i, status, error.text);
         }
     }
 }
@@ -399,8 +371,7 @@ static bool ends_in(const char *text, const char *end)
 }
 
 /* Opens, reads and appends; true when nothing was lost or reported. */
-static void look(struct rest *rest, const char *path, uint64_t offset,
-                 unsigned bit)
+static void look(struct rest *rest, const char *path, uint64_t offset, unsigned bit)
 {
     struct workload *copy = workload_clone(rest->workload);
     struct sight *sight = calloc(1, sizeof(*sight));
@@ -416,10 +387,9 @@ static void look(struct rest *rest, const char *path, uint64_t offset,
     sight->rest = rest;
     status = workload_open_raw(copy, 0, 0, &error);
     if (status != WAL_OK) {
-        if ((status != WAL_ECORRUPT && status != WAL_EVERSION) ||
-            error.file[0] == '\0' || derived) {
-            ledger_fail("opening answers %d: %s (%s)", status, error.text,
-                        error.file);
+        if ((status != WAL_ECORRUPT && status != WAL_EVERSION) || error.file[0] == '\0' ||
+            derived) {
+            ledger_fail("opening answers %d: %s (%s)", status, error.text, error.file);
         }
         refused++;
         free(sight);
@@ -435,14 +405,13 @@ static void look(struct rest *rest, const char *path, uint64_t offset,
     for (uint32_t i = 0; i < rest->workload->ledger->session_count; i++) {
         read_session(sight, i);
     }
-    sight->parts[LEDGER_SESSIONS] = ledger_digest_parts(
-        sight->store, NULL, &sight->errors[LEDGER_SESSIONS]);
+    sight->parts[LEDGER_SESSIONS] =
+        ledger_digest_parts(sight->store, NULL, &sight->errors[LEDGER_SESSIONS]);
     sight->all_errors += sight->errors[LEDGER_SESSIONS];
     check_sight(sight);
     if (sight->all_errors == 0 && !is_reported(sight)) {
         if (sight->info.tail == WAL_TAIL_CLEAN || rest->closed) {
-            ledger_check(rest->workload->ledger, sight->store, LEDGER_NO_LOSS,
-                         NULL);
+            ledger_check(rest->workload->ledger, sight->store, LEDGER_NO_LOSS, NULL);
         }
         unchanged++;
     } else if (derived) {
@@ -458,8 +427,7 @@ static void look(struct rest *rest, const char *path, uint64_t offset,
 /* --- the loop ----------------------------------------------------------- */
 
 /* The offset after the last byte that is not zero. */
-static uint64_t used_size(struct sim_disk *disk, const char *path,
-                          uint64_t *size)
+static uint64_t used_size(struct sim_disk *disk, const char *path, uint64_t *size)
 {
     uint8_t *bytes;
     size_t all;
@@ -495,8 +463,7 @@ static void flip_file(struct rest *rest, const char *path, uint32_t samples)
     }
 }
 
-static void run(uint64_t seed, uint32_t large_every, bool closed,
-                uint32_t samples)
+static void run(uint64_t seed, uint32_t large_every, bool closed, uint32_t samples)
 {
     struct rest *rest = calloc(1, sizeof(*rest));
 
@@ -509,9 +476,8 @@ static void run(uint64_t seed, uint32_t large_every, bool closed,
                       ends_in(rest->paths[i], ".seg") ? samples : samples / 4);
         }
     }
-    print_message("%llu opened, %llu of them unchanged; %llu refused\n",
-                  (unsigned long long)opened, (unsigned long long)unchanged,
-                  (unsigned long long)refused);
+    print_message("%llu opened, %llu of them unchanged; %llu refused\n", (unsigned long long)opened,
+                  (unsigned long long)unchanged, (unsigned long long)refused);
     opened = 0;
     unchanged = 0;
     refused = 0;

@@ -1,7 +1,7 @@
 /*
- * test_loop_flip_blobs.c - a bit of the blob stream or of its indexes is
- * flipped: the store opens, the log is as it was, and every content is as it
- * was or refused (SPEC.md 3.8). An index is made again: nothing is lost by it.
+ * test_loop_flip_blobs.c - a bit of the blob stream or of its indexes is flipped: the store opens,
+ * the log is as it was, and every content is as it was or refused (SPEC.md 3.8). An index is made
+ * again: nothing is lost by it.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -28,8 +28,7 @@ static void on_call(void *arg, const struct sim_event *event)
 {
     struct rest *rest = arg;
 
-    if (event->call != SIM_OPEN || event->sys_errno != 0 ||
-        strstr(event->path, "pack") == NULL ||
+    if (event->call != SIM_OPEN || event->sys_errno != 0 || strstr(event->path, "pack") == NULL ||
         !sim_file_exists(rest->workload->disk, event->path)) {
         return;
     }
@@ -38,18 +37,17 @@ static void on_call(void *arg, const struct sim_event *event)
             return;
         }
     }
-    assert_true(rest->path_count < PATHS_MAX &&
-                strlen(event->path) < PATH_SIZE);
+    assert_true(rest->path_count < PATHS_MAX && strlen(event->path) < PATH_SIZE);
     (void)snprintf(rest->paths[rest->path_count], PATH_SIZE, "%s", event->path);
     rest->path_count++;
 }
 
-/* A life of some steps; then closed, or killed where it is. What is there is
- * promised from then on. */
+/* A life of some steps; then closed, or killed where it is. What is there is promised from then
+ * on. */
 static void leave(struct rest *rest, uint64_t seed, bool closed)
 {
-    rest->workload = workload_create(&(struct workload_options){
-        .seed = seed, .actors = 1, .large_every = 6, .blobs_every = 1});
+    rest->workload = workload_create(
+        &(struct workload_options){.seed = seed, .actors = 1, .large_every = 6, .blobs_every = 1});
     sim_disk_on_call(rest->workload->disk, on_call, rest);
     workload_run(rest->workload, 60);
     workload_crash(rest->workload, NULL, 0);
@@ -66,8 +64,7 @@ static void leave(struct rest *rest, uint64_t seed, bool closed)
 }
 
 /* How many contents are refused that were promised. */
-static uint32_t count_refused(const struct ledger *ledger,
-                              struct wal_store *store)
+static uint32_t count_refused(const struct ledger *ledger, struct wal_store *store)
 {
     uint32_t refused = 0;
 
@@ -75,8 +72,7 @@ static uint32_t count_refused(const struct ledger *ledger,
         struct wal_error error = {.struct_size = sizeof(error)};
         enum wal_status status = ledger_read_blob(ledger, store, i, &error);
 
-        if (status != WAL_OK && status != WAL_ECORRUPT &&
-            status != WAL_ENOTFOUND) {
+        if (status != WAL_OK && status != WAL_ECORRUPT && status != WAL_ENOTFOUND) {
             ledger_fail("blob %u answers %d: %s", i, status, error.text);
         }
         refused += status != WAL_OK && ledger->blobs[i].state == LEDGER_DURABLE;
@@ -84,8 +80,7 @@ static uint32_t count_refused(const struct ledger *ledger,
     return refused;
 }
 
-static void look(struct rest *rest, const char *path, uint64_t offset,
-                 unsigned bit)
+static void look(struct rest *rest, const char *path, uint64_t offset, unsigned bit)
 {
     struct workload *copy = workload_clone(rest->workload);
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -94,15 +89,13 @@ static void look(struct rest *rest, const char *path, uint64_t offset,
     enum wal_status status;
     uint32_t refused;
 
-    ledger_set_context("seed %llu, %s, byte %llu, bit %u",
-                       (unsigned long long)copy->options.seed, path,
-                       (unsigned long long)offset, bit);
+    ledger_set_context("seed %llu, %s, byte %llu, bit %u", (unsigned long long)copy->options.seed,
+                       path, (unsigned long long)offset, bit);
     sim_file_flip_bit(copy->disk, path, offset, bit);
     copy->has_damage = true;
     status = workload_open_raw(copy, 0, 0, &error);
     if (status != WAL_OK) {
-        ledger_fail("opening answers %d: %s (%s)", status, error.text,
-                    error.file);
+        ledger_fail("opening answers %d: %s (%s)", status, error.text, error.file);
     }
     store = copy->actors[0].store;
     refused = count_refused(copy->ledger, store);
@@ -118,8 +111,7 @@ static void look(struct rest *rest, const char *path, uint64_t offset,
     if (count_refused(copy->ledger, store) > refused) {
         ledger_fail("more is lost by going on");
     }
-    if (workload_close(copy, 0) != WAL_OK ||
-        workload_open_raw(copy, 0, 0, &error) != WAL_OK ||
+    if (workload_close(copy, 0) != WAL_OK || workload_open_raw(copy, 0, 0, &error) != WAL_OK ||
         count_refused(copy->ledger, copy->actors[0].store) > refused) {
         ledger_fail("more is lost by opening again");
     }
@@ -155,13 +147,11 @@ static void run(uint64_t seed, bool closed, uint32_t samples)
 
             state = state * 6364136223846793005u + 1442695040888963407u;
             /* The header, now and then: it is small. */
-            look(rest, rest->paths[i],
-                 (state >> 20) % (n % 16 == 1 ? 4300 % size : range),
+            look(rest, rest->paths[i], (state >> 20) % (n % 16 == 1 ? 4300 % size : range),
                  (unsigned)(state >> 61));
         }
     }
-    print_message("%llu flips, %llu contents refused\n",
-                  (unsigned long long)rest->flips,
+    print_message("%llu flips, %llu contents refused\n", (unsigned long long)rest->flips,
                   (unsigned long long)rest->refused);
     assert_true(rest->flips >= samples && rest->refused > 0);
     workload_destroy(rest->workload);

@@ -23,12 +23,10 @@ enum {
     DEATHS = sizeof(deaths) / sizeof(deaths[0])
 };
 
-/* After the death: the survivor goes on; the power goes; or a recovery is
- * killed too. */
+/* After the death: the survivor goes on; the power goes; or a recovery is killed too. */
 static void continue_workload(struct workload *copy, uint64_t seed)
 {
-    struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY,
-                                  .garbage = seed % 2 == 0};
+    struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY, .garbage = seed % 2 == 0};
 
     for (uint32_t i = 0; i < copy->options.actors; i++) {
         (void)workload_check(copy, i);
@@ -52,10 +50,8 @@ static void continue_workload(struct workload *copy, uint64_t seed)
     workload_check_after_fault(copy, seed);
 }
 
-/* Runs the next step of a copy with a death at the nth such call; false when
- * there were fewer. */
-static bool kill_at(const struct workload *base, uint32_t way, bool joins,
-                    uint64_t nth)
+/* Runs the next step of a copy with a death at the nth such call; false when there were fewer. */
+static bool kill_at(const struct workload *base, uint32_t way, bool joins, uint64_t nth)
 {
     struct workload *copy = workload_clone(base);
     struct sim_fault fault = deaths[way];
@@ -66,8 +62,7 @@ static bool kill_at(const struct workload *base, uint32_t way, bool joins,
                        (unsigned long long)base->options.seed, base->step, way,
                        joins ? "joins" : "is there", (unsigned long long)nth);
     for (uint32_t i = 0; i < copy->options.actors; i++) {
-        if (copy->options.actors > 1 &&
-            (!joins || i != workload_next_actor(copy))) {
+        if (copy->options.actors > 1 && (!joins || i != workload_next_actor(copy))) {
             (void)workload_open(copy, i);
         }
     }
@@ -83,8 +78,7 @@ static bool kill_at(const struct workload *base, uint32_t way, bool joins,
     return died;
 }
 
-static void run(const struct workload_options *options, uint32_t steps,
-                uint32_t every)
+static void run(const struct workload_options *options, uint32_t steps, uint32_t every)
 {
     struct workload *base = workload_create(options);
     uint64_t runs = 0;
@@ -99,8 +93,7 @@ static void run(const struct workload_options *options, uint32_t steps,
                 runs++;
             }
         }
-        ledger_set_context("seed %llu, step %u",
-                           (unsigned long long)options->seed, base->step);
+        ledger_set_context("seed %llu, step %u", (unsigned long long)options->seed, base->step);
         workload_step(base);
     }
     assert_true(runs > 0);
@@ -123,16 +116,14 @@ TEST(loop_kill__at_every_call_with_takeover)
 TEST(loop_kill__at_every_call_with_content)
 {
     for (uint32_t actors = 1; actors <= 2; actors++) {
-        run(&(struct workload_options){.seed = 35 + actors,
-                                       .actors = actors,
-                                       .large_every = 6,
-                                       .blobs_every = 1},
+        run(
+            &(struct workload_options){
+                .seed = 35 + actors, .actors = actors, .large_every = 6, .blobs_every = 1},
             workload_is_long() ? 80 : 12, workload_sample(5));
     }
 }
 
-/* Recovery itself is killed at every call, again and again, and found to come
- * to the same. */
+/* Recovery itself is killed at every call, again and again, and found to come to the same. */
 static void kill_recovery(const struct workload *base, uint64_t seed)
 {
     struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY, .garbage = true};
@@ -144,15 +135,13 @@ static void kill_recovery(const struct workload *base, uint64_t seed)
         workload_crash(crashed, &loss, seed);
     }
     once = workload_clone(crashed);
-    found = workload_recover(once,
-                             seed % 2 == 0 ? LEDGER_POWER_LOSS : LEDGER_NO_LOSS,
-                             WORKLOAD_KILL);
+    found =
+        workload_recover(once, seed % 2 == 0 ? LEDGER_POWER_LOSS : LEDGER_NO_LOSS, WORKLOAD_KILL);
     for (uint64_t nth = 0;; nth++) {
         struct workload *copy = workload_clone(crashed);
         struct workload_actor *actor = workload_start(copy, 0);
         struct sim_fault death = {.call = SIM_ANY,
-                                  .effect = nth % 2 == 0 ? SIM_KILL_AFTER
-                                                         : SIM_KILL_BEFORE,
+                                  .effect = nth % 2 == 0 ? SIM_KILL_AFTER : SIM_KILL_BEFORE,
                                   .after = nth / 2};
         bool died;
 
@@ -166,8 +155,7 @@ static void kill_recovery(const struct workload *base, uint64_t seed)
         died = copy->died;
         workload_crash(copy, nth % 3 == 0 ? &loss : NULL, seed + nth);
         if (workload_recover(copy,
-                             nth % 3 == 0 || seed % 2 == 0 ? LEDGER_POWER_LOSS
-                                                           : LEDGER_NO_LOSS,
+                             nth % 3 == 0 || seed % 2 == 0 ? LEDGER_POWER_LOSS : LEDGER_NO_LOSS,
                              WORKLOAD_KILL) != found &&
             (seed % 2 == 0 || nth % 3 != 0)) {
             ledger_fail("recovery comes to something else");
@@ -183,8 +171,8 @@ static void kill_recovery(const struct workload *base, uint64_t seed)
 
 TEST(loop_kill__recovery_at_every_call)
 {
-    struct workload *base = workload_create(
-        &(struct workload_options){.seed = 33, .actors = 2, .large_every = 4});
+    struct workload *base =
+        workload_create(&(struct workload_options){.seed = 33, .actors = 2, .large_every = 4});
 
     for (uint32_t i = 0; i < (workload_is_long() ? 150u : 28u); i++) {
         ledger_set_context("seed 33, step %u", base->step);
@@ -198,8 +186,8 @@ TEST(loop_kill__recovery_at_every_call)
 
 TEST(loop_kill__recovery_of_content_at_every_call)
 {
-    struct workload *base = workload_create(&(struct workload_options){
-        .seed = 38, .actors = 2, .large_every = 6, .blobs_every = 1});
+    struct workload *base = workload_create(
+        &(struct workload_options){.seed = 38, .actors = 2, .large_every = 6, .blobs_every = 1});
 
     for (uint32_t i = 0; i < (workload_is_long() ? 100u : 14u); i++) {
         ledger_set_context("seed 38, step %u", base->step);
@@ -229,21 +217,17 @@ static void append(struct workload *workload, uint32_t actor)
     }
 }
 
-static void fail_sync(const struct workload *base, uint64_t nth,
-                      enum after after, bool *struck)
+static void fail_sync(const struct workload *base, uint64_t nth, enum after after, bool *struck)
 {
     struct sim_power_loss loss = {.landing = SIM_PERSIST_NONE};
     struct workload *copy = workload_clone(base);
     uint32_t number = workload_next_actor(copy);
-    struct sim_fault fault = {.call = SIM_SYNC,
-                              .path = ".seg",
-                              .after = nth,
-                              .sys_errno = EIO,
-                              .partial = nth % 2 == 1};
+    struct sim_fault fault = {
+        .call = SIM_SYNC, .path = ".seg", .after = nth, .sys_errno = EIO, .partial = nth % 2 == 1};
 
     ledger_set_context("seed %llu, step %u, sync %llu fails, after it %d",
-                       (unsigned long long)base->options.seed, base->step,
-                       (unsigned long long)nth, after);
+                       (unsigned long long)base->options.seed, base->step, (unsigned long long)nth,
+                       after);
     (void)workload_open(copy, 0);
     (void)workload_open(copy, 1);
     sim_process_add_fault(copy->actors[number].process, &fault);
@@ -280,8 +264,8 @@ static void fail_sync(const struct workload *base, uint64_t nth,
 
 TEST(loop_kill__failed_sync_is_never_retracted)
 {
-    struct workload *base = workload_create(&(struct workload_options){
-        .seed = 34, .actors = 2, .large_every = 4, .blobs_every = 3});
+    struct workload *base = workload_create(
+        &(struct workload_options){.seed = 34, .actors = 2, .large_every = 4, .blobs_every = 3});
     uint64_t runs = 0;
 
     for (uint32_t i = 0; i < (workload_is_long() ? 300u : 40u); i++) {

@@ -1,10 +1,9 @@
 /*
- * test_loop_replica.c - applying parts to a replica is cut short at its Nth
- * call to the system, for every N: the process dies, the call fails once or
- * from then on, the disk is full; then the power goes, or not. The replica
- * opens strictly, with all that was acknowledged and no more than the parts
- * have; the next process goes on, and a replica that is complete can become an
- * ordinary store.
+ * test_loop_replica.c - applying parts to a replica is cut short at its Nth call to the system, for
+ * every N: the process dies, the call fails once or from then on, the disk is full; then the power
+ * goes, or not. The replica opens strictly, with all that was acknowledged and no more than the
+ * parts have; the next process goes on, and a replica that is complete can become an ordinary
+ * store.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -59,15 +58,13 @@ static void read_parts(struct scene *scene, uint64_t max_size)
     enum wal_status status = WAL_OK;
 
     if (scene->count > 0) {
-        assert_ok(
-            wal_part_get_info(scene->parts[scene->count - 1], &info, NULL));
+        assert_ok(wal_part_get_info(scene->parts[scene->count - 1], &info, NULL));
     }
     old_process_start(&machine, scene->disk);
     machine.store = copied_open(&machine, OLD_ROOT, WAL_OPEN_READ_ONLY);
     assert_ok(wal_part_reader_open(machine.store, &reader, NULL));
     while (status == WAL_OK) {
-        status = wal_part_reader_next(reader, info.after, max_size, &part,
-                                      &info, &old_error);
+        status = wal_part_reader_next(reader, info.after, max_size, &part, &info, &old_error);
         if (status == WAL_OK) {
             keep(scene, part);
         }
@@ -87,40 +84,36 @@ static void forget_parts(struct scene *scene)
     scene->applied = 0;
 }
 
-/* Applies the parts from `from` on; raises *applied by those that are durable
- * then. A sync after a failure makes durable what was written before it. */
-static enum wal_status apply(const struct scene *scene,
-                             struct old_process *machine, int from,
+/* Applies the parts from `from` on; raises *applied by those that are durable then. A sync after a
+ * failure makes durable what was written before it. */
+static enum wal_status apply(const struct scene *scene, struct old_process *machine, int from,
                              int *applied)
 {
     struct wal_replica *replica = NULL;
-    enum wal_status status = wal__replica_open(
-        REPLICA, scene->takes_store, &machine->heap.heap,
-        sim_process_io(machine->process), &replica, &old_error);
+    enum wal_status status =
+        wal__replica_open(REPLICA, scene->takes_store, &machine->heap.heap,
+                          sim_process_io(machine->process), &replica, &old_error);
     int written = 0;
 
     for (int i = from; i < scene->count && status == WAL_OK; i++) {
-        const bool is_later = scene->per_sync > 0 && i + 1 < scene->count &&
-                              (i + 1) % scene->per_sync != 0;
+        const bool is_later =
+            scene->per_sync > 0 && i + 1 < scene->count && (i + 1) % scene->per_sync != 0;
 
-        status = is_later
-                     ? wal_replica_write(replica, scene->parts[i], &old_error)
-                     : wal_replica_apply(replica, scene->parts[i], &old_error);
+        status = is_later ? wal_replica_write(replica, scene->parts[i], &old_error)
+                          : wal_replica_apply(replica, scene->parts[i], &old_error);
         written = status == WAL_OK ? i + 1 : written;
         if (status == WAL_OK && !is_later && i >= *applied) {
             *applied = i + 1;
         }
     }
-    if (status != WAL_OK && written > *applied &&
-        wal_replica_sync(replica, NULL) == WAL_OK) {
+    if (status != WAL_OK && written > *applied && wal_replica_sync(replica, NULL) == WAL_OK) {
         *applied = written;
     }
     wal_replica_close(replica);
     return status;
 }
 
-/* Applies all parts again without a fault; those that are there change
- * nothing. */
+/* Applies all parts again without a fault; those that are there change nothing. */
 static void complete(struct scene *scene)
 {
     struct old_process machine;
@@ -141,8 +134,7 @@ static uint64_t segments_of(const struct scene *scene)
     for (int id = 1; id < 64; id++) {
         char path[64];
 
-        (void)snprintf(path, sizeof(path), REPLICA "/log/%016x.seg",
-                       (unsigned)id);
+        (void)snprintf(path, sizeof(path), REPLICA "/log/%016x.seg", (unsigned)id);
         if (sim_file_exists(scene->disk, path)) {
             segments |= UINT64_C(1) << id;
         }
@@ -154,8 +146,7 @@ static uint64_t segments_of(const struct scene *scene)
 static void expect_segments(const struct scene *scene)
 {
     if (scene->segments != 0 && segments_of(scene) != scene->segments) {
-        ledger_fail("segments %llx, not %llx",
-                    (unsigned long long)segments_of(scene),
+        ledger_fail("segments %llx, not %llx", (unsigned long long)segments_of(scene),
                     (unsigned long long)scene->segments);
     }
 }
@@ -201,8 +192,7 @@ static void expect_prefix(const struct scene *scene, int least)
     }
     count = copied_count(scene->disk, REPLICA);
     if (count < least || count > scene->entries) {
-        fail_msg("the replica has %d entries, not %d to %d", count, least,
-                 scene->entries);
+        fail_msg("the replica has %d entries, not %d to %d", count, least, scene->entries);
     }
 }
 
@@ -225,8 +215,7 @@ static bool cut_short(struct scene *scene, const struct sim_fault *fault)
 /* The replica becomes a store, that or the power goes in the middle of it. */
 static void promote(struct scene *scene, uint64_t nth)
 {
-    const struct sim_fault fault = {
-        .call = SIM_ANY, .effect = SIM_KILL_BEFORE, .after = nth % 40};
+    const struct sim_fault fault = {.call = SIM_ANY, .effect = SIM_KILL_BEFORE, .after = nth % 40};
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY};
 
     for (int attempt = 0; attempt < 2; attempt++) {
@@ -240,14 +229,12 @@ static void promote(struct scene *scene, uint64_t nth)
         }
         if (setjmp(machine.death) == 0) {
             status = wal__replica_open(REPLICA, false, &machine.heap.heap,
-                                       sim_process_io(machine.process),
-                                       &replica, NULL);
+                                       sim_process_io(machine.process), &replica, NULL);
             if (status == WAL_OK) {
                 status = wal_replica_promote(replica, NULL);
             }
             /* The first attempt did it. */
-            assert_true(status == WAL_OK ||
-                        (attempt == 1 && status == WAL_EEXISTS));
+            assert_true(status == WAL_OK || (attempt == 1 && status == WAL_EEXISTS));
         }
         old_process_stop(&machine);
         if (nth % 3 == 0) {
@@ -260,9 +247,9 @@ static void promote(struct scene *scene, uint64_t nth)
 static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
 {
     const struct sim_power_loss none = {.landing = SIM_PERSIST_NONE};
-    struct sim_power_loss loss = {
-        .landing = (enum sim_persistence)(nth / 2 % (uint64_t)SIM_PERSISTENCES),
-        .garbage = nth % 4 == 0};
+    struct sim_power_loss loss = {.landing =
+                                      (enum sim_persistence)(nth / 2 % (uint64_t)SIM_PERSISTENCES),
+                                  .garbage = nth % 4 == 0};
     struct scene scene = *base;
     struct sim_fault fault = copied_faults[way];
     struct copied_sync sync = {.path = REPLICA};
@@ -284,8 +271,8 @@ static bool fail_nth(const struct scene *base, uint32_t way, uint64_t nth)
         expect_segments(&scene);
         if (!sync.has_failed) {
             sim_disk_power_loss(scene.disk, &none, nth);
-            /* A later sync does not make up for one that failed: the next call
-             * finds what is back. */
+            /* A later sync does not make up for one that failed: the next call finds what is
+             * back. */
             if (fault.sys_errno != 0) {
                 complete(&scene);
             }
@@ -313,8 +300,7 @@ static void loop(struct scene *scene, uint32_t every)
         }
     }
     assert_true(runs > 0);
-    print_message("%d parts, cut short %llu times\n", scene->count,
-                  (unsigned long long)runs);
+    print_message("%d parts, cut short %llu times\n", scene->count, (unsigned long long)runs);
     sim_disk_destroy(scene->disk);
     forget_parts(scene);
 }
@@ -407,8 +393,8 @@ TEST(loop_replica__that_goes_on)
     loop(&scene, 1);
 }
 
-/* As a base has them: the same log in fewer parts, of which the replica has the
- * beginning from smaller ones. */
+/* As a base has them: the same log in fewer parts, of which the replica has the beginning from
+ * smaller ones. */
 TEST(loop_replica__of_parts_that_overlap)
 {
     struct scene scene = begin(8);
@@ -440,8 +426,8 @@ TEST(loop_replica__of_segments_that_compaction_wrote)
     loop(&scene, workload_sample(5));
 }
 
-/* The replica has everything, in segments of which compaction has made others
- * since: these replace them. */
+/* The replica has everything, in segments of which compaction has made others since: these replace
+ * them. */
 TEST(loop_replica__of_segments_that_replace_its_own)
 {
     struct scene scene = begin(8);
@@ -472,9 +458,8 @@ static void make_store(const struct scene *scene)
     struct old_process machine;
 
     old_process_start(&machine, scene->disk);
-    assert_ok(wal__replica_open(REPLICA, false, &machine.heap.heap,
-                                sim_process_io(machine.process), &replica,
-                                NULL));
+    assert_ok(wal__replica_open(REPLICA, false, &machine.heap.heap, sim_process_io(machine.process),
+                                &replica, NULL));
     assert_ok(wal_replica_promote(replica, NULL));
     old_process_stop(&machine);
 }

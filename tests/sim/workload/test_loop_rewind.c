@@ -1,9 +1,8 @@
 /*
- * test_loop_rewind.c - a rewind whose Nth call to the system fails, kills the
- * process before or after it, or is the last before the power goes; whose Nth
- * allocation fails; whose disk is full. Once the next call has run, the files
- * are all as they were or all as the checkpoint has them, and nothing else is
- * there; and what an answer said is true, at once and after a loss of power.
+ * test_loop_rewind.c - a rewind whose Nth call to the system fails, kills the process before or
+ * after it, or is the last before the power goes; whose Nth allocation fails; whose disk is full.
+ * Once the next call has run, the files are all as they were or all as the checkpoint has them, and
+ * nothing else is there; and what an answer said is true, at once and after a loss of power.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -28,8 +27,7 @@ enum {
     PATHS = 6
 };
 
-static const char *const paths[PATHS] = {"a", "d/b",   "d/link",
-                                         "m", "n/e/c", "z"};
+static const char *const paths[PATHS] = {"a", "d/b", "d/link", "m", "n/e/c", "z"};
 
 /* As the checkpoint has the files, and as they are when it is rewound to. */
 static const struct sim_tree_entry after[] = {
@@ -104,8 +102,7 @@ static void fail_now(const char *text)
 static void note_sync(void *arg, const struct sim_event *event)
 {
     (void)arg;
-    unsynced = unsynced ||
-               (event->call == SIM_SYNC_DIRECTORY && event->sys_errno != 0);
+    unsynced = unsynced || (event->call == SIM_SYNC_DIRECTORY && event->sys_errno != 0);
 }
 
 /* --- processes ----------------------------------------------------------- */
@@ -137,13 +134,11 @@ static void stop(struct world *world)
 
 static void open_store(struct world *world)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = WAL_OPEN_CREATE};
+    struct wal_open_options options = {.struct_size = sizeof(options), .flags = WAL_OPEN_CREATE};
     struct wal_error error = {.struct_size = sizeof(error)};
 
-    if (wal__store_open(STORE, &options, &world->heap.heap,
-                        sim_process_io(world->process), &world->store,
-                        &error) != WAL_OK) {
+    if (wal__store_open(STORE, &options, &world->heap.heap, sim_process_io(world->process),
+                        &world->store, &error) != WAL_OK) {
         fail_now(error.text);
     }
 }
@@ -161,16 +156,14 @@ static void open_session(struct world *world)
 
 static void checkpoint(struct world *world)
 {
-    struct wal_checkpoint_options options = {.struct_size = sizeof(options),
-                                             .id = {"c", 1}};
+    struct wal_checkpoint_options options = {.struct_size = sizeof(options), .id = {"c", 1}};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_slice slices[PATHS];
 
     for (int i = 0; i < PATHS; i++) {
         slices[i] = (struct wal_slice){paths[i], strlen(paths[i])};
     }
-    if (wal_checkpoint_create(world->session, slices, PATHS, &options, NULL,
-                              &error) != WAL_OK) {
+    if (wal_checkpoint_create(world->session, slices, PATHS, &options, NULL, &error) != WAL_OK) {
         fail_now(error.text);
     }
 }
@@ -188,8 +181,7 @@ static void append(struct world *world, const char *id)
 /* Directories go as files do not: by a process. */
 static void remove_directory(struct world *world, const char *path)
 {
-    const struct wal__worktree_io *io =
-        sim_process_io(world->process)->worktree;
+    const struct wal__worktree_io *io = sim_process_io(world->process)->worktree;
     struct wal__worktree *tree;
     int err;
 
@@ -202,9 +194,8 @@ static void remove_directory(struct world *world, const char *path)
 /* A disk with the store, the checkpoint, and the files changed since. */
 static struct sim_disk *make_base(void)
 {
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = {"s", 1},
-                                          .cwd = {TREE, strlen(TREE)}};
+    struct wal_session_options options = {
+        .struct_size = sizeof(options), .id = {"s", 1}, .cwd = {TREE, strlen(TREE)}};
     struct world world = {.disk = sim_disk_create(7)};
 
     (void)snprintf(what, sizeof(what), "making the store");
@@ -228,15 +219,13 @@ static struct sim_disk *make_base(void)
 
 /* --- looking ------------------------------------------------------------- */
 
-static bool is_state(struct sim_disk *disk,
-                     const struct sim_tree_entry entries[ENTRIES],
+static bool is_state(struct sim_disk *disk, const struct sim_tree_entry entries[ENTRIES],
                      char why[256])
 {
     return sim_tree_equals(disk, TREE, entries, ENTRIES, why, 256);
 }
 
-static void expect_state(struct sim_disk *disk,
-                         const struct sim_tree_entry entries[ENTRIES],
+static void expect_state(struct sim_disk *disk, const struct sim_tree_entry entries[ENTRIES],
                          const char *when)
 {
     char why[256] = "";
@@ -248,8 +237,7 @@ static void expect_state(struct sim_disk *disk,
 }
 
 /* The files, whatever else was left. */
-static void expect_files(struct sim_disk *disk,
-                         const struct sim_tree_entry entries[ENTRIES])
+static void expect_files(struct sim_disk *disk, const struct sim_tree_entry entries[ENTRIES])
 {
     for (int i = 0; i < PATHS; i++) {
         struct wal__worktree_stat stat;
@@ -280,17 +268,14 @@ static void expect_head(struct world *world, bool is_rewound, const char *when)
 
 static char said[1100]; /* by the last rewind that was not done */
 
-static enum outcome rewind_to(struct world *world, const char *id,
-                              int32_t *status)
+static enum outcome rewind_to(struct world *world, const char *id, int32_t *status)
 {
-    const struct wal_rewind_options options = {
-        .struct_size = sizeof(options),
-        .flags = rewinds_head ? WAL_REWIND_HEAD : 0U};
+    const struct wal_rewind_options options = {.struct_size = sizeof(options),
+                                               .flags = rewinds_head ? WAL_REWIND_HEAD : 0U};
     struct wal_rewind_result info = {.struct_size = sizeof(info)};
     struct wal_error error = {.struct_size = sizeof(error)};
     const struct wal_slice slice = {id, strlen(id)};
-    enum wal_status result =
-        wal_rewind(world->session, slice, &options, &info, NULL, &error);
+    enum wal_status result = wal_rewind(world->session, slice, &options, &info, NULL, &error);
 
     *status = result;
     if (result != WAL_OK) {
@@ -314,8 +299,7 @@ static void settle(struct world *world)
     enum outcome outcome = rewind_to(world, "none such", &status);
 
     if (outcome != REFUSED || status != WAL_ENOTFOUND) {
-        fail_msg("%s: the next call answers %d, %d: %s", what, outcome, status,
-                 said);
+        fail_msg("%s: the next call answers %d, %d: %s", what, outcome, status, said);
     }
 }
 
@@ -361,8 +345,7 @@ static void check_next_call(struct world *world, enum outcome outcome)
     } else if (!is_state(world->disk, after, ignored)) {
         expect_state(world->disk, before, "after the next call");
     }
-    expect_head(world, is_state(world->disk, after, ignored),
-                "after the next call");
+    expect_head(world, is_state(world->disk, after, ignored), "after the next call");
     if (is_state(world->disk, after, ignored)) {
         if (!find_undo(world, undo)) {
             fail_now("there is no undo");
@@ -409,12 +392,10 @@ enum aftermath {
 };
 
 /* Kills the next call at its nth call, then the one after it finishes. */
-static void kill_next(const struct world *from, enum outcome outcome,
-                      uint64_t nth, bool *died)
+static void kill_next(const struct world *from, enum outcome outcome, uint64_t nth, bool *died)
 {
     const struct sim_fault fault = {.call = SIM_ANY,
-                                    .effect = nth % 2 == 0 ? SIM_KILL_AFTER
-                                                           : SIM_KILL_BEFORE,
+                                    .effect = nth % 2 == 0 ? SIM_KILL_AFTER : SIM_KILL_BEFORE,
                                     .after = nth / 2};
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY};
     struct world copy = {.disk = sim_disk_clone(from->disk)};
@@ -436,11 +417,11 @@ static void kill_next(const struct world *from, enum outcome outcome,
     sim_disk_destroy(copy.disk);
 }
 
-static void recover_and_check(struct world *world, enum outcome outcome,
-                              int aftermath, uint64_t seed)
+static void recover_and_check(struct world *world, enum outcome outcome, int aftermath,
+                              uint64_t seed)
 {
-    const struct sim_power_loss loss = {
-        .landing = (enum sim_persistence)(aftermath - POWER), .garbage = true};
+    const struct sim_power_loss loss = {.landing = (enum sim_persistence)(aftermath - POWER),
+                                        .garbage = true};
 
     if (aftermath != SAME || outcome == DIED) {
         stop(world);
@@ -463,8 +444,7 @@ static void recover_and_check(struct world *world, enum outcome outcome,
 }
 
 /* The nth such call of a rewind; false when there were fewer. */
-static bool inject(const struct sim_disk *base, int way, int aftermath,
-                   uint64_t nth)
+static bool inject(const struct sim_disk *base, int way, int aftermath, uint64_t nth)
 {
     struct world world = {.disk = sim_disk_clone((struct sim_disk *)base)};
     struct sim_fault fault = ways[way];
@@ -472,8 +452,8 @@ static bool inject(const struct sim_disk *base, int way, int aftermath,
     int32_t status = 0;
     bool struck;
 
-    (void)snprintf(what, sizeof(what), "way %d, call %" PRIu64 ", aftermath %d",
-                   way, nth, aftermath);
+    (void)snprintf(what, sizeof(what), "way %d, call %" PRIu64 ", aftermath %d", way, nth,
+                   aftermath);
     open_session(&world);
     fault.after = nth;
     sim_process_add_fault(world.process, &fault);
@@ -574,8 +554,7 @@ TEST(loop_rewind__full_disk)
     sim_disk_destroy(base);
 }
 
-static bool fail_allocation(const struct sim_disk *base, uint64_t nth,
-                            bool sticky)
+static bool fail_allocation(const struct sim_disk *base, uint64_t nth, bool sticky)
 {
     struct world world = {.disk = sim_disk_clone((struct sim_disk *)base)};
     enum outcome outcome;

@@ -1,7 +1,7 @@
 /*
- * test_loop_salvage.c - wal_salvage on the simulated machine: what it answers,
- * and what it leaves, when any call to the system or any allocation fails, the
- * disk is full, or the power is cut when it has succeeded.
+ * test_loop_salvage.c - wal_salvage on the simulated machine: what it answers, and what it leaves,
+ * when any call to the system or any allocation fails, the disk is full, or the power is cut when
+ * it has succeeded.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -21,8 +21,7 @@
 #define ROOT "/store"
 #define OUT  "/out"
 
-static const char intact[] =
-    AGENTWAL_SOURCE_DIR "/tests/golden/intact_long.golden";
+static const char intact[] = AGENTWAL_SOURCE_DIR "/tests/golden/intact_long.golden";
 static const char damaged[] =
     AGENTWAL_SOURCE_DIR "/tests/golden/flipped_entry_below_watermark.golden";
 
@@ -45,8 +44,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static enum wal_status salvage(struct old_process *machine,
-                               struct wal_salvage_result *result)
+static enum wal_status salvage(struct old_process *machine, struct wal_salvage_result *result)
 {
     const struct wal_salvage_options options = WAL_INIT(wal_salvage_options);
     enum wal_status status;
@@ -82,8 +80,8 @@ static void compact(struct sim_disk *disk)
     struct old_process machine;
 
     old_process_start(&machine, disk);
-    assert_ok(wal__store_open(ROOT, &options, &machine.heap.heap,
-                              sim_process_io(machine.process), &store, NULL));
+    assert_ok(wal__store_open(ROOT, &options, &machine.heap.heap, sim_process_io(machine.process),
+                              &store, NULL));
     assert_ok(wal_store_compact(store, NULL, &result, NULL));
     assert_true(result.rewritten > 0 && result.kept_records > 0);
     assert_ok(wal_close(store, NULL));
@@ -102,8 +100,8 @@ static uint64_t count_entries(struct sim_disk *disk)
     uint64_t count = 0;
 
     old_process_start(&machine, disk);
-    assert_ok(wal__store_open(OUT, &options, &machine.heap.heap,
-                              sim_process_io(machine.process), &store, NULL));
+    assert_ok(wal__store_open(OUT, &options, &machine.heap.heap, sim_process_io(machine.process),
+                              &store, NULL));
     assert_ok(wal_session_cursor_open(store, NULL, &sessions, NULL));
     while (wal_session_cursor_next(sessions, &info, NULL) == WAL_OK) {
         count += info.entries;
@@ -115,8 +113,7 @@ static uint64_t count_entries(struct sim_disk *disk)
 }
 
 /* OUT has all of a sound store, or what is missing was reported. */
-static void expect_honest(struct sim_disk *disk,
-                          const struct wal_salvage_result *result,
+static void expect_honest(struct sim_disk *disk, const struct wal_salvage_result *result,
                           uint64_t entries)
 {
     uint64_t found = count_entries(disk);
@@ -141,15 +138,15 @@ TEST_WITH(loop_salvage__result_is_durable, set_up, tear_down)
     assert_int_equal(count_entries(disk), entries);
 }
 
-/* The random distance to the next call or allocation that fails; 1 where all
- * are tried (sanitizers.h). */
+/* The random distance to the next call or allocation that fails; 1 where all are tried
+ * (sanitizers.h). */
 static uint64_t sample_step(void)
 {
     return 1 + kit_random(&random_state) % (2 * sample_stride() - 1);
 }
 
-static bool fail_call(struct sim_disk *base, const struct sim_fault *way,
-                      uint64_t nth, uint64_t entries)
+static bool fail_call(struct sim_disk *base, const struct sim_fault *way, uint64_t nth,
+                      uint64_t entries)
 {
     struct sim_disk *disk = sim_disk_clone(base);
     struct sim_fault fault = *way;
@@ -230,19 +227,13 @@ TEST_WITH(loop_salvage__failing_output_is_never_success, set_up, tear_down)
 {
     static const struct sim_fault ways[] = {
         {.call = SIM_PWRITEV, .path = OUT, .sys_errno = ENOSPC, .sticky = true},
-        {.call = SIM_ALLOCATE,
-         .path = OUT,
-         .sys_errno = ENOSPC,
-         .sticky = true},
+        {.call = SIM_ALLOCATE, .path = OUT, .sys_errno = ENOSPC, .sticky = true},
         {.call = SIM_SYNC, .path = OUT, .sys_errno = EIO, .sticky = true},
-        {.call = SIM_SYNC_DIRECTORY,
-         .path = OUT,
-         .sys_errno = EIO,
-         .sticky = true},
+        {.call = SIM_SYNC_DIRECTORY, .path = OUT, .sys_errno = EIO, .sticky = true},
         {.call = SIM_MAKE_DIRECTORY, .path = OUT, .sys_errno = EACCES},
     };
-    static const enum wal_status statuses[] = {WAL_ENOSPACE, WAL_ENOSPACE,
-                                               WAL_EIO, WAL_EIO, WAL_EACCESS};
+    static const enum wal_status statuses[] = {WAL_ENOSPACE, WAL_ENOSPACE, WAL_EIO, WAL_EIO,
+                                               WAL_EACCESS};
 
     for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
         struct sim_disk *disk = sim_disk_clone(*state);
@@ -278,10 +269,8 @@ TEST_WITH(loop_salvage__full_disk_is_reported, set_up, tear_down)
 
 TEST_WITH(loop_salvage__store_without_permission_is_refused, set_up, tear_down)
 {
-    const struct sim_fault fault = {.call = SIM_OPEN,
-                                    .path = "MANIFEST",
-                                    .sys_errno = EACCES,
-                                    .sticky = true};
+    const struct sim_fault fault = {
+        .call = SIM_OPEN, .path = "MANIFEST", .sys_errno = EACCES, .sticky = true};
     struct wal_salvage_result result;
     struct old_process machine;
 
@@ -300,8 +289,7 @@ TEST_WITH(loop_salvage__bad_sector_is_reported, set_up, tear_down)
 
     sound = expect_salvaged(copy);
     sim_disk_destroy(copy);
-    sim_file_add_bad_range(*state, ROOT "/log/0000000000000001.seg", 4096 + 512,
-                           512);
+    sim_file_add_bad_range(*state, ROOT "/log/0000000000000001.seg", 4096 + 512, 512);
     result = expect_salvaged(*state);
     assert_true(result.losses > sound.losses);
     assert_in_range(result.entries, 1, sound.entries - 1);
@@ -325,8 +313,8 @@ static bool fail_allocation(struct sim_disk *base, uint64_t nth)
         assert_int_equal(result.entries, sound.entries);
         assert_int_equal(result.losses, sound.losses);
     } else if (status != WAL_ENOMEM || sim_file_exists(disk, OUT)) {
-        fail_msg("allocation %llu: salvage answers %d: %s",
-                 (unsigned long long)nth, status, old_error.text);
+        fail_msg("allocation %llu: salvage answers %d: %s", (unsigned long long)nth, status,
+                 old_error.text);
     }
     sim_disk_destroy(disk);
     return struck;
@@ -351,8 +339,7 @@ TEST_WITH(loop_salvage__every_allocation_fails, set_up, tear_down)
     loop_allocations(*state);
 }
 
-TEST_WITH(loop_salvage__every_allocation_fails_after_compaction, set_up,
-          tear_down)
+TEST_WITH(loop_salvage__every_allocation_fails_after_compaction, set_up, tear_down)
 {
     struct sim_disk *disk = sim_disk_create(7);
 

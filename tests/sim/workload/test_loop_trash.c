@@ -1,9 +1,8 @@
 /*
- * test_loop_trash.c - putting the first session of a store in the trash, taking
- * it out, and emptying the trash, each cut short at its Nth call to the system
- * for every N: the process dies, or the call fails once or from then on; then
- * the power goes, or not. Also with the Nth allocation failing. What was
- * acknowledged is there; the session is in one place; MANIFEST has the feature
+ * test_loop_trash.c - putting the first session of a store in the trash, taking it out, and
+ * emptying the trash, each cut short at its Nth call to the system for every N: the process dies,
+ * or the call fails once or from then on; then the power goes, or not. Also with the Nth allocation
+ * failing. What was acknowledged is there; the session is in one place; MANIFEST has the feature
  * wherever the session is in the trash.
  */
 #include <errno.h>
@@ -70,8 +69,8 @@ static struct wal_slice text(const char *from)
 
 static enum wal_status start(struct machine *machine, bool creates)
 {
-    const struct wal_open_options options = {
-        .struct_size = sizeof(options), .flags = creates ? WAL_OPEN_CREATE : 0};
+    const struct wal_open_options options = {.struct_size = sizeof(options),
+                                             .flags = creates ? WAL_OPEN_CREATE : 0};
 
     machine->process = sim_process_create(machine->disk);
     arena_heap_init(&machine->arena);
@@ -79,8 +78,7 @@ static enum wal_status start(struct machine *machine, bool creates)
     machine->store = NULL;
     machine->session = NULL;
     return wal__store_open("/store", &options, &machine->heap.heap,
-                           sim_process_io(machine->process), &machine->store,
-                           NULL);
+                           sim_process_io(machine->process), &machine->store, NULL);
 }
 
 static void stop(struct machine *machine)
@@ -98,9 +96,9 @@ static void stop(struct machine *machine)
 
 static enum wal_status act(struct machine *machine, enum act what)
 {
-    const struct wal_store_compact_options erase = {
-        .struct_size = sizeof(erase),
-        .flags = WAL_STORE_COMPACT_ERASE | WAL_STORE_COMPACT_EMPTY_TRASH};
+    const struct wal_store_compact_options erase = {.struct_size = sizeof(erase),
+                                                    .flags = WAL_STORE_COMPACT_ERASE |
+                                                             WAL_STORE_COMPACT_EMPTY_TRASH};
 
     switch (what) {
     case TRASH:
@@ -117,16 +115,13 @@ static enum wal_status act(struct machine *machine, enum act what)
 /* A disk with a store whose session is where the act needs it. */
 static struct sim_disk *prepare(enum act what)
 {
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = text("s"),
-                                          .title = text("title")};
+    struct wal_session_options options = {
+        .struct_size = sizeof(options), .id = text("s"), .title = text("title")};
     struct machine machine = {.disk = sim_disk_create(7)};
 
     assert_ok(start(&machine, true));
-    assert_ok(
-        wal_session_create(machine.store, &options, &machine.session, NULL));
-    assert_ok(
-        wal_append_one(machine.session, "message", text("{}"), NULL, NULL));
+    assert_ok(wal_session_create(machine.store, &options, &machine.session, NULL));
+    assert_ok(wal_append_one(machine.session, "message", text("{}"), NULL, NULL));
     if (moves[what].from == TRASHED) {
         assert_ok(act(&machine, TRASH));
     }
@@ -149,8 +144,8 @@ static bool has_feature(struct sim_disk *disk)
 
 static bool is_in_list(struct wal_store *store, uint32_t flags)
 {
-    const struct wal_session_cursor_options options = {
-        .struct_size = sizeof(options), .flags = flags};
+    const struct wal_session_cursor_options options = {.struct_size = sizeof(options),
+                                                       .flags = flags};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
@@ -179,9 +174,7 @@ static enum where find(struct sim_disk *disk)
     status = wal_session_open(machine.store, text("s"), &machine.session, NULL);
     stop(&machine);
     assert_false(is_listed && is_trashed);
-    assert_int_equal(status, is_listed    ? WAL_OK
-                             : is_trashed ? WAL_ETRASHED
-                                          : WAL_ENOTFOUND);
+    assert_int_equal(status, is_listed ? WAL_OK : is_trashed ? WAL_ETRASHED : WAL_ENOTFOUND);
     assert_true(!is_trashed || has_feature(disk));
     return is_listed ? LISTED : is_trashed ? TRASHED : DELETED;
 }
@@ -193,18 +186,16 @@ static void on_death(void *arg)
     longjmp(machine->death, 1);
 }
 
-/* Runs the act with the fault. *status: what it answered; *died: it did not.
- * True: the fault struck. */
-static bool cut_short(struct machine *machine, enum act what,
-                      const struct sim_fault *fault, enum wal_status *status,
-                      bool *died)
+/* Runs the act with the fault. *status: what it answered; *died: it did not. True: the fault
+ * struck. */
+static bool cut_short(struct machine *machine, enum act what, const struct sim_fault *fault,
+                      enum wal_status *status, bool *died)
 {
     bool struck;
 
     assert_ok(start(machine, false));
     if (what == TRASH) {
-        assert_ok(wal_session_open(machine->store, text("s"), &machine->session,
-                                   NULL));
+        assert_ok(wal_session_open(machine->store, text("s"), &machine->session, NULL));
     }
     *died = false;
     memset(sim_process_counts(machine->process), 0, sizeof(struct sim_counts));
@@ -224,13 +215,12 @@ static bool cut_short(struct machine *machine, enum act what,
 }
 
 /* False: the act makes fewer calls. */
-static bool try_fault(const struct sim_disk *before, enum act what,
-                      const struct sim_fault *way, uint64_t nth, bool has_loss)
+static bool try_fault(const struct sim_disk *before, enum act what, const struct sim_fault *way,
+                      uint64_t nth, bool has_loss)
 {
     struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY, .garbage = true};
     struct sim_fault fault = *way;
-    struct machine machine = {
-        .disk = sim_disk_clone((struct sim_disk *)(uintptr_t)before)};
+    struct machine machine = {.disk = sim_disk_clone((struct sim_disk *)(uintptr_t)before)};
     enum wal_status status = WAL_OK;
     enum where found;
     bool died;
@@ -250,8 +240,7 @@ static bool try_fault(const struct sim_disk *before, enum act what,
     if (found == moves[what].from) {
         assert_ok(start(&machine, false));
         if (what == TRASH) {
-            assert_ok(wal_session_open(machine.store, text("s"),
-                                       &machine.session, NULL));
+            assert_ok(wal_session_open(machine.store, text("s"), &machine.session, NULL));
         }
         assert_ok(act(&machine, what));
         stop(&machine);
@@ -308,8 +297,7 @@ TEST(trash__without_memory_nothing_changes)
 
         assert_ok(start(&machine, false));
         if (what == TRASH) {
-            assert_ok(wal_session_open(machine.store, text("s"),
-                                       &machine.session, NULL));
+            assert_ok(wal_session_open(machine.store, text("s"), &machine.session, NULL));
         }
         while (status == WAL_ENOMEM) {
             assert_true(nth < 1000);

@@ -1,9 +1,8 @@
 /*
- * test_loop_view_roots.c - adding a root to a store's list of roots of views,
- * the first one and a second one, cut short at its Nth call to the system for
- * every N: the process dies, or the call fails once or from then on; then the
- * power goes, or not. Also with the Nth allocation failing. What was added is
- * there, what was there stays, no entry is damaged, and the next process adds
+ * test_loop_view_roots.c - adding a root to a store's list of roots of views, the first one and a
+ * second one, cut short at its Nth call to the system for every N: the process dies, or the call
+ * fails once or from then on; then the power goes, or not. Also with the Nth allocation failing.
+ * What was added is there, what was there stays, no entry is damaged, and the next process adds
  * what is missing (SPEC.md 10.7).
  */
 #include <errno.h>
@@ -49,9 +48,8 @@ static void start(struct machine *machine)
     machine->process = sim_process_create(machine->disk);
     arena_heap_init(&machine->arena);
     faulty_heap_init(&machine->heap, &machine->arena.heap);
-    machine->env = (struct wal__env){.heap = &machine->heap.heap,
-                                     .io = sim_process_io(machine->process),
-                                     .root = "/store"};
+    machine->env = (struct wal__env){
+        .heap = &machine->heap.heap, .io = sim_process_io(machine->process), .root = "/store"};
 }
 
 static void stop(struct machine *machine)
@@ -116,8 +114,7 @@ static struct found look(struct sim_disk *disk)
 
     start(&machine);
     assert_ok(wal__view_roots_list(&machine.env, count_entry, &found, NULL));
-    (void)!machine.env.io->list(machine.env.io->ctx, "/store/views", count_name,
-                                &found, &err);
+    (void)!machine.env.io->list(machine.env.io->ctx, "/store/views", count_name, &found, &err);
     stop(&machine);
     return found;
 }
@@ -145,9 +142,8 @@ static void on_death(void *arg)
 
 /* *status: what the call answered; *died: it did not. True: the fault
  * struck. */
-static bool cut_short(struct machine *machine, unsigned which,
-                      const struct sim_fault *fault, enum wal_status *status,
-                      bool *died)
+static bool cut_short(struct machine *machine, unsigned which, const struct sim_fault *fault,
+                      enum wal_status *status, bool *died)
 {
     bool struck;
 
@@ -188,14 +184,12 @@ static void add_again(struct sim_disk *disk, unsigned which, bool is_durable)
 }
 
 /* False: the call makes fewer calls. */
-static bool try_fault(const struct sim_disk *before, unsigned which,
-                      const struct sim_fault *way, uint64_t nth, bool has_loss)
+static bool try_fault(const struct sim_disk *before, unsigned which, const struct sim_fault *way,
+                      uint64_t nth, bool has_loss)
 {
-    const struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY,
-                                        .garbage = true};
+    const struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY, .garbage = true};
     struct sim_fault fault = *way;
-    struct machine machine = {
-        .disk = sim_disk_clone((struct sim_disk *)(uintptr_t)before)};
+    struct machine machine = {.disk = sim_disk_clone((struct sim_disk *)(uintptr_t)before)};
     enum wal_status status = WAL_OK;
     struct found found;
     bool died;
@@ -214,8 +208,8 @@ static bool try_fault(const struct sim_disk *before, unsigned which,
     if (!died && status == WAL_OK) {
         assert_true(found.has[which]);
     }
-    /* Names of a directory whose sync failed are durable when they are made
-     * again, and of a disk that goes on to fail they cannot be removed. */
+    /* Names of a directory whose sync failed are durable when they are made again, and of a disk
+     * that goes on to fail they cannot be removed. */
     add_again(machine.disk, which, !way->sticky);
     sim_disk_destroy(machine.disk);
     return struck;
@@ -230,8 +224,7 @@ TEST(view_roots__adding_is_cut_short)
         for (size_t way = 0; way < 2 * (size_t)WAYS; way++) {
             uint64_t nth = 0;
 
-            while (
-                try_fault(before, which, &ways[way / 2], nth, way % 2 == 1)) {
+            while (try_fault(before, which, &ways[way / 2], nth, way % 2 == 1)) {
                 nth++;
             }
             tried += nth;
@@ -258,9 +251,7 @@ TEST(view_roots__without_memory_fails)
     assert_ok(status);
     assert_true(nth > 1);
     faulty_heap_fail(&machine.heap, 1, false);
-    assert_int_equal(
-        wal__view_roots_list(&machine.env, count_entry, &found, NULL),
-        WAL_ENOMEM);
+    assert_int_equal(wal__view_roots_list(&machine.env, count_entry, &found, NULL), WAL_ENOMEM);
     stop(&machine);
     assert_int_equal(look(machine.disk).entries, 2);
     sim_disk_destroy(machine.disk);
@@ -296,9 +287,8 @@ TEST(view_roots__when_full_takes_no_more)
             sim_disk_write_file(machine.disk, name, "x", 1);
             continue;
         }
-        assert_int_equal(
-            wal__view_roots_add(&machine.env, &root, true, &is_new, NULL),
-            i < WAL__VIEW_ROOTS_MAX ? WAL_OK : WAL_ELIMIT);
+        assert_int_equal(wal__view_roots_add(&machine.env, &root, true, &is_new, NULL),
+                         i < WAL__VIEW_ROOTS_MAX ? WAL_OK : WAL_ELIMIT);
         assert_int_equal(is_new, i < WAL__VIEW_ROOTS_MAX);
     }
     assert_ok(wal__view_roots_list(&machine.env, count_any, &found, NULL));

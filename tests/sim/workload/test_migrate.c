@@ -1,8 +1,7 @@
 /*
- * test_migrate.c - bringing a store of format version 0 to this version
- * (SPEC.md 7.1) on the simulated machine: what it comes to, and what it leaves
- * when any call to the system or any allocation fails, the power is cut or the
- * process dies at any place of it.
+ * test_migrate.c - bringing a store of format version 0 to this version (SPEC.md 7.1) on the
+ * simulated machine: what it comes to, and what it leaves when any call to the system or any
+ * allocation fails, the power is cut or the process dies at any place of it.
  */
 #include <errno.h>
 #include <stddef.h>
@@ -54,13 +53,11 @@ TEST_WITH(migrate__new_version_is_complete, old_set_up, old_tear_down)
 
 static bool is_documented(enum wal_status status)
 {
-    return status == WAL_EIO || status == WAL_ENOSPACE ||
-           status == WAL_ENOMEM || status == WAL_EPOISONED ||
-           status == WAL_ELOCKED || status == WAL_EREADONLY;
+    return status == WAL_EIO || status == WAL_ENOSPACE || status == WAL_ENOMEM ||
+           status == WAL_EPOISONED || status == WAL_ELOCKED || status == WAL_EREADONLY;
 }
 
-static bool fail_call(struct sim_disk *base, const struct sim_fault *way,
-                      uint64_t nth)
+static bool fail_call(struct sim_disk *base, const struct sim_fault *way, uint64_t nth)
 {
     struct sim_disk *disk = sim_disk_clone(base);
     struct sim_fault fault = *way;
@@ -76,8 +73,8 @@ static bool fail_call(struct sim_disk *base, const struct sim_fault *way,
     struck = sim_process_counts(machine.process)->faults > 0;
     sim_process_clear_faults(machine.process);
     if (status != WAL_OK && !is_documented(status)) {
-        fail_msg("call %llu: migrating answers %d: %s", (unsigned long long)nth,
-                 status, old_error.text);
+        fail_msg("call %llu: migrating answers %d: %s", (unsigned long long)nth, status,
+                 old_error.text);
     }
     if (nth % 2 == 0) {
         old_process_stop(&machine);
@@ -131,8 +128,8 @@ static bool fail_allocation(struct sim_disk *base, uint64_t nth, bool sticky)
     struck = machine.heap.failures > 0;
     faulty_heap_fail(&machine.heap, 0, false);
     if (status != WAL_OK && status != WAL_ENOMEM) {
-        fail_msg("allocation %llu: migrating answers %d: %s",
-                 (unsigned long long)nth, status, old_error.text);
+        fail_msg("allocation %llu: migrating answers %d: %s", (unsigned long long)nth, status,
+                 old_error.text);
     }
     if (nth % 2 == 0) {
         old_process_stop(&machine);
@@ -152,8 +149,7 @@ TEST_WITH(migrate__every_allocation_fails, old_set_up, old_tear_down)
     uint64_t runs = 0;
 
     for (int sticky = 0; sticky < 2; sticky++) {
-        for (uint64_t nth = 1; fail_allocation(*state, nth, sticky != 0);
-             nth++) {
+        for (uint64_t nth = 1; fail_allocation(*state, nth, sticky != 0); nth++) {
             runs++;
         }
     }
@@ -170,8 +166,7 @@ static void migrate_or_die(struct old_process *machine)
     }
 }
 
-static bool kill_at(struct sim_disk *base, const struct sim_fault *death,
-                    uint64_t nth)
+static bool kill_at(struct sim_disk *base, const struct sim_fault *death, uint64_t nth)
 {
     struct sim_disk *disk = sim_disk_clone(base);
     struct sim_fault fault = *death;
@@ -220,8 +215,7 @@ static void cut(void *arg, const struct sim_event *event)
     struct cuts *cuts = arg;
 
     (void)event;
-    for (int landing = SIM_PERSIST_NONE; landing < SIM_PERSISTENCES;
-         landing++) {
+    for (int landing = SIM_PERSIST_NONE; landing < SIM_PERSISTENCES; landing++) {
         struct sim_power_loss loss = {.landing = (enum sim_persistence)landing,
                                       .garbage = cuts->calls % 2 == 0};
         struct sim_disk *copy = sim_disk_clone(cuts->disk);
@@ -291,11 +285,10 @@ static void damage_frame(struct sim_disk *disk, uint8_t type, uint32_t nth)
 
     sim_disk_read_file(disk, OLD_FIRST, &bytes, &size);
     assert_int_equal(wal__segment_header_decode(bytes, &header), WAL__FMT_OK);
-    while (wal__frame_decode(bytes + offset, size - offset, header.salt, offset,
-                             &frame) == WAL__FMT_OK) {
+    while (wal__frame_decode(bytes + offset, size - offset, header.salt, offset, &frame) ==
+           WAL__FMT_OK) {
         if (frame.type == type && nth-- == 0) {
-            sim_file_flip_bit(disk, OLD_FIRST, offset + WAL__FRAME_SIZE + 30,
-                              3);
+            sim_file_flip_bit(disk, OLD_FIRST, offset + WAL__FRAME_SIZE + 30, 3);
             break;
         }
         offset += wal__frame_total_size(frame.stored_size);
@@ -342,8 +335,8 @@ static enum wal_status append_to(struct wal_store *store, const char *id)
     return status;
 }
 
-/* An entry was lost, or the record of a session: all else is migrated, and the
- * loss remains reported. */
+/* An entry was lost, or the record of a session: all else is migrated, and the loss remains
+ * reported. */
 static void migrate_damaged(struct sim_disk *disk, const char *id)
 {
     struct wal_migrate_result result;

@@ -20,13 +20,12 @@
 
 /* ------------------------------------------------------------ making --- */
 
-/* What a directory that could not be synced holds after a loss of power is not
- * promised: only the store's own names are not given anew when that fails. */
+/* What a directory that could not be synced holds after a loss of power is not promised: only the
+ * store's own names are not given anew when that fails. */
 static void mark_names_unsynced(void *arg, const struct sim_event *event)
 {
     struct workload *workload = arg;
-    bool own = event->call == SIM_SYNC_DIRECTORY &&
-               strchr(event->path + 1, '/') == NULL;
+    bool own = event->call == SIM_SYNC_DIRECTORY && strchr(event->path + 1, '/') == NULL;
     bool segment = event->call == SIM_UNLINK && event->sys_errno != ENOENT &&
                    strstr(event->path, ".seg") != NULL;
 
@@ -84,8 +83,7 @@ static void free_engine(struct workload_actor *actor)
     memset(actor, 0, sizeof(*actor));
 }
 
-/* A failure was reported, or the process died: which queued batches it
- * concerns is not known. */
+/* A failure was reported, or the process died: which queued batches it concerns is not known. */
 static void workload__mark_uncertain(struct ledger *ledger, uint32_t actor)
 {
     for (uint32_t i = 0; i < ledger->batch_count; i++) {
@@ -122,8 +120,7 @@ void workload_kill(struct workload *workload, uint32_t actor)
     workload__mark_uncertain(workload->ledger, actor);
 }
 
-void workload_crash(struct workload *workload,
-                    const struct sim_power_loss *loss, uint64_t seed)
+void workload_crash(struct workload *workload, const struct sim_power_loss *loss, uint64_t seed)
 {
     for (uint32_t i = 0; i < LEDGER_ACTORS; i++) {
         workload_kill(workload, i);
@@ -154,8 +151,7 @@ static void on_death(void *arg)
     longjmp(workload->death, 1);
 }
 
-struct workload_actor *workload_start(struct workload *workload,
-                                      uint32_t number)
+struct workload_actor *workload_start(struct workload *workload, uint32_t number)
 {
     struct workload_actor *actor = &workload->actors[number];
 
@@ -172,9 +168,8 @@ struct workload_actor *workload_start(struct workload *workload,
 /* Failures that any call may answer with when something was made to fail. */
 bool workload__is_documented(enum wal_status status)
 {
-    return status == WAL_ENOSPACE || status == WAL_EIO ||
-           status == WAL_ENOMEM || status == WAL_EPOISONED ||
-           status == WAL_ELOCKED || status == WAL_EREADONLY;
+    return status == WAL_ENOSPACE || status == WAL_EIO || status == WAL_ENOMEM ||
+           status == WAL_EPOISONED || status == WAL_ELOCKED || status == WAL_EREADONLY;
 }
 
 void workload__record_status(struct workload *workload, enum wal_status status)
@@ -190,32 +185,29 @@ void workload__record_status(struct workload *workload, enum wal_status status)
     }
 }
 
-enum wal_status workload_open_raw(struct workload *workload, uint32_t number,
-                                  uint32_t flags, struct wal_error *error)
+enum wal_status workload_open_raw(struct workload *workload, uint32_t number, uint32_t flags,
+                                  struct wal_error *error)
 {
     struct workload_actor *actor = workload_start(workload, number);
-    struct wal_open_options options = {
-        .struct_size = sizeof(options),
-        .flags = flags | workload->options.open_flags,
-        .group_align = workload->options.group_align};
+    struct wal_open_options options = {.struct_size = sizeof(options),
+                                       .flags = flags | workload->options.open_flags,
+                                       .group_align = workload->options.group_align};
     enum wal_status status;
 
     if (actor->store != NULL) {
         return WAL_OK;
     }
-    status =
-        wal__store_open(WORKLOAD_ROOT, &options, &actor->heap.heap,
-                        sim_process_io(actor->process), &actor->store, error);
+    status = wal__store_open(WORKLOAD_ROOT, &options, &actor->heap.heap,
+                             sim_process_io(actor->process), &actor->store, error);
     if (status == WAL_OK) {
-        /* Every segment that ends has its sessions folded, with more syncs
-         * than one. */
+        /* Every segment that ends has its sessions folded, with more syncs than one. */
         actor->store->core.fold.slots_min = 1;
         actor->store->core.fold.loaded_max = 1;
         actor->store->core.fold.sync_step = 1;
     }
     if (status != WAL_OK && arena_heap_count(&actor->arena) != 0) {
-        ledger_fail("step %u: an opening that failed (%d) leaves %zu blocks",
-                    workload->step, status, arena_heap_count(&actor->arena));
+        ledger_fail("step %u: an opening that failed (%d) leaves %zu blocks", workload->step,
+                    status, arena_heap_count(&actor->arena));
     }
     return status;
 }
@@ -223,12 +215,11 @@ enum wal_status workload_open_raw(struct workload *workload, uint32_t number,
 enum wal_status workload_open(struct workload *workload, uint32_t number)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
-    enum wal_status status =
-        workload_open_raw(workload, number, WAL_OPEN_CREATE, &error);
+    enum wal_status status = workload_open_raw(workload, number, WAL_OPEN_CREATE, &error);
 
     if (status != WAL_OK && !workload__is_documented(status)) {
-        ledger_fail("step %u: opening answers %d: %s (%s)", workload->step,
-                    status, error.text, error.file);
+        ledger_fail("step %u: opening answers %d: %s (%s)", workload->step, status, error.text,
+                    error.file);
     }
     return status;
 }
@@ -248,11 +239,10 @@ static void workload__mark_synced(struct workload *workload, uint32_t number)
 
     for (uint32_t i = 0; i < ledger->batch_count; i++) {
         struct ledger_batch *batch = &ledger->batches[i];
-        bool queued = batch->state == LEDGER_OPEN &&
-                      batch->durability == WAL_QUEUED && !batch->is_uncertain;
+        bool queued =
+            batch->state == LEDGER_OPEN && batch->durability == WAL_QUEUED && !batch->is_uncertain;
 
-        if (batch->actor == number &&
-            (queued || batch->state == LEDGER_WRITTEN)) {
+        if (batch->actor == number && (queued || batch->state == LEDGER_WRITTEN)) {
             batch->state = LEDGER_DURABLE;
         }
     }
@@ -280,13 +270,12 @@ enum wal_status workload_close(struct workload *workload, uint32_t number)
     } else {
         workload__mark_uncertain(workload->ledger, number);
         if (!workload__is_documented(status)) {
-            ledger_fail("step %u: closing answers %d: %s", workload->step,
-                        status, error.text);
+            ledger_fail("step %u: closing answers %d: %s", workload->step, status, error.text);
         }
     }
     if (arena_heap_count(&actor->arena) != 0) {
-        ledger_fail("step %u: closing (%d) leaves %zu blocks of memory",
-                    workload->step, status, arena_heap_count(&actor->arena));
+        ledger_fail("step %u: closing (%d) leaves %zu blocks of memory", workload->step, status,
+                    arena_heap_count(&actor->arena));
     }
     return status;
 }
@@ -299,8 +288,7 @@ static bool workload__is_read_only(struct wal_store *store)
     struct wal_store_info info = {.struct_size = sizeof(info)};
     struct wal_error error = {.struct_size = sizeof(error)};
 
-    return wal_store_get_info(store, &info, &error) == WAL_OK &&
-           info.status == WAL_EREADONLY;
+    return wal_store_get_info(store, &info, &error) == WAL_OK && info.status == WAL_EREADONLY;
 }
 
 bool workload_check(struct workload *workload, uint32_t number)
@@ -366,8 +354,7 @@ uint64_t workload_recover(struct workload *workload, enum ledger_loss loss,
 
 void workload_check_after_fault(struct workload *workload, uint64_t seed)
 {
-    struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY,
-                                  .garbage = seed % 2 == 0};
+    struct sim_power_loss loss = {.landing = SIM_PERSIST_ANY, .garbage = seed % 2 == 0};
     uint32_t alive = LEDGER_ACTORS;
 
     for (uint32_t i = 0; i < workload->options.actors; i++) {
@@ -409,9 +396,8 @@ enum {
 /* ------------------------------------------------------------- calls --- */
 
 /* What the status of a batch means. */
-void workload__record_answer(struct workload *workload, uint32_t number,
-                             uint32_t durability, enum wal_status status,
-                             const struct wal_error *error)
+void workload__record_answer(struct workload *workload, uint32_t number, uint32_t durability,
+                             enum wal_status status, const struct wal_error *error)
 {
     struct ledger_batch *batch = &workload->ledger->batches[number];
 
@@ -427,8 +413,7 @@ void workload__record_answer(struct workload *workload, uint32_t number,
             if (workload->on_durable != NULL) {
                 workload->on_durable(workload->on_durable_arg);
             }
-        } else if (durability == WAL_WRITTEN &&
-                   batch->state != LEDGER_DURABLE) {
+        } else if (durability == WAL_WRITTEN && batch->state != LEDGER_DURABLE) {
             batch->state = LEDGER_WRITTEN;
         }
         return;
@@ -444,12 +429,11 @@ void workload__record_answer(struct workload *workload, uint32_t number,
     case WAL_ELOCKED:
         break;
     default:
-        ledger_fail("step %u: batch %u answers %d: %s (%s)", workload->step,
-                    number, status, error->text, error->file);
+        ledger_fail("step %u: batch %u answers %d: %s (%s)", workload->step, number, status,
+                    error->text, error->file);
     }
     if (durability == WAL_QUEUED) {
-        workload__mark_uncertain(
-            workload->ledger, batch->actor); /* it speaks of an earlier one */
+        workload__mark_uncertain(workload->ledger, batch->actor); /* it speaks of an earlier one */
     }
     if (batch->state == LEDGER_OPEN && !batch->again) {
         batch->state = LEDGER_REFUSED;
@@ -457,14 +441,12 @@ void workload__record_answer(struct workload *workload, uint32_t number,
 }
 
 /* The handle of a session, opened when it is needed; null when it cannot. */
-struct wal_session *workload__session(struct workload *workload,
-                                      uint32_t session)
+struct wal_session *workload__session(struct workload *workload, uint32_t session)
 {
     struct workload_actor *actor = &workload->actors[workload->actor];
     const struct ledger *ledger = workload->ledger;
     struct wal_error error = {.struct_size = sizeof(error)};
-    enum ledger_state state =
-        ledger->batches[ledger->sessions[session].batch].state;
+    enum ledger_state state = ledger->batches[ledger->sessions[session].batch].state;
     char id[LEDGER_TEXT];
     enum wal_status status;
 
@@ -472,23 +454,22 @@ struct wal_session *workload__session(struct workload *workload,
         return actor->sessions[session];
     }
     ledger_session_id(session, id);
-    status = wal_session_open(actor->store, ledger_slice(id),
-                              &actor->sessions[session], &error);
+    status = wal_session_open(actor->store, ledger_slice(id), &actor->sessions[session], &error);
     if (status == WAL_ENOTFOUND &&
         (state < LEDGER_WRITTEN || ledger_may_be_deleted(ledger, session))) {
         return NULL;
     }
     workload__record_status(workload, status);
     if (status != WAL_OK && !workload__is_documented(status)) {
-        ledger_fail("step %u: opening session %u answers %d: %s",
-                    workload->step, session, status, error.text);
+        ledger_fail("step %u: opening session %u answers %d: %s", workload->step, session, status,
+                    error.text);
     }
     return actor->sessions[session];
 }
 
 /* The id of the head as the store has it; false when it cannot tell. */
-static bool workload__head(struct workload *workload,
-                           struct wal_session *session, char out[LEDGER_TEXT])
+static bool workload__head(struct workload *workload, struct wal_session *session,
+                           char out[LEDGER_TEXT])
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -497,8 +478,8 @@ static bool workload__head(struct workload *workload,
     workload__record_status(workload, status);
     if (status != WAL_OK) {
         if (!workload__is_documented(status)) {
-            ledger_fail("step %u: a session's status answers %d: %s",
-                        workload->step, status, error.text);
+            ledger_fail("step %u: a session's status answers %d: %s", workload->step, status,
+                        error.text);
         }
         return false;
     }
@@ -530,11 +511,10 @@ struct submit_mode {
     bool other; /* with other content under the same ids */
 };
 
-/* Hands a batch to the store. The ledger is never changed by the submit_mode: a
- * copy of it may be taken during the call. */
+/* Hands a batch to the store. The ledger is never changed by the submit_mode: a copy of it may be
+ * taken during the call. */
 static enum wal_status submit(struct workload *workload, uint32_t number,
-                              struct wal_session *session,
-                              const struct submit_mode *submit_mode,
+                              struct wal_session *session, const struct submit_mode *submit_mode,
                               struct wal_error *error)
 {
     const struct ledger_batch *batch = &workload->ledger->batches[number];
@@ -549,22 +529,19 @@ static enum wal_status submit(struct workload *workload, uint32_t number,
         options.expected_tail = ledger_slice(submit_mode->expected);
     }
     for (uint32_t i = 0; i < batch->count; i++) {
-        ledger_fill_entry(workload->ledger, batch->first + i, &entries[i],
-                          &workload->texts[i]);
+        ledger_fill_entry(workload->ledger, batch->first + i, &entries[i], &workload->texts[i]);
     }
     if (submit_mode->other) {
         workload->texts[0].payload[entries[0].payload.size - 4] ^= 1;
     }
     if (submit_mode->by_ticket && submit_mode->durability != WAL_QUEUED) {
-        status = wal_submit(session, entries, batch->count, &options, &ticket,
-                            error);
+        status = wal_submit(session, entries, batch->count, &options, &ticket, error);
         if (status == WAL_OK) {
             status = wal_ticket_wait(ticket, -1, NULL, error);
             wal_ticket_destroy(ticket);
         }
     } else {
-        status =
-            wal_append(session, entries, batch->count, &options, NULL, error);
+        status = wal_append(session, entries, batch->count, &options, NULL, error);
     }
     workload_free_call(workload);
     return status;
@@ -573,19 +550,15 @@ static enum wal_status submit(struct workload *workload, uint32_t number,
 /* ------------------------------------------------------------- steps --- */
 
 /* A batch of new entries in the ledger. */
-static uint32_t make_batch(struct workload *workload, uint32_t session,
-                           struct rng *rng)
+static uint32_t make_batch(struct workload *workload, uint32_t session, struct rng *rng)
 {
     struct ledger *ledger = workload->ledger;
-    uint32_t count = workload__random(rng, 3) == 0
-                         ? 1 + workload__random(rng, WORKLOAD_BATCH)
-                         : 1;
+    uint32_t count = workload__random(rng, 3) == 0 ? 1 + workload__random(rng, WORKLOAD_BATCH) : 1;
     uint32_t batch = ledger_add_batch(ledger, session, workload->actor);
     uint32_t durability = workload__random(rng, 5);
 
     ledger->batches[batch].durability =
-        durability < 2 ? WAL_DURABLE
-                       : (durability < 4 ? WAL_WRITTEN : WAL_QUEUED);
+        durability < 2 ? WAL_DURABLE : (durability < 4 ? WAL_WRITTEN : WAL_QUEUED);
     workload__add_entries(workload, batch, count, rng);
     return batch;
 }
@@ -593,8 +566,7 @@ static uint32_t make_batch(struct workload *workload, uint32_t session,
 bool workload__sync(struct workload *workload)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
-    enum wal_status status =
-        wal_sync(workload->actors[workload->actor].store, &error);
+    enum wal_status status = wal_sync(workload->actors[workload->actor].store, &error);
 
     workload__record_status(workload, status);
     if (status != WAL_OK) {
@@ -603,11 +575,10 @@ bool workload__sync(struct workload *workload)
     return status == WAL_OK;
 }
 
-/* Reads the head that a batch is to expect; false, and the batch is recorded as
- * refused, when it cannot be read. */
-static bool read_expected_head(struct workload *workload,
-                               struct wal_session *session, uint32_t batch,
-                               char head[LEDGER_TEXT])
+/* Reads the head that a batch is to expect; false, and the batch is recorded as refused, when it
+ * cannot be read. */
+static bool read_expected_head(struct workload *workload, struct wal_session *session,
+                               uint32_t batch, char head[LEDGER_TEXT])
 {
     struct ledger_batch *recorded = &workload->ledger->batches[batch];
 
@@ -619,22 +590,21 @@ static bool read_expected_head(struct workload *workload,
     return false;
 }
 
-static void step_append(struct workload *workload, struct wal_session *session,
-                        uint32_t number, struct rng *rng)
+static void step_append(struct workload *workload, struct wal_session *session, uint32_t number,
+                        struct rng *rng)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     uint32_t batch = make_batch(workload, number, rng);
     const struct ledger_batch *recorded = &workload->ledger->batches[batch];
-    bool expects = workload__random(rng, 10) == 0 &&
-                   workload->ledger->entries[recorded->first].stream == 0;
-    struct submit_mode submit_mode = {.by_ticket =
-                                          workload__random(rng, 3) == 0};
+    bool expects =
+        workload__random(rng, 10) == 0 && workload->ledger->entries[recorded->first].stream == 0;
+    struct submit_mode submit_mode = {.by_ticket = workload__random(rng, 3) == 0};
     char head[LEDGER_TEXT];
     enum wal_status status;
 
     status = WAL_ECONFLICT;
-    /* A builder that died may have left a whole group, which is not seen until
-     * the next one takes it: then the head has moved, once. */
+    /* A builder that died may have left a whole group, which is not seen until the next one takes
+     * it: then the head has moved, once. */
     for (int tries = 0; status == WAL_ECONFLICT && tries < 2; tries++) {
         if (expects && !read_expected_head(workload, session, batch, head)) {
             return;
@@ -646,19 +616,17 @@ static void step_append(struct workload *workload, struct wal_session *session,
             break;
         }
     }
-    workload__record_answer(workload, batch, submit_mode.durability, status,
-                            &error);
+    workload__record_answer(workload, batch, submit_mode.durability, status, &error);
 }
 
 /* A batch that must be refused, with this answer. */
-static void step_refused(struct workload *workload, struct wal_session *session,
-                         uint32_t number, struct rng *rng)
+static void step_refused(struct workload *workload, struct wal_session *session, uint32_t number,
+                         struct rng *rng)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     uint32_t batch = make_batch(workload, number, rng);
     struct ledger_batch *recorded = &workload->ledger->batches[batch];
-    struct ledger_entry *last =
-        &workload->ledger->entries[recorded->first + recorded->count - 1];
+    struct ledger_entry *last = &workload->ledger->entries[recorded->first + recorded->count - 1];
     bool conflict = workload__random(rng, 2) == 0;
     struct submit_mode submit_mode = {.expected = conflict ? "nobody" : NULL};
     enum wal_status status;
@@ -677,21 +645,20 @@ static void step_refused(struct workload *workload, struct wal_session *session,
     workload__record_status(workload, status);
     if (!workload__is_documented(status)) {
         ledger_fail("step %u: a batch with %s answers %d: %s", workload->step,
-                    conflict ? "another tail" : "an unknown parent", status,
-                    error.text);
+                    conflict ? "another tail" : "an unknown parent", status, error.text);
     }
 }
 
 /* Sends an earlier batch again; or its ids with other content. */
-static void step_resend(struct workload *workload, struct wal_session *session,
-                        uint32_t number, struct rng *rng)
+static void step_resend(struct workload *workload, struct wal_session *session, uint32_t number,
+                        struct rng *rng)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
     struct ledger *ledger = workload->ledger;
     uint32_t entry = workload__random_entry(workload, number, 0, rng);
-    struct submit_mode submit_mode = {
-        .durability = workload__random(rng, 2) == 0 ? WAL_DURABLE : WAL_WRITTEN,
-        .other = workload__random(rng, 3) == 0};
+    struct submit_mode submit_mode = {.durability =
+                                          workload__random(rng, 2) == 0 ? WAL_DURABLE : WAL_WRITTEN,
+                                      .other = workload__random(rng, 3) == 0};
     enum wal_status status;
     uint32_t batch;
 
@@ -704,13 +671,12 @@ static void step_resend(struct workload *workload, struct wal_session *session,
     }
     status = submit(workload, batch, session, &submit_mode, &error);
     if (!submit_mode.other) {
-        workload__record_answer(workload, batch, submit_mode.durability, status,
-                                &error);
+        workload__record_answer(workload, batch, submit_mode.durability, status, &error);
     } else if (status != WAL_EEXISTS) {
         workload__record_status(workload, status);
         if (!workload__is_documented(status)) {
-            ledger_fail("step %u: another entry under a known id answers %d",
-                        workload->step, status);
+            ledger_fail("step %u: another entry under a known id answers %d", workload->step,
+                        status);
         }
     }
 }
@@ -720,8 +686,8 @@ static void step_create(struct workload *workload)
     struct workload_actor *actor = &workload->actors[workload->actor];
     struct wal_session_options options = {.struct_size = sizeof(options)};
     struct wal_error error = {.struct_size = sizeof(error)};
-    uint32_t number = ledger_add_session(workload->ledger, workload->actor,
-                                         LEDGER_NONE, LEDGER_NONE);
+    uint32_t number =
+        ledger_add_session(workload->ledger, workload->actor, LEDGER_NONE, LEDGER_NONE);
     enum wal_status status;
     char id[LEDGER_TEXT];
 
@@ -730,14 +696,12 @@ static void step_create(struct workload *workload)
     options.cwd = ledger_slice(number % 2 == 0 ? "/work/a" : "/work/b");
     options.title = ledger_slice("a title");
     options.metadata = ledger_slice("{\"made\":\"by hand\"}");
-    status = wal_session_create(actor->store, &options,
-                                &actor->sessions[number], &error);
-    workload__record_answer(workload, workload->ledger->sessions[number].batch,
-                            WAL_DURABLE, status, &error);
+    status = wal_session_create(actor->store, &options, &actor->sessions[number], &error);
+    workload__record_answer(workload, workload->ledger->sessions[number].batch, WAL_DURABLE, status,
+                            &error);
 }
 
-static void step_fork(struct workload *workload, struct wal_session *session,
-                      uint32_t source)
+static void step_fork(struct workload *workload, struct wal_session *session, uint32_t source)
 {
     struct workload_actor *actor = &workload->actors[workload->actor];
     struct wal_session_options options = {.struct_size = sizeof(options)};
@@ -755,10 +719,9 @@ static void step_fork(struct workload *workload, struct wal_session *session,
                                 ledger_find_entry(ledger, ledger_slice(head)));
     ledger_session_id(number, id);
     options.id = ledger_slice(id);
-    status = wal_session_fork(session, ledger_slice(head), &options,
-                              &actor->sessions[number], &error);
-    workload__record_answer(workload, ledger->sessions[number].batch,
-                            WAL_DURABLE, status, &error);
+    status =
+        wal_session_fork(session, ledger_slice(head), &options, &actor->sessions[number], &error);
+    workload__record_answer(workload, ledger->sessions[number].batch, WAL_DURABLE, status, &error);
 }
 
 static void step_store(struct workload *workload, uint32_t submit_mode)
@@ -772,8 +735,7 @@ static void step_store(struct workload *workload, uint32_t submit_mode)
         status = wal__store_commit_mark(actor->store, &error);
         break;
     case 1:
-        workload__record_status(workload,
-                                workload_close(workload, workload->actor));
+        workload__record_status(workload, workload_close(workload, workload->actor));
         return;
     default:
         status = wal_sync(actor->store, &error);
@@ -786,8 +748,7 @@ static void step_store(struct workload *workload, uint32_t submit_mode)
     }
     workload__record_status(workload, status);
     if (status != WAL_OK && !workload__is_documented(status)) {
-        ledger_fail("step %u: a sync or mark answers %d: %s", workload->step,
-                    status, error.text);
+        ledger_fail("step %u: a sync or mark answers %d: %s", workload->step, status, error.text);
     }
 }
 
@@ -795,8 +756,7 @@ static void step_store(struct workload *workload, uint32_t submit_mode)
 static void step_deleted(struct workload *workload, uint32_t number)
 {
     const struct ledger *ledger = workload->ledger;
-    struct wal_session *session =
-        workload->actors[workload->actor].sessions[number];
+    struct wal_session *session = workload->actors[workload->actor].sessions[number];
     uint32_t drop = ledger->sessions[number].drop;
     struct wal_entry entry = {.struct_size = sizeof(entry),
                               .type = ledger_slice("message"),
@@ -804,8 +764,7 @@ static void step_deleted(struct workload *workload, uint32_t number)
     struct wal_error error = {.struct_size = sizeof(error)};
     enum wal_status status;
 
-    if (session == NULL ||
-        ledger->batches[ledger->parts[drop].batch].state != LEDGER_DURABLE) {
+    if (session == NULL || ledger->batches[ledger->parts[drop].batch].state != LEDGER_DURABLE) {
         return;
     }
     status = wal_append(session, &entry, 1, NULL, NULL, &error);
@@ -814,13 +773,13 @@ static void step_deleted(struct workload *workload, uint32_t number)
     }
     workload__record_status(workload, status);
     if (!workload__is_documented(status)) {
-        ledger_fail("step %u: a deleted session answers %d: %s", workload->step,
-                    status, error.text);
+        ledger_fail("step %u: a deleted session answers %d: %s", workload->step, status,
+                    error.text);
     }
 }
 
-/* What few rolls come to, at fixed steps, so that short lives have it too: a
- * fork, and the deletion of what was forked. */
+/* What few rolls come to, at fixed steps, so that short lives have it too: a fork, and the deletion
+ * of what was forked. */
 static uint32_t pick_step(const struct workload *workload, struct rng *rng)
 {
     uint32_t submit_mode = workload__random(rng, 100);
@@ -897,8 +856,7 @@ static void run_step(struct workload *workload, struct rng *rng)
 
 static struct rng rng_of_step(const struct workload *workload)
 {
-    return (struct rng){workload->options.seed * 0x100000001b3u +
-                        workload->step};
+    return (struct rng){workload->options.seed * 0x100000001b3u + workload->step};
 }
 
 uint32_t workload_next_actor(const struct workload *workload)
@@ -933,12 +891,10 @@ void workload_step(struct workload *workload)
         return;
     }
     if (actor->poisoned) {
-        workload__record_status(workload,
-                                workload_close(workload, workload->actor));
+        workload__record_status(workload, workload_close(workload, workload->actor));
     }
     if (actor->store == NULL) {
-        workload__record_status(workload,
-                                workload_open(workload, workload->actor));
+        workload__record_status(workload, workload_open(workload, workload->actor));
     }
     if (actor->store != NULL) {
         actor->poisoned = workload__is_read_only(actor->store);
@@ -969,13 +925,11 @@ enum wal_status workload_add_session(struct workload *workload, uint32_t actor)
     return workload->status;
 }
 
-enum wal_status workload_append(struct workload *workload, uint32_t actor,
-                                uint32_t session, uint32_t durability,
-                                uint32_t size)
+enum wal_status workload_append(struct workload *workload, uint32_t actor, uint32_t session,
+                                uint32_t durability, uint32_t size)
 {
     struct ledger *ledger = workload->ledger;
-    struct ledger_entry entry = {.parent_kind = LEDGER_PARENT_HEAD,
-                                 .parent = LEDGER_NONE};
+    struct ledger_entry entry = {.parent_kind = LEDGER_PARENT_HEAD, .parent = LEDGER_NONE};
     struct submit_mode submit_mode = {.durability = durability};
     struct wal_error error = {.struct_size = sizeof(error)};
     struct wal_session *handle;
@@ -1006,19 +960,16 @@ enum wal_status workload_append(struct workload *workload, uint32_t actor,
     return status;
 }
 
-static enum wal_status workload__probe_blob(struct workload *workload,
-                                            uint32_t actor);
+static enum wal_status workload__probe_blob(struct workload *workload, uint32_t actor);
 
 enum wal_status workload_probe(struct workload *workload, uint32_t number)
 {
     uint32_t sessions = workload->ledger->session_count;
 
     for (uint32_t i = 0; i < sessions; i++) {
-        enum wal_status status =
-            workload_append(workload, number, i, WAL_DURABLE, 120);
+        enum wal_status status = workload_append(workload, number, i, WAL_DURABLE, 120);
 
-        if (status == WAL_EPOISONED || status == WAL_EREADONLY ||
-            status == WAL_ELOCKED) {
+        if (status == WAL_EPOISONED || status == WAL_EREADONLY || status == WAL_ELOCKED) {
             return status;
         }
         if (status != WAL_OK && status != WAL_ENOTFOUND) {
@@ -1038,8 +989,7 @@ enum wal_status workload_probe(struct workload *workload, uint32_t number)
 /* --- entries -------------------------------------------------------------- */
 
 /*
- * The random numbers of a step of the script, and the entries that it makes of
- * them.
+ * The random numbers of a step of the script, and the entries that it makes of them.
  */
 
 uint32_t workload__random(struct rng *rng, uint32_t sides)
@@ -1051,12 +1001,10 @@ uint32_t workload__size(const struct workload *workload, struct rng *rng)
 {
     const struct workload_options *options = &workload->options;
 
-    if (options->huge_every != 0 &&
-        workload__random(rng, options->huge_every) == 0) {
+    if (options->huge_every != 0 && workload__random(rng, options->huge_every) == 0) {
         return 1000000 + workload__random(rng, 2500000);
     }
-    if (options->large_every != 0 &&
-        workload__random(rng, options->large_every) == 0) {
+    if (options->large_every != 0 && workload__random(rng, options->large_every) == 0) {
         return 100 * 1024 + workload__random(rng, 200 * 1024);
     }
     if (workload__random(rng, 12) == 0) {
@@ -1066,8 +1014,7 @@ uint32_t workload__size(const struct workload *workload, struct rng *rng)
 }
 
 /* An entry that was promised in this session and stream, or LEDGER_NONE. */
-uint32_t workload__random_entry(const struct workload *workload,
-                                uint32_t session, uint32_t stream,
+uint32_t workload__random_entry(const struct workload *workload, uint32_t session, uint32_t stream,
                                 struct rng *rng)
 {
     const struct ledger *ledger = workload->ledger;
@@ -1085,11 +1032,10 @@ uint32_t workload__random_entry(const struct workload *workload,
     return LEDGER_NONE;
 }
 
-/* A root, under an earlier entry, under one of the same batch, under the fork
- * point, or under the head. */
+/* A root, under an earlier entry, under one of the same batch, under the fork point, or under the
+ * head. */
 static void choose_parent(const struct workload *workload, uint32_t batch,
-                          struct ledger_entry *entry, uint32_t way,
-                          struct rng *rng)
+                          struct ledger_entry *entry, uint32_t way, struct rng *rng)
 {
     const struct ledger *ledger = workload->ledger;
     const struct ledger_batch *recorded = &ledger->batches[batch];
@@ -1097,8 +1043,7 @@ static void choose_parent(const struct workload *workload, uint32_t batch,
 
     entry->parent = LEDGER_NONE;
     if (way == 0) {
-        entry->parent = workload__random_entry(workload, recorded->session,
-                                               entry->stream, rng);
+        entry->parent = workload__random_entry(workload, recorded->session, entry->stream, rng);
     } else if (way == 1) {
         entry->parent_kind = LEDGER_PARENT_NONE;
     } else if (way == 2 && recorded->count > 0) {
@@ -1115,14 +1060,13 @@ static void choose_parent(const struct workload *workload, uint32_t batch,
     }
 }
 
-/* Sets the kind of an entry. A line and an entry that cannot refer to anything
- * are plain. */
+/* Sets the kind of an entry. A line and an entry that cannot refer to anything are plain. */
 static void choose_kind(const struct workload *workload, uint32_t session,
                         struct ledger_entry *entry, struct rng *rng)
 {
-    static const enum ledger_kind kinds[] = {
-        LEDGER_PLAIN,      LEDGER_PLAIN,  LEDGER_USER,      LEDGER_DELTA,
-        LEDGER_COMPACTION, LEDGER_BRANCH, LEDGER_REDACTION, LEDGER_REDACTION};
+    static const enum ledger_kind kinds[] = {LEDGER_PLAIN,     LEDGER_PLAIN,      LEDGER_USER,
+                                             LEDGER_DELTA,     LEDGER_COMPACTION, LEDGER_BRANCH,
+                                             LEDGER_REDACTION, LEDGER_REDACTION};
     const struct ledger *ledger = workload->ledger;
     enum ledger_kind kind = kinds[workload__random(rng, 8)];
     uint32_t other = workload__random(rng, ledger->session_count);
@@ -1134,8 +1078,7 @@ static void choose_kind(const struct workload *workload, uint32_t session,
         return;
     }
     if (kind == LEDGER_COMPACTION || kind == LEDGER_REDACTION) {
-        entry->target_entry =
-            workload__random_entry(workload, session, entry->stream, rng);
+        entry->target_entry = workload__random_entry(workload, session, entry->stream, rng);
         if (entry->target_entry == LEDGER_NONE || shared) {
             entry->target_entry = at;
         }
@@ -1145,8 +1088,7 @@ static void choose_kind(const struct workload *workload, uint32_t session,
     if (kind >= LEDGER_COMPACTION && entry->target_entry == LEDGER_NONE) {
         return;
     }
-    if (kind == LEDGER_COMPACTION &&
-        ledger->entries[entry->target_entry].stream != entry->stream) {
+    if (kind == LEDGER_COMPACTION && ledger->entries[entry->target_entry].stream != entry->stream) {
         return;
     }
     entry->kind = kind;
@@ -1158,17 +1100,11 @@ static void choose_kind(const struct workload *workload, uint32_t session,
     }
 }
 
-void workload__add_entries(struct workload *workload, uint32_t batch,
-                           uint32_t count, struct rng *rng)
+void workload__add_entries(struct workload *workload, uint32_t batch, uint32_t count,
+                           struct rng *rng)
 {
-    static const uint32_t flags[] = {0,
-                                     0,
-                                     0,
-                                     0,
-                                     0,
-                                     WAL_ENTRY_HEAD_KEEP,
-                                     WAL_ENTRY_HEAD_MOVE,
-                                     WAL_ENTRY_LINE};
+    static const uint32_t flags[] = {
+        0, 0, 0, 0, 0, WAL_ENTRY_HEAD_KEEP, WAL_ENTRY_HEAD_MOVE, WAL_ENTRY_LINE};
     struct ledger *ledger = workload->ledger;
 
     for (uint32_t i = 0; i < count; i++) {
@@ -1191,8 +1127,7 @@ void workload__add_entries(struct workload *workload, uint32_t batch,
 /* --- blobs ---------------------------------------------------------------- */
 
 /*
- * A step's content: new, a version of what is there, or the same again;
- * durable, or only written.
+ * A step's content: new, a version of what is there, or the same again; durable, or only written.
  */
 
 /* Which content the step puts. */
@@ -1201,9 +1136,8 @@ static uint32_t choose_blob(struct workload *workload, struct rng *rng,
 {
     struct ledger *ledger = workload->ledger;
     uint32_t way = workload__random(rng, 6);
-    uint32_t size = workload__random(rng, 8) == 0
-                        ? 20000 + workload__random(rng, 180000)
-                        : workload__random(rng, 4000);
+    uint32_t size = workload__random(rng, 8) == 0 ? 20000 + workload__random(rng, 180000)
+                                                  : workload__random(rng, 4000);
     const struct ledger_blob *old;
 
     if (workload->options.large_every != 0 && workload__random(rng, 16) == 0) {
@@ -1220,10 +1154,8 @@ static uint32_t choose_blob(struct workload *workload, struct rng *rng,
     return ledger_add_blob(ledger, old->seed, old->size, workload->step + 1);
 }
 
-static enum wal_status put_by_base(struct wal_store *store,
-                                   struct wal__span content,
-                                   const struct ledger_blob *base,
-                                   struct wal_error *error)
+static enum wal_status put_by_base(struct wal_store *store, struct wal__span content,
+                                   const struct ledger_blob *base, struct wal_error *error)
 {
     struct wal__blob_put_result result = {0};
     struct wal__digest digest;
@@ -1232,14 +1164,13 @@ static enum wal_status put_by_base(struct wal_store *store,
     if (base != NULL) {
         memcpy(known.bytes, base->digest, sizeof(known.bytes));
     }
-    return put_unsynced(store, content, base == NULL ? NULL : &known,
-                        WAL__BLOB_OF_CALLER, &digest, &result, error);
+    return put_unsynced(store, content, base == NULL ? NULL : &known, WAL__BLOB_OF_CALLER, &digest,
+                        &result, error);
 }
 
 /* Records what the status means for the content. */
-static void record_blob(struct workload *workload, struct ledger_blob *blob,
-                        bool durable, enum wal_status status,
-                        const struct wal_error *error)
+static void record_blob(struct workload *workload, struct ledger_blob *blob, bool durable,
+                        enum wal_status status, const struct wal_error *error)
 {
     enum ledger_state state = durable ? LEDGER_DURABLE : LEDGER_WRITTEN;
 
@@ -1251,9 +1182,8 @@ static void record_blob(struct workload *workload, struct ledger_blob *blob,
         blob->state = LEDGER_OPEN; /* it may be there now */
     }
     if (!workload__is_documented(status)) {
-        ledger_fail("step %u: putting %u bytes answers %d: %s (%s)",
-                    workload->step, blob->size, status, error->text,
-                    error->file);
+        ledger_fail("step %u: putting %u bytes answers %d: %s (%s)", workload->step, blob->size,
+                    status, error->text, error->file);
     }
     /* The next put may heal it; or the store is closed for that. */
     if (status != WAL_EPOISONED || workload->step % 2 == 0) {
@@ -1276,12 +1206,9 @@ static enum wal_status put(struct workload *workload, uint32_t number,
     }
     if (durable) {
         status =
-            wal_blob_put(store, (struct wal_slice){workload->blob, blob->size},
-                         digest, &error);
+            wal_blob_put(store, (struct wal_slice){workload->blob, blob->size}, digest, &error);
     } else {
-        status =
-            put_by_base(store, (struct wal__span){workload->blob, blob->size},
-                        base, &error);
+        status = put_by_base(store, (struct wal__span){workload->blob, blob->size}, base, &error);
     }
     record_blob(workload, blob, durable, status, &error);
     free(workload->blob);
@@ -1289,12 +1216,11 @@ static enum wal_status put(struct workload *workload, uint32_t number,
     return status;
 }
 
-/* workload_blobs.c: puts some content; content after all is well, of a script
- * that puts any; and whether opening found content to be lost. */
+/* workload_blobs.c: puts some content; content after all is well, of a script that puts any; and
+ * whether opening found content to be lost. */
 static void workload__step_blob(struct workload *workload)
 {
-    struct rng rng = {workload->options.seed * 0x9e3779b97f4a7c15u +
-                      workload->step};
+    struct rng rng = {workload->options.seed * 0x9e3779b97f4a7c15u + workload->step};
     const struct ledger_blob *base = NULL;
     uint32_t number = choose_blob(workload, &rng, &base);
     bool durable = workload__random(&rng, 3) != 0;
@@ -1302,8 +1228,7 @@ static void workload__step_blob(struct workload *workload)
     (void)put(workload, number, base, durable);
 }
 
-static enum wal_status workload__probe_blob(struct workload *workload,
-                                            uint32_t actor)
+static enum wal_status workload__probe_blob(struct workload *workload, uint32_t actor)
 {
     struct ledger *ledger = workload->ledger;
     uint32_t number;
@@ -1315,8 +1240,8 @@ static enum wal_status workload__probe_blob(struct workload *workload,
     workload->actor = actor;
     number = ledger_add_blob(ledger, ledger->blob_count, 500, 77);
     status = put(workload, number, NULL, true);
-    if (status != WAL_OK && status != WAL_EPOISONED &&
-        status != WAL_EREADONLY && status != WAL_ELOCKED) {
+    if (status != WAL_OK && status != WAL_EPOISONED && status != WAL_EREADONLY &&
+        status != WAL_ELOCKED) {
         ledger_fail("putting content after all is well answers %d", status);
     }
     return status;
@@ -1326,6 +1251,6 @@ static bool workload__blobs_are_damaged(const struct wal_store *store)
 {
     const struct wal__log *log = &store->core.blobs.log;
 
-    return log->facts.verdict == WAL__VERDICT_DAMAGED ||
-           log->lost_segment_count > 0 || log->newest_segment_lost;
+    return log->facts.verdict == WAL__VERDICT_DAMAGED || log->lost_segment_count > 0 ||
+           log->newest_segment_lost;
 }

@@ -1,8 +1,7 @@
 /*
- * test_structs.c - the structs that callers of other versions fill, and those
- * that the library fills for them (agentwal.h, Conventions, Structs). Each
- * struct is in a block of exactly its struct_size, so that the address
- * sanitizer sees every access beyond it.
+ * test_structs.c - the structs that callers of other versions fill, and those that the library
+ * fills for them (agentwal.h, Conventions, Structs). Each struct is in a block of exactly its
+ * struct_size, so that the address sanitizer sees every access beyond it.
  */
 #include "agentwal/admin.h"
 #include "agentwal/blob.h"
@@ -13,8 +12,7 @@
 
 enum {
     STRUCT_MORE = 16, /* bytes that a newer version has */
-    STRUCT_WORDS =
-        64 /* of 8 bytes: room for each struct but errors and paths */
+    STRUCT_WORDS = 64 /* of 8 bytes: room for each struct but errors and paths */
 };
 
 struct struct_world {
@@ -54,8 +52,7 @@ static struct wal_view *struct_open_view(struct struct_world *world)
 
     options.dialect = WAL_STR("claude");
     options.put = struct_put_nothing;
-    assert_ok(
-        wal_view_open(world->store, world->session, &options, &view, NULL));
+    assert_ok(wal_view_open(world->store, world->session, &options, &view, NULL));
     return view;
 }
 
@@ -78,8 +75,7 @@ static void struct_world_init(struct struct_world *world)
     memcpy(file.digest, world->digest, sizeof(file.digest));
     options.id = WAL_STR("c");
     options.root = kit_text(world->root);
-    assert_ok(
-        wal_checkpoint_import(world->session, &file, 1, &options, NULL, NULL));
+    assert_ok(wal_checkpoint_import(world->session, &file, 1, &options, NULL, NULL));
     world->view = struct_open_view(world);
 }
 
@@ -100,8 +96,7 @@ static void fill_open(struct struct_world *world, void *given)
     options->flags = WAL_OPEN_MEMORY;
 }
 
-static enum wal_status call_open(struct struct_world *world, void *given,
-                                 struct wal_error *error)
+static enum wal_status call_open(struct struct_world *world, void *given, struct wal_error *error)
 {
     struct wal_store *store = NULL;
     enum wal_status status = wal_open(NULL, given, &store, error);
@@ -111,8 +106,7 @@ static enum wal_status call_open(struct struct_world *world, void *given,
     return status;
 }
 
-static enum wal_status call_migrate_options(struct struct_world *world,
-                                            void *given,
+static enum wal_status call_migrate_options(struct struct_world *world, void *given,
                                             struct wal_error *error)
 {
     struct wal_open_options *options = given;
@@ -129,45 +123,39 @@ static enum wal_status call_salvage(struct struct_world *world, void *given,
     return wal_salvage("store", world->id, given, NULL, error);
 }
 
-static enum wal_status call_create(struct struct_world *world, void *given,
-                                   struct wal_error *error)
+static enum wal_status call_create(struct struct_world *world, void *given, struct wal_error *error)
 {
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_create(world->store, given, &session, error);
+    enum wal_status status = wal_session_create(world->store, given, &session, error);
 
     wal_session_close(session);
     return status;
 }
 
-static enum wal_status call_open_or_create(struct struct_world *world,
-                                           void *given, struct wal_error *error)
+static enum wal_status call_open_or_create(struct struct_world *world, void *given,
+                                           struct wal_error *error)
 {
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_open_or_create(world->store, given, &session, NULL, error);
+    enum wal_status status = wal_session_open_or_create(world->store, given, &session, NULL, error);
 
     wal_session_close(session);
     return status;
 }
 
-static enum wal_status call_fork(struct struct_world *world, void *given,
-                                 struct wal_error *error)
+static enum wal_status call_fork(struct struct_world *world, void *given, struct wal_error *error)
 {
     struct wal_session *fork = NULL;
-    enum wal_status status = wal_session_fork(
-        world->session, (struct wal_slice){NULL, 0}, given, &fork, error);
+    enum wal_status status =
+        wal_session_fork(world->session, (struct wal_slice){NULL, 0}, given, &fork, error);
 
     wal_session_close(fork);
     return status;
 }
 
-static enum wal_status call_list(struct struct_world *world, void *given,
-                                 struct wal_error *error)
+static enum wal_status call_list(struct struct_world *world, void *given, struct wal_error *error)
 {
     struct wal_session_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_session_cursor_open(world->store, given, &cursor, error);
+    enum wal_status status = wal_session_cursor_open(world->store, given, &cursor, error);
 
     wal_session_cursor_close(cursor);
     return status;
@@ -179,14 +167,13 @@ static void fill_entry(struct struct_world *world, void *given)
     ((struct wal_entry *)given)->id = struct_world_id(world);
 }
 
-static enum wal_status call_append(struct struct_world *world, void *given,
-                                   struct wal_error *error)
+static enum wal_status call_append(struct struct_world *world, void *given, struct wal_error *error)
 {
     return wal_append(world->session, given, 1, NULL, NULL, error);
 }
 
-static enum wal_status call_append_options(struct struct_world *world,
-                                           void *given, struct wal_error *error)
+static enum wal_status call_append_options(struct struct_world *world, void *given,
+                                           struct wal_error *error)
 {
     struct wal_entry entry;
 
@@ -205,18 +192,16 @@ static void fill_batch(struct struct_world *world, void *given)
     batch->entry_count = 1;
 }
 
-static enum wal_status call_batch(struct struct_world *world, void *given,
-                                  struct wal_error *error)
+static enum wal_status call_batch(struct struct_world *world, void *given, struct wal_error *error)
 {
     return wal_batch_commit(world->session, given, NULL, NULL, error);
 }
 
-static enum wal_status call_batch_submit(struct struct_world *world,
-                                         void *given, struct wal_error *error)
+static enum wal_status call_batch_submit(struct struct_world *world, void *given,
+                                         struct wal_error *error)
 {
     struct wal_ticket *ticket = NULL;
-    enum wal_status status =
-        wal_batch_submit(world->session, given, NULL, &ticket, error);
+    enum wal_status status = wal_batch_submit(world->session, given, NULL, &ticket, error);
 
     if (status == WAL_OK) {
         status = wal_ticket_wait(ticket, -1, NULL, error);
@@ -225,12 +210,10 @@ static enum wal_status call_batch_submit(struct struct_world *world,
     return status;
 }
 
-static enum wal_status call_remove(struct struct_world *world, void *given,
-                                   struct wal_error *error)
+static enum wal_status call_remove(struct struct_world *world, void *given, struct wal_error *error)
 {
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_create(world->store, NULL, &session, error);
+    enum wal_status status = wal_session_create(world->store, NULL, &session, error);
 
     if (status == WAL_OK) {
         status = wal_session_remove(session, given, error);
@@ -248,8 +231,7 @@ static void fill_change(struct struct_world *world, void *given)
     change->title = WAL_STR("title");
 }
 
-static enum wal_status call_change(struct struct_world *world, void *given,
-                                   struct wal_error *error)
+static enum wal_status call_change(struct struct_world *world, void *given, struct wal_error *error)
 {
     struct wal_batch batch = WAL_INIT(wal_batch);
 
@@ -271,8 +253,8 @@ static enum wal_status call_doc_put(struct struct_world *world, void *given,
     return wal_doc_put(NULL, world->session, given, NULL, error);
 }
 
-static enum wal_status call_doc_in_batch(struct struct_world *world,
-                                         void *given, struct wal_error *error)
+static enum wal_status call_doc_in_batch(struct struct_world *world, void *given,
+                                         struct wal_error *error)
 {
     struct wal_batch batch = WAL_INIT(wal_batch);
 
@@ -312,8 +294,8 @@ static enum wal_status call_compact(struct struct_world *world, void *given,
     return wal_session_compact(world->session, given, NULL, NULL, error);
 }
 
-static enum wal_status call_compact_into(struct struct_world *world,
-                                         void *given, struct wal_error *error)
+static enum wal_status call_compact_into(struct struct_world *world, void *given,
+                                         struct wal_error *error)
 {
     struct wal_compact_options options = WAL_INIT(wal_compact_options);
     struct wal_session *fork = NULL;
@@ -330,19 +312,17 @@ static enum wal_status call_doc_cursor(struct struct_world *world, void *given,
                                        struct wal_error *error)
 {
     struct wal_doc_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_doc_cursor_open(NULL, world->session, given, &cursor, error);
+    enum wal_status status = wal_doc_cursor_open(NULL, world->session, given, &cursor, error);
 
     wal_doc_cursor_close(cursor);
     return status;
 }
 
-static enum wal_status call_entry_cursor(struct struct_world *world,
-                                         void *given, struct wal_error *error)
+static enum wal_status call_entry_cursor(struct struct_world *world, void *given,
+                                         struct wal_error *error)
 {
     struct wal_entry_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_entry_cursor_open(world->session, given, &cursor, error);
+    enum wal_status status = wal_entry_cursor_open(world->session, given, &cursor, error);
 
     wal_entry_cursor_close(cursor);
     return status;
@@ -371,14 +351,12 @@ static void fill_file(struct struct_world *world, void *given)
     memcpy(file->digest, world->digest, sizeof(file->digest));
 }
 
-static enum wal_status call_import(struct struct_world *world, void *given,
-                                   struct wal_error *error)
+static enum wal_status call_import(struct struct_world *world, void *given, struct wal_error *error)
 {
     struct wal_checkpoint_options options = WAL_INIT(wal_checkpoint_options);
 
     fill_checkpoint(world, &options);
-    return wal_checkpoint_import(world->session, given, 1, &options, NULL,
-                                 error);
+    return wal_checkpoint_import(world->session, given, 1, &options, NULL, error);
 }
 
 static void fill_rewind(struct struct_world *world, void *given)
@@ -389,11 +367,9 @@ static void fill_rewind(struct struct_world *world, void *given)
     options->flags = WAL_REWIND_DRY_RUN;
 }
 
-static enum wal_status call_rewind(struct struct_world *world, void *given,
-                                   struct wal_error *error)
+static enum wal_status call_rewind(struct struct_world *world, void *given, struct wal_error *error)
 {
-    return wal_rewind(world->session, WAL_STR("none"), given, NULL, NULL,
-                      error);
+    return wal_rewind(world->session, WAL_STR("none"), given, NULL, NULL, error);
 }
 
 static void fill_view(struct struct_world *world, void *given)
@@ -405,12 +381,10 @@ static void fill_view(struct struct_world *world, void *given)
     options->put = struct_put_nothing;
 }
 
-static enum wal_status call_view(struct struct_world *world, void *given,
-                                 struct wal_error *error)
+static enum wal_status call_view(struct struct_world *world, void *given, struct wal_error *error)
 {
     struct wal_view *view = NULL;
-    enum wal_status status =
-        wal_view_open(world->store, world->session, given, &view, error);
+    enum wal_status status = wal_view_open(world->store, world->session, given, &view, error);
 
     wal_view_close(view);
     return status;
@@ -420,8 +394,7 @@ static enum wal_status call_view_cursor(struct struct_world *world, void *given,
                                         struct wal_error *error)
 {
     struct wal_view_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_view_cursor_open(world->store, given, &cursor, error);
+    enum wal_status status = wal_view_cursor_open(world->store, given, &cursor, error);
 
     wal_view_cursor_close(cursor);
     return status;
@@ -450,35 +423,28 @@ static const struct input {
     INPUT(wal_session_cursor_options, 8, NULL, call_list),
     INPUT(wal_entry, offsetof(struct wal_entry, meta), fill_entry, call_append),
     INPUT(wal_append_options, 8, NULL, call_append_options),
-    INPUT(wal_batch, offsetof(struct wal_batch, documents), fill_batch,
-          call_batch),
-    INPUT(wal_batch, offsetof(struct wal_batch, documents), fill_batch,
-          call_batch_submit),
-    INPUT(wal_session_change, offsetof(struct wal_session_change, cwd),
-          fill_change, call_change),
+    INPUT(wal_batch, offsetof(struct wal_batch, documents), fill_batch, call_batch),
+    INPUT(wal_batch, offsetof(struct wal_batch, documents), fill_batch, call_batch_submit),
+    INPUT(wal_session_change, offsetof(struct wal_session_change, cwd), fill_change, call_change),
     INPUT(wal_doc, offsetof(struct wal_doc, version), fill_doc, call_doc_put),
-    INPUT(wal_doc, offsetof(struct wal_doc, version), fill_doc,
-          call_doc_in_batch),
+    INPUT(wal_doc, offsetof(struct wal_doc, version), fill_doc, call_doc_in_batch),
     INPUT(wal_head, offsetof(struct wal_head, note), fill_head, call_head_move),
-    INPUT(wal_compact_options, offsetof(struct wal_compact_options, into),
-          fill_compact, call_compact),
+    INPUT(wal_compact_options, offsetof(struct wal_compact_options, into), fill_compact,
+          call_compact),
     INPUT(wal_doc_cursor_options, 8, NULL, call_doc_cursor),
     INPUT(wal_entry_cursor_options, 8, NULL, call_entry_cursor),
-    INPUT(wal_checkpoint_options,
-          offsetof(struct wal_checkpoint_options, created_ms), fill_checkpoint,
-          call_checkpoint),
+    INPUT(wal_checkpoint_options, offsetof(struct wal_checkpoint_options, created_ms),
+          fill_checkpoint, call_checkpoint),
     INPUT(wal_file, sizeof(struct wal_file), fill_file, call_import),
     INPUT(wal_rewind_options, 8, fill_rewind, call_rewind),
-    INPUT(wal_view_options, offsetof(struct wal_view_options, ctx), fill_view,
-          call_view),
+    INPUT(wal_view_options, offsetof(struct wal_view_options, ctx), fill_view, call_view),
     INPUT(wal_view_cursor_options, 8, NULL, call_view_cursor),
 #undef INPUT
 };
 
-/* Calls with the first `size` bytes of the filled struct, zeros after it, and
- * the byte `last` at the end. */
-static enum wal_status call_with(struct struct_world *world,
-                                 const struct input *input, size_t size,
+/* Calls with the first `size` bytes of the filled struct, zeros after it, and the byte `last` at
+ * the end. */
+static enum wal_status call_with(struct struct_world *world, const struct input *input, size_t size,
                                  uint8_t last, struct wal_error *error)
 {
     uint64_t full[STRUCT_WORDS] = {0};
@@ -501,9 +467,8 @@ static enum wal_status call_with(struct struct_world *world,
     return status;
 }
 
-static void assert_refused(struct struct_world *world,
-                           const struct input *input, size_t size, uint8_t last,
-                           const char *text)
+static void assert_refused(struct struct_world *world, const struct input *input, size_t size,
+                           uint8_t last, const char *text)
 {
     struct wal_error error = KIT_ERROR;
 
@@ -526,8 +491,7 @@ KIT_TEST(struct_input__of_every_version_is_read)
             enum wal_status status = call_with(&world, input, size, 0, &error);
 
             if (status != WAL_OK) {
-                print_message("%s, %zu bytes: %s\n", input->name, size,
-                              error.text);
+                print_message("%s, %zu bytes: %s\n", input->name, size, error.text);
             }
             assert_ok(status);
         }
@@ -535,8 +499,7 @@ KIT_TEST(struct_input__of_every_version_is_read)
     struct_world_deinit(&world);
 }
 
-/* With fewer fields than it needs, a call fails, or does less; it never reads
- * beyond them. */
+/* With fewer fields than it needs, a call fails, or does less; it never reads beyond them. */
 KIT_TEST(struct_input__too_small_is_not_read_beyond)
 {
     struct struct_world world;
@@ -583,8 +546,8 @@ KIT_TEST(struct_input__unknown_bytes_are_refused)
 
 /* Appends two entries whose structs have this size; the second differs by
  * `more` in its struct_size. */
-static enum wal_status append_two(struct struct_world *world, size_t size,
-                                  uint32_t more, struct wal_error *error)
+static enum wal_status append_two(struct struct_world *world, size_t size, uint32_t more,
+                                  struct wal_error *error)
 {
     uint8_t *array = calloc(2, size);
     char ids[2][32];
@@ -597,20 +560,17 @@ static enum wal_status append_two(struct struct_world *world, size_t size,
 
         (void)snprintf(ids[i], sizeof(ids[i]), "two-%d", world->next++);
         entry.id = kit_text(ids[i]);
-        memcpy(array + i * size, &entry,
-               size < sizeof(entry) ? size : sizeof(entry));
+        memcpy(array + i * size, &entry, size < sizeof(entry) ? size : sizeof(entry));
         memcpy(array + i * size, &struct_size, sizeof(struct_size));
     }
-    status = wal_append(world->session, (const struct wal_entry *)array, 2,
-                        NULL, NULL, error);
+    status = wal_append(world->session, (const struct wal_entry *)array, 2, NULL, NULL, error);
     free(array);
     return status;
 }
 
 KIT_TEST(struct_input__size_of_the_first_is_the_stride)
 {
-    const size_t sizes[] = {offsetof(struct wal_entry, sequence),
-                            sizeof(struct wal_entry),
+    const size_t sizes[] = {offsetof(struct wal_entry, sequence), sizeof(struct wal_entry),
                             sizeof(struct wal_entry) + STRUCT_MORE};
     struct struct_world world;
 
@@ -638,8 +598,8 @@ static enum wal_status call_store_info(struct struct_world *world, void *given,
     return wal_store_get_info(world->store, given, error);
 }
 
-static enum wal_status call_session_info(struct struct_world *world,
-                                         void *given, struct wal_error *error)
+static enum wal_status call_session_info(struct struct_world *world, void *given,
+                                         struct wal_error *error)
 {
     return wal_session_get_info(world->session, given, error);
 }
@@ -659,8 +619,8 @@ static enum wal_status call_list_next(struct struct_world *world, void *given,
     return wal_session_cursor_next(cursor, given, error);
 }
 
-static enum wal_status call_append_result(struct struct_world *world,
-                                          void *given, struct wal_error *error)
+static enum wal_status call_append_result(struct struct_world *world, void *given,
+                                          struct wal_error *error)
 {
     struct wal_entry entry = kit_entry("a", NULL, "{\"id\":\"a\"}");
 
@@ -687,8 +647,7 @@ static enum wal_status call_entry_next(struct struct_world *world, void *given,
     return wal_entry_cursor_next(entry_cursor, given, error);
 }
 
-static enum wal_status call_entry_cursor_get(struct struct_world *world,
-                                             void *given,
+static enum wal_status call_entry_cursor_get(struct struct_world *world, void *given,
                                              struct wal_error *error)
 {
     wal_entry_cursor_close(entry_cursor);
@@ -716,21 +675,19 @@ static enum wal_status call_doc_next(struct struct_world *world, void *given,
     if (given == NULL) {
         return WAL_OK;
     }
-    assert_ok(
-        wal_doc_cursor_open(NULL, world->session, NULL, &doc_cursor, NULL));
+    assert_ok(wal_doc_cursor_open(NULL, world->session, NULL, &doc_cursor, NULL));
     return wal_doc_cursor_next(doc_cursor, given, error);
 }
 
-static enum wal_status call_doc_cursor_get(struct struct_world *world,
-                                           void *given, struct wal_error *error)
+static enum wal_status call_doc_cursor_get(struct struct_world *world, void *given,
+                                           struct wal_error *error)
 {
     wal_doc_cursor_close(doc_cursor);
     doc_cursor = NULL;
     if (given == NULL) {
         return WAL_OK;
     }
-    assert_ok(
-        wal_doc_cursor_open(NULL, world->session, NULL, &doc_cursor, NULL));
+    assert_ok(wal_doc_cursor_open(NULL, world->session, NULL, &doc_cursor, NULL));
     return wal_doc_cursor_get(doc_cursor, WAL_STR("key"), 0, given, error);
 }
 
@@ -769,8 +726,8 @@ static enum wal_status call_migrate(struct struct_world *world, void *given,
     return wal_session_migrate(world->session, 1, NULL, NULL, given, error);
 }
 
-static enum wal_status call_store_migrate(struct struct_world *world,
-                                          void *given, struct wal_error *error)
+static enum wal_status call_store_migrate(struct struct_world *world, void *given,
+                                          struct wal_error *error)
 {
     struct wal_open_options options = WAL_INIT(wal_open_options);
 
@@ -779,8 +736,8 @@ static enum wal_status call_store_migrate(struct struct_world *world,
     return wal_store_migrate(NULL, &options, given, error);
 }
 
-static enum wal_status call_salvage_result(struct struct_world *world,
-                                           void *given, struct wal_error *error)
+static enum wal_status call_salvage_result(struct struct_world *world, void *given,
+                                           struct wal_error *error)
 {
     (void)struct_world_id(world);
     return wal_salvage("store", world->id, NULL, given, error);
@@ -792,12 +749,10 @@ static enum wal_status open_file_cursor(struct struct_world *world)
 {
     wal_file_cursor_close(file_cursor);
     file_cursor = NULL;
-    return wal_file_cursor_open(world->session, WAL_STR("c"), &file_cursor,
-                                NULL);
+    return wal_file_cursor_open(world->session, WAL_STR("c"), &file_cursor, NULL);
 }
 
-static enum wal_status call_checkpoint_info(struct struct_world *world,
-                                            void *given,
+static enum wal_status call_checkpoint_info(struct struct_world *world, void *given,
                                             struct wal_error *error)
 {
     if (given == NULL) {
@@ -819,8 +774,7 @@ static enum wal_status call_file_next(struct struct_world *world, void *given,
     return wal_file_cursor_next(file_cursor, given, error);
 }
 
-static enum wal_status call_checkpoint_next(struct struct_world *world,
-                                            void *given,
+static enum wal_status call_checkpoint_next(struct struct_world *world, void *given,
                                             struct wal_error *error)
 {
     static struct wal_checkpoint_cursor *cursor;
@@ -841,12 +795,12 @@ static void open_changes(struct struct_world *world)
 {
     wal_file_change_cursor_close(changes);
     changes = NULL;
-    assert_ok(wal_checkpoint_diff(world->session, WAL_STR("c"),
-                                  (struct wal_slice){NULL, 0}, &changes, NULL));
+    assert_ok(wal_checkpoint_diff(world->session, WAL_STR("c"), (struct wal_slice){NULL, 0},
+                                  &changes, NULL));
 }
 
-static enum wal_status call_changes_info(struct struct_world *world,
-                                         void *given, struct wal_error *error)
+static enum wal_status call_changes_info(struct struct_world *world, void *given,
+                                         struct wal_error *error)
 {
     if (given == NULL) {
         wal_file_change_cursor_close(changes);
@@ -867,14 +821,13 @@ static enum wal_status call_change_next(struct struct_world *world, void *given,
     return wal_file_change_cursor_next(changes, given, error);
 }
 
-static enum wal_status call_rewind_result(struct struct_world *world,
-                                          void *given, struct wal_error *error)
+static enum wal_status call_rewind_result(struct struct_world *world, void *given,
+                                          struct wal_error *error)
 {
     struct wal_rewind_options options = WAL_INIT(wal_rewind_options);
 
     options.flags = WAL_REWIND_DRY_RUN;
-    return wal_rewind(world->session, WAL_STR("none"), &options, given, NULL,
-                      error);
+    return wal_rewind(world->session, WAL_STR("none"), &options, given, NULL, error);
 }
 
 static enum wal_status call_view_flush(struct struct_world *world, void *given,
@@ -914,8 +867,7 @@ static enum wal_status call_view_next(struct struct_world *world, void *given,
     }
     options.dialect = WAL_STR("entries");
     options.root = WAL_STR("views");
-    assert_ok(
-        wal_view_open(world->store, world->session, &options, &view, NULL));
+    assert_ok(wal_view_open(world->store, world->session, &options, &view, NULL));
     assert_ok(wal_view_flush(view, NULL, NULL));
     wal_view_close(view);
     assert_ok(wal_view_cursor_open(world->store, NULL, &cursor, NULL));
@@ -960,8 +912,7 @@ static const struct output {
 };
 
 /* Fills a struct of this size, which was full of FILL; the caller frees it. */
-static uint8_t *filled(struct struct_world *world, const struct output *output,
-                       size_t size)
+static uint8_t *filled(struct struct_world *world, const struct output *output, size_t size)
 {
     const uint32_t struct_size = (uint32_t)size;
     uint8_t *given = malloc(size);
@@ -1032,14 +983,11 @@ KIT_TEST(struct_output__fields_are_the_same_in_all)
     struct struct_world world;
 
     struct_world_init(&world);
-    for (size_t size = 8; size <= sizeof(struct wal_session_info) + STRUCT_MORE;
-         size += 8) {
-        uint8_t *given =
-            filled(&world, &outputs[1], sizeof(struct wal_session_info));
+    for (size_t size = 8; size <= sizeof(struct wal_session_info) + STRUCT_MORE; size += 8) {
+        uint8_t *given = filled(&world, &outputs[1], sizeof(struct wal_session_info));
         uint8_t *other = filled(&world, &outputs[1], size);
-        size_t known = size < sizeof(struct wal_session_info)
-                           ? size
-                           : sizeof(struct wal_session_info);
+        size_t known =
+            size < sizeof(struct wal_session_info) ? size : sizeof(struct wal_session_info);
 
         /* Slices point to the texts of the last call. */
         assert_memory_equal(given + 4, other + 4, known < 16 ? known - 4 : 12);
@@ -1063,8 +1011,7 @@ TEST(struct_output__error_of_zero_size_has_a_text)
 
 TEST(struct_output__error_is_bounded_by_its_size)
 {
-    for (size_t size = 8; size <= sizeof(struct wal_error) + STRUCT_MORE;
-         size += 8) {
+    for (size_t size = 8; size <= sizeof(struct wal_error) + STRUCT_MORE; size += 8) {
         struct wal_error *error = calloc(1, size);
 
         assert_non_null(error);

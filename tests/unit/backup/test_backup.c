@@ -1,7 +1,6 @@
 /*
- * test_backup.c - wal_store_backup (docs/keeping.md): what the copy has, what a
- * second backup writes, and the directories and stores that are refused, where
- * nothing is changed.
+ * test_backup.c - wal_store_backup (docs/keeping.md): what the copy has, what a second backup
+ * writes, and the directories and stores that are refused, where nothing is changed.
  */
 #include <sys/wait.h>
 
@@ -99,8 +98,7 @@ KIT_TEST(backup__has_blobs)
     kit_append_to("store", 2, 3, 400 * 1024);
     kit_back_up("store", "copy");
     assert_same_store("store", "copy");
-    kit_run(
-        "cmp store/pack/0000000000000001.seg copy/pack/0000000000000001.seg");
+    kit_run("cmp store/pack/0000000000000001.seg copy/pack/0000000000000001.seg");
 }
 
 KIT_TEST(backup__of_a_backup)
@@ -141,17 +139,15 @@ KIT_TEST(backup__of_a_writable_store_has_what_another_has_written)
         kit_append_as(of_other, WAL_WRITTEN);
     }
     assert_ok(kit_try_backup(store, "copy"));
-    assert_int_equal(kit_backup_result.last_sequence,
-                     kit_store_info(other).last_sequence);
+    assert_int_equal(kit_backup_result.last_sequence, kit_store_info(other).last_sequence);
     assert_same_store("store", "copy");
 }
 
-/* The entries of the session "s" that a handle which only reads takes for
- * durable. */
+/* The entries of the session "s" that a handle which only reads takes for durable. */
 static void assert_durable(const char *path, const char *ids)
 {
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_DURABLE};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                     .flags = WAL_ENTRY_CURSOR_DURABLE};
     struct wal_store *store = kit_open(path, WAL_OPEN_READ_ONLY);
     struct wal_session *session = kit_session(store, "s");
 
@@ -279,15 +275,14 @@ KIT_TEST(backup__of_a_damaged_segment_has_the_damage)
     kit_run("dd if=/dev/zero of=store/log/0000000000000002.seg bs=1 seek=4100 "
             "count=100 conv=notrunc 2>/dev/null");
     kit_back_up("store", "copy");
-    kit_run(
-        "cmp store/log/0000000000000001.seg copy/log/0000000000000001.seg && "
-        "cmp store/log/0000000000000002.seg copy/log/0000000000000002.seg");
+    kit_run("cmp store/log/0000000000000001.seg copy/log/0000000000000001.seg && "
+            "cmp store/log/0000000000000002.seg copy/log/0000000000000002.seg");
     kit_append_to("store", 60, 1, 10);
     kit_back_up("store", "copy");
 }
 
-/* Opening it for writing makes a segment, files in index/ and a preallocated
- * segment, and adds no record. */
+/* Opening it for writing makes a segment, files in index/ and a preallocated segment, and adds no
+ * record. */
 KIT_TEST(backup__of_a_copy_that_was_opened_goes_on)
 {
     kit_append_to("store", 0, 5, 10);
@@ -297,15 +292,14 @@ KIT_TEST(backup__of_a_copy_that_was_opened_goes_on)
         kit_append_to("store", 5 + i, 1, 10);
         kit_back_up("store", "copy");
         assert_same_store("store", "copy");
-        kit_run(
-            "cmp store/log/0000000000000001.seg copy/log/0000000000000001.seg");
+        kit_run("cmp store/log/0000000000000001.seg copy/log/0000000000000001.seg");
     }
     kit_compact_path("copy");
     kit_expect_refused("store", "copy", WAL_EEXISTS, "it was written to");
 }
 
-/* The end of a store in use is not marked: opening the copy repeats its last
- * groups in a new segment. */
+/* The end of a store in use is not marked: opening the copy repeats its last groups in a new
+ * segment. */
 KIT_TEST(backup__of_a_copy_that_was_recovered_goes_on)
 {
     struct wal_store *store;
@@ -357,9 +351,7 @@ KIT_TEST(backup__keeps_compaction_out)
     struct wal_store_backup_options options = {.struct_size = sizeof(options),
                                                .progress = compact_meanwhile};
     struct wal_store_compact_options compaction = {
-        .struct_size = sizeof(compaction),
-        .progress = back_up_meanwhile,
-        .rate = UINT64_MAX};
+        .struct_size = sizeof(compaction), .progress = back_up_meanwhile, .rate = UINT64_MAX};
     struct wal_store *store;
     struct wal_store *reader;
 
@@ -375,8 +367,7 @@ KIT_TEST(backup__keeps_compaction_out)
 
 KIT_TEST(backup__stopped_by_the_caller_goes_on)
 {
-    struct wal_store_backup_options options = {.struct_size = sizeof(options),
-                                               .progress = stop};
+    struct wal_store_backup_options options = {.struct_size = sizeof(options), .progress = stop};
     struct wal_store *store;
 
     kit_append_to("store", 0, 5, LARGE);
@@ -384,9 +375,8 @@ KIT_TEST(backup__stopped_by_the_caller_goes_on)
     kit_append_to("store", 5, 30, LARGE);
     store = kit_open("store", 0);
     kit_backup_error = KIT_ERROR;
-    assert_int_equal(
-        wal_store_backup(store, "copy", &options, NULL, &kit_backup_error),
-        WAL_ECALLBACK);
+    assert_int_equal(wal_store_backup(store, "copy", &options, NULL, &kit_backup_error),
+                     WAL_ECALLBACK);
     assert_int_equal(kit_backup_error.sys_errno, 7);
     kit_close(store);
     {
@@ -406,8 +396,8 @@ static struct wal__io sharing;
 static uint32_t clones;
 
 /* Copies, as a file system that cannot share would have to. */
-static enum wal_status clone_by_copying(void *ctx, struct wal__file *from,
-                                        struct wal__file *to, int *sys_errno)
+static enum wal_status clone_by_copying(void *ctx, struct wal__file *from, struct wal__file *to,
+                                        int *sys_errno)
 {
     static uint8_t bytes[64 * 1024];
     uint64_t at = 0;
@@ -417,13 +407,11 @@ static enum wal_status clone_by_copying(void *ctx, struct wal__file *from,
     do {
         struct iovec iov = {bytes, 0};
 
-        if (sharing.pread(ctx, from, bytes, sizeof(bytes), at, &got,
-                          sys_errno) != WAL_OK) {
+        if (sharing.pread(ctx, from, bytes, sizeof(bytes), at, &got, sys_errno) != WAL_OK) {
             return WAL_EIO;
         }
         iov.iov_len = got;
-        if (got > 0 && wal__io_write_full(&sharing, to, &iov, 1, at,
-                                          sys_errno) != WAL_OK) {
+        if (got > 0 && wal__io_write_full(&sharing, to, &iov, 1, at, sys_errno) != WAL_OK) {
             return WAL_EIO;
         }
         at += got;
@@ -440,8 +428,7 @@ KIT_TEST(backup__shares_blocks_where_it_can)
     kit_append_to("store", 0, 60, LARGE);
     sharing = wal__io_posix;
     sharing.clone = clone_by_copying;
-    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &sharing,
-                              &store, NULL));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &sharing, &store, NULL));
     assert_ok(kit_try_backup(store, "copy"));
     kit_close(store);
     assert_true(clones > 0);
@@ -457,17 +444,13 @@ KIT_TEST(backup__to_a_copy_with_new_records_is_refused)
     kit_append_to("store", 0, 5, 10);
     kit_back_up("store", "copy");
     kit_append_to("copy", 5, 1, 10);
-    kit_expect_refused("store", "copy", WAL_EEXISTS,
-                       "has records that the store");
+    kit_expect_refused("store", "copy", WAL_EEXISTS, "has records that the store");
     kit_append_to("store", 5, 2, 10);
-    kit_expect_refused("store", "copy", WAL_EEXISTS,
-                       "has records that the store");
+    kit_expect_refused("store", "copy", WAL_EEXISTS, "has records that the store");
     kit_compact_path("store");
-    kit_expect_refused("store", "copy", WAL_EEXISTS,
-                       "has records that the store");
+    kit_expect_refused("store", "copy", WAL_EEXISTS, "has records that the store");
     kit_append_to("copy", 6, 40, LARGE);
-    kit_expect_refused("store", "copy", WAL_EEXISTS,
-                       "has records that the store");
+    kit_expect_refused("store", "copy", WAL_EEXISTS, "has records that the store");
 }
 
 KIT_TEST(backup__of_an_older_store_is_refused)
@@ -521,8 +504,7 @@ KIT_TEST(backup__inside_the_store_is_refused)
     kit_expect_refused("store", "store", WAL_EINVAL, "inside the store");
     kit_expect_refused("store", "itself", WAL_EINVAL, "inside the store");
     kit_expect_refused("store", "store/copy", WAL_EINVAL, "inside the store");
-    kit_expect_refused("store", "store/log/copy/", WAL_EINVAL,
-                       "inside the store");
+    kit_expect_refused("store", "store/log/copy/", WAL_EINVAL, "inside the store");
     kit_expect_refused("store", "link/copy", WAL_EINVAL, "inside the store");
     assert_false(kit_exists("store/copy") || kit_exists("store/log/copy"));
 }
@@ -548,16 +530,13 @@ KIT_TEST(backup__of_a_store_without_files_is_refused)
 {
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
 
-    assert_int_equal(wal_store_backup(NULL, "copy", NULL, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_store_backup(NULL, "copy", NULL, NULL, NULL), WAL_EINVAL);
     assert_int_equal(kit_try_backup(store, NULL), WAL_EINVAL);
     assert_int_equal(kit_try_backup(store, ""), WAL_EINVAL);
     {
-        struct wal_store_backup_options options = {
-            .struct_size = sizeof(options), .flags = 1};
+        struct wal_store_backup_options options = {.struct_size = sizeof(options), .flags = 1};
 
-        assert_int_equal(wal_store_backup(store, "copy", &options, NULL, NULL),
-                         WAL_EINVAL);
+        assert_int_equal(wal_store_backup(store, "copy", &options, NULL, NULL), WAL_EINVAL);
     }
     kit_close(store);
     store = kit_open("noop", WAL_OPEN_NOOP);

@@ -1,6 +1,6 @@
 /*
- * test_containers.c - tests of what engine/base keeps things in: bit sets,
- * buffers, hash maps, heap sort and ordered items. AGENTWAL_SEED sets the seed.
+ * test_containers.c - tests of what engine/base keeps things in: bit sets, buffers, hash maps, heap
+ * sort and ordered items. AGENTWAL_SEED sets the seed.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -277,8 +277,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* The map gives exactly the model's values of `hash`, in any order. */
-static void assert_same(const struct wal__hashmap *map,
-                        const struct model *model, uint64_t hash)
+static void assert_same(const struct wal__hashmap *map, const struct model *model, uint64_t hash)
 {
     static uint32_t wanted[4000];
     static uint32_t found[4000];
@@ -317,8 +316,7 @@ static uint64_t random_hash(int choice)
     }
 }
 
-static void add_to_both(struct wal__hashmap *map, struct model *model,
-                        int choice)
+static void add_to_both(struct wal__hashmap *map, struct model *model, int choice)
 {
     uint64_t hash = random_hash(choice);
     uint32_t value = (uint32_t)(test_random() % 1000);
@@ -417,8 +415,7 @@ TEST(map__adds_within_a_reserve_cannot_fail)
 }
 
 /* Adds until `count` are in, each again when it failed. Returns failures. */
-static int add_with_failures(struct wal__hashmap *map, struct model *model,
-                             uint32_t count)
+static int add_with_failures(struct wal__hashmap *map, struct model *model, uint32_t count)
 {
     int failures = 0;
 
@@ -496,8 +493,7 @@ static int compare_items(const void *a, const void *b)
 /* Keys from a range that is small, so that many are equal, or whole. */
 static void make_items(struct wal__heapsort_item *items, uint32_t count)
 {
-    uint64_t range =
-        test_random() % 2 == 0 ? 1 + test_random() % 20 : UINT64_MAX;
+    uint64_t range = test_random() % 2 == 0 ? 1 + test_random() % 20 : UINT64_MAX;
 
     for (uint32_t i = 0; i < count; i++) {
         items[i].key = test_random() % range;
@@ -558,8 +554,7 @@ TEST(lower_bound__first_item_that_is_not_below)
     assert_int_equal(wal__lower_bound(NULL, 0, sizeof(items[0]), offset, 1), 0);
     for (size_t count = 1; count <= 20; count++) {
         for (uint64_t key = 8; key < 32; key++) {
-            size_t rank =
-                wal__lower_bound(items, count, sizeof(items[0]), offset, key);
+            size_t rank = wal__lower_bound(items, count, sizeof(items[0]), offset, key);
 
             assert_true(rank == count || items[rank].key >= key);
             assert_true(rank == 0 || items[rank - 1].key < key);

@@ -1,6 +1,6 @@
 /*
- * test_control.c - tests of the lock bytes and the shared page, on the real
- * system: handles of one process lock each other out as processes do.
+ * test_control.c - tests of the lock bytes and the shared page, on the real system: handles of one
+ * process lock each other out as processes do.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -49,9 +49,8 @@ KIT_TEST(control__first_process_recovers)
     struct members *members = begin();
 
     assert_true(members->first.is_first_opener);
-    assert_int_equal(
-        wal__control_open(&members->second, &members->env, &members->error),
-        WAL_ELOCKED);
+    assert_int_equal(wal__control_open(&members->second, &members->env, &members->error),
+                     WAL_ELOCKED);
     assert_error(&members->error, WAL_ELOCKED, "recovering");
     join(members);
     assert_false(members->first.is_first_opener);
@@ -72,9 +71,8 @@ KIT_TEST(control__owner_with_another_start_is_not_named)
 
     atomic_fetch_add(&page->exclusive_owner.start, 1);
     atomic_fetch_add(&page->open_lock_owner.start, 1);
-    assert_int_equal(
-        wal__control_open(&members->second, &members->env, &members->error),
-        WAL_ELOCKED);
+    assert_int_equal(wal__control_open(&members->second, &members->env, &members->error),
+                     WAL_ELOCKED);
     assert_error(&members->error, WAL_ELOCKED, "another process is recovering");
     assert_int_equal(members->error.holder, 0);
     wal__control_close(&members->first);
@@ -106,8 +104,8 @@ static void set_in_place(void *ctx, struct wal__file *file)
     in_place_count++;
 }
 
-/* btrfs would need space to write the page again: a store to it on a full disk
- * would raise SIGBUS. It takes the flag of an empty file only. */
+/* btrfs would need space to write the page again: a store to it on a full disk would raise SIGBUS.
+ * It takes the flag of an empty file only. */
 KIT_TEST(control__page_is_written_in_place)
 {
     struct wal__io io = wal__io_posix;
@@ -134,9 +132,8 @@ KIT_TEST(control__lock_reports_its_holder)
 
     join(members);
     assert_ok(wal__control_lock(&members->first, APPEND_LOCK, 0, NULL));
-    assert_int_equal(
-        wal__control_lock(&members->second, APPEND_LOCK, 0, &members->error),
-        WAL_ELOCKED);
+    assert_int_equal(wal__control_lock(&members->second, APPEND_LOCK, 0, &members->error),
+                     WAL_ELOCKED);
     assert_int_equal(members->error.holder, getpid());
     assert_int_equal(members->error.offset, APPEND_LOCK);
     wal__control_unlock(&members->first, APPEND_LOCK, 0);
@@ -154,12 +151,10 @@ static struct members *freeing;
 static int waits;
 
 /* Another handle holds the lock, and releases it before this one can sleep. */
-static enum wal_status freeing_lock(void *ctx, struct wal__file *file,
-                                    uint64_t byte, enum wal__io_lock kind,
-                                    int *sys_errno)
+static enum wal_status freeing_lock(void *ctx, struct wal__file *file, uint64_t byte,
+                                    enum wal__io_lock kind, int *sys_errno)
 {
-    enum wal_status status =
-        wal__io_posix.lock(ctx, file, byte, kind, sys_errno);
+    enum wal_status status = wal__io_posix.lock(ctx, file, byte, kind, sys_errno);
 
     if (status == WAL_ELOCKED) {
         wal__control_unlock(&freeing->first, APPEND_LOCK, 0);
@@ -167,8 +162,7 @@ static enum wal_status freeing_lock(void *ctx, struct wal__file *file,
     return status;
 }
 
-static void counted_wait(void *ctx, const uint32_t *word, uint32_t expected,
-                         uint64_t timeout_ns)
+static void counted_wait(void *ctx, const uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
     waits++;
     wal__io_posix.futex_wait(ctx, word, expected, timeout_ns);
@@ -224,8 +218,7 @@ KIT_TEST(control__late_unlock_frees_its_own_round)
     take_over(members);
     assert_ok(wal__control_lock(&members->second, SYNC_LOCK, 0, NULL));
     wal__control_unlock(&members->first, SYNC_LOCK, 0);
-    assert_int_equal(wal__control_try_lock(&members->first, SYNC_LOCK, 0, &err),
-                     WAL_ELOCKED);
+    assert_int_equal(wal__control_try_lock(&members->first, SYNC_LOCK, 0, &err), WAL_ELOCKED);
     wal__control_unlock(&members->second, SYNC_LOCK, 0);
     /* The byte of the first round comes again. */
     atomic_store(&members->first.page->logs[0].sync_round, WAL__SYNC_ROUNDS);
@@ -237,9 +230,8 @@ KIT_TEST(control__late_unlock_frees_its_own_round)
 }
 
 /* Another process takes the round over while this one locks its byte. */
-static enum wal_status overtaken_lock(void *ctx, struct wal__file *file,
-                                      uint64_t byte, enum wal__io_lock kind,
-                                      int *sys_errno)
+static enum wal_status overtaken_lock(void *ctx, struct wal__file *file, uint64_t byte,
+                                      enum wal__io_lock kind, int *sys_errno)
 {
     struct wal__control_log *shared = &freeing->first.page->logs[0];
 
@@ -266,8 +258,7 @@ KIT_TEST(control__round_that_is_over_is_not_kept)
     assert_ok(wal__control_try_lock(&members->second, SYNC_LOCK, 0, &err));
     assert_int_equal(members->second.sync_round[0], 1);
     members->second.env = &members->env;
-    assert_int_equal(wal__control_try_lock(&members->first, SYNC_LOCK, 0, &err),
-                     WAL_ELOCKED);
+    assert_int_equal(wal__control_try_lock(&members->first, SYNC_LOCK, 0, &err), WAL_ELOCKED);
     wal__control_unlock(&members->second, SYNC_LOCK, 0);
     wal__control_close(&members->second);
     wal__control_close(&members->first);
@@ -283,19 +274,15 @@ KIT_TEST(control__reached_position_needs_no_lock)
 
     join(members);
     assert_ok(wal__control_lock(&members->first, turn, 0, NULL));
-    assert_int_equal(
-        wal__control_lock_unless_durable(&members->second, turn, 0, 10, NULL),
-        WAL_ELOCKED);
+    assert_int_equal(wal__control_lock_unless_durable(&members->second, turn, 0, 10, NULL),
+                     WAL_ELOCKED);
     atomic_store(&members->first.page->logs[0].durable, 10);
-    assert_int_equal(
-        wal__control_lock_unless_durable(&members->second, turn, 0, 10, NULL),
-        WAL_END);
-    assert_int_equal(
-        wal__control_lock_unless_durable(&members->second, turn, 0, 11, NULL),
-        WAL_ELOCKED);
+    assert_int_equal(wal__control_lock_unless_durable(&members->second, turn, 0, 10, NULL),
+                     WAL_END);
+    assert_int_equal(wal__control_lock_unless_durable(&members->second, turn, 0, 11, NULL),
+                     WAL_ELOCKED);
     wal__control_unlock(&members->first, turn, 0);
-    assert_ok(
-        wal__control_lock_unless_durable(&members->second, turn, 0, 11, NULL));
+    assert_ok(wal__control_lock_unless_durable(&members->second, turn, 0, 11, NULL));
     wal__control_unlock(&members->second, turn, 0);
     wal__control_close(&members->second);
     wal__control_close(&members->first);
@@ -324,9 +311,8 @@ KIT_TEST(control__last_process_detects_that_it_is_last)
     assert_false(wal__control_try_exclusive(&members->first));
     wal__control_close(&members->second);
     assert_true(wal__control_try_exclusive(&members->first));
-    assert_int_equal(
-        wal__control_open(&members->second, &members->env, &members->error),
-        WAL_ELOCKED);
+    assert_int_equal(wal__control_open(&members->second, &members->env, &members->error),
+                     WAL_ELOCKED);
     wal__control_close(&members->first);
     free(members);
 }
@@ -381,25 +367,22 @@ KIT_TEST(control__reader_follows_writer_or_is_alone)
     free(members);
 }
 
-/* The only member closes or fails while others are about to join: no process
- * has recovered the state in the page. */
+/* The only member closes or fails while others are about to join: no process has recovered the
+ * state in the page. */
 KIT_TEST(control__unrecovered_page_is_rejected)
 {
     struct members *members = begin();
     const struct wal__io *io = members->env.io;
     int err = 0;
 
-    assert_ok(io->lock(io->ctx, members->first.file, WAL__LOCK_PARTICIPANT,
-                       WAL__IO_LOCK_SHARED, &err));
+    assert_ok(
+        io->lock(io->ctx, members->first.file, WAL__LOCK_PARTICIPANT, WAL__IO_LOCK_SHARED, &err));
     /* It keeps the open lock: no other process opens the store. */
-    assert_int_equal(
-        wal__control_open(&members->second, &members->env, &members->error),
-        WAL_ELOCKED);
-    assert_ok(io->lock(io->ctx, members->first.file, WAL__LOCK_OPEN,
-                       WAL__IO_LOCK_NONE, &err));
-    assert_int_equal(
-        wal__control_open(&members->second, &members->env, &members->error),
-        WAL_ECORRUPT);
+    assert_int_equal(wal__control_open(&members->second, &members->env, &members->error),
+                     WAL_ELOCKED);
+    assert_ok(io->lock(io->ctx, members->first.file, WAL__LOCK_OPEN, WAL__IO_LOCK_NONE, &err));
+    assert_int_equal(wal__control_open(&members->second, &members->env, &members->error),
+                     WAL_ECORRUPT);
     members->env.read_only = true;
     assert_ok(wal__control_open(&members->second, &members->env, NULL));
     assert_true(members->second.is_first_opener);
@@ -457,8 +440,7 @@ static void leave_page(struct members *members, enum found found)
     wal__control_close(&members->first);
 }
 
-/* Nothing of it is trusted except the durable end, if it is of this boot and
- * file. */
+/* Nothing of it is trusted except the durable end, if it is of this boot and file. */
 KIT_TEST(control__stale_page_is_rejected)
 {
     for (enum found found = 0; found < FOUND_KINDS; found++) {
@@ -472,8 +454,7 @@ KIT_TEST(control__stale_page_is_rejected)
         assert_true(members->first.is_first_opener);
         assert_int_equal(members->first.lock_file_replaced, doubt);
         assert_int_equal(atomic_load(&stream->written), 0);
-        assert_int_equal(atomic_load(&stream->durable),
-                         found == FOUND_AS_LEFT ? 4000 : 0);
+        assert_int_equal(atomic_load(&stream->durable), found == FOUND_AS_LEFT ? 4000 : 0);
         assert_int_equal(atomic_load(&stream->indexed_tail_id), 0);
         assert_int_equal(atomic_load(&stream->closed_segment_id), 0);
         assert_int_equal(atomic_load(&stream->is_recovered), 0);
@@ -481,8 +462,7 @@ KIT_TEST(control__stale_page_is_rejected)
         assert_int_equal(atomic_load(&stream->sync_holder), 0);
         assert_int_equal(atomic_load(&stream->poison) >> 32,
                          doubt ? WAL__POISON_UNKNOWN : WAL__POISON_NONE);
-        assert_int_equal(
-            atomic_load(&stream->wait_words[WAL__WAIT_APPEND].waiters), 0);
+        assert_int_equal(atomic_load(&stream->wait_words[WAL__WAIT_APPEND].waiters), 0);
         assert_int_equal(atomic_load(&members->first.page->claims[0].start), 0);
         wal__control_close(&members->first);
         assert_int_equal(unlink("LOCK"), 0);
@@ -498,11 +478,9 @@ KIT_TEST(control__page_of_another_store_is_rejected)
 
         assert_ok(wal__control_finish_open(&members->first, NULL));
         change_page(members->first.page, found);
-        assert_int_equal(
-            wal__control_open(&members->second, &members->env, &members->error),
-            WAL_ECORRUPT);
-        assert_error(&members->error, WAL_ECORRUPT,
-                     "not of this boot and file");
+        assert_int_equal(wal__control_open(&members->second, &members->env, &members->error),
+                         WAL_ECORRUPT);
+        assert_error(&members->error, WAL_ECORRUPT, "not of this boot and file");
         wal__control_close(&members->first);
         assert_int_equal(unlink("LOCK"), 0);
         free(members);

@@ -40,9 +40,8 @@ TEST(error__every_field_is_filled)
 {
     struct wal_error error = marked(sizeof(error));
 
-    assert_int_equal(
-        wal__fail_at(&error, WAL_EIO, 5, "/a/b", 77, "read: %s %d", "bad", 3),
-        WAL_EIO);
+    assert_int_equal(wal__fail_at(&error, WAL_EIO, 5, "/a/b", 77, "read: %s %d", "bad", 3),
+                     WAL_EIO);
     assert_int_equal(error.struct_size, sizeof(error));
     assert_int_equal(error.status, WAL_EIO);
     assert_int_equal(error.sys_errno, 5);
@@ -78,16 +77,11 @@ TEST(error__long_texts_are_truncated_and_terminated)
 TEST(error__only_whole_fields_within_struct_size)
 {
     static const size_t ends[] = {
-        offsetof(struct wal_error, status),
-        offsetof(struct wal_error, sys_errno),
-        offsetof(struct wal_error, holder),
-        offsetof(struct wal_error, expectation),
-        offsetof(struct wal_error, reserved),
-        offsetof(struct wal_error, offset),
-        offsetof(struct wal_error, file),
-        offsetof(struct wal_error, text),
-        offsetof(struct wal_error, actual),
-        sizeof(struct wal_error),
+        offsetof(struct wal_error, status),   offsetof(struct wal_error, sys_errno),
+        offsetof(struct wal_error, holder),   offsetof(struct wal_error, expectation),
+        offsetof(struct wal_error, reserved), offsetof(struct wal_error, offset),
+        offsetof(struct wal_error, file),     offsetof(struct wal_error, text),
+        offsetof(struct wal_error, actual),   sizeof(struct wal_error),
     };
     size_t whole = 0;
 
@@ -116,17 +110,16 @@ TEST(error__conflict_has_expectation_and_present_value)
 {
     struct wal_error error = marked(sizeof(error));
 
-    assert_int_equal(wal__conflict(&error, WAL_EXPECTATION_HEAD, "e-17",
-                                   "the head is at %s", "e-17"),
-                     WAL_ECONFLICT);
+    assert_int_equal(
+        wal__conflict(&error, WAL_EXPECTATION_HEAD, "e-17", "the head is at %s", "e-17"),
+        WAL_ECONFLICT);
     assert_int_equal(error.status, WAL_ECONFLICT);
     assert_int_equal(error.expectation, WAL_EXPECTATION_HEAD);
     assert_string_equal(error.actual, "e-17");
     assert_string_equal(error.text, "the head is at e-17");
     assert_int_equal(wal__fail(&error, WAL_EBUSY, "full"), WAL_EBUSY);
     assert_int_equal(error.expectation, WAL_EXPECTATION_NONE);
-    assert_int_equal(wal__conflict(NULL, WAL_EXPECTATION_TAIL, "", "tail"),
-                     WAL_ECONFLICT);
+    assert_int_equal(wal__conflict(NULL, WAL_EXPECTATION_TAIL, "", "tail"), WAL_ECONFLICT);
 }
 
 TEST(error__arguments_may_point_into_the_error)
@@ -134,8 +127,7 @@ TEST(error__arguments_may_point_into_the_error)
     struct wal_error error = marked(sizeof(error));
 
     (void)wal__fail_at(&error, WAL_EIO, 5, "file", 77, "inner");
-    (void)wal__fail_at(&error, WAL_ECORRUPT, 5, error.file, 78, "outer: %s",
-                       error.text);
+    (void)wal__fail_at(&error, WAL_ECORRUPT, 5, error.file, 78, "outer: %s", error.text);
     assert_string_equal(error.file, "file");
     assert_string_equal(error.text, "outer: inner");
 }
@@ -159,8 +151,7 @@ TEST(error__actual_is_set_and_terminated)
 {
     struct wal_error error = marked(sizeof(error));
 
-    (void)wal__fail_at(&error, WAL_ECONFLICT, 0, "file", 0,
-                       "the head is at e-17");
+    (void)wal__fail_at(&error, WAL_ECONFLICT, 0, "file", 0, "the head is at e-17");
     wal__error_set_actual(&error, "e-17, and more", 4);
     assert_string_equal(error.actual, "e-17");
     wal__error_set_actual(&error, error.text + 15, 3);
@@ -197,8 +188,8 @@ TEST(error__without_struct_size_is_filled)
 
 TEST(error__actual_outside_struct_size_is_left_alone)
 {
-    const uint32_t end = (uint32_t)(offsetof(struct wal_error, actual) +
-                                    sizeof(((struct wal_error *)NULL)->actual));
+    const uint32_t end =
+        (uint32_t)(offsetof(struct wal_error, actual) + sizeof(((struct wal_error *)NULL)->actual));
 
     for (uint32_t size = 1; size < end; size++) {
         struct wal_error error = marked(size);

@@ -37,8 +37,7 @@ static int make_file(const char *name)
 
 static volatile uint8_t *map_file(int fd)
 {
-    void *at = wal__guarded_map(fd, 0, (size_t)PAGES * PAGE,
-                                PROT_READ | PROT_WRITE, MAP_SHARED);
+    void *at = wal__guarded_map(fd, 0, (size_t)PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED);
 
     WAL__ASSERT(at != NULL);
     return at;
@@ -49,8 +48,8 @@ static void unmap_file(volatile uint8_t *at)
     wal__guarded_unmap((void *)(uintptr_t)at, (size_t)PAGES * PAGE);
 }
 
-/* Runs in a child, in which the first map installs the handler: the test
- * program sets its own for each test. Returns how the child ended. */
+/* Runs in a child, in which the first map installs the handler: the test program sets its own for
+ * each test. Returns how the child ended. */
 static int in_child(void (*run)(void))
 {
     int status = 0;
@@ -223,8 +222,7 @@ static void with_handler(void)
 
 static void with_info_handler(void)
 {
-    const struct sigaction action = {.sa_sigaction = jump_back_with_info,
-                                     .sa_flags = SA_SIGINFO};
+    const struct sigaction action = {.sa_sigaction = jump_back_with_info, .sa_flags = SA_SIGINFO};
 
     read_foreign_with(&action);
 }

@@ -1,6 +1,6 @@
 /*
- * test_io.c - tests of engine/io/io: whole reads and writes over a table that
- * moves a few bytes, nothing, or fails.
+ * test_io.c - tests of engine/io/io: whole reads and writes over a table that moves a few bytes,
+ * nothing, or fails.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -51,9 +51,8 @@ static size_t smallest(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static enum wal_status disk_pread(void *ctx, struct wal__file *file, void *data,
-                                  size_t size, uint64_t offset, size_t *got,
-                                  int *sys_errno)
+static enum wal_status disk_pread(void *ctx, struct wal__file *file, void *data, size_t size,
+                                  uint64_t offset, size_t *got, int *sys_errno)
 {
     struct disk *disk = ctx;
     enum wal_status status = next_call(disk, sys_errno);
@@ -71,10 +70,8 @@ static enum wal_status disk_pread(void *ctx, struct wal__file *file, void *data,
     return WAL_OK;
 }
 
-static enum wal_status disk_pwritev(void *ctx, struct wal__file *file,
-                                    const struct iovec *iov, int count,
-                                    uint64_t offset, size_t *put,
-                                    int *sys_errno)
+static enum wal_status disk_pwritev(void *ctx, struct wal__file *file, const struct iovec *iov,
+                                    int count, uint64_t offset, size_t *put, int *sys_errno)
 {
     struct disk *disk = ctx;
     enum wal_status status = next_call(disk, sys_errno);
@@ -101,8 +98,7 @@ static enum wal_status disk_pwritev(void *ctx, struct wal__file *file,
 
 static struct wal__io table(struct disk *disk)
 {
-    return (struct wal__io){
-        .ctx = disk, .pread = disk_pread, .pwritev = disk_pwritev};
+    return (struct wal__io){.ctx = disk, .pread = disk_pread, .pwritev = disk_pwritev};
 }
 
 static void fill(uint8_t *bytes, size_t size)
@@ -116,16 +112,14 @@ TEST(io__short_reads_are_continued)
 {
     for (size_t piece = 1; piece < 120; piece++) {
         for (int again_every = 0; again_every < 4; again_every += 2) {
-            struct disk disk = {
-                .size = 200, .piece = piece, .again_every = again_every};
+            struct disk disk = {.size = 200, .piece = piece, .again_every = again_every};
             struct wal__io io = table(&disk);
             uint8_t data[100] = {0};
             size_t got = 0;
             int sys_errno = 0;
 
             fill(disk.bytes, disk.size);
-            assert_ok(wal__io_read_full(&io, NULL, data, sizeof(data), 33, &got,
-                                        &sys_errno));
+            assert_ok(wal__io_read_full(&io, NULL, data, sizeof(data), 33, &got, &sys_errno));
             assert_int_equal(got, sizeof(data));
             assert_memory_equal(data, disk.bytes + 33, sizeof(data));
         }
@@ -141,12 +135,10 @@ TEST(io__a_read_stops_at_the_end_of_the_file)
     int sys_errno = 0;
 
     fill(disk.bytes, disk.size);
-    assert_ok(
-        wal__io_read_full(&io, NULL, data, sizeof(data), 5, &got, &sys_errno));
+    assert_ok(wal__io_read_full(&io, NULL, data, sizeof(data), 5, &got, &sys_errno));
     assert_int_equal(got, 45);
     assert_memory_equal(data, disk.bytes + 5, 45);
-    assert_ok(
-        wal__io_read_full(&io, NULL, data, sizeof(data), 50, &got, &sys_errno));
+    assert_ok(wal__io_read_full(&io, NULL, data, sizeof(data), 50, &got, &sys_errno));
     assert_int_equal(got, 0);
     disk.calls = 0;
     assert_ok(wal__io_read_full(&io, NULL, NULL, 0, 0, &got, &sys_errno));
@@ -155,19 +147,14 @@ TEST(io__a_read_stops_at_the_end_of_the_file)
 
 TEST(io__failed_read_returns_no_bytes)
 {
-    struct disk disk = {.size = 100,
-                        .piece = 10,
-                        .fail_at = 3,
-                        .fail_count = 1,
-                        .fail_errno = EIO};
+    struct disk disk = {.size = 100, .piece = 10, .fail_at = 3, .fail_count = 1, .fail_errno = EIO};
     struct wal__io io = table(&disk);
     uint8_t data[100];
     size_t got = 4711;
     int sys_errno = 0;
 
-    assert_int_equal(
-        wal__io_read_full(&io, NULL, data, sizeof(data), 0, &got, &sys_errno),
-        WAL_EIO);
+    assert_int_equal(wal__io_read_full(&io, NULL, data, sizeof(data), 0, &got, &sys_errno),
+                     WAL_EIO);
     assert_int_equal(sys_errno, EIO);
     assert_int_equal(got, 4711);
     assert_int_equal(disk.calls, 3);
@@ -175,26 +162,21 @@ TEST(io__failed_read_returns_no_bytes)
 
 TEST(io__endless_eagain_ends)
 {
-    struct disk disk = {.size = 100,
-                        .piece = 10,
-                        .fail_at = 2,
-                        .fail_count = 1000000,
-                        .fail_errno = EAGAIN};
+    struct disk disk = {
+        .size = 100, .piece = 10, .fail_at = 2, .fail_count = 1000000, .fail_errno = EAGAIN};
     struct wal__io io = table(&disk);
     uint8_t data[100] = {0};
     struct iovec iov = {data, sizeof(data)};
     size_t got = 4711;
     int sys_errno = 0;
 
-    assert_int_equal(
-        wal__io_read_full(&io, NULL, data, sizeof(data), 0, &got, &sys_errno),
-        WAL_EIO);
+    assert_int_equal(wal__io_read_full(&io, NULL, data, sizeof(data), 0, &got, &sys_errno),
+                     WAL_EIO);
     assert_int_equal(sys_errno, EAGAIN);
     assert_in_range(disk.calls, 3, 1000);
     sys_errno = 0;
     disk.calls = 0;
-    assert_int_equal(wal__io_write_full(&io, NULL, &iov, 1, 0, &sys_errno),
-                     WAL_EIO);
+    assert_int_equal(wal__io_write_full(&io, NULL, &iov, 1, 0, &sys_errno), WAL_EIO);
     assert_int_equal(sys_errno, EAGAIN);
     assert_in_range(disk.calls, 3, 1000);
 }
@@ -230,8 +212,7 @@ TEST(io__short_writes_are_continued_without_a_gap)
             int sys_errno = 0;
 
             memcpy(before, iov, sizeof(iov[0]) * (size_t)count);
-            assert_ok(
-                wal__io_write_full(&io, NULL, iov, count, 77, &sys_errno));
+            assert_ok(wal__io_write_full(&io, NULL, iov, count, 77, &sys_errno));
             assert_memory_equal(disk.bytes + 77, data, sizeof(data));
             assert_int_equal(disk.bytes[76], 0);
             assert_int_equal(disk.bytes[77 + sizeof(data)], 0);
@@ -275,8 +256,7 @@ TEST(io__repeated_empty_write_is_eio)
     int sys_errno = 0;
 
     fill(data, sizeof(data));
-    assert_int_equal(wal__io_write_full(&io, NULL, &iov, 1, 0, &sys_errno),
-                     WAL_EIO);
+    assert_int_equal(wal__io_write_full(&io, NULL, &iov, 1, 0, &sys_errno), WAL_EIO);
     assert_int_equal(sys_errno, EIO);
     assert_in_range(disk.calls, 4, 1000);
 
@@ -290,14 +270,12 @@ TEST(io__a_failed_write_is_not_repeated)
 {
     uint8_t data[200];
     struct iovec iov = {data, sizeof(data)};
-    struct disk disk = {
-        .piece = 30, .fail_at = 3, .fail_count = 1, .fail_errno = ENOSPC};
+    struct disk disk = {.piece = 30, .fail_at = 3, .fail_count = 1, .fail_errno = ENOSPC};
     struct wal__io io = table(&disk);
     int sys_errno = 0;
 
     fill(data, sizeof(data));
-    assert_int_equal(wal__io_write_full(&io, NULL, &iov, 1, 0, &sys_errno),
-                     WAL_ENOSPACE);
+    assert_int_equal(wal__io_write_full(&io, NULL, &iov, 1, 0, &sys_errno), WAL_ENOSPACE);
     assert_int_equal(sys_errno, ENOSPC);
     assert_int_equal(disk.calls, 3);
 }

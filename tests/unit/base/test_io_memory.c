@@ -86,8 +86,7 @@ static void assert_content(struct wal__file *file, const char *text)
     size_t got = 0;
     int sys_errno = 0;
 
-    assert_ok(
-        io->pread(io->ctx, file, back, sizeof(back), 0, &got, &sys_errno));
+    assert_ok(io->pread(io->ctx, file, back, sizeof(back), 0, &got, &sys_errno));
     assert_int_equal(got, strlen(text));
     assert_memory_equal(back, text, got);
 }
@@ -100,12 +99,10 @@ static int count_memfds(int *any)
     int count = 0;
 
     assert_non_null(directory);
-    for (entry = readdir(directory); entry != NULL;
-         entry = readdir(directory)) {
+    for (entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
         char link[64] = "";
 
-        if (readlinkat(dirfd(directory), entry->d_name, link,
-                       sizeof(link) - 1) > 0 &&
+        if (readlinkat(dirfd(directory), entry->d_name, link, sizeof(link) - 1) > 0 &&
             strncmp(link, "/memfd:", 7) == 0) {
             *any = atoi(entry->d_name);
             count++;
@@ -235,9 +232,7 @@ TEST_WITH(io_memory__a_read_only_handle_changes_nothing, enter, leave)
 
     assert_int_equal(io->allocate(io->ctx, reader, 10, &sys_errno), WAL_EIO);
     assert_int_equal(sys_errno, EBADF);
-    assert_int_equal(
-        io->lock(io->ctx, reader, 0, WAL__IO_LOCK_EXCLUSIVE, &sys_errno),
-        WAL_EIO);
+    assert_int_equal(io->lock(io->ctx, reader, 0, WAL__IO_LOCK_EXCLUSIVE, &sys_errno), WAL_EIO);
     assert_int_equal(sys_errno, EBADF);
     assert_int_equal(io_case_stat(file).size, 0);
     io->close(io->ctx, file);
@@ -313,8 +308,7 @@ TEST_WITH(io_memory__renaming, enter, leave)
     assert_ok(io->rename(io->ctx, "a", "a", &sys_errno));
     assert_ok(io->rename(io->ctx, "a", "d/b", &sys_errno));
     assert_ok(io->path_stat(io->ctx, "d/b", &st, &sys_errno));
-    assert_int_equal(io->path_stat(io->ctx, "a", &st, &sys_errno),
-                     WAL_ENOTFOUND);
+    assert_int_equal(io->path_stat(io->ctx, "a", &st, &sys_errno), WAL_ENOTFOUND);
 }
 
 /* Unlinks each name while they are listed. */
@@ -365,8 +359,7 @@ TEST_WITH(io_memory__tables_are_independent, enter, leave)
 
     assert_ok(wal__io_memory_create(&heap.heap, false, &other, NULL));
     io->close(io->ctx, make_file("a"));
-    assert_int_equal(other->path_stat(other->ctx, "a", &st, &sys_errno),
-                     WAL_ENOTFOUND);
+    assert_int_equal(other->path_stat(other->ctx, "a", &st, &sys_errno), WAL_ENOTFOUND);
     wal__io_memory_destroy(other);
     wal__io_memory_destroy(NULL);
     assert_ok(io->path_stat(io->ctx, "a", &st, &sys_errno));
@@ -386,8 +379,7 @@ TEST_WITH(io_memory__destroying_closes_every_descriptor, enter, leave)
         char path[16];
 
         (void)snprintf(path, sizeof(path), "d/%d", i);
-        assert_ok(other->open(other->ctx, path, WAL__IO_WRITE | WAL__IO_CREATE,
-                              &file, &err));
+        assert_ok(other->open(other->ctx, path, WAL__IO_WRITE | WAL__IO_CREATE, &file, &err));
         other->close(other->ctx, file);
     }
     assert_int_equal(count_memfds(&any), before + 20);
@@ -405,13 +397,11 @@ TEST_WITH(io_memory__without_memory_nothing_changes, enter, leave)
     int sys_errno = 0;
 
     faulty_heap_fail(&heap, 1, false);
-    assert_int_equal(wal__io_memory_create(&heap.heap, false, &other, NULL),
-                     WAL_ENOMEM);
+    assert_int_equal(wal__io_memory_create(&heap.heap, false, &other, NULL), WAL_ENOMEM);
     assert_null(other);
     faulty_heap_fail(&heap, 1, false);
     io_case_open_fails("a", WAL__IO_CREATE, WAL_ENOMEM, ENOMEM);
-    assert_int_equal(io->path_stat(io->ctx, "a", &st, &sys_errno),
-                     WAL_ENOTFOUND);
+    assert_int_equal(io->path_stat(io->ctx, "a", &st, &sys_errno), WAL_ENOTFOUND);
     faulty_heap_fail(&heap, 1, false);
     assert_int_equal(io->make_directory(io->ctx, "d", &sys_errno), WAL_ENOMEM);
 }
@@ -430,8 +420,7 @@ TEST_WITH(io_memory__without_descriptors_nothing_changes, enter, leave)
 
         io_case_open_fails("a", WAL__IO_CREATE, WAL_EIO, EMFILE);
         (void)set_limit(RLIMIT_NOFILE, before);
-        assert_int_equal(io->path_stat(io->ctx, "a", &st, &sys_errno),
-                         WAL_ENOTFOUND);
+        assert_int_equal(io->path_stat(io->ctx, "a", &st, &sys_errno), WAL_ENOTFOUND);
         assert_int_equal(heap.live, live);
     }
     io->close(io->ctx, make_file("a"));
@@ -443,8 +432,7 @@ TEST_WITH(io_memory__file_size_limit_applies, enter, leave)
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     rlim_t before = set_limit(RLIMIT_FSIZE, 100 * page);
     int sys_errno = 0;
-    enum wal_status status =
-        io->allocate(io->ctx, file, 101 * page, &sys_errno);
+    enum wal_status status = io->allocate(io->ctx, file, 101 * page, &sys_errno);
 
     (void)set_limit(RLIMIT_FSIZE, before);
     (void)signal(SIGXFSZ, handler);
@@ -498,14 +486,12 @@ static void *read_and_rename(void *arg)
     int err;
 
     while (!atomic_load(&others->stop)) {
-        enum wal_status status =
-            io->pread(io->ctx, others->file, back, 16, 0, &got, &err);
+        enum wal_status status = io->pread(io->ctx, others->file, back, 16, 0, &got, &err);
         struct wal__file *own;
 
         WAL__ASSERT(status == WAL_OK && got == 16);
         WAL__ASSERT(memcmp(back, "0123456789abcdef", 16) == 0);
-        status =
-            io->open(io->ctx, "b", WAL__IO_WRITE | WAL__IO_CREATE, &own, &err);
+        status = io->open(io->ctx, "b", WAL__IO_WRITE | WAL__IO_CREATE, &own, &err);
         WAL__ASSERT(status == WAL_OK);
         status = io->lock(io->ctx, own, 0, WAL__IO_LOCK_SHARED, &err);
         WAL__ASSERT(status == WAL_OK);
@@ -522,8 +508,7 @@ TEST_WITH(io_memory__threads_copy_while_a_file_grows, enter, leave)
 
     io_case_write(others.file, "0123456789abcdef", 0);
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(
-            pthread_create(&threads[i], NULL, read_and_rename, &others), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, read_and_rename, &others), 0);
     }
     for (uint64_t i = 1; i < 2000; i++) {
         io_case_write(others.file, "grows", i * 2000);
@@ -542,8 +527,7 @@ TEST_WITH(io_memory__a_forked_child_creates_its_own_table, enter, leave)
     pthread_t thread;
 
     io_case_write(others.file, "0123456789abcdef", 0);
-    assert_int_equal(pthread_create(&thread, NULL, read_and_rename, &others),
-                     0);
+    assert_int_equal(pthread_create(&thread, NULL, read_and_rename, &others), 0);
     for (int i = 0; i < 50; i++) {
         int how = 0;
         pid_t child = fork();
@@ -557,8 +541,7 @@ TEST_WITH(io_memory__a_forked_child_creates_its_own_table, enter, leave)
             /* Ends a child that would wait for ever. */
             (void)alarm(60);
             (void)!wal__io_memory_create(&wal__heap_libc, false, &own, NULL);
-            (void)!own->open(own->ctx, "b", WAL__IO_WRITE | WAL__IO_CREATE,
-                             &file, &err);
+            (void)!own->open(own->ctx, "b", WAL__IO_WRITE | WAL__IO_CREATE, &file, &err);
             _exit(file != NULL ? 0 : 1);
         }
         assert_int_equal(waitpid(child, &how, 0), child);

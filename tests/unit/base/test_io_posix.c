@@ -27,8 +27,8 @@
 
 static const struct wal__io *const io = &wal__io_posix;
 
-/* Takes the place of the C library's: file systems without it exist, but not
- * wherever the tests run. */
+/* Takes the place of the C library's: file systems without it exist, but not wherever the tests
+ * run. */
 static int fallocate_errno;
 
 int fallocate(int fd, int mode, off_t offset, off_t len)
@@ -55,8 +55,7 @@ static int enter(void **state)
     (void)snprintf(place.path, sizeof(place.path), "%s/agentwal-io.XXXXXX",
                    base == NULL ? "/tmp" : base);
     place.back = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (place.back < 0 || mkdtemp(place.path) == NULL ||
-        chdir(place.path) != 0) {
+    if (place.back < 0 || mkdtemp(place.path) == NULL || chdir(place.path) != 0) {
         return -1;
     }
     fallocate_errno = 0;
@@ -134,9 +133,8 @@ TEST_WITH(io_posix__only_regular_files_open, enter, leave)
     io_case_open_fails("l", 0, WAL_EIO, ELOOP);
     io_case_open_fails("l", WAL__IO_WRITE | WAL__IO_CREATE, WAL_EIO, ELOOP);
     assert_int_not_equal(access("none", F_OK), 0);
-    assert_ok(io->open(NULL, "l",
-                       WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_FOLLOW, &file,
-                       &sys_errno));
+    assert_ok(
+        io->open(NULL, "l", WAL__IO_WRITE | WAL__IO_CREATE | WAL__IO_FOLLOW, &file, &sys_errno));
     io->close(NULL, file);
 
     /* No descriptor is left open. */
@@ -182,8 +180,7 @@ TEST_WITH(io_posix__killed_process_releases_its_locks, enter, leave)
         int sys_errno;
 
         if (io->open(NULL, "a", WAL__IO_WRITE, &own, &sys_errno) == WAL_OK &&
-            io->lock(NULL, own, 0, WAL__IO_LOCK_EXCLUSIVE, &sys_errno) ==
-                WAL_OK &&
+            io->lock(NULL, own, 0, WAL__IO_LOCK_EXCLUSIVE, &sys_errno) == WAL_OK &&
             write(ready[1], "1", 1) == 1) {
             (void)pause();
         }
@@ -192,8 +189,7 @@ TEST_WITH(io_posix__killed_process_releases_its_locks, enter, leave)
     (void)close(ready[1]);
     assert_int_equal(read(ready[0], &byte, 1), 1);
     (void)close(ready[0]);
-    assert_int_equal(io_case_lock(file, 0, WAL__IO_LOCK_EXCLUSIVE),
-                     WAL_ELOCKED);
+    assert_int_equal(io_case_lock(file, 0, WAL__IO_LOCK_EXCLUSIVE), WAL_ELOCKED);
     assert_int_equal(kill(child, SIGKILL), 0);
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_ok(io_case_lock(file, 0, WAL__IO_LOCK_EXCLUSIVE));
@@ -208,8 +204,7 @@ TEST_WITH(io_posix__file_systems_are_distinguished, enter, leave)
     char name[32] = "untouched";
     int sys_errno = 0;
 
-    assert_int_equal(io->storage(NULL, "x", &storage, name, &sys_errno),
-                     WAL_ENOTFOUND);
+    assert_int_equal(io->storage(NULL, "x", &storage, name, &sys_errno), WAL_ENOTFOUND);
     assert_int_equal(storage, WAL__STORAGE_SHARED);
     assert_string_equal(name, "untouched");
 
@@ -223,21 +218,19 @@ TEST_WITH(io_posix__file_systems_are_distinguished, enter, leave)
     assert_string_equal(name, "tmpfs");
 }
 
-/* Lines as Linux writes them, with mounts of several kinds on devices without a
- * disk. */
-static const char mounts[] =
-    "22 27 0:21 / /proc rw,relatime - proc proc rw\n"
-    "36 35 0:40 / /with\\040blank rw - 9p host rw,dirsync,cache=mmap\n"
-    "37 35 0:41 / /a,-,9p rw,relatime shared:5 master:1 - overlay overlay "
-    "rw,lowerdir=/a:/b:/a-path-that-is-longer-than-a-name,volatile\n"
-    "38 35 0:42 / /kept rw - overlay overlay "
-    "rw,lowerdir=/volatile,upperdir=/u,nonvolatile,volatilex=1\n"
-    "39 35 0:43 / /x-path-that-is-31-bytes-long-x- rw - tmpfs none rw\n"
-    "40 35 0:44 /9p /9p rw - btrfs /dev/vdb rw,volatile\n"
-    "41 35 254:3 / /disk rw - 9p host rw\n"
-    "43 35 0:47 / /m rw - overlay overlay rw,uuid=on,fsync=volatile\n"
-    "44 35 0:48 / /m rw - overlay overlay rw,uuid=on,fsync=auto\n"
-    "42 35 0:45 / /cut rw -";
+/* Lines as Linux writes them, with mounts of several kinds on devices without a disk. */
+static const char mounts[] = "22 27 0:21 / /proc rw,relatime - proc proc rw\n"
+                             "36 35 0:40 / /with\\040blank rw - 9p host rw,dirsync,cache=mmap\n"
+                             "37 35 0:41 / /a,-,9p rw,relatime shared:5 master:1 - overlay overlay "
+                             "rw,lowerdir=/a:/b:/a-path-that-is-longer-than-a-name,volatile\n"
+                             "38 35 0:42 / /kept rw - overlay overlay "
+                             "rw,lowerdir=/volatile,upperdir=/u,nonvolatile,volatilex=1\n"
+                             "39 35 0:43 / /x-path-that-is-31-bytes-long-x- rw - tmpfs none rw\n"
+                             "40 35 0:44 /9p /9p rw - btrfs /dev/vdb rw,volatile\n"
+                             "41 35 254:3 / /disk rw - 9p host rw\n"
+                             "43 35 0:47 / /m rw - overlay overlay rw,uuid=on,fsync=volatile\n"
+                             "44 35 0:48 / /m rw - overlay overlay rw,uuid=on,fsync=auto\n"
+                             "42 35 0:45 / /cut rw -";
 
 TEST_WITH(io_posix__mounts_decide_where_numbers_do_not, enter, leave)
 {
@@ -268,16 +261,14 @@ TEST_WITH(io_posix__mounts_decide_where_numbers_do_not, enter, leave)
     assert_int_equal(fwrite(mounts, sizeof(mounts) - 1, 1, file), 1);
     assert_int_equal(fclose(file), 0);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        assert_int_equal(
-            wal__file_system_storage(cases[i].magic,
-                                     makedev(cases[i].major, cases[i].minor),
-                                     "mountinfo", name),
-            cases[i].storage);
+        assert_int_equal(wal__file_system_storage(cases[i].magic,
+                                                  makedev(cases[i].major, cases[i].minor),
+                                                  "mountinfo", name),
+                         cases[i].storage);
         assert_string_equal(name, cases[i].name);
     }
-    assert_int_equal(
-        wal__file_system_storage(0xEF53, makedev(0, 40), "missing", name),
-        WAL__STORAGE_LOCAL);
+    assert_int_equal(wal__file_system_storage(0xEF53, makedev(0, 40), "missing", name),
+                     WAL__STORAGE_LOCAL);
     assert_string_equal(name, "ext4");
 }
 
@@ -297,8 +288,7 @@ TEST_WITH(io_posix__boot_id_is_the_systems, enter, leave)
     for (size_t i = 0, at = 0; i < sizeof(id); i++) {
         const char *dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
 
-        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%02x", dash,
-                               id[i]);
+        at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%02x", dash, id[i]);
     }
     wanted[strcspn(wanted, "\n")] = '\0';
     assert_string_equal(text, wanted);
@@ -336,10 +326,8 @@ TEST_WITH(io_posix__child_has_another_process_id, enter, leave)
     if (child == 0) {
         uint32_t id = io->process_id(NULL);
 
-        _exit(id == (uint32_t)syscall(SYS_getpid) && id != self &&
-                      id == io->process_id(NULL)
-                  ? 0
-                  : 1);
+        _exit(id == (uint32_t)syscall(SYS_getpid) && id != self && id == io->process_id(NULL) ? 0
+                                                                                              : 1);
     }
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_int_equal(how, 0);
@@ -505,8 +493,8 @@ TEST_WITH(io_posix__a_wake_crosses_processes_and_maps, enter, leave)
     io->close(NULL, file);
 }
 
-/* In a child, whose standard streams are closed: what it prints then goes
- * nowhere, and not into a file. */
+/* In a child, whose standard streams are closed: what it prints then goes nowhere, and not into a
+ * file. */
 TEST_WITH(io_posix__files_leave_the_standard_streams_alone, enter, leave)
 {
     int status = 0;
@@ -522,10 +510,8 @@ TEST_WITH(io_posix__files_leave_the_standard_streams_alone, enter, leave)
         for (int fd = 0; fd <= STDERR_FILENO; fd++) {
             (void)close(fd);
         }
-        if (io->open(io->ctx, "file", WAL__IO_WRITE | WAL__IO_CREATE, &file,
-                     &error) != WAL_OK ||
-            write(STDIN_FILENO, &byte, 1) == 1 ||
-            write(STDOUT_FILENO, &byte, 1) == 1 ||
+        if (io->open(io->ctx, "file", WAL__IO_WRITE | WAL__IO_CREATE, &file, &error) != WAL_OK ||
+            write(STDIN_FILENO, &byte, 1) == 1 || write(STDOUT_FILENO, &byte, 1) == 1 ||
             write(STDERR_FILENO, &byte, 1) == 1 ||
             io->stat(io->ctx, file, &found, &error) != WAL_OK) {
             _exit(1);

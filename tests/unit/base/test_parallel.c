@@ -26,8 +26,7 @@ struct notes {
     uint32_t first_bad;  /* this and all above it fail */
 };
 
-static enum wal_status note(void *ctx, void *state, uint32_t item,
-                            struct wal_error *error)
+static enum wal_status note(void *ctx, void *state, uint32_t item, struct wal_error *error)
 {
     struct notes *notes = ctx;
     uint32_t *seen = state;
@@ -55,9 +54,8 @@ static void end(void *ctx, void *state)
 static struct notes notes;
 static bool guided;
 
-static enum wal_status run_parallel(struct wal__io *io, uint32_t count,
-                                    uint32_t threads, uint32_t first_bad,
-                                    struct wal_error *error)
+static enum wal_status run_parallel(struct wal__io *io, uint32_t count, uint32_t threads,
+                                    uint32_t first_bad, struct wal_error *error)
 {
     const struct wal__env env = {.io = io};
     const struct wal__parallel_for many = {.env = &env,
@@ -102,8 +100,7 @@ TEST(parallel_for__each_item_once)
     for (uint32_t count = 0; count < 20; count++) {
         assert_ok(run_parallel(&io, count, 8, ITEMS, NULL));
         check_done(count);
-        assert_int_equal(atomic_load(&notes.threads),
-                         (count + 2) / 3 < 8 ? (count + 2) / 3 : 8);
+        assert_int_equal(atomic_load(&notes.threads), (count + 2) / 3 < 8 ? (count + 2) / 3 : 8);
     }
     assert_ok(run_parallel(&io, ITEMS, 0, ITEMS, NULL));
     check_done(ITEMS);
@@ -127,8 +124,7 @@ TEST(parallel_for__first_failure_is_returned)
     for (uint32_t bad = 0; bad < 100; bad++) {
         struct wal_error error = {.struct_size = sizeof(error)};
 
-        assert_int_equal(run_parallel(&io, ITEMS, 8, bad, &error),
-                         WAL_ECHANGED);
+        assert_int_equal(run_parallel(&io, ITEMS, 8, bad, &error), WAL_ECHANGED);
         check_done(bad);
         assert_int_equal(error.status, WAL_ECHANGED);
         assert_int_equal(error.offset, bad);
@@ -181,8 +177,7 @@ TEST_WITH(parallel_for__guided_each_item_once, set_guided, set_unguided)
     test_parallel_for__each_item_once(state);
 }
 
-TEST_WITH(parallel_for__guided_first_failure_is_returned, set_guided,
-          set_unguided)
+TEST_WITH(parallel_for__guided_first_failure_is_returned, set_guided, set_unguided)
 {
     test_parallel_for__first_failure_is_returned(state);
 }

@@ -102,8 +102,7 @@ TEST_WITH(random_pool__threads_get_distinct_bytes, enter, NULL)
 
     wal__random_init(&shared);
     for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(
-            pthread_create(&threads[i], NULL, take_many, numbers[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, take_many, numbers[i]), 0);
     }
     for (int i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);

@@ -1,6 +1,5 @@
 /*
- * test_spill.c - tests of wal__spill: where blocks lie, and that their bytes
- * survive moving.
+ * test_spill.c - tests of wal__spill: where blocks lie, and that their bytes survive moving.
  */
 #include <dirent.h>
 #include <stddef.h>

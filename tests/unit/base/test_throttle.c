@@ -1,6 +1,6 @@
 /*
- * test_throttle.c - tests of the rate of a compaction (engine/care/
- * segment_run.h), with a clock that only sleeping moves.
+ * test_throttle.c - tests of the rate of a compaction (engine/care/ segment_run.h), with a clock
+ * that only sleeping moves.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -29,8 +29,7 @@ static uint64_t clock_now(void *ctx)
     return clock->now;
 }
 
-static void clock_sleep(void *ctx, const uint32_t *word, uint32_t expected,
-                        uint64_t timeout_ns)
+static void clock_sleep(void *ctx, const uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
     struct clock *clock = ctx;
 
@@ -60,8 +59,7 @@ TEST(throttle__bytes_take_their_time)
     for (int i = 0; i < 3 * 1024; i++) {
         assert_ok(wal__throttle_spend(&throttle, KIB, NULL));
     }
-    assert_in_range(clock.slept, 3 * SECOND - SECOND / 10,
-                    3 * SECOND + SECOND / 10);
+    assert_in_range(clock.slept, 3 * SECOND - SECOND / 10, 3 * SECOND + SECOND / 10);
 }
 
 TEST(throttle__unused_time_is_not_made_up_for)
@@ -190,13 +188,11 @@ TEST(throttle__reports_while_it_sleeps_and_can_be_stopped)
     assert_ok(wal__throttle_spend(&throttle, MIB, &error));
     assert_in_range(caller.calls, 3, 3);
     assert_int_equal(caller.total, 7);
-    assert_int_equal(wal__throttle_report(&throttle, 5, 7, &error),
-                     WAL_ECALLBACK);
+    assert_int_equal(wal__throttle_report(&throttle, 5, 7, &error), WAL_ECALLBACK);
     assert_int_equal(caller.done, 5);
     caller = (struct caller){.stops_at = 2};
     clock.slept = 0;
-    assert_int_equal(wal__throttle_spend(&throttle, 1000 * MIB, &error),
-                     WAL_ECALLBACK);
+    assert_int_equal(wal__throttle_spend(&throttle, 1000 * MIB, &error), WAL_ECALLBACK);
     assert_int_equal(error.status, WAL_ECALLBACK);
     assert_int_equal(caller.done, 5);
     assert_int_equal(clock.slept, SECOND / 2);

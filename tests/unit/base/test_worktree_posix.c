@@ -1,8 +1,7 @@
 /*
- * test_worktree_posix.c - tests of engine/io/tree_posix on the real system:
- * the cases of every table (tree_cases.h), with openat2(2) and without, and
- * those of these two alone. Every test has a separate directory with the root
- * "tree".
+ * test_worktree_posix.c - tests of engine/io/tree_posix on the real system: the cases of every
+ * table (tree_cases.h), with openat2(2) and without, and those of these two alone. Every test has a
+ * separate directory with the root "tree".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -37,8 +36,8 @@ static uint64_t mount_flags;
 static bool foreign_sticky; /* all is another user's, sticky */
 
 /* NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name) */
-int statx(int directory, const char *restrict path, int flags,
-          unsigned int mask, struct statx *restrict out)
+int statx(int directory, const char *restrict path, int flags, unsigned int mask,
+          struct statx *restrict out)
 {
     bool is_parent = strcmp(path, ".") == 0;
 
@@ -93,8 +92,7 @@ static void set_mode(const char *path, uint32_t mode)
     assert_int_equal(chmod(whole, mode), 0);
 }
 
-/* The superuser becomes the user nobody; other users lack the permissions
- * already. */
+/* The superuser becomes the user nobody; other users lack the permissions already. */
 static void drop(bool dropped)
 {
     static bool was_superuser;
@@ -135,9 +133,8 @@ static int enter_with(const struct wal__worktree_io *table)
     (void)umask(022);
     (void)snprintf(place.path, sizeof(place.path), "%s/agentwal-tree.XXXXXX",
                    base == NULL ? "/tmp" : base);
-    place.fd = mkdtemp(place.path) == NULL
-                   ? -1
-                   : open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    place.fd =
+        mkdtemp(place.path) == NULL ? -1 : open(place.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     (void)snprintf(place.root, sizeof(place.root), "%s/tree", place.path);
     if (place.fd < 0 || mkdir(place.root, 0755) != 0) {
         return -1;
@@ -167,8 +164,7 @@ static int enter_by_parts(void **state)
     return enter_with(&wal__worktree_posix_no_openat2);
 }
 
-static int forget(const char *path, const struct stat *st, int kind,
-                  struct FTW *walk)
+static int forget(const char *path, const struct stat *st, int kind, struct FTW *walk)
 {
     (void)st;
     (void)kind;
@@ -210,8 +206,7 @@ static int child_without_openat2(int error)
 {
     int sys_errno = 0;
 
-    return forbid_openat2(error) &&
-                   tree_do_open("d/e/x", &sys_errno) == WAL_OK &&
+    return forbid_openat2(error) && tree_do_open("d/e/x", &sys_errno) == WAL_OK &&
                    tree_do_open("d/link/x", &sys_errno) == WAL_EOUTSIDE &&
                    tree_do_open("d/missing/x", &sys_errno) == WAL_ENOTFOUND
                ? 0
@@ -287,8 +282,7 @@ TEST_WITH(tree_posix__sticky_directory_permissions_apply, enter, leave)
     assert_ok(tree_do_may_replace("d/x", &sys_errno));
     foreign_sticky = true;
     /* The rule is not for the superuser. */
-    assert_int_equal(tree_do_may_replace("d/x", &sys_errno),
-                     geteuid() == 0 ? WAL_OK : WAL_EACCESS);
+    assert_int_equal(tree_do_may_replace("d/x", &sys_errno), geteuid() == 0 ? WAL_OK : WAL_EACCESS);
     drop(true);
     is_denied("d/x", EPERM);
     assert_ok(tree_do_may_replace("d/new", &sys_errno));
@@ -306,8 +300,7 @@ TEST_WITH(tree_posix__full_disk_is_reported, enter, leave)
     int sys_errno = 0;
     enum wal_status status;
 
-    assert_ok(
-        io->create(io->ctx, tree_case_root(), "x", 0600, &file, &sys_errno));
+    assert_ok(io->create(io->ctx, tree_case_root(), "x", 0600, &file, &sys_errno));
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     small = (struct rlimit){.rlim_cur = 4096, .rlim_max = old.rlim_max};
     (void)signal(SIGXFSZ, SIG_IGN);
@@ -381,8 +374,7 @@ TEST_WITH(tree_posix__descriptors_are_closed_on_exec, enter, leave)
     int fd;
 
     (void)note_open(before);
-    assert_ok(
-        io->create(io->ctx, tree_case_root(), "x", 0600, &file, &sys_errno));
+    assert_ok(io->create(io->ctx, tree_case_root(), "x", 0600, &file, &sys_errno));
     fd = opened_since(before);
     assert_true((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0);
     assert_int_equal(fcntl(fd, F_GETFL) & O_SYNC, 0);
@@ -465,16 +457,14 @@ int syncfs(int fd)
     return (int)syscall(SYS_syncfs, fd);
 }
 
-static void expect_syncs(struct wal__worktree *tree, const char *paths,
-                         size_t size, enum wal_status status, int single,
-                         int all)
+static void expect_syncs(struct wal__worktree *tree, const char *paths, size_t size,
+                         enum wal_status status, int single, int all)
 {
     int sys_errno = 0;
 
     synced_directories = 0;
     synced_all = 0;
-    assert_int_equal(
-        io->sync_directories(io->ctx, tree, paths, size, &sys_errno), status);
+    assert_int_equal(io->sync_directories(io->ctx, tree, paths, size, &sys_errno), status);
     assert_int_equal(synced_directories, single);
     assert_int_equal(synced_all, all);
 }
@@ -500,8 +490,7 @@ TEST_WITH(tree_posix__one_sync_covers_several_directories, enter, leave)
     expect_syncs(tree, PATHS("a\0../b"), WAL_EOUTSIDE, 0, 0);
 }
 
-TEST_WITH(tree_posix__directories_of_other_mounts_are_synced_separately, enter,
-          leave)
+TEST_WITH(tree_posix__directories_of_other_mounts_are_synced_separately, enter, leave)
 {
     struct wal__worktree *tree = NULL;
     struct stat dev;
@@ -596,8 +585,7 @@ static void *access_tree(void *arg)
             faults++;
         }
         (void)snprintf(path, sizeof(path), "d%d/%s", i % directories, mark);
-        if (io->create(io->ctx, tree, path, 0600, &file, &sys_errno) !=
-            WAL_OK) {
+        if (io->create(io->ctx, tree, path, 0600, &file, &sys_errno) != WAL_OK) {
             faults++;
             continue;
         }
@@ -622,8 +610,7 @@ TEST_WITH(tree_posix__threads_share_a_root, enter, leave)
         tree_case_put(path, &"abcdefghijkl"[directories - i]);
     }
     for (size_t i = 0; i < 4; i++) {
-        assert_int_equal(
-            pthread_create(&threads[i], NULL, access_tree, marks[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, access_tree, marks[i]), 0);
     }
     for (size_t i = 0; i < 4; i++) {
         void *fault = NULL;
@@ -637,8 +624,7 @@ TEST_WITH(tree_posix__threads_share_a_root, enter, leave)
 static int run_cases(void)
 {
     return tree_cases_run("tree_posix, as every table", enter, leave) +
-           tree_cases_run("tree_posix by parts, as every table", enter_by_parts,
-                          leave);
+           tree_cases_run("tree_posix by parts, as every table", enter_by_parts, leave);
 }
 
 TEST_FILE(NULL, NULL, run_cases);

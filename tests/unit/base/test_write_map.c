@@ -54,8 +54,7 @@ static int open_segment(void **state)
     segment.id = 7;
     segment.size = CAPACITY;
     (void)unlink("segment");
-    assert_ok(io->open(io->ctx, "segment", WAL__IO_WRITE | WAL__IO_CREATE,
-                       &segment.file, &err));
+    assert_ok(io->open(io->ctx, "segment", WAL__IO_WRITE | WAL__IO_CREATE, &segment.file, &err));
     assert_ok(io->allocate(io->ctx, segment.file, CAPACITY, &err));
     wal__write_map_init(&map);
     for (size_t i = 0; i < sizeof(bytes); i++) {
@@ -74,8 +73,7 @@ static int close_segment(void **state)
 
 static bool write_at(uint64_t offset, size_t size)
 {
-    const struct iovec iov[] = {{bytes, size / 3},
-                                {bytes + size / 3, size - size / 3}};
+    const struct iovec iov[] = {{bytes, size / 3}, {bytes + size / 3, size - size / 3}};
 
     return wal__write_map_write(&map, io, &segment, iov, 2, offset);
 }
@@ -86,17 +84,15 @@ static void assert_in_file(uint64_t offset, size_t size)
     size_t got = 0;
     int err = 0;
 
-    assert_ok(
-        wal__io_read_full(io, segment.file, found, size, offset, &got, &err));
+    assert_ok(wal__io_read_full(io, segment.file, found, size, offset, &got, &err));
     assert_int_equal(got, size);
     assert_memory_equal(found, bytes, size);
 }
 
 /*
- * The page goes between populating it and the store: the caller writes by the
- * file, and neither that page nor another is stored to as if it were there. In
- * a child, whose first map installs the handler of SIGBUS; first of all tests,
- * since each sets the handler of the test program.
+ * The page goes between populating it and the store: the caller writes by the file, and neither
+ * that page nor another is stored to as if it were there. In a child, whose first map installs the
+ * handler of SIGBUS; first of all tests, since each sets the handler of the test program.
  */
 TEST_WITH(map__vanished_page_is_refused, open_segment, close_segment)
 {
@@ -112,8 +108,8 @@ TEST_WITH(map__vanished_page_is_refused, open_segment, close_segment)
             struct timespec now;
 
             (void)clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-            atomic_store(&map.populated_ns, (uint64_t)now.tv_sec * 1000000000 +
-                                                (uint64_t)now.tv_nsec);
+            atomic_store(&map.populated_ns,
+                         (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
             ok = !write_at((uint64_t)4 * 4096, PIECE) && ok;
         }
         _exit(ok ? 0 : 1);
@@ -141,8 +137,7 @@ TEST_WITH(map__the_last_page_can_be_written, open_segment, close_segment)
 }
 
 /* The page that an evicted range ends in is written on both sides. */
-TEST_WITH(map__eviction_keeps_the_page_that_is_written, open_segment,
-          close_segment)
+TEST_WITH(map__eviction_keeps_the_page_that_is_written, open_segment, close_segment)
 {
     assert_true(write_at(4096, PIECE));
     wal__write_map_evict(&map, io);
@@ -226,8 +221,7 @@ TEST_WITH(map__next_segment_replaces_the_map, open_segment, close_segment)
 
     assert_true(write_at(4096, PIECE));
     segment.id = 8;
-    assert_ok(io->open(io->ctx, "next", WAL__IO_WRITE | WAL__IO_CREATE,
-                       &segment.file, &err));
+    assert_ok(io->open(io->ctx, "next", WAL__IO_WRITE | WAL__IO_CREATE, &segment.file, &err));
     assert_ok(io->allocate(io->ctx, segment.file, CAPACITY, &err));
     assert_true(write_at(8192, PIECE));
     assert_in_file(8192, PIECE);
@@ -245,8 +239,8 @@ static void interrupt(int number)
     siglongjmp(interrupted, number);
 }
 
-/* Copies from a source that cannot be read after `readable` bytes, as if the
- * process were killed there. */
+/* Copies from a source that cannot be read after `readable` bytes, as if the process were killed
+ * there. */
 static void copy_until(uint8_t *source, size_t readable, uint64_t offset)
 {
     const struct sigaction action = {.sa_handler = interrupt};
@@ -260,18 +254,15 @@ static void copy_until(uint8_t *source, size_t readable, uint64_t offset)
         fail_msg("the source was read");
     }
     assert_int_equal(sigaction(SIGSEGV, &before, NULL), 0);
-    assert_int_equal(mprotect(source + readable, PAGE, PROT_READ | PROT_WRITE),
-                     0);
+    assert_int_equal(mprotect(source + readable, PAGE, PROT_READ | PROT_WRITE), 0);
 }
 
-/* What follows the published end is looked at only where it does not begin with
- * zeros, so the first bytes are there before any others, whatever order memcpy
- * has. */
-TEST_WITH(map__interrupted_copy_leaves_its_first_bytes, open_segment,
-          close_segment)
+/* What follows the published end is looked at only where it does not begin with zeros, so the first
+ * bytes are there before any others, whatever order memcpy has. */
+TEST_WITH(map__interrupted_copy_leaves_its_first_bytes, open_segment, close_segment)
 {
-    uint8_t *source = mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE,
-                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *source =
+        mmap(NULL, 4 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     uint64_t offset = 4096;
 
     assert_true(source != MAP_FAILED);

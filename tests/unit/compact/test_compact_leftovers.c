@@ -1,11 +1,10 @@
 /*
- * test_compact_leftovers.c - what compactions leave. One fails or is killed
- * while it replaces segments: what was replaced stays as long as the new name
- * may be lost, and an erasing compaction by another process leaves nothing of
- * it, also after a power cut; a process that does not know the new files reads
- * what is there. Temporary files of processes that were killed, and those that
- * a process is writing (SPEC.md 3.9). Index files of search that belong to no
- * segment (docs/search.md, Files).
+ * test_compact_leftovers.c - what compactions leave. One fails or is killed while it replaces
+ * segments: what was replaced stays as long as the new name may be lost, and an erasing compaction
+ * by another process leaves nothing of it, also after a power cut; a process that does not know the
+ * new files reads what is there. Temporary files of processes that were killed, and those that a
+ * process is writing (SPEC.md 3.9). Index files of search that belong to no segment
+ * (docs/search.md, Files).
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,8 +39,7 @@ enum {
 
 static jmp_buf death;
 
-static struct wal_store *open_store_with(struct sim_process *process,
-                                         const struct wal__heap *heap,
+static struct wal_store *open_store_with(struct sim_process *process, const struct wal__heap *heap,
                                          uint32_t flags)
 {
     struct wal_open_options options = {.struct_size = sizeof(options),
@@ -49,8 +47,8 @@ static struct wal_store *open_store_with(struct sim_process *process,
     struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
 
-    if (wal__store_open("/store", &options, heap, sim_process_io(process),
-                        &store, &error) != WAL_OK) {
+    if (wal__store_open("/store", &options, heap, sim_process_io(process), &store, &error) !=
+        WAL_OK) {
         fail_msg("%s", error.text);
     }
     return store;
@@ -74,15 +72,13 @@ static void append_half(struct wal_session *session, int first)
 static enum wal_status try_compact(struct wal_store *store)
 {
     const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options),
-        .flags = WAL_STORE_COMPACT_ERASE,
-        .rate = UINT64_MAX};
+        .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE, .rate = UINT64_MAX};
 
     return wal_store_compact(store, &options, NULL, NULL);
 }
 
-/* A store with a rewritten segment, and entries after it: the next compaction
- * makes one segment of both. */
+/* A store with a rewritten segment, and entries after it: the next compaction makes one segment of
+ * both. */
 static struct sim_disk *make_disk(void)
 {
     struct sim_disk *disk = sim_disk_create(1);
@@ -99,16 +95,14 @@ static struct sim_disk *make_disk(void)
     return disk;
 }
 
-/* Compacts while the sync of the log's directory fails, after some that do not.
- * False: it did not come to that one. */
+/* Compacts while the sync of the log's directory fails, after some that do not. False: it did not
+ * come to that one. */
 static bool fail_to_compact(struct sim_disk *disk, uint64_t after)
 {
     struct sim_process *process = sim_process_create(disk);
     struct wal_store *store = open_store(process);
-    const struct sim_fault fault = {.call = SIM_SYNC_DIRECTORY,
-                                    .path = "/store/log",
-                                    .after = after,
-                                    .sys_errno = EIO};
+    const struct sim_fault fault = {
+        .call = SIM_SYNC_DIRECTORY, .path = "/store/log", .after = after, .sys_errno = EIO};
     bool struck;
 
     sim_process_add_fault(process, &fault);
@@ -121,8 +115,7 @@ static bool fail_to_compact(struct sim_disk *disk, uint64_t after)
 }
 
 /* How many entries a reader gets. */
-static uint64_t count_read(struct wal_session *session, uint32_t flags,
-                           uint32_t last)
+static uint64_t count_read(struct wal_session *session, uint32_t flags, uint32_t last)
 {
     const struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options), .flags = flags, .last = last};
@@ -174,8 +167,7 @@ TEST(leftovers__name_that_may_be_lost)
 
 /* -------------------------------------------------------------- erasing --- */
 
-/* Appends entries that make a segment so large that it is not merged with what
- * comes after it. */
+/* Appends entries that make a segment so large that it is not merged with what comes after it. */
 static void append_much(struct wal_session *session, const char *prefix)
 {
     char *payload = malloc(MUCH + 1);
@@ -194,8 +186,8 @@ static void append_much(struct wal_session *session, const char *prefix)
     free(payload);
 }
 
-/* A large rewritten segment, with large content in the pack, of which half is
- * deleted since, and entries after it. */
+/* A large rewritten segment, with large content in the pack, of which half is deleted since, and
+ * entries after it. */
 static struct sim_disk *make_disk_to_erase(void)
 {
     struct sim_disk *disk = sim_disk_create(1);
@@ -230,8 +222,7 @@ static void on_death(void *arg)
 }
 
 /* A compaction by a process that the fault strikes. False: it did not. */
-static bool compact_with_fault(struct sim_disk *disk,
-                               const struct sim_fault *fault)
+static bool compact_with_fault(struct sim_disk *disk, const struct sim_fault *fault)
 {
     struct sim_process *process = sim_process_create(disk);
     struct arena_heap arena;
@@ -251,10 +242,10 @@ static bool compact_with_fault(struct sim_disk *disk,
     return struck;
 }
 
-/* The files of a stream: segments that the chain does not have, and files that
- * a compaction was writing. */
-static uint32_t count_leftovers(struct sim_disk *disk, const char *directory,
-                                const uint64_t *ids, uint32_t count)
+/* The files of a stream: segments that the chain does not have, and files that a compaction was
+ * writing. */
+static uint32_t count_leftovers(struct sim_disk *disk, const char *directory, const uint64_t *ids,
+                                uint32_t count)
 {
     uint32_t found = 0;
 
@@ -265,11 +256,9 @@ static uint32_t count_leftovers(struct sim_disk *disk, const char *directory,
         for (uint32_t i = 0; i < count; i++) {
             is_live |= ids[i] == id;
         }
-        (void)snprintf(path, sizeof(path), "/store/%s/%016" PRIx64 ".rewrite",
-                       directory, id);
+        (void)snprintf(path, sizeof(path), "/store/%s/%016" PRIx64 ".rewrite", directory, id);
         found += sim_file_exists(disk, path);
-        (void)snprintf(path, sizeof(path), "/store/%s/%016" PRIx64 ".seg",
-                       directory, id);
+        (void)snprintf(path, sizeof(path), "/store/%s/%016" PRIx64 ".seg", directory, id);
         found += sim_file_exists(disk, path) && !is_live && id < ids[count - 1];
     }
     return found;
@@ -287,17 +276,16 @@ static void check_no_leftovers(struct sim_disk *disk, struct wal_store *store)
         for (uint32_t i = 0; i < count; i++) {
             ids[i] = wal__log_segment_at(logs[k], i)->id;
         }
-        assert_int_equal(count_leftovers(disk, logs[k]->directory, ids, count),
-                         0);
+        assert_int_equal(count_leftovers(disk, logs[k]->directory, ids, count), 0);
     }
 }
 
 /* What erasing would still find. */
 static uint64_t count_dead_bytes(struct wal_store *store)
 {
-    const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options),
-        .flags = WAL_STORE_COMPACT_DRY_RUN | WAL_STORE_COMPACT_ERASE};
+    const struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                      .flags = WAL_STORE_COMPACT_DRY_RUN |
+                                                               WAL_STORE_COMPACT_ERASE};
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
 
     assert_ok(wal_store_compact(store, &options, &result, NULL));
@@ -322,10 +310,9 @@ static void erase(struct sim_disk *disk)
     sim_process_destroy(process);
 }
 
-/* A process has the store open all the time, so that none opens it alone. It
- * does not know of new files; it erases, or one that opens the store then. */
-static bool erases_after(struct sim_disk *disk, const struct sim_fault *fault,
-                         bool by_old)
+/* A process has the store open all the time, so that none opens it alone. It does not know of new
+ * files; it erases, or one that opens the store then. */
+static bool erases_after(struct sim_disk *disk, const struct sim_fault *fault, bool by_old)
 {
     const struct sim_power_loss loss = {.landing = SIM_PERSIST_NONE};
     struct sim_process *process = sim_process_create(disk);
@@ -377,14 +364,13 @@ static void erase_after_each(struct sim_fault fault)
 
 TEST(leftovers__erasing_after_a_killed_compaction)
 {
-    erase_after_each(
-        (struct sim_fault){.call = SIM_ANY, .effect = SIM_KILL_AFTER});
+    erase_after_each((struct sim_fault){.call = SIM_ANY, .effect = SIM_KILL_AFTER});
 }
 
 TEST(leftovers__erasing_after_a_failed_sync)
 {
-    erase_after_each((struct sim_fault){
-        .call = SIM_SYNC_DIRECTORY, .effect = SIM_FAIL, .sys_errno = EIO});
+    erase_after_each(
+        (struct sim_fault){.call = SIM_SYNC_DIRECTORY, .effect = SIM_FAIL, .sys_errno = EIO});
 }
 
 /* -------------------------------------------------------------- reading --- */
@@ -392,9 +378,8 @@ TEST(leftovers__erasing_after_a_failed_sync)
 /* As make_disk; then a summary replaces the first entry. */
 static struct sim_disk *make_summarised_disk(void)
 {
-    const struct wal_compact_options options = {.struct_size = sizeof(options),
-                                                .first_kept = kit_text("e1"),
-                                                .summary = kit_text("e0")};
+    const struct wal_compact_options options = {
+        .struct_size = sizeof(options), .first_kept = kit_text("e1"), .summary = kit_text("e0")};
     struct sim_disk *disk = make_disk();
     struct sim_process *process = sim_process_create(disk);
     struct wal_store *store = open_store(process);
@@ -407,8 +392,8 @@ static struct sim_disk *make_summarised_disk(void)
     return disk;
 }
 
-/* A process that reads by pread(2) and does not know that segments were
- * replaced finds what a compaction of the session kept. */
+/* A process that reads by pread(2) and does not know that segments were replaced finds what a
+ * compaction of the session kept. */
 TEST(leftovers__kept_entries_of_a_replaced_segment)
 {
     struct sim_fault fault = {.call = SIM_ANY, .effect = SIM_KILL_AFTER};
@@ -418,15 +403,13 @@ TEST(leftovers__kept_entries_of_a_replaced_segment)
     for (fault.after = 0; struck; fault.after++) {
         struct sim_disk *disk = sim_disk_clone(made);
         struct sim_process *process = sim_process_create(disk);
-        struct wal_store *store =
-            open_store_with(process, &wal__heap_libc, WAL_OPEN_PREAD);
+        struct wal_store *store = open_store_with(process, &wal__heap_libc, WAL_OPEN_PREAD);
         struct wal_session *session = kit_session(store, "s");
 
         /* The branch is loaded then, the ids are not. */
         assert_int_equal(count_read(session, 0, 0), ENTRIES + 1);
         struck = compact_with_fault(disk, &fault);
-        assert_int_equal(
-            count_read(session, WAL_ENTRY_CURSOR_SINCE_COMPACTION, 0), ENTRIES);
+        assert_int_equal(count_read(session, WAL_ENTRY_CURSOR_SINCE_COMPACTION, 0), ENTRIES);
         wal_session_close(session);
         (void)!wal_close(store, NULL);
         sim_process_destroy(process);
@@ -442,8 +425,7 @@ enum {
 
 static const char canary[] = "CANARY-of-a-title-4711";
 
-/* A store with a catalogue that has the title of a session, which is deleted
- * since. */
+/* A store with a catalogue that has the title of a session, which is deleted since. */
 static struct wal_store *make_store(void)
 {
     struct wal_store *store = kit_store();
@@ -451,8 +433,7 @@ static struct wal_store *make_store(void)
 
     kit_append(session, "a", NULL);
     (void)kit_compact(store, 0);
-    assert_true(
-        (kit_find("store/index/catalogue", canary, sizeof(canary) - 1) >= 0));
+    assert_true((kit_find("store/index/catalogue", canary, sizeof(canary) - 1) >= 0));
     assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
     return store;
@@ -461,8 +442,7 @@ static struct wal_store *make_store(void)
 /* Locks a byte of LOCK, as a process that writes a file does. */
 static int lock_byte(off_t byte)
 {
-    struct flock lock = {
-        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = byte, .l_len = 1};
     int file = open("store/LOCK", O_RDWR | O_CLOEXEC);
 
     assert_true(file >= 0);
@@ -494,12 +474,10 @@ KIT_TEST(abandoned__files_go_though_others_have_the_store_open)
         }
     }
     assert_true(kit_exists("store/index/catalogue"));
-    assert_false(
-        (kit_find("store/index/catalogue", canary, sizeof(canary) - 1) >= 0));
+    assert_false((kit_find("store/index/catalogue", canary, sizeof(canary) - 1) >= 0));
 }
 
-/* The first was killed before it wrote the catalogue; nothing is left to
- * rewrite for the second. */
+/* The first was killed before it wrote the catalogue; nothing is left to rewrite for the second. */
 KIT_TEST(erase__old_catalogue_goes_though_nothing_is_rewritten)
 {
     struct wal_store *store = make_store();
@@ -509,11 +487,9 @@ KIT_TEST(erase__old_catalogue_goes_though_nothing_is_rewritten)
     while (kit_compact(store, WAL_STORE_COMPACT_ERASE).rewritten > 0) {
     }
     assert_int_equal(rename("old", "store/index/catalogue"), 0);
-    assert_true(
-        (kit_find("store/index/catalogue", canary, sizeof(canary) - 1) >= 0));
+    assert_true((kit_find("store/index/catalogue", canary, sizeof(canary) - 1) >= 0));
     assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_ERASE).rewritten, 0);
-    assert_false(
-        (kit_find("store/index/catalogue", canary, sizeof(canary) - 1) >= 0));
+    assert_false((kit_find("store/index/catalogue", canary, sizeof(canary) - 1) >= 0));
 }
 
 /* A process that has what was erased in memory writes a catalogue meanwhile. */
@@ -539,8 +515,7 @@ KIT_TEST(erase__waits_for_a_process_that_writes_a_catalogue)
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_int_equal(how, 0);
     assert_true(kit_exists("store/index/catalogue"));
-    assert_false(
-        (kit_find("store/index/catalogue", canary, sizeof(canary) - 1) >= 0));
+    assert_false((kit_find("store/index/catalogue", canary, sizeof(canary) - 1) >= 0));
     assert_false(kit_exists("store/index/catalogue.new"));
     (void)close(says[0]);
     (void)close(says[1]);
@@ -552,8 +527,7 @@ KIT_TEST(abandoned__files_that_a_process_writes_stay)
     struct wal_store *store = make_store();
     int held = lock_byte(WAL__LOCK_INDEX);
 
-    kit_write_file("store/index/0000000000000099.idx.new", canary,
-                   sizeof(canary));
+    kit_write_file("store/index/0000000000000099.idx.new", canary, sizeof(canary));
     (void)kit_compact(store, 0);
     assert_true(kit_exists("store/index/0000000000000099.idx.new"));
     (void)close(held);
@@ -576,10 +550,8 @@ static struct wal_segment_info first_segment(struct wal_store *store)
 static void put_index(const char *store, const struct wal_segment_info *segment,
                       enum wal__search_kind kind, char path[128])
 {
-    struct wal__search_file file = {.kind = (uint32_t)kind,
-                                    .id = segment->id,
-                                    .identity = segment->identity,
-                                    .page_count = 1};
+    struct wal__search_file file = {
+        .kind = (uint32_t)kind, .id = segment->id, .identity = segment->identity, .page_count = 1};
     uint8_t bytes[WAL__SEARCH_FILE_HEADER];
     char name[WAL__SEARCH_FILE_NAME];
 
@@ -615,16 +587,14 @@ KIT_TEST(names__of_both_kinds_and_others)
         enum wal__search_kind kind = WAL__SEARCH_TEXT;
         bool is_temporary = false;
         uint64_t id = 0;
-        bool is_one =
-            wal__search_file_is_name(cases[i].name, &id, &kind, &is_temporary);
+        bool is_one = wal__search_file_is_name(cases[i].name, &id, &kind, &is_temporary);
 
         assert_int_equal(is_one, cases[i].is_one);
         if (is_one) {
             assert_int_equal(id, 0xab);
             assert_int_equal(is_temporary, cases[i].is_temporary);
-            assert_int_equal(kind, strstr(cases[i].name, "deep") != NULL
-                                       ? WAL__SEARCH_DEEP
-                                       : WAL__SEARCH_TEXT);
+            assert_int_equal(kind, strstr(cases[i].name, "deep") != NULL ? WAL__SEARCH_DEEP
+                                                                         : WAL__SEARCH_TEXT);
         }
     }
 }
@@ -704,8 +674,7 @@ KIT_TEST(compact__removes_unfinished_and_damaged_files)
     assert_true(kit_exists("store/index/other"));
 }
 
-static const char draft[] =
-    "store/index/0000000000000001.fts.new-0123456789abcdef";
+static const char draft[] = "store/index/0000000000000001.fts.new-0123456789abcdef";
 
 static const char named[] = "store/index/0000000000000001.fts";
 
@@ -729,8 +698,7 @@ KIT_TEST(compact__draft_that_gets_its_name_is_removed)
     wal_session_close(session);
     kit_close(store);
     io.unlink = unlink_late;
-    assert_ok(
-        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
     kit_write_file(draft, "canary", 6);
     kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_false(kit_exists(draft));
@@ -743,16 +711,14 @@ KIT_TEST(compact__index_that_cannot_be_removed)
     static const char path[] = "store/index/00000000000000ff.fts";
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
-    struct wal_store_compact_options options =
-        WAL_INIT(wal_store_compact_options);
+    struct wal_store_compact_options options = WAL_INIT(wal_store_compact_options);
     struct wal_error error = KIT_ERROR;
 
     kit_append_all(session, "a b");
     assert_int_equal(mkdir(path, 0700), 0); /* a directory in its place */
     assert_ok(wal_store_compact(store, &options, NULL, NULL));
     options.flags = WAL_STORE_COMPACT_ERASE;
-    assert_int_not_equal(wal_store_compact(store, &options, NULL, &error),
-                         WAL_OK);
+    assert_int_not_equal(wal_store_compact(store, &options, NULL, &error), WAL_OK);
     assert_non_null(strstr(error.file, "00000000000000ff.fts"));
 }
 

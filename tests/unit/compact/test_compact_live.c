@@ -1,9 +1,8 @@
 /*
- * test_compact_live.c - what readers and writers see of a store whose log was
- * compacted: the same as before, of all that is live (SPEC.md 3.9). A
- * compaction that its progress function stops in a segment (agentwal/admin.h).
- * Records that are dead and damaged: compaction leaves their segment as it is
- * and names it, and erasing drops them unread (docs/keeping.md).
+ * test_compact_live.c - what readers and writers see of a store whose log was compacted: the same
+ * as before, of all that is live (SPEC.md 3.9). A compaction that its progress function stops in a
+ * segment (agentwal/admin.h). Records that are dead and damaged: compaction leaves their segment as
+ * it is and names it, and erasing drops them unread (docs/keeping.md).
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -39,24 +38,20 @@ KIT_TEST(compact__resent_entry_that_was_erased_is_a_duplicate)
 
     kit_append_all(session, "a b");
     kit_redact(session, "a");
-    assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_ERASE).erased_records,
-                     1);
+    assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_ERASE).erased_records, 1);
     assert_ok(kit_try_append(session, &entry, &result, &error));
     assert_int_equal(result.duplicates, 1);
     /* What is left of it is compared. */
     entry.type = kit_text("custom");
-    assert_int_equal(kit_try_append(session, &entry, &result, &error),
-                     WAL_EEXISTS);
+    assert_int_equal(kit_try_append(session, &entry, &result, &error), WAL_EEXISTS);
     /* A second compaction finds nothing to erase. */
-    assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_ERASE).erased_records,
-                     0);
+    assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_ERASE).erased_records, 0);
 }
 
 KIT_TEST(compact__erased_compaction_still_begins_the_branch)
 {
-    struct wal_entry_cursor_options since = {
-        .struct_size = sizeof(since),
-        .flags = WAL_ENTRY_CURSOR_SINCE_COMPACTION};
+    struct wal_entry_cursor_options since = {.struct_size = sizeof(since),
+                                             .flags = WAL_ENTRY_CURSOR_SINCE_COMPACTION};
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_compact_options options = {.struct_size = sizeof(options),
@@ -80,8 +75,8 @@ KIT_TEST(compact__erased_compaction_still_begins_the_branch)
 /* The slices of all entries are compared after the last one was read. */
 KIT_TEST(compact__pinned_slices_stay)
 {
-    struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_PINNED};
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .flags = WAL_ENTRY_CURSOR_PINNED};
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_entry *entries = calloc(ENTRIES, sizeof(*entries));
@@ -186,8 +181,7 @@ KIT_TEST(compact__cursor_of_a_deleted_session_says_so)
     assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
     assert_ok(wal_session_delete(session, NULL));
     (void)kit_compact(store, 0);
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error), WAL_ENOTFOUND);
     wal_entry_cursor_close(cursor);
 }
 
@@ -210,8 +204,7 @@ KIT_TEST(compact__opens_without_derived_files)
     store = kit_store();
     fork = kit_session(store, "f");
     assert_branch(fork, "a b x");
-    assert_int_equal(wal_session_open(store, kit_text("s"), &session, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_session_open(store, kit_text("s"), &session, NULL), WAL_ENOTFOUND);
 }
 
 /* Damages the INDEX in the oldest segment's file. */
@@ -219,16 +212,13 @@ static void damage_index(void)
 {
     static const char magic[] = "AGWALIDX";
 
-    assert_int_equal(system("cp \"$(ls store/log/*.seg | head -n 1)\" oldest"),
-                     0);
+    assert_int_equal(system("cp \"$(ls store/log/*.seg | head -n 1)\" oldest"), 0);
     kit_flip("oldest", kit_find("oldest", magic, sizeof(magic) - 1) + 20);
-    assert_int_equal(system("cp oldest \"$(ls store/log/*.seg | head -n 1)\""),
-                     0);
+    assert_int_equal(system("cp oldest \"$(ls store/log/*.seg | head -n 1)\""), 0);
 }
 
 /* All but the first line, which counts the bytes of records that are there. */
-static void assert_same(struct wal_store *store, struct wal_session *session,
-                        const char *before)
+static void assert_same(struct wal_store *store, struct wal_session *session, const char *before)
 {
     char *now = kit_snapshot(store, session);
 
@@ -254,8 +244,7 @@ KIT_TEST(compact__index_of_a_rewritten_segment_is_lost)
         (void)snprintf(id, sizeof(id), "x%d", i);
         kit_append(fork, id, NULL);
         kit_append(session, id, NULL);
-        (void)kit_put(store, i % 2 == 0 ? session : fork, "k",
-                      i % 4 < 2 ? "1" : "\"two\"");
+        (void)kit_put(store, i % 2 == 0 ? session : fork, "k", i % 4 < 2 ? "1" : "\"two\"");
     }
     kit_redact(session, "e9");
     kit_redact(fork, "e3");
@@ -277,8 +266,7 @@ KIT_TEST(compact__index_of_a_rewritten_segment_is_lost)
         fork = kit_session(store, "f");
         assert_same(store, session, before[0]);
         assert_same(store, fork, before[1]);
-        assert_int_equal(wal_session_open(store, kit_text("gone"), &gone, NULL),
-                         WAL_ENOTFOUND);
+        assert_int_equal(wal_session_open(store, kit_text("gone"), &gone, NULL), WAL_ENOTFOUND);
         wal_session_close(session);
         wal_session_close(fork);
         kit_close(store);
@@ -287,8 +275,8 @@ KIT_TEST(compact__index_of_a_rewritten_segment_is_lost)
     free(before[1]);
 }
 
-/* The source of a fork was deleted after the fork was made, and a fork of the
- * fork after that: by sequence alone the fork is known when its source goes. */
+/* The source of a fork was deleted after the fork was made, and a fork of the fork after that: by
+ * sequence alone the fork is known when its source goes. */
 KIT_TEST(compact__index_lost_and_source_deleted)
 {
     struct wal_store *store = kit_store();
@@ -360,8 +348,7 @@ static void stop_compaction(struct wal_store *store, uint32_t flags)
     struct wal_error error = KIT_ERROR;
     double begin = seconds_now();
 
-    assert_int_equal(wal_store_compact(store, &options, NULL, &error),
-                     WAL_ECALLBACK);
+    assert_int_equal(wal_store_compact(store, &options, NULL, &error), WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, STOPPED_WITH);
     assert_int_equal(caller.calls, 2);
     assert_int_equal(caller.done, 0);
@@ -393,8 +380,7 @@ static void put_content(struct wal_store *store, uint32_t seed)
         seed = seed * 1664525 + 1013904223;
         bytes[i] = (uint8_t)(seed >> 24);
     }
-    assert_ok(wal_blob_put(store, (struct wal_slice){bytes, CONTENT_SIZE},
-                           digest, NULL));
+    assert_ok(wal_blob_put(store, (struct wal_slice){bytes, CONTENT_SIZE}, digest, NULL));
     free(bytes);
 }
 
@@ -447,8 +433,7 @@ static void append_marked(struct wal_session *session, size_t size)
     free(payload);
 }
 
-static struct wal_store_compact_result compact_damaged(struct wal_store *store,
-                                                       uint32_t flags)
+static struct wal_store_compact_result compact_damaged(struct wal_store *store, uint32_t flags)
 {
     const struct wal_store_compact_options options = {
         .struct_size = sizeof(options), .flags = flags, .rate = UINT64_MAX};
@@ -469,8 +454,7 @@ static void make(enum place place, const char **path)
     struct wal_session *dead = kit_create(store, "dead");
     struct wal_session *live = kit_create(store, "live");
 
-    *path = is_in_pack ? "store/pack/0000000000000001.seg"
-                       : "store/log/0000000000000001.seg";
+    *path = is_in_pack ? "store/pack/0000000000000001.seg" : "store/log/0000000000000001.seg";
     append_marked(dead, is_in_pack ? IN_PACK : IN_LOG);
     kit_append_all(live, "a b");
     if (place == REWRITTEN || place == REWRITTEN_PACK) {
@@ -514,9 +498,8 @@ static void refuse(enum place place)
     store = kit_store();
     result = compact_damaged(store, 0);
     if (result.refused != 1 || strstr(result.refusal.file, path) == NULL) {
-        fail_msg("place %d: %u refused: %s: %s", (int)place,
-                 (unsigned)result.refused, result.refusal.file,
-                 result.refusal.text);
+        fail_msg("place %d: %u refused: %s: %s", (int)place, (unsigned)result.refused,
+                 result.refusal.file, result.refusal.text);
     }
     assert_int_equal(result.refusal.status, WAL_ECORRUPT);
     assert_int_equal(inode_of(path), before);
@@ -535,8 +518,8 @@ KIT_TEST(dead_damage__keeps_the_segment)
     }
 }
 
-/* Who owns the contents of a damaged block of the pack is not known: they stay,
- * and that is reported. */
+/* Who owns the contents of a damaged block of the pack is not known: they stay, and that is
+ * reported. */
 static void erase(enum place place)
 {
     const bool stays = place == REWRITTEN_PACK;

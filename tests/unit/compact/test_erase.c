@@ -1,9 +1,8 @@
 /*
- * test_erase.c - 64 random bytes wherever a session can have them: in some file
- * of the store before they are erased, in none afterwards (SPEC.md 3.9,
- * docs/keeping.md). Cursors that were opened before what they reach was erased,
- * in the process that erases and in another one, answer as for an entry that is
- * redacted, or a session that is deleted (SPEC.md 5.7).
+ * test_erase.c - 64 random bytes wherever a session can have them: in some file of the store before
+ * they are erased, in none afterwards (SPEC.md 3.9, docs/keeping.md). Cursors that were opened
+ * before what they reach was erased, in the process that erases and in another one, answer as for
+ * an entry that is redacted, or a session that is deleted (SPEC.md 5.7).
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -63,8 +62,8 @@ enum place {
     PLACES
 };
 
-/* What files of the store hold them before they are erased, and of those that a
- * process left the whole name. Titles and first texts are in index/ too. */
+/* What files of the store hold them before they are erased, and of those that a process left the
+ * whole name. Titles and first texts are in index/ too. */
 static const char *const files[PLACES] = {
     [TITLE] = "log/",
     [CWD] = "log/",
@@ -131,8 +130,7 @@ static void make_canaries(void)
 
 /* --- searching ---------------------------------------------------------- */
 
-static void search(void *ctx, const char *file, const uint8_t *bytes,
-                   size_t size)
+static void search(void *ctx, const char *file, const uint8_t *bytes, size_t size)
 {
     bool *found = ctx;
     const char *name = strstr(file, "store/");
@@ -140,12 +138,9 @@ static void search(void *ctx, const char *file, const uint8_t *bytes,
     for (int place = 0; place < PLACES; place++) {
         if (memmem(bytes, size, canaries[place], CANARY_SIZE) != NULL) {
             found[place] = true;
-            (void)snprintf(found_in[place], sizeof(found_in[place]), "%s",
-                           file);
-            is_in_own[place] |=
-                name != NULL &&
-                strncmp(name + sizeof("store/") - 1, files[place],
-                        strlen(files[place])) == 0;
+            (void)snprintf(found_in[place], sizeof(found_in[place]), "%s", file);
+            is_in_own[place] |= name != NULL && strncmp(name + sizeof("store/") - 1, files[place],
+                                                        strlen(files[place])) == 0;
         }
     }
 }
@@ -169,8 +164,7 @@ static void check_no_deleted_file(pid_t process)
     count = store_bytes_visit_deleted(process, root, search, found);
     for (int place = 0; place < PLACES; place++) {
         if (found[place]) {
-            fail_msg("place %d is in a deleted file of %d", place,
-                     (int)process);
+            fail_msg("place %d is in a deleted file of %d", place, (int)process);
         }
     }
     assert_int_equal(count, 0);
@@ -178,8 +172,8 @@ static void check_no_deleted_file(pid_t process)
 
 /* --- putting ------------------------------------------------------------ */
 
-static void append(struct wal_session *session, const char *id,
-                   const char *payload, const char *meta)
+static void append(struct wal_session *session, const char *id, const char *payload,
+                   const char *meta)
 {
     struct wal_entry entry = kit_entry(id, NULL, payload);
 
@@ -188,16 +182,14 @@ static void append(struct wal_session *session, const char *id,
 }
 
 /* An entry with the canary, of `size` bytes or a few. */
-static void append_text(struct wal_session *session, const char *id,
-                        enum place place, size_t size)
+static void append_text(struct wal_session *session, const char *id, enum place place, size_t size)
 {
     char *text = malloc(TEXT_SIZE);
     uint64_t state = 1;
     int length;
 
     assert_non_null(text);
-    length = snprintf(text, TEXT_SIZE, "{\"role\":\"user\",\"content\":\"%s",
-                      canaries[place]);
+    length = snprintf(text, TEXT_SIZE, "{\"role\":\"user\",\"content\":\"%s", canaries[place]);
     while ((size_t)length < size) {
         text[length++] = (char)('a' + kit_random(&state) % 26);
     }
@@ -218,14 +210,11 @@ static void put_delta(struct wal_store *store)
 
     memcpy(kept, content.data + 1000, CANARY_SIZE);
     memcpy(content.data + 1000, canaries[DELTA_BASE], CANARY_SIZE);
-    assert_ok(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS, &base,
-                           &result, NULL));
+    assert_ok(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS, &base, &result, NULL));
     memcpy(content.data + 1000, kept, CANARY_SIZE);
-    assert_ok(put_unsynced(store, span, &base, WAL__BLOB_OF_CALLER, &digest,
-                           &result, NULL));
+    assert_ok(put_unsynced(store, span, &base, WAL__BLOB_OF_CALLER, &digest, &result, NULL));
     memcpy(content.data, canaries[UNNAMED_CONTENT], CANARY_SIZE);
-    assert_ok(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS, &base,
-                           &result, NULL));
+    assert_ok(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS, &base, &result, NULL));
     kit_content_free(&content);
 }
 
@@ -236,9 +225,7 @@ static void write_beyond_end(const struct wal__log *log, enum place place)
     struct stat stat;
 
     assert_true(fd >= 0 && fstat(fd, &stat) == 0);
-    assert_int_equal(
-        pwrite(fd, canaries[place], CANARY_SIZE, stat.st_size - 8192),
-        CANARY_SIZE);
+    assert_int_equal(pwrite(fd, canaries[place], CANARY_SIZE, stat.st_size - 8192), CANARY_SIZE);
     (void)close(fd);
 }
 
@@ -252,23 +239,19 @@ static void write_left_files(void)
         (void)snprintf(path, sizeof(path), "store/%s", files[place]);
         assert_int_not_equal(access(path, F_OK), 0);
         file = fopen(path, "we");
-        assert_true(file != NULL && fputs(canaries[place], file) >= 0 &&
-                    fclose(file) == 0);
+        assert_true(file != NULL && fputs(canaries[place], file) >= 0 && fclose(file) == 0);
     }
 }
 
-static struct wal_session *create(struct wal_store *store, const char *id,
-                                  enum place title, enum place with_metadata,
-                                  enum place directory)
+static struct wal_session *create(struct wal_store *store, const char *id, enum place title,
+                                  enum place with_metadata, enum place directory)
 {
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = kit_text(id)};
+    struct wal_session_options options = {.struct_size = sizeof(options), .id = kit_text(id)};
     struct wal_session *session = NULL;
     char metadata[128];
     char cwd[128];
 
-    (void)snprintf(metadata, sizeof(metadata), "{\"m\":\"%s\"}",
-                   canaries[with_metadata]);
+    (void)snprintf(metadata, sizeof(metadata), "{\"m\":\"%s\"}", canaries[with_metadata]);
     (void)snprintf(cwd, sizeof(cwd), "/%s", canaries[directory]);
     options.title = kit_text(canaries[title]);
     options.cwd = kit_text(cwd);
@@ -277,26 +260,23 @@ static struct wal_session *create(struct wal_store *store, const char *id,
     return session;
 }
 
-/* Replaces the texts of the session's first SESSION record, and the note of a
- * head. */
+/* Replaces the texts of the session's first SESSION record, and the note of a head. */
 static void replace_texts(struct wal_store *store)
 {
-    struct wal_session *session = create(store, "renamed", REPLACED_TITLE,
-                                         REPLACED_METADATA, REPLACED_TITLE);
-    const struct wal_session_change change = {
-        .struct_size = sizeof(change),
-        .fields = WAL_CHANGE_TITLE | WAL_CHANGE_METADATA | WAL_CHANGE_CWD,
-        .title = kit_text("now"),
-        .cwd = kit_text("/now"),
-        .metadata = kit_text("{}")};
+    struct wal_session *session =
+        create(store, "renamed", REPLACED_TITLE, REPLACED_METADATA, REPLACED_TITLE);
+    const struct wal_session_change change = {.struct_size = sizeof(change),
+                                              .fields = WAL_CHANGE_TITLE | WAL_CHANGE_METADATA |
+                                                        WAL_CHANGE_CWD,
+                                              .title = kit_text("now"),
+                                              .cwd = kit_text("/now"),
+                                              .metadata = kit_text("{}")};
     struct wal_head head = {.struct_size = sizeof(head),
                             .name = kit_text("head"),
                             .entry_id = kit_text("e"),
                             .note = kit_text(canaries[REPLACED_HEAD_NOTE])};
-    struct wal_batch batch = {.struct_size = sizeof(batch),
-                              .head_count = 1,
-                              .heads = &head,
-                              .change = &change};
+    struct wal_batch batch = {
+        .struct_size = sizeof(batch), .head_count = 1, .heads = &head, .change = &change};
 
     append(session, "e", "{\"role\":\"user\",\"content\":\"stays\"}", "");
     assert_ok(wal_batch_commit(session, &batch, NULL, NULL, NULL));
@@ -306,8 +286,8 @@ static void replace_texts(struct wal_store *store)
     wal_session_close(session);
 }
 
-/* A delta that stays incomplete, before the fork point of a session that stays
- * when its source is deleted. The fork does not see it. */
+/* A delta that stays incomplete, before the fork point of a session that stays when its source is
+ * deleted. The fork does not see it. */
 static void put_delta_before_fork(struct wal_session *deleted)
 {
     const struct wal_session_options options = {.struct_size = sizeof(options),
@@ -316,12 +296,10 @@ static void put_delta_before_fork(struct wal_session *deleted)
                                                 .cwd = kit_text("/fork"),
                                                 .metadata = kit_text("{}")};
     struct wal_session *fork = NULL;
-    struct wal_entry entry =
-        kit_entry("aside", NULL, "{\"role\":\"user\",\"content\":\"a\"}");
+    struct wal_entry entry = kit_entry("aside", NULL, "{\"role\":\"user\",\"content\":\"a\"}");
     char text[128];
 
-    (void)snprintf(text, sizeof(text), "{\"content\":\"%s\"}",
-                   canaries[DELTA_BEFORE_FORK]);
+    (void)snprintf(text, sizeof(text), "{\"content\":\"%s\"}", canaries[DELTA_BEFORE_FORK]);
     entry.flags = WAL_ENTRY_HEAD_KEEP;
     assert_ok(wal_append(deleted, &entry, 1, NULL, NULL, NULL));
     entry = kit_entry("delta", "aside", "");
@@ -331,25 +309,21 @@ static void put_delta_before_fork(struct wal_session *deleted)
     entry = kit_entry("shared", NULL, "{\"role\":\"user\",\"content\":\"b\"}");
     entry.flags = WAL_ENTRY_HEAD_KEEP;
     assert_ok(wal_append(deleted, &entry, 1, NULL, NULL, NULL));
-    assert_ok(
-        wal_session_fork(deleted, kit_text("shared"), &options, &fork, NULL));
-    assert_int_equal(
-        wal_session_redact(fork, kit_text("delta"), kit_text(""), NULL, NULL),
-        WAL_ENOTFOUND);
+    assert_ok(wal_session_fork(deleted, kit_text("shared"), &options, &fork, NULL));
+    assert_int_equal(wal_session_redact(fork, kit_text("delta"), kit_text(""), NULL, NULL),
+                     WAL_ENOTFOUND);
     wal_session_close(fork);
 }
 
 /* A title that an entry gave, which a fork copies. */
 static void give_title(struct wal_session *kept)
 {
-    const struct wal_session_change change = {
-        .struct_size = sizeof(change),
-        .fields = WAL_CHANGE_TITLE,
-        .title = kit_text(canaries[GIVEN_TITLE])};
+    const struct wal_session_change change = {.struct_size = sizeof(change),
+                                              .fields = WAL_CHANGE_TITLE,
+                                              .title = kit_text(canaries[GIVEN_TITLE])};
     const struct wal_session_options options = {.struct_size = sizeof(options),
                                                 .id = kit_text("copy")};
-    const struct wal_batch batch = {.struct_size = sizeof(batch),
-                                    .change = &change};
+    const struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
     struct wal_session *fork = NULL;
 
     append_text(kept, "title", GIVEN_TITLE, 0);
@@ -358,14 +332,13 @@ static void give_title(struct wal_session *kept)
     wal_session_close(fork);
 }
 
-/* Files of checkpoints that are deleted, of one in a tree that has a canary in
- * its name; and what a rewind took away. */
+/* Files of checkpoints that are deleted, of one in a tree that has a canary in its name; and what a
+ * rewind took away. */
 static void put_checkpoints(struct wal_store *store)
 {
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = kit_text("files")};
-    struct wal_checkpoint_options checkpoint = {
-        .struct_size = sizeof(checkpoint), .id = kit_text("c")};
+    struct wal_session_options options = {.struct_size = sizeof(options), .id = kit_text("files")};
+    struct wal_checkpoint_options checkpoint = {.struct_size = sizeof(checkpoint),
+                                                .id = kit_text("c")};
     const struct wal_slice path = kit_text(canaries[CHECKPOINT_PATH]);
     struct wal_rewind_result result = WAL_INIT(wal_rewind_result);
     struct kit_work work = {.store = store};
@@ -378,11 +351,9 @@ static void put_checkpoints(struct wal_store *store)
     work.session = kit_create_with(store, &options);
     kit_write(&work, canaries[CHECKPOINT_PATH], canaries[CHECKPOINT_FILE]);
     checkpoint.root = kit_text(work.root);
-    assert_ok(
-        wal_checkpoint_create(work.session, &path, 1, &checkpoint, NULL, NULL));
+    assert_ok(wal_checkpoint_create(work.session, &path, 1, &checkpoint, NULL, NULL));
     kit_write(&work, canaries[CHECKPOINT_PATH], canaries[REWOUND_FILE]);
-    assert_ok(
-        wal_rewind(work.session, kit_text("c"), NULL, &result, NULL, NULL));
+    assert_ok(wal_rewind(work.session, kit_text("c"), NULL, &result, NULL, NULL));
     assert_ok(wal_checkpoint_delete(work.session, kit_text("c"), NULL));
     assert_ok(wal_checkpoint_delete(work.session, kit_text(result.undo), NULL));
     wal_session_close(work.session);
@@ -400,12 +371,10 @@ static void check_no_title(struct wal_store *store, const char *id)
     wal_session_close(session);
 }
 
-static void fill(struct wal_store *store, struct wal_session *kept,
-                 struct wal_session *deleted)
+static void fill(struct wal_store *store, struct wal_session *kept, struct wal_session *deleted)
 {
     char text[128];
-    struct wal_doc document = {.struct_size = sizeof(document),
-                               .key = kit_text("key")};
+    struct wal_doc document = {.struct_size = sizeof(document), .key = kit_text("key")};
 
     append_text(kept, "first", FIRST_TEXT, 0);
     append_text(kept, "text", PAYLOAD, 0);
@@ -436,11 +405,10 @@ static void see_reader(void *ctx, int32_t process, uint64_t bytes)
 
 static void compact(struct wal_store *store)
 {
-    const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options),
-        .flags = WAL_STORE_COMPACT_ERASE,
-        .rate = UINT64_MAX,
-        .reader = see_reader};
+    const struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                      .flags = WAL_STORE_COMPACT_ERASE,
+                                                      .rate = UINT64_MAX,
+                                                      .reader = see_reader};
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
     struct wal_error error = KIT_ERROR;
 
@@ -464,15 +432,12 @@ static void check_absent(void)
     }
 }
 
-static void erase(struct wal_store *store, struct wal_session *kept,
-                  struct wal_session *deleted)
+static void erase(struct wal_store *store, struct wal_session *kept, struct wal_session *deleted)
 {
-    static const char *const redacted[] = {"first", "text", "large", "meta",
-                                           "title"};
+    static const char *const redacted[] = {"first", "text", "large", "meta", "title"};
 
     for (size_t i = 0; i < sizeof(redacted) / sizeof(redacted[0]); i++) {
-        assert_ok(wal_session_redact(kept, kit_text(redacted[i]),
-                                     kit_text("why"), NULL, NULL));
+        assert_ok(wal_session_redact(kept, kit_text(redacted[i]), kit_text("why"), NULL, NULL));
     }
     check_no_title(store, "kept");
     check_no_title(store, "copy");
@@ -482,8 +447,7 @@ static void erase(struct wal_store *store, struct wal_session *kept,
 
 /* --- views -------------------------------------------------------------- */
 
-static const char *const dialects[] = {"claude", "codex",    "entries",
-                                       "pi",     "opencode", "rollouts"};
+static const char *const dialects[] = {"claude", "codex", "entries", "pi", "opencode", "rollouts"};
 
 enum {
     DIALECTS = sizeof(dialects) / sizeof(dialects[0])
@@ -509,8 +473,8 @@ static bool is_in_views(enum place place)
 /* As --views does. */
 static void update_views(struct wal_store *store)
 {
-    const struct wal_view_cursor_options options = {
-        .struct_size = sizeof(options), .flags = WAL_VIEW_CURSOR_STALE};
+    const struct wal_view_cursor_options options = {.struct_size = sizeof(options),
+                                                    .flags = WAL_VIEW_CURSOR_STALE};
     struct wal_view_info info = WAL_INIT(wal_view_info);
     struct wal_view_cursor *cursor = NULL;
     unsigned count = 0;
@@ -553,8 +517,7 @@ static void read_and_wait(int from, int to)
     struct wal_store *store = NULL;
     char byte = 'r';
 
-    if (read(from, &byte, 1) != 1 ||
-        wal_open("store", NULL, &store, NULL) != WAL_OK) {
+    if (read(from, &byte, 1) != 1 || wal_open("store", NULL, &store, NULL) != WAL_OK) {
         _exit(1);
     }
     for (size_t i = 0; i < 3; i++) {
@@ -701,8 +664,7 @@ KIT_TEST(erase__line_that_is_no_text_gave_no_title)
     entry.flags = WAL_ENTRY_LINE;
     entry.payload = WAL_STR("{\"\xff\xff\xff\xff kept\": \"\xf8\"}");
     assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
-    assert_ok(
-        wal_session_redact(session, kit_text("a"), kit_text(""), NULL, NULL));
+    assert_ok(wal_session_redact(session, kit_text("a"), kit_text(""), NULL, NULL));
     assert_slice(kit_info(session).title, "kept");
 }
 
@@ -746,25 +708,22 @@ TEST(title__what_begins_a_text_is_given)
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        const struct wal__span json = {(const uint8_t *)cases[i].json,
-                                       strlen(cases[i].json)};
-        const struct wal__span title = {(const uint8_t *)cases[i].title,
-                                        strlen(cases[i].title)};
+        const struct wal__span json = {(const uint8_t *)cases[i].json, strlen(cases[i].json)};
+        const struct wal__span title = {(const uint8_t *)cases[i].title, strlen(cases[i].title)};
 
         assert_int_equal(wal__title_is_given(json, title), cases[i].is_given);
     }
 }
 
-/* The first content of the store, of a session that is deleted: what another
- * process does when it gets a byte. */
+/* The first content of the store, of a session that is deleted: what another process does when it
+ * gets a byte. */
 static void store_and_delete(int from)
 {
     struct wal_store *store = NULL;
     struct wal_session *session;
     char byte;
 
-    if (read(from, &byte, 1) != 1 ||
-        wal_open("store", NULL, &store, NULL) != WAL_OK) {
+    if (read(from, &byte, 1) != 1 || wal_open("store", NULL, &store, NULL) != WAL_OK) {
         _exit(1);
     }
     session = kit_create(store, "other");
@@ -808,8 +767,8 @@ KIT_TEST(erase__first_content_of_another_process_is_reached)
 
 static const char failed_attempt[] = "store/log/0000000000000002.seg";
 
-/* Leaves what a process leaves that is killed while it heals the log, and that
- * nobody removed since: a copy of segment 3, as segment 2. */
+/* Leaves what a process leaves that is killed while it heals the log, and that nobody removed
+ * since: a copy of segment 3, as segment 2. */
 static void copy_as_attempt(void)
 {
     int from = open("store/log/0000000000000003.seg", O_RDONLY | O_CLOEXEC);
@@ -831,8 +790,7 @@ static void copy_as_attempt(void)
     (void)close(to);
 }
 
-/* A store with segments 1 and 3, and a file for 2, which makes the log leave
- * this number out. */
+/* A store with segments 1 and 3, and a file for 2, which makes the log leave this number out. */
 static struct wal_store *store_with_attempt(struct wal_session **session)
 {
     struct wal_store *store = kit_store();
@@ -858,16 +816,15 @@ KIT_TEST(erase__copy_that_a_failed_attempt_left_goes)
         make_canaries();
         store = store_with_attempt(&session);
         if (is_rewritten != 0) { /* each as a segment */
-            struct wal_store_compact_options options = {
-                .struct_size = sizeof(options), .max_bytes = 1100000};
+            struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                        .max_bytes = 1100000};
 
             options.rate = UINT64_MAX;
             assert_ok(wal_store_compact(store, &options, NULL, NULL));
             options.max_bytes = 0;
             assert_ok(wal_store_compact(store, &options, NULL, NULL));
         }
-        assert_ok(wal_session_redact(session, kit_text("e"), kit_text(""), NULL,
-                                     NULL));
+        assert_ok(wal_session_redact(session, kit_text("e"), kit_text(""), NULL, NULL));
         search_store(found);
         assert_true(found[PAYLOAD]);
         compact(store);
@@ -882,13 +839,10 @@ KIT_TEST(erase__copy_that_a_failed_attempt_left_goes)
     }
 }
 
-static struct wal_store_compact_result
-compact_with_result(struct wal_store *store)
+static struct wal_store_compact_result compact_with_result(struct wal_store *store)
 {
     const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options),
-        .flags = WAL_STORE_COMPACT_ERASE,
-        .rate = UINT64_MAX};
+        .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE, .rate = UINT64_MAX};
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
 
     assert_ok(wal_store_compact(store, &options, &result, NULL));
@@ -914,15 +868,12 @@ KIT_TEST(erase__segment_without_a_group_is_named)
         assert_int_equal(system("rm -f store/index/*.idx store/log/*3.seg"), 0);
         fd = open(failed_attempt, O_WRONLY | O_CLOEXEC);
         assert_true(fd >= 0);
-        assert_int_equal(pwrite(fd, zeros, sizeof(zeros), 4096 + 88),
-                         sizeof(zeros));
+        assert_int_equal(pwrite(fd, zeros, sizeof(zeros), 4096 + 88), sizeof(zeros));
         store = kit_store();
         session = kit_session(store, "s");
         append_text(session, "b", FIRST_TEXT, 0);
         if (has_rest != 0) {
-            assert_int_equal(
-                pwrite(fd, canaries[BEYOND_END], CANARY_SIZE, 8192),
-                CANARY_SIZE);
+            assert_int_equal(pwrite(fd, canaries[BEYOND_END], CANARY_SIZE, 8192), CANARY_SIZE);
         }
         (void)close(fd);
         result = compact_with_result(store);
@@ -956,16 +907,15 @@ KIT_TEST(erase__segment_of_no_log_is_named)
     wal_session_close(session);
 }
 
-/* Nothing was appended since the tails began, or only what a process did not
- * end: its bytes are there nevertheless, after the end, or further away. */
+/* Nothing was appended since the tails began, or only what a process did not end: its bytes are
+ * there nevertheless, after the end, or further away. */
 KIT_TEST(erase__bytes_after_the_end_of_an_empty_tail_go)
 {
     for (int is_next = 0; is_next < 2; is_next++) {
         static const enum place places[] = {BEYOND_END, BEYOND_END_OF_PACK};
         struct wal_store *store = kit_store();
         struct wal_session *session = kit_create(store, "s");
-        const struct wal__log *logs[] = {&store->core.log,
-                                         &store->core.blobs.log};
+        const struct wal__log *logs[] = {&store->core.log, &store->core.blobs.log};
         bool found[PLACES];
 
         make_canaries();
@@ -979,9 +929,7 @@ KIT_TEST(erase__bytes_after_the_end_of_an_empty_tail_go)
             assert_int_equal(logs[i]->last_sequence, tail->open.last_sequence);
             at = is_next != 0 ? at : tail->header.capacity - 8192;
             assert_true(fd >= 0);
-            assert_int_equal(
-                pwrite(fd, canaries[places[i]], CANARY_SIZE, (off_t)at),
-                CANARY_SIZE);
+            assert_int_equal(pwrite(fd, canaries[places[i]], CANARY_SIZE, (off_t)at), CANARY_SIZE);
             (void)close(fd);
         }
         wal_session_close(session);
@@ -1004,9 +952,9 @@ enum {
     ANSWER_SIZE = 256
 };
 
-/* How the cursor reads, and what it answers once `mid` and `large` are redacted
- * and erased. What another process redacts takes effect with the next block, or
- * where the cursor misses what was erased. */
+/* How the cursor reads, and what it answers once `mid` and `large` are redacted and erased. What
+ * another process redacts takes effect with the next block, or where the cursor misses what was
+ * erased. */
 struct reading {
     uint32_t open_flags;
     uint32_t flags;
@@ -1017,12 +965,10 @@ struct reading {
 
 static const struct reading readings[] = {
     {0, 0, 0, "last end.", "mid last end."},
-    {0, WAL_ENTRY_CURSOR_REDACTED, 0, "mid! large! last end.",
-     "mid large! last end."},
+    {0, WAL_ENTRY_CURSOR_REDACTED, 0, "mid! large! last end.", "mid large! last end."},
     {0, WAL_ENTRY_CURSOR_PINNED, 0, "last end.", "mid last end."},
     {0, 0, 4, "last end.", "mid last end."},
-    {0, WAL_ENTRY_CURSOR_REDACTED, 4, "mid! large! last end.",
-     "mid large! last end."},
+    {0, WAL_ENTRY_CURSOR_REDACTED, 4, "mid! large! last end.", "mid large! last end."},
     {WAL_OPEN_PREAD, 0, 0, "last end.", "mid last end."},
 };
 
@@ -1056,14 +1002,12 @@ static void fill_session(struct wal_session *session)
     kit_append(session, "last", NULL);
 }
 
-static void compact_with(struct wal_store *store,
-                         wal_store_compact_progress_fn *progress)
+static void compact_with(struct wal_store *store, wal_store_compact_progress_fn *progress)
 {
-    const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options),
-        .flags = WAL_STORE_COMPACT_ERASE,
-        .rate = UINT64_MAX,
-        .progress = progress};
+    const struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                      .flags = WAL_STORE_COMPACT_ERASE,
+                                                      .rate = UINT64_MAX,
+                                                      .progress = progress};
     struct wal_error error = KIT_ERROR;
 
     if (wal_store_compact(store, &options, NULL, &error) != WAL_OK) {
@@ -1077,10 +1021,8 @@ static void hide(struct wal_session *session, bool is_deletion)
         assert_ok(wal_session_delete(session, NULL));
         return;
     }
-    assert_ok(
-        wal_session_redact(session, kit_text("mid"), kit_text(""), NULL, NULL));
-    assert_ok(wal_session_redact(session, kit_text("large"), kit_text(""), NULL,
-                                 NULL));
+    assert_ok(wal_session_redact(session, kit_text("mid"), kit_text(""), NULL, NULL));
+    assert_ok(wal_session_redact(session, kit_text("large"), kit_text(""), NULL, NULL));
 }
 
 /* --- reading ------------------------------------------------------------ */
@@ -1089,10 +1031,8 @@ static void hide(struct wal_session *session, bool is_deletion)
 static bool begin(struct wal_session *session, const struct reading *reading,
                   struct wal_entry_cursor **cursor)
 {
-    const struct wal_entry_cursor_options options = {.struct_size =
-                                                         sizeof(options),
-                                                     .flags = reading->flags,
-                                                     .last = reading->last};
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .flags = reading->flags, .last = reading->last};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
 
     return wal_entry_cursor_open(session, &options, cursor, NULL) == WAL_OK &&
@@ -1105,8 +1045,8 @@ static void add(char *answer, const struct wal_entry *entry)
 {
     const size_t size = strlen(answer);
 
-    (void)snprintf(answer + size, ANSWER_SIZE - size, "%.*s%s ",
-                   (int)entry->id.size, (const char *)entry->id.data,
+    (void)snprintf(answer + size, ANSWER_SIZE - size, "%.*s%s ", (int)entry->id.size,
+                   (const char *)entry->id.data,
                    (entry->flags & WAL_ENTRY_REDACTED) != 0 ? "!" : "");
 }
 
@@ -1128,8 +1068,8 @@ static void read_on(struct wal_entry_cursor *cursor, char *answer)
         } else if (status == WAL_ENOTFOUND) {
             (void)strcat(answer, "gone.");
         } else {
-            (void)snprintf(answer + strlen(answer),
-                           ANSWER_SIZE - strlen(answer), "%.120s", error.text);
+            (void)snprintf(answer + strlen(answer), ANSWER_SIZE - strlen(answer), "%.120s",
+                           error.text);
         }
     }
 }
@@ -1165,15 +1105,14 @@ KIT_TEST(erased_cursor__of_this_process)
     }
 }
 
-/* Until a compaction the cursor reads on; then each entry that it has left is
- * not found, and it ends. */
+/* Until a compaction the cursor reads on; then each entry that it has left is not found, and it
+ * ends. */
 KIT_TEST(erased_cursor__of_a_deleted_session)
 {
     for (int i = 0; i < 2 * READINGS; i++) {
         const struct reading *reading = &readings[i / 2];
         const bool is_compacted = i % 2 != 0;
-        struct wal_store *store =
-            kit_open("store", WAL_OPEN_CREATE | reading->open_flags);
+        struct wal_store *store = kit_open("store", WAL_OPEN_CREATE | reading->open_flags);
         struct wal_session *session = kit_create(store, "s");
         struct wal_entry_cursor *cursor = NULL;
         enum wal_status status = WAL_OK;
@@ -1189,8 +1128,7 @@ KIT_TEST(erased_cursor__of_a_deleted_session)
             struct wal_entry entry = {.struct_size = sizeof(entry)};
 
             status = wal_entry_cursor_next(cursor, &entry, NULL);
-            assert_true(status == WAL_END ||
-                        status == (is_compacted ? WAL_ENOTFOUND : WAL_OK));
+            assert_true(status == WAL_END || status == (is_compacted ? WAL_ENOTFOUND : WAL_OK));
             counts[is_compacted] += status != WAL_END;
         }
         assert_int_equal(counts[is_compacted], 3);
@@ -1204,8 +1142,7 @@ KIT_TEST(erased_cursor__of_a_deleted_session)
 /* --- in another process ------------------------------------------------- */
 
 /* The reader: returns its exit code. */
-static int read_there(const struct reading *reading, bool is_deletion,
-                      int ready, int go)
+static int read_there(const struct reading *reading, bool is_deletion, int ready, int go)
 {
     struct wal_session *session = NULL;
     struct wal_entry_cursor *cursor = NULL;
@@ -1223,9 +1160,8 @@ static int read_there(const struct reading *reading, bool is_deletion,
     wal_session_close(session);
     kit_close(store);
     if (strcmp(answer, is_deletion ? "mid gone." : reading->elsewhere) != 0) {
-        (void)fprintf(stderr, "open %u, cursor %u, last %u: \"%s\"\n",
-                      reading->open_flags, reading->flags,
-                      (unsigned)reading->last, answer);
+        (void)fprintf(stderr, "open %u, cursor %u, last %u: \"%s\"\n", reading->open_flags,
+                      reading->flags, (unsigned)reading->last, answer);
         return 1;
     }
     return 0;
@@ -1239,8 +1175,8 @@ static int32_t exit_now(void *ctx, uint64_t done, uint64_t total)
     _exit(0);
 }
 
-/* Hides and erases in this process; first in one that ends when the log is
- * replaced, before it says so, and before the pack is. */
+/* Hides and erases in this process; first in one that ends when the log is replaced, before it says
+ * so, and before the pack is. */
 static void hide_and_erase(bool is_deletion, bool is_cut_short)
 {
     struct wal_store *store;
@@ -1264,8 +1200,7 @@ static void hide_and_erase(bool is_deletion, bool is_cut_short)
     kit_close(store);
 }
 
-static void read_elsewhere(const struct reading *reading, bool is_deletion,
-                           bool is_cut_short)
+static void read_elsewhere(const struct reading *reading, bool is_deletion, bool is_cut_short)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");

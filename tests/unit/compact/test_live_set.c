@@ -1,6 +1,6 @@
 /*
- * test_live_set.c - what of a log is live (SPEC.md 3.9): the fate of each kind
- * of record, of sessions that were deleted, and of what forks share with them.
+ * test_live_set.c - what of a log is live (SPEC.md 3.9): the fate of each kind of record, of
+ * sessions that were deleted, and of what forks share with them.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -27,31 +27,28 @@ struct segment {
     uint8_t *bytes;
 };
 
-static struct wal__posting record(uint8_t type, uint64_t sequence,
-                                  uint64_t parent, uint64_t id_hash)
+static struct wal__posting record(uint8_t type, uint64_t sequence, uint64_t parent,
+                                  uint64_t id_hash)
 {
-    struct wal__posting posting = {.type = type,
-                                   .sequence = sequence,
-                                   .parent = parent,
-                                   .id_hash = id_hash};
+    struct wal__posting posting = {
+        .type = type, .sequence = sequence, .parent = parent, .id_hash = id_hash};
 
     return posting;
 }
 
-static void add(struct segment *segment, uint32_t number, uint8_t type,
-                uint64_t sequence, uint64_t parent)
+static void add(struct segment *segment, uint32_t number, uint8_t type, uint64_t sequence,
+                uint64_t parent)
 {
     struct part *part = &segment->parts[number];
 
     assert_true(part->summary.posting_count < RECORDS);
     part->summary.number = number;
     part->summary.id = (struct wal__span){(const uint8_t *)"s", 1};
-    part->postings[part->summary.posting_count++] =
-        record(type, sequence, parent, 0);
+    part->postings[part->summary.posting_count++] = record(type, sequence, parent, 0);
 }
 
-static void fork_at(struct segment *segment, uint32_t number, uint64_t sequence,
-                    uint32_t owner, uint64_t point, uint32_t source)
+static void fork_at(struct segment *segment, uint32_t number, uint64_t sequence, uint32_t owner,
+                    uint64_t point, uint32_t source)
 {
     add(segment, number, WAL__FRAME_SESSION, sequence, 0);
     add(segment, number, WAL__FRAME_FORK, sequence + 1, 0);
@@ -77,8 +74,7 @@ static void add_segment(struct wal__live_set *set, struct segment *segment)
         header.posting_count += segment->parts[i].summary.posting_count;
     }
     header.text_size = header.session_count;
-    size = wal__index_size(header.session_count, header.posting_count,
-                           header.text_size);
+    size = wal__index_size(header.session_count, header.posting_count, header.text_size);
     segment->bytes = calloc(1, size);
     assert_non_null(segment->bytes);
     row = segment->bytes + WAL__INDEX_HEADER_SIZE;
@@ -101,9 +97,8 @@ static void add_segment(struct wal__live_set *set, struct segment *segment)
         }
     }
     wal__index_finish(&header, segment->bytes);
-    assert_int_equal(
-        wal__index_decode((struct wal__span){segment->bytes, size}, &index),
-        WAL__FMT_OK);
+    assert_int_equal(wal__index_decode((struct wal__span){segment->bytes, size}, &index),
+                     WAL__FMT_OK);
     assert_ok(wal__live_set_add(set, &index));
 }
 
@@ -127,8 +122,8 @@ static void end(struct wal__live_set *set, struct segment *segment)
     free(segment->bytes);
 }
 
-static enum wal__fate fate(const struct wal__live_set *set, uint32_t number,
-                           uint8_t type, uint64_t sequence)
+static enum wal__fate fate(const struct wal__live_set *set, uint32_t number, uint8_t type,
+                           uint64_t sequence)
 {
     struct wal__posting posting = record(type, sequence, 0, 0);
 
@@ -136,8 +131,7 @@ static enum wal__fate fate(const struct wal__live_set *set, uint32_t number,
 }
 
 /* An ENTRY of session 1 under `parent`, with these flags. */
-static void add_entry(struct segment *segment, uint64_t sequence,
-                      uint64_t parent, uint8_t flags)
+static void add_entry(struct segment *segment, uint64_t sequence, uint64_t parent, uint8_t flags)
 {
     struct part *part = &segment->parts[1];
 
@@ -145,9 +139,8 @@ static void add_entry(struct segment *segment, uint64_t sequence,
     part->postings[part->summary.posting_count - 1].flags = flags;
 }
 
-static enum wal__fate entry_fate(const struct wal__live_set *set,
-                                 uint32_t number, uint64_t sequence,
-                                 uint64_t parent)
+static enum wal__fate entry_fate(const struct wal__live_set *set, uint32_t number,
+                                 uint64_t sequence, uint64_t parent)
 {
     struct wal__posting posting = record(WAL__FRAME_ENTRY, sequence, parent, 0);
 
@@ -181,8 +174,7 @@ TEST(live_set__delta_goes_when_an_entry_moved_the_head)
                 assert_int_equal(entry_fate(&set, 1, i, parent),
                                  goes ? WAL__FATE_DROP : WAL__FATE_KEEP);
             }
-            assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, i),
-                             WAL__FATE_KEEP);
+            assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, i), WAL__FATE_KEEP);
         }
         /* Of another session, which has the same parent. */
         assert_int_equal(entry_fate(&set, 2, 3, 2), WAL__FATE_KEEP);
@@ -202,8 +194,7 @@ TEST(live_set__redacted_delta_is_erased)
         add_entry(&segment, 2, 0, WAL__FRAME_MOVES_HEAD);
         add(&segment, 1, WAL__FRAME_REDACT, 3, 1);
         finish(&set, &segment);
-        assert_int_equal(entry_fate(&set, 1, 1, 0),
-                         erases == 1 ? WAL__FATE_ERASE : WAL__FATE_KEEP);
+        assert_int_equal(entry_fate(&set, 1, 1, 0), erases == 1 ? WAL__FATE_ERASE : WAL__FATE_KEEP);
         end(&set, &segment);
     }
 }
@@ -227,14 +218,12 @@ TEST(live_set__first_and_newest_session_record_stay)
         assert_int_equal(fate(&set, 1, WAL__FRAME_SESSION, 2), WAL__FATE_DROP);
         assert_int_equal(fate(&set, 1, WAL__FRAME_SESSION, 3), WAL__FATE_DROP);
         assert_int_equal(fate(&set, 1, WAL__FRAME_SESSION, 4), WAL__FATE_KEEP);
-        assert_int_equal(wal__live_set_fate(&set, 2, &first, true),
-                         WAL__FATE_KEEP);
+        assert_int_equal(wal__live_set_fate(&set, 2, &first, true), WAL__FATE_KEEP);
         end(&set, &segment);
     }
 }
 
-/* A summary is of the end of its segment: a later record may replace its
- * texts. */
+/* A summary is of the end of its segment: a later record may replace its texts. */
 TEST(live_set__texts_that_were_replaced_are_stripped)
 {
     const struct wal__span text = {(const uint8_t *)"text", 4};
@@ -268,9 +257,8 @@ TEST(live_set__newest_head_of_each_name_and_stream_stays)
         uint8_t stream;
         enum wal__fate fate;
     } heads[] = {
-        {2, 5, 0, WAL__FATE_DROP}, {3, 5, 1, WAL__FATE_KEEP},
-        {4, 6, 0, WAL__FATE_KEEP}, {5, 5, 0, WAL__FATE_DROP},
-        {6, 5, 0, WAL__FATE_KEEP},
+        {2, 5, 0, WAL__FATE_DROP}, {3, 5, 1, WAL__FATE_KEEP}, {4, 6, 0, WAL__FATE_KEEP},
+        {5, 5, 0, WAL__FATE_DROP}, {6, 5, 0, WAL__FATE_KEEP},
     };
     struct wal__live_set set;
     struct segment segment;
@@ -285,9 +273,8 @@ TEST(live_set__newest_head_of_each_name_and_stream_stays)
     segment.parts[2].postings[0].id_hash = 6; /* of another session */
     finish(&set, &segment);
     for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
-        assert_int_equal(
-            wal__live_set_fate(&set, 1, &segment.parts[1].postings[i], false),
-            heads[i].fate);
+        assert_int_equal(wal__live_set_fate(&set, 1, &segment.parts[1].postings[i], false),
+                         heads[i].fate);
     }
     end(&set, &segment);
 }
@@ -298,8 +285,7 @@ TEST(live_set__redacted_entry_is_erased)
     struct segment segment;
 
     for (int erases = 0; erases < 2; erases++) {
-        enum wal__fate redacted =
-            erases == 1 ? WAL__FATE_ERASE : WAL__FATE_KEEP;
+        enum wal__fate redacted = erases == 1 ? WAL__FATE_ERASE : WAL__FATE_KEEP;
 
         begin(&set, &segment);
         set.erases = erases == 1;
@@ -318,9 +304,9 @@ TEST(live_set__redacted_entry_is_erased)
 
 TEST(live_set__deleted_session_goes_altogether)
 {
-    static const uint8_t types[] = {
-        WAL__FRAME_SESSION, WAL__FRAME_ENTRY,      WAL__FRAME_HEAD,
-        WAL__FRAME_DOC,     WAL__FRAME_DOC_DELETE, WAL__FRAME_TOMBSTONE};
+    static const uint8_t types[] = {WAL__FRAME_SESSION,    WAL__FRAME_ENTRY,
+                                    WAL__FRAME_HEAD,       WAL__FRAME_DOC,
+                                    WAL__FRAME_DOC_DELETE, WAL__FRAME_TOMBSTONE};
     struct wal__live_set set;
     struct segment segment;
 
@@ -369,8 +355,8 @@ TEST(live_set__what_forks_share_stays)
     end(&set, &segment);
 }
 
-/* Entries of a deleted fork that its own fork sees, and of the session above,
- * of which that sees less. */
+/* Entries of a deleted fork that its own fork sees, and of the session above, of which that sees
+ * less. */
 TEST(live_set__fork_of_a_deleted_fork)
 {
     struct wal__live_set set;
@@ -394,8 +380,8 @@ TEST(live_set__fork_of_a_deleted_fork)
     end(&set, &segment);
 }
 
-/* A fork of a session that had no entry there sees nothing of it, nor of what
- * that one was forked from. */
+/* A fork of a session that had no entry there sees nothing of it, nor of what that one was forked
+ * from. */
 TEST(live_set__fork_of_nothing_shares_no_entry)
 {
     struct wal__live_set set;
@@ -429,8 +415,7 @@ TEST(live_set__all_of_a_lineage_deleted)
     assert_true(wal__live_set_is_purged(&set, 1));
     assert_true(wal__live_set_is_purged(&set, 2));
     assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 5), WAL__FATE_DROP);
-    /* A segment that stays has something of the fork: the FORK there names
-     * session 1. */
+    /* A segment that stays has something of the fork: the FORK there names session 1. */
     wal__live_set_retain(&set, 2);
     assert_ok(wal__live_set_settle(&set));
     assert_false(wal__live_set_is_purged(&set, 2));
@@ -476,8 +461,7 @@ TEST(live_set__redactions_in_a_deleted_session)
     fork_at(&segment, 2, 10, 1, 5, 1);
     add(&segment, 1, WAL__FRAME_TOMBSTONE, 30, 0);
     finish(&set, &segment);
-    assert_int_equal(wal__live_set_fate(&set, 1, &shared, false),
-                     WAL__FATE_KEEP);
+    assert_int_equal(wal__live_set_fate(&set, 1, &shared, false), WAL__FATE_KEEP);
     assert_int_equal(wal__live_set_fate(&set, 1, &own, false), WAL__FATE_DROP);
     assert_int_equal(fate(&set, 1, WAL__FRAME_ENTRY, 5), WAL__FATE_ERASE);
     end(&set, &segment);

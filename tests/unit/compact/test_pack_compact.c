@@ -1,6 +1,6 @@
 /*
- * test_pack_compact.c - tests of compacting the pack (SPEC.md 3.9): what of it
- * goes and what stays, by whom it is named, and who waits for whom.
+ * test_pack_compact.c - tests of compacting the pack (SPEC.md 3.9): what of it goes and what stays,
+ * by whom it is named, and who waits for whom.
  */
 #include <dirent.h>
 #include <signal.h>
@@ -21,15 +21,14 @@ enum {
     BIG = 300 * 1024
 };
 
-static struct wal_store_compact_result
-compact_some(struct wal_store *store, uint32_t flags, uint32_t dead_percent)
+static struct wal_store_compact_result compact_some(struct wal_store *store, uint32_t flags,
+                                                    uint32_t dead_percent)
 {
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
-    const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options),
-        .flags = flags,
-        .dead_percent = dead_percent,
-        .rate = UINT64_MAX};
+    const struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                      .flags = flags,
+                                                      .dead_percent = dead_percent,
+                                                      .rate = UINT64_MAX};
     struct wal_error error = KIT_ERROR;
 
     if (wal_store_compact(store, &options, &result, &error) != WAL_OK) {
@@ -48,12 +47,10 @@ static uint64_t pack_size(void)
     uint64_t size = 0;
 
     assert_non_null(directory);
-    for (struct dirent *entry = readdir(directory); entry != NULL;
-         entry = readdir(directory)) {
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
         struct stat stat;
 
-        if (fstatat(dirfd(directory), entry->d_name, &stat, 0) == 0 &&
-            S_ISREG(stat.st_mode)) {
+        if (fstatat(dirfd(directory), entry->d_name, &stat, 0) == 0 && S_ISREG(stat.st_mode)) {
             size += (uint64_t)stat.st_blocks * 512;
         }
     }
@@ -76,16 +73,14 @@ static bool has(struct wal_store *store, const uint8_t digest[WAL_DIGEST_SIZE])
 }
 
 /* Puts content as the engine does before a record names it. */
-static struct wal__digest put_of_records(struct wal_store *store,
-                                         const struct kit_content *content,
+static struct wal__digest put_of_records(struct wal_store *store, const struct kit_content *content,
                                          const struct wal__digest *base)
 {
     struct wal__blob_put_result result = {0};
     struct wal__digest digest;
 
-    assert_ok(put_unsynced(
-        store, (struct wal__span){content->data, (size_t)content->size}, base,
-        WAL__BLOB_OF_RECORDS, &digest, &result, NULL));
+    assert_ok(put_unsynced(store, (struct wal__span){content->data, (size_t)content->size}, base,
+                           WAL__BLOB_OF_RECORDS, &digest, &result, NULL));
     return digest;
 }
 
@@ -177,8 +172,7 @@ KIT_TEST(pack__payloads_stay_as_long_as_their_entries)
     assert_int_equal(kit_compact(store, 0).dropped_contents, 0);
     large_check(session, "kept", kept, 0);
     large_check(session, "redacted", redacted, 0);
-    assert_ok(wal_session_redact(session, kit_text("redacted"), kit_text("why"),
-                                 NULL, NULL));
+    assert_ok(wal_session_redact(session, kit_text("redacted"), kit_text("why"), NULL, NULL));
     assert_ok(wal_session_delete(other, NULL));
     wal_session_close(other);
     result = kit_compact(store, WAL_STORE_COMPACT_ERASE);
@@ -204,18 +198,15 @@ KIT_TEST(pack__files_of_checkpoints_stay)
     (void)kit_checkpoint(&work, "c1", "a b");
     kit_write(&work, "a", "three");
     (void)kit_checkpoint(&work, "c2", "a b");
-    (void)snprintf(before, sizeof(before), "%s",
-                   kit_files(&work, work.session, "c1"));
-    assert_int_equal(
-        kit_compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 0);
+    (void)snprintf(before, sizeof(before), "%s", kit_files(&work, work.session, "c1"));
+    assert_int_equal(kit_compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 0);
     assert_string_equal(kit_files(&work, work.session, "c1"), before);
     assert_string_equal(kit_files(&work, work.session, "c2"), "a=three b=two");
     kit_work_reopen(&work, 0);
     assert_string_equal(kit_files(&work, work.session, "c1"), before);
     assert_ok(wal_session_delete(work.session, NULL));
     /* Two lists of files, and three contents. */
-    assert_int_equal(
-        kit_compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 5);
+    assert_int_equal(kit_compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 5);
 }
 
 static void delete_checkpoint(struct wal_session *session, const char *id)
@@ -226,8 +217,7 @@ static void delete_checkpoint(struct wal_session *session, const char *id)
 /* Also of a checkpoint with this id that is made after it. */
 KIT_TEST(pack__files_of_deleted_checkpoints_go)
 {
-    for (uint32_t flags = 0; flags <= WAL_STORE_COMPACT_ERASE;
-         flags += WAL_STORE_COMPACT_ERASE) {
+    for (uint32_t flags = 0; flags <= WAL_STORE_COMPACT_ERASE; flags += WAL_STORE_COMPACT_ERASE) {
         struct kit_work work = kit_work_begin(WAL_OPEN_CREATE);
 
         kit_write(&work, "a", "one");
@@ -266,24 +256,21 @@ KIT_TEST(pack__files_of_deleted_checkpoints_that_forks_see)
     kit_wait_past_mtime(); /* so that the lists of c1 and c2 are equal */
     (void)kit_checkpoint(&work, "c1", "a");
     (void)kit_checkpoint(&work, "c2", "a");
-    assert_ok(
-        wal_session_fork(work.session, kit_text("e"), &options, &fork, NULL));
+    assert_ok(wal_session_fork(work.session, kit_text("e"), &options, &fork, NULL));
     kit_write(&work, "a", "two");
     (void)kit_checkpoint(&work, "c3", "a");
     delete_checkpoint(work.session, "c1");
     delete_checkpoint(work.session, "c3");
     delete_checkpoint(fork, "c2");
     /* The list and the file of c3. */
-    assert_int_equal(
-        kit_compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 2);
+    assert_int_equal(kit_compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 2);
     assert_string_equal(kit_checkpoints(fork), "c1");
     assert_string_equal(kit_files(&work, fork, "c1"), "a=one");
     assert_string_equal(kit_files(&work, work.session, "c2"), "a=one");
     delete_checkpoint(fork, "c1");
     assert_ok(wal_session_delete(work.session, NULL));
     /* No session sees c2 either: its list, which is that of c1, and a file. */
-    assert_int_equal(
-        kit_compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 2);
+    assert_int_equal(kit_compact(work.store, WAL_STORE_COMPACT_ERASE).dropped_contents, 2);
     assert_string_equal(kit_checkpoints(fork), "");
     wal_session_close(fork);
 }
@@ -301,15 +288,13 @@ static struct kit_content version_of(const struct kit_content *content)
     return version;
 }
 
-static uint8_t depth_of(struct wal_store *store,
-                        const struct wal__digest *digest)
+static uint8_t depth_of(struct wal_store *store, const struct wal__digest *digest)
 {
     struct wal__buf content;
     uint8_t depth = 99;
 
     wal__buf_init(&content, &wal__heap_libc);
-    assert_ok(
-        wal__chunk_load(&store->core.blobs, digest, &content, &depth, NULL));
+    assert_ok(wal__chunk_load(&store->core.blobs, digest, &content, &depth, NULL));
     wal__buf_deinit(&content);
     return depth;
 }
@@ -324,9 +309,8 @@ KIT_TEST(pack__a_delta_whose_base_goes_is_encoded_anew)
     struct wal__blob_put_result cost = {0};
     struct wal__digest digest;
 
-    assert_ok(put_unsynced(
-        store, (struct wal__span){version.data, (size_t)version.size}, &based,
-        WAL__BLOB_OF_CALLER, &digest, &cost, NULL));
+    assert_ok(put_unsynced(store, (struct wal__span){version.data, (size_t)version.size}, &based,
+                           WAL__BLOB_OF_CALLER, &digest, &cost, NULL));
     assert_int_equal(depth_of(store, &digest), 1);
     (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_false(has(store, based.bytes));
@@ -349,10 +333,9 @@ KIT_TEST(pack__a_base_of_a_delta_that_stays_is_kept)
 
     kit_put_blob(store, &base, based);
     (void)kit_compact(store, 0);
-    assert_ok(put_unsynced(
-        store, (struct wal__span){version.data, (size_t)version.size},
-        (const struct wal__digest *)based, WAL__BLOB_OF_CALLER, &digest, &cost,
-        NULL));
+    assert_ok(put_unsynced(store, (struct wal__span){version.data, (size_t)version.size},
+                           (const struct wal__digest *)based, WAL__BLOB_OF_CALLER, &digest, &cost,
+                           NULL));
     assert_int_equal(depth_of(store, &digest), 1);
     (void)kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_int_equal(depth_of(store, &digest), 1);
@@ -371,15 +354,14 @@ KIT_TEST(pack__a_guard_makes_the_compaction_wait)
     struct wal_store *store = kit_store();
     struct kit_content content = kit_content(1, 3 * KIT_MIB, false);
     struct wal_error error = KIT_ERROR;
-    const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options), .rate = UINT64_MAX};
+    const struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                      .rate = UINT64_MAX};
     struct wal_blob_writer *writer = NULL;
     uint8_t digest[WAL_DIGEST_SIZE];
 
     assert_ok(wal_blob_create(store, &writer, NULL));
     assert_ok(wal_blob_write(writer, kit_slice(&content), NULL));
-    assert_int_equal(wal_store_compact(store, &options, NULL, &error),
-                     WAL_ELOCKED);
+    assert_int_equal(wal_store_compact(store, &options, NULL, &error), WAL_ELOCKED);
     assert_error(&error, WAL_ELOCKED, "another thread is still storing");
     assert_int_equal(error.holder, (int32_t)getpid());
     assert_ok(wal_blob_finish(writer, digest, NULL, NULL));
@@ -389,8 +371,8 @@ KIT_TEST(pack__a_guard_makes_the_compaction_wait)
     kit_content_free(&content);
 }
 
-/* Content for a checkpoint: it stays while the writer is there, then as long as
- * the checkpoint of a session that is not deleted names it. */
+/* Content for a checkpoint: it stays while the writer is there, then as long as the checkpoint of a
+ * session that is not deleted names it. */
 KIT_TEST(pack__content_that_is_to_be_named)
 {
     struct wal_store *store = kit_store();
@@ -404,19 +386,16 @@ KIT_TEST(pack__content_that_is_to_be_named)
                                              .id = kit_text("c"),
                                              .root = kit_text("/work"),
                                              .flags = WAL_CHECKPOINT_UNLINKED};
-    const struct wal_store_compact_options gc = {.struct_size = sizeof(gc),
-                                                 .rate = UINT64_MAX};
+    const struct wal_store_compact_options gc = {.struct_size = sizeof(gc), .rate = UINT64_MAX};
     struct wal_blob_writer *writer = NULL;
 
     for (int named = 0; named < 2; named++) {
         assert_ok(wal_blob_create_named(store, &writer, NULL));
         assert_ok(wal_blob_write(writer, kit_slice(&content), NULL));
         assert_ok(wal_blob_finish(writer, file.digest, NULL, NULL));
-        assert_int_equal(wal_store_compact(store, &gc, NULL, NULL),
-                         WAL_ELOCKED);
+        assert_int_equal(wal_store_compact(store, &gc, NULL, NULL), WAL_ELOCKED);
         if (named != 0) {
-            assert_ok(
-                wal_checkpoint_import(session, &file, 1, &options, NULL, NULL));
+            assert_ok(wal_checkpoint_import(session, &file, 1, &options, NULL, NULL));
         }
         wal_blob_discard(writer);
         (void)kit_compact(store, 0);
@@ -430,8 +409,8 @@ KIT_TEST(pack__content_that_is_to_be_named)
     kit_content_free(&content);
 }
 
-/* While segments are condemned nothing in them is found in order to be named,
- * and everything is found in order to be read. */
+/* While segments are condemned nothing in them is found in order to be named, and everything is
+ * found in order to be read. */
 KIT_TEST(pack__condemned_content_is_stored_again)
 {
     struct wal_store *store = kit_store();
@@ -454,9 +433,8 @@ KIT_TEST(pack__condemned_content_is_stored_again)
     wal__content_guard_leave(&guard);
     assert_int_equal(size, BIG);
     assert_true(wal__position_segment(end) > 1);
-    assert_ok(put_unsynced(
-        store, (struct wal__span){content.data, (size_t)content.size}, NULL,
-        WAL__BLOB_OF_RECORDS, &digest, &again, NULL));
+    assert_ok(put_unsynced(store, (struct wal__span){content.data, (size_t)content.size}, NULL,
+                           WAL__BLOB_OF_RECORDS, &digest, &again, NULL));
     assert_int_equal(again.new_blobs, 0); /* it is there since the claim */
     wal__content_absolve(&store->core.control);
     kit_check_blob(store, digest.bytes, &content);
@@ -465,10 +443,9 @@ KIT_TEST(pack__condemned_content_is_stored_again)
 
 /* --- what stays without what it needs ----------------------------------- */
 
-/* Stores a payload as records do, without a record that names it: two chunks in
- * one segment, the last chunk and the list in the next one. */
-static struct wal__digest put_apart(struct wal_store *store,
-                                    const char *payload)
+/* Stores a payload as records do, without a record that names it: two chunks in one segment, the
+ * last chunk and the list in the next one. */
+static struct wal__digest put_apart(struct wal_store *store, const char *payload)
 {
     struct wal_blob_writer *writer = NULL;
     struct wal__digest digest;
@@ -482,8 +459,7 @@ static struct wal__digest put_apart(struct wal_store *store,
 }
 
 /* The content counts as not stored. */
-static void check_incomplete(struct wal_store *store,
-                             const struct wal__digest *digest)
+static void check_incomplete(struct wal_store *store, const struct wal__digest *digest)
 {
     uint64_t end = 99;
 
@@ -491,8 +467,8 @@ static void check_incomplete(struct wal_store *store,
     assert_int_equal(end, 0);
 }
 
-/* An entry that has the payload has all of it, also when the store is opened
- * again; the store is sound. */
+/* An entry that has the payload has all of it, also when the store is opened again; the store is
+ * sound. */
 static void check_append(struct wal_store *store, const char *payload)
 {
     struct wal_session *session = kit_create(store, "s");
@@ -549,9 +525,8 @@ KIT_TEST(pack__a_delta_stays_and_its_base_goes)
     assert_true(has(store, digest.bytes));
     check_incomplete(store, &digest);
     kit_check_sound("store");
-    assert_ok(put_unsynced(
-        store, (struct wal__span){version.data, (size_t)version.size}, NULL,
-        WAL__BLOB_OF_CALLER, &digest, &again, NULL));
+    assert_ok(put_unsynced(store, (struct wal__span){version.data, (size_t)version.size}, NULL,
+                           WAL__BLOB_OF_CALLER, &digest, &again, NULL));
     assert_int_equal(again.new_blobs, 1);
     kit_check_blob(store, digest.bytes, &version);
     kit_content_free(&filler);
@@ -565,8 +540,8 @@ static void *run_compact(void *ctx)
     return NULL;
 }
 
-/* A writer that the compaction waits for ends without a record that names its
- * content: its list is in a segment that the compaction leaves. */
+/* A writer that the compaction waits for ends without a record that names its content: its list is
+ * in a segment that the compaction leaves. */
 KIT_TEST(pack__content_is_finished_while_its_chunks_are_condemned)
 {
     struct wal_store *store = kit_store();
@@ -602,14 +577,12 @@ static int32_t kill_self(void *ctx, uint64_t done, uint64_t total)
     return 0;
 }
 
-/* Compacts in another process, which is killed once it has replaced a segment,
- * or ends. */
+/* Compacts in another process, which is killed once it has replaced a segment, or ends. */
 static void compact_in_child(bool is_killed)
 {
-    const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options),
-        .rate = UINT64_MAX,
-        .progress = is_killed ? kill_self : NULL};
+    const struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                      .rate = UINT64_MAX,
+                                                      .progress = is_killed ? kill_self : NULL};
     pid_t child = kit_start_process();
     int result = 0;
 
@@ -657,8 +630,7 @@ KIT_TEST(pack__space_comes_back)
 
     for (uint32_t round = 0; round < 6; round++) {
         for (uint32_t i = 0; i < 20; i++) {
-            struct kit_content content =
-                kit_content(round * 100 + i, BIG, false);
+            struct kit_content content = kit_content(round * 100 + i, BIG, false);
 
             (void)put_of_records(store, &content, NULL);
             kit_content_free(&content);
@@ -678,8 +650,7 @@ KIT_TEST(pack__again_changes_nothing)
     kit_put_blob(store, &content, digest);
     (void)kit_compact(store, 0);
     assert_int_equal(kit_compact(store, 0).rewritten, 0);
-    assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_DRY_RUN).rewritten,
-                     0);
+    assert_int_equal(kit_compact(store, WAL_STORE_COMPACT_DRY_RUN).rewritten, 0);
     kit_check_blob(store, digest, &content);
     kit_content_free(&content);
 }

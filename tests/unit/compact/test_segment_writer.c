@@ -1,8 +1,7 @@
 /*
- * test_segment_writer.c - the file that a compaction writes, and reading it
- * back: what both refuse, what is left of it after a failure, and that its
- * records, stored session by session, are applied in the order of the log
- * (SPEC.md 2.22, 2.23).
+ * test_segment_writer.c - the file that a compaction writes, and reading it back: what both refuse,
+ * what is left of it after a failure, and that its records, stored session by session, are applied
+ * in the order of the log (SPEC.md 2.22, 2.23).
  */
 #include <errno.h>
 #include <stddef.h>
@@ -96,11 +95,8 @@ static int tear_down(void **state)
 
 static enum wal_status begin(struct state *s, int level)
 {
-    const struct wal__open_record open = {.previous_id = 2,
-                                          .previous_end = 8192,
-                                          .last_sequence = 100,
-                                          .chain = CHAIN,
-                                          .epoch = 1};
+    const struct wal__open_record open = {
+        .previous_id = 2, .previous_end = 8192, .last_sequence = 100, .chain = CHAIN, .epoch = 1};
     struct wal__rewrite_source source = {
         .header = {.version = WAL__FORMAT_VERSION,
                    .uuid = {1, 2, 3},
@@ -120,16 +116,15 @@ static enum wal_status begin(struct state *s, int level)
     assert_true(source.open.size <= sizeof(s->open_bytes));
     wal__open_record_encode(&open, NULL, s->open_bytes);
     s->count = 0;
-    return wal__segment_writer_open(&s->writer, &s->env, &s->throttle, "log",
-                                    &source, BLOCK_SIZE, level, &s->error);
+    return wal__segment_writer_open(&s->writer, &s->env, &s->throttle, "log", &source, BLOCK_SIZE,
+                                    level, &s->error);
 }
 
 static enum wal_status add(struct state *s, uint32_t session, uint32_t size)
 {
     struct added *added = &s->added[s->count];
-    struct wal__frame frame = {.type = WAL__FRAME_ENTRY,
-                               .session = session,
-                               .sequence = 101 + s->count};
+    struct wal__frame frame = {
+        .type = WAL__FRAME_ENTRY, .session = session, .sequence = 101 + s->count};
     uint8_t *payload = malloc(size + 1);
     enum wal_status status;
 
@@ -140,8 +135,7 @@ static enum wal_status add(struct state *s, uint32_t session, uint32_t size)
         payload[i] = payload_byte(frame.sequence, i);
     }
     frame.data_crc = wal__crc32(0, payload, size);
-    status = wal__segment_writer_add(&s->writer, &frame,
-                                     (struct wal__span){payload, size},
+    status = wal__segment_writer_add(&s->writer, &frame, (struct wal__span){payload, size},
                                      &added->offset, &s->error);
     s->count += status == WAL_OK;
     free(payload);
@@ -150,14 +144,11 @@ static enum wal_status add(struct state *s, uint32_t session, uint32_t size)
 
 static enum wal_status finish(struct state *s)
 {
-    enum wal_status status =
-        wal__segment_writer_end_records(&s->writer, &s->header, &s->error);
+    enum wal_status status = wal__segment_writer_end_records(&s->writer, &s->header, &s->error);
 
-    return status == WAL_OK
-               ? wal__segment_writer_finish(
-                     &s->writer, (struct wal__span){s->index, INDEX_SIZE},
-                     &s->error)
-               : status;
+    return status == WAL_OK ? wal__segment_writer_finish(
+                                  &s->writer, (struct wal__span){s->index, INDEX_SIZE}, &s->error)
+                            : status;
 }
 
 /* Records of three sessions, of some sizes, one larger than a block. */
@@ -183,16 +174,15 @@ static bool check_index(void *ctx, struct wal__span index)
            memcmp(index.data, s->index, INDEX_SIZE) == 0;
 }
 
-static bool check_record(void *ctx, const struct wal__frame *frame,
-                         uint64_t offset, struct wal__span payload)
+static bool check_record(void *ctx, const struct wal__frame *frame, uint64_t offset,
+                         struct wal__span payload)
 {
     struct state *s = ctx;
     const struct added *added = &s->added[s->checked];
 
     if (s->checked == s->count || s->checked + 1 == s->refused_record ||
-        frame->sequence != added->sequence ||
-        frame->session != added->session || offset != added->offset ||
-        (frame->flags & WAL__FRAME_REWRITTEN) == 0 ||
+        frame->sequence != added->sequence || frame->session != added->session ||
+        offset != added->offset || (frame->flags & WAL__FRAME_REWRITTEN) == 0 ||
         payload.size != added->size) {
         return false;
     }
@@ -214,10 +204,8 @@ static bool check_end(void *ctx)
 
 static enum wal_status verify(struct state *s)
 {
-    const struct wal__segment_run_client client = {.ctx = s,
-                                                   .check_index = check_index,
-                                                   .check_record = check_record,
-                                                   .check_end = check_end};
+    const struct wal__segment_run_client client = {
+        .ctx = s, .check_index = check_index, .check_record = check_record, .check_end = check_end};
 
     return wal__segment_writer_verify(&s->writer, &client, &s->error);
 }
@@ -292,8 +280,7 @@ TEST_WITH(writer__segment_without_records, set_up, tear_down)
 }
 
 /* The BLOCK frame at an offset. */
-static struct wal__frame block_at(struct state *s, uint64_t offset,
-                                  uint32_t *count)
+static struct wal__frame block_at(struct state *s, uint64_t offset, uint32_t *count)
 {
     struct wal__frame frame;
     struct wal__block block;
@@ -301,13 +288,12 @@ static struct wal__frame block_at(struct state *s, uint64_t offset,
     size_t size;
 
     sim_disk_read_file(s->disk, PATH, &bytes, &size);
-    assert_int_equal(wal__frame_decode(bytes + offset, size - offset,
-                                       s->writer.header.salt, offset, &frame),
-                     WAL__FMT_OK);
-    assert_int_equal(frame.type, WAL__FRAME_BLOCK);
     assert_int_equal(
-        wal__block_decode(&frame, bytes + offset + WAL__FRAME_SIZE, &block),
+        wal__frame_decode(bytes + offset, size - offset, s->writer.header.salt, offset, &frame),
         WAL__FMT_OK);
+    assert_int_equal(frame.type, WAL__FRAME_BLOCK);
+    assert_int_equal(wal__block_decode(&frame, bytes + offset + WAL__FRAME_SIZE, &block),
+                     WAL__FMT_OK);
     *count = block.count;
     free(bytes);
     return frame;
@@ -327,15 +313,12 @@ TEST_WITH(writer__block_ends_at_its_size, set_up, tear_down)
     for (uint32_t i = 0; i < 9; i++) {
         assert_int_equal(wal__block_rank(s->added[i].offset), i % 4);
     }
-    assert_int_equal(
-        block_at(s, wal__block_offset(s->added[0].offset), &count).session, 7);
+    assert_int_equal(block_at(s, wal__block_offset(s->added[0].offset), &count).session, 7);
     assert_int_equal(count, 4);
     /* Of two sessions. */
-    assert_int_equal(
-        block_at(s, wal__block_offset(s->added[4].offset), &count).session, 0);
+    assert_int_equal(block_at(s, wal__block_offset(s->added[4].offset), &count).session, 0);
     assert_int_equal(count, 4);
-    assert_int_equal(
-        block_at(s, wal__block_offset(s->added[8].offset), &count).session, 8);
+    assert_int_equal(block_at(s, wal__block_offset(s->added[8].offset), &count).session, 8);
     assert_int_equal(count, 1);
     assert_verified(s);
     wal__segment_writer_close(&s->writer, false);
@@ -391,8 +374,7 @@ TEST_WITH(writer__unfinished_file_is_no_segment, set_up, tear_down)
     for (uint32_t i = 0; i < 100; i++) {
         assert_ok(add(s, 1, 60000));
     }
-    assert_ok(
-        wal__segment_writer_end_records(&s->writer, &s->header, &s->error));
+    assert_ok(wal__segment_writer_end_records(&s->writer, &s->header, &s->error));
     sim_disk_read_file(s->disk, PATH, &bytes, &size);
     assert_true(size > 1 << 20);
     assert_int_equal(wal__segment_header_decode(bytes, &header), WAL__FMT_ZERO);
@@ -432,13 +414,11 @@ TEST_WITH(writer__file_of_an_earlier_run_cannot_be_removed, set_up, tear_down)
 TEST_WITH(writer__open_that_cannot_be_decoded, set_up, tear_down)
 {
     struct state *s = *state;
-    const struct wal__rewrite_source source = {
-        .header = {.version = WAL__FORMAT_VERSION, .id = 3},
-        .open = {s->open_bytes, 7}};
+    const struct wal__rewrite_source source = {.header = {.version = WAL__FORMAT_VERSION, .id = 3},
+                                               .open = {s->open_bytes, 7}};
 
-    assert_int_equal(wal__segment_writer_open(&s->writer, &s->env, &s->throttle,
-                                              "log", &source, BLOCK_SIZE, 1,
-                                              &s->error),
+    assert_int_equal(wal__segment_writer_open(&s->writer, &s->env, &s->throttle, "log", &source,
+                                              BLOCK_SIZE, 1, &s->error),
                      WAL_ECORRUPT);
     wal__segment_writer_close(&s->writer, false);
     assert_false(sim_file_exists(s->disk, PATH));
@@ -451,10 +431,8 @@ TEST_WITH(writer__too_large_is_refused, set_up, tear_down)
     struct wal__span index = {s->index, WAL__SEGMENT_MAX};
 
     assert_ok(begin(s, 1));
-    assert_ok(
-        wal__segment_writer_end_records(&s->writer, &s->header, &s->error));
-    assert_int_equal(wal__segment_writer_finish(&s->writer, index, &s->error),
-                     WAL_ETOOBIG);
+    assert_ok(wal__segment_writer_end_records(&s->writer, &s->header, &s->error));
+    assert_int_equal(wal__segment_writer_finish(&s->writer, index, &s->error), WAL_ETOOBIG);
     assert_string_equal(s->error.file, PATH);
     wal__segment_writer_close(&s->writer, false);
     assert_false(sim_file_exists(s->disk, PATH));
@@ -468,8 +446,7 @@ TEST_WITH(writer__limited_rate_syncs_as_it_grows, set_up, tear_down)
     for (int limited = 0; limited < 2; limited++) {
         uint64_t before = *syncs;
 
-        wal__throttle_init(&s->throttle, s->env.io,
-                           limited ? UINT64_C(1) << 30 : UINT64_MAX);
+        wal__throttle_init(&s->throttle, s->env.io, limited ? UINT64_C(1) << 30 : UINT64_MAX);
         assert_ok(begin(s, 0));
         for (uint32_t i = 0; i < 100; i++) {
             assert_ok(add(s, 1, 60000));
@@ -490,17 +467,14 @@ static enum wal_status write_and_verify(struct state *s)
 }
 
 /* Fails each write once, by the errno; the file is gone then. */
-static void fail_writes(struct state *s, int sys_errno,
-                        enum wal_status expected)
+static void fail_writes(struct state *s, int sys_errno, enum wal_status expected)
 {
     uint64_t after = 0;
     bool struck = true;
 
     for (; struck; after++) {
-        const struct sim_fault fault = {.call = SIM_PWRITEV,
-                                        .path = PATH,
-                                        .after = after,
-                                        .sys_errno = sys_errno};
+        const struct sim_fault fault = {
+            .call = SIM_PWRITEV, .path = PATH, .after = after, .sys_errno = sys_errno};
         uint64_t faults = sim_process_counts(s->process)->faults;
         enum wal_status status;
 
@@ -523,8 +497,7 @@ TEST_WITH(writer__failed_write, set_up, tear_down)
 
 TEST_WITH(writer__any_failed_call, set_up, tear_down)
 {
-    static const enum sim_call calls[] = {SIM_OPEN, SIM_SYNC, SIM_MAP,
-                                          SIM_POPULATE};
+    static const enum sim_call calls[] = {SIM_OPEN, SIM_SYNC, SIM_MAP, SIM_POPULATE};
     struct state *s = *state;
 
     for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
@@ -563,18 +536,15 @@ TEST_WITH(writer__each_failed_allocation, set_up, tear_down)
 
 /* --- reading back what is not what was written -------------------------- */
 
-/* Whether a byte is of what the file holds. The others are zeros: after the
- * copies of the header, after each COMMIT, and before the trailer. */
+/* Whether a byte is of what the file holds. The others are zeros: after the copies of the header,
+ * after each COMMIT, and before the trailer. */
 static bool is_of_content(const struct state *s, uint64_t at)
 {
     const uint64_t header_size = 128;
-    const uint64_t commit_size =
-        wal__frame_total_size((uint32_t)wal__commit_record_size(0));
-    const uint64_t first_end =
-        WAL__SEGMENT_HEADER_SIZE + wal__frame_total_size(40) + commit_size;
-    const uint64_t seal_end = s->writer.end +
-                              wal__frame_total_size(INDEX_SIZE) +
-                              wal__frame_total_size(WAL__SEAL_SIZE);
+    const uint64_t commit_size = wal__frame_total_size((uint32_t)wal__commit_record_size(0));
+    const uint64_t first_end = WAL__SEGMENT_HEADER_SIZE + wal__frame_total_size(40) + commit_size;
+    const uint64_t seal_end =
+        s->writer.end + wal__frame_total_size(INDEX_SIZE) + wal__frame_total_size(WAL__SEAL_SIZE);
 
     if (at < WAL__SEGMENT_HEADER_SIZE) {
         return at % WAL__SEGMENT_HEADER_COPY < header_size;
@@ -597,8 +567,7 @@ TEST_WITH(verify__flipped_bit, set_up, tear_down)
     for (uint64_t at = 0; at < capacity; at++) {
         const unsigned bit = (unsigned)rng_below(&seed, 8);
 
-        if (!is_of_content(s, at) ||
-            (at > 9000 && at % 7 != 0 && at < s->writer.commit_offset)) {
+        if (!is_of_content(s, at) || (at > 9000 && at % 7 != 0 && at < s->writer.commit_offset)) {
             continue;
         }
         sim_file_flip_bit(s->disk, PATH, at, bit);
@@ -717,8 +686,7 @@ static enum wal_status apply(void *ctx, const struct wal__log_record *record)
     struct applied *applied = ctx;
     const struct wal__frame *frame = record->frame;
 
-    applied->is_ascending =
-        applied->is_ascending && frame->sequence > applied->last;
+    applied->is_ascending = applied->is_ascending && frame->sequence > applied->last;
     applied->turns += frame->session != applied->session;
     applied->session = frame->session;
     applied->last = frame->sequence;
@@ -746,8 +714,8 @@ static void replay(struct wal_store *store, struct applied *applied)
 KIT_TEST(replay__records_of_blocks_in_the_order_of_the_log)
 {
     struct wal_store *store = kit_store();
-    const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options), .rate = UINT64_MAX};
+    const struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                      .rate = UINT64_MAX};
     struct applied applied = {.is_ascending = true};
     struct wal_session *sessions[SESSIONS];
 

@@ -1,7 +1,7 @@
 /*
- * test_import.c - tests of wal_import_file, wal_import_tree and
- * wal_import_follow: what is imported, when imported sessions were created and
- * last active, the time of their import, and their projects.
+ * test_import.c - tests of wal_import_file, wal_import_tree and wal_import_follow: what is
+ * imported, when imported sessions were created and last active, the time of their import, and
+ * their projects.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -45,8 +45,7 @@ struct seen {
 
 static void copy_slice(char *to, size_t size, struct wal_slice text)
 {
-    snprintf(to, size, "%.*s", (int)text.size,
-             text.size > 0 ? (const char *)text.data : "");
+    snprintf(to, size, "%.*s", (int)text.size, text.size > 0 ? (const char *)text.data : "");
 }
 
 static int32_t on_report(void *ctx, const struct wal_import_report *report)
@@ -63,9 +62,8 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
         const struct wal_import_issue *issue = &report->issues[i];
         size_t used = strlen(seen->issues);
 
-        snprintf(seen->issues + used, sizeof(seen->issues) - used,
-                 "%llu:%llu:%s;", (unsigned long long)issue->line,
-                 (unsigned long long)issue->offset,
+        snprintf(seen->issues + used, sizeof(seen->issues) - used, "%llu:%llu:%s;",
+                 (unsigned long long)issue->line, (unsigned long long)issue->offset,
                  (const char *)issue->reason.data);
     }
     if (report->status != WAL_OK) {
@@ -76,8 +74,7 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
     return seen->reports == seen->stop_after ? 7 : 0;
 }
 
-static int32_t on_progress(void *ctx, struct wal_slice path, uint64_t done,
-                           uint64_t total)
+static int32_t on_progress(void *ctx, struct wal_slice path, uint64_t done, uint64_t total)
 {
     struct seen *seen = ctx;
 
@@ -99,10 +96,8 @@ static struct wal_import_options options_of(struct seen *seen)
     };
 }
 
-static enum wal_status import_file(struct wal_store *store, const char *path,
-                                   struct seen *seen,
-                                   struct wal_import_result *result,
-                                   struct wal_error *error)
+static enum wal_status import_file(struct wal_store *store, const char *path, struct seen *seen,
+                                   struct wal_import_result *result, struct wal_error *error)
 {
     struct wal_import_options options = options_of(seen);
 
@@ -110,10 +105,8 @@ static enum wal_status import_file(struct wal_store *store, const char *path,
     return wal_import_file(store, kit_text(path), &options, result, error);
 }
 
-static enum wal_status import_tree(struct wal_store *store, const char *path,
-                                   struct seen *seen,
-                                   struct wal_import_result *result,
-                                   struct wal_error *error)
+static enum wal_status import_tree(struct wal_store *store, const char *path, struct seen *seen,
+                                   struct wal_import_result *result, struct wal_error *error)
 {
     const struct wal_slice paths[] = {kit_text(path)};
     struct wal_import_options options = options_of(seen);
@@ -123,8 +116,8 @@ static enum wal_status import_tree(struct wal_store *store, const char *path,
     return wal_import_tree(store, paths, 1, &options, result, error);
 }
 
-static void must_import(struct wal_store *store, const char *path,
-                        struct seen *seen, struct wal_import_result *result)
+static void must_import(struct wal_store *store, const char *path, struct seen *seen,
+                        struct wal_import_result *result)
 {
     struct wal_error error = KIT_ERROR;
 
@@ -134,8 +127,7 @@ static void must_import(struct wal_store *store, const char *path,
 }
 
 /* Lines of Claude Code: `first` up to `last`, each under the line before. */
-static void write_rows(const char *path, const char *session, unsigned first,
-                       unsigned last)
+static void write_rows(const char *path, const char *session, unsigned first, unsigned last)
 {
     FILE *file = fopen(path, first == 1 ? "we" : "ae");
 
@@ -210,8 +202,8 @@ KIT_TEST(import_file__second_import_adds_only_new_lines)
     assert_string_equal(seen.session, "s");
 }
 
-/* What a compaction wrote is read into memory that is freed with its cursor:
- * nothing of the last line is read after that. */
+/* What a compaction wrote is read into memory that is freed with its cursor: nothing of the last
+ * line is read after that. */
 KIT_TEST(import_file__grown_after_a_compaction)
 {
     struct wal_store *store = kit_store();
@@ -257,13 +249,11 @@ KIT_TEST(import_file__named_dialect_that_is_unknown)
     struct wal_error error = KIT_ERROR;
 
     write_rows("a.jsonl", "s", 1, 1);
-    assert_int_equal(
-        wal_import_file(store, kit_text("a.jsonl"), &options, NULL, &error),
-        WAL_ENOTFOUND);
+    assert_int_equal(wal_import_file(store, kit_text("a.jsonl"), &options, NULL, &error),
+                     WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "cobol");
     options.dialect = kit_text("lines");
-    assert_ok(
-        wal_import_file(store, kit_text("a.jsonl"), &options, NULL, NULL));
+    assert_ok(wal_import_file(store, kit_text("a.jsonl"), &options, NULL, NULL));
 }
 
 KIT_TEST(import_file__text_of_no_dialect_is_lines)
@@ -304,8 +294,7 @@ KIT_TEST(import_file__truncated_line_is_an_issue)
     assert_int_equal(truncate("a.jsonl", stat.st_size - 10), 0);
     must_import(store, "a.jsonl", &seen, &result);
     assert_int_equal(result.appended, 1);
-    snprintf(expected, sizeof(expected),
-             "2:%llu:torn: the file ends inside this line;",
+    snprintf(expected, sizeof(expected), "2:%llu:torn: the file ends inside this line;",
              (unsigned long long)stat.st_size - 10);
     assert_string_equal(seen.issues, expected);
 }
@@ -317,17 +306,14 @@ KIT_TEST(import_file__paths_that_cannot_be_read)
     struct wal_import_result result;
     struct seen seen = {.reports = 0};
 
-    assert_int_equal(import_file(store, "none", &seen, &result, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(import_file(store, "none", &seen, &result, &error), WAL_ENOTFOUND);
     assert_int_equal(error.sys_errno, ENOENT);
     assert_string_equal(seen.failed, "none");
     assert_int_equal(seen.status, WAL_ENOTFOUND);
     assert_int_equal(mkfifo("fifo", 0600), 0);
-    assert_int_equal(import_file(store, "fifo", &seen, &result, &error),
-                     WAL_ENOTFILE);
+    assert_int_equal(import_file(store, "fifo", &seen, &result, &error), WAL_ENOTFILE);
     assert_int_equal(mkdir("plain", 0700), 0);
-    assert_int_equal(import_file(store, "plain", &seen, &result, &error),
-                     WAL_ENOTFILE);
+    assert_int_equal(import_file(store, "plain", &seen, &result, &error), WAL_ENOTFILE);
     assert_int_equal(result.sources, 0);
     assert_int_equal(result.failed, 1);
     assert_int_equal(seen.reports, 3);
@@ -339,23 +325,14 @@ KIT_TEST(import_file__misuse_changes_nothing)
     struct wal_import_result result = {.struct_size = 1};
     struct wal_store *store = kit_store();
 
-    assert_int_equal(wal_import_file(NULL, kit_text("a"), NULL, NULL, NULL),
+    assert_int_equal(wal_import_file(NULL, kit_text("a"), NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_import_file(store, kit_text("a"), &options, NULL, NULL), WAL_EINVAL);
+    options = (struct wal_import_options){.struct_size = sizeof(options), .flags = 1};
+    assert_int_equal(wal_import_file(store, kit_text("a"), &options, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_import_file(store, kit_text("a"), NULL, &result, NULL), WAL_EINVAL);
+    assert_int_equal(wal_import_tree(store, NULL, 1, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_import_file(store, (struct wal_slice){"a\0b", 3}, NULL, NULL, NULL),
                      WAL_EINVAL);
-    assert_int_equal(
-        wal_import_file(store, kit_text("a"), &options, NULL, NULL),
-        WAL_EINVAL);
-    options =
-        (struct wal_import_options){.struct_size = sizeof(options), .flags = 1};
-    assert_int_equal(
-        wal_import_file(store, kit_text("a"), &options, NULL, NULL),
-        WAL_EINVAL);
-    assert_int_equal(wal_import_file(store, kit_text("a"), NULL, &result, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_import_tree(store, NULL, 1, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(
-        wal_import_file(store, (struct wal_slice){"a\0b", 3}, NULL, NULL, NULL),
-        WAL_EINVAL);
 }
 
 /* --------------------------------------------------------------- trees --- */
@@ -388,8 +365,7 @@ KIT_TEST(import_tree__excluded_store_is_not_a_source)
 /* A link cycle cannot be read by any user. */
 KIT_TEST(import_tree__one_bad_source_is_counted)
 {
-    const struct wal_slice paths[] = {kit_text("a.jsonl"), kit_text("loop"),
-                                      kit_text("z.jsonl")};
+    const struct wal_slice paths[] = {kit_text("a.jsonl"), kit_text("loop"), kit_text("z.jsonl")};
     struct wal_store *store = kit_store();
     struct wal_import_result result = {.struct_size = sizeof(result)};
     struct seen seen = {.reports = 0};
@@ -429,8 +405,8 @@ KIT_TEST(import_tree__second_import_adds_nothing)
     "\"content\":\"text\"},\"uuid\":\"first\",\"timestamp\":"               \
     "\"2026-01-02T03:04:05.000Z\"}\n"
 
-/* A copy of the rows of `origin`, as Claude Code forks a session, one row
- * before and one after them. */
+/* A copy of the rows of `origin`, as Claude Code forks a session, one row before and one after
+ * them. */
 static void write_copy(const char *path, const char *origin, unsigned last)
 {
     FILE *file = fopen(path, "we");
@@ -454,12 +430,11 @@ static void write_copy(const char *path, const char *origin, unsigned last)
     assert_int_equal(fclose(file), 0);
 }
 
-/* The links are the same in any order, and when a file is read before the lines
- * that name the origin are there. */
+/* The links are the same in any order, and when a file is read before the lines that name the
+ * origin are there. */
 KIT_TEST(import_tree__copy_is_whole_and_a_child_of_its_origin)
 {
-    static const char *const orders[][2] = {{"t/a.jsonl", "t/b.jsonl"},
-                                            {"t/b.jsonl", "t/a.jsonl"}};
+    static const char *const orders[][2] = {{"t/a.jsonl", "t/b.jsonl"}, {"t/b.jsonl", "t/a.jsonl"}};
 
     assert_int_equal(mkdir("t", 0700), 0);
     write_rows("t/b.jsonl", "origin", 1, 20);
@@ -546,8 +521,7 @@ KIT_TEST(import_progress__reports_bytes_and_stops)
     write_rows("a.jsonl", "s", 1, 3);
     assert_int_equal(lstat("a.jsonl", &stat), 0);
     seen.progress_result = 9;
-    assert_int_equal(import_file(store, "a.jsonl", &seen, &result, &error),
-                     WAL_ECALLBACK);
+    assert_int_equal(import_file(store, "a.jsonl", &seen, &result, &error), WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, 9);
     assert_int_equal(seen.progress, 1);
     assert_int_equal(seen.reports, 0);
@@ -570,8 +544,7 @@ KIT_TEST(import_report__stops_the_tree)
     assert_int_equal(mkdir("t", 0700), 0);
     write_rows("t/a.jsonl", "a", 1, 2);
     write_rows("t/b.jsonl", "b", 1, 2);
-    assert_int_equal(import_tree(store, "t", &seen, &result, &error),
-                     WAL_ECALLBACK);
+    assert_int_equal(import_tree(store, "t", &seen, &result, &error), WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, 7);
     assert_int_equal(result.sessions, 1);
     seen = (struct seen){.reports = 0};
@@ -595,8 +568,7 @@ KIT_TEST(import_report__issues_of_damaged_lines)
                   "not json\n");
     assert_int_equal(fclose(file), 0);
     must_import(store, "a.jsonl", &seen, &result);
-    assert_non_null(
-        strstr(seen.issues, ":its parent is not before it in the file;"));
+    assert_non_null(strstr(seen.issues, ":its parent is not before it in the file;"));
     assert_non_null(strstr(seen.issues, ":not JSON;"));
     assert_int_equal(seen.last.issue_count, 2);
     seen.issues[0] = '\0';
@@ -621,8 +593,7 @@ static void check_without_memory(const char *path, uint64_t sessions)
         faulty_heap_init(&heap, &wal__heap_libc);
         faulty_heap_fail(&heap, nth, false);
         result = (struct wal_import_result){.struct_size = sizeof(result)};
-        status = wal__import_paths(store, paths, 1, false, NULL, &heap.heap,
-                                   &result, &error);
+        status = wal__import_paths(store, paths, 1, false, NULL, &heap.heap, &result, &error);
         assert_int_equal(heap.live, 0);
         assert_true(status == WAL_OK || status == WAL_ENOMEM);
         assert_int_equal(status == WAL_OK, heap.failures == 0);
@@ -670,10 +641,10 @@ static int64_t at(int second)
     return (DAY_SECONDS + second) * 1000;
 }
 
-/* Begins a file, or adds to it, with a line of Claude Code of that second; of
- * no time when it is negative. */
-static void write_row(const char *path, const char *mode, const char *session,
-                      int number, int second)
+/* Begins a file, or adds to it, with a line of Claude Code of that second; of no time when it is
+ * negative. */
+static void write_row(const char *path, const char *mode, const char *session, int number,
+                      int second)
 {
     FILE *file = fopen(path, mode);
     char parent[48] = "null";
@@ -684,8 +655,7 @@ static void write_row(const char *path, const char *mode, const char *session,
         (void)snprintf(parent, sizeof(parent), "\"r-%d\"", number - 1);
     }
     if (second >= 0) {
-        (void)snprintf(time, sizeof(time),
-                       ",\"timestamp\":\"2024-05-06T00:00:%02d.000Z\"", second);
+        (void)snprintf(time, sizeof(time), ",\"timestamp\":\"2024-05-06T00:00:%02d.000Z\"", second);
     }
     fprintf(file,
             "{\"parentUuid\":%s,\"isSidechain\":false,\"type\":\"user\","
@@ -700,14 +670,12 @@ static void import(struct wal_store *store, const char *path,
 {
     struct wal_error error = KIT_ERROR;
 
-    if (wal_import_file(store, kit_text(path), options, NULL, &error) !=
-        WAL_OK) {
+    if (wal_import_file(store, kit_text(path), options, NULL, &error) != WAL_OK) {
         fail_msg("%s: %s", path, error.text);
     }
 }
 
-static void check_times(struct wal_store *store, const char *id, int created,
-                        int updated)
+static void check_times(struct wal_store *store, const char *id, int created, int updated)
 {
     struct wal_session *session = kit_session(store, id);
     struct wal_session_info info = kit_info(session);
@@ -747,8 +715,7 @@ KIT_TEST(import_times__order_the_list)
     import(store, "a.jsonl", NULL);
     import(store, "b.jsonl", NULL);
     import(store, "c.jsonl", NULL);
-    assert_ok(wal_session_open_latest(store, kit_text("/home/u/work"), &session,
-                                      NULL));
+    assert_ok(wal_session_open_latest(store, kit_text("/home/u/work"), &session, NULL));
     assert_slice(kit_info(session).id, "a");
     wal_session_close(session);
 }
@@ -773,8 +740,7 @@ KIT_TEST(import_times__without_any)
 
 KIT_TEST(import_times__time_of_the_import_is_in_metadata)
 {
-    static const char wanted[] =
-        "{\"created\":\"2024-05-06T00:00:07.000Z\",\"imported\":\"20";
+    static const char wanted[] = "{\"created\":\"2024-05-06T00:00:07.000Z\",\"imported\":\"20";
     struct wal_store *store = kit_store();
     struct wal_session *session;
     struct wal_session_info info;
@@ -789,8 +755,7 @@ KIT_TEST(import_times__time_of_the_import_is_in_metadata)
 
 /* ------------------------------------------------------------- projects --- */
 
-static int32_t project_of(void *ctx, struct wal_slice directory, char *project,
-                          uint64_t size)
+static int32_t project_of(void *ctx, struct wal_slice directory, char *project, uint64_t size)
 {
     const char *id = ctx;
 
@@ -800,8 +765,7 @@ static int32_t project_of(void *ctx, struct wal_slice directory, char *project,
     return id[0] == '-' ? 1 : 0;
 }
 
-static void check_project(struct wal_import_options *options, const char *id,
-                          const char *wanted)
+static void check_project(struct wal_import_options *options, const char *id, const char *wanted)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session;
@@ -821,8 +785,7 @@ static void check_project(struct wal_import_options *options, const char *id,
 
 KIT_TEST(import_project__of_the_directory)
 {
-    struct wal_import_options options = {.struct_size = sizeof(options),
-                                         .project = project_of};
+    struct wal_import_options options = {.struct_size = sizeof(options), .project = project_of};
 
     write_row("f.jsonl", "we", "s", 1, 7);
     check_project(NULL, "", "/home/u/work");
@@ -832,8 +795,7 @@ KIT_TEST(import_project__of_the_directory)
 
 KIT_TEST(import_project__without_a_directory)
 {
-    struct wal_import_options options = {.struct_size = sizeof(options),
-                                         .project = project_of};
+    struct wal_import_options options = {.struct_size = sizeof(options), .project = project_of};
     struct wal_store *store = kit_store();
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *list = NULL;
@@ -898,8 +860,7 @@ static const char *row_of(const char *id, unsigned number)
     return row;
 }
 
-static void add_rows(const char *folder, const char *id, unsigned first,
-                     unsigned last)
+static void add_rows(const char *folder, const char *id, unsigned first, unsigned last)
 {
     char name[80];
 
@@ -917,14 +878,13 @@ static int32_t on_followed(void *ctx, const struct wal_import_report *report)
 {
     assert_ptr_equal(ctx, &projects_named);
     if (report->status != WAL_OK) {
-        print_error("%s: %d: %s\n", (const char *)report->path.data,
-                    report->status, report->error->text);
+        print_error("%s: %d: %s\n", (const char *)report->path.data, report->status,
+                    report->error->text);
     }
     return 0;
 }
 
-static int32_t on_followed_progress(void *ctx, struct wal_slice path,
-                                    uint64_t done, uint64_t total)
+static int32_t on_followed_progress(void *ctx, struct wal_slice path, uint64_t done, uint64_t total)
 {
     (void)path;
     assert_ptr_equal(ctx, &projects_named);
@@ -932,18 +892,15 @@ static int32_t on_followed_progress(void *ctx, struct wal_slice path,
     return 0;
 }
 
-static int32_t on_project(void *ctx, struct wal_slice directory, char *project,
-                          uint64_t size)
+static int32_t on_project(void *ctx, struct wal_slice directory, char *project, uint64_t size)
 {
     assert_ptr_equal(ctx, &projects_named);
     projects_named++;
-    (void)snprintf(project, size, "project of %s",
-                   (const char *)directory.data);
+    (void)snprintf(project, size, "project of %s", (const char *)directory.data);
     return 0;
 }
 
-static struct wal_import_follow *follow_path(struct wal_store *store,
-                                             const char *path)
+static struct wal_import_follow *follow_path(struct wal_store *store, const char *path)
 {
     const struct wal_slice paths[] = {kit_text(path)};
     struct wal_import_options options = WAL_INIT(wal_import_options);
@@ -988,11 +945,10 @@ static unsigned count_sessions(struct wal_store *store)
 }
 
 /* Imports changes until the session has this number of entries. */
-static void wait_for(struct wal_import_follow *follow, struct wal_store *store,
-                     const char *id, uint64_t entries)
+static void wait_for(struct wal_import_follow *follow, struct wal_store *store, const char *id,
+                     uint64_t entries)
 {
-    for (unsigned i = 0; i < TRIES && count_entries(store, id) != entries;
-         i++) {
+    for (unsigned i = 0; i < TRIES && count_entries(store, id) != entries; i++) {
         assert_ok(wal_import_follow_next(follow, WAIT_MS, NULL, NULL));
     }
     assert_int_equal(count_entries(store, id), entries);
@@ -1011,8 +967,7 @@ static uint64_t settle(struct wal_import_follow *follow)
     return appended;
 }
 
-static struct wal_import_follow_info
-info_of(const struct wal_import_follow *follow)
+static struct wal_import_follow_info info_of(const struct wal_import_follow *follow)
 {
     struct wal_import_follow_info info = WAL_INIT(wal_import_follow_info);
 
@@ -1334,9 +1289,8 @@ KIT_TEST(follow__several_processes_add_nothing_twice)
         store = kit_store();
         follow = follow_path(store, "home");
         /* Each row wakes it, possibly several times. */
-        for (unsigned i = 0;
-             i < ROWS * TRIES && (count_entries(store, "a") < ROWS ||
-                                  count_entries(store, "b") < ROWS);
+        for (unsigned i = 0; i < ROWS * TRIES &&
+                             (count_entries(store, "a") < ROWS || count_entries(store, "b") < ROWS);
              i++) {
             if (wal_import_follow_next(follow, WAIT_MS, NULL, NULL) != WAL_OK) {
                 _exit(2);
@@ -1394,10 +1348,8 @@ KIT_TEST(follow__misuse_is_refused)
     struct wal_import_follow *follow = NULL;
     struct wal_store *store = kit_store();
 
-    assert_int_equal(wal_import_follow_open(NULL, NULL, 0, NULL, &follow, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_import_follow_open(store, NULL, 0, NULL, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_import_follow_open(NULL, NULL, 0, NULL, &follow, NULL), WAL_EINVAL);
+    assert_int_equal(wal_import_follow_open(store, NULL, 0, NULL, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_import_follow_next(NULL, 0, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_import_follow_get_info(NULL, NULL, NULL), WAL_EINVAL);
     wal_import_follow_close(NULL);

@@ -1,6 +1,6 @@
 /*
- * test_import_clients.c - which files of a client an import takes, and how it
- * recognises a session that it has.
+ * test_import_clients.c - which files of a client an import takes, and how it recognises a session
+ * that it has.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -48,8 +48,8 @@ static void add_text(const char *root, const char *path, const char *text)
 }
 
 /* Appends rows of Claude Code. */
-static void add_claude(const char *root, const char *path, const char *id,
-                       const char *word, unsigned first, unsigned last)
+static void add_claude(const char *root, const char *path, const char *id, const char *word,
+                       unsigned first, unsigned last)
 {
     for (unsigned i = first; i <= last; i++) {
         char parent[80] = "null";
@@ -63,8 +63,8 @@ static void add_claude(const char *root, const char *path, const char *id,
                  "\"cwd\":\"/srv/app\",\"sessionId\":\"%s\",\"message\":{"
                  "\"role\":\"user\",\"content\":\"%s %u\"},\"uuid\":\"%s-%u\","
                  "\"timestamp\":\"2026-02-03T09:00:0%u.000Z\"}\n",
-                 parent, strstr(path, "subagents") != NULL ? "true" : "false",
-                 id, word, i, id, i, i % 10);
+                 parent, strstr(path, "subagents") != NULL ? "true" : "false", id, word, i, id, i,
+                 i % 10);
         add_text(root, path, row);
     }
 }
@@ -96,14 +96,12 @@ static void add_opencode(const char *root)
              "{\"secret\":\"" SECRET "\"}");
 }
 
-/* A home with two sessions of Claude Code, one of which has a subagent, and one
- * each of Codex, pi and OpenCode; and with what clients keep next to them. */
+/* A home with two sessions of Claude Code, one of which has a subagent, and one each of Codex, pi
+ * and OpenCode; and with what clients keep next to them. */
 static void make_home(const char *root)
 {
-    add_claude(root, ".claude/projects/-srv-app/" ID_1 ".jsonl", ID_1, "one", 1,
-               3);
-    add_claude(root, ".claude/projects/-srv-app/" ID_2 ".jsonl", ID_2, "two", 1,
-               2);
+    add_claude(root, ".claude/projects/-srv-app/" ID_1 ".jsonl", ID_1, "one", 1, 3);
+    add_claude(root, ".claude/projects/-srv-app/" ID_2 ".jsonl", ID_2, "two", 1, 2);
     add_claude(root, AGENT, ID_1, "agent", 1, 2);
     add_text(root, CODEX,
              "{\"timestamp\":\"2026-02-03T09:00:00.000Z\",\"type\":"
@@ -144,14 +142,12 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
     }
     if (report->status != WAL_OK) {
         seen->status = report->status;
-        snprintf(seen->failed, sizeof(seen->failed), "%s",
-                 (const char *)report->path.data);
+        snprintf(seen->failed, sizeof(seen->failed), "%s", (const char *)report->path.data);
     }
     return 0;
 }
 
-static struct wal_import_result import(struct wal_store *store,
-                                       const char *path, uint32_t flags,
+static struct wal_import_result import(struct wal_store *store, const char *path, uint32_t flags,
                                        struct seen *seen)
 {
     const struct wal_slice paths[] = {kit_text(path)};
@@ -191,8 +187,7 @@ static bool has_secret(void)
     return system("grep -rqa " SECRET " store") == 0;
 }
 
-static void assert_sessions(struct wal_store *store, const char *path,
-                            unsigned sessions)
+static void assert_sessions(struct wal_store *store, const char *path, unsigned sessions)
 {
     struct wal_import_result result = import(store, path, 0, NULL);
 
@@ -302,11 +297,10 @@ KIT_TEST(select__links_are_not_followed)
 
     add_claude("elsewhere", ID_2 ".jsonl", ID_2, SECRET, 1, 2);
     add_claude("home", ".claude/projects/p/" ID_1 ".jsonl", ID_1, "one", 1, 2);
-    assert_int_equal(symlink("../../../../elsewhere/" ID_2 ".jsonl",
-                             "home/.claude/projects/p/" ID_2 ".jsonl"),
-                     0);
-    assert_int_equal(symlink("../../../elsewhere", "home/.claude/projects/q"),
-                     0);
+    assert_int_equal(
+        symlink("../../../../elsewhere/" ID_2 ".jsonl", "home/.claude/projects/p/" ID_2 ".jsonl"),
+        0);
+    assert_int_equal(symlink("../../../elsewhere", "home/.claude/projects/q"), 0);
     result = import(store, "home", 0, NULL);
     assert_int_equal(result.sessions, 1);
     assert_int_equal(result.left_out[WAL_IMPORT_LINKS], 2);
@@ -341,8 +335,7 @@ KIT_TEST(select__other_files_are_outside_of_clients)
 
 KIT_TEST(select__scan_counts_what_an_import_takes)
 {
-    const struct wal_slice paths[] = {kit_text("home"), kit_text("backup"),
-                                      kit_text("none")};
+    const struct wal_slice paths[] = {kit_text("home"), kit_text("backup"), kit_text("none")};
     struct seen seen = {.status = WAL_OK};
     const struct wal_import_options options = {
         .struct_size = sizeof(options), .report = on_report, .ctx = &seen};
@@ -364,8 +357,7 @@ KIT_TEST(select__scan_counts_what_an_import_takes)
 }
 
 /* A wal_import_progress_fn: stops at the second source. */
-static int32_t stop_at_second(void *ctx, struct wal_slice path, uint64_t done,
-                              uint64_t total)
+static int32_t stop_at_second(void *ctx, struct wal_slice path, uint64_t done, uint64_t total)
 {
     uint32_t *calls = ctx;
 
@@ -378,15 +370,13 @@ KIT_TEST(select__scan_is_stopped_by_its_progress)
 {
     const struct wal_slice path = kit_text("home");
     uint32_t calls = 0;
-    const struct wal_import_options options = {.struct_size = sizeof(options),
-                                               .progress = stop_at_second,
-                                               .ctx = &calls};
+    const struct wal_import_options options = {
+        .struct_size = sizeof(options), .progress = stop_at_second, .ctx = &calls};
     struct wal_import_result scan = {.struct_size = sizeof(scan)};
     struct wal_error error = KIT_ERROR;
 
     make_home("home");
-    assert_int_equal(wal_import_scan(&path, 1, &options, &scan, &error),
-                     WAL_ECALLBACK);
+    assert_int_equal(wal_import_scan(&path, 1, &options, &scan, &error), WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, 7);
     assert_int_equal(calls, 2);
     assert_int_equal(scan.sources, 2);
@@ -396,8 +386,7 @@ KIT_TEST(select__scan_is_stopped_by_its_progress)
 /* Without the capability that ignores permissions, for a run as root. */
 static void drop_capabilities(void)
 {
-    struct __user_cap_header_struct header = {.version =
-                                                  _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2] = {{.effective = 0}};
 
     assert_int_equal(syscall(SYS_capset, &header, data), 0);
@@ -454,10 +443,8 @@ KIT_TEST(identity__grown_file_adds_its_new_lines)
 
     make_home("home");
     (void)import(store, "home", 0, NULL);
-    add_claude("home", ".claude/projects/-srv-app/" ID_1 ".jsonl", ID_1, "one",
-               4, 6);
-    assert_int_equal(import(store, "home/.claude/projects", 0, NULL).appended,
-                     3);
+    add_claude("home", ".claude/projects/-srv-app/" ID_1 ".jsonl", ID_1, "one", 4, 6);
+    assert_int_equal(import(store, "home/.claude/projects", 0, NULL).appended, 3);
     assert_int_equal(import(store, "home/.claude", 0, NULL).appended, 0);
     assert_int_equal(count_sessions(store), 6);
 }
@@ -563,8 +550,7 @@ static int32_t replace_file(void *ctx, const struct wal_import_report *report)
     return 0;
 }
 
-/* While the first file is reported it grows, the second is removed and the
- * third is replaced. */
+/* While the first file is reported it grows, the second is removed and the third is replaced. */
 KIT_TEST(changing__files_of_a_folder)
 {
     const struct wal_slice paths[] = {kit_text("home")};

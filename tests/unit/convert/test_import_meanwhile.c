@@ -1,11 +1,10 @@
 /*
- * test_import_meanwhile.c - imports of a file whose session others write to
- * while the import looks at it. Whenever they do, what they wrote is there
- * afterwards: an import that creates a session again deletes only what it has
- * seen.
+ * test_import_meanwhile.c - imports of a file whose session others write to while the import looks
+ * at it. Whenever they do, what they wrote is there afterwards: an import that creates a session
+ * again deletes only what it has seen.
  *
- * This program defines pread, by which an import reads the file: each call is a
- * moment at which another handle writes.
+ * This program defines pread, by which an import reads the file: each call is a moment at which
+ * another handle writes.
  */
 #include "tests/lib/kit/parts_kit.h"
 
@@ -42,8 +41,7 @@ static struct {
 static void write_as_other(void)
 {
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_open(other.store, kit_text(other.id), &session, NULL);
+    enum wal_status status = wal_session_open(other.store, kit_text(other.id), &session, NULL);
 
     if (status == WAL_OK) {
         other.is_written = other.write(other.store, session);
@@ -57,8 +55,8 @@ ssize_t pread(int fd, void *data, size_t size, off_t offset)
     struct stat file;
     struct stat read;
 
-    if (other.path != NULL && stat(other.path, &file) == 0 &&
-        fstat(fd, &read) == 0 && read.st_ino == file.st_ino) {
+    if (other.path != NULL && stat(other.path, &file) == 0 && fstat(fd, &read) == 0 &&
+        read.st_ino == file.st_ino) {
         other.reads++;
         if (other.reads == other.at) {
             write_as_other();
@@ -71,15 +69,14 @@ ssize_t pread(int fd, void *data, size_t size, off_t offset)
 
 static bool append_message(struct wal_store *store, struct wal_session *session)
 {
-    const struct wal_entry entry = kit_entry(
-        "agent", NULL, "{\"role\":\"user\",\"content\":\"acknowledged\"}");
+    const struct wal_entry entry =
+        kit_entry("agent", NULL, "{\"role\":\"user\",\"content\":\"acknowledged\"}");
 
     (void)store;
     return wal_append(session, &entry, 1, NULL, NULL, NULL) == WAL_OK;
 }
 
-static bool append_to_transcript(struct wal_store *store,
-                                 struct wal_session *session)
+static bool append_to_transcript(struct wal_store *store, struct wal_session *session)
 {
     struct wal_entry entry = kit_entry("agent", NULL, "{}");
 
@@ -127,15 +124,13 @@ static bool has_document(struct wal_store *store, struct wal_session *session)
 {
     struct wal_doc doc = {.struct_size = sizeof(doc)};
 
-    return wal_doc_get(store, session, WAL_STR("agent"), 0, &doc, NULL) ==
-           WAL_OK;
+    return wal_doc_get(store, session, WAL_STR("agent"), 0, &doc, NULL) == WAL_OK;
 }
 
 static bool make_head(struct wal_store *store, struct wal_session *session)
 {
     char at[WAL_ID_SIZE];
-    struct wal_head head = {.struct_size = sizeof(head),
-                            .name = kit_text("agent")};
+    struct wal_head head = {.struct_size = sizeof(head), .name = kit_text("agent")};
 
     (void)store;
     if (wal_head_get(session, 0, kit_text(NULL), at, NULL) != WAL_OK) {
@@ -157,10 +152,8 @@ static bool set_metadata(struct wal_store *store, struct wal_session *session)
 {
     const struct wal_session_change change = {.struct_size = sizeof(change),
                                               .fields = WAL_CHANGE_METADATA,
-                                              .metadata =
-                                                  kit_text("{\"agent\":1}")};
-    const struct wal_batch batch = {.struct_size = sizeof(batch),
-                                    .change = &change};
+                                              .metadata = kit_text("{\"agent\":1}")};
+    const struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
 
     (void)store;
     return wal_batch_commit(session, &batch, NULL, NULL, NULL) == WAL_OK;
@@ -176,9 +169,8 @@ static const struct {
     write_fn *write;
     bool (*is_there)(struct wal_store *store, struct wal_session *session);
 } writes[] = {
-    {append_message, has_entry},  {append_delta, has_entry},
-    {append_line, has_entry},     {append_to_transcript, has_entry},
-    {put_document, has_document}, {make_head, has_head},
+    {append_message, has_entry},       {append_delta, has_entry},    {append_line, has_entry},
+    {append_to_transcript, has_entry}, {put_document, has_document}, {make_head, has_head},
     {set_metadata, has_metadata},
 };
 
@@ -193,17 +185,16 @@ static void write_lines(const char *path, const char *id, int lines)
     for (int i = 0; i < lines; i++) {
         bool is_user = i % 2 == 0;
 
-        (void)fprintf(
-            file,
-            "{\"parentUuid\":\"%08x-1111-4111-8111-111111111111\","
-            "\"isSidechain\":false,\"userType\":\"external\","
-            "\"cwd\":\"/srv/app\",\"sessionId\":\"%s\","
-            "\"version\":\"2.0.1\",\"type\":\"%s\",\"message\":{\"role\":"
-            "\"%s\",\"content\":\"line %d of the conversation\"},"
-            "\"uuid\":\"%08x-1111-4111-8111-111111111111\","
-            "\"timestamp\":\"2026-03-01T10:00:%02d.000Z\"",
-            i, id, is_user ? "user" : "assistant",
-            is_user ? "user" : "assistant", i, i + 1, i);
+        (void)fprintf(file,
+                      "{\"parentUuid\":\"%08x-1111-4111-8111-111111111111\","
+                      "\"isSidechain\":false,\"userType\":\"external\","
+                      "\"cwd\":\"/srv/app\",\"sessionId\":\"%s\","
+                      "\"version\":\"2.0.1\",\"type\":\"%s\",\"message\":{\"role\":"
+                      "\"%s\",\"content\":\"line %d of the conversation\"},"
+                      "\"uuid\":\"%08x-1111-4111-8111-111111111111\","
+                      "\"timestamp\":\"2026-03-01T10:00:%02d.000Z\"",
+                      i, id, is_user ? "user" : "assistant", is_user ? "user" : "assistant", i,
+                      i + 1, i);
         (void)fputs("}\n", file);
     }
     assert_int_equal(fclose(file), 0);
@@ -218,13 +209,12 @@ static void write_text(const char *path, const char *text)
     assert_int_equal(fclose(file), 0);
 }
 
-static enum wal_status import(struct wal_store *store, const char *path,
-                              uint64_t *appended, struct wal_error *error)
+static enum wal_status import(struct wal_store *store, const char *path, uint64_t *appended,
+                              struct wal_error *error)
 {
     struct wal_import_options options = WAL_INIT(wal_import_options);
     struct wal_import_result result = WAL_INIT(wal_import_result);
-    enum wal_status status =
-        wal_import_file(store, kit_text(path), &options, &result, error);
+    enum wal_status status = wal_import_file(store, kit_text(path), &options, &result, error);
 
     *appended = result.appended;
     return status;
@@ -254,15 +244,13 @@ static void check_written(struct wal_store *store, unsigned write, unsigned at)
 
     if (wal_session_open(store, kit_text(other.id), &session, NULL) != WAL_OK ||
         !writes[write].is_there(store, session)) {
-        fail_msg("what was acknowledged is gone: write %u at read %u", write,
-                 at);
+        fail_msg("what was acknowledged is gone: write %u at read %u", write, at);
     }
     wal_session_close(session);
 }
 
 /* Returns whether the import reached the moment. */
-static bool run(const struct scene *scene, unsigned write, unsigned at,
-                unsigned *written)
+static bool run(const struct scene *scene, unsigned write, unsigned at, unsigned *written)
 {
     struct wal_store *store = kit_store();
     struct wal_error error = KIT_ERROR;

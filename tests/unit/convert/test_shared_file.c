@@ -1,7 +1,7 @@
 /*
- * test_shared_file.c - files that views share with a client: if the client
- * makes the file at the same time, and if a process dies at any step, no byte
- * of another program changes and the line gets in.
+ * test_shared_file.c - files that views share with a client: if the client makes the file at the
+ * same time, and if a process dies at any step, no byte of another program changes and the line
+ * gets in.
  */
 #include "convert/files/view_fs.h"
 #include "tests/lib/kit/store_kit.h"
@@ -67,9 +67,8 @@ static size_t hook(void *ctx, size_t size)
 
 static enum wal_status add(const char *line, struct step *step, bool is_line)
 {
-    const struct wal__view_env env = {.heap = &wal__heap_libc,
-                                      .fault_hook = step != NULL ? hook : NULL,
-                                      .ctx = step};
+    const struct wal__view_env env = {
+        .heap = &wal__heap_libc, .fault_hook = step != NULL ? hook : NULL, .ctx = step};
     int directory = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const struct wal__shared_file file = {.env = &env,
                                           .root = ".",
@@ -78,8 +77,8 @@ static enum wal_status add(const char *line, struct step *step, bool is_line)
                                           .temporary = "temporary",
                                           .data = line,
                                           .size = strlen(line)};
-    enum wal_status status = is_line ? wal__shared_file_add_line(&file, NULL)
-                                     : wal__shared_file_create(&file, NULL);
+    enum wal_status status =
+        is_line ? wal__shared_file_add_line(&file, NULL) : wal__shared_file_create(&file, NULL);
 
     close(directory);
     return status;
@@ -182,8 +181,7 @@ KIT_TEST(shared_file__death_at_each_step_loses_nothing)
             deaths += has_died;
             (void)unlink("temporary"); /* as the view's next flush does */
             assert_ok(add(LINE, NULL, true));
-            /* A line that only lacked its newline is there twice: the client
-             * takes the last one. */
+            /* A line that only lacked its newline is there twice: the client takes the last one. */
             assert_in_range(count_lines(LINE), 1, has_died ? 2 : 1);
             assert_int_equal(count_lines(OTHER), exists);
         }

@@ -1,12 +1,12 @@
 /*
- * test_view.c - tests of views: the states that their files can be in, those
- * whose checksum is wrong (SPEC.md 10.4), and several threads, each with its
- * own view of one session, two of them of the same files.
+ * test_view.c - tests of views: the states that their files can be in, those whose checksum is
+ * wrong (SPEC.md 10.4), and several threads, each with its own view of one session, two of them of
+ * the same files.
  *
- * A session grows and changes at random, and after each step its views are what
- * an export into an empty directory is: one that is held open, and one that is
- * opened anew each time. The nth allocation of a flush fails: it returns
- * WAL_ENOMEM, and the next flush makes the view equal to a full export.
+ * A session grows and changes at random, and after each step its views are what an export into an
+ * empty directory is: one that is held open, and one that is opened anew each time. The nth
+ * allocation of a flush fails: it returns WAL_ENOMEM, and the next flush makes the view equal to a
+ * full export.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -37,8 +37,7 @@ static struct stat stat_of(const char *path)
 }
 
 /* The flush returns this status, and names the file. */
-static void refuses(struct wal_view *view, enum wal_status status,
-                    const char *text)
+static void refuses(struct wal_view *view, enum wal_status status, const char *text)
 {
     struct wal_error error = KIT_ERROR;
 
@@ -80,8 +79,7 @@ KIT_TEST(view__nothing_new_leaves_files_alone)
         assert_int_equal(report.entries, first.entries);
         assert_int_equal(report.sequence, first.sequence);
         assert_int_equal(before.st_ino, after.st_ino);
-        assert_memory_equal(&before.st_ctim, &after.st_ctim,
-                            sizeof(before.st_ctim));
+        assert_memory_equal(&before.st_ctim, &after.st_ctim, sizeof(before.st_ctim));
         /* The second time as if in another process. */
         wal_view_close(view);
         view = view_kit_open(store, session, "pi", "root");
@@ -224,25 +222,23 @@ KIT_TEST(view__continued_response_is_one_message)
     assert_true(view_kit_contains("root", "begins"));
     for (unsigned i = 0; i < 3; i++) {
         view_kit_line(session, 100 + i, i == 0 ? 4 : 99 + i,
-                      i == 0
-                          ? "{\"uuid\":\"00000064-0000-4000-8000-000000000064"
-                            "\",\"parentUuid\":\"00000004-0000-4000-8000-"
-                            "000000000004\",\"type\":\"assistant\",\"message\":"
-                            "{\"role\":\"assistant\",\"id\":\"msg_1\","
-                            "\"content\":[{\"type\":\"text\",\"text\":"
-                            "\"goes on\"}]}}"
-                          : "{\"type\":\"mode\"}",
+                      i == 0 ? "{\"uuid\":\"00000064-0000-4000-8000-000000000064"
+                               "\",\"parentUuid\":\"00000004-0000-4000-8000-"
+                               "000000000004\",\"type\":\"assistant\",\"message\":"
+                               "{\"role\":\"assistant\",\"id\":\"msg_1\","
+                               "\"content\":[{\"type\":\"text\",\"text\":"
+                               "\"goes on\"}]}}"
+                             : "{\"type\":\"mode\"}",
                       NULL);
         report = view_kit_flush(view);
-        assert_int_equal(report.flags & WAL_VIEW_REPLACED,
-                         i == 0 ? WAL_VIEW_REPLACED : 0);
+        assert_int_equal(report.flags & WAL_VIEW_REPLACED, i == 0 ? WAL_VIEW_REPLACED : 0);
         view_kit_assert_full_export(store, session, "pi", "root");
     }
     wal_view_close(view);
 }
 
-/* The temporary file is in the view's folder, even if another file now has the
- * descriptor that the folder had. */
+/* The temporary file is in the view's folder, even if another file now has the descriptor that the
+ * folder had. */
 KIT_TEST(view__folder_is_the_one_of_the_flush)
 {
     struct wal_store *store = kit_store();
@@ -279,10 +275,8 @@ KIT_TEST(view__file_with_lines_of_others_is_unchanged)
     for (unsigned i = 0; i < 2; i++) {
         struct wal_store *store = kit_store();
         struct wal_session *session =
-            i == 0 ? imported(store, 4)
-                   : kit_session(store, view_kit_id(0xFFFF));
-        struct wal_view *view =
-            view_kit_open(store, session, dialects[i], dialects[i]);
+            i == 0 ? imported(store, 4) : kit_session(store, view_kit_id(0xFFFF));
+        struct wal_view *view = view_kit_open(store, session, dialects[i], dialects[i]);
         char *path;
         char *before;
         char *after;
@@ -359,8 +353,7 @@ KIT_TEST(view__file_removed_is_written_again)
     struct wal_session *session = imported(store, 4);
 
     for (unsigned i = 0; i < 4; i++) {
-        struct wal_view *view =
-            view_kit_open(store, session, dialects[i], dialects[i]);
+        struct wal_view *view = view_kit_open(store, session, dialects[i], dialects[i]);
         (void)view_kit_flush(view);
         assert_int_equal(unlink(view_kit_path(view)), 0);
         wal_view_close(view);
@@ -378,8 +371,7 @@ KIT_TEST(view__touched_file_is_still_recognised)
 
     (void)view_kit_flush(view);
     assert_int_equal(utime(view_kit_path(view), &times), 0);
-    assert_ok(wal_session_redact(session, kit_text(view_kit_id(2)),
-                                 kit_text(""), NULL, NULL));
+    assert_ok(wal_session_redact(session, kit_text(view_kit_id(2)), kit_text(""), NULL, NULL));
     (void)view_kit_flush(view);
     view_kit_assert_full_export(store, session, "claude", "root");
     wal_view_close(view);
@@ -392,8 +384,7 @@ static void cut_states(const char *root, const char *size)
 {
     char command[256];
 
-    snprintf(command, sizeof(command), "truncate -s %s %s/.agentwal/*.json",
-             size, root);
+    snprintf(command, sizeof(command), "truncate -s %s %s/.agentwal/*.json", size, root);
     assert_int_equal(system(command), 0);
 }
 
@@ -457,19 +448,17 @@ KIT_TEST(view__redacted_bytes_are_in_no_file)
     for (uint32_t i = 0; (dialect = wal_view_dialect(i)) != NULL; i++) {
         for (unsigned reopens = 0; reopens < 2; reopens++) {
             struct wal_store *store = kit_store();
-            struct wal_session *session =
-                view_kit_import(store, 100 + 2 * i + reopens);
+            struct wal_session *session = view_kit_import(store, 100 + 2 * i + reopens);
             struct wal_view *view;
 
             for (unsigned n = 1; n <= 6; n++) {
-                view_kit_row(session, n, n - 1,
-                             n == 3 ? "the secret" : "plain");
+                view_kit_row(session, n, n - 1, n == 3 ? "the secret" : "plain");
             }
             view = view_kit_open(store, session, dialect, "root");
             (void)view_kit_flush(view);
             assert_true(view_kit_contains("root", "the secret"));
-            assert_ok(wal_session_redact(session, kit_text(view_kit_id(3)),
-                                         kit_text(""), NULL, NULL));
+            assert_ok(
+                wal_session_redact(session, kit_text(view_kit_id(3)), kit_text(""), NULL, NULL));
             if (reopens == 1) {
                 wal_view_close(view);
                 view = view_kit_open(store, session, dialect, "root");
@@ -495,8 +484,7 @@ KIT_TEST(view__redaction_by_a_fork_is_applied)
 
     (void)view_kit_flush(view);
     assert_ok(wal_session_fork(session, kit_text(""), NULL, &fork, NULL));
-    assert_ok(wal_session_redact(fork, kit_text(view_kit_id(2)), kit_text(""),
-                                 NULL, NULL));
+    assert_ok(wal_session_redact(fork, kit_text(view_kit_id(2)), kit_text(""), NULL, NULL));
     (void)view_kit_flush(view);
     view_kit_assert_full_export(store, session, "claude", "root");
     assert_int_equal(view->position.redacted, 1);
@@ -590,9 +578,8 @@ KIT_TEST(view__contains_appends_before_the_flush)
 
 KIT_TEST(view__never_runs_ahead_of_the_durable_log)
 {
-    const struct wal_open_options slow = {.struct_size = sizeof(slow),
-                                          .flags = WAL_OPEN_CREATE,
-                                          .idle_mark_ms = 60000};
+    const struct wal_open_options slow = {
+        .struct_size = sizeof(slow), .flags = WAL_OPEN_CREATE, .idle_mark_ms = 60000};
     const struct wal_append_options written = {.struct_size = sizeof(written),
                                                .durability = WAL_WRITTEN};
     struct wal_entry entry = kit_entry("ahead", NULL,
@@ -609,8 +596,7 @@ KIT_TEST(view__never_runs_ahead_of_the_durable_log)
     reader = kit_open("store", WAL_OPEN_READ_ONLY);
     sessions[1] = kit_session(reader, view_kit_id(0xFFFF));
     for (unsigned i = 0; i < 2; i++) {
-        view = view_kit_open(reader, sessions[1], i == 0 ? "pi" : "rollouts",
-                             "root");
+        view = view_kit_open(reader, sessions[1], i == 0 ? "pi" : "rollouts", "root");
         assert_int_equal(view_kit_flush(view).entries, 2);
         assert_ok(wal_sync(writer, NULL));
         assert_int_equal(view_kit_flush(view).entries, 3);
@@ -649,10 +635,8 @@ static int32_t take(void *ctx, const void *data, uint64_t size)
 KIT_TEST(view__callback_receives_the_lines)
 {
     static struct sink sink;
-    const struct wal_view_options options = {.struct_size = sizeof(options),
-                                             .dialect = kit_text("sdk"),
-                                             .put = take,
-                                             .ctx = &sink};
+    const struct wal_view_options options = {
+        .struct_size = sizeof(options), .dialect = kit_text("sdk"), .put = take, .ctx = &sink};
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 4);
     struct wal_view *view = NULL;
@@ -689,8 +673,7 @@ KIT_TEST(view__fork_of_an_import_reads_its_lines)
 
     (void)view_kit_flush(view);
     assert_true(view_kit_contains("root", "\"text\":\"some text\""));
-    for (uint32_t i = 0; wal_view_loss(view, i, &name, &count, NULL) == WAL_OK;
-         i++) {
+    for (uint32_t i = 0; wal_view_loss(view, i, &name, &count, NULL) == WAL_OK; i++) {
         assert_string_not_equal(name, "lines that are not JSON");
     }
     wal_view_close(view);
@@ -728,27 +711,21 @@ KIT_TEST(view__invalid_arguments_are_refused)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 1);
-    struct wal_view_options options = {.struct_size = sizeof(options),
-                                       .dialect = kit_text("pi"),
-                                       .root = kit_text("root")};
+    struct wal_view_options options = {
+        .struct_size = sizeof(options), .dialect = kit_text("pi"), .root = kit_text("root")};
     struct wal_view_flush_result report = {.struct_size = 1};
     struct wal_view *view = NULL;
     const char *name;
     uint64_t count;
 
-    assert_int_equal(wal_view_open(NULL, session, &options, &view, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_view_open(store, NULL, &options, &view, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_view_open(store, session, NULL, &view, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_view_open(NULL, session, &options, &view, NULL), WAL_EINVAL);
+    assert_int_equal(wal_view_open(store, NULL, &options, &view, NULL), WAL_EINVAL);
+    assert_int_equal(wal_view_open(store, session, NULL, &view, NULL), WAL_EINVAL);
     options.put = take;
-    assert_int_equal(wal_view_open(store, session, &options, &view, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_view_open(store, session, &options, &view, NULL), WAL_EINVAL);
     options.put = NULL;
     options.dialect = kit_text("lines");
-    assert_int_equal(wal_view_open(store, session, &options, &view, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_view_open(store, session, &options, &view, NULL), WAL_ENOTFOUND);
     assert_null(view);
     options.dialect = kit_text("pi");
     assert_ok(wal_view_open(store, session, &options, &view, NULL));
@@ -781,8 +758,7 @@ static unsigned any(struct growing *growing)
 static void add_call(struct growing *growing)
 {
     char payload[512];
-    struct wal_entry entry = {.struct_size = sizeof(entry),
-                              .type = kit_text("message")};
+    struct wal_entry entry = {.struct_size = sizeof(entry), .type = kit_text("message")};
 
     snprintf(payload, sizeof(payload),
              "{\"role\":\"assistant\",\"id\":\"m%u\",\"content\":[{\"type\":"
@@ -804,8 +780,7 @@ static void add_call(struct growing *growing)
 static void move_to_any(struct growing *growing)
 {
     const struct wal_head head = {.struct_size = sizeof(head),
-                                  .entry_id =
-                                      kit_text(view_kit_id(any(growing)))};
+                                  .entry_id = kit_text(view_kit_id(any(growing)))};
 
     assert_ok(wal_head_move(growing->session, &head, NULL, NULL));
 }
@@ -830,8 +805,8 @@ static void step(struct growing *growing, bool is_import)
         if (is_import) {
             view_kit_row(growing->session, id, id - 1, "row");
         } else {
-            view_kit_message(growing->session, id, 0,
-                             kind % 2 == 0 ? "user" : "assistant", "message");
+            view_kit_message(growing->session, id, 0, kind % 2 == 0 ? "user" : "assistant",
+                             "message");
         }
     } else if (kind < 12) {
         id = growing->count + 1;
@@ -844,8 +819,7 @@ static void step(struct growing *growing, bool is_import)
         move_to_any(growing);
     } else if (kind == 15) {
         id = ++growing->count;
-        view_kit_line(growing->session, id, id - 1, "no JSON",
-                      "{\"inexact\":true}");
+        view_kit_line(growing->session, id, id - 1, "no JSON", "{\"inexact\":true}");
     } else if (kind == 16) {
         id = ++growing->count;
         view_kit_line(growing->session, id, id - 1, "{\"type\":\"cut",
@@ -856,20 +830,18 @@ static void step(struct growing *growing, bool is_import)
     } else if (kind == 18 && below(growing, 3) == 0) {
         struct wal_error error = KIT_ERROR;
         enum wal_status status = wal_session_redact(
-            growing->session, kit_text(view_kit_id(any(growing))), kit_text(""),
-            NULL, &error);
+            growing->session, kit_text(view_kit_id(any(growing))), kit_text(""), NULL, &error);
         assert_true(status == WAL_OK || status == WAL_EREDACTED);
     }
 }
 
-static void grow_by_chance(const char *dialect, bool is_import, uint64_t seed,
-                           unsigned steps)
+static void grow_by_chance(const char *dialect, bool is_import, uint64_t seed, unsigned steps)
 {
     struct growing growing = {.store = kit_store(), .random = seed};
     struct wal_view *view;
 
-    growing.session = is_import ? view_kit_import(growing.store, 0xFFFF)
-                                : kit_create(growing.store, "native");
+    growing.session =
+        is_import ? view_kit_import(growing.store, 0xFFFF) : kit_create(growing.store, "native");
     view = view_kit_open(growing.store, growing.session, dialect, "held");
     for (unsigned i = 0; i < steps; i++) {
         for (unsigned n = below(&growing, 3); n < 3; n++) {
@@ -897,8 +869,7 @@ static void grow_all(bool is_import)
     for (uint32_t i = 0; (dialect = wal_view_dialect(i)) != NULL; i++) {
         unsigned steps = strcmp(dialect, "opencode") == 0 ? 8 : 20;
         for (unsigned n = 0; n < (is_long ? 40 : 1); n++) {
-            print_message("%s, seed %llu\n", dialect,
-                          (unsigned long long)seed + n);
+            print_message("%s, seed %llu\n", dialect, (unsigned long long)seed + n);
             grow_by_chance(dialect, is_import, seed + n, steps);
         }
     }
@@ -914,18 +885,14 @@ KIT_TEST(view_grown__session_that_was_imported)
     grow_all(true);
 }
 
-static struct wal_view *open_view(struct wal_store *store,
-                                  struct wal_session *session,
-                                  const char *dialect,
-                                  const struct wal__heap *heap)
+static struct wal_view *open_view(struct wal_store *store, struct wal_session *session,
+                                  const char *dialect, const struct wal__heap *heap)
 {
     const struct wal__view_env env = {.heap = heap};
-    const struct wal_view_options options = {.struct_size = sizeof(options),
-                                             .dialect = kit_text(dialect),
-                                             .root = kit_text("root")};
+    const struct wal_view_options options = {
+        .struct_size = sizeof(options), .dialect = kit_text(dialect), .root = kit_text("root")};
     struct wal_view *view = NULL;
-    enum wal_status status =
-        wal__view_open(store, session, &options, &env, &view, NULL);
+    enum wal_status status = wal__view_open(store, session, &options, &env, &view, NULL);
 
     assert_true(status == WAL_OK || status == WAL_ENOMEM);
     assert_true((status == WAL_OK) == (view != NULL));
@@ -1009,8 +976,7 @@ static char *state_path(void)
         size_t size = strlen(entry->d_name);
 
         if (size > 5 && strcmp(entry->d_name + size - 5, ".json") == 0) {
-            (void)snprintf(path, sizeof(path), "root/.agentwal/%s",
-                           entry->d_name);
+            (void)snprintf(path, sizeof(path), "root/.agentwal/%s", entry->d_name);
         }
     }
     (void)closedir(directory);
@@ -1084,10 +1050,8 @@ KIT_TEST(view_threads__each_thread_has_a_view)
     struct viewer viewers[VIEWS];
 
     for (unsigned i = 0; i < VIEWS; i++) {
-        viewers[i].view = view_kit_open(store, session, dialects[i],
-                                        i == 3 ? "codex" : "root");
-        assert_int_equal(
-            pthread_create(&viewers[i].thread, NULL, look, &viewers[i]), 0);
+        viewers[i].view = view_kit_open(store, session, dialects[i], i == 3 ? "codex" : "root");
+        assert_int_equal(pthread_create(&viewers[i].thread, NULL, look, &viewers[i]), 0);
     }
     for (unsigned i = 1; i <= ROWS; i++) {
         view_kit_row(session, i, i - 1, "text");

@@ -1,7 +1,7 @@
 /*
- * test_view_import.c - tests of lines that other programs add to a view, and of
- * the roots of views that a store knows of: their list, by the store's public
- * calls, the list of their views, and bringing those up to date (SPEC.md 10.7).
+ * test_view_import.c - tests of lines that other programs add to a view, and of the roots of views
+ * that a store knows of: their list, by the store's public calls, the list of their views, and
+ * bringing those up to date (SPEC.md 10.7).
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -39,8 +39,7 @@ static struct wal_session *native(struct wal_store *store, unsigned messages)
 
     session = kit_create_with(store, &options);
     for (unsigned i = 1; i <= messages; i++) {
-        view_kit_message(session, i, 0, i % 2 == 1 ? "user" : "assistant",
-                         "native text");
+        view_kit_message(session, i, 0, i % 2 == 1 ? "user" : "assistant", "native text");
     }
     return session;
 }
@@ -51,8 +50,7 @@ static void add_text(struct wal_view *view, const char *text)
 }
 
 /* A row as Claude Code writes it, under the id `parent`. */
-static void write_row(struct wal_view *view, unsigned id, const char *parent,
-                      const char *text)
+static void write_row(struct wal_view *view, unsigned id, const char *parent, const char *text)
 {
     char line[2048];
 
@@ -85,11 +83,9 @@ static void expect_head(struct wal_session *session, const char *id)
 }
 
 /* The parent of an entry is that one. */
-static void expect_parent(struct wal_session *session, const char *id,
-                          const char *parent)
+static void expect_parent(struct wal_session *session, const char *id, const char *parent)
 {
-    const struct wal_entry_cursor_options options = {.struct_size =
-                                                         sizeof(options)};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
 
@@ -102,8 +98,8 @@ static void expect_parent(struct wal_session *session, const char *id,
 
 static uint64_t count_entries(struct wal_session *session)
 {
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .mode = WAL_ENTRY_CURSOR_ALL};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                     .mode = WAL_ENTRY_CURSOR_ALL};
     struct wal_entry_cursor *cursor = NULL;
     uint64_t count;
 
@@ -300,11 +296,9 @@ static void flush_until_killed(rlim_t size)
         if (wal_open("store", &options, &store, NULL) != WAL_OK) {
             _exit(1);
         }
-        view = view_kit_open(store, kit_session(store, view_kit_id(0xFFFF)),
-                             "claude", "root");
+        view = view_kit_open(store, kit_session(store, view_kit_id(0xFFFF)), "claude", "root");
         (void)signal(SIGXFSZ, SIG_DFL);
-        if (setrlimit(RLIMIT_CORE, &none) != 0 ||
-            setrlimit(RLIMIT_FSIZE, &limit) != 0) {
+        if (setrlimit(RLIMIT_CORE, &none) != 0 || setrlimit(RLIMIT_FSIZE, &limit) != 0) {
             _exit(1);
         }
         (void)!wal_view_flush(view, NULL, NULL);
@@ -351,9 +345,8 @@ KIT_TEST(view_import__interrupted_append_is_refused)
 
 KIT_TEST(view_import__issue_is_kept_and_reported)
 {
-    static const char *const reasons[] = {
-        "is not JSON", "its parent is not known",
-        "its id is taken; it is kept under another"};
+    static const char *const reasons[] = {"is not JSON", "its parent is not known",
+                                          "its id is taken; it is kept under another"};
     struct wal_store *store = kit_store();
     struct wal_session *session = imported(store, 2);
     struct wal_view *view = view_kit_open(store, session, "claude", "root");
@@ -492,16 +485,14 @@ static void continue_linear(const char *dialect, const char *lines)
 
 KIT_TEST(view_import__linear_dialect)
 {
-    continue_linear(
-        "codex",
-        "{\"timestamp\":\"2026-01-02T03:05:00.000Z\",\"type\":"
-        "\"response_item\",\"payload\":{\"type\":\"message\",\"role\":"
-        "\"user\",\"content\":[{\"type\":\"input_text\",\"text\":"
-        "\"of the client\"}]}}\n"
-        "{\"timestamp\":\"2026-01-02T03:05:01.000Z\",\"type\":"
-        "\"response_item\",\"payload\":{\"type\":\"message\",\"role\":"
-        "\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":"
-        "\"and more of it\"}]}}\n");
+    continue_linear("codex", "{\"timestamp\":\"2026-01-02T03:05:00.000Z\",\"type\":"
+                             "\"response_item\",\"payload\":{\"type\":\"message\",\"role\":"
+                             "\"user\",\"content\":[{\"type\":\"input_text\",\"text\":"
+                             "\"of the client\"}]}}\n"
+                             "{\"timestamp\":\"2026-01-02T03:05:01.000Z\",\"type\":"
+                             "\"response_item\",\"payload\":{\"type\":\"message\",\"role\":"
+                             "\"assistant\",\"content\":[{\"type\":\"output_text\",\"text\":"
+                             "\"and more of it\"}]}}\n");
 }
 
 /* --- finding ------------------------------------------------------------- */
@@ -514,16 +505,13 @@ KIT_TEST(view_import__file_finds_its_view)
     struct wal_view_info place = {.struct_size = sizeof(place)};
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(
-        wal_view_find(store, kit_text(view_kit_path(view)), &place, &error),
-        WAL_ENOTFOUND);
+    assert_int_equal(wal_view_find(store, kit_text(view_kit_path(view)), &place, &error),
+                     WAL_ENOTFOUND);
     (void)view_kit_flush(view);
     view_kit_write("root/nearby.jsonl", "{}\n", 3, false);
-    assert_int_equal(
-        wal_view_find(store, kit_text("root/nearby.jsonl"), &place, &error),
-        WAL_ENOTFOUND);
-    assert_ok(
-        wal_view_find(store, kit_text(view_kit_path(view)), &place, &error));
+    assert_int_equal(wal_view_find(store, kit_text("root/nearby.jsonl"), &place, &error),
+                     WAL_ENOTFOUND);
+    assert_ok(wal_view_find(store, kit_text(view_kit_path(view)), &place, &error));
     assert_string_equal(place.session, view_kit_id(0xFFFF));
     assert_string_equal(place.dialect, "claude");
     assert_string_equal(strrchr(place.root, '/') + 1, "root");
@@ -534,8 +522,8 @@ KIT_TEST(view_import__file_finds_its_view)
     wal_view_close(view);
 }
 
-/* An index reads each state once, and those that are new or have changed when
- * it does not know a path. */
+/* An index reads each state once, and those that are new or have changed when it does not know a
+ * path. */
 KIT_TEST(view_import__index_knows_new_views)
 {
     struct wal_store *store = kit_store();
@@ -547,13 +535,11 @@ KIT_TEST(view_import__index_knows_new_views)
 
     wal__view_index_init(&index, store, &wal__heap_libc);
     (void)view_kit_flush(view);
-    assert_ok(wal__view_index_find(&index, kit_text(view_kit_path(view)),
-                                   &place, NULL));
+    assert_ok(wal__view_index_find(&index, kit_text(view_kit_path(view)), &place, NULL));
     assert_string_equal(place.dialect, "claude");
     (void)view_kit_flush(other);
     for (unsigned i = 0; i < 2; i++) {
-        assert_ok(wal__view_index_find(&index, kit_text(view_kit_path(other)),
-                                       &place, NULL));
+        assert_ok(wal__view_index_find(&index, kit_text(view_kit_path(other)), &place, NULL));
         assert_string_equal(place.dialect, "pi");
     }
     assert_int_equal(index.items[0]->state_count, 2);
@@ -562,8 +548,7 @@ KIT_TEST(view_import__index_knows_new_views)
     wal_view_close(view);
 }
 
-static struct wal_session *listed_session(struct wal_store *store,
-                                          unsigned number)
+static struct wal_session *listed_session(struct wal_store *store, unsigned number)
 {
     struct wal_session *session = view_kit_import(store, number);
 
@@ -575,20 +560,16 @@ static struct wal_session *listed_session(struct wal_store *store,
 
 static void redact(struct wal_session *session, unsigned id)
 {
-    assert_ok(wal_session_redact(session, kit_text(view_kit_id(id)),
-                                 kit_text("why"), NULL, NULL));
+    assert_ok(wal_session_redact(session, kit_text(view_kit_id(id)), kit_text("why"), NULL, NULL));
 }
 
-/* The listed views as "SESSION DIALECT ROOT FLAGS;", with the last four bytes
- * of the session and the last component of the root; until the next call. */
-static const char *list(struct wal_store *store, uint32_t flags,
-                        const char *session)
+/* The listed views as "SESSION DIALECT ROOT FLAGS;", with the last four bytes of the session and
+ * the last component of the root; until the next call. */
+static const char *list(struct wal_store *store, uint32_t flags, const char *session)
 {
     static char text[1024];
     const struct wal_view_cursor_options options = {
-        .struct_size = sizeof(options),
-        .flags = flags,
-        .session = kit_text(session)};
+        .struct_size = sizeof(options), .flags = flags, .session = kit_text(session)};
     struct wal_view_info info = WAL_INIT(wal_view_info);
     struct wal_view_cursor *cursor = NULL;
     struct wal_error error = KIT_ERROR;
@@ -628,8 +609,8 @@ static enum wal_status update(struct wal_store *store, struct wal_error *error)
     return wal_view_update(store, &info, NULL, error);
 }
 
-/* The number of names in a directory that do not begin with '.'; 0: there is no
- * directory. The last of them is in `path`. */
+/* The number of names in a directory that do not begin with '.'; 0: there is no directory. The last
+ * of them is in `path`. */
 static unsigned count_names(const char *name, char path[512])
 {
     DIR *directory = opendir(name);
@@ -670,8 +651,7 @@ KIT_TEST(view_list__has_what_was_flushed)
     const struct wal_session_info info = kit_info(two);
     char id[WAL_ID_SIZE];
 
-    (void)snprintf(id, sizeof(id), "%.*s", (int)info.id.size,
-                   (const char *)info.id.data);
+    (void)snprintf(id, sizeof(id), "%.*s", (int)info.id.size, (const char *)info.id.data);
     assert_string_equal(list(store, 0, ""), "");
     (void)view_kit_export(store, one, "claude", "root");
     assert_int_equal(count_listed(), 1);
@@ -708,8 +688,7 @@ KIT_TEST(view_list__without_files_is_empty)
             (void)view_kit_export(store, session, "claude", "root");
             wal_session_close(session);
         }
-        assert_ok(wal_view_root_add(store, kit_text("claude"), kit_text("root"),
-                                    NULL));
+        assert_ok(wal_view_root_add(store, kit_text("claude"), kit_text("root"), NULL));
         assert_string_equal(list(store, 0, ""), "");
         kit_close(store);
     }
@@ -729,8 +708,7 @@ KIT_TEST(view_list__of_a_reader_is_written_on_request)
     (void)view_kit_export(reader, read, "claude", "root");
     assert_int_equal(count_listed(), 0);
     for (int i = 0; i < 2; i++) {
-        assert_ok(wal_view_root_add(reader, kit_text("claude"),
-                                    kit_text("root"), NULL));
+        assert_ok(wal_view_root_add(reader, kit_text("claude"), kit_text("root"), NULL));
         assert_int_equal(count_listed(), 1);
     }
     assert_string_equal(list(store, 0, ""), "ffff claude root 0;");
@@ -792,19 +770,15 @@ KIT_TEST(view_list__does_not_follow_links)
 
     assert_int_equal(rename("store/views", "elsewhere"), 0);
     assert_int_equal(symlink("../elsewhere", "store/views"), 0);
-    assert_int_equal(wal_view_cursor_open(store, NULL, &cursor, &error),
-                     WAL_EIO);
+    assert_int_equal(wal_view_cursor_open(store, NULL, &cursor, &error), WAL_EIO);
     assert_non_null(strstr(error.file, "views"));
-    assert_int_equal(
-        wal_view_root_add(store, kit_text("pi"), kit_text("root"), NULL),
-        WAL_EIO);
+    assert_int_equal(wal_view_root_add(store, kit_text("pi"), kit_text("root"), NULL), WAL_EIO);
     view_kit_row(session, 4, 3, "goes on");
     (void)view_kit_export(store, session, "pi", "root"); /* all the same */
     assert_int_equal(count_names("elsewhere", path), 1);
     assert_int_equal(unlink("store/views"), 0);
     view_kit_write("store/views", "x", 1, false);
-    assert_int_equal(wal_view_cursor_open(store, NULL, &cursor, &error),
-                     WAL_EIO);
+    assert_int_equal(wal_view_cursor_open(store, NULL, &cursor, &error), WAL_EIO);
 }
 
 /* What a process left that died while it wrote the entry. */
@@ -873,44 +847,34 @@ KIT_TEST(view_list__without_arguments_fails)
     struct wal_error error = KIT_ERROR;
     char large[5000];
 
-    assert_int_equal(wal_view_cursor_open(NULL, NULL, &cursor, &error),
-                     WAL_EINVAL);
-    assert_int_equal(wal_view_cursor_open(store, NULL, NULL, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_view_cursor_open(NULL, NULL, &cursor, &error), WAL_EINVAL);
+    assert_int_equal(wal_view_cursor_open(store, NULL, NULL, &error), WAL_EINVAL);
     options.flags = 2;
-    assert_int_equal(wal_view_cursor_open(store, &options, &cursor, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_view_cursor_open(store, &options, &cursor, &error), WAL_EINVAL);
     options.flags = 0;
     memset(large, 'x', sizeof(large));
     options.session = (struct wal_slice){large, WAL_ID_SIZE};
-    assert_int_equal(wal_view_cursor_open(store, &options, &cursor, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_view_cursor_open(store, &options, &cursor, &error), WAL_EINVAL);
     assert_int_equal(wal_view_cursor_next(NULL, &info, &error), WAL_EINVAL);
     wal_view_cursor_close(NULL);
-    assert_int_equal(
-        wal_view_root_add(store, kit_text("no"), kit_text("."), &error),
-        WAL_ENOTFOUND);
-    assert_int_equal(wal_view_root_add(store, kit_text("claude"),
-                                       kit_text("nothing"), &error),
+    assert_int_equal(wal_view_root_add(store, kit_text("no"), kit_text("."), &error),
                      WAL_ENOTFOUND);
-    assert_int_equal(
-        wal_view_root_add(store, kit_text("claude"), kit_text(""), &error),
-        WAL_EINVAL);
-    assert_int_equal(wal_view_root_add(store, kit_text("claude"),
-                                       (struct wal_slice){large, sizeof(large)},
-                                       &error),
+    assert_int_equal(wal_view_root_add(store, kit_text("claude"), kit_text("nothing"), &error),
+                     WAL_ENOTFOUND);
+    assert_int_equal(wal_view_root_add(store, kit_text("claude"), kit_text(""), &error),
                      WAL_EINVAL);
-    assert_int_equal(
-        wal_view_root_add(NULL, kit_text("claude"), kit_text("."), &error),
-        WAL_EINVAL);
+    assert_int_equal(wal_view_root_add(store, kit_text("claude"),
+                                       (struct wal_slice){large, sizeof(large)}, &error),
+                     WAL_EINVAL);
+    assert_int_equal(wal_view_root_add(NULL, kit_text("claude"), kit_text("."), &error),
+                     WAL_EINVAL);
     assert_int_equal(wal_view_update(store, NULL, NULL, &error), WAL_EINVAL);
     assert_int_equal(wal_view_update(store, &info, NULL, &error), WAL_EINVAL);
     memset(info.session, 'x', sizeof(info.session));
     info.root[0] = '/';
     assert_int_equal(wal_view_update(store, &info, NULL, &error), WAL_EINVAL);
     kit_close(store);
-    assert_int_equal(wal_view_cursor_open(NULL, NULL, &cursor, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_view_cursor_open(NULL, NULL, &cursor, &error), WAL_EINVAL);
 }
 
 /* --- what was erased ----------------------------------------------------- */
@@ -927,13 +891,11 @@ KIT_TEST(view_update__rewrites_a_view_with_a_redaction)
     assert_true(view_kit_contains("root", "the-canary"));
     assert_true(view_kit_contains("forks", "the-canary"));
     redact(session, 2);
-    assert_non_null(
-        strstr(list(store, WAL_VIEW_CURSOR_STALE, ""), "ffff claude root 2;"));
-    assert_non_null(
-        strstr(list(store, WAL_VIEW_CURSOR_STALE, ""), "fork claude forks 2;"));
+    assert_non_null(strstr(list(store, WAL_VIEW_CURSOR_STALE, ""), "ffff claude root 2;"));
+    assert_non_null(strstr(list(store, WAL_VIEW_CURSOR_STALE, ""), "fork claude forks 2;"));
     while (list(store, WAL_VIEW_CURSOR_STALE, "")[0] != '\0') {
-        const struct wal_view_cursor_options options = {
-            .struct_size = sizeof(options), .flags = WAL_VIEW_CURSOR_STALE};
+        const struct wal_view_cursor_options options = {.struct_size = sizeof(options),
+                                                        .flags = WAL_VIEW_CURSOR_STALE};
         struct wal_view_info info = WAL_INIT(wal_view_info);
         struct wal_view_cursor *cursor = NULL;
 
@@ -950,8 +912,7 @@ KIT_TEST(view_update__rewrites_a_view_with_a_redaction)
 /* In each dialect: its files and its state are removed, and nothing else. */
 KIT_TEST(view_update__removes_a_view_of_a_deleted_session)
 {
-    static const char *const dialects[] = {"claude", "codex", "pi", "opencode",
-                                           "rollouts"};
+    static const char *const dialects[] = {"claude", "codex", "pi", "opencode", "rollouts"};
 
     for (size_t i = 0; i < sizeof(dialects) / sizeof(dialects[0]); i++) {
         struct wal_store *store = kit_store();
@@ -1011,8 +972,7 @@ KIT_TEST(view_update__leaves_a_file_that_changed)
     assert_int_equal(update(store, &error), WAL_ECHANGED);
     assert_true(error.file[0] != '\0' && strstr(path, error.file) != NULL);
     assert_true(view_kit_contains("root", "the-canary"));
-    assert_string_equal(list(store, WAL_VIEW_CURSOR_STALE, ""),
-                        "ffff claude root 1;");
+    assert_string_equal(list(store, WAL_VIEW_CURSOR_STALE, ""), "ffff claude root 1;");
     assert_int_equal(unlink(path), 0);
     assert_ok(update(store, &error));
     assert_string_equal(list(store, WAL_VIEW_CURSOR_STALE, ""), "");
@@ -1028,12 +988,10 @@ KIT_TEST(view_update__of_a_root_that_is_gone_fails)
     (void)view_kit_export(store, session, "claude", "root");
     info = first(store);
     run("rm -r root");
-    assert_int_equal(wal_view_update(store, &info, NULL, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_view_update(store, &info, NULL, &error), WAL_ENOTFOUND);
     assert_int_not_equal(access("root", F_OK), 0);
     view_kit_write("root", "x", 1, false);
-    assert_int_equal(wal_view_update(store, &info, NULL, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_view_update(store, &info, NULL, &error), WAL_ENOTFOUND);
 }
 
 /* A root whose states may not be read, or where no directory of states is. */
@@ -1045,8 +1003,7 @@ KIT_TEST(view_update__of_a_root_that_cannot_be_read_fails)
 
     (void)view_kit_export(store, session, "claude", "root");
     run("mv root/.agentwal states && ln -s ../states root/.agentwal");
-    assert_string_equal(list(store, WAL_VIEW_CURSOR_STALE, ""),
-                        " claude root 4;");
+    assert_string_equal(list(store, WAL_VIEW_CURSOR_STALE, ""), " claude root 4;");
     assert_int_equal(update(store, &error), WAL_EACCESS);
     assert_non_null(strstr(error.file, "root"));
 }
@@ -1069,8 +1026,7 @@ KIT_TEST(view_update__of_a_read_only_root_fails)
     run("chmod -R a+rX . && chmod -R a-w kept gone && chmod a+rx ..");
     (void)(user == 0 && seteuid(65534) == 0);
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(wal_view_update(store, &infos[i], NULL, &error),
-                         WAL_EACCESS);
+        assert_int_equal(wal_view_update(store, &infos[i], NULL, &error), WAL_EACCESS);
         assert_true(error.file[0] != '\0');
     }
     assert_int_equal(seteuid(user), 0);
@@ -1084,11 +1040,10 @@ KIT_TEST(view_update__of_a_read_only_root_fails)
     assert_false(view_kit_contains("gone", "the-canary"));
 }
 
-static enum wal_status add(struct wal_store *store, const char *dialect,
-                           const char *root, uint32_t flags)
+static enum wal_status add(struct wal_store *store, const char *dialect, const char *root,
+                           uint32_t flags)
 {
-    return wal_store_add_view_root(store, kit_text(dialect), kit_text(root),
-                                   flags, NULL, NULL);
+    return wal_store_add_view_root(store, kit_text(dialect), kit_text(root), flags, NULL, NULL);
 }
 
 struct listed {
@@ -1103,8 +1058,8 @@ static int32_t note(void *ctx, struct wal_slice dialect, struct wal_slice root)
 
     assert_int_equal(((const char *)dialect.data)[dialect.size], '\0');
     assert_int_equal(((const char *)root.data)[root.size], '\0');
-    (void)snprintf(listed->text, sizeof(listed->text), "%s %s",
-                   (const char *)dialect.data, (const char *)root.data);
+    (void)snprintf(listed->text, sizeof(listed->text), "%s %s", (const char *)dialect.data,
+                   (const char *)root.data);
     return ++listed->count == listed->stop_at ? 7 : 0;
 }
 
@@ -1125,16 +1080,14 @@ KIT_TEST(view_roots__are_added_listed_and_removed)
     assert_int_equal(count(store), 0);
     for (int i = 0; i < 2; i++) {
         assert_ok(wal_store_add_view_root(store, kit_text("d"), kit_text("/a"),
-                                          i == 0 ? 0 : WAL_STORE_VIEW_ROOT_SYNC,
-                                          &is_new, NULL));
+                                          i == 0 ? 0 : WAL_STORE_VIEW_ROOT_SYNC, &is_new, NULL));
         assert_int_equal(is_new, i == 0);
     }
     assert_ok(wal_store_list_view_roots(store, note, &listed, NULL));
     assert_int_equal(listed.count, 1);
     assert_string_equal(listed.text, "d /a");
     for (int i = 0; i < 2; i++) {
-        assert_ok(wal_store_remove_view_root(store, kit_text("d"),
-                                             kit_text("/a"), NULL));
+        assert_ok(wal_store_remove_view_root(store, kit_text("d"), kit_text("/a"), NULL));
         assert_int_equal(count(store), 0);
     }
 }
@@ -1148,8 +1101,7 @@ KIT_TEST(view_roots__callback_stops_the_listing)
     for (const char *root = "/a\0/b\0/c\0"; *root != '\0'; root += 3) {
         assert_ok(add(store, "d", root, 0));
     }
-    assert_int_equal(wal_store_list_view_roots(store, note, &listed, &error),
-                     WAL_ECALLBACK);
+    assert_int_equal(wal_store_list_view_roots(store, note, &listed, &error), WAL_ECALLBACK);
     assert_int_equal(listed.count, 2);
     assert_int_equal(error.sys_errno, 7);
     assert_int_equal(count(store), 3);
@@ -1160,8 +1112,7 @@ KIT_TEST(view_roots__of_a_reader)
     struct wal_store *store = kit_store();
     struct wal_store *reader = kit_open("store", WAL_OPEN_READ_ONLY);
 
-    assert_int_equal(add(reader, "d", "/a", WAL_STORE_VIEW_ROOT_WRITER),
-                     WAL_EREADONLY);
+    assert_int_equal(add(reader, "d", "/a", WAL_STORE_VIEW_ROOT_WRITER), WAL_EREADONLY);
     assert_int_equal(count(store), 0);
     assert_ok(add(reader, "d", "/a", 0));
     assert_ok(add(store, "d", "/b", WAL_STORE_VIEW_ROOT_WRITER));
@@ -1177,36 +1128,29 @@ KIT_TEST(view_roots__without_files_are_not_kept)
         int32_t is_new = 7;
 
         assert_ok(wal_store_add_view_root(store, kit_text("d"), kit_text("/a"),
-                                          WAL_STORE_VIEW_ROOT_WRITER, &is_new,
-                                          NULL));
+                                          WAL_STORE_VIEW_ROOT_WRITER, &is_new, NULL));
         assert_int_equal(is_new, 0);
         assert_int_equal(count(store), 0);
-        assert_ok(wal_store_remove_view_root(store, kit_text("d"),
-                                             kit_text("/a"), NULL));
+        assert_ok(wal_store_remove_view_root(store, kit_text("d"), kit_text("/a"), NULL));
         kit_close(store);
     }
     assert_int_not_equal(access("store", F_OK), 0);
 }
 
-static void refuses(struct wal_store *store, struct wal_slice dialect,
-                    struct wal_slice root)
+static void refuses(struct wal_store *store, struct wal_slice dialect, struct wal_slice root)
 {
     struct wal_error error = KIT_ERROR;
     int32_t is_new = 7;
 
-    assert_int_equal(
-        wal_store_add_view_root(store, dialect, root, 0, &is_new, &error),
-        WAL_EINVAL);
+    assert_int_equal(wal_store_add_view_root(store, dialect, root, 0, &is_new, &error), WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "path");
     assert_int_equal(is_new, 7);
-    assert_int_equal(wal_store_remove_view_root(store, dialect, root, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_store_remove_view_root(store, dialect, root, &error), WAL_EINVAL);
 }
 
 KIT_TEST(view_roots__misuse_is_refused)
 {
-    const struct wal_slice texts[] = {
-        {NULL, 0}, {NULL, 1}, {"", 0}, {"/a\0b", 4}};
+    const struct wal_slice texts[] = {{NULL, 0}, {NULL, 1}, {"", 0}, {"/a\0b", 4}};
     struct wal_store *store = kit_store();
     struct wal_slice good[2] = {kit_text("d"), kit_text("/a")};
     char large[4096];
@@ -1221,11 +1165,8 @@ KIT_TEST(view_roots__misuse_is_refused)
     refuses(store, good[0], kit_text("relative"));
     assert_int_equal(add(store, "d", "/a", 4), WAL_EINVAL);
     assert_int_equal(add(NULL, "d", "/a", 0), WAL_EINVAL);
-    assert_int_equal(wal_store_list_view_roots(store, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_store_list_view_roots(NULL, note, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_store_remove_view_root(NULL, good[0], good[1], NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_store_list_view_roots(store, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_store_list_view_roots(NULL, note, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_store_remove_view_root(NULL, good[0], good[1], NULL), WAL_EINVAL);
     assert_int_equal(count(store), 0);
 }

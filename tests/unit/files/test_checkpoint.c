@@ -1,9 +1,8 @@
 /*
- * test_checkpoint.c - tests of checkpoints (SPEC.md 5.13): making, reading,
- * listing and deleting them; differences between them, to the disk and over a
- * session; their link to an entry of the conversation; files that the caller
- * gives and not the disk; and bad input, each kind of which has a separate
- * status and names the path, and no checkpoint is made.
+ * test_checkpoint.c - tests of checkpoints (SPEC.md 5.13): making, reading, listing and deleting
+ * them; differences between them, to the disk and over a session; their link to an entry of the
+ * conversation; files that the caller gives and not the disk; and bad input, each kind of which has
+ * a separate status and names the path, and no checkpoint is made.
  */
 #include <fcntl.h>
 #include <sys/socket.h>
@@ -18,9 +17,8 @@
 
 KIT_TEST(checkpoint__records_every_kind_of_state)
 {
-    static const char expected[] =
-        "a/b/deep=in a\n empty= link->run.sh none- odd\n\xff=x "
-        "run.sh(755)=#!/bin/sh\n";
+    static const char expected[] = "a/b/deep=in a\n empty= link->run.sh none- odd\n\xff=x "
+                                   "run.sh(755)=#!/bin/sh\n";
     struct wal_checkpoint_info info;
 
     struct kit_work work = kit_work_begin(0);
@@ -31,8 +29,7 @@ KIT_TEST(checkpoint__records_every_kind_of_state)
     kit_write(&work, "odd\n\xff", "x");
     assert_int_equal(chmod(kit_path(&work, "run.sh"), 0755), 0);
     assert_int_equal(symlink("run.sh", kit_path(&work, "link")), 0);
-    info =
-        kit_checkpoint(&work, "c", "link none run.sh empty a/b/deep odd\n\xff");
+    info = kit_checkpoint(&work, "c", "link none run.sh empty a/b/deep odd\n\xff");
     assert_int_equal(info.files, 6);
     assert_int_equal(info.bytes, 5 + 10 + 1 + 6);
     assert_int_equal(info.new_blobs, 5);
@@ -72,8 +69,7 @@ KIT_TEST(checkpoint__large_and_binary_content)
     kit_write_bytes(&work, "large", data, SIZE);
     kit_checkpoint(&work, "c", "large");
     kit_work_reopen(&work, 0);
-    assert_ok(
-        wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, NULL));
+    assert_ok(wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, NULL));
     assert_ok(wal_file_cursor_next(checkpoint, &file, NULL));
     assert_int_equal(file.size, SIZE);
     assert_ok(wal_blob_open(work.store, file.digest, &blob, NULL));
@@ -95,8 +91,7 @@ KIT_TEST(checkpoint__counts_each_path_once)
 
     kit_write(&work, "d/f", "1");
     kit_write(&work, "e", "2");
-    snprintf(paths, sizeof(paths), "e d/f ./d//f %s/d/f %s/./e d/./f/",
-             work.root, work.root);
+    snprintf(paths, sizeof(paths), "e d/f ./d//f %s/d/f %s/./e d/./f/", work.root, work.root);
     assert_int_equal(kit_checkpoint(&work, "c", paths).files, 2);
     assert_string_equal(kit_files(&work, work.session, "c"), "d/f=1 e=2");
 }
@@ -113,16 +108,14 @@ KIT_TEST(checkpoint__explicit_root_overrides_the_working_directory)
     snprintf(root, sizeof(root), "%s/odd \xfe//", work.root);
     options.root = kit_text(root);
     options.id = kit_text("c");
-    assert_ok(
-        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL));
+    assert_ok(wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL));
     kit_work_reopen(&work, 0);
     assert_string_equal(kit_files(&work, work.session, "c"), "f=below");
     {
         struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
         struct wal_file_cursor *checkpoint;
 
-        assert_ok(wal_file_cursor_open(work.session, kit_text("c"), &checkpoint,
-                                       NULL));
+        assert_ok(wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, NULL));
         assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
         root[strlen(root) - 2] = '\0';
         assert_slice(info.root, root);
@@ -145,8 +138,7 @@ KIT_TEST(checkpoint__first_state_of_a_path_is_kept)
     kit_write(&work, "b", "nearby");
     kit_write(&work, "new", "was not there");
     second = kit_checkpoint(&work, "c", "new a b");
-    assert_string_equal(kit_files(&work, work.session, "c"),
-                        "a=old b=nearby new-");
+    assert_string_equal(kit_files(&work, work.session, "c"), "a=old b=nearby new-");
     assert_int_equal(second.files, 3);
     assert_int_equal(second.bytes, 9);
     assert_int_equal(second.new_blobs, 2);
@@ -267,8 +259,7 @@ KIT_TEST(checkpoint__is_not_listed_as_a_document)
     struct wal_doc_cursor_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_DOC_CURSOR_HISTORY};
     struct wal_doc doc = {.struct_size = sizeof(doc), .key = slice};
-    struct wal_batch batch = {
-        .struct_size = sizeof(batch), .documents = &doc, .document_count = 1};
+    struct wal_batch batch = {.struct_size = sizeof(batch), .documents = &doc, .document_count = 1};
     struct wal_error error = KIT_ERROR;
     struct wal_doc_cursor *docs;
 
@@ -276,25 +267,18 @@ KIT_TEST(checkpoint__is_not_listed_as_a_document)
 
     kit_checkpoint(&work, "c", "a");
     doc.value = kit_text("{}");
-    assert_int_equal(wal_doc_put(work.store, work.session, &doc, NULL, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_doc_put(work.store, work.session, &doc, NULL, &error), WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "reserved");
-    assert_int_equal(wal_doc_put(work.store, NULL, &doc, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_doc_delete(work.store, work.session, &doc, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_batch_commit(work.session, &batch, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_ok(
-        wal_doc_cursor_open(work.store, work.session, &options, &docs, NULL));
+    assert_int_equal(wal_doc_put(work.store, NULL, &doc, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_doc_delete(work.store, work.session, &doc, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_batch_commit(work.session, &batch, NULL, NULL, NULL), WAL_EINVAL);
+    assert_ok(wal_doc_cursor_open(work.store, work.session, &options, &docs, NULL));
     assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_END);
-    assert_int_equal(wal_doc_cursor_get(docs, slice, 0, &doc, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_doc_cursor_get(docs, slice, 0, &doc, NULL), WAL_EINVAL);
     wal_doc_cursor_close(docs);
     options.prefix = (struct wal_slice){key, 1};
-    assert_int_equal(
-        wal_doc_cursor_open(work.store, work.session, &options, &docs, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_doc_cursor_open(work.store, work.session, &options, &docs, NULL),
+                     WAL_EINVAL);
     assert_string_equal(kit_checkpoints(work.session), "c");
 }
 
@@ -325,18 +309,16 @@ KIT_TEST(checkpoint__persistence_off_records_nothing)
     assert_int_equal(info.files, 0);
     assert_int_equal(info.flags, 0);
     assert_string_equal(kit_checkpoints(work.session), "");
-    assert_int_equal(
-        wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, NULL),
-        WAL_ENOTFOUND);
+    assert_int_equal(wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, NULL),
+                     WAL_ENOTFOUND);
     assert_ok(wal_checkpoint_delete(work.session, kit_text("c"), NULL));
     assert_ok(wal_session_set_checkpointing(work.session, 0, NULL));
-    assert_int_equal(wal_checkpoint_diff(work.session, kit_text("c"),
-                                         kit_text("d"), &changes, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(
+        wal_checkpoint_diff(work.session, kit_text("c"), kit_text("d"), &changes, NULL),
+        WAL_ENOTFOUND);
     assert_ok(wal_session_diff(work.session, &changes, NULL));
     assert_string_equal(kit_changes(changes), "");
-    assert_int_equal(kit_try_checkpoint(&work, "c", "../x", &error),
-                     WAL_EOUTSIDE);
+    assert_int_equal(kit_try_checkpoint(&work, "c", "../x", &error), WAL_EOUTSIDE);
 }
 
 KIT_TEST(diff__reports_lines_modes_and_binary_files)
@@ -351,8 +333,7 @@ KIT_TEST(diff__reports_lines_modes_and_binary_files)
     kit_write_bytes(&work, "binary mode", "\0a", 2);
     assert_int_equal(symlink("old", kit_path(&work, "link")), 0);
     kit_write(&work, "turned", "a\nb\nc\n");
-    kit_checkpoint(&work, "1",
-                   "changed gone mode same binary link new turned only");
+    kit_checkpoint(&work, "1", "changed gone mode same binary link new turned only");
     kit_write(&work, "changed", "1\ntwo\n3\n4\n");
     assert_int_equal(unlink(kit_path(&work, "gone")), 0);
     assert_int_equal(chmod(kit_path(&work, "mode"), 0700), 0);
@@ -362,8 +343,7 @@ KIT_TEST(diff__reports_lines_modes_and_binary_files)
     kit_write(&work, "new", "n\n");
     assert_int_equal(unlink(kit_path(&work, "turned")), 0);
     assert_int_equal(symlink("a", kit_path(&work, "turned")), 0);
-    kit_checkpoint(&work, "2",
-                   "changed gone mode same binary link new turned other");
+    kit_checkpoint(&work, "2", "changed gone mode same binary link new turned other");
     assert_string_equal(kit_diff(work.session, "1", "2"),
                         "binary +0 -0 binary, changed +2 -1, gone +0 -2, "
                         "link +1 -1, mode +0 -0 mode same, new +1 -0, "
@@ -382,8 +362,7 @@ KIT_TEST(diff__of_a_binary_file_s_mode_is_binary)
     kit_write_bytes(&work, "b", "\0a", 2);
     kit_checkpoint(&work, "1", "b");
     assert_int_equal(chmod(kit_path(&work, "b"), 0755), 0);
-    assert_string_equal(kit_diff(work.session, "1", ""),
-                        "b +0 -0 binary mode same");
+    assert_string_equal(kit_diff(work.session, "1", ""), "b +0 -0 binary mode same");
 }
 
 KIT_TEST(diff__with_the_disk_reads_current_files)
@@ -403,8 +382,7 @@ KIT_TEST(diff__with_the_disk_reads_current_files)
     kit_write(&work, "n", "1\n");
     assert_int_equal(unlink(kit_path(&work, "l")), 0);
     assert_int_equal(symlink("a", kit_path(&work, "l")), 0);
-    assert_string_equal(kit_diff(work.session, "c", ""),
-                        "a +1 -0, l +1 -1, n +1 -0");
+    assert_string_equal(kit_diff(work.session, "c", ""), "a +1 -0, l +1 -1, n +1 -0");
     assert_ok(wal_store_get_info(work.store, &info, NULL));
     assert_int_equal(info.pack_bytes, pack); /* nothing of it is kept */
 }
@@ -450,8 +428,7 @@ KIT_TEST(changes__several_roots_are_separate)
     kit_checkpoint(&work, "2", "g");
     snprintf(root, sizeof(root), "%s/d", work.root);
     options.root = kit_text(root);
-    assert_ok(
-        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL));
+    assert_ok(wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL));
     assert_ok(wal_session_diff(work.session, &changes, NULL));
     snprintf(expected, sizeof(expected), "f +1 -0, %s/g +1 -1", work.root);
     assert_string_equal(kit_changes(changes), expected);
@@ -482,8 +459,7 @@ KIT_TEST(changes__fork_includes_shared_changes)
 /* What the last create or import reports. */
 static struct wal_error failure = {.struct_size = sizeof(failure)};
 
-/* The linked entry of a checkpoint, as a reader and the list have it; until the
- * next call. */
+/* The linked entry of a checkpoint, as a reader and the list have it; until the next call. */
 static const char *entry_of(struct wal_session *session, const char *id)
 {
     static char found[WAL_ID_SIZE];
@@ -507,18 +483,16 @@ static const char *entry_of(struct wal_session *session, const char *id)
     return found;
 }
 
-static enum wal_status create(struct kit_work *work, const char *id,
-                              const char *entry, uint32_t flags)
+static enum wal_status create(struct kit_work *work, const char *id, const char *entry,
+                              uint32_t flags)
 {
     const struct wal_slice paths[] = {kit_text("a")};
-    const struct wal_checkpoint_options options = {.struct_size =
-                                                       sizeof(options),
+    const struct wal_checkpoint_options options = {.struct_size = sizeof(options),
                                                    .id = kit_text(id),
                                                    .entry_id = kit_text(entry),
                                                    .flags = flags};
 
-    return wal_checkpoint_create(work->session, paths, 1, &options, NULL,
-                                 &failure);
+    return wal_checkpoint_create(work->session, paths, 1, &options, NULL, &failure);
 }
 
 KIT_TEST(checkpoint_entry__is_the_head_or_the_given_entry)
@@ -545,17 +519,14 @@ KIT_TEST(checkpoint_entry__is_the_head_or_the_given_entry)
 KIT_TEST(checkpoint_entry__of_imported_files)
 {
     struct kit_work work = kit_work_begin(0);
-    struct wal_checkpoint_options options = {.struct_size = sizeof(options),
-                                             .id = kit_text("i")};
+    struct wal_checkpoint_options options = {.struct_size = sizeof(options), .id = kit_text("i")};
 
     kit_append_all(work.session, "e1 e2");
-    assert_ok(
-        wal_checkpoint_import(work.session, NULL, 0, &options, NULL, &failure));
+    assert_ok(wal_checkpoint_import(work.session, NULL, 0, &options, NULL, &failure));
     assert_string_equal(entry_of(work.session, "i"), "e2");
     options.id = kit_text("j");
     options.entry_id = kit_text("e1");
-    assert_ok(
-        wal_checkpoint_import(work.session, NULL, 0, &options, NULL, &failure));
+    assert_ok(wal_checkpoint_import(work.session, NULL, 0, &options, NULL, &failure));
     assert_string_equal(entry_of(work.session, "j"), "e1");
 }
 
@@ -587,26 +558,23 @@ KIT_TEST(checkpoint_entry__unknown_is_refused)
     assert_error(&failure, WAL_ENOTFOUND, "e1");
     assert_int_equal(create(&work, "c", "aside", 0), WAL_ENOTFOUND);
     kit_append_all(work.session, "e1");
-    assert_int_equal(create(&work, "c", "e1", WAL_CHECKPOINT_UNLINKED),
-                     WAL_EINVAL);
+    assert_int_equal(create(&work, "c", "e1", WAL_CHECKPOINT_UNLINKED), WAL_EINVAL);
     assert_int_equal(create(&work, "c", "", WAL_CHECKPOINT_OFF), WAL_EINVAL);
     assert_string_equal(kit_checkpoints(work.session), "");
 }
 
-static void put_document(struct wal_session *session, const char *id,
-                         const char *json)
+static void put_document(struct wal_session *session, const char *id, const char *json)
 {
     uint8_t key[WAL__CHECKPOINT_KEY_MAX];
     const struct wal__span span = {(const uint8_t *)id, strlen(id)};
     const struct wal__span value = {(const uint8_t *)json, strlen(json)};
 
-    assert_ok(wal__reserved_doc_put(session, wal__checkpoint_key(span, key),
-                                    value, WAL__DOC_ANY_VERSION, NULL,
-                                    &failure));
+    assert_ok(wal__reserved_doc_put(session, wal__checkpoint_key(span, key), value,
+                                    WAL__DOC_ANY_VERSION, NULL, &failure));
 }
 
-/* The document of an older version has no such member; another one has a member
- * that this version does not know. */
+/* The document of an older version has no such member; another one has a member that this version
+ * does not know. */
 KIT_TEST(checkpoint_entry__in_documents)
 {
     struct kit_work work = kit_work_begin(0);
@@ -630,39 +598,33 @@ KIT_TEST(checkpoint_entry__in_documents)
     assert_true(kit_slice_is(info.entry_id, "e"));
     wal_checkpoint_cursor_close(list);
     for (size_t i = 0; i < sizeof(damaged) / sizeof(damaged[0]); i++) {
-        (void)snprintf(json, sizeof(json), DOCUMENT ",\"entry\":%s}",
-                       damaged[i]);
+        (void)snprintf(json, sizeof(json), DOCUMENT ",\"entry\":%s}", damaged[i]);
         put_document(work.session, "c", json);
         assert_ok(wal_checkpoint_cursor_open(work.session, &list, NULL));
-        assert_int_equal(wal_checkpoint_cursor_next(list, &info, NULL),
-                         WAL_ECORRUPT);
+        assert_int_equal(wal_checkpoint_cursor_next(list, &info, NULL), WAL_ECORRUPT);
         wal_checkpoint_cursor_close(list);
     }
 }
 
-static struct wal_file file_of(const struct kit_work *work, const char *path,
-                               uint32_t kind, const char *content)
+static struct wal_file file_of(const struct kit_work *work, const char *path, uint32_t kind,
+                               const char *content)
 {
-    struct wal_file file = {
-        .struct_size = sizeof(file), .kind = kind, .path = kit_text(path)};
+    struct wal_file file = {.struct_size = sizeof(file), .kind = kind, .path = kit_text(path)};
 
     if (content != NULL) {
-        assert_ok(
-            wal_blob_put(work->store, kit_text(content), file.digest, NULL));
+        assert_ok(wal_blob_put(work->store, kit_text(content), file.digest, NULL));
     }
     return file;
 }
 
-static enum wal_status import(struct kit_work *work, const char *id,
-                              const struct wal_file *files, uint64_t count)
+static enum wal_status import(struct kit_work *work, const char *id, const struct wal_file *files,
+                              uint64_t count)
 {
-    struct wal_checkpoint_options options = {.struct_size = sizeof(options),
-                                             .id = kit_text(id),
-                                             .created_ms = 1234567890123};
+    struct wal_checkpoint_options options = {
+        .struct_size = sizeof(options), .id = kit_text(id), .created_ms = 1234567890123};
 
     failure = KIT_ERROR;
-    return wal_checkpoint_import(work->session, files, count, &options, NULL,
-                                 &failure);
+    return wal_checkpoint_import(work->session, files, count, &options, NULL, &failure);
 }
 
 KIT_TEST(import__records_the_given_files)
@@ -685,8 +647,7 @@ KIT_TEST(import__records_the_given_files)
     kit_work_reopen(&work, 0);
     assert_string_equal(kit_files(&work, work.session, "c"),
                         "link->run.sh none- run.sh(755)=#!/bin/sh\n x/y=deep");
-    assert_ok(
-        wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, NULL));
+    assert_ok(wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, NULL));
     assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
     assert_int_equal(info.created_ms, 1234567890123);
     assert_int_equal(info.bytes, 10 + 6 + 4);
@@ -734,8 +695,7 @@ KIT_TEST(import__is_never_reused_for_files_on_disk)
 KIT_TEST(import__first_state_of_a_path_is_kept)
 {
     struct kit_work work = kit_work_begin(0);
-    const struct wal_file first =
-        file_of(&work, "a", WAL_FILE_REGULAR, "first");
+    const struct wal_file first = file_of(&work, "a", WAL_FILE_REGULAR, "first");
     const struct wal_file second[] = {
         file_of(&work, "a", WAL_FILE_REGULAR, "second"),
         file_of(&work, "b", WAL_FILE_REGULAR, "second"),
@@ -743,8 +703,7 @@ KIT_TEST(import__first_state_of_a_path_is_kept)
 
     assert_ok(import(&work, "c", &first, 1));
     assert_ok(import(&work, "c", second, 2));
-    assert_string_equal(kit_files(&work, work.session, "c"),
-                        "a=first b=second");
+    assert_string_equal(kit_files(&work, work.session, "c"), "a=first b=second");
     assert_string_equal(kit_checkpoints(work.session), "c");
 }
 
@@ -771,9 +730,8 @@ KIT_TEST(import__hostile_paths_are_refused)
         const char *path;
         enum wal_status status;
     } cases[] = {
-        {"../a", WAL_EOUTSIDE},        {"a/../../b", WAL_EOUTSIDE},
-        {"/etc/passwd", WAL_EOUTSIDE}, {"", WAL_EINVAL},
-        {".", WAL_ENOTFILE},
+        {"../a", WAL_EOUTSIDE}, {"a/../../b", WAL_EOUTSIDE}, {"/etc/passwd", WAL_EOUTSIDE},
+        {"", WAL_EINVAL},       {".", WAL_ENOTFILE},
     };
 
     struct kit_work work = kit_work_begin(0);
@@ -830,8 +788,8 @@ KIT_TEST(import__disabled_records_nothing)
 }
 
 /* Refused with this status and path; nothing was made. */
-static void refuse(struct kit_work *work, const char *paths,
-                   enum wal_status status, const char *file)
+static void refuse(struct kit_work *work, const char *paths, enum wal_status status,
+                   const char *file)
 {
     struct wal_error error = KIT_ERROR;
 
@@ -924,46 +882,36 @@ KIT_TEST(checkpoint__invalid_arguments_are_refused)
 
     memset(id, 'x', 256);
     id[256] = '\0';
-    assert_int_equal(wal_checkpoint_create(NULL, &path, 1, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(
-        wal_checkpoint_create(work.session, NULL, 1, NULL, NULL, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_checkpoint_create(NULL, &path, 1, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_checkpoint_create(work.session, NULL, 1, NULL, NULL, NULL), WAL_EINVAL);
     options.struct_size--;
-    assert_int_equal(
-        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
+                     WAL_EINVAL);
     options.struct_size++;
     options.id = kit_text(id);
-    assert_int_equal(
-        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
-        WAL_ETOOBIG);
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
+                     WAL_ETOOBIG);
     options.id = kit_text("\xff");
-    assert_int_equal(
-        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
+                     WAL_EINVAL);
     options.id = kit_text("c");
     options.root = kit_text("relative");
-    assert_int_equal(
-        wal_checkpoint_create(work.session, &path, 1, &options, NULL, &error),
-        WAL_EINVAL);
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options, NULL, &error),
+                     WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "absolute");
     options.root = kit_text("/no/such/place");
     error = KIT_ERROR;
-    assert_int_equal(
-        wal_checkpoint_create(work.session, &path, 1, &options, NULL, &error),
-        WAL_ENOTFOUND);
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options, NULL, &error),
+                     WAL_ENOTFOUND);
     assert_string_equal(error.file, "/no/such/place");
     options.root = kit_text("");
     path = kit_text("");
-    assert_int_equal(
-        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
+                     WAL_EINVAL);
     path.data = "a\0b";
     path.size = 3;
-    assert_int_equal(
-        wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options, NULL, NULL),
+                     WAL_EINVAL);
     assert_string_equal(kit_checkpoints(work.session), "");
 }
 
@@ -1008,9 +956,8 @@ KIT_TEST(checkpoint__adding_with_another_root_is_refused)
     kit_checkpoint(&work, "c", "a");
     options.id = kit_text("c");
     options.root = kit_text("/");
-    assert_int_equal(
-        wal_checkpoint_create(work.session, &path, 1, &options, NULL, &error),
-        WAL_EEXISTS);
+    assert_int_equal(wal_checkpoint_create(work.session, &path, 1, &options, NULL, &error),
+                     WAL_EEXISTS);
     assert_string_equal(error.actual, work.root);
     assert_string_equal(kit_files(&work, work.session, "c"), "a=1");
 }
@@ -1024,21 +971,17 @@ KIT_TEST(checkpoint__unknown_id_is_not_found)
     struct kit_work work = kit_work_begin(0);
 
     kit_checkpoint(&work, "c", "a");
-    assert_int_equal(
-        wal_file_cursor_open(work.session, kit_text("d"), &checkpoint, &error),
-        WAL_ENOTFOUND);
+    assert_int_equal(wal_file_cursor_open(work.session, kit_text("d"), &checkpoint, &error),
+                     WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "\"d\"");
-    assert_int_equal(
-        wal_file_cursor_open(work.session, kit_text(""), &checkpoint, NULL),
-        WAL_EINVAL);
-    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("d"), &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_file_cursor_open(work.session, kit_text(""), &checkpoint, NULL),
+                     WAL_EINVAL);
+    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("d"), &error), WAL_ENOTFOUND);
     assert_ok(wal_checkpoint_delete(work.session, kit_text("c"), NULL));
-    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL),
-                     WAL_ENOTFOUND);
-    assert_int_equal(wal_checkpoint_diff(work.session, kit_text("c"),
-                                         kit_text("c"), &changes, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL), WAL_ENOTFOUND);
+    assert_int_equal(
+        wal_checkpoint_diff(work.session, kit_text("c"), kit_text("c"), &changes, NULL),
+        WAL_ENOTFOUND);
 }
 
 /* Changes a byte of every occurrence of the text in the blob stream. */
@@ -1087,9 +1030,9 @@ KIT_TEST(checkpoint__damaged_content_is_reported_with_its_file)
     work.store = kit_open("store", 0);
     work.session = kit_session(work.store, "s");
     kit_write(&work, "a", "new\n");
-    assert_int_equal(wal_checkpoint_diff(work.session, kit_text("c"),
-                                         kit_text(""), &changes, &error),
-                     WAL_ECORRUPT);
+    assert_int_equal(
+        wal_checkpoint_diff(work.session, kit_text("c"), kit_text(""), &changes, &error),
+        WAL_ECORRUPT);
     assert_error(&error, WAL_ECORRUPT, "\"a\"");
     assert_non_null(strstr(error.file, "pack"));
     assert_null(changes);
@@ -1110,9 +1053,8 @@ KIT_TEST(checkpoint__damaged_list_is_reported)
     damage("AGWALFIL");
     work.store = kit_open("store", 0);
     work.session = kit_session(work.store, "s");
-    assert_int_equal(
-        wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, &error),
-        WAL_ECORRUPT);
+    assert_int_equal(wal_file_cursor_open(work.session, kit_text("c"), &checkpoint, &error),
+                     WAL_ECORRUPT);
     assert_error(&error, WAL_ECORRUPT, "list of files");
     assert_null(checkpoint);
     assert_int_equal(kit_try_checkpoint(&work, "c", "b", NULL), WAL_ECORRUPT);
@@ -1129,12 +1071,9 @@ KIT_TEST(checkpoint__read_only_store_is_refused)
     kit_write(&work, "a", "1");
     kit_checkpoint(&work, "c", "a");
     kit_work_reopen(&work, WAL_OPEN_READ_ONLY);
-    assert_int_equal(kit_try_checkpoint(&work, "d", "a", &error),
-                     WAL_EREADONLY);
-    assert_int_equal(wal_session_set_checkpointing(work.session, 0, NULL),
-                     WAL_EREADONLY);
-    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL),
-                     WAL_EREADONLY);
+    assert_int_equal(kit_try_checkpoint(&work, "d", "a", &error), WAL_EREADONLY);
+    assert_int_equal(wal_session_set_checkpointing(work.session, 0, NULL), WAL_EREADONLY);
+    assert_int_equal(wal_checkpoint_delete(work.session, kit_text("c"), NULL), WAL_EREADONLY);
     assert_string_equal(kit_files(&work, work.session, "c"), "a=1");
     assert_string_equal(kit_diff(work.session, "c", ""), "");
 }

@@ -1,8 +1,7 @@
 /*
- * test_collect.c - tests of capturing many files (SPEC.md 5.13): which are
- * read, files that change or fail meanwhile, and that several threads get the
- * result of one. Captures that fail, for want of memory or because contents
- * cannot be written, free all that they prepared.
+ * test_collect.c - tests of capturing many files (SPEC.md 5.13): which are read, files that change
+ * or fail meanwhile, and that several threads get the result of one. Captures that fail, for want
+ * of memory or because contents cannot be written, free all that they prepared.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -54,10 +53,8 @@ static void grow(void)
     assert_int_equal(close(fd), 0);
 }
 
-static enum wal_status watch_open(void *ctx, struct wal__worktree *root,
-                                  const char *path,
-                                  struct wal__worktree_file **file,
-                                  int *sys_errno)
+static enum wal_status watch_open(void *ctx, struct wal__worktree *root, const char *path,
+                                  struct wal__worktree_file **file, int *sys_errno)
 {
     enum wal_status status;
 
@@ -77,8 +74,7 @@ static enum wal_status watch_open(void *ctx, struct wal__worktree *root,
 /* A store on the real system but for the opening of files of the tree. */
 static struct kit_work begin(void)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = WAL_OPEN_CREATE};
+    struct wal_open_options options = {.struct_size = sizeof(options), .flags = WAL_OPEN_CREATE};
     struct kit_work work = kit_work_begin(0);
 
     kit_work_end(&work);
@@ -90,8 +86,7 @@ static struct kit_work begin(void)
     boot = 1;
     failing = NULL;
     changes_left = 0;
-    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io,
-                              &work.store, NULL));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &work.store, NULL));
     work.session = kit_session(work.store, "s");
     atomic_store(&opens, 0);
     return work;
@@ -121,8 +116,7 @@ KIT_TEST(collect__unchanged_files_are_not_read_again)
     kit_checkpoint(&work, "3", "a b c");
     assert_int_equal(opened(), 1);
     assert_string_equal(kit_files(&work, work.session, "3"), "a=1 b=9 c=3");
-    assert_string_equal(kit_files(&work, work.session, "2"),
-                        "a=1 b=2 c=3 none-");
+    assert_string_equal(kit_files(&work, work.session, "2"), "a=1 b=2 c=3 none-");
     assert_string_equal(kit_diff(work.session, "3", ""), "");
     assert_int_equal(opened(), 0);
     kit_work_end(&work);
@@ -136,10 +130,8 @@ static void make_old(const struct kit_work *work, const char *path)
     assert_int_equal(utimensat(AT_FDCWD, kit_path(work, path), times, 0), 0);
 }
 
-static void capture_one(const struct kit_work *work,
-                        const struct wal__files *earlier,
-                        struct wal__files *files,
-                        struct wal__blob_put_result *result)
+static void capture_one(const struct kit_work *work, const struct wal__files *earlier,
+                        struct wal__files *files, struct wal__blob_put_result *result)
 {
     struct wal__core *core = work->session->core;
     struct wal__capture collect = {.env = &core->env,
@@ -153,8 +145,7 @@ static void capture_one(const struct kit_work *work,
 
     wal__files_init(files, core->env.heap);
     assert_ok(wal__files_from_paths(files, work->root, &path, 1, NULL));
-    assert_ok(
-        tree.open_root(tree.ctx, work->root, &collect.worktree, &sys_errno));
+    assert_ok(tree.open_root(tree.ctx, work->root, &collect.worktree, &sys_errno));
     assert_ok(wal__content_guard_enter(&guard, &core->control, NULL));
     assert_ok(wal__capture(&collect, files, NULL));
     wal__content_guard_leave(&guard);
@@ -162,8 +153,8 @@ static void capture_one(const struct kit_work *work,
     *result = collect.result;
 }
 
-/* The digest of an earlier list is reused only if the store has the content,
- * which must then be as durable as new content. */
+/* The digest of an earlier list is reused only if the store has the content, which must then be as
+ * durable as new content. */
 KIT_TEST(collect__reused_content_must_be_in_the_store)
 {
     struct kit_work work = begin();
@@ -179,8 +170,7 @@ KIT_TEST(collect__reused_content_must_be_in_the_store)
     assert_int_equal(opened(), 1);
     capture_one(&work, &earlier, &files, &result);
     assert_int_equal(opened(), 0);
-    assert_true(result.end >
-                wal__blob_store_durable_end(&work.session->core->blobs));
+    assert_true(result.end > wal__blob_store_durable_end(&work.session->core->blobs));
     assert_true(result.end <= first.end);
     wal__files_deinit(&files);
 
@@ -188,8 +178,7 @@ KIT_TEST(collect__reused_content_must_be_in_the_store)
     earlier.items[0].digest.bytes[0] ^= 1;
     capture_one(&work, &earlier, &files, &result);
     assert_int_equal(opened(), 1);
-    assert_memory_equal(files.items[0].digest.bytes, digest.bytes,
-                        WAL__DIGEST_SIZE);
+    assert_memory_equal(files.items[0].digest.bytes, digest.bytes, WAL__DIGEST_SIZE);
     wal__files_deinit(&files);
     wal__files_deinit(&earlier);
     kit_work_end(&work);
@@ -267,8 +256,7 @@ KIT_TEST(collect__only_the_newest_lists_are_searched)
     kit_work_end(&work);
 }
 
-/* The same size within one tick of the clock: the times do not show the
- * change. */
+/* The same size within one tick of the clock: the times do not show the change. */
 KIT_TEST(collect__recently_written_file_is_read_again)
 {
     struct kit_work work = begin();
@@ -289,8 +277,8 @@ KIT_TEST(collect__recently_written_file_is_read_again)
     kit_work_end(&work);
 }
 
-/* Some file systems have times of whole seconds only: then a file must be two
- * seconds old. The inode's change time cannot be set by a program. */
+/* Some file systems have times of whole seconds only: then a file must be two seconds old. The
+ * inode's change time cannot be set by a program. */
 KIT_TEST(collect__content_is_identified_by_size_times_and_inode)
 {
     struct timespec times[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000}};
@@ -345,15 +333,13 @@ KIT_TEST(collect__constantly_changing_file_is_refused)
     kit_write(&work, "a", "1");
     kit_write(&work, "moving", "0");
     changes_left = 4;
-    assert_int_equal(kit_try_checkpoint(&work, "c", "a moving", &error),
-                     WAL_ECHANGED);
+    assert_int_equal(kit_try_checkpoint(&work, "c", "a moving", &error), WAL_ECHANGED);
     assert_string_equal(error.file, "moving");
     assert_int_equal(changes_left, 0);
     kit_write_bytes(&work, "moving", content, LARGE);
     changes_left = 4;
     error = KIT_ERROR;
-    assert_int_equal(kit_try_checkpoint(&work, "c", "a moving", &error),
-                     WAL_ECHANGED);
+    assert_int_equal(kit_try_checkpoint(&work, "c", "a moving", &error), WAL_ECHANGED);
     assert_string_equal(error.file, "moving");
     assert_string_equal(kit_checkpoints(work.session), "");
     kit_checkpoint(&work, "c", "a moving");
@@ -365,8 +351,7 @@ KIT_TEST(collect__constantly_changing_file_is_refused)
 
 KIT_TEST(collect__error_contains_the_path)
 {
-    static const enum wal_status statuses[] = {WAL_EACCESS, WAL_EIO, WAL_ENOMEM,
-                                               WAL_EOUTSIDE};
+    static const enum wal_status statuses[] = {WAL_EACCESS, WAL_EIO, WAL_ENOMEM, WAL_EOUTSIDE};
 
     struct kit_work work = begin();
 
@@ -377,8 +362,7 @@ KIT_TEST(collect__error_contains_the_path)
 
         failing = "b";
         failing_with = statuses[i];
-        assert_int_equal(kit_try_checkpoint(&work, "c", "a b", &error),
-                         statuses[i]);
+        assert_int_equal(kit_try_checkpoint(&work, "c", "a b", &error), statuses[i]);
         assert_string_equal(error.file, "b");
         assert_int_equal(error.sys_errno, 5);
         assert_string_equal(kit_checkpoints(work.session), "");
@@ -395,8 +379,7 @@ enum {
     MANY = 600
 };
 
-static void write_many(struct kit_work *work, struct wal_slice *paths,
-                       char (*names)[24])
+static void write_many(struct kit_work *work, struct wal_slice *paths, char (*names)[24])
 {
     for (int i = 0; i < MANY; i++) {
         char content[40000];
@@ -405,8 +388,7 @@ static void write_many(struct kit_work *work, struct wal_slice *paths,
         /* One hundred have contents of others. */
         snprintf(names[i], sizeof(names[i]), "d%d/f%03d", i % 7, i);
         memset(content + size, 'a' + i % 500 % 26, (size_t)(i % 500) * 60);
-        kit_write_bytes(work, names[i], content,
-                        (size_t)size + (size_t)(i % 500) * 60);
+        kit_write_bytes(work, names[i], content, (size_t)size + (size_t)(i % 500) * 60);
         paths[i] = kit_text(names[i]);
     }
 }
@@ -416,8 +398,7 @@ static void check_many(struct kit_work *work, const char *id)
     struct wal_checkpoint_info info = {.struct_size = sizeof(info)};
     struct wal_file_cursor *checkpoint;
 
-    assert_ok(
-        wal_file_cursor_open(work->session, kit_text(id), &checkpoint, NULL));
+    assert_ok(wal_file_cursor_open(work->session, kit_text(id), &checkpoint, NULL));
     assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
     assert_int_equal(info.files, MANY);
     wal_file_cursor_close(checkpoint);
@@ -441,21 +422,18 @@ KIT_TEST(collect__threads_agree_with_one_thread)
     failing = names[333];
     failing_with = WAL_EACCESS;
     options.id = kit_text("failed");
-    assert_int_equal(wal_checkpoint_create(work.session, paths, MANY, &options,
-                                           NULL, &error),
+    assert_int_equal(wal_checkpoint_create(work.session, paths, MANY, &options, NULL, &error),
                      WAL_EACCESS);
     assert_string_equal(error.file, names[333]);
     failing = NULL;
     options.id = kit_text("8");
-    assert_ok(wal_checkpoint_create(work.session, paths, MANY, &options,
-                                    &checkpoint, NULL));
+    assert_ok(wal_checkpoint_create(work.session, paths, MANY, &options, &checkpoint, NULL));
     assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
     assert_int_equal(info.new_blobs, 500);
     wal_file_cursor_close(checkpoint);
     options.threads = 1;
     options.id = kit_text("1");
-    assert_ok(wal_checkpoint_create(work.session, paths, MANY, &options,
-                                    &checkpoint, NULL));
+    assert_ok(wal_checkpoint_create(work.session, paths, MANY, &options, &checkpoint, NULL));
     assert_ok(wal_checkpoint_get_info(checkpoint, &info, NULL));
     assert_int_equal(info.new_blobs, 0);
     wal_file_cursor_close(checkpoint);
@@ -480,8 +458,8 @@ static void *add_some(void *arg)
     options.id = kit_text("shared");
     options.threads = 2;
     for (int i = 0; i < MANY / 4 && adder->status == WAL_OK; i += 10) {
-        adder->status = wal_checkpoint_create(
-            adder->work->session, adder->paths + i, 10, &options, NULL, NULL);
+        adder->status =
+            wal_checkpoint_create(adder->work->session, adder->paths + i, 10, &options, NULL, NULL);
     }
     return NULL;
 }
@@ -497,10 +475,8 @@ KIT_TEST(checkpoint__concurrent_additions_to_one)
 
     write_many(&work, paths, names);
     for (int i = 0; i < 4; i++) {
-        adders[i] =
-            (struct adder){.work = &work, .paths = paths + i * (MANY / 4)};
-        assert_int_equal(
-            pthread_create(&threads[i], NULL, add_some, &adders[i]), 0);
+        adders[i] = (struct adder){.work = &work, .paths = paths + i * (MANY / 4)};
+        assert_int_equal(pthread_create(&threads[i], NULL, add_some, &adders[i]), 0);
     }
     for (int i = 0; i < 4; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
@@ -514,10 +490,8 @@ static struct faulty_heap heap;
 
 static bool fails_writes;
 
-static enum wal_status write_unless(void *ctx, struct wal__file *file,
-                                    const struct iovec *iov, int count,
-                                    uint64_t offset, size_t *put,
-                                    int *sys_errno)
+static enum wal_status write_unless(void *ctx, struct wal__file *file, const struct iovec *iov,
+                                    int count, uint64_t offset, size_t *put, int *sys_errno)
 {
     if (fails_writes) {
         const struct timespec pause = {0, 300000000};
@@ -536,8 +510,7 @@ static void open_counted(struct kit_work *work)
 
     faulty_heap_init(&heap, &wal__heap_libc);
     fails_writes = false;
-    assert_ok(wal__store_open("store", &options, &heap.heap, &io, &work->store,
-                              NULL));
+    assert_ok(wal__store_open("store", &options, &heap.heap, &io, &work->store, NULL));
     work->session = kit_session(work->store, "s");
 }
 
@@ -566,8 +539,7 @@ enum {
     CONTENT_SIZE = 1000000
 };
 
-static void write_contents(struct kit_work *work, struct wal_slice *paths,
-                           char (*names)[24])
+static void write_contents(struct kit_work *work, struct wal_slice *paths, char (*names)[24])
 {
     uint64_t random = 7;
     char *content = malloc(CONTENT_SIZE);
@@ -602,9 +574,8 @@ KIT_TEST(collect__failed_write_frees_the_contents)
         options.threads = threads;
         options.id = kit_text("c");
         fails_writes = true;
-        assert_int_equal(wal_checkpoint_create(work.session, paths, CONTENTS,
-                                               &options, NULL, &error),
-                         WAL_EIO);
+        assert_int_equal(
+            wal_checkpoint_create(work.session, paths, CONTENTS, &options, NULL, &error), WAL_EIO);
         fails_writes = false;
         close_counted(&work);
         open_counted(&work);
@@ -628,20 +599,17 @@ KIT_TEST(collect__content_after_a_batch_that_fails_is_freed)
 
     struct kit_work work = begin_counted();
 
-    assert_ok(
-        wal__content_guard_enter(&guard, &work.store->core.control, &error));
+    assert_ok(wal__content_guard_enter(&guard, &work.store->core.control, &error));
     capture.env = &work.store->core.env;
     capture.blobs = &work.store->core.blobs;
     assert_int_equal(pthread_mutex_init(&job.mutex, NULL), 0);
     assert_int_equal(pthread_cond_init(&job.batch_written, NULL), 0);
     filling = (struct wal__blob_prepared){0};
-    assert_ok(wal__blob_prepare(capture.blobs,
-                                (struct wal__span){(const uint8_t *)"first", 5},
+    assert_ok(wal__blob_prepare(capture.blobs, (struct wal__span){(const uint8_t *)"first", 5},
                                 NULL, WAL__BLOB_OF_RECORDS, &filling, &error));
     job.filling.count = 1;
-    assert_ok(wal__blob_prepare(
-        capture.blobs, (struct wal__span){(const uint8_t *)"second", 6}, NULL,
-        WAL__BLOB_OF_RECORDS, &last, &error));
+    assert_ok(wal__blob_prepare(capture.blobs, (struct wal__span){(const uint8_t *)"second", 6},
+                                NULL, WAL__BLOB_OF_RECORDS, &last, &error));
     fails_writes = true;
     assert_int_equal(wal__capture_add_content(&job, &last, &error), WAL_EIO);
     fails_writes = false;
@@ -670,8 +638,7 @@ KIT_TEST(collect__missing_memory_frees_the_contents)
         enum wal_status status;
 
         faulty_heap_fail(&heap, n, false);
-        status =
-            wal_checkpoint_create(work.session, paths, 2, &options, NULL, NULL);
+        status = wal_checkpoint_create(work.session, paths, 2, &options, NULL, NULL);
         has_failed = atomic_load(&heap.failures) > 0;
         assert_true(status == WAL_OK || (has_failed && status == WAL_ENOMEM));
         faulty_heap_fail(&heap, 0, false);

@@ -45,19 +45,16 @@ static uint32_t model_common(struct wal__lines a, struct wal__lines b)
 }
 
 /* In blocks of exactly their size. */
-static uint32_t common_of(struct wal__lines a, struct wal__lines b,
-                          uint32_t number_end)
+static uint32_t common_of(struct wal__lines a, struct wal__lines b, uint32_t number_end)
 {
-    uint64_t *room =
-        test_malloc(wal__lines_scratch_words(a.count, b.count, number_end) * 8);
+    uint64_t *room = test_malloc(wal__lines_scratch_words(a.count, b.count, number_end) * 8);
     uint32_t common = wal__lines_lcs(a, b, number_end, room);
 
     test_free(room);
     return common;
 }
 
-static void assert_common(const uint32_t *a, uint32_t a_count,
-                          const uint32_t *b, uint32_t b_count,
+static void assert_common(const uint32_t *a, uint32_t a_count, const uint32_t *b, uint32_t b_count,
                           uint32_t number_end)
 {
     uint32_t a_copy[COUNT_MAX];
@@ -126,8 +123,7 @@ TEST(line_diff__reversed_text_has_one_common_line)
         a[i] = i;
         b[COUNT - 1 - i] = i;
     }
-    assert_int_equal(common_of((struct wal__lines){a, COUNT},
-                               (struct wal__lines){b, COUNT}, COUNT),
+    assert_int_equal(common_of((struct wal__lines){a, COUNT}, (struct wal__lines){b, COUNT}, COUNT),
                      1);
     test_free(a);
     test_free(b);
@@ -175,8 +171,7 @@ TEST(line_diff__shuffled_text_longest_increasing_subsequence)
         b[at] = i;
     }
     uint32_t expected = model_rise(b, COUNT);
-    assert_int_equal(common_of((struct wal__lines){a, COUNT},
-                               (struct wal__lines){b, COUNT}, COUNT),
+    assert_int_equal(common_of((struct wal__lines){a, COUNT}, (struct wal__lines){b, COUNT}, COUNT),
                      expected);
     test_free(a);
     test_free(b);
@@ -197,8 +192,8 @@ TEST(line_diff__frequent_from_the_root_of_the_lines)
     assert_int_equal(wal__line_kind(1024, WAL__LINES_MAX), WAL__LINE_FREQUENT);
 }
 
-/* Sifts lines whose kinds are letters (u, m, f) and numbers their places; says
- * what is left in letters. */
+/* Sifts lines whose kinds are letters (u, m, f) and numbers their places; says what is left in
+ * letters. */
 static void assert_sifted(const char *letters, const char *expected)
 {
     uint32_t numbers[COUNT_MAX];
@@ -252,8 +247,8 @@ static uint32_t sifted(uint32_t before, uint32_t frequent, uint32_t after)
 
 TEST(line_diff__only_near_lines_discard_a_frequent_one)
 {
-    /* A line sees 100 on either side: here 48 frequent, 152 unmatched, and
-     * itself twice. 4 x 50 is less than 202. */
+    /* A line sees 100 on either side: here 48 frequent, 152 unmatched, and itself twice. 4 x 50 is
+     * less than 202. */
     assert_int_equal(sifted(200, 49, 200), 0);
     assert_int_equal(sifted(200, 50, 200), 50);
     /* The first one sees 32 frequent, 102 unmatched: 4 x 34 is 34 + 102. */
@@ -268,18 +263,16 @@ static struct wal__span span(const char *text)
     return (struct wal__span){(const uint8_t *)text, strlen(text)};
 }
 
-static void assert_diff(const char *before, const char *after,
-                        uint64_t insertions, uint64_t deletions)
+static void assert_diff(const char *before, const char *after, uint64_t insertions,
+                        uint64_t deletions)
 {
     struct wal__numstat counts;
 
-    assert_ok(wal__numstat_diff(&wal__heap_libc, span(before), span(after),
-                                false, &counts));
+    assert_ok(wal__numstat_diff(&wal__heap_libc, span(before), span(after), false, &counts));
     assert_int_equal(counts.insertions, insertions);
     assert_int_equal(counts.deletions, deletions);
     assert_false(counts.is_binary);
-    assert_ok(wal__numstat_diff(&wal__heap_libc, span(after), span(before),
-                                false, &counts));
+    assert_ok(wal__numstat_diff(&wal__heap_libc, span(after), span(before), false, &counts));
     assert_int_equal(counts.insertions, deletions);
     assert_int_equal(counts.deletions, insertions);
 }
@@ -310,22 +303,18 @@ TEST(line_diff__absent_content_is_null)
     struct wal__span absent = {NULL, 0};
     struct wal__numstat counts;
 
-    assert_ok(wal__numstat_diff(&wal__heap_libc, absent, span("a\nb\n"), false,
-                                &counts));
+    assert_ok(wal__numstat_diff(&wal__heap_libc, absent, span("a\nb\n"), false, &counts));
     assert_int_equal(counts.insertions, 2);
     assert_int_equal(counts.deletions, 0);
-    assert_ok(
-        wal__numstat_diff(&wal__heap_libc, absent, absent, false, &counts));
+    assert_ok(wal__numstat_diff(&wal__heap_libc, absent, absent, false, &counts));
     assert_int_equal(counts.insertions, 0);
 }
 
-static void assert_binary(struct wal__span before, struct wal__span after,
-                          bool is_binary)
+static void assert_binary(struct wal__span before, struct wal__span after, bool is_binary)
 {
     struct wal__numstat counts = {7, 7, !is_binary};
 
-    assert_ok(
-        wal__numstat_diff(&wal__heap_libc, before, after, false, &counts));
+    assert_ok(wal__numstat_diff(&wal__heap_libc, before, after, false, &counts));
     assert_int_equal(counts.is_binary, is_binary);
     if (is_binary) {
         assert_int_equal(counts.insertions, 0);
@@ -380,13 +369,12 @@ TEST(line_diff__long_lines_are_compared_to_their_end)
     test_free(after);
 }
 
-static void assert_least(const char *before, const char *after,
-                         uint64_t insertions, uint64_t deletions)
+static void assert_least(const char *before, const char *after, uint64_t insertions,
+                         uint64_t deletions)
 {
     struct wal__numstat least;
 
-    assert_ok(wal__numstat_diff(&wal__heap_libc, span(before), span(after),
-                                true, &least));
+    assert_ok(wal__numstat_diff(&wal__heap_libc, span(before), span(after), true, &least));
     assert_int_equal(least.insertions, insertions);
     assert_int_equal(least.deletions, deletions);
 }
@@ -407,8 +395,7 @@ TEST(line_diff__common_ends_count_towards_frequency)
     assert_diff("}\n}\n}\n" MANY, "}\n}\n}\n" FEW, 4, 9);
     assert_diff(MANY "}\n}\n", FEW "}\n}\n", 3, 8);
     /* A longer text: four matches are not frequent any more. */
-    assert_diff(MANY "1\n2\n3\n4\n5\n6\n}\n}\n}\n",
-                FEW "1\n2\n3\n4\n5\n6\n}\n}\n}\n", 3, 8);
+    assert_diff(MANY "1\n2\n3\n4\n5\n6\n}\n}\n}\n", FEW "1\n2\n3\n4\n5\n6\n}\n}\n}\n", 3, 8);
 }
 
 TEST(line_diff__no_memory_changes_nothing)
@@ -430,8 +417,7 @@ TEST(line_diff__no_memory_changes_nothing)
         assert_int_equal(counts.deletions, 8);
         assert_true(counts.is_binary);
         faulty_heap_fail(&faulty, ++nth, false);
-        status = wal__numstat_diff(&faulty.heap, span(before), span(after),
-                                   false, &counts);
+        status = wal__numstat_diff(&faulty.heap, span(before), span(after), false, &counts);
         assert_int_equal(faulty.live, 0);
     }
     assert_ok(status);

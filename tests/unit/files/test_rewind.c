@@ -1,8 +1,7 @@
 /*
- * test_rewind.c - files restored to a checkpoint: every kind of change, its
- * report, undoing, forks, and concurrent changes by other programs.
- * WAL_REWIND_HEAD (SPEC.md 5.15): files and the head `main` are rewound, or
- * neither, also when the process dies. Rewinds of several threads: one at a
+ * test_rewind.c - files restored to a checkpoint: every kind of change, its report, undoing, forks,
+ * and concurrent changes by other programs. WAL_REWIND_HEAD (SPEC.md 5.15): files and the head
+ * `main` are rewound, or neither, also when the process dies. Rewinds of several threads: one at a
  * time, so that each finds all files as the one before left them.
  */
 #include <pthread.h>
@@ -17,8 +16,7 @@
 
 static struct wal_rewind_options options_of(uint32_t flags)
 {
-    struct wal_rewind_options options = {.struct_size = sizeof(options),
-                                         .flags = flags};
+    struct wal_rewind_options options = {.struct_size = sizeof(options), .flags = flags};
 
     return options;
 }
@@ -334,9 +332,8 @@ KIT_TEST(rewind__files_in_the_expected_state_are_replaced)
 static char restored[4097];
 
 /* Damages the content in the store when the first file is staged. */
-static enum wal_status damage_and_create(void *ctx, struct wal__worktree *tree,
-                                         const char *path, uint32_t mode,
-                                         struct wal__worktree_file **file,
+static enum wal_status damage_and_create(void *ctx, struct wal__worktree *tree, const char *path,
+                                         uint32_t mode, struct wal__worktree_file **file,
                                          int *sys_errno)
 {
     assert_int_equal(tree_flip_content(restored, strlen(restored)), 1);
@@ -363,8 +360,7 @@ KIT_TEST(rewind__verified_content_is_not_read_again)
     kit_close(store);
     tree.create = damage_and_create;
     io.worktree = &tree;
-    assert_ok(
-        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
     session = kit_session(store, "s");
     answer = kit_rewind(session, "c");
     assert_int_equal(answer.info.can_rewind, 1);
@@ -373,17 +369,17 @@ KIT_TEST(rewind__verified_content_is_not_read_again)
     kit_close(store);
 }
 
-static struct kit_rewind_result rewind_head(struct wal_session *session,
-                                            const char *id, uint32_t flags)
+static struct kit_rewind_result rewind_head(struct wal_session *session, const char *id,
+                                            uint32_t flags)
 {
-    const struct wal_rewind_options options = {
-        .struct_size = sizeof(options), .flags = flags | WAL_REWIND_HEAD};
+    const struct wal_rewind_options options = {.struct_size = sizeof(options),
+                                               .flags = flags | WAL_REWIND_HEAD};
 
     return kit_rewind_with(session, id, &options);
 }
 
-static void assert_heads(const struct kit_rewind_result *answer,
-                         const char *previous, const char *new)
+static void assert_heads(const struct kit_rewind_result *answer, const char *previous,
+                         const char *new)
 {
     assert_string_equal(answer->info.previous_head, previous);
     assert_string_equal(answer->info.new_head, new);
@@ -397,8 +393,7 @@ static void assert_main(struct wal_session *session, const char *expected)
     assert_string_equal(id, expected);
 }
 
-/* Checkpoint "c" at entry "e1" of files a and b, then both changed, and the
- * entries e2 and e3. */
+/* Checkpoint "c" at entry "e1" of files a and b, then both changed, and the entries e2 and e3. */
 static struct wal_session *make_changed(struct wal_store *store)
 {
     struct wal_session *session = tree_session(store);
@@ -431,8 +426,7 @@ KIT_TEST(rewind_head__moves_with_the_files_and_back)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
-    struct kit_rewind_result answer =
-        rewind_head(session, "c", WAL_REWIND_DRY_RUN);
+    struct kit_rewind_result answer = rewind_head(session, "c", WAL_REWIND_DRY_RUN);
 
     assert_rewound(&answer, " a+1-1 b+1-1");
     assert_heads(&answer, "e3", "e1");
@@ -546,10 +540,8 @@ KIT_TEST(rewind_head__in_forks)
 /* --- dying --------------------------------------------------------------- */
 
 /* Dies at the call in a rewind of "c", then makes the next call. */
-static struct wal_session *crash_and_recover(struct wal_store **store,
-                                             enum tree_crash_point call,
-                                             uint32_t nth,
-                                             const char *continued)
+static struct wal_session *crash_and_recover(struct wal_store **store, enum tree_crash_point call,
+                                             uint32_t nth, const char *continued)
 {
     struct wal_session *session;
     struct kit_rewind_result answer;
@@ -570,13 +562,11 @@ static struct wal_session *crash_and_recover(struct wal_store **store,
 
 KIT_TEST(rewind_head__undone_when_no_file_was_moved)
 {
-    static const enum tree_crash_point calls[] = {TREE_WRITE, TREE_SYNC_ALL,
-                                                  TREE_RENAME};
+    static const enum tree_crash_point calls[] = {TREE_WRITE, TREE_SYNC_ALL, TREE_RENAME};
     struct wal_store *store;
 
     for (int i = 0; i < 3; i++) {
-        struct wal_session *session =
-            crash_and_recover(&store, calls[i], 0, "");
+        struct wal_session *session = crash_and_recover(&store, calls[i], 0, "");
 
         assert_before(session);
         wal_session_close(session);
@@ -591,8 +581,7 @@ KIT_TEST(rewind_head__finished_when_a_file_was_moved)
 
     for (int i = 0; i < 2; i++) {
         struct wal_session *session = crash_and_recover(
-            &store, i == 0 ? TREE_RENAME : TREE_SYNC_DIRECTORY, i == 0 ? 1 : 0,
-            "");
+            &store, i == 0 ? TREE_RENAME : TREE_SYNC_DIRECTORY, i == 0 ? 1 : 0, "");
 
         assert_after(session);
         wal_session_close(session);
@@ -604,8 +593,7 @@ KIT_TEST(rewind_head__finished_when_a_file_was_moved)
 KIT_TEST(rewind_head__of_a_continued_session_stays)
 {
     struct wal_store *store;
-    struct wal_session *session =
-        crash_and_recover(&store, TREE_SYNC_DIRECTORY, 0, "e4");
+    struct wal_session *session = crash_and_recover(&store, TREE_SYNC_DIRECTORY, 0, "e4");
 
     tree_assert_content("a", "a of the checkpoint\n");
     tree_assert_content("b", "b of the checkpoint\n");
@@ -620,9 +608,8 @@ KIT_TEST(rewind_head__of_a_continued_session_stays)
 static struct wal_session *appender;
 
 /* Appends before the last step of the rewind. */
-static enum wal_status append_and_sync(void *ctx, struct wal__worktree *tree,
-                                       const char *paths, size_t size,
-                                       int *sys_errno)
+static enum wal_status append_and_sync(void *ctx, struct wal__worktree *tree, const char *paths,
+                                       size_t size, int *sys_errno)
 {
     if (appender != NULL) {
         struct wal_session *session = appender;
@@ -630,8 +617,7 @@ static enum wal_status append_and_sync(void *ctx, struct wal__worktree *tree,
         appender = NULL;
         kit_append_all(session, "meanwhile");
     }
-    return wal__worktree_posix.sync_directories(ctx, tree, paths, size,
-                                                sys_errno);
+    return wal__worktree_posix.sync_directories(ctx, tree, paths, size, sys_errno);
 }
 
 KIT_TEST(rewind_head__concurrent_move_undoes_the_files)
@@ -647,8 +633,7 @@ KIT_TEST(rewind_head__concurrent_move_undoes_the_files)
     kit_close(store);
     tree.sync_directories = append_and_sync;
     io.worktree = &tree;
-    assert_ok(
-        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
     session = kit_session(store, "s");
     appender = kit_session(store, "s");
     struct wal_session *other = appender;
@@ -681,17 +666,14 @@ static void *work(void *arg)
     const struct worker *worker = arg;
     struct wal_session *session = NULL;
 
-    WAL__ASSERT(wal_session_open(worker->store, kit_text("s"), &session,
-                                 NULL) == WAL_OK);
+    WAL__ASSERT(wal_session_open(worker->store, kit_text("s"), &session, NULL) == WAL_OK);
     for (unsigned i = 0; i < ROUNDS; i++) {
         struct wal_rewind_result info = {.struct_size = sizeof(info)};
         const char *id = (worker->number + i) % 2 == 0 ? "c0" : "c1";
 
-        WAL__ASSERT(wal_rewind(session, kit_text(id), NULL, &info, NULL,
-                               NULL) == WAL_OK);
+        WAL__ASSERT(wal_rewind(session, kit_text(id), NULL, &info, NULL, NULL) == WAL_OK);
         /* All or none of the three were in the other state. */
-        WAL__ASSERT(info.can_rewind == 1 &&
-                    (info.files_changed == 0 || info.files_changed == 3));
+        WAL__ASSERT(info.can_rewind == 1 && (info.files_changed == 0 || info.files_changed == 3));
     }
     wal_session_close(session);
     return NULL;
@@ -720,8 +702,7 @@ KIT_TEST(rewind_threads__one_at_a_time)
     stores[1] = kit_store();
     for (unsigned i = 0; i < THREADS; i++) {
         workers[i] = (struct worker){stores[i % 2], i / 2};
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]),
-                         0);
+        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);

@@ -1,13 +1,11 @@
 /*
- * test_rewind_refused.c - rewinds that cannot be done: the error says why, no
- * file is touched, none is left over, no checkpoint is made. Rewinds in a
- * hostile work tree: names and paths of the greatest length, holes, hard links,
- * and another process that makes links, removes permissions, or fills the disk
- * during the rewind.
+ * test_rewind_refused.c - rewinds that cannot be done: the error says why, no file is touched, none
+ * is left over, no checkpoint is made. Rewinds in a hostile work tree: names and paths of the
+ * greatest length, holes, hard links, and another process that makes links, removes permissions, or
+ * fills the disk during the rewind.
  *
- * The next call after a rewind whose process died: a test for each row of the
- * table in SPEC.md 5.15. The rewinds change a, d/b and n/c (whose directory is
- * missing) and remove z.
+ * The next call after a rewind whose process died: a test for each row of the table in SPEC.md
+ * 5.15. The rewinds change a, d/b and n/c (whose directory is missing) and remove z.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -95,46 +93,36 @@ KIT_TEST(rewind_refused__persistence_off)
     struct kit_rewind_result answer = kit_rewind(session, "c");
 
     assert_rewind_refused(&answer, WAL_ENOTFOUND, "no checkpoint \"c\"");
-    assert_int_equal(
-        wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
-        WAL_EINVAL);
+    assert_int_equal(wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
+                     WAL_EINVAL);
 }
 
 KIT_TEST(rewind_refused__invalid_arguments)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = make_changed(store);
-    struct wal_rewind_options options = {.struct_size = sizeof(options),
-                                         .flags = 8};
+    struct wal_rewind_options options = {.struct_size = sizeof(options), .flags = 8};
     struct wal_file_change_cursor *changes = NULL;
     struct wal_rewind_result result = {.struct_size = sizeof(result)};
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(
-        wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
-        WAL_EINVAL);
+    assert_int_equal(wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
+                     WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "flags");
     options.flags = 0;
     options.root = kit_text("not/absolute");
-    assert_int_equal(
-        wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
-        WAL_EINVAL);
+    assert_int_equal(wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
+                     WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "absolute");
     options.root = kit_text("");
     options.struct_size--;
-    assert_int_equal(
-        wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
-        WAL_EINVAL);
-    assert_int_equal(
-        wal_rewind(session, kit_text(""), NULL, NULL, &changes, &error),
-        WAL_EINVAL);
-    assert_int_equal(
-        wal_rewind(NULL, kit_text("c"), NULL, NULL, &changes, &error),
-        WAL_EINVAL);
+    assert_int_equal(wal_rewind(session, kit_text("c"), &options, NULL, &changes, &error),
+                     WAL_EINVAL);
+    assert_int_equal(wal_rewind(session, kit_text(""), NULL, NULL, &changes, &error), WAL_EINVAL);
+    assert_int_equal(wal_rewind(NULL, kit_text("c"), NULL, NULL, &changes, &error), WAL_EINVAL);
     result.struct_size--;
-    assert_int_equal(
-        wal_rewind(session, kit_text("c"), NULL, &result, &changes, &error),
-        WAL_EINVAL);
+    assert_int_equal(wal_rewind(session, kit_text("c"), NULL, &result, &changes, &error),
+                     WAL_EINVAL);
     assert_null(changes);
     check_untouched(session);
 }
@@ -321,8 +309,8 @@ KIT_TEST(rewind_hostile__names_of_255_bytes)
     tree_assert_content(name, "1\n");
 }
 
-/* Creates the directories of a path of `size` bytes, `last` of them in its last
- * component, and the file; returns its directory, to be closed. */
+/* Creates the directories of a path of `size` bytes, `last` of them in its last component, and the
+ * file; returns its directory, to be closed. */
 static int make_deep(char *path, size_t size, size_t last, const char *content)
 {
     int directory = open(tree_path(""), O_RDONLY | O_DIRECTORY);
@@ -335,8 +323,7 @@ static int make_deep(char *path, size_t size, size_t last, const char *content)
         int next;
 
         path[at + part] = '\0';
-        WAL__ASSERT(mkdirat(directory, path + at, 0777) == 0 ||
-                    errno == EEXIST);
+        WAL__ASSERT(mkdirat(directory, path + at, 0777) == 0 || errno == EEXIST);
         next = openat(directory, path + at, O_RDONLY | O_DIRECTORY);
         WAL__ASSERT(next >= 0 && close(directory) == 0);
         directory = next;
@@ -351,8 +338,7 @@ static int make_deep(char *path, size_t size, size_t last, const char *content)
     }
     int fd = openat(directory, path + at, O_WRONLY | O_CREAT | O_TRUNC, 0644);
 
-    WAL__ASSERT(fd >= 0 && write(fd, content, strlen(content)) ==
-                               (ssize_t)strlen(content));
+    WAL__ASSERT(fd >= 0 && write(fd, content, strlen(content)) == (ssize_t)strlen(content));
     WAL__ASSERT(close(fd) == 0);
     return directory;
 }
@@ -368,18 +354,16 @@ static void expect_content(int directory, const char *name, const char *content)
     assert_string_equal(found, content);
 }
 
-static enum wal_status checkpoint_one(struct wal_session *session,
-                                      const char *id, const char *path)
+static enum wal_status checkpoint_one(struct wal_session *session, const char *id, const char *path)
 {
-    struct wal_checkpoint_options options = {.struct_size = sizeof(options),
-                                             .id = kit_text(id)};
+    struct wal_checkpoint_options options = {.struct_size = sizeof(options), .id = kit_text(id)};
     const struct wal_slice slice = kit_text(path);
 
     return wal_checkpoint_create(session, &slice, 1, &options, NULL, NULL);
 }
 
-/* The longest path that the system accepts, and one that leaves no room for
- * the name of a temporary file in its directory: then nothing is touched. */
+/* The longest path that the system accepts, and one that leaves no room for the name of a temporary
+ * file in its directory: then nothing is touched. */
 KIT_TEST(rewind_hostile__paths_of_4095_bytes)
 {
     static const size_t lasts[] = {200, 1};
@@ -401,8 +385,7 @@ KIT_TEST(rewind_hostile__paths_of_4095_bytes)
             assert_int_equal(answer.info.files_changed, 1);
             expect_content(directory, name, "1\n");
         } else {
-            assert_rewind_refused(&answer, WAL_ETOOBIG,
-                                  "cannot replace the file");
+            assert_rewind_refused(&answer, WAL_ETOOBIG, "cannot replace the file");
             expect_content(directory, name, "two\n");
         }
         WAL__ASSERT(close(directory) == 0);
@@ -436,15 +419,14 @@ KIT_TEST(rewind_hostile__holes_are_zeros)
     for (size_t i = 0; i < sizeof(bytes); i++) {
         size_t middle = sizeof(bytes) / 2;
 
-        if (bytes[i] !=
-            (i >= middle && i < middle + 6 ? "middle"[i - middle] : 0)) {
+        if (bytes[i] != (i >= middle && i < middle + 6 ? "middle"[i - middle] : 0)) {
             fail_msg("byte %zu is %d", i, bytes[i]);
         }
     }
 }
 
-/* Two names of one file are two files of one content; the name that is not of
- * the checkpoint keeps what it had. */
+/* Two names of one file are two files of one content; the name that is not of the checkpoint keeps
+ * what it had. */
 KIT_TEST(rewind_hostile__other_hard_links_are_unchanged)
 {
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
@@ -466,8 +448,7 @@ KIT_TEST(rewind_hostile__other_hard_links_are_unchanged)
 
 /* --- concurrent changes -------------------------------------------------- */
 
-/* What happens right before the Nth call, from 0, that puts a file in place or
- * writes one. */
+/* What happens right before the Nth call, from 0, that puts a file in place or writes one. */
 static struct {
     void (*act)(void);
     uint32_t renames;
@@ -487,28 +468,24 @@ static enum wal_status intervene(uint32_t *left)
     return strike.fails;
 }
 
-static enum wal_status watch_rename(void *ctx, struct wal__worktree *tree,
-                                    const char *from, const char *to,
-                                    int *sys_errno)
+static enum wal_status watch_rename(void *ctx, struct wal__worktree *tree, const char *from,
+                                    const char *to, int *sys_errno)
 {
     enum wal_status status = intervene(&strike.renames);
 
     *sys_errno = EACCES;
-    return status == WAL_OK
-               ? wal__worktree_posix.rename(ctx, tree, from, to, sys_errno)
-               : status;
+    return status == WAL_OK ? wal__worktree_posix.rename(ctx, tree, from, to, sys_errno) : status;
 }
 
-static enum wal_status watch_write(void *ctx, struct wal__worktree_file *file,
-                                   const void *data, size_t size,
-                                   uint64_t offset, size_t *put, int *sys_errno)
+static enum wal_status watch_write(void *ctx, struct wal__worktree_file *file, const void *data,
+                                   size_t size, uint64_t offset, size_t *put, int *sys_errno)
 {
     enum wal_status status = intervene(&strike.writes);
 
     *sys_errno = ENOSPC;
-    return status == WAL_OK ? wal__worktree_posix.write(ctx, file, data, size,
-                                                        offset, put, sys_errno)
-                            : status;
+    return status == WAL_OK
+               ? wal__worktree_posix.write(ctx, file, data, size, offset, put, sys_errno)
+               : status;
 }
 
 /* A store whose rewinds go file by file, and are watched. */
@@ -516,8 +493,7 @@ static struct wal_session *open_watched(struct wal_store **store)
 {
     static struct wal__worktree_io tree;
     static struct wal__io io;
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = WAL_OPEN_CREATE};
+    struct wal_open_options options = {.struct_size = sizeof(options), .flags = WAL_OPEN_CREATE};
 
     tree = wal__worktree_posix;
     tree.rename = watch_rename;
@@ -528,8 +504,7 @@ static struct wal_session *open_watched(struct wal_store **store)
     memset(&strike, 0, sizeof(strike));
     strike.renames = UINT32_MAX;
     strike.writes = UINT32_MAX;
-    assert_ok(
-        wal__store_open("store", &options, &wal__heap_libc, &io, store, NULL));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, store, NULL));
     return tree_session(*store);
 }
 

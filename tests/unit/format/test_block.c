@@ -1,7 +1,7 @@
 /*
- * test_block.c - BLOCK: round trips, every field that is refused, wrong sizes,
- * finding and walking records (SPEC.md 2.23); the pass over a rewritten
- * segment, and what its frames say without its header (SPEC.md 2.22).
+ * test_block.c - BLOCK: round trips, every field that is refused, wrong sizes, finding and walking
+ * records (SPEC.md 2.23); the pass over a rewritten segment, and what its frames say without its
+ * header (SPEC.md 2.22).
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -35,8 +35,7 @@ struct sample {
     uint8_t *payload;
 };
 
-static void add_record(struct sample *sample, uint8_t flags, size_t size,
-                       int byte)
+static void add_record(struct sample *sample, uint8_t flags, size_t size, int byte)
 {
     uint64_t total = wal__frame_total_size((uint32_t)size);
     struct wal__frame frame = {.type = WAL__FRAME_ENTRY,
@@ -64,8 +63,7 @@ static void encode(struct sample *sample, int level)
 
     sample->payload = malloc(wal__block_payload_size((uint32_t)sample->size));
     assert_non_null(sample->payload);
-    wal__block_encode(raw, sample->count, level, &sample->frame,
-                      sample->payload);
+    wal__block_encode(raw, sample->count, level, &sample->frame, sample->payload);
 }
 
 static struct sample a_sample(uint32_t count, int level)
@@ -85,8 +83,7 @@ static void free_sample(struct sample *sample)
     free(sample->payload);
 }
 
-static enum wal__fmt decode(const struct sample *sample,
-                            struct wal__block *block)
+static enum wal__fmt decode(const struct sample *sample, struct wal__block *block)
 {
     return wal__block_decode(&sample->frame, sample->payload, block);
 }
@@ -103,8 +100,7 @@ static void assert_round_trip(const struct sample *sample, bool is_compressed)
 
     assert_non_null(out);
     assert_int_equal(decode(sample, &block), WAL__FMT_OK);
-    assert_int_equal(
-        wal__frame_total_size(sample->frame.stored_size) % WAL__BLOCK_ALIGN, 0);
+    assert_int_equal(wal__frame_total_size(sample->frame.stored_size) % WAL__BLOCK_ALIGN, 0);
     assert_int_equal(block.count, sample->count);
     assert_int_equal(block.is_compressed, is_compressed);
     assert_int_equal(block.raw_size, sample->size);
@@ -119,14 +115,12 @@ static void assert_round_trip(const struct sample *sample, bool is_compressed)
         struct wal__span found;
 
         assert_int_equal(cursor.offset, OFFSET + i);
-        assert_int_equal(wal__block_cursor_next(&cursor, &frame, &payload),
-                         WAL__FMT_OK);
+        assert_int_equal(wal__block_cursor_next(&cursor, &frame, &payload), WAL__FMT_OK);
         assert_int_equal(frame.sequence, 100 + i);
         assert_int_equal(wal__block_find(records, i, &found), WAL__FMT_OK);
         assert_ptr_equal(found.data + WAL__FRAME_SIZE, payload.data);
     }
-    assert_int_equal(wal__block_cursor_next(&cursor, &frame, &payload),
-                     WAL__FMT_ZERO);
+    assert_int_equal(wal__block_cursor_next(&cursor, &frame, &payload), WAL__FMT_ZERO);
     free(out);
 }
 
@@ -168,9 +162,7 @@ TEST(block__noise_is_stored_raw)
     for (size_t i = 0; i < 5000; i++) {
         sample.raw[WAL__FRAME_SIZE + i] = (uint8_t)rng_next(&seed);
     }
-    assert_int_equal(
-        wal__frame_decode(sample.raw, sample.size, SALT, OFFSET, &frame),
-        WAL__FMT_OK);
+    assert_int_equal(wal__frame_decode(sample.raw, sample.size, SALT, OFFSET, &frame), WAL__FMT_OK);
     frame.data_crc = wal__crc32(0, sample.raw + WAL__FRAME_SIZE, 5000);
     wal__frame_encode(&frame, SALT, OFFSET, sample.raw);
     encode(&sample, 9);
@@ -342,8 +334,8 @@ TEST(block__mutated_blocks_stay_inside)
     uint64_t seed = rng_seed(1);
 
     for (int i = 0; i < ROUNDS; i++) {
-        struct sample sample = a_sample(1 + (uint32_t)rng_below(&seed, 12),
-                                        (int)rng_below(&seed, 2));
+        struct sample sample =
+            a_sample(1 + (uint32_t)rng_below(&seed, 12), (int)rng_below(&seed, 2));
         uint8_t *exact = malloc(sample.frame.stored_size);
         uint8_t *out = malloc(sample.size);
         struct wal__block block;
@@ -351,12 +343,10 @@ TEST(block__mutated_blocks_stay_inside)
         assert_non_null(exact);
         assert_non_null(out);
         for (int k = 0; k < 3; k++) {
-            sample.payload[rng_below(&seed, sample.frame.stored_size)] =
-                (uint8_t)rng_next(&seed);
+            sample.payload[rng_below(&seed, sample.frame.stored_size)] = (uint8_t)rng_next(&seed);
         }
         memcpy(exact, sample.payload, sample.frame.stored_size);
-        if (wal__block_decode(&sample.frame, exact, &block) == WAL__FMT_OK &&
-            block.is_compressed) {
+        if (wal__block_decode(&sample.frame, exact, &block) == WAL__FMT_OK && block.is_compressed) {
             (void)wal__block_decompress(&block, out);
         } else {
             struct wal__span found;
@@ -393,13 +383,11 @@ static bool take_piece(void *ctx, const struct wal__scan_range *piece)
     for (uint64_t at = 0; at < piece->size;) {
         struct wal__frame frame;
 
-        assert_int_equal(wal__frame_decode(piece->bytes + at, piece->size - at,
-                                           s->image.salt, piece->offset + at,
-                                           &frame),
+        assert_int_equal(wal__frame_decode(piece->bytes + at, piece->size - at, s->image.salt,
+                                           piece->offset + at, &frame),
                          WAL__FMT_OK);
         for (uint32_t i = 0; i < 3; i++) {
-            if (frame.type == WAL__FRAME_BLOCK &&
-                piece->offset + at == s->blocks[i]) {
+            if (frame.type == WAL__FRAME_BLOCK && piece->offset + at == s->blocks[i]) {
                 s->seen |= 1u << i;
                 s->count++;
             }
@@ -418,8 +406,7 @@ static int set_up(void **state)
     image_rewrite(&s->image, LAST);
     image_open(&s->image);
     for (uint32_t i = 0; i < 3; i++) {
-        s->blocks[i] =
-            image_block(&s->image, i + 1, 1 + i * RECORDS, RECORDS, i == 1);
+        s->blocks[i] = image_block(&s->image, i + 1, 1 + i * RECORDS, RECORDS, i == 1);
     }
     s->commit = image_commit(&s->image, false);
     image_seal(&s->image);
@@ -489,8 +476,7 @@ TEST_WITH(scan__damaged_block_costs_that_block, set_up, tear_down)
 
             flip(s, at);
             scan(s);
-            expect_damage(s, s->blocks[i],
-                          i == 2 ? s->commit : s->blocks[i + 1]);
+            expect_damage(s, s->blocks[i], i == 2 ? s->commit : s->blocks[i + 1]);
             assert_int_equal(s->seen, 7 & ~(1u << i));
             assert_int_equal(s->count, 2);
             flip(s, at);
@@ -584,26 +570,22 @@ TEST_WITH(rewrite_find__segment_of_records_is_none, set_up, tear_down)
         image_open(&s->image);
         image_commit_mark(&s->image);
         image_group(&s->image, 1, 4, true);
-        assert_false(
-            wal__rewrite_find(&source, CAPACITY, s->image.salt, &rewrite));
+        assert_false(wal__rewrite_find(&source, CAPACITY, s->image.salt, &rewrite));
     }
 }
 
 /* --- blocks --------------------------------------------------------------- */
 
 /* The records of the image's block at a rank; *out holds ROOM bytes. */
-static struct wal__span unpack(const struct state *s, uint32_t rank,
-                               uint8_t *out, uint32_t *count)
+static struct wal__span unpack(const struct state *s, uint32_t rank, uint8_t *out, uint32_t *count)
 {
     const uint8_t *at = s->image.bytes + s->blocks[rank];
     struct wal__frame frame;
     struct wal__block block;
 
-    assert_int_equal(
-        wal__frame_decode(at, CAPACITY, s->image.salt, s->blocks[rank], &frame),
-        WAL__FMT_OK);
-    assert_int_equal(wal__block_decode(&frame, at + WAL__FRAME_SIZE, &block),
+    assert_int_equal(wal__frame_decode(at, CAPACITY, s->image.salt, s->blocks[rank], &frame),
                      WAL__FMT_OK);
+    assert_int_equal(wal__block_decode(&frame, at + WAL__FRAME_SIZE, &block), WAL__FMT_OK);
     assert_int_equal(block.is_compressed, rank == 1);
     assert_true(block.raw_size <= ROOM);
     *count = block.count;
@@ -630,16 +612,14 @@ TEST_WITH(block__record_of_each_offset, set_up, tear_down)
         for (uint32_t i = 0; i < RECORDS; i++) {
             uint64_t offset = s->blocks[rank] + i;
 
-            assert_int_equal(wal__block_record(records, s->image.salt, offset,
-                                               &frame, &payload),
+            assert_int_equal(wal__block_record(records, s->image.salt, offset, &frame, &payload),
                              WAL__FMT_OK);
             assert_int_equal(frame.sequence, 1 + rank * RECORDS + i);
             assert_int_equal(payload.size, frame.stored_size);
         }
-        assert_int_equal(wal__block_record(records, s->image.salt,
-                                           s->blocks[rank] + RECORDS, &frame,
-                                           &payload),
-                         WAL__FMT_SHORT);
+        assert_int_equal(
+            wal__block_record(records, s->image.salt, s->blocks[rank] + RECORDS, &frame, &payload),
+            WAL__FMT_SHORT);
     }
 }
 
@@ -655,24 +635,18 @@ TEST_WITH(block__damaged_record_is_not_returned, set_up, tear_down)
     struct wal__frame frame;
 
     bytes[2 * total + WAL__FRAME_SIZE + 20] ^= 1;
-    assert_int_equal(wal__block_record(records, s->image.salt, s->blocks[0] + 2,
-                                       &frame, &payload),
+    assert_int_equal(wal__block_record(records, s->image.salt, s->blocks[0] + 2, &frame, &payload),
                      WAL__FMT_DATA_CRC);
-    assert_int_equal(wal__block_record(records, s->image.salt, s->blocks[0] + 3,
-                                       &frame, &payload),
+    assert_int_equal(wal__block_record(records, s->image.salt, s->blocks[0] + 3, &frame, &payload),
                      WAL__FMT_OK);
     /* A record under the offset of another one. */
-    assert_int_equal(wal__block_record(records, s->image.salt + 1, s->blocks[0],
-                                       &frame, &payload),
+    assert_int_equal(wal__block_record(records, s->image.salt + 1, s->blocks[0], &frame, &payload),
                      WAL__FMT_HEADER_CRC);
-    wal__block_cursor_begin(&cursor, records, count, s->image.salt,
-                            s->blocks[0]);
+    wal__block_cursor_begin(&cursor, records, count, s->image.salt, s->blocks[0]);
     for (uint32_t i = 0; i < 2; i++) {
-        assert_int_equal(wal__block_cursor_next(&cursor, &frame, &payload),
-                         WAL__FMT_OK);
+        assert_int_equal(wal__block_cursor_next(&cursor, &frame, &payload), WAL__FMT_OK);
     }
-    assert_int_equal(wal__block_cursor_next(&cursor, &frame, &payload),
-                     WAL__FMT_DATA_CRC);
+    assert_int_equal(wal__block_cursor_next(&cursor, &frame, &payload), WAL__FMT_DATA_CRC);
 }
 
 TEST_WITH(block__record_without_flag_is_refused, set_up, tear_down)
@@ -684,20 +658,17 @@ TEST_WITH(block__record_without_flag_is_refused, set_up, tear_down)
     struct wal__span payload;
     struct wal__frame frame;
 
-    assert_int_equal(wal__block_record(records, s->image.salt, s->blocks[0],
-                                       &frame, &payload),
+    assert_int_equal(wal__block_record(records, s->image.salt, s->blocks[0], &frame, &payload),
                      WAL__FMT_OK);
     frame.flags = 0;
     wal__frame_encode(&frame, s->image.salt, s->blocks[0], bytes);
-    assert_int_equal(wal__block_record(records, s->image.salt, s->blocks[0],
-                                       &frame, &payload),
+    assert_int_equal(wal__block_record(records, s->image.salt, s->blocks[0], &frame, &payload),
                      WAL__FMT_FIELD);
     /* Nor a frame that is no record. */
     frame.flags = WAL__FRAME_REWRITTEN;
     frame.type = WAL__FRAME_COMMIT;
     frame.sequence = 0;
     wal__frame_encode(&frame, s->image.salt, s->blocks[0], bytes);
-    assert_int_equal(wal__block_record(records, s->image.salt, s->blocks[0],
-                                       &frame, &payload),
+    assert_int_equal(wal__block_record(records, s->image.salt, s->blocks[0], &frame, &payload),
                      WAL__FMT_FIELD);
 }

@@ -36,8 +36,7 @@ TEST(arena__an_array_grows_and_keeps_its_items)
     uint32_t *items = NULL;
 
     for (uint32_t i = 0; i < ITEMS; i++) {
-        uint32_t *grown =
-            wal__arena_grow(&arena, items, i, &capacity, sizeof(items[0]));
+        uint32_t *grown = wal__arena_grow(&arena, items, i, &capacity, sizeof(items[0]));
         assert_non_null(grown);
         assert_true(capacity > i);
         copies += grown != items ? 1 : 0;
@@ -55,16 +54,13 @@ TEST(arena__no_memory_for_a_larger_array)
     size_t left = 64;
     struct wal__arena arena = {.alloc_block = alloc_block, .ctx = &left};
     size_t capacity = 0;
-    uint64_t *items =
-        wal__arena_grow(&arena, NULL, 0, &capacity, sizeof(items[0]));
+    uint64_t *items = wal__arena_grow(&arena, NULL, 0, &capacity, sizeof(items[0]));
     size_t first = capacity;
 
     assert_non_null(items);
     assert_null(wal__arena_grow(&arena, items, capacity, &capacity, 1 << 10));
     assert_int_equal(capacity, first);
-    assert_ptr_equal(
-        wal__arena_grow(&arena, items, capacity - 1, &capacity, 1 << 10),
-        items);
+    assert_ptr_equal(wal__arena_grow(&arena, items, capacity - 1, &capacity, 1 << 10), items);
 }
 
 enum {

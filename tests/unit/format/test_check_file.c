@@ -1,7 +1,6 @@
 /*
- * test_check_file.c - reading a file of a store from a disk with errors
- * (tools/store_file/file.h). The code is compiled into this test with a pread
- * that fails at a set offset.
+ * test_check_file.c - reading a file of a store from a disk with errors (tools/store_file/file.h).
+ * The code is compiled into this test with a pread that fails at a set offset.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -80,8 +79,7 @@ static void expect_bytes(struct cli_file *file, uint64_t offset, uint64_t size)
     for (uint64_t i = 0; i < size; i++) {
         bool bad = offset + i >= file->bad_offset && offset + i < file->bad_end;
 
-        assert_int_equal(bytes[i],
-                         bad ? CLI_FILE_FILLER : content_at(offset + i));
+        assert_int_equal(bytes[i], bad ? CLI_FILE_FILLER : content_at(offset + i));
     }
 }
 

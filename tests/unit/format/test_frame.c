@@ -1,6 +1,6 @@
 /*
- * test_frame.c - frame headers: round trips, the rules in their order, and
- * that no damaged, moved or copied frame is taken for a frame.
+ * test_frame.c - frame headers: round trips, the rules in their order, and that no damaged, moved
+ * or copied frame is taken for a frame.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -42,8 +42,8 @@ static struct wal__frame an_entry(uint32_t size)
 }
 
 /* Writes a whole frame and gives its size. */
-static size_t write_frame(struct wal__frame *frame, const uint8_t *payload,
-                          uint64_t salt, uint64_t offset, uint8_t *out)
+static size_t write_frame(struct wal__frame *frame, const uint8_t *payload, uint64_t salt,
+                          uint64_t offset, uint8_t *out)
 {
     size_t span = (size_t)wal__frame_total_size(frame->stored_size);
 
@@ -66,8 +66,7 @@ static size_t write_sample(uint8_t *out)
 }
 
 /* Rules 1 to 7. */
-static enum wal__fmt read_frame(const uint8_t *at, uint64_t size, uint64_t salt,
-                                uint64_t offset)
+static enum wal__fmt read_frame(const uint8_t *at, uint64_t size, uint64_t salt, uint64_t offset)
 {
     struct wal__frame frame;
     enum wal__fmt fmt = wal__frame_decode(at, size, salt, offset, &frame);
@@ -78,8 +77,7 @@ static enum wal__fmt read_frame(const uint8_t *at, uint64_t size, uint64_t salt,
     return wal__frame_check_data(&frame, at + WAL__FRAME_SIZE);
 }
 
-/* What the decoder says of this header, with a valid checksum, before `size`
- * bytes of segment. */
+/* What the decoder says of this header, with a valid checksum, before `size` bytes of segment. */
 static enum wal__fmt decode_header(struct wal__frame frame, uint64_t size)
 {
     uint8_t header[WAL__FRAME_SIZE];
@@ -108,10 +106,9 @@ static void assert_same(const struct wal__frame *a, const struct wal__frame *b)
 static struct wal__frame a_random_frame(void)
 {
     static const uint8_t types[] = {
-        WAL__FRAME_OPEN,       WAL__FRAME_SESSION, WAL__FRAME_ENTRY,
-        WAL__FRAME_FORK,       WAL__FRAME_HEAD,    WAL__FRAME_DOC,
-        WAL__FRAME_DOC_DELETE, WAL__FRAME_REDACT,  WAL__FRAME_COMMIT,
-        WAL__FRAME_INDEX,      WAL__FRAME_SEAL,    200,
+        WAL__FRAME_OPEN,   WAL__FRAME_SESSION, WAL__FRAME_ENTRY,      WAL__FRAME_FORK,
+        WAL__FRAME_HEAD,   WAL__FRAME_DOC,     WAL__FRAME_DOC_DELETE, WAL__FRAME_REDACT,
+        WAL__FRAME_COMMIT, WAL__FRAME_INDEX,   WAL__FRAME_SEAL,       200,
     };
     struct wal__frame frame = an_entry((uint32_t)(test_random() % 1000));
 
@@ -121,8 +118,7 @@ static struct wal__frame a_random_frame(void)
         frame.flags |= WAL__FRAME_IGNORABLE;
     }
     if ((frame.flags & WAL__FRAME_LZ4) != 0) {
-        frame.raw_size =
-            (uint32_t)(test_random() % (frame.stored_size * 255u + 1));
+        frame.raw_size = (uint32_t)(test_random() % (frame.stored_size * 255u + 1));
     }
     frame.stream = (uint8_t)test_random();
     frame.kind = (uint8_t)test_random();
@@ -153,11 +149,9 @@ TEST(frame__round_trip_of_random_frames)
             payload[b] = (uint8_t)test_random();
         }
         span = write_frame(&frame, payload, salt, offset, out);
-        assert_int_equal(wal__frame_decode(out, span, salt, offset, &read),
-                         WAL__FMT_OK);
+        assert_int_equal(wal__frame_decode(out, span, salt, offset, &read), WAL__FMT_OK);
         assert_same(&frame, &read);
-        assert_int_equal(wal__frame_check_data(&read, out + WAL__FRAME_SIZE),
-                         WAL__FMT_OK);
+        assert_int_equal(wal__frame_check_data(&read, out + WAL__FRAME_SIZE), WAL__FMT_OK);
     }
 }
 
@@ -168,9 +162,8 @@ TEST(frame__every_flipped_bit_is_rejected)
 
     assert_int_equal(read_frame(bytes, span, SALT, OFFSET), WAL__FMT_OK);
     for (size_t bit = 0; bit < span * 8; bit++) {
-        enum wal__fmt expected = bit < (size_t)WAL__FRAME_SIZE * 8
-                                     ? WAL__FMT_HEADER_CRC
-                                     : WAL__FMT_DATA_CRC;
+        enum wal__fmt expected =
+            bit < (size_t)WAL__FRAME_SIZE * 8 ? WAL__FMT_HEADER_CRC : WAL__FMT_DATA_CRC;
 
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         assert_int_equal(read_frame(bytes, span, SALT, OFFSET), expected);
@@ -222,8 +215,7 @@ TEST(frame__moved_frame_is_rejected)
     size_t span = write_sample(bytes);
 
     for (uint64_t offset = 0; offset < 1u << 20; offset += 8) {
-        enum wal__fmt expected =
-            offset == OFFSET ? WAL__FMT_OK : WAL__FMT_HEADER_CRC;
+        enum wal__fmt expected = offset == OFFSET ? WAL__FMT_OK : WAL__FMT_HEADER_CRC;
 
         assert_int_equal(read_frame(bytes, span, SALT, offset), expected);
     }
@@ -237,13 +229,11 @@ TEST(frame__frame_of_another_segment_is_rejected)
     for (int bit = 0; bit < 64; bit++) {
         uint64_t salt = SALT ^ UINT64_C(1) << bit;
 
-        assert_int_equal(read_frame(bytes, span, salt, OFFSET),
-                         WAL__FMT_HEADER_CRC);
+        assert_int_equal(read_frame(bytes, span, salt, OFFSET), WAL__FMT_HEADER_CRC);
     }
 }
 
-/* The copy was a valid frame where it came from: a payload may hold the bytes
- * of a segment. */
+/* The copy was a valid frame where it came from: a payload may hold the bytes of a segment. */
 TEST(frame__copy_inside_a_payload_is_rejected)
 {
     uint8_t inner[BUFFER_SIZE];
@@ -254,9 +244,8 @@ TEST(frame__copy_inside_a_payload_is_rejected)
 
     assert_int_equal(read_frame(bytes, span, SALT, OFFSET + 800), WAL__FMT_OK);
     for (size_t at = 8; at + WAL__FRAME_SIZE <= span; at += 8) {
-        assert_int_equal(
-            read_frame(bytes + at, span - at, SALT, OFFSET + 800 + at),
-            WAL__FMT_HEADER_CRC);
+        assert_int_equal(read_frame(bytes + at, span - at, SALT, OFFSET + 800 + at),
+                         WAL__FMT_HEADER_CRC);
     }
 }
 
@@ -297,10 +286,8 @@ TEST(frame__unknown_type_must_be_ignorable)
             frame.sequence = 0;
             frame.parent = 0;
         }
-        assert_int_equal(decode_header(frame, 1000),
-                         is_known ? WAL__FMT_OK : WAL__FMT_TYPE);
-        assert_int_equal(
-            strcmp(wal__frame_type_name(frame.type), "UNKNOWN") != 0, is_known);
+        assert_int_equal(decode_header(frame, 1000), is_known ? WAL__FMT_OK : WAL__FMT_TYPE);
+        assert_int_equal(strcmp(wal__frame_type_name(frame.type), "UNKNOWN") != 0, is_known);
         frame.flags |= WAL__FRAME_IGNORABLE;
         assert_int_equal(decode_header(frame, 1000), WAL__FMT_OK);
     }
@@ -427,8 +414,8 @@ TEST(frame__parent_is_before_its_child)
 
 TEST(frame__unsequenced_frame_has_no_sequence)
 {
-    static const uint8_t types[] = {WAL__FRAME_OPEN, WAL__FRAME_COMMIT,
-                                    WAL__FRAME_INDEX, WAL__FRAME_SEAL};
+    static const uint8_t types[] = {WAL__FRAME_OPEN, WAL__FRAME_COMMIT, WAL__FRAME_INDEX,
+                                    WAL__FRAME_SEAL};
 
     for (size_t i = 0; i < sizeof(types); i++) {
         struct wal__frame frame = an_entry(8);

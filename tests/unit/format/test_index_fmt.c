@@ -1,9 +1,7 @@
 /*
- * test_index_fmt.c - summaries, postings, the segment index and the
- * catalogue's header: round trips of random ones, every field outside its
- * range, every truncation and every flipped bit. Bytes lie in blocks of
- * exactly their size, so that the address sanitizer sees a read beyond the
- * end.
+ * test_index_fmt.c - summaries, postings, the segment index and the catalogue's header: round trips
+ * of random ones, every field outside its range, every truncation and every flipped bit. Bytes lie
+ * in blocks of exactly their size, so that the address sanitizer sees a read beyond the end.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -59,8 +57,7 @@ static struct wal__summary random_summary(size_t text_max)
     return summary;
 }
 
-static void assert_summary_equal(const struct wal__summary *a,
-                                 const struct wal__summary *b)
+static void assert_summary_equal(const struct wal__summary *a, const struct wal__summary *b)
 {
     /* All before the spans are numbers, without holes. */
     assert_memory_equal(a, b, offsetof(struct wal__summary, id));
@@ -89,15 +86,13 @@ TEST(index_fmt__summary_round_trip)
         assert_true(wal__summary_is_valid(&summary));
         assert_true(wal__summary_text_size(&summary) <= WAL__SUMMARY_TEXT_MAX);
         wal__summary_encode(&summary, offset, at, texts + offset);
-        assert_int_equal(
-            wal__summary_decode(at, (struct wal__span){texts, size}, &read),
-            WAL__FMT_OK);
+        assert_int_equal(wal__summary_decode(at, (struct wal__span){texts, size}, &read),
+                         WAL__FMT_OK);
         assert_summary_equal(&read, &summary);
         assert_int_equal(wal__summary_number(at), summary.number);
         assert_int_equal(wal__summary_id_hash(at), summary.id_hash);
-        assert_int_equal(
-            wal__summary_decode(at, (struct wal__span){texts, size - 1}, &read),
-            WAL__FMT_FIELD);
+        assert_int_equal(wal__summary_decode(at, (struct wal__span){texts, size - 1}, &read),
+                         WAL__FMT_FIELD);
         free(texts);
     }
 }
@@ -142,14 +137,12 @@ static enum wal__fmt decode_summary(struct wal__span bytes)
     static const uint8_t texts[64] = "id";
     struct wal__summary read;
 
-    return wal__summary_decode(bytes.data,
-                               (struct wal__span){texts, sizeof(texts)}, &read);
+    return wal__summary_decode(bytes.data, (struct wal__span){texts, sizeof(texts)}, &read);
 }
 
 TEST(index_fmt__summary_field_out_of_range_is_rejected)
 {
-    struct wal__summary summary = {.number = 1,
-                                   .id = {(const uint8_t *)"id", 2}};
+    struct wal__summary summary = {.number = 1, .id = {(const uint8_t *)"id", 2}};
     uint8_t at[WAL__SUMMARY_SIZE];
     uint8_t text[2];
     const struct wal__span payload = {at, sizeof(at)};
@@ -163,15 +156,10 @@ TEST(index_fmt__summary_field_out_of_range_is_rejected)
     wal__summary_encode(&summary, 0, at, text);
     CODEC_ASSERT_CHANGES(decode_summary, payload, changes);
     for (size_t offset = 120; offset < 128; offset += 2) {
-        assert_int_equal(
-            codec_decode_with(decode_summary, payload, offset, 2, 62),
-            WAL__FMT_OK);
-        assert_int_equal(
-            codec_decode_with(decode_summary, payload, offset, 2, 63),
-            WAL__FMT_FIELD);
-        assert_int_equal(
-            codec_decode_with(decode_summary, payload, offset, 2, UINT16_MAX),
-            WAL__FMT_FIELD);
+        assert_int_equal(codec_decode_with(decode_summary, payload, offset, 2, 62), WAL__FMT_OK);
+        assert_int_equal(codec_decode_with(decode_summary, payload, offset, 2, 63), WAL__FMT_FIELD);
+        assert_int_equal(codec_decode_with(decode_summary, payload, offset, 2, UINT16_MAX),
+                         WAL__FMT_FIELD);
     }
 }
 
@@ -187,23 +175,17 @@ TEST(index_fmt__summary_text_over_its_limit_is_rejected)
     for (size_t offset = 120; offset < 128; offset += 2) {
         wal__summary_encode(&summary, 0, at, text);
         wal__put16(at + offset, WAL__TEXT_MAX);
-        assert_int_equal(
-            wal__summary_decode(at, (struct wal__span){texts, sizeof(texts)},
-                                &read),
-            WAL__FMT_OK);
+        assert_int_equal(wal__summary_decode(at, (struct wal__span){texts, sizeof(texts)}, &read),
+                         WAL__FMT_OK);
         wal__put16(at + offset, WAL__TEXT_MAX + 1);
-        assert_int_equal(
-            wal__summary_decode(at, (struct wal__span){texts, sizeof(texts)},
-                                &read),
-            WAL__FMT_FIELD);
+        assert_int_equal(wal__summary_decode(at, (struct wal__span){texts, sizeof(texts)}, &read),
+                         WAL__FMT_FIELD);
     }
     for (size_t size = 160; size <= 161; size++) {
         wal__summary_encode(&summary, 0, at, text);
         at[119] = (uint8_t)size;
-        assert_int_equal(
-            wal__summary_decode(at, (struct wal__span){texts, sizeof(texts)},
-                                &read),
-            size == 160 ? WAL__FMT_OK : WAL__FMT_FIELD);
+        assert_int_equal(wal__summary_decode(at, (struct wal__span){texts, sizeof(texts)}, &read),
+                         size == 160 ? WAL__FMT_OK : WAL__FMT_FIELD);
     }
 }
 
@@ -271,28 +253,24 @@ static struct sample make_sample(void)
         sample.summaries[i].number = 10 + 3 * i;
         sample.summaries[i].first_posting = 2 * i;
         sample.summaries[i].posting_count = POSTINGS - 2 * i;
-        sample.header.text_size +=
-            (uint32_t)wal__summary_text_size(&sample.summaries[i]);
+        sample.header.text_size += (uint32_t)wal__summary_text_size(&sample.summaries[i]);
     }
     sample.size = wal__index_size(SESSIONS, POSTINGS, sample.header.text_size);
     sample.bytes = codec_block(sample.size);
     memset(sample.bytes, 0x5a, sample.size);
     for (uint32_t i = 0; i < SESSIONS; i++) {
-        wal__summary_encode(
-            &sample.summaries[i], offset,
-            sample.bytes + WAL__INDEX_HEADER_SIZE + i * WAL__SUMMARY_SIZE,
-            sample.bytes + wal__index_size(SESSIONS, POSTINGS, offset));
+        wal__summary_encode(&sample.summaries[i], offset,
+                            sample.bytes + WAL__INDEX_HEADER_SIZE + i * WAL__SUMMARY_SIZE,
+                            sample.bytes + wal__index_size(SESSIONS, POSTINGS, offset));
         offset += (uint32_t)wal__summary_text_size(&sample.summaries[i]);
     }
     wal__index_finish(&sample.header, sample.bytes);
     return sample;
 }
 
-static enum wal__fmt decode(const struct sample *sample,
-                            struct wal__index *index)
+static enum wal__fmt decode(const struct sample *sample, struct wal__index *index)
 {
-    return wal__index_decode((struct wal__span){sample->bytes, sample->size},
-                             index);
+    return wal__index_decode((struct wal__span){sample->bytes, sample->size}, index);
 }
 
 TEST(index_fmt__index_round_trip)
@@ -301,8 +279,7 @@ TEST(index_fmt__index_round_trip)
     struct wal__index index;
     struct wal__summary read;
 
-    assert_int_equal(sample.size, 112 + SESSIONS * 160 + POSTINGS * 32 +
-                                      sample.header.text_size);
+    assert_int_equal(sample.size, 112 + SESSIONS * 160 + POSTINGS * 32 + sample.header.text_size);
     assert_int_equal(decode(&sample, &index), WAL__FMT_OK);
     assert_int_equal(index.header.id, sample.header.id);
     assert_int_equal(index.header.end, sample.header.end);
@@ -321,8 +298,7 @@ TEST(index_fmt__index_round_trip)
         assert_int_equal(wal__index_summary(&index, i, &read), WAL__FMT_OK);
         assert_summary_equal(&read, &sample.summaries[i]);
     }
-    assert_int_equal(wal__index_summary(&index, SESSIONS, &read),
-                     WAL__FMT_FIELD);
+    assert_int_equal(wal__index_summary(&index, SESSIONS, &read), WAL__FMT_FIELD);
     free(sample.bytes);
 }
 
@@ -352,9 +328,8 @@ TEST(index_fmt__empty_index_is_valid)
     uint8_t bytes[WAL__INDEX_HEADER_SIZE];
 
     wal__index_finish(&header, bytes);
-    assert_int_equal(
-        wal__index_decode((struct wal__span){bytes, sizeof(bytes)}, &index),
-        WAL__FMT_OK);
+    assert_int_equal(wal__index_decode((struct wal__span){bytes, sizeof(bytes)}, &index),
+                     WAL__FMT_OK);
     assert_int_equal(wal__index_find(&index, 1, &read), WAL__FMT_ZERO);
 }
 
@@ -367,9 +342,7 @@ TEST(index_fmt__truncated_index_is_rejected)
         uint8_t *cut = codec_block(size + 1);
 
         memcpy(cut, sample.bytes, size);
-        assert_int_equal(
-            wal__index_decode((struct wal__span){cut, size}, &index),
-            WAL__FMT_SHORT);
+        assert_int_equal(wal__index_decode((struct wal__span){cut, size}, &index), WAL__FMT_SHORT);
         free(cut);
     }
     free(sample.bytes);
@@ -396,8 +369,8 @@ TEST(index_fmt__flipped_bit_is_rejected)
     free(sample.bytes);
 }
 
-/* Version 2 is read for what it proves, and no other than these. A catalogue of
- * version 3 is used as the present one. */
+/* Version 2 is read for what it proves, and no other than these. A catalogue of version 3 is used
+ * as the present one. */
 TEST(index_fmt__older_version_is_decoded_on_request)
 {
     static const uint32_t versions[] = {0, 1, 2, 3, 4, 5, UINT32_MAX};
@@ -415,8 +388,7 @@ TEST(index_fmt__older_version_is_decoded_on_request)
         wal__put32(sample.bytes + 8, version);
         wal__put32(sample.bytes + 108, wal__crc32(0, sample.bytes, 108));
         assert_int_equal(
-            wal__index_decode_any((struct wal__span){sample.bytes, sample.size},
-                                  &index),
+            wal__index_decode_any((struct wal__span){sample.bytes, sample.size}, &index),
             known ? WAL__FMT_OK : WAL__FMT_VERSION);
         assert_true(!known || index.header.version == version);
         wal__catalogue_header_encode(&header, at);
@@ -438,8 +410,7 @@ static enum wal__fmt decode_index(struct wal__span bytes)
 {
     struct wal__index index;
 
-    wal__put32((uint8_t *)(uintptr_t)bytes.data + 108,
-               wal__crc32(0, bytes.data, 108));
+    wal__put32((uint8_t *)(uintptr_t)bytes.data + 108, wal__crc32(0, bytes.data, 108));
     return wal__index_decode(bytes, &index);
 }
 
@@ -504,16 +475,14 @@ TEST(index_fmt__catalogue_header_round_trip)
             .table_crc = (uint32_t)test_random(),
         };
 
-        header.hidden_count =
-            (uint32_t)(test_random() % ((uint64_t)header.session_count + 1));
+        header.hidden_count = (uint32_t)(test_random() % ((uint64_t)header.session_count + 1));
 
         struct wal__catalogue_header read;
         uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
 
         memset(&read, 0, sizeof(read));
         wal__catalogue_header_encode(&header, at);
-        assert_int_equal(wal__catalogue_header_decode(
-                             (struct wal__span){at, sizeof(at)}, &read),
+        assert_int_equal(wal__catalogue_header_decode((struct wal__span){at, sizeof(at)}, &read),
                          WAL__FMT_OK);
         assert_int_equal(read.session_count, header.session_count);
         assert_int_equal(read.text_size, header.text_size);
@@ -542,9 +511,8 @@ TEST(index_fmt__catalogue_header_faults_are_rejected)
         at[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
     for (size_t size = 0; size < sizeof(at); size++) {
-        assert_int_equal(
-            wal__catalogue_header_decode((struct wal__span){at, size}, &header),
-            WAL__FMT_SHORT);
+        assert_int_equal(wal__catalogue_header_decode((struct wal__span){at, size}, &header),
+                         WAL__FMT_SHORT);
     }
 }
 
@@ -552,8 +520,7 @@ static enum wal__fmt decode_catalogue(struct wal__span bytes)
 {
     struct wal__catalogue_header header;
 
-    wal__put32((uint8_t *)(uintptr_t)bytes.data + 124,
-               wal__crc32(0, bytes.data, 124));
+    wal__put32((uint8_t *)(uintptr_t)bytes.data + 124, wal__crc32(0, bytes.data, 124));
     return wal__catalogue_header_decode(bytes, &header);
 }
 
@@ -563,9 +530,8 @@ TEST(index_fmt__catalogue_field_out_of_range_is_rejected)
     uint8_t at[WAL__CATALOGUE_HEADER_SIZE];
     const struct wal__span payload = {at, sizeof(at)};
     static const struct codec_change changes[] = {
-        {8, 1, 2, VERSION}, {8, 1, 3, OK},     {8, 1, 4, OK},
-        {8, 1, 5, VERSION}, {68, 1, 3, OK},    {68, 1, 4, FIELD},
-        {72, 1, 1, OK},     {76, 1, 1, FIELD}, {123, 1, 1, FIELD}};
+        {8, 1, 2, VERSION}, {8, 1, 3, OK},  {8, 1, 4, OK},     {8, 1, 5, VERSION}, {68, 1, 3, OK},
+        {68, 1, 4, FIELD},  {72, 1, 1, OK}, {76, 1, 1, FIELD}, {123, 1, 1, FIELD}};
 
     wal__catalogue_header_encode(&header, at);
     CODEC_ASSERT_CHANGES(decode_catalogue, payload, changes);

@@ -1,9 +1,8 @@
 /*
- * The scanner against jansson: both accept or both reject, and where both
- * accept they see the same value. Where they may differ is named in is_known:
- * jansson refuses numbers beyond a double, and \u0000 in a key; it loses a raw
- * NUL that follows a number or a word; the scanner's nesting ends at 512
- * levels, jansson's at 2048.
+ * The scanner against jansson: both accept or both reject, and where both accept they see the same
+ * value. Where they may differ is named in is_known: jansson refuses numbers beyond a double, and
+ * \u0000 in a key; it loses a raw NUL that follows a number or a word; the scanner's nesting ends
+ * at 512 levels, jansson's at 2048.
  *
  * AGENTWAL_SEED sets the seed of the random texts.
  */
@@ -54,9 +53,8 @@ static char *unescaped(struct wal__json_span string, size_t *size)
     char *text = malloc(string.size + 1);
 
     assert_non_null(text);
-    assert_int_equal(
-        wal__json_unescape(string, (uint8_t *)text, string.size, size, NULL),
-        WAL__JSON_OK);
+    assert_int_equal(wal__json_unescape(string, (uint8_t *)text, string.size, size, NULL),
+                     WAL__JSON_OK);
     text[*size] = '\0';
     return text;
 }
@@ -107,8 +105,7 @@ static json_t *node_of(const struct wal__json_token *token)
     return NULL;
 }
 
-static void add_token(struct builder *builder,
-                      const struct wal__json_token *token)
+static void add_token(struct builder *builder, const struct wal__json_token *token)
 {
     size_t size;
 
@@ -123,12 +120,10 @@ static void add_token(struct builder *builder,
     if (token->depth == 0) {
         builder->root = node;
     } else if (builder->key != NULL) {
-        assert_int_equal(json_object_set_new(builder->open[token->depth - 1],
-                                             builder->key, node),
+        assert_int_equal(json_object_set_new(builder->open[token->depth - 1], builder->key, node),
                          0);
     } else {
-        assert_int_equal(
-            json_array_append_new(builder->open[token->depth - 1], node), 0);
+        assert_int_equal(json_array_append_new(builder->open[token->depth - 1], node), 0);
     }
     free(builder->key);
     builder->key = NULL;
@@ -152,14 +147,13 @@ static json_t *tree_of(const void *data, size_t size)
     return builder.root;
 }
 
-static bool is_known(enum wal__json_status status, const char *data,
-                     size_t offset, const json_error_t *error)
+static bool is_known(enum wal__json_status status, const char *data, size_t offset,
+                     const json_error_t *error)
 {
     enum json_error_code code = json_error_code(error);
 
     if (status == WAL__JSON_OK) {
-        return code == json_error_numeric_overflow ||
-               code == json_error_null_byte_in_key ||
+        return code == json_error_numeric_overflow || code == json_error_null_byte_in_key ||
                strncmp(error->text, "invalid Unicode", 15) == 0;
     }
     if (status == WAL__JSON_NUL_BYTE) {
@@ -171,8 +165,7 @@ static bool is_known(enum wal__json_status status, const char *data,
 /* Every member of jansson's object is found by its key, with its value. */
 static void compare_members(json_t *object, const void *data, size_t size)
 {
-    const size_t flags =
-        JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL;
+    const size_t flags = JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL;
     const char *key;
     json_t *expected;
 
@@ -180,8 +173,7 @@ static void compare_members(json_t *object, const void *data, size_t size)
     {
         struct wal__json_token value;
         assert_int_equal(wal__json_find(data, size, key, &value), WAL__JSON_OK);
-        json_t *found = json_loadb((const char *)value.span.data,
-                                   value.span.size, flags, NULL);
+        json_t *found = json_loadb((const char *)value.span.data, value.span.size, flags, NULL);
         assert_true(json_equal(found, expected));
         json_decref(found);
     }
@@ -190,8 +182,7 @@ static void compare_members(json_t *object, const void *data, size_t size)
 /* Whether both accept the text. */
 static bool compare(const void *text, size_t size)
 {
-    const size_t flags =
-        JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL;
+    const size_t flags = JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL;
     json_error_t error = {0};
     size_t offset = 0;
     char *data = malloc(size + (size == 0));
@@ -202,8 +193,7 @@ static bool compare(const void *text, size_t size)
     json_t *expected = json_loadb(data, size, flags, &error);
     bool agreed = (status == WAL__JSON_OK) == (expected != NULL);
     if (!agreed && !is_known(status, data, offset, &error)) {
-        fail_msg("scanner: %s; jansson: %s: %.*s",
-                 wal__json_status_text(status),
+        fail_msg("scanner: %s; jansson: %s: %.*s", wal__json_status_text(status),
                  expected != NULL ? "no error" : error.text, (int)size, data);
     }
     if (agreed && expected != NULL) {
@@ -239,8 +229,7 @@ static void put(struct writer *writer, const char *piece)
     writer->size += size;
 }
 
-static void put_one_of(struct writer *writer, const char *const *pieces,
-                       size_t count)
+static void put_one_of(struct writer *writer, const char *const *pieces, size_t count)
 {
     put(writer, pieces[below(&writer->random, count)]);
 }
@@ -319,8 +308,7 @@ static void put_scalar(struct writer *writer)
 /* Writes a value, or opens a container; returns whether it opened one. */
 static bool put_value(struct writer *writer, bool may_open)
 {
-    if (!may_open || writer->depth == NEST_MAX ||
-        below(&writer->random, 3) == 0) {
+    if (!may_open || writer->depth == NEST_MAX || below(&writer->random, 3) == 0) {
         put_scalar(writer);
         return false;
     }
@@ -447,8 +435,7 @@ TEST(json_oracle__every_unicode_escape_agrees)
         bool is_half = unit >= 0xd800 && unit <= 0xdfff;
         assert_int_equal(compare(text, (size_t)size), !is_half);
         size = snprintf(text, sizeof(text), "\"\\ud801\\u%04X\"", unit);
-        assert_int_equal(compare(text, (size_t)size),
-                         unit >= 0xdc00 && unit <= 0xdfff);
+        assert_int_equal(compare(text, (size_t)size), unit >= 0xdc00 && unit <= 0xdfff);
     }
 }
 
@@ -460,8 +447,7 @@ TEST(json_oracle__depth_differs_only_by_policy)
     for (size_t depth = 1; depth < sizeof(text) / 2; depth += 37) {
         memset(text, '[', depth);
         memset(text + depth, ']', depth);
-        assert_int_equal(compare(text, 2 * depth),
-                         depth <= WAL__JSON_DEPTH_MAX);
+        assert_int_equal(compare(text, 2 * depth), depth <= WAL__JSON_DEPTH_MAX);
     }
 }
 
@@ -486,8 +472,7 @@ TEST(json_oracle__random_texts_agree)
     writer.random = rng_seed(1);
     for (int i = 0; i < DOCUMENTS; i++) {
         write_text(&writer);
-        assert_int_equal(wal__json_validate(writer.text, writer.size, NULL),
-                         WAL__JSON_OK);
+        assert_int_equal(wal__json_validate(writer.text, writer.size, NULL), WAL__JSON_OK);
         accepted += compare(writer.text, writer.size);
         memcpy(text, writer.text, writer.size);
         for (int j = 0; j < MUTATIONS; j++) {

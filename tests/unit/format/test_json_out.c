@@ -1,6 +1,6 @@
 /*
- * test_json_out.c - JSON, written piece by piece; and merge patches: RFC 7386,
- * and what stays the bytes that it was.
+ * test_json_out.c - JSON, written piece by piece; and merge patches: RFC 7386, and what stays the
+ * bytes that it was.
  */
 #include <jansson.h>
 #include <stddef.h>
@@ -93,13 +93,11 @@ TEST(json_out__members_are_swapped)
     struct text text = {.room = sizeof(text.bytes)};
     struct wal__json_out out = {.put = put, .ctx = &text};
 
-    wal__json_out_overridden(
-        &out, span("{\"a\":1, \"\\u0062\":1, \"c\":{\"a\":1}}"), swaps, 2);
+    wal__json_out_overridden(&out, span("{\"a\":1, \"\\u0062\":1, \"c\":{\"a\":1}}"), swaps, 2);
     assert_memory_equal(text.bytes, "{\"\\u0062\":2,", 12);
     text.size = 0;
     out.has_value = false;
-    wal__json_out_overridden(&out, span("{\"a\":1, \"b\":1, \"c\":{\"a\":1}}"),
-                             swaps, 2);
+    wal__json_out_overridden(&out, span("{\"a\":1, \"b\":1, \"c\":{\"a\":1}}"), swaps, 2);
     out.has_value = false;
     wal__json_out_overridden(&out, span("[1, 2]"), swaps, 2);
     assert_false(out.has_failed);
@@ -173,8 +171,7 @@ static char *merged(const char *target, const char *patch)
     return text;
 }
 
-static void assert_merged(const char *target, const char *patch,
-                          const char *expected)
+static void assert_merged(const char *target, const char *patch, const char *expected)
 {
     char *text = merged(target, patch);
 
@@ -191,8 +188,7 @@ TEST(json_merge__examples_of_the_rfc)
         {"{\"a\":\"b\",\"b\":\"c\"}", "{\"a\":null}", "{\"b\":\"c\"}"},
         {"{\"a\":[\"b\"]}", "{\"a\":\"c\"}", "{\"a\":\"c\"}"},
         {"{\"a\":\"c\"}", "{\"a\":[\"b\"]}", "{\"a\":[\"b\"]}"},
-        {"{\"a\":{\"b\":\"c\"}}", "{\"a\":{\"b\":\"d\",\"c\":null}}",
-         "{\"a\":{\"b\":\"d\"}}"},
+        {"{\"a\":{\"b\":\"c\"}}", "{\"a\":{\"b\":\"d\",\"c\":null}}", "{\"a\":{\"b\":\"d\"}}"},
         {"{\"a\":[{\"b\":\"c\"}]}", "{\"a\":[1]}", "{\"a\":[1]}"},
         {"[\"a\",\"b\"]", "[\"c\",\"d\"]", "[\"c\",\"d\"]"},
         {"{\"a\":\"b\"}", "[\"c\"]", "[\"c\"]"},
@@ -238,8 +234,7 @@ TEST(json_merge__untouched_values_keep_their_bytes)
 
 TEST(json_merge__absent_target)
 {
-    assert_merged("", "{\"a\":{\"b\":null,\"c\":[null]}}",
-                  "{\"a\":{\"c\":[null]}}");
+    assert_merged("", "{\"a\":{\"b\":null,\"c\":[null]}}", "{\"a\":{\"c\":[null]}}");
     assert_merged("", " 7 ", "7");
 }
 
@@ -248,22 +243,18 @@ TEST(json_merge__last_of_equal_members_counts)
     /* In the patch. */
     assert_merged("{\"a\":1}", "{\"a\":2,\"a\":null}", "{}");
     assert_merged("{\"a\":1}", "{\"a\":null,\"a\":2}", "{\"a\":2}");
-    assert_merged("{}", "{\"a\":1,\"b\":{\"x\":1,\"x\":null},\"a\":3}",
-                  "{\"b\":{},\"a\":3}");
+    assert_merged("{}", "{\"a\":1,\"b\":{\"x\":1,\"x\":null},\"a\":3}", "{\"b\":{},\"a\":3}");
     /* In the target. */
     assert_merged("{\"a\":{\"x\":1},\"a\":{\"y\":2}}", "{\"a\":{\"z\":3}}",
                   "{\"a\":{\"y\":2,\"z\":3}}");
     assert_merged("{\"a\":1,\"b\":2,\"a\":3}", "{\"a\":null}", "{\"b\":2}");
-    assert_merged("{\"a\":1,\"b\":2,\"a\":3}", "{\"b\":null}",
-                  "{\"a\":1,\"a\":3}");
+    assert_merged("{\"a\":1,\"b\":2,\"a\":3}", "{\"b\":null}", "{\"a\":1,\"a\":3}");
 }
 
 TEST(json_merge__names_are_compared_unescaped)
 {
-    assert_merged("{\"a\\u00e9\":1}", "{\"\\u0061\xc3\xa9\":2}",
-                  "{\"a\\u00e9\":2}");
-    assert_merged("{\"\\ud83d\\ude00\":1}", "{\"\xf0\x9f\x98\x80\":null}",
-                  "{}");
+    assert_merged("{\"a\\u00e9\":1}", "{\"\\u0061\xc3\xa9\":2}", "{\"a\\u00e9\":2}");
+    assert_merged("{\"\\ud83d\\ude00\":1}", "{\"\xf0\x9f\x98\x80\":null}", "{}");
     assert_merged("{\"a\\n\":1,\"a\":2}", "{\"a\":null}", "{\"a\\n\":1}");
     assert_merged("{\"a\":2}", "{\"a\\u0000\":1}", "{\"a\":2,\"a\\u0000\":1}");
     assert_merged("{\"\":1}", "{\"\":2}", "{\"\":2}");
@@ -297,9 +288,8 @@ TEST(json_merge__deepest_is_merged_and_deeper_refused)
     assert_merged(target, patch, patch);
     assert_merged("", patch, patch);
     assert_merged(patch, target, target);
-    assert_int_equal(
-        wal__json_merge(span_of(target), span_of(deeper), out, 16384, &size),
-        WAL__JSON_DEPTH);
+    assert_int_equal(wal__json_merge(span_of(target), span_of(deeper), out, 16384, &size),
+                     WAL__JSON_DEPTH);
     assert_int_equal(size, 77);
     free(target);
     free(patch);
@@ -323,14 +313,12 @@ TEST(json_merge__invalid_json_is_refused)
     size_t size = 77;
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_int_equal(wal__json_merge(span_of(cases[i].target),
-                                         span_of(cases[i].patch), out,
+        assert_int_equal(wal__json_merge(span_of(cases[i].target), span_of(cases[i].patch), out,
                                          sizeof(out), &size),
                          cases[i].status);
     }
-    assert_int_equal(
-        wal__json_merge(span_of("{}"), span_of("{}"), out, 3, &size),
-        WAL__JSON_NO_SPACE);
+    assert_int_equal(wal__json_merge(span_of("{}"), span_of("{}"), out, 3, &size),
+                     WAL__JSON_NO_SPACE);
     assert_int_equal(size, 77);
     assert_memory_equal(out, "zzz", 4);
 }
@@ -358,8 +346,7 @@ static json_t *random_value(uint64_t *seed, int depth)
     }
     json_t *object = json_object();
     for (uint32_t n = draw(seed, 4); n > 0; n--) {
-        json_object_set_new(object, names[draw(seed, COUNT(names))],
-                            random_value(seed, depth - 1));
+        json_object_set_new(object, names[draw(seed, COUNT(names))], random_value(seed, depth - 1));
     }
     return object;
 }
@@ -379,8 +366,7 @@ static json_t *oracle(json_t *target, json_t *patch)
         if (json_is_null(value)) {
             json_object_del(result, name);
         } else {
-            json_object_set_new(result, name,
-                                oracle(json_object_get(result, name), value));
+            json_object_set_new(result, name, oracle(json_object_get(result, name), value));
         }
     }
     return result;

@@ -1,6 +1,6 @@
 /*
- * The comparison with jansson once more, with the walk over strings that
- * machines without SSE2 use: this program's json_text replaces the library's.
+ * The comparison with jansson once more, with the walk over strings that machines without SSE2 use:
+ * this program's json_text replaces the library's.
  */
 #define WAL__JSON_PORTABLE 1
 

@@ -1,8 +1,7 @@
 /*
- * test_json_scan.c - tests of the scanner's grammar, tokens and bounds, of
- * strings and numbers that are decoded and encoded, and of the search for
- * members. Each text is in a block of exactly its size, so that the address
- * sanitizer sees a read beyond its end.
+ * test_json_scan.c - tests of the scanner's grammar, tokens and bounds, of strings and numbers that
+ * are decoded and encoded, and of the search for members. Each text is in a block of exactly its
+ * size, so that the address sanitizer sees a read beyond its end.
  */
 #include <stddef.h>
 #include <stdio.h>
@@ -40,8 +39,7 @@ static uint8_t *copy_of(const void *text, size_t size)
     return copy;
 }
 
-static enum wal__json_status validate(const char *text, size_t size,
-                                      size_t *error_offset)
+static enum wal__json_status validate(const char *text, size_t size, size_t *error_offset)
 {
     uint8_t *copy = copy_of(text, size);
     enum wal__json_status status = wal__json_validate(copy, size, error_offset);
@@ -111,13 +109,11 @@ static void check_rejected(const struct rejected *cases, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         size_t offset = SIZE_MAX;
-        enum wal__json_status status =
-            validate(cases[i].text, cases[i].size, &offset);
+        enum wal__json_status status = validate(cases[i].text, cases[i].size, &offset);
         if (status != cases[i].status || offset != cases[i].offset) {
             print_error("%s: %s at %zu, not %s at %zu\n", cases[i].text,
                         wal__json_status_text(status), offset,
-                        wal__json_status_text(cases[i].status),
-                        cases[i].offset);
+                        wal__json_status_text(cases[i].status), cases[i].offset);
             fail();
         }
     }
@@ -126,56 +122,31 @@ static void check_rejected(const struct rejected *cases, size_t count)
 TEST(json_scan__grammar_errors_are_rejected)
 {
     static const struct rejected cases[] = {
-        {TEXT("]"), WAL__JSON_SYNTAX, 0},
-        {TEXT("}"), WAL__JSON_SYNTAX, 0},
-        {TEXT(","), WAL__JSON_SYNTAX, 0},
-        {TEXT(":1"), WAL__JSON_SYNTAX, 0},
-        {TEXT("[1,]"), WAL__JSON_SYNTAX, 3},
-        {TEXT("[,1]"), WAL__JSON_SYNTAX, 1},
-        {TEXT("[1,,2]"), WAL__JSON_SYNTAX, 3},
-        {TEXT("[1 2]"), WAL__JSON_SYNTAX, 3},
-        {TEXT("[1}"), WAL__JSON_SYNTAX, 2},
-        {TEXT("[\"a\":1]"), WAL__JSON_SYNTAX, 4},
-        {TEXT("[1\v]"), WAL__JSON_SYNTAX, 2},
-        {TEXT("[\xc2\xa0]"), WAL__JSON_SYNTAX, 1},
-        {TEXT("{]"), WAL__JSON_SYNTAX, 1},
-        {TEXT("{,}"), WAL__JSON_SYNTAX, 1},
-        {TEXT("{1:2}"), WAL__JSON_SYNTAX, 1},
-        {TEXT("{a:1}"), WAL__JSON_SYNTAX, 1},
-        {TEXT("{'a':1}"), WAL__JSON_SYNTAX, 1},
-        {TEXT("{\"a\"}"), WAL__JSON_SYNTAX, 4},
-        {TEXT("{\"a\" 1}"), WAL__JSON_SYNTAX, 5},
-        {TEXT("{\"a\"::1}"), WAL__JSON_SYNTAX, 5},
-        {TEXT("{\"a\":}"), WAL__JSON_SYNTAX, 5},
-        {TEXT("{\"a\":1,}"), WAL__JSON_SYNTAX, 7},
-        {TEXT("{\"a\":1]"), WAL__JSON_SYNTAX, 6},
-        {TEXT("{\"a\":1 \"b\":2}"), WAL__JSON_SYNTAX, 7},
-        {TEXT("{\"a\":1;"), WAL__JSON_SYNTAX, 6},
-        {TEXT("True"), WAL__JSON_SYNTAX, 0},
-        {TEXT("nul!"), WAL__JSON_SYNTAX, 3},
-        {TEXT("[truefalse]"), WAL__JSON_SYNTAX, 5},
-        {TEXT("NaN"), WAL__JSON_SYNTAX, 0},
-        {TEXT("-Infinity"), WAL__JSON_SYNTAX, 1},
-        {TEXT("/* */1"), WAL__JSON_SYNTAX, 0},
-        {TEXT("\xef\xbb\xbf{}"), WAL__JSON_SYNTAX, 0},
-        {TEXT("+1"), WAL__JSON_SYNTAX, 0},
-        {TEXT(".5"), WAL__JSON_SYNTAX, 0},
-        {TEXT("[-a]"), WAL__JSON_SYNTAX, 2},
-        {TEXT("[01]"), WAL__JSON_SYNTAX, 2},
-        {TEXT("[-01]"), WAL__JSON_SYNTAX, 3},
-        {TEXT("[1.]"), WAL__JSON_SYNTAX, 3},
-        {TEXT("[1.e1]"), WAL__JSON_SYNTAX, 3},
-        {TEXT("[1e]"), WAL__JSON_SYNTAX, 3},
-        {TEXT("[1e+]"), WAL__JSON_SYNTAX, 4},
-        {TEXT("[1e1.5]"), WAL__JSON_SYNTAX, 4},
-        {TEXT("[0x1]"), WAL__JSON_SYNTAX, 2},
-        {TEXT("[1-2]"), WAL__JSON_SYNTAX, 2},
-        {TEXT("1 2"), WAL__JSON_TRAILING, 2},
-        {TEXT("{}{}"), WAL__JSON_TRAILING, 2},
-        {TEXT("[]]"), WAL__JSON_TRAILING, 2},
-        {TEXT("01"), WAL__JSON_TRAILING, 1},
-        {TEXT("{},"), WAL__JSON_TRAILING, 2},
-        {TEXT("\"a\"\xff"), WAL__JSON_TRAILING, 3},
+        {TEXT("]"), WAL__JSON_SYNTAX, 0},         {TEXT("}"), WAL__JSON_SYNTAX, 0},
+        {TEXT(","), WAL__JSON_SYNTAX, 0},         {TEXT(":1"), WAL__JSON_SYNTAX, 0},
+        {TEXT("[1,]"), WAL__JSON_SYNTAX, 3},      {TEXT("[,1]"), WAL__JSON_SYNTAX, 1},
+        {TEXT("[1,,2]"), WAL__JSON_SYNTAX, 3},    {TEXT("[1 2]"), WAL__JSON_SYNTAX, 3},
+        {TEXT("[1}"), WAL__JSON_SYNTAX, 2},       {TEXT("[\"a\":1]"), WAL__JSON_SYNTAX, 4},
+        {TEXT("[1\v]"), WAL__JSON_SYNTAX, 2},     {TEXT("[\xc2\xa0]"), WAL__JSON_SYNTAX, 1},
+        {TEXT("{]"), WAL__JSON_SYNTAX, 1},        {TEXT("{,}"), WAL__JSON_SYNTAX, 1},
+        {TEXT("{1:2}"), WAL__JSON_SYNTAX, 1},     {TEXT("{a:1}"), WAL__JSON_SYNTAX, 1},
+        {TEXT("{'a':1}"), WAL__JSON_SYNTAX, 1},   {TEXT("{\"a\"}"), WAL__JSON_SYNTAX, 4},
+        {TEXT("{\"a\" 1}"), WAL__JSON_SYNTAX, 5}, {TEXT("{\"a\"::1}"), WAL__JSON_SYNTAX, 5},
+        {TEXT("{\"a\":}"), WAL__JSON_SYNTAX, 5},  {TEXT("{\"a\":1,}"), WAL__JSON_SYNTAX, 7},
+        {TEXT("{\"a\":1]"), WAL__JSON_SYNTAX, 6}, {TEXT("{\"a\":1 \"b\":2}"), WAL__JSON_SYNTAX, 7},
+        {TEXT("{\"a\":1;"), WAL__JSON_SYNTAX, 6}, {TEXT("True"), WAL__JSON_SYNTAX, 0},
+        {TEXT("nul!"), WAL__JSON_SYNTAX, 3},      {TEXT("[truefalse]"), WAL__JSON_SYNTAX, 5},
+        {TEXT("NaN"), WAL__JSON_SYNTAX, 0},       {TEXT("-Infinity"), WAL__JSON_SYNTAX, 1},
+        {TEXT("/* */1"), WAL__JSON_SYNTAX, 0},    {TEXT("\xef\xbb\xbf{}"), WAL__JSON_SYNTAX, 0},
+        {TEXT("+1"), WAL__JSON_SYNTAX, 0},        {TEXT(".5"), WAL__JSON_SYNTAX, 0},
+        {TEXT("[-a]"), WAL__JSON_SYNTAX, 2},      {TEXT("[01]"), WAL__JSON_SYNTAX, 2},
+        {TEXT("[-01]"), WAL__JSON_SYNTAX, 3},     {TEXT("[1.]"), WAL__JSON_SYNTAX, 3},
+        {TEXT("[1.e1]"), WAL__JSON_SYNTAX, 3},    {TEXT("[1e]"), WAL__JSON_SYNTAX, 3},
+        {TEXT("[1e+]"), WAL__JSON_SYNTAX, 4},     {TEXT("[1e1.5]"), WAL__JSON_SYNTAX, 4},
+        {TEXT("[0x1]"), WAL__JSON_SYNTAX, 2},     {TEXT("[1-2]"), WAL__JSON_SYNTAX, 2},
+        {TEXT("1 2"), WAL__JSON_TRAILING, 2},     {TEXT("{}{}"), WAL__JSON_TRAILING, 2},
+        {TEXT("[]]"), WAL__JSON_TRAILING, 2},     {TEXT("01"), WAL__JSON_TRAILING, 1},
+        {TEXT("{},"), WAL__JSON_TRAILING, 2},     {TEXT("\"a\"\xff"), WAL__JSON_TRAILING, 3},
     };
 
     check_rejected(cases, COUNT(cases));
@@ -187,15 +158,13 @@ TEST(json_scan__half_of_a_surrogate_pair_is_accepted)
         const char *text;
         size_t size;
     } cases[] = {
-        {TEXT("\"\\ud800\"")},        {TEXT("\"x\\udc00\"")},
-        {TEXT("\"\\udfff\\ud800\"")}, {TEXT("\"\\ud800\\ud800\"")},
-        {TEXT("\"\\udbff\\u0041\"")}, {TEXT("\"\\ud800\\n\"")},
+        {TEXT("\"\\ud800\"")},        {TEXT("\"x\\udc00\"")},       {TEXT("\"\\udfff\\ud800\"")},
+        {TEXT("\"\\ud800\\ud800\"")}, {TEXT("\"\\udbff\\u0041\"")}, {TEXT("\"\\ud800\\n\"")},
         {TEXT("\"\\ud800x\"")},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        assert_int_equal(wal__json_validate(cases[i].text, cases[i].size, NULL),
-                         WAL__JSON_OK);
+        assert_int_equal(wal__json_validate(cases[i].text, cases[i].size, NULL), WAL__JSON_OK);
     }
 }
 
@@ -235,16 +204,11 @@ TEST(json_scan__string_errors_are_rejected)
 TEST(json_scan__raw_nul_is_rejected_everywhere)
 {
     static const struct rejected cases[] = {
-        {TEXT("\0"), WAL__JSON_NUL_BYTE, 0},
-        {TEXT("\"a\0b\""), WAL__JSON_NUL_BYTE, 2},
-        {TEXT("\"\\\0\""), WAL__JSON_NUL_BYTE, 2},
-        {TEXT("\"\\u00\0\""), WAL__JSON_NUL_BYTE, 5},
-        {TEXT("{}\0"), WAL__JSON_NUL_BYTE, 2},
-        {TEXT("{\"a\"\0:1}"), WAL__JSON_NUL_BYTE, 4},
-        {TEXT("[1\0]"), WAL__JSON_NUL_BYTE, 2},
-        {TEXT("[1.\0]"), WAL__JSON_NUL_BYTE, 3},
-        {TEXT("[\0]"), WAL__JSON_NUL_BYTE, 1},
-        {TEXT("tr\0e"), WAL__JSON_NUL_BYTE, 2},
+        {TEXT("\0"), WAL__JSON_NUL_BYTE, 0},       {TEXT("\"a\0b\""), WAL__JSON_NUL_BYTE, 2},
+        {TEXT("\"\\\0\""), WAL__JSON_NUL_BYTE, 2}, {TEXT("\"\\u00\0\""), WAL__JSON_NUL_BYTE, 5},
+        {TEXT("{}\0"), WAL__JSON_NUL_BYTE, 2},     {TEXT("{\"a\"\0:1}"), WAL__JSON_NUL_BYTE, 4},
+        {TEXT("[1\0]"), WAL__JSON_NUL_BYTE, 2},    {TEXT("[1.\0]"), WAL__JSON_NUL_BYTE, 3},
+        {TEXT("[\0]"), WAL__JSON_NUL_BYTE, 1},     {TEXT("tr\0e"), WAL__JSON_NUL_BYTE, 2},
         {TEXT("{\0}"), WAL__JSON_NUL_BYTE, 1},
     };
 
@@ -253,8 +217,8 @@ TEST(json_scan__raw_nul_is_rejected_everywhere)
 
 TEST(json_scan__every_truncation_is_reported)
 {
-    static const char *const others[] = {"true ", "\"\\ud83d\\ude00\"",
-                                         "[-1.5e+3]", "\"\xf0\x9f\x98\x80\""};
+    static const char *const others[] = {"true ", "\"\\ud83d\\ude00\"", "[-1.5e+3]",
+                                         "\"\xf0\x9f\x98\x80\""};
 
     assert_int_equal(validate(TEXT(sample), NULL), WAL__JSON_OK);
     for (size_t size = 0; size < sizeof(sample) - 1; size++) {
@@ -318,8 +282,8 @@ static enum wal__json_status expected_after(size_t backslashes, char byte)
                          : WAL__JSON_OK;
 }
 
-/* A string that begins with an escape: plain bytes, backslashes, the byte, and
- * what may follow a \u. */
+/* A string that begins with an escape: plain bytes, backslashes, the byte, and what may follow a
+ * \u. */
 static void check_after(size_t plain, size_t backslashes, char byte)
 {
     enum wal__json_status expected = expected_after(backslashes, byte);
@@ -379,31 +343,26 @@ TEST(json_scan__depth_is_bounded)
         assert_int_equal(validate(text, size + DEPTH, NULL), WAL__JSON_OK);
 
         memcpy(text + size - 1, opens[kind], open_size);
-        assert_int_equal(validate(text, size - 1 + open_size, &offset),
-                         WAL__JSON_DEPTH);
+        assert_int_equal(validate(text, size - 1 + open_size, &offset), WAL__JSON_DEPTH);
         assert_int_equal(offset, size - 1);
     }
 }
 
 static void append_token(char *trace, const struct wal__json_token *token)
 {
-    static const char *const names[] = {"none", "{",     "}",      "[",
-                                        "]",    "key",   "string", "number",
-                                        "true", "false", "null",   "end"};
+    static const char *const names[] = {"none",   "{",      "}",    "[",     "]",    "key",
+                                        "string", "number", "true", "false", "null", "end"};
 
-    sprintf(trace + strlen(trace), "%s@%u%s %.*s|", names[token->kind],
-            (unsigned)token->depth, token->has_escapes ? "!" : "",
-            (int)token->span.size, (const char *)token->span.data);
+    sprintf(trace + strlen(trace), "%s@%u%s %.*s|", names[token->kind], (unsigned)token->depth,
+            token->has_escapes ? "!" : "", (int)token->span.size, (const char *)token->span.data);
 }
 
 TEST(json_scan__tokens_carry_kind_depth_and_span)
 {
-    static const char text[] =
-        " {\"a\" : [1, \"x\\n\"],\"\\u0062\":{ },\"c\":[true,false,null]} ";
-    static const char expected[] =
-        "{@0 {|key@1 \"a\"|[@1 [|number@2 1|string@2! \"x\\n\"|]@1 ]|"
-        "key@1! \"\\u0062\"|{@1 {|}@1 }|key@1 \"c\"|[@1 [|true@2 true|"
-        "false@2 false|null@2 null|]@1 ]|}@0 }|end@0 |end@0 |";
+    static const char text[] = " {\"a\" : [1, \"x\\n\"],\"\\u0062\":{ },\"c\":[true,false,null]} ";
+    static const char expected[] = "{@0 {|key@1 \"a\"|[@1 [|number@2 1|string@2! \"x\\n\"|]@1 ]|"
+                                   "key@1! \"\\u0062\"|{@1 {|}@1 }|key@1 \"c\"|[@1 [|true@2 true|"
+                                   "false@2 false|null@2 null|]@1 ]|}@0 }|end@0 |end@0 |";
     char trace[512] = "";
     struct wal__json_scan scan;
     struct wal__json_token token = {0};
@@ -444,8 +403,7 @@ TEST(json_scan__skip_gives_whole_values)
     struct wal__json_scan scan;
     struct wal__json_token value;
 
-    wal__json_scan_init(&scan,
-                        TEXT("[{\"a\":[1,{}]} , [ [] ],\"s\",-1.0,null ] "));
+    wal__json_scan_init(&scan, TEXT("[{\"a\":[1,{}]} , [ [] ],\"s\",-1.0,null ] "));
     assert_int_equal(wal__json_scan_next(&scan, &value), WAL__JSON_OK);
     for (size_t i = 0; i < COUNT(expected); i++) {
         assert_int_equal(wal__json_scan_skip(&scan, &value), WAL__JSON_OK);
@@ -471,13 +429,11 @@ TEST(json_scan__every_status_has_its_text)
 {
     for (int i = WAL__JSON_OK; i < WAL__JSON_NO_SPACE; i++) {
         const char *text = wal__json_status_text((enum wal__json_status)i);
-        const char *next =
-            wal__json_status_text((enum wal__json_status)(i + 1));
+        const char *next = wal__json_status_text((enum wal__json_status)(i + 1));
         assert_string_not_equal(text, next);
         assert_string_not_equal(text, "unknown status");
     }
-    assert_string_equal(wal__json_status_text((enum wal__json_status)999),
-                        "unknown status");
+    assert_string_equal(wal__json_status_text((enum wal__json_status)999), "unknown status");
 }
 
 static struct wal__json_span span_of(const char *text, size_t size)
@@ -512,17 +468,14 @@ static const struct {
 TEST(json_value__strings_are_unescaped)
 {
     for (size_t i = 0; i < COUNT(strings); i++) {
-        struct wal__json_span string =
-            span_of(strings[i].string, strings[i].string_size);
+        struct wal__json_span string = span_of(strings[i].string, strings[i].string_size);
         uint8_t buffer[32];
         size_t size = SIZE_MAX;
         bool has_nul = false;
         assert_int_equal(wal__json_unescaped_size(string, &size), WAL__JSON_OK);
         assert_int_equal(size, strings[i].size);
         /* A buffer of exactly the size will do. */
-        assert_int_equal(
-            wal__json_unescape(string, buffer, size, &size, &has_nul),
-            WAL__JSON_OK);
+        assert_int_equal(wal__json_unescape(string, buffer, size, &size, &has_nul), WAL__JSON_OK);
         assert_int_equal(size, strings[i].size);
         assert_memory_equal(buffer, strings[i].text, size);
         assert_int_equal(has_nul, memchr(strings[i].text, 0, size) != NULL);
@@ -535,11 +488,9 @@ TEST(json_value__small_buffer_is_left_alone)
     size_t size = 77;
     bool has_nul = true;
 
-    assert_int_equal(wal__json_unescape(span_of(TEXT("\"ab\\u20ac\"")), buffer,
-                                        4, &size, &has_nul),
+    assert_int_equal(wal__json_unescape(span_of(TEXT("\"ab\\u20ac\"")), buffer, 4, &size, &has_nul),
                      WAL__JSON_NO_SPACE);
-    assert_int_equal(wal__json_escape(span_of(TEXT("a\n")), buffer, 4, &size),
-                     WAL__JSON_NO_SPACE);
+    assert_int_equal(wal__json_escape(span_of(TEXT("a\n")), buffer, 4, &size), WAL__JSON_NO_SPACE);
     assert_memory_equal(buffer, "zzz", 4);
     assert_int_equal(size, 77);
     assert_true(has_nul);
@@ -552,28 +503,20 @@ TEST(json_value__non_string_spans_are_refused)
         size_t size;
         enum wal__json_status status;
     } cases[] = {
-        {TEXT(""), WAL__JSON_TRUNCATED},
-        {TEXT("\""), WAL__JSON_TRUNCATED},
-        {TEXT("\"ab"), WAL__JSON_TRUNCATED},
-        {TEXT("\"\\\""), WAL__JSON_TRUNCATED},
-        {TEXT("\"\\u00\""), WAL__JSON_TRUNCATED},
-        {TEXT("\"\xe2\x82\""), WAL__JSON_TRUNCATED},
-        {TEXT("12"), WAL__JSON_SYNTAX},
-        {TEXT("\"a\"b\""), WAL__JSON_SYNTAX},
-        {TEXT("\"\\q\""), WAL__JSON_SYNTAX},
-        {TEXT("\"\n\""), WAL__JSON_CONTROL},
-        {TEXT("\"\0\""), WAL__JSON_NUL_BYTE},
-        {TEXT("\"\xff\""), WAL__JSON_UTF8},
+        {TEXT(""), WAL__JSON_TRUNCATED},          {TEXT("\""), WAL__JSON_TRUNCATED},
+        {TEXT("\"ab"), WAL__JSON_TRUNCATED},      {TEXT("\"\\\""), WAL__JSON_TRUNCATED},
+        {TEXT("\"\\u00\""), WAL__JSON_TRUNCATED}, {TEXT("\"\xe2\x82\""), WAL__JSON_TRUNCATED},
+        {TEXT("12"), WAL__JSON_SYNTAX},           {TEXT("\"a\"b\""), WAL__JSON_SYNTAX},
+        {TEXT("\"\\q\""), WAL__JSON_SYNTAX},      {TEXT("\"\n\""), WAL__JSON_CONTROL},
+        {TEXT("\"\0\""), WAL__JSON_NUL_BYTE},     {TEXT("\"\xff\""), WAL__JSON_UTF8},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct wal__json_span span = span_of(cases[i].text, cases[i].size);
         uint8_t buffer[16];
         size_t size;
-        assert_int_equal(wal__json_unescaped_size(span, &size),
-                         cases[i].status);
-        assert_int_equal(wal__json_unescape(span, buffer, 16, &size, NULL),
-                         cases[i].status);
+        assert_int_equal(wal__json_unescaped_size(span, &size), cases[i].status);
+        assert_int_equal(wal__json_unescape(span, buffer, 16, &size, NULL), cases[i].status);
         assert_false(wal__json_string_is(span, ""));
         assert_false(wal__json_string_is(span, "ab"));
     }
@@ -583,10 +526,8 @@ TEST(json_value__strings_are_compared_unescaped)
 {
     for (size_t i = 0; i < COUNT(strings); i++) {
         for (size_t j = 0; j < COUNT(strings); j++) {
-            struct wal__json_span string =
-                span_of(strings[i].string, strings[i].string_size);
-            assert_int_equal(wal__json_string_equals(string, strings[j].text,
-                                                     strings[j].size),
+            struct wal__json_span string = span_of(strings[i].string, strings[i].string_size);
+            assert_int_equal(wal__json_string_equals(string, strings[j].text, strings[j].size),
                              i == j);
         }
     }
@@ -609,8 +550,7 @@ TEST(json_value__text_is_escaped_as_stringify_does)
         {TEXT("plain/'text'"), "\"plain/'text'\""},
         {TEXT("\"\\\b\f\n\r\t"), "\"\\\"\\\\\\b\\f\\n\\r\\t\""},
         {TEXT("\0\x01\x0b\x1f\x7f"), "\"\\u0000\\u0001\\u000b\\u001f\x7f\""},
-        {TEXT("\xc3\xa9\xe2\x80\xa8\xf0\x9f\x98\x80"),
-         "\"\xc3\xa9\xe2\x80\xa8\xf0\x9f\x98\x80\""},
+        {TEXT("\xc3\xa9\xe2\x80\xa8\xf0\x9f\x98\x80"), "\"\xc3\xa9\xe2\x80\xa8\xf0\x9f\x98\x80\""},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -619,17 +559,15 @@ TEST(json_value__text_is_escaped_as_stringify_does)
         size_t size;
         assert_int_equal(wal__json_escaped_size(text, &size), WAL__JSON_OK);
         assert_int_equal(size, strlen(cases[i].string));
-        assert_int_equal(wal__json_escape(text, buffer, size, &size),
-                         WAL__JSON_OK);
+        assert_int_equal(wal__json_escape(text, buffer, size, &size), WAL__JSON_OK);
         assert_memory_equal(buffer, cases[i].string, size);
     }
 }
 
 TEST(json_value__ill_formed_text_is_not_escaped)
 {
-    static const char *const cases[] = {"\xff",     "a\xc3",
-                                        "\xe2\x82", "\xed\xa0\x80",
-                                        "\xc0\x80", "\xf4\x90\x80\x80"};
+    static const char *const cases[] = {"\xff",         "a\xc3",    "\xe2\x82",
+                                        "\xed\xa0\x80", "\xc0\x80", "\xf4\x90\x80\x80"};
     struct wal__json_span nothing = {NULL, 0};
     uint8_t buffer[64];
     size_t size = 77;
@@ -637,12 +575,10 @@ TEST(json_value__ill_formed_text_is_not_escaped)
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct wal__json_span text = span_of(cases[i], strlen(cases[i]));
         assert_int_equal(wal__json_escaped_size(text, &size), WAL__JSON_UTF8);
-        assert_int_equal(wal__json_escape(text, buffer, 64, &size),
-                         WAL__JSON_UTF8);
+        assert_int_equal(wal__json_escape(text, buffer, 64, &size), WAL__JSON_UTF8);
         assert_int_equal(size, 77);
     }
-    assert_int_equal(wal__json_escape(nothing, buffer, 64, &size),
-                     WAL__JSON_OK);
+    assert_int_equal(wal__json_escape(nothing, buffer, 64, &size), WAL__JSON_OK);
     assert_int_equal(size, 2);
 }
 
@@ -662,8 +598,7 @@ TEST(json_value__integers_are_exact)
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct wal__json_span number =
-            span_of(cases[i].text, strlen(cases[i].text));
+        struct wal__json_span number = span_of(cases[i].text, strlen(cases[i].text));
         int64_t value = 77;
         assert_int_equal(wal__json_integer(number, &value), WAL__JSON_OK);
         assert_true(value == cases[i].value);
@@ -693,8 +628,7 @@ TEST(json_value__other_numbers_are_not_integers)
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
-        struct wal__json_span number =
-            span_of(cases[i].text, strlen(cases[i].text));
+        struct wal__json_span number = span_of(cases[i].text, strlen(cases[i].text));
         int64_t value = 77;
         assert_int_equal(wal__json_integer(number, &value), cases[i].status);
         assert_true(value == 77);
@@ -715,23 +649,21 @@ TEST(json_members__are_found_in_one_pass)
         {.key = "type"},
         {.key = ""},
     };
-    static const char *const values[] = {
-        "\"user\"",
-        "{ \"role\":[1,{\"role\":0}], \"type\":null }",
-        "[1,{\"role\":0}]",
-        "null",
-        NULL,
-        NULL,
-        NULL,
-        NULL,
-        "\"user\"",
-        "{}"};
+    static const char *const values[] = {"\"user\"",
+                                         "{ \"role\":[1,{\"role\":0}], \"type\":null }",
+                                         "[1,{\"role\":0}]",
+                                         "null",
+                                         NULL,
+                                         NULL,
+                                         NULL,
+                                         NULL,
+                                         "\"user\"",
+                                         "{}"};
 
     assert_int_equal(
-        wal__json_members(
-            TEXT("{\"type\":\"user\",\"message\": { \"role\":[1,{\"role\":0}], "
-                 "\"type\":null },\"list\":[{\"role\":1}],\"\":{}}"),
-            wanted, COUNT(wanted), NULL),
+        wal__json_members(TEXT("{\"type\":\"user\",\"message\": { \"role\":[1,{\"role\":0}], "
+                               "\"type\":null },\"list\":[{\"role\":1}],\"\":{}}"),
+                          wanted, COUNT(wanted), NULL),
         WAL__JSON_OK);
     for (size_t i = 0; i < COUNT(wanted); i++) {
         assert_false(wanted[i].is_duplicate);
@@ -748,10 +680,8 @@ TEST(json_members__are_found_in_one_pass)
 
 TEST(json_members__match_unescaped_keys)
 {
-    struct wal__json_member wanted[] = {{.key = "id"},
-                                        {.key = "\xc3\xa9"},
-                                        {.parent = "id", .key = "a\"b"},
-                                        {.key = "z"}};
+    struct wal__json_member wanted[] = {
+        {.key = "id"}, {.key = "\xc3\xa9"}, {.parent = "id", .key = "a\"b"}, {.key = "z"}};
 
     assert_int_equal(wal__json_members(TEXT("{\"\\u0069d\":{\"a\\\"b\":1},"
                                             "\"\\u00e9\":2,\"z\\u0000\":3}"),
@@ -771,11 +701,10 @@ TEST(json_members__last_duplicate_counts_and_is_reported)
                                         {.parent = "m", .key = "y"},
                                         {.parent = "m", .key = "z"}};
 
-    assert_int_equal(
-        wal__json_members(TEXT("{\"a\":1,\"m\":{\"x\":1,\"y\":1},\"b\":3,"
-                               "\"\\u0061\":2,\"m\":{\"x\":5,\"z\":6}}"),
-                          wanted, COUNT(wanted), NULL),
-        WAL__JSON_OK);
+    assert_int_equal(wal__json_members(TEXT("{\"a\":1,\"m\":{\"x\":1,\"y\":1},\"b\":3,"
+                                            "\"\\u0061\":2,\"m\":{\"x\":5,\"z\":6}}"),
+                                       wanted, COUNT(wanted), NULL),
+                     WAL__JSON_OK);
     assert_true(span_is(wanted[0].value.span, "2"));
     assert_true(wanted[0].is_duplicate);
     assert_true(span_is(wanted[1].value.span, "3"));
@@ -809,9 +738,8 @@ TEST(json_members__failure_leaves_the_outputs)
     memcpy(before, wanted, sizeof(before));
     for (size_t i = 0; i < COUNT(cases); i++) {
         size_t offset = 77;
-        assert_int_equal(
-            wal__json_members(cases[i].text, cases[i].size, wanted, 2, &offset),
-            cases[i].status);
+        assert_int_equal(wal__json_members(cases[i].text, cases[i].size, wanted, 2, &offset),
+                         cases[i].status);
         assert_int_equal(offset, cases[i].offset);
         assert_memory_equal(wanted, before, sizeof(before));
     }
@@ -825,31 +753,23 @@ TEST(json_members__are_bounded)
     for (size_t i = 0; i < COUNT(wanted); i++) {
         wanted[i].key = "a";
     }
-    assert_int_equal(
-        wal__json_members(TEXT("{\"a\":1}"), wanted, COUNT(wanted), NULL),
-        WAL__JSON_NO_SPACE);
-    assert_int_equal(wal__json_members(TEXT("{\"a\":1}"), wanted,
-                                       WAL__JSON_MEMBERS_MAX, NULL),
+    assert_int_equal(wal__json_members(TEXT("{\"a\":1}"), wanted, COUNT(wanted), NULL),
+                     WAL__JSON_NO_SPACE);
+    assert_int_equal(wal__json_members(TEXT("{\"a\":1}"), wanted, WAL__JSON_MEMBERS_MAX, NULL),
                      WAL__JSON_OK);
-    assert_int_equal(wanted[WAL__JSON_MEMBERS_MAX - 1].value.kind,
-                     WAL__JSON_NUMBER);
-    assert_int_equal(wal__json_members(TEXT("{\"a\":1}"), NULL, 0, NULL),
-                     WAL__JSON_OK);
+    assert_int_equal(wanted[WAL__JSON_MEMBERS_MAX - 1].value.kind, WAL__JSON_NUMBER);
+    assert_int_equal(wal__json_members(TEXT("{\"a\":1}"), NULL, 0, NULL), WAL__JSON_OK);
 }
 
 TEST(json_members__find_gives_one_value)
 {
     struct wal__json_token value = {.depth = 9};
 
-    assert_int_equal(wal__json_find(TEXT("{\"a\":{\"b\":1}}"), "b", &value),
-                     WAL__JSON_NOT_FOUND);
-    assert_int_equal(wal__json_find(TEXT("[\"a\"]"), "a", &value),
-                     WAL__JSON_NOT_OBJECT);
-    assert_int_equal(wal__json_find(TEXT("{\"a\":1,}"), "a", &value),
-                     WAL__JSON_SYNTAX);
+    assert_int_equal(wal__json_find(TEXT("{\"a\":{\"b\":1}}"), "b", &value), WAL__JSON_NOT_FOUND);
+    assert_int_equal(wal__json_find(TEXT("[\"a\"]"), "a", &value), WAL__JSON_NOT_OBJECT);
+    assert_int_equal(wal__json_find(TEXT("{\"a\":1,}"), "a", &value), WAL__JSON_SYNTAX);
     assert_int_equal(value.depth, 9);
-    assert_int_equal(wal__json_find(TEXT("{\"a\":{\"b\":1}}"), "a", &value),
-                     WAL__JSON_OK);
+    assert_int_equal(wal__json_find(TEXT("{\"a\":{\"b\":1}}"), "a", &value), WAL__JSON_OK);
     assert_int_equal(value.kind, WAL__JSON_OBJECT);
     assert_int_equal(value.depth, 1);
     assert_true(span_is(value.span, "{\"b\":1}"));

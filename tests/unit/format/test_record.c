@@ -1,8 +1,7 @@
 /*
- * test_record.c - the payloads of frames: round trips of random records, every
- * field outside its range, and that no other size is accepted. Payloads lie in
- * blocks of exactly their size, so that the address sanitizer sees a read
- * beyond the end.
+ * test_record.c - the payloads of frames: round trips of random records, every field outside its
+ * range, and that no other size is accepted. Payloads lie in blocks of exactly their size, so that
+ * the address sanitizer sees a read beyond the end.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,16 +38,15 @@ static struct wal__span text_of(const char *text)
     }                                                              \
     _Static_assert(1, "")
 
-#define MAKE(record)                                     \
-    static struct wal__span make_##record(               \
-        const struct wal__##record##_record *from)       \
-    {                                                    \
-        size_t size = wal__##record##_record_size(from); \
-        uint8_t *block = codec_block(size);              \
-                                                         \
-        wal__##record##_record_encode(from, block);      \
-        return (struct wal__span){block, size};          \
-    }                                                    \
+#define MAKE(record)                                                                 \
+    static struct wal__span make_##record(const struct wal__##record##_record *from) \
+    {                                                                                \
+        size_t size = wal__##record##_record_size(from);                             \
+        uint8_t *block = codec_block(size);                                          \
+                                                                                     \
+        wal__##record##_record_encode(from, block);                                  \
+        return (struct wal__span){block, size};                                      \
+    }                                                                                \
     _Static_assert(1, "")
 
 DECODE(open);
@@ -161,8 +159,7 @@ TEST(record__open_of_the_first_segment_has_no_previous)
     struct wal__span payload = make_open(&open, NULL);
 
     assert_int_equal(decode_open(payload), WAL__FMT_OK);
-    assert_int_equal(codec_decode_with(decode_open, payload, 8, 8, 4096),
-                     WAL__FMT_FIELD);
+    assert_int_equal(codec_decode_with(decode_open, payload, 8, 8, 4096), WAL__FMT_FIELD);
     codec_free(payload);
 }
 
@@ -179,8 +176,7 @@ TEST(record__open_takes_256_ranges_at_most)
 
         open.damage_count = count;
         payload = make_open(&open, damage);
-        assert_int_equal(decode_open(payload),
-                         count <= 256 ? WAL__FMT_OK : WAL__FMT_FIELD);
+        assert_int_equal(decode_open(payload), count <= 256 ? WAL__FMT_OK : WAL__FMT_FIELD);
         codec_free(payload);
     }
 }
@@ -200,15 +196,13 @@ TEST(record__session_round_trip)
             .title = codec_text(0, WAL__TEXT_MAX),
             .parent_id = codec_text(0, WAL__ID_MAX),
             .source = codec_text(0, WAL__TEXT_MAX),
-            .metadata = codec_text(
-                0, test_random() % 64 == 0 ? WAL__METADATA_MAX : WAL__TEXT_MAX),
+            .metadata = codec_text(0, test_random() % 64 == 0 ? WAL__METADATA_MAX : WAL__TEXT_MAX),
         };
         struct wal__session_record read;
         struct wal__span payload = make_session(&session);
 
-        assert_int_equal(
-            wal__session_record_decode(payload, WAL__FORMAT_VERSION, &read),
-            WAL__FMT_OK);
+        assert_int_equal(wal__session_record_decode(payload, WAL__FORMAT_VERSION, &read),
+                         WAL__FMT_OK);
         assert_true(read.created_ms == session.created_ms);
         assert_int_equal(read.schema_version, session.schema_version);
         assert_int_equal(read.flags, session.flags);
@@ -241,9 +235,7 @@ TEST(record__session_is_checked)
     codec_assert_size_is_exact(decode_session, payload, 32);
     CODEC_ASSERT_CHANGES(decode_session, payload, changes);
     for (size_t offset = 16; offset < 28; offset += 2) {
-        assert_int_equal(
-            codec_decode_with(decode_session, payload, offset, 2, 9),
-            WAL__FMT_FIELD);
+        assert_int_equal(codec_decode_with(decode_session, payload, offset, 2, 9), WAL__FMT_FIELD);
     }
     codec_free(payload);
 }
@@ -255,9 +247,8 @@ TEST(record__session_texts_are_bounded)
         struct wal__span *text;
         size_t max;
     } texts[] = {
-        {&session.id, 255},           {&session.cwd, 4096},
-        {&session.project, 4096},     {&session.title, 4096},
-        {&session.parent_id, 255},    {&session.source, 4096},
+        {&session.id, 255},           {&session.cwd, 4096},      {&session.project, 4096},
+        {&session.title, 4096},       {&session.parent_id, 255}, {&session.source, 4096},
         {&session.metadata, 1 << 20},
     };
 
@@ -270,8 +261,7 @@ TEST(record__session_texts_are_bounded)
             texts[i].text->data = pool;
             texts[i].text->size = texts[i].max + over;
             payload = make_session(&session);
-            assert_int_equal(decode_session(payload),
-                             over == 0 ? WAL__FMT_OK : WAL__FMT_FIELD);
+            assert_int_equal(decode_session(payload), over == 0 ? WAL__FMT_OK : WAL__FMT_FIELD);
             codec_free(payload);
         }
         *texts[i].text = before;
@@ -293,12 +283,10 @@ enum {
     SESSION_0_FIXED = 28
 };
 
-static struct wal__span
-make_session_0(const struct wal__session_record *session, int64_t created_s)
+static struct wal__span make_session_0(const struct wal__session_record *session, int64_t created_s)
 {
-    const struct wal__span texts[] = {session->id, session->cwd,
-                                      session->project, session->parent_id,
-                                      session->source};
+    const struct wal__span texts[] = {session->id, session->cwd, session->project,
+                                      session->parent_id, session->source};
     size_t size = SESSION_0_FIXED + session->metadata.size;
     uint8_t *block;
     uint8_t *at;
@@ -341,8 +329,7 @@ TEST(record__session_of_version_0_is_read)
         struct wal__session_record read;
         struct wal__span payload = make_session_0(&session, created_s);
 
-        assert_int_equal(wal__session_record_decode(payload, 0, &read),
-                         WAL__FMT_OK);
+        assert_int_equal(wal__session_record_decode(payload, 0, &read), WAL__FMT_OK);
         assert_true(read.created_ms == created_s * 1000);
         assert_int_equal(read.schema_version, 0);
         assert_int_equal(read.flags, session.flags);
@@ -374,9 +361,8 @@ TEST(record__session_of_version_0_is_checked)
     codec_assert_size_is_exact(decode_session_0, payload, SESSION_0_FIXED);
     CODEC_ASSERT_CHANGES(decode_session_0, payload, changes);
     for (size_t offset = 12; offset < 22; offset += 2) {
-        assert_int_equal(
-            codec_decode_with(decode_session_0, payload, offset, 2, 9),
-            WAL__FMT_FIELD);
+        assert_int_equal(codec_decode_with(decode_session_0, payload, offset, 2, 9),
+                         WAL__FMT_FIELD);
     }
     codec_free(payload);
 }
@@ -444,8 +430,7 @@ TEST(record__entry_out_of_line_round_trip)
             .meta = codec_text(0, 5000),
             .payload = codec_text(0, WAL__EXCERPT_MAX),
             .digest = digest.data,
-            .payload_size =
-                WAL__PAYLOAD_INLINE_MAX + 1 + test_random() % (1 << 30),
+            .payload_size = WAL__PAYLOAD_INLINE_MAX + 1 + test_random() % (1 << 30),
         };
         struct wal__entry_record read;
         struct wal__span payload = make_entry(&entry);
@@ -469,12 +454,9 @@ TEST(record__entry_out_of_line_is_checked)
         uint32_t excerpt;
         enum wal__fmt expected;
     } cases[] = {
-        {256 * 1024, 0, WAL__FMT_FIELD},
-        {256 * 1024 + 1, 0, WAL__FMT_OK},
-        {UINT64_C(1) << 35, 0, WAL__FMT_OK},
-        {(UINT64_C(1) << 35) + 1, 0, WAL__FMT_FIELD},
-        {1 << 20, WAL__EXCERPT_MAX, WAL__FMT_OK},
-        {1 << 20, WAL__EXCERPT_MAX + 1, WAL__FMT_FIELD},
+        {256 * 1024, 0, WAL__FMT_FIELD},          {256 * 1024 + 1, 0, WAL__FMT_OK},
+        {UINT64_C(1) << 35, 0, WAL__FMT_OK},      {(UINT64_C(1) << 35) + 1, 0, WAL__FMT_FIELD},
+        {1 << 20, WAL__EXCERPT_MAX, WAL__FMT_OK}, {1 << 20, WAL__EXCERPT_MAX + 1, WAL__FMT_FIELD},
     };
     struct wal__entry_record entry = {.id = {pool, 3}, .digest = pool};
     struct wal__span payload;
@@ -491,8 +473,7 @@ TEST(record__entry_out_of_line_is_checked)
     for (size_t size = 0; size < 40; size++) {
         entry.payload.size = size;
         payload = make_entry(&entry);
-        assert_int_equal(codec_decode_with(decode_entry, payload, 0, 1, 2),
-                         WAL__FMT_FIELD);
+        assert_int_equal(codec_decode_with(decode_entry, payload, 0, 1, 2), WAL__FMT_FIELD);
         codec_free(payload);
     }
 }
@@ -501,23 +482,19 @@ TEST(record__entry_out_of_line_is_checked)
 TEST(record__erased_entry_is_checked)
 {
     uint8_t bytes[WAL__ERASED_PAYLOAD_MAX + 1] = {0};
-    struct wal__entry_record entry = {.id = {pool, 3},
-                                      .payload = {bytes, sizeof(bytes)}};
+    struct wal__entry_record entry = {.id = {pool, 3}, .payload = {bytes, sizeof(bytes)}};
     struct wal__span payload = make_entry(&entry);
 
-    assert_int_equal(codec_decode_with(decode_entry, payload, 0, 1, 4),
-                     WAL__FMT_FIELD);
+    assert_int_equal(codec_decode_with(decode_entry, payload, 0, 1, 4), WAL__FMT_FIELD);
     codec_free(payload);
     entry.payload.size--;
     payload = make_entry(&entry);
-    assert_int_equal(codec_decode_with(decode_entry, payload, 0, 1, 5),
-                     WAL__FMT_OK);
+    assert_int_equal(codec_decode_with(decode_entry, payload, 0, 1, 5), WAL__FMT_OK);
     codec_free(payload);
     entry.payload.size = 0;
     entry.meta = (struct wal__span){pool, 1};
     payload = make_entry(&entry);
-    assert_int_equal(codec_decode_with(decode_entry, payload, 0, 1, 4),
-                     WAL__FMT_FIELD);
+    assert_int_equal(codec_decode_with(decode_entry, payload, 0, 1, 4), WAL__FMT_FIELD);
     codec_free(payload);
 }
 
@@ -540,8 +517,7 @@ TEST(record__entry_is_checked)
     codec_assert_size_is_exact(decode_entry, payload, 16);
     CODEC_ASSERT_CHANGES(decode_entry, payload, changes);
     for (size_t offset = 5; offset < 8; offset++) {
-        assert_int_equal(codec_decode_with(decode_entry, payload, offset, 1, 1),
-                         WAL__FMT_FIELD);
+        assert_int_equal(codec_decode_with(decode_entry, payload, offset, 1, 1), WAL__FMT_FIELD);
     }
     /* meta_size 2^32 - 1 and payload_size 31: right modulo 2^32. */
     codec_free(payload);
@@ -581,8 +557,7 @@ TEST(record__entry_payload_is_bounded)
         entry.payload.data = large;
         entry.payload.size = (size_t)WAL__PAYLOAD_MAX + over;
         payload = make_entry(&entry);
-        assert_int_equal(decode_entry(payload),
-                         over == 0 ? WAL__FMT_OK : WAL__FMT_FIELD);
+        assert_int_equal(decode_entry(payload), over == 0 ? WAL__FMT_OK : WAL__FMT_FIELD);
         codec_free(payload);
     }
     free(large);
@@ -653,9 +628,8 @@ TEST(record__fork_round_trip)
 TEST(record__fork_is_checked)
 {
     static const struct codec_change changes[] = {
-        {8, 4, 65535, OK},  {8, 4, 65536, FIELD},   {12, 4, 0, FIELD},
-        {16, 4, 0, FIELD},  {20, 2, 0x0200, FIELD}, {20, 2, 0x0002, FIELD},
-        {22, 1, 255, FIELD}};
+        {8, 4, 65535, OK},      {8, 4, 65536, FIELD},   {12, 4, 0, FIELD},  {16, 4, 0, FIELD},
+        {20, 2, 0x0200, FIELD}, {20, 2, 0x0002, FIELD}, {22, 1, 255, FIELD}};
     uint8_t block[] = {9, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0,   0,   2,  0,
                        0, 0, 3, 0, 0, 0, 1, 1, 1, 0, 'a', 'b', 'c'};
     struct wal__span payload = {block, sizeof(block)};
@@ -691,11 +665,9 @@ TEST(record__head_is_checked)
     struct wal__span payload = {block, sizeof(block)};
 
     codec_assert_size_is_exact(decode_head, payload, 8);
-    assert_int_equal(codec_decode_with(decode_head, payload, 0, 2, 0x0200),
-                     WAL__FMT_FIELD);
+    assert_int_equal(codec_decode_with(decode_head, payload, 0, 2, 0x0200), WAL__FMT_FIELD);
     for (size_t offset = 4; offset < 8; offset++) {
-        assert_int_equal(codec_decode_with(decode_head, payload, offset, 1, 1),
-                         WAL__FMT_FIELD);
+        assert_int_equal(codec_decode_with(decode_head, payload, offset, 1, 1), WAL__FMT_FIELD);
     }
 }
 
@@ -743,8 +715,7 @@ TEST(record__commit_round_trip)
             .clock_ms = (int64_t)test_random(),
             .pack_durable = test_random(),
             .flags = (uint32_t)(test_random() % 2),
-            .session_count =
-                (uint32_t)codec_text(0, WAL__COMMIT_SESSIONS_MAX).size,
+            .session_count = (uint32_t)codec_text(0, WAL__COMMIT_SESSIONS_MAX).size,
         };
         struct wal__commit_record read;
         struct wal__span payload;
@@ -753,8 +724,7 @@ TEST(record__commit_round_trip)
             sessions[k] = k * 1000 + (uint32_t)(test_random() % 1000);
         }
         payload = make_commit(&commit, sessions);
-        assert_int_equal(wal__commit_record_decode(payload, &read),
-                         WAL__FMT_OK);
+        assert_int_equal(wal__commit_record_decode(payload, &read), WAL__FMT_OK);
         assert_true(read.first_sequence == commit.first_sequence);
         assert_int_equal(read.frame_count, commit.frame_count);
         assert_int_equal(read.group_size, commit.group_size);
@@ -775,9 +745,8 @@ TEST(record__commit_round_trip)
 TEST(record__commit_is_checked)
 {
     static const struct codec_change changes[] = {
-        {20, 4, 4095, FIELD}, {24, 8, 0, FIELD},          {48, 4, 1, OK},
-        {48, 4, 2, FIELD},    {52, 4, 0x40000003, FIELD}, {60, 4, 4, FIELD},
-        {64, 4, 3, FIELD}};
+        {20, 4, 4095, FIELD},       {24, 8, 0, FIELD}, {48, 4, 1, OK},   {48, 4, 2, FIELD},
+        {52, 4, 0x40000003, FIELD}, {60, 4, 4, FIELD}, {64, 4, 3, FIELD}};
     static const uint32_t sessions[] = {4, 5, 900};
     struct wal__commit_record commit = {
         .durable_off = 4096,
@@ -804,8 +773,7 @@ TEST(record__commit_takes_4096_sessions_at_most)
 
         commit.session_count = count;
         payload = make_commit(&commit, sessions);
-        assert_int_equal(decode_commit(payload),
-                         count == 4096 ? WAL__FMT_OK : WAL__FMT_FIELD);
+        assert_int_equal(decode_commit(payload), count == 4096 ? WAL__FMT_OK : WAL__FMT_FIELD);
         codec_free(payload);
     }
 }
@@ -814,8 +782,7 @@ TEST(record__commit_takes_4096_sessions_at_most)
 
 TEST(record__seal_round_trip_and_checks)
 {
-    static const struct codec_change changes[] = {{0, 8, 8200, FIELD},
-                                                  {20, 4, 1, FIELD}};
+    static const struct codec_change changes[] = {{0, 8, 8200, FIELD}, {20, 4, 1, FIELD}};
     struct wal__seal_record seal = {
         .end = 8192,
         .last_sequence = 99,
@@ -846,13 +813,10 @@ TEST(record__failed_decode_leaves_the_output)
     struct wal__commit_record commit = {.epoch = 9};
 
     assert_int_equal(wal__entry_record_decode(payload, &entry), WAL__FMT_FIELD);
-    assert_int_equal(wal__session_record_decode(payload, 0, &session),
-                     WAL__FMT_FIELD);
-    assert_int_equal(wal__session_record_decode(payload, 1, &session),
-                     WAL__FMT_FIELD);
+    assert_int_equal(wal__session_record_decode(payload, 0, &session), WAL__FMT_FIELD);
+    assert_int_equal(wal__session_record_decode(payload, 1, &session), WAL__FMT_FIELD);
     assert_int_equal(wal__fork_record_decode(payload, &fork), WAL__FMT_FIELD);
-    assert_int_equal(wal__commit_record_decode(payload, &commit),
-                     WAL__FMT_FIELD);
+    assert_int_equal(wal__commit_record_decode(payload, &commit), WAL__FMT_FIELD);
     assert_int_equal(entry.form, 9);
     assert_int_equal(session.schema_version, 9);
     assert_int_equal(fork.depth, 9);
@@ -919,13 +883,11 @@ TEST(record_doc__key_is_bounded)
     static const size_t sizes[] = {0, 1, 1024, 1025};
 
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-        struct wal__doc_record doc = {.key = {pool, sizes[i]},
-                                      .value = {pool, 9}};
+        struct wal__doc_record doc = {.key = {pool, sizes[i]}, .value = {pool, 9}};
         struct wal__span payload = make_doc(&doc);
         bool fits = sizes[i] >= 1 && sizes[i] <= 1024;
 
-        assert_int_equal(decode_doc(payload),
-                         fits ? WAL__FMT_OK : WAL__FMT_FIELD);
+        assert_int_equal(decode_doc(payload), fits ? WAL__FMT_OK : WAL__FMT_FIELD);
         codec_free(payload);
     }
 }
@@ -936,12 +898,10 @@ TEST(record_doc__value_is_bounded)
 
     assert_non_null(large);
     for (size_t over = 0; over <= 1; over++) {
-        struct wal__doc_record doc = {.key = {pool, 1},
-                                      .value = {large, (16u << 20) + over}};
+        struct wal__doc_record doc = {.key = {pool, 1}, .value = {large, (16u << 20) + over}};
         struct wal__span payload = make_doc(&doc);
 
-        assert_int_equal(decode_doc(payload),
-                         over == 0 ? WAL__FMT_OK : WAL__FMT_FIELD);
+        assert_int_equal(decode_doc(payload), over == 0 ? WAL__FMT_OK : WAL__FMT_FIELD);
         codec_free(payload);
     }
     free(large);
@@ -961,8 +921,7 @@ TEST(record_doc__redact_round_trip)
         struct wal__redact_record read;
         struct wal__span payload = make_redact(&redact);
 
-        assert_int_equal(wal__redact_record_decode(payload, &read),
-                         WAL__FMT_OK);
+        assert_int_equal(wal__redact_record_decode(payload, &read), WAL__FMT_OK);
         assert_int_equal(read.session, redact.session);
         codec_assert_same_text(read.entry_id, redact.entry_id);
         codec_assert_same_text(read.target_id, redact.target_id);
@@ -1003,8 +962,7 @@ TEST(record_doc__reason_is_bounded)
         };
         struct wal__span payload = make_redact(&redact);
 
-        assert_int_equal(decode_redact(payload),
-                         size == 4096 ? WAL__FMT_OK : WAL__FMT_FIELD);
+        assert_int_equal(decode_redact(payload), size == 4096 ? WAL__FMT_OK : WAL__FMT_FIELD);
         codec_free(payload);
     }
 }
@@ -1017,8 +975,7 @@ TEST(record_doc__failed_decode_leaves_the_output)
     struct wal__redact_record redact = {.session = 9};
 
     assert_int_equal(wal__doc_record_decode(payload, &doc), WAL__FMT_FIELD);
-    assert_int_equal(wal__redact_record_decode(payload, &redact),
-                     WAL__FMT_FIELD);
+    assert_int_equal(wal__redact_record_decode(payload, &redact), WAL__FMT_FIELD);
     assert_int_equal(doc.modified_ms, 9);
     assert_int_equal(redact.session, 9);
 }
@@ -1040,8 +997,7 @@ TEST(record_doc__field_offsets_are_as_specified)
     struct wal__span payload = make_doc(&doc);
 
     assert_int_equal(payload.size, 20);
-    assert_memory_equal(payload.data, "\10\7\6\5\4\3\2\1\3\0\0\0\1\0\0\0keyv",
-                        20);
+    assert_memory_equal(payload.data, "\10\7\6\5\4\3\2\1\3\0\0\0\1\0\0\0keyv", 20);
     codec_free(payload);
     payload = make_redact(&redact);
     assert_int_equal(payload.size, 14);

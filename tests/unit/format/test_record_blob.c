@@ -1,9 +1,8 @@
 /*
- * test_record_blob.c - the payloads of CHUNK and BLOB, the index of a pack
- * segment, and the list of files of a checkpoint (SPEC.md 2.21): round trips,
- * every field outside its range, that no other size is accepted, which paths
- * are plain; digests in hexadecimal. Bytes lie in blocks of exactly their size,
- * so that the address sanitizer sees a read beyond the end.
+ * test_record_blob.c - the payloads of CHUNK and BLOB, the index of a pack segment, and the list of
+ * files of a checkpoint (SPEC.md 2.21): round trips, every field outside its range, that no other
+ * size is accepted, which paths are plain; digests in hexadecimal. Bytes lie in blocks of exactly
+ * their size, so that the address sanitizer sees a read beyond the end.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -36,8 +35,8 @@ static struct wal__digest random_digest(void)
 }
 
 /* Encodes a chunk with `data_size` bytes of data, all the same byte. */
-static struct wal__span encode_chunk(uint8_t encoding, uint8_t depth,
-                                     uint32_t size, size_t data_size)
+static struct wal__span encode_chunk(uint8_t encoding, uint8_t depth, uint32_t size,
+                                     size_t data_size)
 {
     struct wal__chunk_record chunk = {.digest = random_digest(),
                                       .size = size,
@@ -48,8 +47,7 @@ static struct wal__span encode_chunk(uint8_t encoding, uint8_t depth,
     struct wal__span payload = {NULL, wal__chunk_record_size(&chunk)};
     uint8_t *block = codec_block(payload.size);
 
-    assert_int_equal(wal__chunk_record_encode_head(&chunk, block) + data_size,
-                     payload.size);
+    assert_int_equal(wal__chunk_record_encode_head(&chunk, block) + data_size, payload.size);
     payload.data = block;
     return payload;
 }
@@ -65,8 +63,7 @@ static enum wal__fmt decode(struct wal__span payload)
     return fmt;
 }
 
-static enum wal__fmt try_chunk(uint8_t encoding, uint8_t depth, uint32_t size,
-                               size_t data_size)
+static enum wal__fmt try_chunk(uint8_t encoding, uint8_t depth, uint32_t size, size_t data_size)
 {
     struct wal__span payload = encode_chunk(encoding, depth, size, data_size);
     enum wal__fmt fmt = decode(payload);
@@ -79,12 +76,9 @@ TEST(record_blob__sizes_of_chunks_are_bounded)
 {
     assert_int_equal(try_chunk(WAL__CHUNK_RAW, 0, 0, 0), WAL__FMT_OK);
     assert_int_equal(try_chunk(WAL__CHUNK_RAW, 0, 1, 1), WAL__FMT_OK);
-    assert_int_equal(
-        try_chunk(WAL__CHUNK_RAW, 0, WAL__CHUNK_MAX, WAL__CHUNK_MAX),
-        WAL__FMT_OK);
-    assert_int_equal(
-        try_chunk(WAL__CHUNK_RAW, 0, WAL__CHUNK_MAX + 1, WAL__CHUNK_MAX + 1),
-        WAL__FMT_FIELD);
+    assert_int_equal(try_chunk(WAL__CHUNK_RAW, 0, WAL__CHUNK_MAX, WAL__CHUNK_MAX), WAL__FMT_OK);
+    assert_int_equal(try_chunk(WAL__CHUNK_RAW, 0, WAL__CHUNK_MAX + 1, WAL__CHUNK_MAX + 1),
+                     WAL__FMT_FIELD);
     assert_int_equal(try_chunk(WAL__CHUNK_RAW, 0, 5, 4), WAL__FMT_FIELD);
     assert_int_equal(try_chunk(WAL__CHUNK_RAW, 0, 5, 6), WAL__FMT_FIELD);
     assert_int_equal(try_chunk(WAL__CHUNK_LZ4, 0, 5, 4), WAL__FMT_OK);
@@ -200,10 +194,8 @@ TEST(record_blob__blocks_are_bounded_by_their_data)
 static struct wal__span encode_blob(uint64_t size, uint32_t count)
 {
     uint8_t *chunks = codec_block((size_t)count * WAL__DIGEST_SIZE);
-    struct wal__blob_record blob = {.digest = random_digest(),
-                                    .size = size,
-                                    .chunk_count = count,
-                                    .chunks = chunks};
+    struct wal__blob_record blob = {
+        .digest = random_digest(), .size = size, .chunk_count = count, .chunks = chunks};
     struct wal__span payload = {NULL, wal__blob_record_size(&blob)};
     uint8_t *block = codec_block(payload.size);
 
@@ -241,8 +233,7 @@ TEST(record_blob__chunk_count_matches_the_size)
     assert_int_equal(try_blob(0, 0), WAL__FMT_FIELD);
     assert_int_equal(try_blob(2 * mib, 3), WAL__FMT_FIELD);
     assert_int_equal(try_blob(2 * mib + 1, 2), WAL__FMT_FIELD);
-    assert_int_equal(try_blob(most + 1, WAL__BLOB_CHUNKS_MAX + 1),
-                     WAL__FMT_FIELD);
+    assert_int_equal(try_blob(most + 1, WAL__BLOB_CHUNKS_MAX + 1), WAL__FMT_FIELD);
 }
 
 TEST(record_blob__sizes_match_the_payload)
@@ -252,19 +243,16 @@ TEST(record_blob__sizes_match_the_payload)
     uint8_t *bytes;
 
     for (size_t size = 0; size < payload.size; size++) {
-        assert_int_equal(wal__blob_record_decode(
-                             (struct wal__span){payload.data, size}, &blob),
+        assert_int_equal(wal__blob_record_decode((struct wal__span){payload.data, size}, &blob),
                          WAL__FMT_SHORT);
     }
     bytes = codec_block(payload.size + 1);
     memcpy(bytes, payload.data, payload.size);
-    assert_int_equal(wal__blob_record_decode(
-                         (struct wal__span){bytes, payload.size + 1}, &blob),
+    assert_int_equal(wal__blob_record_decode((struct wal__span){bytes, payload.size + 1}, &blob),
                      WAL__FMT_FIELD);
     bytes[AT_CHUNK_COUNT + 4] = 1;
-    assert_int_equal(
-        wal__blob_record_decode((struct wal__span){bytes, payload.size}, &blob),
-        WAL__FMT_FIELD);
+    assert_int_equal(wal__blob_record_decode((struct wal__span){bytes, payload.size}, &blob),
+                     WAL__FMT_FIELD);
     free(bytes);
     codec_free(payload);
 }
@@ -281,8 +269,7 @@ static int compare(const void *a, const void *b)
 }
 
 /* An index of the digests, which are sorted; offsets are their ranks. */
-static struct wal__span encode_index(struct wal__digest *digests,
-                                     uint32_t count)
+static struct wal__span encode_index(struct wal__digest *digests, uint32_t count)
 {
     struct wal__index_header header = {
         .posting_count = count, .id = 7, .end = 9000, .commit_offset = 8000};
@@ -347,22 +334,19 @@ TEST(pack_index__newest_of_equal_digests_is_found)
 
 TEST(pack_index__any_flip_is_detected)
 {
-    struct wal__digest digests[3] = {random_digest(), random_digest(),
-                                     random_digest()};
+    struct wal__digest digests[3] = {random_digest(), random_digest(), random_digest()};
     struct wal__span bytes = encode_index(digests, 3);
     uint8_t *block = (uint8_t *)(uintptr_t)bytes.data;
     struct wal__pack_index index;
 
     for (size_t bit = 0; bit < bytes.size * 8; bit++) {
         block[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        assert_int_not_equal(wal__pack_index_decode(bytes, &index),
-                             WAL__FMT_OK);
+        assert_int_not_equal(wal__pack_index_decode(bytes, &index), WAL__FMT_OK);
         block[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
     for (size_t size = 0; size < bytes.size; size++) {
-        assert_int_equal(
-            wal__pack_index_decode((struct wal__span){block, size}, &index),
-            WAL__FMT_SHORT);
+        assert_int_equal(wal__pack_index_decode((struct wal__span){block, size}, &index),
+                         WAL__FMT_SHORT);
     }
     assert_int_equal(wal__pack_index_decode(bytes, &index), WAL__FMT_OK);
     free(block);
@@ -371,8 +355,7 @@ TEST(pack_index__any_flip_is_detected)
 /* A fan-out that leads out of the digests is refused, whatever its CRC. */
 TEST(pack_index__fan_out_is_bounded)
 {
-    struct wal__digest digests[3] = {random_digest(), random_digest(),
-                                     random_digest()};
+    struct wal__digest digests[3] = {random_digest(), random_digest(), random_digest()};
     struct wal__span bytes = encode_index(digests, 3);
     uint8_t *block = (uint8_t *)(uintptr_t)bytes.data;
     struct wal__pack_index index;
@@ -405,13 +388,11 @@ TEST(hex__only_lower_case_digits_are_read)
     assert_true(wal__hex_read("", 0, read));
     for (size_t i = 0; i < 2 * sizeof(bytes); i++) {
         for (int byte = 0; byte <= UINT8_MAX; byte++) {
-            bool is_digit =
-                (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+            bool is_digit = (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
             char kept = text[i];
 
             text[i] = (char)byte;
-            assert_int_equal(wal__hex_read(text, sizeof(bytes), read),
-                             is_digit);
+            assert_int_equal(wal__hex_read(text, sizeof(bytes), read), is_digit);
             text[i] = kept;
         }
     }
@@ -433,8 +414,7 @@ static struct wal__span span(const char *text)
 
 static const uint8_t boot[WAL__FILE_BOOT_SIZE] = {0xb0, [15] = 0x07};
 
-static struct wal__span encode(const struct wal__file_record *files,
-                               uint32_t count)
+static struct wal__span encode(const struct wal__file_record *files, uint32_t count)
 {
     size_t size = wal__file_list_head_size();
     uint8_t *block;
@@ -472,8 +452,7 @@ static struct wal__file_record random_file(uint32_t rank, char *path)
     struct wal__file_record file = {.kind = (uint8_t)(test_random() % 3)};
 
     file.path.data = (const uint8_t *)path;
-    file.path.size = (size_t)sprintf(path, "d%03u/%0*u", rank,
-                                     1 + (int)(test_random() % 60), rank);
+    file.path.size = (size_t)sprintf(path, "d%03u/%0*u", rank, 1 + (int)(test_random() % 60), rank);
     if (file.kind == WAL__FILE_ABSENT) {
         return file;
     }
@@ -490,8 +469,7 @@ static struct wal__file_record random_file(uint32_t rank, char *path)
     return file;
 }
 
-static void assert_same(const struct wal__file_record *a,
-                        const struct wal__file_record *b)
+static void assert_same(const struct wal__file_record *a, const struct wal__file_record *b)
 {
     assert_int_equal(a->kind, b->kind);
     assert_int_equal(a->flags, b->flags);
@@ -548,8 +526,8 @@ TEST(file_list__no_other_size_is_accepted)
 
         memset(block, 0, size);
         memcpy(block, bytes.data, size < bytes.size ? size : bytes.size);
-        assert_true((decode_list((struct wal__span){block, size}) ==
-                     WAL__FMT_OK) == (size == bytes.size));
+        assert_true((decode_list((struct wal__span){block, size}) == WAL__FMT_OK) ==
+                    (size == bytes.size));
         free(block);
     }
     codec_free(bytes);
@@ -560,28 +538,27 @@ TEST(file_list__field_out_of_its_range_is_refused)
     const struct wal__file_record file = {
         .kind = WAL__FILE_REGULAR, .mode = 0644, .path = span("a/b")};
     const struct wal__span payload = encode(&file, 1);
-    static const struct codec_change changes[] = {
-        {0, 1, 'A', OK},
-        {0, 1, 'B', MAGIC},
-        {7, 1, 'X', MAGIC},
-        {8, 4, 0, VERSION},
-        {8, 4, 2, VERSION},
-        {12, 4, 0, FIELD},
-        {12, 4, 2, FIELD},
-        {12, 4, UINT32_MAX, FIELD},
-        {16, 1, 2, OK},
-        {HEAD, 1, 2, OK},
-        {HEAD, 1, 3, FIELD},
-        {HEAD + 1, 1, 1, OK},
-        {HEAD + 1, 1, 4, FIELD},
-        {HEAD + 2, 2, 2, FIELD},
-        {HEAD + 2, 2, 4, SHORT},
-        {HEAD + 2, 2, 0, FIELD},
-        {HEAD + 4, 4, 07777, OK},
-        {HEAD + 4, 4, 010000, FIELD},
-        {HEAD + RECORD, 1, '/', FIELD},
-        {HEAD + RECORD, 1, 0, FIELD},
-        {HEAD + RECORD + 2, 1, '.', FIELD}};
+    static const struct codec_change changes[] = {{0, 1, 'A', OK},
+                                                  {0, 1, 'B', MAGIC},
+                                                  {7, 1, 'X', MAGIC},
+                                                  {8, 4, 0, VERSION},
+                                                  {8, 4, 2, VERSION},
+                                                  {12, 4, 0, FIELD},
+                                                  {12, 4, 2, FIELD},
+                                                  {12, 4, UINT32_MAX, FIELD},
+                                                  {16, 1, 2, OK},
+                                                  {HEAD, 1, 2, OK},
+                                                  {HEAD, 1, 3, FIELD},
+                                                  {HEAD + 1, 1, 1, OK},
+                                                  {HEAD + 1, 1, 4, FIELD},
+                                                  {HEAD + 2, 2, 2, FIELD},
+                                                  {HEAD + 2, 2, 4, SHORT},
+                                                  {HEAD + 2, 2, 0, FIELD},
+                                                  {HEAD + 4, 4, 07777, OK},
+                                                  {HEAD + 4, 4, 010000, FIELD},
+                                                  {HEAD + RECORD, 1, '/', FIELD},
+                                                  {HEAD + RECORD, 1, 0, FIELD},
+                                                  {HEAD + RECORD + 2, 1, '.', FIELD}};
 
     CODEC_ASSERT_CHANGES(decode_list, payload, changes);
     codec_free(payload);
@@ -589,8 +566,7 @@ TEST(file_list__field_out_of_its_range_is_refused)
 
 TEST(file_list__absent_file_has_only_a_path)
 {
-    struct wal__file_record file = {.kind = WAL__FILE_ABSENT,
-                                    .path = span("a")};
+    struct wal__file_record file = {.kind = WAL__FILE_ABSENT, .path = span("a")};
     struct wal__span bytes = encode(&file, 1);
 
     assert_int_equal(decode_list(bytes), WAL__FMT_OK);
@@ -598,16 +574,14 @@ TEST(file_list__absent_file_has_only_a_path)
         if (i == 2 || i == 3) {
             continue; /* the size of the path */
         }
-        assert_int_equal(codec_decode_with(decode_list, bytes, HEAD + i, 1, 1),
-                         WAL__FMT_FIELD);
+        assert_int_equal(codec_decode_with(decode_list, bytes, HEAD + i, 1, 1), WAL__FMT_FIELD);
     }
     codec_free(bytes);
 }
 
 static enum wal__fmt pair(const char *first, const char *second)
 {
-    const struct wal__file_record files[2] = {{.path = span(first)},
-                                              {.path = span(second)}};
+    const struct wal__file_record files[2] = {{.path = span(first)}, {.path = span(second)}};
     struct wal__span bytes = encode(files, 2);
     enum wal__fmt fmt = decode_list(bytes);
 
@@ -631,11 +605,10 @@ TEST(file_list__paths_ascend_by_their_bytes)
 
 TEST(file_path__valid_paths)
 {
-    static const char *const plain[] = {
-        "a", "a/b", "...", "a..b/..c", ".a", "a.", " ", "\xff\x01", "a\nb/\\"};
-    static const char *const others[] = {
-        "",    ".",   "..",    "/",    "/a",   "a/",    "a//b",
-        "./a", "a/.", "a/./b", "../a", "a/..", "a/../b"};
+    static const char *const plain[] = {"a",  "a/b", "...",      "a..b/..c", ".a",
+                                        "a.", " ",   "\xff\x01", "a\nb/\\"};
+    static const char *const others[] = {"",    ".",   "..",    "/",    "/a",   "a/",    "a//b",
+                                         "./a", "a/.", "a/./b", "../a", "a/..", "a/../b"};
     uint8_t longest[WAL__FILE_PATH_MAX + 1];
     struct wal__span path = {longest, WAL__FILE_PATH_MAX};
 

@@ -1,6 +1,5 @@
 /*
- * test_repeat.c - whether a segment repeats the first records of another one
- * (SPEC.md 3.5).
+ * test_repeat.c - whether a segment repeats the first records of another one (SPEC.md 3.5).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,8 +45,7 @@ static int tear_down(void **state)
 
 static struct wal__repeat_segment segment_of(struct image *image)
 {
-    return (struct wal__repeat_segment){image_source(image),
-                                        image_start(image)};
+    return (struct wal__repeat_segment){image_source(image), image_start(image)};
 }
 
 static enum wal__repeat compare(struct state *s)
@@ -65,8 +63,7 @@ TEST_WITH(repeat__open_alone_is_empty, set_up, tear_down)
 
     assert_int_equal(compare(s), WAL__REPEAT_EMPTY);
     image_commit_mark(&s->left);
-    assert_int_equal(wal__segment_repeats(&left, NULL, &s->scratch),
-                     WAL__REPEAT_EMPTY);
+    assert_int_equal(wal__segment_repeats(&left, NULL, &s->scratch), WAL__REPEAT_EMPTY);
 }
 
 TEST_WITH(repeat__first_records_of_the_other, set_up, tear_down)
@@ -83,8 +80,7 @@ TEST_WITH(repeat__first_records_of_the_other, set_up, tear_down)
     assert_int_equal(compare(s), WAL__REPEAT_RECORDS);
     image_group(&s->chain, 2, 4, true);
     assert_int_equal(compare(s), WAL__REPEAT_RECORDS);
-    assert_int_equal(wal__segment_repeats(&left, NULL, &s->scratch),
-                     WAL__REPEAT_NO);
+    assert_int_equal(wal__segment_repeats(&left, NULL, &s->scratch), WAL__REPEAT_NO);
 }
 
 TEST_WITH(repeat__record_that_differs, set_up, tear_down)

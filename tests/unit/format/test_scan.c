@@ -1,8 +1,8 @@
 /*
- * test_scan.c - the pass over a segment and the decision table about its end
- * (SPEC.md 3.4), each row by a segment in that state; what a scan must not
- * believe, and where its limits are: sequence numbers, watermarks, groups that
- * are not whole, read errors that pass, a full list of damage, a lost OPEN.
+ * test_scan.c - the pass over a segment and the decision table about its end (SPEC.md 3.4), each
+ * row by a segment in that state; what a scan must not believe, and where its limits are: sequence
+ * numbers, watermarks, groups that are not whole, read errors that pass, a full list of damage, a
+ * lost OPEN.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,13 +45,11 @@ static bool take_piece(void *ctx, const struct wal__scan_range *piece)
     while (at < piece->size) {
         struct wal__frame frame;
 
-        assert_int_equal(wal__frame_decode(piece->bytes + at, piece->size - at,
-                                           kept->salt, piece->offset + at,
-                                           &frame),
+        assert_int_equal(wal__frame_decode(piece->bytes + at, piece->size - at, kept->salt,
+                                           piece->offset + at, &frame),
                          WAL__FMT_OK);
-        assert_int_equal(
-            wal__frame_check_data(&frame, piece->bytes + at + WAL__FRAME_SIZE),
-            WAL__FMT_OK);
+        assert_int_equal(wal__frame_check_data(&frame, piece->bytes + at + WAL__FRAME_SIZE),
+                         WAL__FMT_OK);
         if (wal__frame_is_sequenced(frame.type)) {
             assert_true(kept->count < KEPT_MAX);
             kept->sequences[kept->count++] = frame.sequence;
@@ -119,11 +117,10 @@ static void expect_kept(const struct state *s, uint64_t last)
     }
 }
 
-static void expect(const struct state *s, enum wal__verdict verdict,
-                   uint64_t end, uint64_t last_sequence)
+static void expect(const struct state *s, enum wal__verdict verdict, uint64_t end,
+                   uint64_t last_sequence)
 {
-    assert_string_equal(wal__verdict_text(s->facts.verdict),
-                        wal__verdict_text(verdict));
+    assert_string_equal(wal__verdict_text(s->facts.verdict), wal__verdict_text(verdict));
     assert_int_equal(s->facts.end, end);
     assert_int_equal(s->facts.last_sequence, last_sequence);
 }
@@ -195,8 +192,7 @@ TEST_WITH(scan__sealed_segment_is_clean, set_up, tear_down)
     assert_int_equal(s->facts.index_size, WAL__INDEX_HEADER_SIZE);
 }
 
-TEST_WITH(scan__damaged_index_of_sealed_segment_loses_nothing, set_up,
-          tear_down)
+TEST_WITH(scan__damaged_index_of_sealed_segment_loses_nothing, set_up, tear_down)
 {
     struct state *s = *state;
 
@@ -346,8 +342,7 @@ TEST_WITH(scan__hole_before_promised_group_is_ambiguous, set_up, tear_down)
 
 /* --- damage --------------------------------------------------------------- */
 
-TEST_WITH(scan__flipped_payload_below_watermark_names_its_session, set_up,
-          tear_down)
+TEST_WITH(scan__flipped_payload_below_watermark_names_its_session, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t group = image_entry(&s->image, 7);
@@ -370,8 +365,7 @@ TEST_WITH(scan__flipped_payload_below_watermark_names_its_session, set_up,
     assert_false(has_kept(s, 2));
 }
 
-TEST_WITH(scan__flipped_header_below_watermark_is_named_by_commit, set_up,
-          tear_down)
+TEST_WITH(scan__flipped_header_below_watermark_is_named_by_commit, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t group = image_group(&s->image, 7, 3, true);
@@ -570,8 +564,7 @@ TEST_WITH(scan__copied_frame_is_rejected, set_up, tear_down)
     assert_int_equal(s->facts.torn_sequence, 2);
 }
 
-TEST_WITH(scan__payload_with_a_copy_of_the_segment_is_one_record, set_up,
-          tear_down)
+TEST_WITH(scan__payload_with_a_copy_of_the_segment_is_one_record, set_up, tear_down)
 {
     struct state *s = *state;
     uint8_t copy[2048];
@@ -686,10 +679,9 @@ TEST_WITH(scan__watermark_beyond_its_commit_is_not_believed, set_up, tear_down)
 
 /* --- groups beyond the watermark ------------------------------------------ */
 
-/* The damage reaches over the watermark into the next group, of which the rest
- * and the COMMIT are valid. */
-TEST_WITH(scan__group_beyond_the_watermark_with_a_lost_frame_is_dropped, set_up,
-          tear_down)
+/* The damage reaches over the watermark into the next group, of which the rest and the COMMIT are
+ * valid. */
+TEST_WITH(scan__group_beyond_the_watermark_with_a_lost_frame_is_dropped, set_up, tear_down)
 {
     struct state *s = *state;
     uint64_t first = image_group(&s->image, 1, 1, true);
@@ -698,8 +690,8 @@ TEST_WITH(scan__group_beyond_the_watermark_with_a_lost_frame_is_dropped, set_up,
 
     s->image.durable = s->image.end;
     second = image_group(&s->image, 2, 3, true); /* sequences 2 to 4 */
-    frame = wal__frame_total_size((uint32_t)(s->image.bytes[second + 8] |
-                                             s->image.bytes[second + 9] << 8));
+    frame = wal__frame_total_size(
+        (uint32_t)(s->image.bytes[second + 8] | s->image.bytes[second + 9] << 8));
     memset(s->image.bytes + first, 0, second + frame - first);
     image_group(&s->image, 3, 1, true); /* whole, sequence 5 */
     scan(s);
@@ -719,8 +711,7 @@ struct unreliable {
     uint32_t fails_at; /* this call alone */
 };
 
-static const uint8_t *fetch_unreliably(void *ctx, uint64_t offset,
-                                       uint64_t size)
+static const uint8_t *fetch_unreliably(void *ctx, uint64_t offset, uint64_t size)
 {
     struct unreliable *unreliable = ctx;
 
@@ -752,8 +743,7 @@ TEST_WITH(scan__read_error_that_passes_is_not_torn, set_up, tear_down)
         }
         calls = unreliable.calls;
         if (s->facts.verdict != WAL__VERDICT_READ_ERROR) {
-            fail_msg("read %u fails: %s", at,
-                     wal__verdict_text(s->facts.verdict));
+            fail_msg("read %u fails: %s", at, wal__verdict_text(s->facts.verdict));
         }
         calls = at;
     }
@@ -791,10 +781,8 @@ TEST_WITH(scan__first_range_too_many_widens_the_last, set_up, tear_down)
 
     wal__scan(&source, &sink, &start, &own->facts);
     assert_int_equal(own->facts.damage_count, WAL__DAMAGE_MAX + 1);
-    assert_int_equal(own->facts.damage[WAL__DAMAGE_MAX - 1].first_sequence,
-                     WAL__DAMAGE_MAX);
-    assert_int_equal(own->facts.damage[WAL__DAMAGE_MAX - 1].last_sequence,
-                     WAL__DAMAGE_MAX + 1);
+    assert_int_equal(own->facts.damage[WAL__DAMAGE_MAX - 1].first_sequence, WAL__DAMAGE_MAX);
+    assert_int_equal(own->facts.damage[WAL__DAMAGE_MAX - 1].last_sequence, WAL__DAMAGE_MAX + 1);
     for (size_t i = 0; i < sizeof(own->guard) / sizeof(own->guard[0]); i++) {
         assert_int_equal(own->guard[i], guard);
     }
@@ -814,8 +802,7 @@ TEST_WITH(scan__commit_of_a_torn_open_is_no_group, set_up, tear_down)
     assert_int_equal(s->facts.commit_offset, 0);
 }
 
-/* COMMITs that name no end, as in a healed segment: the group proves that OPEN
- * was there. */
+/* COMMITs that name no end, as in a healed segment: the group proves that OPEN was there. */
 TEST_WITH(scan__group_after_a_lost_open_is_kept, set_up, tear_down)
 {
     struct state *s = *state;

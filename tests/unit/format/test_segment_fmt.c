@@ -1,8 +1,8 @@
 /*
- * test_segment_fmt.c - manifest slots, segment headers, trailers and positions:
- * round trips, every rule, every flipped bit; and what a rewritten segment has
- * more: the block in its header and BLOCK, each field at its bounds and beyond,
- * and records in a BLOCK that are none (SPEC.md 2.22, 2.23).
+ * test_segment_fmt.c - manifest slots, segment headers, trailers and positions: round trips, every
+ * rule, every flipped bit; and what a rewritten segment has more: the block in its header and
+ * BLOCK, each field at its bounds and beyond, and records in a BLOCK that are none (SPEC.md 2.22,
+ * 2.23).
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -177,9 +177,8 @@ TEST(manifest__fields_are_bounded)
     struct wal__manifest manifest = a_manifest();
 
     for (uint32_t align = 0; align <= 8192; align++) {
-        enum wal__fmt expected = align == 8 || align == 512 || align == 4096
-                                     ? WAL__FMT_OK
-                                     : WAL__FMT_FIELD;
+        enum wal__fmt expected =
+            align == 8 || align == 512 || align == 4096 ? WAL__FMT_OK : WAL__FMT_FIELD;
 
         manifest.group_align = align;
         assert_int_equal(recode_manifest(manifest), expected);
@@ -215,8 +214,7 @@ TEST(segment_header__round_trip_of_both_copies)
     assert_int_equal(read.class, WAL__CLASS_LOG);
     assert_int_equal(read.group_align, 8);
     assert_true(read.created_ms == -7);
-    assert_memory_equal(bytes, bytes + WAL__SEGMENT_HEADER_COPY,
-                        WAL__SEGMENT_HEADER_COPY);
+    assert_memory_equal(bytes, bytes + WAL__SEGMENT_HEADER_COPY, WAL__SEGMENT_HEADER_COPY);
     for (size_t i = HEADER_END; i < WAL__SEGMENT_HEADER_COPY; i++) {
         assert_int_equal(bytes[i], 0);
     }
@@ -266,12 +264,10 @@ TEST(segment_header__torn_copy_does_not_hide_a_version)
     header.version = 2;
     header.features.incompat = 32;
     wal__segment_header_encode(&header, bytes);
-    assert_int_equal(wal__segment_header_decode(bytes, &read),
-                     WAL__FMT_VERSION);
+    assert_int_equal(wal__segment_header_decode(bytes, &read), WAL__FMT_VERSION);
     bytes[30] ^= 1;
     read.version = 0;
-    assert_int_equal(wal__segment_header_decode(bytes, &read),
-                     WAL__FMT_VERSION);
+    assert_int_equal(wal__segment_header_decode(bytes, &read), WAL__FMT_VERSION);
     assert_int_equal(read.version, 2);
     assert_int_equal(read.features.incompat, 32);
     assert_true(read.id == 77);
@@ -335,8 +331,7 @@ TEST(trailer__round_trip)
 
     memset(bytes, 0xff, sizeof(bytes));
     wal__trailer_encode(&trailer, SALT, TRAILER_OFFSET, bytes);
-    assert_int_equal(wal__trailer_decode(bytes, SALT, TRAILER_OFFSET, &read),
-                     WAL__FMT_OK);
+    assert_int_equal(wal__trailer_decode(bytes, SALT, TRAILER_OFFSET, &read), WAL__FMT_OK);
     assert_true(read.id == 9);
     assert_true(read.seal_offset == 16384);
     assert_true(read.index_offset == 8192);
@@ -354,9 +349,8 @@ TEST(trailer__every_flipped_bit_is_rejected)
     wal__trailer_encode(&trailer, SALT, TRAILER_OFFSET, bytes);
     for (size_t bit = 0; bit < sizeof(bytes) * 8; bit++) {
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
-        assert_int_equal(
-            wal__trailer_decode(bytes, SALT, TRAILER_OFFSET, &read),
-            bit < 64 ? WAL__FMT_MAGIC : WAL__FMT_HEADER_CRC);
+        assert_int_equal(wal__trailer_decode(bytes, SALT, TRAILER_OFFSET, &read),
+                         bit < 64 ? WAL__FMT_MAGIC : WAL__FMT_HEADER_CRC);
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
     }
 }
@@ -368,12 +362,10 @@ TEST(trailer__of_another_segment_is_rejected)
     uint8_t bytes[WAL__TRAILER_SIZE];
 
     wal__trailer_encode(&trailer, SALT, TRAILER_OFFSET, bytes);
-    assert_int_equal(
-        wal__trailer_decode(bytes, SALT + 1, TRAILER_OFFSET, &read),
-        WAL__FMT_HEADER_CRC);
-    assert_int_equal(
-        wal__trailer_decode(bytes, SALT, TRAILER_OFFSET + 4096, &read),
-        WAL__FMT_HEADER_CRC);
+    assert_int_equal(wal__trailer_decode(bytes, SALT + 1, TRAILER_OFFSET, &read),
+                     WAL__FMT_HEADER_CRC);
+    assert_int_equal(wal__trailer_decode(bytes, SALT, TRAILER_OFFSET + 4096, &read),
+                     WAL__FMT_HEADER_CRC);
 }
 
 TEST(trailer__zero_bytes_are_checked)
@@ -387,9 +379,7 @@ TEST(trailer__zero_bytes_are_checked)
         wal__trailer_encode(&trailer, SALT, TRAILER_OFFSET, bytes);
         bytes[at] = 1;
         wal__put32(bytes + TRAILER_CRC, wal__crc32(seed, bytes, TRAILER_CRC));
-        assert_int_equal(
-            wal__trailer_decode(bytes, SALT, TRAILER_OFFSET, &read),
-            WAL__FMT_FIELD);
+        assert_int_equal(wal__trailer_decode(bytes, SALT, TRAILER_OFFSET, &read), WAL__FMT_FIELD);
     }
 }
 
@@ -457,21 +447,20 @@ enum {
 
 static struct wal__segment_header a_rewritten_header(void)
 {
-    return (struct wal__segment_header){
-        .version = WAL__FORMAT_VERSION,
-        .features = {.incompat = WAL__INCOMPAT_REWRITTEN},
-        .uuid = {1},
-        .id = ID,
-        .capacity = 1 << 20,
-        .salt = SALT,
-        .class = WAL__CLASS_LOG,
-        .group_align = WAL__BLOCK_ALIGN,
-        .rewrite = {.generation = 3,
-                    .original_chain = 0xdeadbeef,
-                    .first_id = 2,
-                    .original_end = 70000,
-                    .last_sequence = 4321,
-                    .raw_size = 99}};
+    return (struct wal__segment_header){.version = WAL__FORMAT_VERSION,
+                                        .features = {.incompat = WAL__INCOMPAT_REWRITTEN},
+                                        .uuid = {1},
+                                        .id = ID,
+                                        .capacity = 1 << 20,
+                                        .salt = SALT,
+                                        .class = WAL__CLASS_LOG,
+                                        .group_align = WAL__BLOCK_ALIGN,
+                                        .rewrite = {.generation = 3,
+                                                    .original_chain = 0xdeadbeef,
+                                                    .first_id = 2,
+                                                    .original_end = 70000,
+                                                    .last_sequence = 4321,
+                                                    .raw_size = 99}};
 }
 
 /* --- the header --------------------------------------------------------- */
@@ -543,15 +532,13 @@ static void set_field(uint8_t *bytes, const struct header_case *field)
             wal__put64(at + field->offset, field->value);
         }
         wal__put32(at + 80, wal__crc32(0, at, 80));
-        wal__put32(at + REWRITE_CRC,
-                   wal__crc32(0, at + REWRITE, REWRITE_CRC - REWRITE));
+        wal__put32(at + REWRITE_CRC, wal__crc32(0, at + REWRITE, REWRITE_CRC - REWRITE));
     }
 }
 
 TEST(rewrite_header__fields_are_bounded)
 {
-    for (size_t i = 0; i < sizeof(header_cases) / sizeof(header_cases[0]);
-         i++) {
+    for (size_t i = 0; i < sizeof(header_cases) / sizeof(header_cases[0]); i++) {
         const struct header_case *field = &header_cases[i];
         const struct wal__segment_header header = a_rewritten_header();
         struct wal__segment_header read;
@@ -562,8 +549,8 @@ TEST(rewrite_header__fields_are_bounded)
         set_field(bytes, field);
         fmt = wal__segment_header_decode(bytes, &read);
         if (fmt != field->expected) {
-            fail_msg("%s %llu: %s", field->what,
-                     (unsigned long long)field->value, wal__fmt_text(fmt));
+            fail_msg("%s %llu: %s", field->what, (unsigned long long)field->value,
+                     wal__fmt_text(fmt));
         }
     }
 }
@@ -582,8 +569,7 @@ TEST(rewrite_header__every_flipped_bit_is_rejected)
         assert_int_equal(wal__segment_header_decode(bytes, &read), WAL__FMT_OK);
         assert_int_equal(wal__segment_header_copies(bytes), 1);
         bytes[bit / 8 + WAL__SEGMENT_HEADER_COPY] ^= mask;
-        assert_int_equal(wal__segment_header_decode(bytes, &read),
-                         WAL__FMT_HEADER_CRC);
+        assert_int_equal(wal__segment_header_decode(bytes, &read), WAL__FMT_HEADER_CRC);
         bytes[bit / 8] ^= mask;
         bytes[bit / 8 + WAL__SEGMENT_HEADER_COPY] ^= mask;
     }
@@ -606,8 +592,7 @@ TEST(rewrite_header__without_the_feature_there_is_none)
     /* With it, zeros are not accepted: CRC-32 of zeros is not zero. */
     header.features.incompat = WAL__INCOMPAT_REWRITTEN;
     wal__segment_header_encode(&header, bytes);
-    assert_int_equal(wal__segment_header_decode(bytes, &read),
-                     WAL__FMT_HEADER_CRC);
+    assert_int_equal(wal__segment_header_decode(bytes, &read), WAL__FMT_HEADER_CRC);
 }
 
 /* --- BLOCK -------------------------------------------------------------- */
@@ -622,8 +607,7 @@ enum {
 };
 
 /* Encodes a record of the block. */
-static void put_record(const struct wal__frame *changes, uint32_t rank,
-                       uint8_t *raw)
+static void put_record(const struct wal__frame *changes, uint32_t rank, uint8_t *raw)
 {
     struct wal__frame frame = *changes;
     uint8_t *at = raw + (size_t)rank * RECORD;
@@ -694,8 +678,7 @@ TEST(block__fields_are_bounded)
         struct wal__block block;
         enum wal__fmt fmt;
 
-        wal__block_encode((struct wal__span){raw, RAW}, RECORDS, 0, &frame,
-                          payload);
+        wal__block_encode((struct wal__span){raw, RAW}, RECORDS, 0, &frame, payload);
         assert_int_equal(frame.stored_size, STORED);
         if (field->stored_size != 0) {
             frame.stored_size = field->stored_size;
@@ -708,8 +691,8 @@ TEST(block__fields_are_bounded)
         }
         fmt = wal__block_decode(&frame, payload, &block);
         if (fmt != field->expected) {
-            fail_msg("case %u, %s %u: %s", (unsigned)i, field->what,
-                     field->value, wal__fmt_text(fmt));
+            fail_msg("case %u, %s %u: %s", (unsigned)i, field->what, field->value,
+                     wal__fmt_text(fmt));
         }
     }
 }
@@ -722,38 +705,28 @@ struct record_case {
     enum wal__fmt expected;
 };
 
-#define RECORD_OF(type_, flags_, sequence_, parent_)      \
-    {                                                     \
-        .type = (type_), .flags = (flags_), .session = 7, \
-        .sequence = (sequence_), .parent = (parent_)      \
+#define RECORD_OF(type_, flags_, sequence_, parent_)                               \
+    {                                                                              \
+        .type = (type_), .flags = (flags_), .session = 7, .sequence = (sequence_), \
+        .parent = (parent_)                                                        \
     }
 
 static const struct record_case record_cases[] = {
-    {"an ENTRY", RECORD_OF(WAL__FRAME_ENTRY, WAL__FRAME_REWRITTEN, 101, 0),
+    {"an ENTRY", RECORD_OF(WAL__FRAME_ENTRY, WAL__FRAME_REWRITTEN, 101, 0), WAL__FMT_OK},
+    {"with flags", RECORD_OF(WAL__FRAME_ENTRY, WAL__FRAME_REWRITTEN | WAL__FRAME_FIRST, 101, 100),
      WAL__FMT_OK},
-    {"with flags",
-     RECORD_OF(WAL__FRAME_ENTRY, WAL__FRAME_REWRITTEN | WAL__FRAME_FIRST, 101,
-               100),
-     WAL__FMT_OK},
-    {"a CHUNK", RECORD_OF(WAL__FRAME_CHUNK, WAL__FRAME_REWRITTEN, 101, 0),
-     WAL__FMT_OK},
+    {"a CHUNK", RECORD_OF(WAL__FRAME_CHUNK, WAL__FRAME_REWRITTEN, 101, 0), WAL__FMT_OK},
     {"not marked", RECORD_OF(WAL__FRAME_ENTRY, 0, 101, 0), WAL__FMT_FIELD},
-    {"an OPEN", RECORD_OF(WAL__FRAME_OPEN, WAL__FRAME_REWRITTEN, 0, 0),
-     WAL__FMT_FIELD},
-    {"a COMMIT", RECORD_OF(WAL__FRAME_COMMIT, WAL__FRAME_REWRITTEN, 0, 0),
-     WAL__FMT_FIELD},
-    {"an INDEX", RECORD_OF(WAL__FRAME_INDEX, WAL__FRAME_REWRITTEN, 0, 0),
-     WAL__FMT_FIELD},
-    {"a SEAL", RECORD_OF(WAL__FRAME_SEAL, WAL__FRAME_REWRITTEN, 0, 0),
-     WAL__FMT_FIELD},
-    {"a BLOCK", RECORD_OF(WAL__FRAME_BLOCK, WAL__FRAME_REWRITTEN, 0, 0),
-     WAL__FMT_FIELD},
+    {"an OPEN", RECORD_OF(WAL__FRAME_OPEN, WAL__FRAME_REWRITTEN, 0, 0), WAL__FMT_FIELD},
+    {"a COMMIT", RECORD_OF(WAL__FRAME_COMMIT, WAL__FRAME_REWRITTEN, 0, 0), WAL__FMT_FIELD},
+    {"an INDEX", RECORD_OF(WAL__FRAME_INDEX, WAL__FRAME_REWRITTEN, 0, 0), WAL__FMT_FIELD},
+    {"a SEAL", RECORD_OF(WAL__FRAME_SEAL, WAL__FRAME_REWRITTEN, 0, 0), WAL__FMT_FIELD},
+    {"a BLOCK", RECORD_OF(WAL__FRAME_BLOCK, WAL__FRAME_REWRITTEN, 0, 0), WAL__FMT_FIELD},
 };
 
 TEST(block_record__what_is_none_is_refused)
 {
-    for (size_t i = 0; i < sizeof(record_cases) / sizeof(record_cases[0]);
-         i++) {
+    for (size_t i = 0; i < sizeof(record_cases) / sizeof(record_cases[0]); i++) {
         struct wal__block_cursor cursor;
         struct wal__span payload;
         struct wal__frame frame;
@@ -766,12 +739,11 @@ TEST(block_record__what_is_none_is_refused)
         put_record(&record_cases[i].frame, 1, raw);
         found = wal__block_record(records, SALT, OFFSET + 1, &frame, &payload);
         wal__block_cursor_begin(&cursor, records, RECORDS, SALT, OFFSET);
-        assert_int_equal(wal__block_cursor_next(&cursor, &frame, &payload),
-                         WAL__FMT_OK);
+        assert_int_equal(wal__block_cursor_next(&cursor, &frame, &payload), WAL__FMT_OK);
         walked = wal__block_cursor_next(&cursor, &frame, &payload);
         if (found != record_cases[i].expected || walked != found) {
-            fail_msg("%s: found %s, walked %s", record_cases[i].what,
-                     wal__fmt_text(found), wal__fmt_text(walked));
+            fail_msg("%s: found %s, walked %s", record_cases[i].what, wal__fmt_text(found),
+                     wal__fmt_text(walked));
         }
     }
 }
@@ -786,7 +758,6 @@ TEST(block_record__zeros_are_refused)
 
     make_raw(raw);
     memset(raw + RECORD, 0, RECORD);
-    assert_int_equal(
-        wal__block_record(records, SALT, OFFSET + 1, &frame, &payload),
-        WAL__FMT_FIELD);
+    assert_int_equal(wal__block_record(records, SALT, OFFSET + 1, &frame, &payload),
+                     WAL__FMT_FIELD);
 }

@@ -1,8 +1,7 @@
 /*
- * test_spec_hex.c - the annotated hex examples of SPEC.md: each is decoded,
- * its fields compared with what its comments say, and encoded to the same
- * bytes again. The frames of OPEN, SESSION, ENTRY and COMMIT are also checked
- * to be one group.
+ * test_spec_hex.c - the annotated hex examples of SPEC.md: each is decoded, its fields compared
+ * with what its comments say, and encoded to the same bytes again. The frames of OPEN, SESSION,
+ * ENTRY and COMMIT are also checked to be one group.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -45,9 +44,8 @@ struct example {
     size_t size;
 };
 
-static const uint8_t uuid[16] = {0x00, 0x11, 0x22, 0x33, 0x44, 0x55,
-                                 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb,
-                                 0xcc, 0xdd, 0xee, 0xff};
+static const uint8_t uuid[16] = {0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
+                                 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff};
 
 static char spec[SPEC_SIZE_MAX + 1];
 
@@ -112,16 +110,15 @@ static void assert_text(struct wal__span text, const char *expected)
 }
 
 /* Checks the frame's bytes and gives its payload. */
-static struct wal__span decode_frame(const struct example *example,
-                                     uint64_t offset, struct wal__frame *frame)
+static struct wal__span decode_frame(const struct example *example, uint64_t offset,
+                                     struct wal__frame *frame)
 {
     struct wal__span payload = {example->bytes + WAL__FRAME_SIZE, 0};
     uint8_t header[WAL__FRAME_SIZE];
     struct wal__frame again;
 
-    assert_int_equal(
-        wal__frame_decode(example->bytes, example->size, SALT, offset, frame),
-        WAL__FMT_OK);
+    assert_int_equal(wal__frame_decode(example->bytes, example->size, SALT, offset, frame),
+                     WAL__FMT_OK);
     assert_true(wal__frame_total_size(frame->stored_size) == example->size);
     assert_int_equal(wal__frame_check_data(frame, payload.data), WAL__FMT_OK);
     again = *frame;
@@ -223,9 +220,8 @@ TEST(spec_hex__session_frame)
     assert_true(frame.sequence == 1);
     assert_true(frame.parent == 0);
     assert_true(frame.id_hash == wal__id_hash("s-1", 3));
-    assert_int_equal(
-        wal__session_record_decode(payload, WAL__FORMAT_VERSION, &session),
-        WAL__FMT_OK);
+    assert_int_equal(wal__session_record_decode(payload, WAL__FORMAT_VERSION, &session),
+                     WAL__FMT_OK);
     assert_true(session.created_ms == CREATED_MS);
     assert_int_equal(session.schema_version, 1);
     assert_int_equal(session.flags, 0);
@@ -361,8 +357,7 @@ TEST(spec_hex__session_of_version_0)
     struct wal__span payload = {example.bytes, example.size};
     struct wal__session_record session;
 
-    assert_int_equal(wal__session_record_decode(payload, 0, &session),
-                     WAL__FMT_OK);
+    assert_int_equal(wal__session_record_decode(payload, 0, &session), WAL__FMT_OK);
     assert_true(session.created_ms == CREATED_MS);
     assert_int_equal(session.schema_version, 0);
     assert_int_equal(session.flags, 0);
@@ -406,12 +401,11 @@ TEST(spec_hex__commit_frame)
     assert_memory_equal(again, payload.data, payload.size);
 }
 
-/* The chain over the adjacent examples of OPEN, SESSION and ENTRY; *offset is
- * where the next frame goes. */
+/* The chain over the adjacent examples of OPEN, SESSION and ENTRY; *offset is where the next frame
+ * goes. */
 static uint32_t chain_of_group(uint64_t *offset)
 {
-    static const char *const names[] = {"open-frame", "session-frame",
-                                        "entry-frame"};
+    static const char *const names[] = {"open-frame", "session-frame", "entry-frame"};
     uint32_t chain = 0;
 
     *offset = GROUP_OFFSET;
@@ -435,8 +429,7 @@ TEST(spec_hex__frames_are_one_group)
     struct wal__commit_record commit;
 
     assert_true(offset == COMMIT_OFFSET);
-    assert_int_equal(wal__commit_record_decode(
-                         decode_frame(&example, offset, &frame), &commit),
+    assert_int_equal(wal__commit_record_decode(decode_frame(&example, offset, &frame), &commit),
                      WAL__FMT_OK);
     assert_int_equal(commit.chain, chain);
     assert_true(offset + example.size == GROUP_END);
@@ -470,8 +463,8 @@ TEST(spec_hex__seal_payload)
     assert_memory_equal(again, payload.data, payload.size);
 }
 
-/* Of the INDEX frame: one session of two records, whose id, head, cwd, title
- * and first text are those of the examples. */
+/* Of the INDEX frame: one session of two records, whose id, head, cwd, title and first text are
+ * those of the examples. */
 static uint64_t index_span(void)
 {
     size_t text_size = strlen("s-1e-1/workDemohello");
@@ -486,9 +479,8 @@ TEST(spec_hex__trailer)
     uint8_t again[WAL__TRAILER_SIZE];
 
     assert_int_equal(example.size, WAL__TRAILER_SIZE);
-    assert_int_equal(
-        wal__trailer_decode(example.bytes, SALT, TRAILER_OFFSET, &trailer),
-        WAL__FMT_OK);
+    assert_int_equal(wal__trailer_decode(example.bytes, SALT, TRAILER_OFFSET, &trailer),
+                     WAL__FMT_OK);
     assert_true(trailer.id == 1);
     assert_true(trailer.seal_offset == GROUP_END + index_span());
     assert_true(trailer.index_offset == GROUP_END);
@@ -499,13 +491,11 @@ TEST(spec_hex__trailer)
     assert_memory_equal(again, example.bytes, sizeof(again));
 }
 
-static void assert_digest(const uint8_t *digest, const void *content,
-                          size_t size)
+static void assert_digest(const uint8_t *digest, const void *content, size_t size)
 {
     uint8_t expected[WAL__DIGEST_SIZE];
 
-    assert_int_equal(
-        EVP_Digest(content, size, expected, NULL, EVP_sha256(), NULL), 1);
+    assert_int_equal(EVP_Digest(content, size, expected, NULL, EVP_sha256(), NULL), 1);
     assert_memory_equal(digest, expected, sizeof(expected));
 }
 
@@ -553,16 +543,14 @@ TEST(spec_hex__chunk_delta_payload)
     assert_int_equal(chunk.encoding, WAL__CHUNK_DELTA);
     assert_int_equal(chunk.depth, 1);
     assert_digest(chunk.base.bytes, base, strlen(base));
-    assert_int_equal(wal__chunk_block_decode(&data, chunk.size, &block),
-                     WAL__FMT_OK);
+    assert_int_equal(wal__chunk_block_decode(&data, chunk.size, &block), WAL__FMT_OK);
     assert_int_equal(block.stored_size, 26);
     assert_int_equal(block.window, -16384);
     assert_int_equal(data.size, 0);
-    assert_int_equal(
-        LZ4_decompress_safe_usingDict((const char *)block.stored.data, content,
-                                      (int)block.stored_size, (int)chunk.size,
-                                      base, (int)strlen(base)),
-        (int)chunk.size);
+    assert_int_equal(LZ4_decompress_safe_usingDict((const char *)block.stored.data, content,
+                                                   (int)block.stored_size, (int)chunk.size, base,
+                                                   (int)strlen(base)),
+                     (int)chunk.size);
     assert_string_equal(content, now);
     assert_digest(chunk.digest.bytes, now, strlen(now));
 }

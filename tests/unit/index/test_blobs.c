@@ -36,8 +36,7 @@ static void put_sizes(struct wal_store *store, bool compressible,
                       uint8_t digests[SIZES][WAL_DIGEST_SIZE])
 {
     for (uint32_t i = 0; i < SIZES; i++) {
-        struct kit_content content =
-            kit_content(100 + i, sizes[i], compressible);
+        struct kit_content content = kit_content(100 + i, sizes[i], compressible);
 
         kit_put_blob(store, &content, digests[i]);
         kit_content_free(&content);
@@ -48,8 +47,7 @@ static void check_sizes(struct wal_store *store, bool compressible,
                         uint8_t digests[SIZES][WAL_DIGEST_SIZE])
 {
     for (uint32_t i = 0; i < SIZES; i++) {
-        struct kit_content content =
-            kit_content(100 + i, sizes[i], compressible);
+        struct kit_content content = kit_content(100 + i, sizes[i], compressible);
 
         kit_check_blob(store, digests[i], &content);
         kit_content_free(&content);
@@ -132,8 +130,7 @@ KIT_TEST(blobs__unknown_content_is_not_found)
     struct wal_error error = KIT_ERROR;
     struct wal_blob *blob = NULL;
 
-    assert_int_equal(wal_blob_open(store, digest, &blob, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_blob_open(store, digest, &blob, &error), WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "010203");
     assert_null(blob);
 }
@@ -149,11 +146,9 @@ KIT_TEST(blobs__misuse_changes_nothing)
     uint64_t got = 77;
     char byte;
 
-    assert_int_equal(wal_blob_put(NULL, kit_text("a"), digest, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_blob_put(NULL, kit_text("a"), digest, &error), WAL_EINVAL);
     assert_int_equal(wal_blob_put(store, nothing, digest, &error), WAL_EINVAL);
-    assert_int_equal(wal_blob_put(store, kit_text("a"), NULL, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_blob_put(store, kit_text("a"), NULL, &error), WAL_EINVAL);
     assert_int_equal(digest[0], 7);
     assert_int_equal(wal_blob_create(store, NULL, &error), WAL_EINVAL);
     assert_int_equal(wal_blob_create(NULL, &writer, &error), WAL_EINVAL);
@@ -170,10 +165,8 @@ KIT_TEST(blobs__misuse_changes_nothing)
     assert_int_equal(wal_blob_open(NULL, digest, &blob, &error), WAL_EINVAL);
     assert_ok(wal_blob_open(store, digest, &blob, &error));
     assert_int_equal(wal_blob_read(blob, 0, NULL, 1, &got, &error), WAL_EINVAL);
-    assert_int_equal(wal_blob_read(blob, 0, &byte, 1, NULL, &error),
-                     WAL_EINVAL);
-    assert_int_equal(wal_blob_read(NULL, 0, &byte, 1, &got, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_blob_read(blob, 0, &byte, 1, NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_blob_read(NULL, 0, &byte, 1, &got, &error), WAL_EINVAL);
     assert_int_equal(got, 77);
     assert_ok(wal_blob_read(blob, UINT64_MAX, &byte, UINT64_MAX, &got, &error));
     assert_int_equal(got, 0);
@@ -235,9 +228,8 @@ static bool is_long(void)
     return text != NULL && *text != '\0' && strcmp(text, "0") != 0;
 }
 
-static void write_piece(struct wal_blob_writer *writer,
-                        const struct kit_content *content, uint64_t from,
-                        uint64_t to)
+static void write_piece(struct wal_blob_writer *writer, const struct kit_content *content,
+                        uint64_t from, uint64_t to)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_slice piece = {content->data + from, to - from};
@@ -248,8 +240,7 @@ static void write_piece(struct wal_blob_writer *writer,
 }
 
 /* Pieces of the size, or of sizes by chance when it is 0. */
-static void write_all(struct wal_store *store,
-                      const struct kit_content *content, uint64_t size,
+static void write_all(struct wal_store *store, const struct kit_content *content, uint64_t size,
                       uint8_t digest[WAL_DIGEST_SIZE])
 {
     struct wal_error error = KIT_ERROR;
@@ -337,8 +328,8 @@ static void fill(uint8_t *piece, uint64_t size, uint64_t number)
 }
 
 /* Reads it back from first to last byte, and some of it from the middle. */
-static void check_large(struct wal_store *store, const uint8_t *digest,
-                        uint64_t mib, uint8_t *piece, uint8_t *read)
+static void check_large(struct wal_store *store, const uint8_t *digest, uint64_t mib,
+                        uint8_t *piece, uint8_t *read)
 {
     struct wal_error error = KIT_ERROR;
     struct wal_blob *blob = NULL;
@@ -351,8 +342,7 @@ static void check_large(struct wal_store *store, const uint8_t *digest,
     for (uint64_t i = 0; i <= mib; i++) {
         uint64_t number = i < mib ? i : mib / 2;
 
-        if (wal_blob_read(blob, number * KIT_MIB, read, KIT_MIB, &got,
-                          &error) != WAL_OK) {
+        if (wal_blob_read(blob, number * KIT_MIB, read, KIT_MIB, &got, &error) != WAL_OK) {
             fail_msg("%s", error.text);
         }
         fill(piece, KIT_MIB, number);
@@ -379,13 +369,11 @@ KIT_TEST(stream__memory_is_bounded)
     assert_non_null(read);
     in_use = 0;
     peak = 0;
-    assert_ok(wal__store_open("store", &options, &measured, &wal__io_posix,
-                              &store, &error));
+    assert_ok(wal__store_open("store", &options, &measured, &wal__io_posix, &store, &error));
     assert_ok(wal_blob_create(store, &writer, &error));
     for (uint64_t i = 0; i < mib; i++) {
         fill(piece, KIT_MIB, i);
-        if (wal_blob_write(writer, (struct wal_slice){piece, KIT_MIB},
-                           &error) != WAL_OK) {
+        if (wal_blob_write(writer, (struct wal_slice){piece, KIT_MIB}, &error) != WAL_OK) {
             fail_msg("%s", error.text);
         }
     }
@@ -413,11 +401,9 @@ KIT_TEST(stream__content_put_again_names_its_end)
     struct wal__blob_put_result again = {0};
     struct wal__digest digest;
 
-    assert_ok(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS, &digest,
-                           &first, NULL));
+    assert_ok(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS, &digest, &first, NULL));
     assert_true(wal__blob_store_durable_end(blobs) < first.end);
-    assert_ok(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS, &digest,
-                           &again, NULL));
+    assert_ok(put_unsynced(store, span, NULL, WAL__BLOB_OF_RECORDS, &digest, &again, NULL));
     assert_int_equal(again.new_blobs, 0);
     assert_ok(wal__blob_store_sync(blobs, again.end, NULL));
     assert_true(wal__blob_store_durable_end(blobs) >= first.end);
@@ -443,8 +429,8 @@ KIT_TEST(stream__chunks_in_another_order_are_refused)
 
     kit_put_blob(store, &content, digest);
     wal__buf_init(&chunks, &wal__heap_libc);
-    assert_ok(wal__blob_list_chunks(blobs, (const struct wal__digest *)digest,
-                                    &chunks, &got, NULL));
+    assert_ok(
+        wal__blob_list_chunks(blobs, (const struct wal__digest *)digest, &chunks, &got, NULL));
     assert_int_equal(chunks.size, sizeof(swapped));
     memcpy(swapped, chunks.data + WAL_DIGEST_SIZE, WAL_DIGEST_SIZE);
     memcpy(swapped + WAL_DIGEST_SIZE, chunks.data, WAL_DIGEST_SIZE);
@@ -452,15 +438,13 @@ KIT_TEST(stream__chunks_in_another_order_are_refused)
     memset(record.digest.bytes, 0x55, sizeof(record.digest.bytes));
     record.chunks = swapped;
     assert_ok(wal__content_guard_enter(&guard, &store->core.control, NULL));
-    assert_ok(wal__blob_prepare_chunk_list(blobs, &record, WAL__BLOB_OF_CALLER,
-                                           &prepared, NULL));
+    assert_ok(wal__blob_prepare_chunk_list(blobs, &record, WAL__BLOB_OF_CALLER, &prepared, NULL));
     assert_ok(wal__pack_append(blobs, &prepared, 1, &result, NULL));
     wal__blob_prepared_deinit(&prepared);
     wal__content_guard_leave(&guard);
     assert_ok(wal_blob_open(store, record.digest.bytes, &blob, NULL));
-    assert_int_equal(
-        wal_blob_read(blob, 0, content.data, content.size, &got, &error),
-        WAL_ECORRUPT);
+    assert_int_equal(wal_blob_read(blob, 0, content.data, content.size, &got, &error),
+                     WAL_ECORRUPT);
     assert_error(&error, WAL_ECORRUPT, "SHA-256");
     wal_blob_close(blob);
     kit_content_free(&content);
@@ -486,18 +470,16 @@ static struct kit_content letters(uint64_t seed, uint64_t size)
 }
 
 /* `now` with some bytes put into a place, or others in theirs. */
-static struct kit_content edited(const struct kit_content *was, uint64_t at,
-                                 uint64_t removed, const char *put)
+static struct kit_content edited(const struct kit_content *was, uint64_t at, uint64_t removed,
+                                 const char *put)
 {
     uint64_t size = strlen(put);
-    struct kit_content now = {malloc(was->size + size + 1),
-                              was->size - removed + size};
+    struct kit_content now = {malloc(was->size + size + 1), was->size - removed + size};
 
     assert_non_null(now.data);
     memcpy(now.data, was->data, at);
     memcpy(now.data + at, put, size);
-    memcpy(now.data + at + size, was->data + at + removed,
-           was->size - at - removed);
+    memcpy(now.data + at + size, was->data + at + removed, was->size - at - removed);
     return now;
 }
 
@@ -513,23 +495,21 @@ static uint64_t put(struct wal_store *store, const struct kit_content *content,
     struct wal__blob_put_result cost = {0};
     struct wal_error error = KIT_ERROR;
 
-    if (put_unsynced(store, span_of(content), base, WAL__BLOB_OF_RECORDS,
-                     digest, &cost, &error) != WAL_OK) {
+    if (put_unsynced(store, span_of(content), base, WAL__BLOB_OF_RECORDS, digest, &cost, &error) !=
+        WAL_OK) {
         fail_msg("%s", error.text);
     }
     return cost.new_bytes;
 }
 
-static uint8_t depth_of(struct wal_store *store,
-                        const struct wal__digest *digest)
+static uint8_t depth_of(struct wal_store *store, const struct wal__digest *digest)
 {
     struct wal__buf content;
     struct wal_error error = KIT_ERROR;
     uint8_t depth = 99;
 
     wal__buf_init(&content, &wal__heap_libc);
-    if (wal__chunk_load(&store->core.blobs, digest, &content, &depth, &error) !=
-        WAL_OK) {
+    if (wal__chunk_load(&store->core.blobs, digest, &content, &depth, &error) != WAL_OK) {
         fail_msg("%s", error.text);
     }
     wal__buf_deinit(&content);
@@ -543,10 +523,9 @@ KIT_TEST(delta__small_edit_is_a_small_delta)
         uint64_t at;
         uint64_t removed;
         const char *put;
-    } edits[] = {{0, 0, "x"},          {0, 1, ""},
-                 {100, 3, "longer"},   {99999, 0, "inserted"},
-                 {100000, 50, ""},     {LETTERS, 0, "end"},
-                 {LETTERS - 1, 1, ""}, {65535, 2, "zz"}};
+    } edits[] = {
+        {0, 0, "x"},      {0, 1, ""},          {100, 3, "longer"},   {99999, 0, "inserted"},
+        {100000, 50, ""}, {LETTERS, 0, "end"}, {LETTERS - 1, 1, ""}, {65535, 2, "zz"}};
     struct wal_store *store = kit_store();
     struct kit_content was = letters(1, LETTERS);
     struct wal__digest base;
@@ -554,14 +533,13 @@ KIT_TEST(delta__small_edit_is_a_small_delta)
 
     assert_true(whole > LETTERS / 2);
     for (size_t i = 0; i < sizeof(edits) / sizeof(edits[0]); i++) {
-        struct kit_content now =
-            edited(&was, edits[i].at, edits[i].removed, edits[i].put);
+        struct kit_content now = edited(&was, edits[i].at, edits[i].removed, edits[i].put);
         struct wal__digest digest;
         uint64_t cost = put(store, &now, &base, &digest);
 
         if (cost > whole / 20) {
-            fail_msg("edit %zu takes %llu bytes of %llu", i,
-                     (unsigned long long)cost, (unsigned long long)whole);
+            fail_msg("edit %zu takes %llu bytes of %llu", i, (unsigned long long)cost,
+                     (unsigned long long)whole);
         }
         assert_int_equal(depth_of(store, &digest), 1);
         kit_check_blob(store, digest.bytes, &now);
@@ -583,11 +561,9 @@ KIT_TEST(delta__chains_are_bounded)
         char text[16];
 
         (void)snprintf(text, sizeof(text), "<%d>", i);
-        versions[i] =
-            edited(&versions[i - 1], 500 + 100 * (uint64_t)i, 0, text);
+        versions[i] = edited(&versions[i - 1], 500 + 100 * (uint64_t)i, 0, text);
         (void)put(store, &versions[i], &digests[i - 1], &digests[i]);
-        assert_int_equal(depth_of(store, &digests[i]),
-                         i % (WAL__CHUNK_DEPTH_MAX + 1));
+        assert_int_equal(depth_of(store, &digests[i]), i % (WAL__CHUNK_DEPTH_MAX + 1));
         whole += i % (WAL__CHUNK_DEPTH_MAX + 1) == 0;
     }
     assert_int_equal(whole, 2);
@@ -667,28 +643,25 @@ KIT_TEST(delta__unrelated_content_is_stored_whole)
 
 /* --- blocks ------------------------------------------------------------- */
 
-/* Any bytes decoded as a delta are rejected or yield content of the expected
- * size, and nothing outside the buffers is touched. */
+/* Any bytes decoded as a delta are rejected or yield content of the expected size, and nothing
+ * outside the buffers is touched. */
 KIT_TEST(delta__any_bytes_decode_safely)
 {
     uint64_t random = kit_seed();
     struct kit_content was = letters(7, 90000);
     struct kit_content now = edited(&was, 40000, 10, "something else");
-    struct wal__chunk_record chunk = {.encoding = WAL__CHUNK_DELTA,
-                                      .size = (uint32_t)now.size};
+    struct wal__chunk_record chunk = {.encoding = WAL__CHUNK_DELTA, .size = (uint32_t)now.size};
     struct wal__buf delta;
     uint8_t *out = malloc(now.size);
 
     assert_non_null(out);
     wal__buf_init(&delta, &wal__heap_libc);
-    assert_ok(wal__delta_encode(&wal__heap_libc, span_of(&now), span_of(&was),
-                                now.size, &delta));
+    assert_ok(wal__delta_encode(&wal__heap_libc, span_of(&now), span_of(&was), now.size, &delta));
     chunk.data = (struct wal__span){delta.data, delta.size};
     assert_true(wal__chunk_decode_content(&chunk, span_of(&was), out));
     assert_memory_equal(out, now.data, now.size);
     for (int i = 0; i < 3000; i++) {
-        size_t size =
-            i % 3 == 0 ? kit_random(&random) % delta.size : delta.size;
+        size_t size = i % 3 == 0 ? kit_random(&random) % delta.size : delta.size;
         struct wal__span base = span_of(&was);
         uint8_t *copy = malloc(size + 1);
 
@@ -716,9 +689,8 @@ KIT_TEST(delta__stops_at_its_size_limit)
     struct wal__buf delta;
 
     wal__buf_init(&delta, &wal__heap_libc);
-    assert_int_equal(wal__delta_encode(&wal__heap_libc, span_of(&other),
-                                       span_of(&was), 40000, &delta),
-                     WAL_END);
+    assert_int_equal(
+        wal__delta_encode(&wal__heap_libc, span_of(&other), span_of(&was), 40000, &delta), WAL_END);
     assert_int_equal(delta.size, 0);
     wal__buf_deinit(&delta);
     kit_content_free(&was);
@@ -770,8 +742,7 @@ KIT_TEST(shared__a_reader_follows)
         kit_check_blob(reader, digest, &content);
         kit_content_free(&content);
     }
-    assert_int_equal(wal_blob_put(reader, kit_text("x"), digest, &error),
-                     WAL_EREADONLY);
+    assert_int_equal(wal_blob_put(reader, kit_text("x"), digest, &error), WAL_EREADONLY);
 }
 
 /* One writer of several: puts all contents, in a different order each. */
@@ -782,8 +753,7 @@ static void put_all(struct wal_store *store, uint32_t writer)
         struct wal_error error = KIT_ERROR;
         uint8_t digest[WAL_DIGEST_SIZE];
 
-        WAL__ASSERT(wal_blob_put(store, kit_slice(&content), digest, &error) ==
-                    WAL_OK);
+        WAL__ASSERT(wal_blob_put(store, kit_slice(&content), digest, &error) == WAL_OK);
         kit_content_free(&content);
     }
 }
@@ -829,8 +799,7 @@ KIT_TEST(shared__threads_put_the_same)
     pthread_t threads[WRITERS];
 
     for (int i = 0; i < WRITERS; i++) {
-        assert_int_equal(pthread_create(&threads[i], NULL, run_writer, store),
-                         0);
+        assert_int_equal(pthread_create(&threads[i], NULL, run_writer, store), 0);
     }
     for (int i = 0; i < WRITERS; i++) {
         (void)pthread_join(threads[i], NULL);
@@ -878,8 +847,7 @@ KIT_TEST(shared__child_of_fork_cannot_use_handles)
     assert_ok(wal_blob_put(store, kit_text("x"), digest, &error));
     child = fork();
     if (child == 0) {
-        enum wal_status put =
-            wal_blob_put(store, kit_text("y"), digest, &error);
+        enum wal_status put = wal_blob_put(store, kit_text("y"), digest, &error);
         enum wal_status opened = wal_blob_open(store, digest, &blob, &error);
 
         _exit(put == WAL_EFORKED && opened == WAL_EFORKED ? 0 : 1);

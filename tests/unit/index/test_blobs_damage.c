@@ -1,8 +1,8 @@
 /*
- * test_blobs_damage.c - tests of content that was damaged or lost on disk: it
- * is named, all other content is read, and the log goes on (SPEC.md 3.8); and
- * of content whose checksums are valid and that is not what its digest or its
- * index says: it is refused, and never returned (SPEC.md 2.18, 2.20, 5.12).
+ * test_blobs_damage.c - tests of content that was damaged or lost on disk: it is named, all other
+ * content is read, and the log goes on (SPEC.md 3.8); and of content whose checksums are valid and
+ * that is not what its digest or its index says: it is refused, and never returned (SPEC.md 2.18,
+ * 2.20, 5.12).
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -63,8 +63,8 @@ static void make_store(bool closed)
     }
 }
 
-/* How many contents are as they were; the others must be refused with one of
- * two, and say which digest. */
+/* How many contents are as they were; the others must be refused with one of two, and say which
+ * digest. */
 static uint32_t read_all(struct wal_store *store, enum wal_status *why)
 {
     uint32_t good = 0;
@@ -75,8 +75,7 @@ static uint32_t read_all(struct wal_store *store, enum wal_status *why)
         uint8_t *bytes = malloc(SIZE);
         struct wal_blob *blob = NULL;
         uint64_t got = 77;
-        enum wal_status status =
-            wal_blob_open(store, digests[i], &blob, &error);
+        enum wal_status status = wal_blob_open(store, digests[i], &blob, &error);
 
         assert_non_null(bytes);
         if (status == WAL_OK) {
@@ -88,9 +87,8 @@ static uint32_t read_all(struct wal_store *store, enum wal_status *why)
         } else {
             char text[9];
 
-            (void)snprintf(text, sizeof(text), "%02x%02x%02x%02x",
-                           digests[i][0], digests[i][1], digests[i][2],
-                           digests[i][3]);
+            (void)snprintf(text, sizeof(text), "%02x%02x%02x%02x", digests[i][0], digests[i][1],
+                           digests[i][2], digests[i][3]);
             assert_error(&error, status, text);
             assert_true(status == WAL_ECORRUPT || status == WAL_ENOTFOUND);
             assert_int_equal(got, 77);
@@ -395,8 +393,7 @@ static uint32_t refused(void)
         uint8_t *bytes = malloc(LARGE);
         struct wal_blob *blob = NULL;
         uint64_t got = 0;
-        enum wal_status status =
-            wal_blob_open(store, forged_digests[i], &blob, NULL);
+        enum wal_status status = wal_blob_open(store, forged_digests[i], &blob, NULL);
 
         assert_non_null(bytes);
         if (status == WAL_OK) {
@@ -437,8 +434,7 @@ static uint32_t forge_chunks(const char *path)
     uint8_t *bytes = (uint8_t *)kit_read_file(path, &size);
 
     assert_int_equal(wal__segment_header_decode(bytes, &header), WAL__FMT_OK);
-    while (wal__frame_decode(bytes + at, size - at, header.salt, at, &frame) ==
-           WAL__FMT_OK) {
+    while (wal__frame_decode(bytes + at, size - at, header.salt, at, &frame) == WAL__FMT_OK) {
         uint8_t *payload = bytes + at + WAL__FRAME_SIZE;
 
         if (frame.type == WAL__FRAME_CHUNK) {
@@ -484,9 +480,7 @@ KIT_TEST(forged__index_that_names_other_records)
     }
     assert_non_null(path);
     good = (uint8_t *)kit_read_file(path, &size);
-    assert_int_equal(
-        wal__pack_index_decode((struct wal__span){good, size}, &index),
-        WAL__FMT_OK);
+    assert_int_equal(wal__pack_index_decode((struct wal__span){good, size}, &index), WAL__FMT_OK);
     count = (uint32_t)(size - (size_t)(index.offsets - good)) / 4;
     assert_true(count > 4);
     for (uint32_t rank = 0; rank + 1 < count; rank++) {

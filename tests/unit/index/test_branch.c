@@ -1,8 +1,7 @@
 /*
- * test_branch.c - tests of engine/store/branch and lineage_list against naive
- * models: an array of records, searched from its end, and a tree of sessions,
- * each with its source and the sequences of its entries. AGENTWAL_SEED sets the
- * seed.
+ * test_branch.c - tests of engine/store/branch and lineage_list against naive models: an array of
+ * records, searched from its end, and a tree of sessions, each with its source and the sequences of
+ * its entries. AGENTWAL_SEED sets the seed.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -40,8 +39,8 @@ struct model {
 };
 
 /* The entry of the stream with this sequence, or null. */
-static const struct wal__posting *
-model_entry(const struct model *model, uint32_t stream, uint64_t sequence)
+static const struct wal__posting *model_entry(const struct model *model, uint32_t stream,
+                                              uint64_t sequence)
 {
     for (uint32_t i = 0; i < model->count; i++) {
         const struct wal__posting *posting = &model->postings[i];
@@ -54,8 +53,7 @@ model_entry(const struct model *model, uint32_t stream, uint64_t sequence)
     return NULL;
 }
 
-static uint64_t model_depth(const struct model *model, uint32_t stream,
-                            uint64_t sequence)
+static uint64_t model_depth(const struct model *model, uint32_t stream, uint64_t sequence)
 {
     uint64_t depth = 0;
 
@@ -74,8 +72,7 @@ static uint64_t model_depth(const struct model *model, uint32_t stream,
 }
 
 /* Whether a path ends at a root or at the fork point. */
-static bool model_knows_depth(const struct model *model, uint32_t stream,
-                              uint64_t sequence)
+static bool model_knows_depth(const struct model *model, uint32_t stream, uint64_t sequence)
 {
     const struct wal__posting *entry = model_entry(model, stream, sequence);
     uint64_t parent = 0;
@@ -97,22 +94,19 @@ static uint64_t model_head(const struct model *model, uint32_t stream)
         if (posting->stream != stream) {
             continue;
         }
-        if (posting->type == WAL__FRAME_ENTRY &&
-            (posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
+        if (posting->type == WAL__FRAME_ENTRY && (posting->flags & WAL__FRAME_MOVES_HEAD) != 0) {
             return posting->sequence;
         }
-        if (posting->type == WAL__FRAME_HEAD &&
-            posting->id_hash == hash_of_main()) {
+        if (posting->type == WAL__FRAME_HEAD && posting->id_hash == hash_of_main()) {
             return posting->parent;
         }
     }
     return model->is_fork && stream == 1 ? FORK_SEQUENCE : 0;
 }
 
-/* A parent: mostly the newest entry, sometimes any, a root, the fork point,
- * its past, or one that was lost. */
-static uint64_t random_parent(const struct model *model, uint32_t stream,
-                              uint64_t sequence)
+/* A parent: mostly the newest entry, sometimes any, a root, the fork point, its past, or one that
+ * was lost. */
+static uint64_t random_parent(const struct model *model, uint32_t stream, uint64_t sequence)
 {
     uint64_t choice = test_random() % 10;
 
@@ -130,16 +124,13 @@ static uint64_t random_parent(const struct model *model, uint32_t stream,
     return FORK_SEQUENCE;
 }
 
-static struct wal__posting random_posting(const struct model *model,
-                                          uint64_t sequence)
+static struct wal__posting random_posting(const struct model *model, uint64_t sequence)
 {
-    static const uint8_t types[] = {WAL__FRAME_ENTRY, WAL__FRAME_ENTRY,
-                                    WAL__FRAME_ENTRY, WAL__FRAME_ENTRY,
-                                    WAL__FRAME_ENTRY, WAL__FRAME_HEAD,
+    static const uint8_t types[] = {WAL__FRAME_ENTRY, WAL__FRAME_ENTRY, WAL__FRAME_ENTRY,
+                                    WAL__FRAME_ENTRY, WAL__FRAME_ENTRY, WAL__FRAME_HEAD,
                                     WAL__FRAME_HEAD,  WAL__FRAME_ACCEPT};
-    static const uint8_t kinds[] = {
-        WAL__KIND_MESSAGE, WAL__KIND_MESSAGE, WAL__KIND_COMPACTION,
-        WAL__KIND_COMPACTION_SUMMARY, WAL__KIND_NAMED};
+    static const uint8_t kinds[] = {WAL__KIND_MESSAGE, WAL__KIND_MESSAGE, WAL__KIND_COMPACTION,
+                                    WAL__KIND_COMPACTION_SUMMARY, WAL__KIND_NAMED};
     struct wal__posting posting = {
         .type = types[test_random() % sizeof(types)],
         .flags = test_random() % 3 != 0 ? WAL__FRAME_MOVES_HEAD : 0,
@@ -164,8 +155,7 @@ static uint64_t position_of(uint64_t sequence)
 
 /* -------------------------------------------------------------- compare --- */
 
-static void assert_path(const struct wal__branch *branch,
-                        const struct model *model,
+static void assert_path(const struct wal__branch *branch, const struct model *model,
                         const struct wal__stream *stream, uint32_t ordinal)
 {
     struct wal__buf out;
@@ -180,8 +170,7 @@ static void assert_path(const struct wal__branch *branch,
         memcpy(&stretch, out.data + at, sizeof(stretch));
         for (uint32_t i = stretch.count; i > 0; i--) {
             uint64_t found = stream->entries[stretch.first + i - 1].sequence;
-            const struct wal__posting *entry =
-                model_entry(model, stream->number, sequence);
+            const struct wal__posting *entry = model_entry(model, stream->number, sequence);
 
             assert_non_null(entry);
             assert_int_equal(found, sequence);
@@ -201,13 +190,11 @@ static void assert_compactions(const struct wal__stream *stream)
         uint32_t found = UINT32_MAX;
 
         stretch.first = (uint32_t)test_random() % stream->entry_count;
-        stretch.count =
-            1 + (uint32_t)test_random() % (stream->entry_count - stretch.first);
+        stretch.count = 1 + (uint32_t)test_random() % (stream->entry_count - stretch.first);
         for (uint32_t j = 0; j < stretch.count; j++) {
             uint8_t kind = stream->entries[stretch.first + j].kind;
 
-            if (kind == WAL__KIND_COMPACTION ||
-                kind == WAL__KIND_COMPACTION_SUMMARY) {
+            if (kind == WAL__KIND_COMPACTION || kind == WAL__KIND_COMPACTION_SUMMARY) {
                 wanted = stretch.first + j;
             }
         }
@@ -217,8 +204,8 @@ static void assert_compactions(const struct wal__stream *stream)
     }
 }
 
-static void assert_entries(const struct wal__branch *branch,
-                           const struct model *model, uint32_t number)
+static void assert_entries(const struct wal__branch *branch, const struct model *model,
+                           uint32_t number)
 {
     const struct wal__stream *stream = wal__branch_stream(branch, number);
     uint32_t ordinal = 0;
@@ -239,8 +226,7 @@ static void assert_entries(const struct wal__branch *branch,
         assert_int_equal(entry->position, position_of(posting->sequence));
         assert_int_equal(entry->kind, posting->kind);
         assert_int_equal(entry->flags, posting->flags);
-        assert_true(
-            wal__branch_find_sequence(stream, posting->sequence, &found));
+        assert_true(wal__branch_find_sequence(stream, posting->sequence, &found));
         assert_int_equal(found, ordinal);
         assert_int_equal(wal__branch_depth(stream, ordinal),
                          model_depth(model, number, posting->sequence));
@@ -261,8 +247,8 @@ static void assert_entries(const struct wal__branch *branch,
 }
 
 /* Every entry with the hash is given once. */
-static void assert_ids(const struct wal__branch *branch,
-                       const struct model *model, uint64_t id_hash)
+static void assert_ids(const struct wal__branch *branch, const struct model *model,
+                       uint64_t id_hash)
 {
     uint64_t wanted_sum = 0;
     uint64_t found_sum = 0;
@@ -272,19 +258,16 @@ static void assert_ids(const struct wal__branch *branch,
     struct wal__branch_hit hit;
 
     for (uint32_t i = 0; i < model->count; i++) {
-        if (model->postings[i].type == WAL__FRAME_ENTRY &&
-            model->postings[i].id_hash == id_hash) {
+        if (model->postings[i].type == WAL__FRAME_ENTRY && model->postings[i].id_hash == id_hash) {
             wanted_sum += model->postings[i].sequence;
             wanted++;
         }
     }
     while (wal__branch_find_id(branch, id_hash, &cursor, &hit)) {
-        const struct wal__branch_entry *entry =
-            &hit.stream->entries[hit.ordinal];
+        const struct wal__branch_entry *entry = &hit.stream->entries[hit.ordinal];
 
         assert_int_equal(entry->position, hit.position);
-        assert_non_null(
-            model_entry(model, hit.stream->number, entry->sequence));
+        assert_non_null(model_entry(model, hit.stream->number, entry->sequence));
         found_sum += entry->sequence;
         found++;
     }
@@ -292,28 +275,24 @@ static void assert_ids(const struct wal__branch *branch,
     assert_int_equal(found_sum, wanted_sum);
 }
 
-static void assert_same(const struct wal__branch *branch,
-                        const struct model *model)
+static void assert_same(const struct wal__branch *branch, const struct model *model)
 {
     for (uint32_t stream = 0; stream < 4; stream++) {
-        assert_int_equal(wal__branch_head(branch, stream),
-                         model_head(model, stream));
+        assert_int_equal(wal__branch_head(branch, stream), model_head(model, stream));
         assert_entries(branch, model, stream);
     }
     for (uint64_t id_hash = 0; id_hash < 300; id_hash += 11) {
         assert_ids(branch, model, id_hash);
     }
     if (model->count > 0) {
-        assert_int_equal(branch->last_sequence,
-                         model->postings[model->count - 1].sequence);
+        assert_int_equal(branch->last_sequence, model->postings[model->count - 1].sequence);
     }
 }
 
 /* ---------------------------------------------------------------- tests --- */
 
 /* Begins a branch, some with a fork point, some with a hint, right or wrong. */
-static void begin(struct wal__branch *branch, const struct wal__heap *heap,
-                  struct model *model)
+static void begin(struct wal__branch *branch, const struct wal__heap *heap, struct model *model)
 {
     memset(model, 0, sizeof(*model));
     model->is_fork = test_random() % 2 == 0;
@@ -327,8 +306,7 @@ static void begin(struct wal__branch *branch, const struct wal__heap *heap,
 }
 
 /* Adds the ids of a branch that was loaded without. */
-static enum wal_status add_ids(struct wal__branch *branch,
-                               const struct model *model)
+static enum wal_status add_ids(struct wal__branch *branch, const struct model *model)
 {
     enum wal_status status = WAL_OK;
 
@@ -336,8 +314,7 @@ static enum wal_status add_ids(struct wal__branch *branch,
         const struct wal__posting *posting = &model->postings[i];
 
         if (posting->type == WAL__FRAME_ENTRY) {
-            status = wal__branch_add_id(branch, posting,
-                                        position_of(posting->sequence));
+            status = wal__branch_add_id(branch, posting, position_of(posting->sequence));
         }
     }
     return status == WAL_OK ? wal__branch_end_ids(branch) : status;
@@ -365,8 +342,7 @@ TEST(branch__random_trees_agree_with_a_parent_walk)
 
             struct wal__posting posting = random_posting(&model, sequence);
 
-            assert_ok(
-                wal__branch_add(&branch, &posting, position_of(sequence)));
+            assert_ok(wal__branch_add(&branch, &posting, position_of(sequence)));
             model.postings[model.count++] = posting;
         }
         if (branch.ids_deferred) {
@@ -422,8 +398,7 @@ TEST(branch__failed_allocation_changes_nothing)
         uint64_t nth = 1;
 
         faulty_heap_fail(&heap, nth, false);
-        while (wal__branch_add(&branch, &posting,
-                               position_of(posting.sequence)) == WAL_ENOMEM) {
+        while (wal__branch_add(&branch, &posting, position_of(posting.sequence)) == WAL_ENOMEM) {
             failures++;
             assert_same(&branch, &model);
             faulty_heap_fail(&heap, ++nth, false);
@@ -460,13 +435,11 @@ TEST(branch__failed_allocation_of_a_path_leaves_the_buffer)
     wal__buf_init(&out, &heap.heap);
     assert_ok(wal__buf_append(&out, "x", 1));
     faulty_heap_fail(&heap, 2, false);
-    assert_int_equal(wal__branch_path(&branch, wal__branch_stream(&branch, 0),
-                                      399, &out, &rest),
+    assert_int_equal(wal__branch_path(&branch, wal__branch_stream(&branch, 0), 399, &out, &rest),
                      WAL_ENOMEM);
     assert_int_equal(out.size, 1);
     assert_int_equal(rest, 77);
-    assert_ok(wal__branch_path(&branch, wal__branch_stream(&branch, 0), 399,
-                               &out, &rest));
+    assert_ok(wal__branch_path(&branch, wal__branch_stream(&branch, 0), 399, &out, &rest));
     assert_int_equal(out.size, 1 + 200 * sizeof(struct wal__entry_range));
     assert_int_equal(rest, 0);
     wal__buf_deinit(&out);
@@ -522,8 +495,7 @@ TEST(branch__hint_without_memory_is_ignored)
 TEST(branch__record_out_of_order_is_corrupt)
 {
     struct wal__branch branch;
-    struct wal__posting posting = {
-        .type = WAL__FRAME_ENTRY, .sequence = 5, .parent = 5};
+    struct wal__posting posting = {.type = WAL__FRAME_ENTRY, .sequence = 5, .parent = 5};
 
     wal__branch_init(&branch, &wal__heap_libc, 1);
     assert_int_equal(wal__branch_add(&branch, &posting, 0), WAL_ECORRUPT);
@@ -599,15 +571,13 @@ static uint64_t hash_of(uint64_t sequence)
 
 /* Adds what the table lacks for a fork at `limit`. */
 static enum wal_status index_ids(const struct sessions_model *model,
-                                 const struct wal__lineage_view *view,
-                                 uint64_t limit)
+                                 const struct wal__lineage_view *view, uint64_t limit)
 {
     enum wal_status status = WAL_OK;
     uint64_t up_to;
     uint32_t rank;
 
-    while (status == WAL_OK &&
-           wal__lineage_next_unindexed(view, limit, &rank, &up_to)) {
+    while (status == WAL_OK && wal__lineage_next_unindexed(view, limit, &rank, &up_to)) {
         struct wal__lineage_level level = wal__lineage_level(view, rank);
         const struct model_session *session = &model->sessions[level.session];
 
@@ -615,8 +585,7 @@ static enum wal_status index_ids(const struct sessions_model *model,
             uint64_t sequence = session->first + i;
 
             if (sequence > level.indexed && sequence <= up_to) {
-                status = wal__lineage_add_id(view, rank, hash_of(sequence),
-                                             sequence * 64);
+                status = wal__lineage_add_id(view, rank, hash_of(sequence), sequence * 64);
             }
         }
         if (status == WAL_OK) {
@@ -627,9 +596,8 @@ static enum wal_status index_ids(const struct sessions_model *model,
 }
 
 /* Adds a fork of `owner` at one of its entries; owner 0: no fork. */
-static enum wal_status add_session(struct sessions_model *model,
-                                   const struct wal__heap *heap, uint32_t owner,
-                                   uint64_t fork)
+static enum wal_status add_session(struct sessions_model *model, const struct wal__heap *heap,
+                                   uint32_t owner, uint64_t fork)
 {
     struct model_session *added = &model->sessions[model->count + 1];
     enum wal_status status = WAL_OK;
@@ -655,8 +623,7 @@ static void release_all(struct sessions_model *model)
 }
 
 /* The session that owns the sequence as `number` sees it; 0: it is not seen. */
-static uint32_t model_owner(const struct sessions_model *model, uint32_t number,
-                            uint64_t sequence)
+static uint32_t model_owner(const struct sessions_model *model, uint32_t number, uint64_t sequence)
 {
     const struct model_session *session = &model->sessions[number];
     uint64_t limit = session->fork;
@@ -678,13 +645,11 @@ static uint32_t find_id(const struct model_session *session, uint64_t sequence)
     uint32_t cursor = 0;
     uint32_t found = 0;
 
-    while (wal__lineage_find_id(&session->view, hash_of(sequence), &cursor,
-                                &hit)) {
+    while (wal__lineage_find_id(&session->view, hash_of(sequence), &cursor, &hit)) {
         uint32_t next = hit.rank + 1;
-        uint64_t limit =
-            next < session->view.count
-                ? wal__lineage_level(&session->view, next).fork_sequence
-                : session->fork;
+        uint64_t limit = next < session->view.count
+                             ? wal__lineage_level(&session->view, next).fork_sequence
+                             : session->fork;
 
         if (hit.position == sequence * 64 && sequence <= limit) {
             found = wal__lineage_level(&session->view, hit.rank).session;
@@ -705,16 +670,13 @@ static void check_session(const struct sessions_model *model, uint32_t number)
         if (owner == 0 || sequence > session->fork) {
             continue;
         }
-        assert_true(
-            wal__lineage_find_sequence(&session->view, sequence, &rank));
-        assert_int_equal(wal__lineage_level(&session->view, rank).session,
-                         owner);
+        assert_true(wal__lineage_find_sequence(&session->view, sequence, &rank));
+        assert_int_equal(wal__lineage_level(&session->view, rank).session, owner);
     }
     assert_false(wal__lineage_find_sequence(&session->view, 0, &rank));
 }
 
-static uint32_t random_session(const struct sessions_model *model,
-                               uint32_t shape)
+static uint32_t random_session(const struct sessions_model *model, uint32_t shape)
 {
     uint64_t random = test_random();
 
@@ -725,9 +687,8 @@ static uint32_t random_session(const struct sessions_model *model,
     if (shape == 0) {
         return model->count;
     }
-    return shape == 1 && model->count > 1
-               ? model->count - (uint32_t)(random >> 8) % 2
-               : 1 + (uint32_t)(random >> 8) % model->count;
+    return shape == 1 && model->count > 1 ? model->count - (uint32_t)(random >> 8) % 2
+                                          : 1 + (uint32_t)(random >> 8) % model->count;
 }
 
 TEST(lineage_list__random_forks_equal_model)
@@ -738,30 +699,26 @@ TEST(lineage_list__random_forks_equal_model)
         model = (struct sessions_model){.count = 0};
         while (model.count < SESSIONS) {
             uint32_t owner = random_session(&model, round % 3);
-            uint64_t fork = owner == 0 ? 0
-                                       : model.sessions[owner].first +
-                                             test_random() % ENTRIES;
+            uint64_t fork = owner == 0 ? 0 : model.sessions[owner].first + test_random() % ENTRIES;
             uint32_t number = model.count + 1;
 
             assert_ok(add_session(&model, &wal__heap_libc, owner, fork));
             /* Some are never looked up before their forks are. */
             if (test_random() % 2 == 0) {
-                assert_ok(
-                    index_ids(&model, &model.sessions[number].view, fork));
+                assert_ok(index_ids(&model, &model.sessions[number].view, fork));
                 check_session(&model, number);
             }
         }
         for (uint32_t i = 1; i <= model.count; i++) {
-            assert_ok(index_ids(&model, &model.sessions[i].view,
-                                model.sessions[i].fork));
+            assert_ok(index_ids(&model, &model.sessions[i].view, model.sessions[i].fork));
             check_session(&model, i);
         }
         release_all(&model);
     }
 }
 
-/* Every level has a second fork, which is forked too: the lists part at each
- * of them, and are joined again before there are too many. */
+/* Every level has a second fork, which is forked too: the lists part at each of them, and are
+ * joined again before there are too many. */
 TEST(lineage_list__lists_that_part_are_bounded)
 {
     static struct sessions_model model;
@@ -775,22 +732,20 @@ TEST(lineage_list__lists_that_part_are_bounded)
         uint64_t fork = model.sessions[newest].first;
 
         assert_ok(add_session(&model, &wal__heap_libc, newest, fork));
-        assert_ok(wal__lineage_extend(
-            &wal__heap_libc, &model.sessions[model.count].view, model.count,
-            model.sessions[model.count].fork, &second));
+        assert_ok(wal__lineage_extend(&wal__heap_libc, &model.sessions[model.count].view,
+                                      model.count, model.sessions[model.count].fork, &second));
         wal__lineage_release(&second);
         assert_ok(add_session(&model, &wal__heap_libc, newest, fork + 1));
         newest = model.count;
     }
-    assert_ok(index_ids(&model, &model.sessions[newest].view,
-                        model.sessions[newest].fork));
+    assert_ok(index_ids(&model, &model.sessions[newest].view, model.sessions[newest].fork));
     check_session(&model, newest);
     assert_int_equal(model.sessions[newest].view.count, DEPTH);
     release_all(&model);
 }
 
-/* A chain shares one list: a level more takes no more memory at the end of it
- * than at its beginning. */
+/* A chain shares one list: a level more takes no more memory at the end of it than at its
+ * beginning. */
 TEST(lineage_list__a_chain_shares_one_list)
 {
     static struct sessions_model model;
@@ -799,12 +754,10 @@ TEST(lineage_list__a_chain_shares_one_list)
     model = (struct sessions_model){.count = 0};
     assert_ok(add_session(&model, &wal__heap_libc, 0, 0));
     while (model.count < SESSIONS) {
-        assert_ok(
-            add_session(&model, &wal__heap_libc, model.count, model.sequence));
+        assert_ok(add_session(&model, &wal__heap_libc, model.count, model.sequence));
     }
     for (uint32_t i = 2; i <= model.count; i++) {
-        assert_ptr_equal(model.sessions[i].view.lineage,
-                         model.sessions[2].view.lineage);
+        assert_ptr_equal(model.sessions[i].view.lineage, model.sessions[2].view.lineage);
         share += wal__lineage_share(&model.sessions[i].view);
     }
     assert_true(share < SESSIONS * 64);
@@ -827,8 +780,7 @@ TEST(lineage_list__below_a_root_that_is_a_fork_nothing_is_found)
     wal__lineage_release(&view);
 }
 
-static enum wal_status fill_model(struct sessions_model *model,
-                                  const struct wal__heap *heap)
+static enum wal_status fill_model(struct sessions_model *model, const struct wal__heap *heap)
 {
     enum wal_status status = add_session(model, heap, 0, 0);
 
@@ -838,8 +790,7 @@ static enum wal_status fill_model(struct sessions_model *model,
 
         status = add_session(model, heap, owner, fork);
         if (status == WAL_OK) {
-            status =
-                index_ids(model, &model->sessions[model->count].view, fork);
+            status = index_ids(model, &model->sessions[model->count].view, fork);
         }
     }
     return status;

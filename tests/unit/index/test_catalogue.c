@@ -1,9 +1,8 @@
 /*
- * test_catalogue.c - tests of engine/store/catalogue against a naive model:
- * records, contradictions, failing allocations; walking it while it changes,
- * from a place on, without the hidden; its snapshots: written, adopted,
- * overlaid, rewritten, replaced while in use, damaged in every bit, read by
- * several threads. AGENTWAL_SEED sets the seed.
+ * test_catalogue.c - tests of engine/store/catalogue against a naive model: records,
+ * contradictions, failing allocations; walking it while it changes, from a place on, without the
+ * hidden; its snapshots: written, adopted, overlaid, rewritten, replaced while in use, damaged in
+ * every bit, read by several threads. AGENTWAL_SEED sets the seed.
  */
 #include <pthread.h>
 #include <stddef.h>
@@ -48,9 +47,7 @@ static void assert_contradictions(struct wal__catalogue *catalogue)
     assert_int_equal(catalogue->visible_count, 1);
     assert_int_equal(catalogue->last_session, 7);
     assert_int_equal(wal__catalogue_get(catalogue, 8, &summary), WAL_ENOTFOUND);
-    assert_int_equal(
-        wal__catalogue_find(catalogue, model_span("other"), &summary),
-        WAL_ENOTFOUND);
+    assert_int_equal(wal__catalogue_find(catalogue, model_span("other"), &summary), WAL_ENOTFOUND);
 }
 
 TEST(catalogue__number_and_id_stay_paired)
@@ -73,8 +70,8 @@ TEST(catalogue__number_and_id_stay_paired)
     model_free(bytes);
 }
 
-static enum wal_status put_indexed(struct wal__catalogue *catalogue,
-                                   uint32_t number, const char *id)
+static enum wal_status put_indexed(struct wal__catalogue *catalogue, uint32_t number,
+                                   const char *id)
 {
     struct wal__summary summary = {.number = number, .id = model_span(id)};
 
@@ -93,8 +90,7 @@ TEST(put_indexed__present_number_keeps_its_id)
     assert_int_equal(put_indexed(&catalogue, 7, "other"), WAL_ECORRUPT);
     assert_int_equal(put_indexed(&catalogue, 0, "zero"), WAL_ECORRUPT);
     assert_int_equal(put_indexed(&catalogue, 8, ""), WAL_ECORRUPT);
-    assert_int_equal(put_indexed(&catalogue, WAL__STORE_NUMBER, "eight"),
-                     WAL_ECORRUPT);
+    assert_int_equal(put_indexed(&catalogue, WAL__STORE_NUMBER, "eight"), WAL_ECORRUPT);
     assert_int_equal(catalogue.visible_count, 1);
     assert_ok(put_indexed(&catalogue, 7, "seven"));
     assert_int_equal(catalogue.visible_count, 1);
@@ -111,8 +107,7 @@ TEST(put_indexed__present_number_keeps_its_id)
 /* What was got may be changed and put, though its texts are the slot's. */
 TEST(catalogue__put_accepts_texts_of_the_catalogue)
 {
-    static const char long_id[] =
-        "a head's id that is longer than any room which is left for one";
+    static const char long_id[] = "a head's id that is longer than any room which is left for one";
     struct wal__catalogue catalogue;
     struct wal__summary summary;
 
@@ -143,9 +138,8 @@ TEST(catalogue__put_accepts_texts_of_the_catalogue)
     wal__catalogue_deinit(&catalogue);
 }
 
-static enum wal_status apply_raw(struct wal__catalogue *catalogue, uint8_t type,
-                                 uint32_t session, uint8_t flags,
-                                 struct wal__span payload)
+static enum wal_status apply_raw(struct wal__catalogue *catalogue, uint8_t type, uint32_t session,
+                                 uint8_t flags, struct wal__span payload)
 {
     struct wal__frame frame = {
         .type = type,
@@ -167,10 +161,9 @@ static enum wal_status apply_raw(struct wal__catalogue *catalogue, uint8_t type,
 
 TEST(catalogue__contradicting_record_is_corrupt)
 {
-    static const uint8_t types[] = {
-        WAL__FRAME_ENTRY,     WAL__FRAME_FORK,       WAL__FRAME_HEAD,
-        WAL__FRAME_DOC,       WAL__FRAME_DOC_DELETE, WAL__FRAME_REDACT,
-        WAL__FRAME_TOMBSTONE, WAL__FRAME_ACCEPT,     200};
+    static const uint8_t types[] = {WAL__FRAME_ENTRY,     WAL__FRAME_FORK,       WAL__FRAME_HEAD,
+                                    WAL__FRAME_DOC,       WAL__FRAME_DOC_DELETE, WAL__FRAME_REDACT,
+                                    WAL__FRAME_TOMBSTONE, WAL__FRAME_ACCEPT,     200};
     static struct model model;
     struct wal__catalogue catalogue;
     struct wal__span garbage = model_span("no record is like this one");
@@ -180,22 +173,16 @@ TEST(catalogue__contradicting_record_is_corrupt)
     model_begin(&model, &catalogue, &wal__heap_libc, 300);
     number = model.sessions[0].numbers.number;
     for (size_t i = 0; i < sizeof(types); i++) {
-        assert_int_equal(
-            apply_raw(&catalogue, types[i], model.last_session + 1, 0, none),
-            WAL_ECORRUPT);
+        assert_int_equal(apply_raw(&catalogue, types[i], model.last_session + 1, 0, none),
+                         WAL_ECORRUPT);
     }
-    assert_int_equal(apply_raw(&catalogue, WAL__FRAME_ENTRY, 0, 0, none),
-                     WAL_ECORRUPT);
+    assert_int_equal(apply_raw(&catalogue, WAL__FRAME_ENTRY, 0, 0, none), WAL_ECORRUPT);
+    assert_int_equal(apply_raw(&catalogue, WAL__FRAME_SESSION, number, 0, garbage), WAL_ECORRUPT);
+    assert_int_equal(apply_raw(&catalogue, WAL__FRAME_FORK, number, 0, garbage), WAL_ECORRUPT);
+    assert_int_equal(apply_raw(&catalogue, WAL__FRAME_HEAD, number, 0, garbage), WAL_ECORRUPT);
     assert_int_equal(
-        apply_raw(&catalogue, WAL__FRAME_SESSION, number, 0, garbage),
+        apply_raw(&catalogue, WAL__FRAME_ENTRY, number, WAL__FRAME_MOVES_HEAD, garbage),
         WAL_ECORRUPT);
-    assert_int_equal(apply_raw(&catalogue, WAL__FRAME_FORK, number, 0, garbage),
-                     WAL_ECORRUPT);
-    assert_int_equal(apply_raw(&catalogue, WAL__FRAME_HEAD, number, 0, garbage),
-                     WAL_ECORRUPT);
-    assert_int_equal(apply_raw(&catalogue, WAL__FRAME_ENTRY, number,
-                               WAL__FRAME_MOVES_HEAD, garbage),
-                     WAL_ECORRUPT);
     model_assert_same(&catalogue, &model);
     wal__catalogue_deinit(&catalogue);
 }
@@ -218,16 +205,14 @@ TEST(catalogue__fork_of_an_unknown_source_or_owner_is_corrupt)
     number = model.sessions[0].numbers.number;
     known = model.sessions[1].numbers.number;
 
-    const uint32_t wrong[] = {model.last_session + 1, number,
-                              WAL__STORE_NUMBER};
+    const uint32_t wrong[] = {model.last_session + 1, number, WAL__STORE_NUMBER};
 
     for (size_t i = 0; i < 2 * sizeof(wrong) / sizeof(wrong[0]); i++) {
         fork.owner = i % 2 == 0 ? wrong[i / 2] : known;
         fork.source = i % 2 == 0 ? known : wrong[i / 2];
         wal__fork_record_encode(&fork, payload);
         assert_int_equal(apply_raw(&catalogue, WAL__FRAME_FORK, number, 0,
-                                   (struct wal__span){
-                                       payload, wal__fork_record_size(&fork)}),
+                                   (struct wal__span){payload, wal__fork_record_size(&fork)}),
                          WAL_ECORRUPT);
     }
     model_assert_same(&catalogue, &model);
@@ -236,8 +221,8 @@ TEST(catalogue__fork_of_an_unknown_source_or_owner_is_corrupt)
 
 TEST(catalogue__record_of_no_session_is_ignored)
 {
-    static const uint8_t types[] = {WAL__FRAME_OPEN, WAL__FRAME_COMMIT,
-                                    WAL__FRAME_INDEX, WAL__FRAME_SEAL, 200};
+    static const uint8_t types[] = {WAL__FRAME_OPEN, WAL__FRAME_COMMIT, WAL__FRAME_INDEX,
+                                    WAL__FRAME_SEAL, 200};
     static struct model model;
     struct wal__catalogue catalogue;
 
@@ -266,8 +251,7 @@ TEST(catalogue__failed_allocation_of_apply_changes_nothing)
         before = model;
         model_make_record(&model, &record);
         faulty_heap_fail(&heap, nth, false);
-        while (wal__catalogue_apply(&catalogue, &record.applied) ==
-               WAL_ENOMEM) {
+        while (wal__catalogue_apply(&catalogue, &record.applied) == WAL_ENOMEM) {
             failures++;
             faulty_heap_fail(&heap, 0, false);
             model_assert_same(&catalogue, &before);
@@ -299,16 +283,15 @@ static struct wal__snapshot *write_image(const struct wal__catalogue *image)
     return snapshot;
 }
 
-static void step(struct model *model, struct wal__catalogue *catalogue,
-                 uint32_t count)
+static void step(struct model *model, struct wal__catalogue *catalogue, uint32_t count)
 {
     while (count-- > 0) {
         model_step(model, catalogue);
     }
 }
 
-/* Freezes the catalogue. The model forgets at once what the next snapshot
- * omits: no record of such a session follows in a log. */
+/* Freezes the catalogue. The model forgets at once what the next snapshot omits: no record of such
+ * a session follows in a log. */
 static void freeze(struct wal__catalogue *catalogue, struct model *model,
                    struct wal__catalogue *image)
 {
@@ -333,8 +316,7 @@ TEST(catalogue_fold__answers_are_the_same_at_every_step)
         model_assert_same(&catalogue, &model);
         model_omit(&model);
         step(&model, &catalogue, model_random_below(80));
-        /* Records since the freeze change neither the image nor what it is
-         * written to. */
+        /* Records since the freeze change neither the image nor what it is written to. */
         snapshot = write_image(&image);
         step(&model, &catalogue, model_random_below(20));
         wal__catalogue_adopt(&catalogue, snapshot);
@@ -345,8 +327,7 @@ TEST(catalogue_fold__answers_are_the_same_at_every_step)
     assert_int_equal(heap.live, 0);
 }
 
-/* A layer that could not be written stays, and is written together with what
- * came after it. */
+/* A layer that could not be written stays, and is written together with what came after it. */
 TEST(catalogue_fold__frozen_layer_is_written_with_the_next)
 {
     static struct model model;
@@ -375,8 +356,7 @@ TEST(catalogue_fold__open_iterator_keeps_its_order)
     static struct model then;
 
     for (int round = 0; round < 60; round++) {
-        const struct model_filter *filter =
-            &model_filters[(size_t)round % MODEL_FILTERS];
+        const struct model_filter *filter = &model_filters[(size_t)round % MODEL_FILTERS];
         const struct model_session *wanted[MODEL_SESSIONS];
         struct wal__catalogue catalogue;
         struct wal__catalogue image;
@@ -396,8 +376,7 @@ TEST(catalogue_fold__open_iterator_keeps_its_order)
         count = model_list(&then, filter, wanted);
         assert_ok(model_begin_list(&cursor, &catalogue, filter));
         for (uint32_t i = 0; i < count; i++) {
-            const struct model_session *now =
-                &model.sessions[wanted[i] - then.sessions];
+            const struct model_session *now = &model.sessions[wanted[i] - then.sessions];
 
             model_step(&model, &catalogue);
             if (round % 3 != 0 && i == count / 3) {
@@ -414,12 +393,10 @@ TEST(catalogue_fold__open_iterator_keeps_its_order)
             }
             assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
             assert_int_equal(cursor.key.number, wanted[i]->numbers.number);
-            assert_int_equal(cursor.key.sequence,
-                             wanted[i]->numbers.last_sequence);
+            assert_int_equal(cursor.key.sequence, wanted[i]->numbers.last_sequence);
             assert_true(model_equals(&summary, now));
         }
-        assert_int_equal(
-            wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_END);
+        assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_END);
         if (count == 0 && round % 3 == 0) {
             wal__catalogue_deinit(&image);
         }
@@ -429,8 +406,7 @@ TEST(catalogue_fold__open_iterator_keeps_its_order)
     }
 }
 
-/* A session that the adopted snapshot omits is skipped by an iterator that has
- * yet to reach it. */
+/* A session that the adopted snapshot omits is skipped by an iterator that has yet to reach it. */
 TEST(catalogue_fold__omitted_session_is_skipped)
 {
     struct wal__catalogue catalogue;
@@ -445,8 +421,8 @@ TEST(catalogue_fold__omitted_session_is_skipped)
         assert_ok(model_put(&catalogue, 1, "a"));
         assert_ok(model_put(&catalogue, 2, "b"));
         assert_ok(model_put(&catalogue, 3, "c"));
-        bytes = in_snapshot != 0 ? model_swap_snapshot(&catalogue, NULL)
-                                 : (struct wal__span){NULL, 0};
+        bytes =
+            in_snapshot != 0 ? model_swap_snapshot(&catalogue, NULL) : (struct wal__span){NULL, 0};
         assert_ok(wal__catalogue_iter_init(&cursor, &catalogue, &all));
         assert_ok(wal__catalogue_get(&catalogue, 2, &summary));
         summary.flags |= WAL__SUMMARY_DELETED;
@@ -454,14 +430,12 @@ TEST(catalogue_fold__omitted_session_is_skipped)
         wal__catalogue_freeze(&catalogue, &image);
         wal__catalogue_adopt(&catalogue, write_image(&image));
         wal__catalogue_deinit(&image);
-        assert_int_equal(wal__catalogue_get(&catalogue, 2, &summary),
-                         WAL_ENOTFOUND);
+        assert_int_equal(wal__catalogue_get(&catalogue, 2, &summary), WAL_ENOTFOUND);
         for (uint32_t number = 3; number < 4; number -= 2) {
             assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
             assert_int_equal(summary.number, number);
         }
-        assert_int_equal(
-            wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_END);
+        assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_END);
         wal__catalogue_iter_deinit(&cursor);
         assert_int_equal(catalogue.visible_count, 2);
         wal__catalogue_deinit(&catalogue);
@@ -496,8 +470,7 @@ TEST(catalogue_fold__image_is_written_while_records_come)
 
         step(&model, &catalogue, 200);
         freeze(&catalogue, &model, &writer.image);
-        assert_int_equal(
-            pthread_create(&thread, NULL, write_in_thread, &writer), 0);
+        assert_int_equal(pthread_create(&thread, NULL, write_in_thread, &writer), 0);
         step(&model, &catalogue, 200);
         assert_int_equal(pthread_join(thread, NULL), 0);
         wal__catalogue_adopt(&catalogue, writer.snapshot);
@@ -512,8 +485,7 @@ TEST(catalogue_list__is_a_snapshot_of_its_init)
     static struct model then;
 
     for (int round = 0; round < 60; round++) {
-        const struct model_filter *filter =
-            &model_filters[(size_t)round % MODEL_FILTERS];
+        const struct model_filter *filter = &model_filters[(size_t)round % MODEL_FILTERS];
         const struct model_session *wanted[MODEL_SESSIONS];
         struct wal__catalogue catalogue;
         struct wal__catalogue_iter cursor;
@@ -530,8 +502,7 @@ TEST(catalogue_list__is_a_snapshot_of_its_init)
         count = model_list(&then, filter, wanted);
         assert_ok(model_begin_list(&cursor, &catalogue, filter));
         for (uint32_t i = 0; i < count; i++) {
-            const struct model_session *now =
-                &model.sessions[wanted[i] - then.sessions];
+            const struct model_session *now = &model.sessions[wanted[i] - then.sessions];
 
             model_step(&model, &catalogue);
             if (model_is_deleted(now)) {
@@ -539,15 +510,12 @@ TEST(catalogue_list__is_a_snapshot_of_its_init)
             }
             assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
             assert_int_equal(cursor.key.number, wanted[i]->numbers.number);
-            assert_int_equal(cursor.key.sequence,
-                             wanted[i]->numbers.last_sequence);
+            assert_int_equal(cursor.key.sequence, wanted[i]->numbers.last_sequence);
             assert_true(model_equals(&summary, now));
         }
         for (int i = 0; i < 3; i++) {
             model_step(&model, &catalogue);
-            assert_int_equal(
-                wal__catalogue_iter_next(&cursor, &catalogue, &summary),
-                WAL_END);
+            assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_END);
         }
         wal__catalogue_iter_deinit(&cursor);
         wal__catalogue_deinit(&catalogue);
@@ -557,16 +525,14 @@ TEST(catalogue_list__is_a_snapshot_of_its_init)
 
 static struct wal__list_key place_of(const struct model_session *session)
 {
-    return (struct wal__list_key){session->numbers.updated_ms,
-                                  session->numbers.last_sequence,
+    return (struct wal__list_key){session->numbers.updated_ms, session->numbers.last_sequence,
                                   session->numbers.number};
 }
 
 /* The items after a position are the rest of the list, to the end. */
-static void assert_rest(const struct wal__catalogue *catalogue,
-                        const struct model_filter *texts,
-                        struct wal__list_key after,
-                        const struct model_session **rest, uint32_t count)
+static void assert_rest(const struct wal__catalogue *catalogue, const struct model_filter *texts,
+                        struct wal__list_key after, const struct model_session **rest,
+                        uint32_t count)
 {
     struct wal__catalogue_filter filter = {
         .cwd = model_span(texts->cwd),
@@ -586,8 +552,7 @@ static void assert_rest(const struct wal__catalogue *catalogue,
         assert_ok(wal__catalogue_iter_next(&cursor, catalogue, &summary));
         assert_true(model_equals(&summary, rest[i]));
     }
-    assert_int_equal(wal__catalogue_iter_next(&cursor, catalogue, &summary),
-                     WAL_END);
+    assert_int_equal(wal__catalogue_iter_next(&cursor, catalogue, &summary), WAL_END);
     wal__catalogue_iter_deinit(&cursor);
 }
 
@@ -596,8 +561,7 @@ TEST(catalogue_list__continues_after_every_position)
     static struct model model;
 
     for (int round = 0; round < 40; round++) {
-        const struct model_filter *filter =
-            &model_filters[(size_t)round % MODEL_FILTERS];
+        const struct model_filter *filter = &model_filters[(size_t)round % MODEL_FILTERS];
         const struct model_session *wanted[MODEL_SESSIONS];
         struct wal__catalogue catalogue;
         struct wal__span bytes;
@@ -618,8 +582,7 @@ TEST(catalogue_list__continues_after_every_position)
         for (uint32_t i = 0; i < count; i++) {
             struct wal__list_key place = place_of(wanted[i]);
 
-            assert_rest(&catalogue, filter, place, &wanted[i + 1],
-                        count - i - 1);
+            assert_rest(&catalogue, filter, place, &wanted[i + 1], count - i - 1);
             /* Where a session was that has moved away since. */
             place.sequence++;
             place.number = UINT32_MAX;
@@ -664,8 +627,7 @@ TEST(catalogue_list__equal_sequences_are_ordered_by_number)
             assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
             assert_int_equal(summary.number, number);
         }
-        assert_int_equal(
-            wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_END);
+        assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_END);
         wal__catalogue_iter_deinit(&cursor);
     }
     wal__catalogue_deinit(&catalogue);
@@ -708,8 +670,7 @@ TEST(catalogue_list__last_page_reads_few_pages)
         assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
         assert_int_equal(summary.number, number);
     }
-    assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary),
-                     WAL_END);
+    assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_END);
     assert_in_range(count_pages_read(&catalogue), 3, PAGE_BITS);
     assert_true(catalogue.snapshot->layout.table / 4096 > 10 * PAGE_BITS);
     wal__catalogue_iter_deinit(&cursor);
@@ -717,13 +678,11 @@ TEST(catalogue_list__last_page_reads_few_pages)
     model_free(bytes);
 }
 
-static void put_with_source(struct wal__catalogue *catalogue, uint32_t number,
-                            uint32_t flags)
+static void put_with_source(struct wal__catalogue *catalogue, uint32_t number, uint32_t flags)
 {
     char id[16];
     char source[16];
-    struct wal__summary summary = {
-        .number = number, .flags = flags, .last_sequence = number};
+    struct wal__summary summary = {.number = number, .flags = flags, .last_sequence = number};
 
     sprintf(id, "s%u", number);
     sprintf(source, "file-%u", number / 2);
@@ -732,8 +691,8 @@ static void put_with_source(struct wal__catalogue *catalogue, uint32_t number,
     assert_ok(wal__catalogue_put(catalogue, &summary));
 }
 
-/* Once the sources are indexed, only the sessions of one are read, also those
- * that were created since. */
+/* Once the sources are indexed, only the sessions of one are read, also those that were created
+ * since. */
 TEST(catalogue_list__source_reads_its_sessions_alone)
 {
     enum {
@@ -741,8 +700,7 @@ TEST(catalogue_list__source_reads_its_sessions_alone)
     };
     struct wal__catalogue catalogue;
     struct wal__catalogue_iter cursor;
-    const struct wal__catalogue_filter filter = {.source =
-                                                     model_span("file-10000")};
+    const struct wal__catalogue_filter filter = {.source = model_span("file-10000")};
     struct wal__summary summary;
     struct wal__span bytes;
 
@@ -754,15 +712,13 @@ TEST(catalogue_list__source_reads_its_sessions_alone)
     assert_ok(wal__catalogue_index_sources(&catalogue));
     put_with_source(&catalogue, COUNT, 0);
     assert_ok(wal__catalogue_index_sources(&catalogue));
-    memset(catalogue.snapshot->verified, 0,
-           catalogue.snapshot->layout.table / 4096 / 8 + 1);
+    memset(catalogue.snapshot->verified, 0, catalogue.snapshot->layout.table / 4096 / 8 + 1);
     assert_ok(wal__catalogue_iter_init(&cursor, &catalogue, &filter));
     for (uint32_t number = COUNT; number > COUNT - 2; number--) {
         assert_ok(wal__catalogue_iter_next(&cursor, &catalogue, &summary));
         assert_int_equal(summary.number, number);
     }
-    assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary),
-                     WAL_END);
+    assert_int_equal(wal__catalogue_iter_next(&cursor, &catalogue, &summary), WAL_END);
     assert_in_range(count_pages_read(&catalogue), 1, 8);
     wal__catalogue_iter_deinit(&cursor);
     put_with_source(&catalogue, COUNT, WAL__SUMMARY_DELETED);
@@ -787,8 +743,7 @@ TEST(catalogue_snapshot__snapshots_are_overlaid_and_rewritten)
 
         model_free(old);
         old = bytes;
-        assert_int_equal(catalogue.snapshot->header.position,
-                         model_header.position);
+        assert_int_equal(catalogue.snapshot->header.position, model_header.position);
         assert_int_equal(catalogue.snapshot->header.last_sequence, 2000000);
         assert_int_equal(catalogue.snapshot->header.chain, model_header.chain);
         model_assert_same(&catalogue, &model);
@@ -835,8 +790,7 @@ TEST(catalogue_snapshot__failed_allocation_of_the_rest_is_reported)
     bytes = model_write(&catalogue, &model);
     wal__buf_init(&sink.bytes, &wal__heap_libc);
     faulty_heap_fail(&heap, nth, false);
-    while (wal__catalogue_write(&catalogue, &model_header, model_sink_write,
-                                &sink) == WAL_ENOMEM) {
+    while (wal__catalogue_write(&catalogue, &model_header, model_sink_write, &sink) == WAL_ENOMEM) {
         sink.bytes.size = 0;
         sink.calls = 0;
         faulty_heap_fail(&heap, ++nth, false);
@@ -845,8 +799,7 @@ TEST(catalogue_snapshot__failed_allocation_of_the_rest_is_reported)
     assert_memory_equal(sink.bytes.data, bytes.data, bytes.size);
     wal__buf_deinit(&sink.bytes);
     faulty_heap_fail(&heap, 1, false);
-    assert_int_equal(model_begin_list(&cursor, &catalogue, &model_filters[0]),
-                     WAL_ENOMEM);
+    assert_int_equal(model_begin_list(&cursor, &catalogue, &model_filters[0]), WAL_ENOMEM);
     wal__catalogue_deinit(&catalogue);
     faulty_heap_fail(&heap, 1, false);
     assert_int_equal(model_attach(&catalogue, bytes, model_uuid), WAL_ENOMEM);
@@ -865,8 +818,7 @@ TEST(catalogue_snapshot__failed_put_ends_the_write)
 
     model_begin(&model, &catalogue, &wal__heap_libc, 200);
     wal__buf_init(&sink.bytes, &wal__heap_libc);
-    assert_int_equal(wal__catalogue_write(&catalogue, &model_header,
-                                          model_sink_write, &sink),
+    assert_int_equal(wal__catalogue_write(&catalogue, &model_header, model_sink_write, &sink),
                      WAL_ENOSPACE);
     assert_int_equal(sink.calls, 1);
     wal__buf_deinit(&sink.bytes);
@@ -905,8 +857,7 @@ TEST(catalogue_snapshot__large_snapshot_is_read_back)
 /* --------------------------------------------------------------- damage --- */
 
 /* WAL_OK when the bytes say what the model does. */
-static enum wal_status check_bytes(struct wal__span bytes,
-                                   const struct model *model)
+static enum wal_status check_bytes(struct wal__span bytes, const struct model *model)
 {
     struct wal__catalogue catalogue;
     enum wal_status status;
@@ -967,9 +918,8 @@ TEST(catalogue_snapshot__truncated_snapshot_is_rejected)
 
         assert_non_null(cut);
         memcpy(cut, bytes.data, size);
-        assert_int_equal(
-            model_attach(&catalogue, (struct wal__span){cut, size}, model_uuid),
-            WAL_ECORRUPT);
+        assert_int_equal(model_attach(&catalogue, (struct wal__span){cut, size}, model_uuid),
+                         WAL_ECORRUPT);
         free(cut);
     }
     wal__catalogue_deinit(&catalogue);
@@ -990,8 +940,8 @@ TEST(catalogue_snapshot__snapshot_of_another_store_is_rejected)
     model_free(bytes);
 }
 
-/* A damaged page does no harm to what does not touch it, and what was read
- * from it before stays verified. */
+/* A damaged page does no harm to what does not touch it, and what was read from it before stays
+ * verified. */
 TEST(catalogue_snapshot__damage_is_detected_on_access)
 {
     static struct model model;
@@ -1002,16 +952,12 @@ TEST(catalogue_snapshot__damage_is_detected_on_access)
 
     model_begin(&model, &catalogue, &wal__heap_libc, 100);
     bytes = model_swap_snapshot(&catalogue, &model);
-    by_cwd =
-        (uint8_t *)(uintptr_t)bytes.data + catalogue.snapshot->layout.by_cwd;
+    by_cwd = (uint8_t *)(uintptr_t)bytes.data + catalogue.snapshot->layout.by_cwd;
     by_cwd[0] ^= 1;
     assert_ok(model_check_session(&catalogue, &model, &model.sessions[0]));
     assert_ok(model_check_list(&catalogue, &model, &model_filters[0]));
-    assert_int_equal(model_check_list(&catalogue, &model, &model_filters[1]),
-                     WAL_ECORRUPT);
-    assert_int_equal(
-        wal__catalogue_find(&catalogue, model_span("none"), &summary),
-        WAL_ENOTFOUND);
+    assert_int_equal(model_check_list(&catalogue, &model, &model_filters[1]), WAL_ECORRUPT);
+    assert_int_equal(wal__catalogue_find(&catalogue, model_span("none"), &summary), WAL_ENOTFOUND);
     by_cwd[0] ^= 1;
     model_assert_same(&catalogue, &model);
     wal__catalogue_deinit(&catalogue);
@@ -1050,8 +996,7 @@ TEST(catalogue_snapshot__readers_verify_pages_concurrently)
     for (int i = 0; i < READERS; i++) {
         readers[i].catalogue = &catalogue;
         readers[i].model = &model;
-        assert_int_equal(
-            pthread_create(&readers[i].thread, NULL, read_all, &readers[i]), 0);
+        assert_int_equal(pthread_create(&readers[i].thread, NULL, read_all, &readers[i]), 0);
     }
     for (int i = 0; i < READERS; i++) {
         assert_int_equal(pthread_join(readers[i].thread, NULL), 0);
@@ -1088,8 +1033,7 @@ TEST(catalogue_snapshot__every_page_of_a_text_is_verified)
         for (uint32_t number = COUNT; number > 0; number--) {
             struct wal__summary summary;
             char id[16];
-            enum wal_status status =
-                wal__catalogue_get(&catalogue, number, &summary);
+            enum wal_status status = wal__catalogue_get(&catalogue, number, &summary);
 
             sprintf(id, "s%u", number);
             assert_true(status == WAL_ECORRUPT ||
@@ -1110,11 +1054,9 @@ static void forge_sums(uint8_t *bytes, const struct wal__catalogue *catalogue)
     struct wal__catalogue_header header = catalogue->snapshot->header;
 
     for (uint64_t page = 1; page < layout->table / 4096; page++) {
-        wal__put32(bytes + layout->table + 4 * page,
-                   wal__crc32(0, bytes + page * 4096, 4096));
+        wal__put32(bytes + layout->table + 4 * page, wal__crc32(0, bytes + page * 4096, 4096));
     }
-    header.table_crc =
-        wal__crc32(0, bytes + layout->table, layout->size - layout->table);
+    header.table_crc = wal__crc32(0, bytes + layout->table, layout->size - layout->table);
     wal__catalogue_header_encode(&header, bytes);
 }
 
@@ -1135,8 +1077,7 @@ TEST(catalogue_snapshot__forged_rank_is_corrupt)
     forge_sums(forged, &catalogue);
     wal__catalogue_deinit(&catalogue);
     assert_ok(model_attach(&catalogue, bytes, model_uuid));
-    assert_int_equal(model_check_list(&catalogue, &model, &model_filters[0]),
-                     WAL_ECORRUPT);
+    assert_int_equal(model_check_list(&catalogue, &model, &model_filters[0]), WAL_ECORRUPT);
     assert_int_equal(model_check(&catalogue, &model), WAL_ECORRUPT);
     wal__catalogue_deinit(&catalogue);
     model_free(bytes);
@@ -1153,14 +1094,12 @@ TEST(catalogue_snapshot__unordered_numbers_are_not_written)
     model_begin(&model, &catalogue, &wal__heap_libc, 100);
     bytes = model_swap_snapshot(&catalogue, &model);
     forged = (uint8_t *)(uintptr_t)bytes.data;
-    wal__put32(forged + catalogue.snapshot->layout.summaries +
-                   WAL__SUMMARY_SIZE,
+    wal__put32(forged + catalogue.snapshot->layout.summaries + WAL__SUMMARY_SIZE,
                model.sessions[0].numbers.number);
     forge_sums(forged, &catalogue);
     wal__catalogue_deinit(&catalogue);
     assert_ok(model_attach(&catalogue, bytes, model_uuid));
-    assert_int_equal(wal__catalogue_write(&catalogue, &model_header,
-                                          model_sink_write, &sink),
+    assert_int_equal(wal__catalogue_write(&catalogue, &model_header, model_sink_write, &sink),
                      WAL_ECORRUPT);
     assert_int_equal(sink.calls, 0);
     wal__catalogue_deinit(&catalogue);
@@ -1184,8 +1123,7 @@ TEST(catalogue_snapshot__cwd_list_reads_only_its_cwd)
     bytes = model_swap_snapshot(&catalogue, &model);
     count = model_list(&model, &model_filters[1], wanted);
     for (uint32_t i = 0; i < model.count; i++) {
-        deleted += model_is_deleted(&model.sessions[i]) &&
-                   !model.sessions[i].is_omitted &&
+        deleted += model_is_deleted(&model.sessions[i]) && !model.sessions[i].is_omitted &&
                    strcmp(model.sessions[i].cwd, model_filters[1].cwd) == 0;
     }
     assert_ok(model_begin_list(&cursor, &catalogue, &model_filters[1]));

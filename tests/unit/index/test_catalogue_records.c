@@ -1,8 +1,7 @@
 /*
- * test_catalogue_records.c - tests of what single records make of a session's
- * summary: deletion, the store's own documents, the first user message,
- * lineage, format version 0; and when it was created and last active: the times
- * of its entries, and what replaces those that are not believed.
+ * test_catalogue_records.c - tests of what single records make of a session's summary: deletion,
+ * the store's own documents, the first user message, lineage, format version 0; and when it was
+ * created and last active: the times of its entries, and what replaces those that are not believed.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -50,8 +49,8 @@ static void roll(struct kit *kit)
     model_free(old);
 }
 
-static enum wal_status apply(struct kit *kit, struct wal__frame frame,
-                             size_t size, uint32_t version)
+static enum wal_status apply(struct kit *kit, struct wal__frame frame, size_t size,
+                             uint32_t version)
 {
     struct wal__log_record applied = {
         .frame = &frame,
@@ -66,23 +65,18 @@ static enum wal_status apply(struct kit *kit, struct wal__frame frame,
     return wal__catalogue_apply(&kit->catalogue, &applied);
 }
 
-static enum wal_status try_plain(struct kit *kit, uint8_t type, uint32_t number,
-                                 uint64_t parent)
+static enum wal_status try_plain(struct kit *kit, uint8_t type, uint32_t number, uint64_t parent)
 {
-    return apply(
-        kit,
-        (struct wal__frame){.type = type, .session = number, .parent = parent},
-        0, WAL__FORMAT_VERSION);
+    return apply(kit, (struct wal__frame){.type = type, .session = number, .parent = parent}, 0,
+                 WAL__FORMAT_VERSION);
 }
 
-static void plain(struct kit *kit, uint8_t type, uint32_t number,
-                  uint64_t parent)
+static void plain(struct kit *kit, uint8_t type, uint32_t number, uint64_t parent)
 {
     assert_ok(try_plain(kit, type, number, parent));
 }
 
-static enum wal_status try_create(struct kit *kit, uint32_t number,
-                                  const char *id)
+static enum wal_status try_create(struct kit *kit, uint32_t number, const char *id)
 {
     struct wal__session_record session = {
         .schema_version = 3,
@@ -91,9 +85,8 @@ static enum wal_status try_create(struct kit *kit, uint32_t number,
     };
 
     wal__session_record_encode(&session, kit->payload);
-    return apply(
-        kit, (struct wal__frame){.type = WAL__FRAME_SESSION, .session = number},
-        wal__session_record_size(&session), WAL__FORMAT_VERSION);
+    return apply(kit, (struct wal__frame){.type = WAL__FRAME_SESSION, .session = number},
+                 wal__session_record_size(&session), WAL__FORMAT_VERSION);
 }
 
 static void create(struct kit *kit, uint32_t number, const char *id)
@@ -102,11 +95,9 @@ static void create(struct kit *kit, uint32_t number, const char *id)
 }
 
 /* Answers the entry's sequence. */
-static uint64_t add(struct kit *kit, uint32_t number, uint8_t stream,
-                    const char *payload)
+static uint64_t add(struct kit *kit, uint32_t number, uint8_t stream, const char *payload)
 {
-    struct wal__entry_record entry = {.id = model_span("e"),
-                                      .payload = model_span(payload)};
+    struct wal__entry_record entry = {.id = model_span("e"), .payload = model_span(payload)};
 
     wal__entry_record_encode(&entry, kit->payload);
     assert_ok(apply(kit,
@@ -118,8 +109,8 @@ static uint64_t add(struct kit *kit, uint32_t number, uint8_t stream,
     return kit->sequence;
 }
 
-static void fork_at(struct kit *kit, uint32_t number, uint32_t source,
-                    uint32_t owner, uint64_t point, uint8_t stream)
+static void fork_at(struct kit *kit, uint32_t number, uint32_t source, uint32_t owner,
+                    uint64_t point, uint8_t stream)
 {
     struct wal__fork_record fork = {
         .source = source,
@@ -131,11 +122,9 @@ static void fork_at(struct kit *kit, uint32_t number, uint32_t source,
     };
 
     wal__fork_record_encode(&fork, kit->payload);
-    assert_ok(apply(kit,
-                    (struct wal__frame){.type = WAL__FRAME_FORK,
-                                        .session = number,
-                                        .parent = point},
-                    wal__fork_record_size(&fork), WAL__FORMAT_VERSION));
+    assert_ok(
+        apply(kit, (struct wal__frame){.type = WAL__FRAME_FORK, .session = number, .parent = point},
+              wal__fork_record_size(&fork), WAL__FORMAT_VERSION));
 }
 
 static struct wal__summary get(const struct kit *kit, uint32_t number)
@@ -149,8 +138,7 @@ static struct wal__summary get(const struct kit *kit, uint32_t number)
 static bool has(const struct kit *kit, uint32_t number)
 {
     struct wal__summary summary;
-    enum wal_status status =
-        wal__catalogue_get(&kit->catalogue, number, &summary);
+    enum wal_status status = wal__catalogue_get(&kit->catalogue, number, &summary);
 
     assert_true(status == WAL_OK || status == WAL_ENOTFOUND);
     return status == WAL_OK;
@@ -160,8 +148,7 @@ static bool has(const struct kit *kit, uint32_t number)
 static uint32_t found(const struct kit *kit, const char *id)
 {
     struct wal__summary summary;
-    enum wal_status status =
-        wal__catalogue_find(&kit->catalogue, model_span(id), &summary);
+    enum wal_status status = wal__catalogue_find(&kit->catalogue, model_span(id), &summary);
 
     if (status == WAL_ENOTFOUND) {
         return 0;
@@ -178,8 +165,7 @@ static uint32_t listed(const struct kit *kit)
     uint32_t count = 0;
 
     assert_ok(wal__catalogue_iter_init(&cursor, &kit->catalogue, &filter));
-    while (wal__catalogue_iter_next(&cursor, &kit->catalogue, &summary) ==
-           WAL_OK) {
+    while (wal__catalogue_iter_next(&cursor, &kit->catalogue, &summary) == WAL_OK) {
         count++;
     }
     wal__catalogue_iter_deinit(&cursor);
@@ -262,8 +248,7 @@ TEST(catalogue_records__deleted_session_is_not_restored)
     for (int i = 0; i < 2; i++) {
         summary = get(&kit, 1);
         summary.flags = 0;
-        assert_int_equal(wal__catalogue_put(&kit.catalogue, &summary),
-                         WAL_ECORRUPT);
+        assert_int_equal(wal__catalogue_put(&kit.catalogue, &summary), WAL_ECORRUPT);
         roll(&kit);
     }
     /* A redaction for a fork's sake is all that a deleted session gets. */
@@ -276,8 +261,8 @@ TEST(catalogue_records__deleted_session_is_not_restored)
 
 /* ------------------------------------------------------------- omission --- */
 
-/* A chain of forks keeps what it came from, for as long as one of it is left:
- * each level is deleted but the last, then that too. */
+/* A chain of forks keeps what it came from, for as long as one of it is left: each level is deleted
+ * but the last, then that too. */
 TEST(catalogue_records__deleted_session_stays_while_a_fork_exists)
 {
     struct kit kit;
@@ -305,8 +290,8 @@ TEST(catalogue_records__deleted_session_stays_while_a_fork_exists)
     end(&kit);
 }
 
-/* The first message of a fork may be that of a session that is neither source
- * nor owner of its fork point. */
+/* The first message of a fork may be that of a session that is neither source nor owner of its fork
+ * point. */
 TEST(catalogue_records__owner_of_the_first_message_is_kept)
 {
     uint64_t first;
@@ -327,15 +312,12 @@ TEST(catalogue_records__owner_of_the_first_message_is_kept)
     end(&kit);
 }
 
-/* The records of an omitted session are applied again, while another session
- * has its id. */
+/* The records of an omitted session are applied again, while another session has its id. */
 TEST(catalogue_records__omitted_session_is_applied_hidden)
 {
-    struct wal__session_record session = {.schema_version = 3,
-                                          .id = model_span("a")};
+    struct wal__session_record session = {.schema_version = 3, .id = model_span("a")};
     struct wal__frame frame = {.type = WAL__FRAME_SESSION, .session = 1};
-    struct wal__log_record record = {.frame = &frame,
-                                     .version = WAL__FORMAT_VERSION};
+    struct wal__log_record record = {.frame = &frame, .version = WAL__FORMAT_VERSION};
     struct kit kit;
 
     begin(&kit);
@@ -345,10 +327,8 @@ TEST(catalogue_records__omitted_session_is_applied_hidden)
     roll(&kit);
     assert_false(has(&kit, 1));
     wal__session_record_encode(&session, kit.payload);
-    record.payload =
-        (struct wal__span){kit.payload, wal__session_record_size(&session)};
-    assert_int_equal(wal__catalogue_apply(&kit.catalogue, &record),
-                     WAL_ECORRUPT);
+    record.payload = (struct wal__span){kit.payload, wal__session_record_size(&session)};
+    assert_int_equal(wal__catalogue_apply(&kit.catalogue, &record), WAL_ECORRUPT);
     assert_ok(wal__catalogue_apply_deleted(&kit.catalogue, &record));
     assert_int_equal(get(&kit, 1).flags, WAL__SUMMARY_DELETED);
     assert_int_equal(found(&kit, "a"), 2);
@@ -402,9 +382,8 @@ TEST(catalogue_records__store_is_not_listed)
 
 TEST(catalogue_records__store_has_only_documents)
 {
-    static const uint8_t types[] = {WAL__FRAME_SESSION, WAL__FRAME_ENTRY,
-                                    WAL__FRAME_FORK,    WAL__FRAME_HEAD,
-                                    WAL__FRAME_REDACT,  WAL__FRAME_TOMBSTONE};
+    static const uint8_t types[] = {WAL__FRAME_SESSION, WAL__FRAME_ENTRY,  WAL__FRAME_FORK,
+                                    WAL__FRAME_HEAD,    WAL__FRAME_REDACT, WAL__FRAME_TOMBSTONE};
     struct wal__summary summary = {.number = WAL__STORE_NUMBER,
                                    .id = model_span("lost-4294967295")};
     struct kit kit;
@@ -412,11 +391,9 @@ TEST(catalogue_records__store_has_only_documents)
     begin(&kit);
     for (int i = 0; i < 2; i++) {
         for (size_t k = 0; k < sizeof(types); k++) {
-            assert_int_equal(try_plain(&kit, types[k], WAL__STORE_NUMBER, 0),
-                             WAL_ECORRUPT);
+            assert_int_equal(try_plain(&kit, types[k], WAL__STORE_NUMBER, 0), WAL_ECORRUPT);
         }
-        assert_int_equal(wal__catalogue_put(&kit.catalogue, &summary),
-                         WAL_ECORRUPT);
+        assert_int_equal(wal__catalogue_put(&kit.catalogue, &summary), WAL_ECORRUPT);
         assert_int_equal(kit.catalogue.visible_count, 0);
         assert_int_equal(has(&kit, WAL__STORE_NUMBER), i);
         plain(&kit, WAL__FRAME_DOC, WAL__STORE_NUMBER, 0);
@@ -434,15 +411,14 @@ TEST(catalogue_records__lost_documents_of_the_store)
     assert_int_equal(listed(&kit), 0);
     plain(&kit, WAL__FRAME_ACCEPT, WAL__STORE_NUMBER, 0);
     assert_int_equal(get(&kit, WAL__STORE_NUMBER).flags, 0);
-    assert_int_equal(wal__catalogue_mark_damaged(&kit.catalogue, 5),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal__catalogue_mark_damaged(&kit.catalogue, 5), WAL_ENOTFOUND);
     end(&kit);
 }
 
 /* --------------------------------------------------- first user message --- */
 
-static void expect_first(const struct kit *kit, uint32_t number,
-                         uint64_t sequence, uint32_t owner, const char *text)
+static void expect_first(const struct kit *kit, uint32_t number, uint64_t sequence, uint32_t owner,
+                         const char *text)
 {
     struct wal__summary summary = get(kit, number);
 
@@ -572,8 +548,7 @@ TEST(catalogue_records__fork_of_a_deleted_source)
 
 TEST(catalogue_records__removed_head_is_absent)
 {
-    struct wal__head_record head = {.name = model_span("main"),
-                                    .entry_id = model_span("e")};
+    struct wal__head_record head = {.name = model_span("main"), .entry_id = model_span("e")};
     struct kit kit;
 
     begin(&kit);
@@ -581,8 +556,7 @@ TEST(catalogue_records__removed_head_is_absent)
     for (int i = 0; i < 2; i++) {
         wal__head_record_encode(&head, kit.payload);
         assert_ok(apply(&kit,
-                        (struct wal__frame){
-                            .type = WAL__FRAME_HEAD, .session = 1, .parent = 1},
+                        (struct wal__frame){.type = WAL__FRAME_HEAD, .session = 1, .parent = 1},
                         wal__head_record_size(&head), WAL__FORMAT_VERSION));
         assert_int_equal(get(&kit, 1).head_sequence, i == 0 ? 1 : 0);
         assert_true(model_span_is(get(&kit, 1).head_id, i == 0 ? "e" : ""));
@@ -629,15 +603,13 @@ TEST(catalogue_records__session_of_format_version_0)
     assert_int_equal(summary.created_ms, 1700000000000);
     assert_int_equal(summary.schema_version, 0);
     frame.session = 2;
-    assert_int_equal(apply(&kit, frame, 28 + sizeof(texts) - 1, 1),
-                     WAL_ECORRUPT);
+    assert_int_equal(apply(&kit, frame, 28 + sizeof(texts) - 1, 1), WAL_ECORRUPT);
     roll(&kit);
     assert_int_equal(get(&kit, 1).schema_version, 0);
     end(&kit);
 }
 
-static void apply_to_first(struct kit *kit, struct wal__frame frame,
-                           size_t size)
+static void apply_to_first(struct kit *kit, struct wal__frame frame, size_t size)
 {
     frame.session = 1;
     assert_ok(apply(kit, frame, size, WAL__FORMAT_VERSION));
@@ -658,16 +630,14 @@ static void put_session(struct kit *kit, int64_t created_ms)
 static uint64_t add_at(struct kit *kit, uint8_t stream, const char *time)
 {
     static const char payload[] = "{\"role\":\"user\",\"content\":\"hello\"}";
-    struct wal__entry_record entry = {.id = model_span("e"),
-                                      .time = model_span(time),
-                                      .payload = model_span(payload)};
+    struct wal__entry_record entry = {
+        .id = model_span("e"), .time = model_span(time), .payload = model_span(payload)};
 
     wal__entry_record_encode(&entry, kit->payload);
-    apply_to_first(kit,
-                   (struct wal__frame){.type = WAL__FRAME_ENTRY,
-                                       .stream = stream,
-                                       .kind = WAL__KIND_MESSAGE},
-                   wal__entry_record_size(&entry));
+    apply_to_first(
+        kit,
+        (struct wal__frame){.type = WAL__FRAME_ENTRY, .stream = stream, .kind = WAL__KIND_MESSAGE},
+        wal__entry_record_size(&entry));
     return kit->sequence;
 }
 
@@ -675,8 +645,7 @@ enum {
     DAY_MS = 86400000
 };
 
-static void check_times(const struct kit *kit, int64_t created_ms,
-                        int64_t updated_ms)
+static void check_times(const struct kit *kit, int64_t created_ms, int64_t updated_ms)
 {
     struct wal__summary summary;
 
@@ -764,8 +733,7 @@ TEST(catalogue_times__creation_that_is_not_believed_is_replaced)
 
 TEST(catalogue_times__change_by_entries_only)
 {
-    static const struct wal__head_record head = {
-        .name = {(const uint8_t *)"main", 4}};
+    static const struct wal__head_record head = {.name = {(const uint8_t *)"main", 4}};
     struct kit kit;
     uint64_t entry;
 

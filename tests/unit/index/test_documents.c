@@ -1,8 +1,7 @@
 /*
- * test_documents.c - tests of the order of documents by key against a naive
- * one: prefixes, documents that are added between listings, keys that cannot be
- * read (AGENTWAL_SEED sets the seed); and of the annotations of a session:
- * deltas, redactions, named heads.
+ * test_documents.c - tests of the order of documents by key against a naive one: prefixes,
+ * documents that are added between listings, keys that cannot be read (AGENTWAL_SEED sets the
+ * seed); and of the annotations of a session: deltas, redactions, named heads.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -93,8 +92,7 @@ static void end(struct kit *kit)
 static void add(struct kit *kit, const char *key)
 {
     uint32_t rank = kit->documents.count;
-    struct wal__posting posting = {
-        .type = WAL__FRAME_DOC, .sequence = rank + 1, .id_hash = rank};
+    struct wal__posting posting = {.type = WAL__FRAME_DOC, .sequence = rank + 1, .id_hash = rank};
 
     strcpy(kit->keys[rank], key);
     assert_ok(wal__documents_add(&kit->documents, &posting, rank + 1));
@@ -103,8 +101,7 @@ static void add(struct kit *kit, const char *key)
 static void add_random(struct kit *kit)
 {
     char key[KEY_SIZE];
-    int size = snprintf(key, sizeof(key), "%c/%u", (char)('a' + below(kit, 5)),
-                        below(kit, 100000));
+    int size = snprintf(key, sizeof(key), "%c/%u", (char)('a' + below(kit, 5)), below(kit, 100000));
 
     key[1 + below(kit, (uint32_t)size)] = '\0';
     if (below(kit, 50) == 0) {
@@ -113,8 +110,7 @@ static void add_random(struct kit *kit)
     add(kit, key);
 }
 
-static enum wal_status visit(struct kit *kit, const char *from,
-                             const char *prefix)
+static enum wal_status visit(struct kit *kit, const char *from, const char *prefix)
 {
     const struct wal__document_keys keys = {read_key, kit};
     const struct wal__document_range range = {
@@ -130,13 +126,11 @@ static char (*sorted_keys)[KEY_SIZE];
 
 static int compare(const void *left, const void *right)
 {
-    return strcmp(sorted_keys[*(const uint32_t *)left],
-                  sorted_keys[*(const uint32_t *)right]);
+    return strcmp(sorted_keys[*(const uint32_t *)left], sorted_keys[*(const uint32_t *)right]);
 }
 
 /* Every document once, in order; equal keys are documents of the test alone. */
-static void assert_visited(struct kit *kit, const char *from,
-                           const char *prefix)
+static void assert_visited(struct kit *kit, const char *from, const char *prefix)
 {
     uint32_t wanted[DOCS_MAX];
     uint32_t count = 0;
@@ -144,8 +138,8 @@ static void assert_visited(struct kit *kit, const char *from,
     for (uint32_t i = 0; i < kit->documents.count; i++) {
         const char *key = kit->keys[i];
 
-        if (key[0] == '\0' || (strcmp(key, from) >= 0 &&
-                               strncmp(key, prefix, strlen(prefix)) == 0)) {
+        if (key[0] == '\0' ||
+            (strcmp(key, from) >= 0 && strncmp(key, prefix, strlen(prefix)) == 0)) {
             wanted[count++] = i;
         }
     }
@@ -181,8 +175,8 @@ TEST(document_order__agrees_with_a_sorted_list)
     end(kit);
 }
 
-/* A prefix costs a binary search, whatever else there is, also among documents
- * that were added since. */
+/* A prefix costs a binary search, whatever else there is, also among documents that were added
+ * since. */
 TEST(document_order__prefix_reads_few_keys)
 {
     struct kit *kit = begin();
@@ -221,8 +215,8 @@ TEST(document_order__prefix_of_a_key_comes_before_it)
     end(kit);
 }
 
-/* A key that became unreadable since it was sorted is found by a search: the
- * next visit sorts anew. */
+/* A key that became unreadable since it was sorted is found by a search: the next visit sorts
+ * anew. */
 TEST(document_order__lost_key_is_sorted_anew)
 {
     struct kit *kit = begin();
@@ -243,8 +237,7 @@ TEST(document_order__lost_key_is_sorted_anew)
 
 TEST(document_order__failures_leave_a_valid_order)
 {
-    static const enum wal_status failures[] = {WAL_EIO, WAL_ECORRUPT,
-                                               WAL_ENOMEM};
+    static const enum wal_status failures[] = {WAL_EIO, WAL_ECORRUPT, WAL_ENOMEM};
     struct kit *kit = begin();
 
     for (int i = 0; i < 1200; i++) {
@@ -269,8 +262,8 @@ TEST(document_order__failures_leave_a_valid_order)
     end(kit);
 }
 
-static void annotate(struct wal__annotations *annotations, uint8_t type,
-                     uint8_t kind, uint64_t sequence, uint64_t parent)
+static void annotate(struct wal__annotations *annotations, uint8_t type, uint8_t kind,
+                     uint64_t sequence, uint64_t parent)
 {
     struct wal__posting posting = {
         .type = type, .kind = kind, .sequence = sequence, .parent = parent};
@@ -280,18 +273,16 @@ static void annotate(struct wal__annotations *annotations, uint8_t type,
 
 static void delta(struct wal__annotations *annotations, uint64_t sequence)
 {
-    annotate(annotations, WAL__FRAME_ENTRY, WAL__KIND_MESSAGE_DELTA_BATCH,
-             sequence, 0);
+    annotate(annotations, WAL__FRAME_ENTRY, WAL__KIND_MESSAGE_DELTA_BATCH, sequence, 0);
 }
 
-static void redact(struct wal__annotations *annotations, uint64_t sequence,
-                   uint64_t target)
+static void redact(struct wal__annotations *annotations, uint64_t sequence, uint64_t target)
 {
     annotate(annotations, WAL__FRAME_REDACT, 0, sequence, target);
 }
 
-static void head(struct wal__annotations *annotations, uint64_t name,
-                 uint8_t stream, uint64_t sequence, uint64_t target)
+static void head(struct wal__annotations *annotations, uint64_t name, uint8_t stream,
+                 uint64_t sequence, uint64_t target)
 {
     struct wal__posting posting = {.type = WAL__FRAME_HEAD,
                                    .stream = stream,
@@ -311,8 +302,7 @@ TEST(marks__of_no_records)
     assert_null(wal__annotations_find_redaction(&annotations, 1));
     assert_null(wal__annotations_find_head(&annotations, 0, 1));
     assert_int_equal(wal__annotations_next_delta(&annotations, 0), UINT64_MAX);
-    assert_int_equal(wal__annotations_next_redacted(&annotations, 0),
-                     UINT64_MAX);
+    assert_int_equal(wal__annotations_next_redacted(&annotations, 0), UINT64_MAX);
     wal__annotations_deinit(&annotations);
     wal__annotations_deinit(&annotations);
     annotations = (struct wal__annotations){0};
@@ -321,15 +311,13 @@ TEST(marks__of_no_records)
 
 TEST(marks__other_records_are_ignored)
 {
-    static const uint8_t types[] = {WAL__FRAME_SESSION,   WAL__FRAME_FORK,
-                                    WAL__FRAME_DOC,       WAL__FRAME_DOC_DELETE,
-                                    WAL__FRAME_TOMBSTONE, WAL__FRAME_ACCEPT};
+    static const uint8_t types[] = {WAL__FRAME_SESSION,    WAL__FRAME_FORK,      WAL__FRAME_DOC,
+                                    WAL__FRAME_DOC_DELETE, WAL__FRAME_TOMBSTONE, WAL__FRAME_ACCEPT};
     struct wal__annotations annotations;
 
     wal__annotations_init(&annotations, &wal__heap_libc);
     for (uint64_t i = 0; i < sizeof(types); i++) {
-        annotate(&annotations, types[i], WAL__KIND_MESSAGE_DELTA_BATCH, i + 5,
-                 2);
+        annotate(&annotations, types[i], WAL__KIND_MESSAGE_DELTA_BATCH, i + 5, 2);
     }
     annotate(&annotations, WAL__FRAME_ENTRY, WAL__KIND_MESSAGE, 20, 2);
     annotate(&annotations, WAL__FRAME_ENTRY, WAL__KIND_REDACTION, 21, 2);
@@ -348,15 +336,12 @@ TEST(marks__deltas_are_found_by_sequence)
         delta(&annotations, i * 3);
     }
     for (uint64_t i = 0; i <= 300; i++) {
-        assert_int_equal(wal__annotations_is_delta(&annotations, i),
-                         i % 3 == 0 && i > 0);
+        assert_int_equal(wal__annotations_is_delta(&annotations, i), i % 3 == 0 && i > 0);
         assert_int_equal(wal__annotations_next_delta(&annotations, i),
                          i == 0 ? 3 : (i + 2) / 3 * 3);
     }
-    assert_int_equal(wal__annotations_next_delta(&annotations, 301),
-                     UINT64_MAX);
-    assert_int_equal(wal__annotations_next_redacted(&annotations, 1),
-                     UINT64_MAX);
+    assert_int_equal(wal__annotations_next_delta(&annotations, 301), UINT64_MAX);
+    assert_int_equal(wal__annotations_next_redacted(&annotations, 1), UINT64_MAX);
     wal__annotations_deinit(&annotations);
 }
 
@@ -370,22 +355,19 @@ TEST(marks__redactions_in_any_order_of_targets)
         redact(&annotations, 1000 + i, 2 + i * 37 % 101 * 2);
     }
     for (uint64_t i = 0; i < 100; i++) {
-        found =
-            wal__annotations_find_redaction(&annotations, 2 + i * 37 % 101 * 2);
+        found = wal__annotations_find_redaction(&annotations, 2 + i * 37 % 101 * 2);
         assert_non_null(found);
         assert_int_equal(found->position, (1000 + i) * 100);
         assert_null(wal__annotations_find_redaction(&annotations, 3 + i * 2));
     }
     for (uint32_t i = 1; i < annotations.redaction_count; i++) {
-        assert_true(annotations.redactions[i - 1].target <
-                    annotations.redactions[i].target);
+        assert_true(annotations.redactions[i - 1].target < annotations.redactions[i].target);
     }
     assert_int_equal(annotations.redaction_count, 100);
     assert_int_equal(wal__annotations_next_redacted(&annotations, 0), 2);
     assert_int_equal(wal__annotations_next_redacted(&annotations, 3), 4);
     assert_int_equal(wal__annotations_next_redacted(&annotations, 4), 4);
-    assert_int_equal(wal__annotations_next_redacted(&annotations, 203),
-                     UINT64_MAX);
+    assert_int_equal(wal__annotations_next_redacted(&annotations, 203), UINT64_MAX);
     wal__annotations_deinit(&annotations);
 }
 
@@ -398,8 +380,7 @@ TEST(marks__first_redaction_of_an_entry_is_returned)
     redact(&annotations, 11, 2);
     redact(&annotations, 12, 4);
     assert_int_equal(annotations.redaction_count, 2);
-    assert_int_equal(wal__annotations_find_redaction(&annotations, 4)->position,
-                     1000);
+    assert_int_equal(wal__annotations_find_redaction(&annotations, 4)->position, 1000);
     wal__annotations_deinit(&annotations);
 }
 
@@ -420,8 +401,7 @@ TEST(marks__last_record_of_a_head_counts)
     found = wal__annotations_find_head(&annotations, 1, 77);
     assert_int_equal(found->target, 4);
     assert_int_equal(found->stream, 1);
-    assert_int_equal(wal__annotations_find_head(&annotations, 0, 78)->target,
-                     5);
+    assert_int_equal(wal__annotations_find_head(&annotations, 0, 78)->target, 5);
     assert_null(wal__annotations_find_head(&annotations, 2, 77));
     assert_null(wal__annotations_find_head(&annotations, 0, 79));
     assert_int_equal(annotations.head_count, 3);
@@ -440,17 +420,14 @@ TEST(marks__removed_head_is_absent_until_set_again)
     head(&annotations, 80, 0, 14, 0);
     assert_null(wal__annotations_find_head(&annotations, 0, 77));
     assert_null(wal__annotations_find_head(&annotations, 0, 80));
-    assert_int_equal(wal__annotations_find_head(&annotations, 0, 78)->target,
-                     4);
-    assert_int_equal(wal__annotations_find_head(&annotations, 0, 79)->target,
-                     5);
+    assert_int_equal(wal__annotations_find_head(&annotations, 0, 78)->target, 4);
+    assert_int_equal(wal__annotations_find_head(&annotations, 0, 79)->target, 5);
     assert_int_equal(annotations.head_count, 2);
     head(&annotations, 79, 0, 15, 0);
     head(&annotations, 78, 0, 16, 0);
     assert_int_equal(annotations.head_count, 0);
     head(&annotations, 77, 0, 17, 6);
-    assert_int_equal(wal__annotations_find_head(&annotations, 0, 77)->version,
-                     17);
+    assert_int_equal(wal__annotations_find_head(&annotations, 0, 77)->version, 17);
     wal__annotations_deinit(&annotations);
 }
 
@@ -461,17 +438,14 @@ TEST(marks__main_without_an_entry_stays)
 
     wal__annotations_init(&annotations, &wal__heap_libc);
     head(&annotations, name, 2, 10, 0);
-    assert_int_equal(wal__annotations_find_head(&annotations, 2, name)->target,
-                     0);
-    assert_int_equal(wal__annotations_find_head(&annotations, 2, name)->version,
-                     10);
+    assert_int_equal(wal__annotations_find_head(&annotations, 2, name)->target, 0);
+    assert_int_equal(wal__annotations_find_head(&annotations, 2, name)->version, 10);
     assert_null(wal__annotations_find_head(&annotations, 0, name));
     wal__annotations_deinit(&annotations);
 }
 
 /* Each kind of record, at counts where room has to be made. */
-static void add_one(struct wal__annotations *annotations, uint64_t i,
-                    struct faulty_heap *faulty)
+static void add_one(struct wal__annotations *annotations, uint64_t i, struct faulty_heap *faulty)
 {
     struct wal__posting postings[3] = {
         {.type = WAL__FRAME_ENTRY, .kind = WAL__KIND_MESSAGE_DELTA_BATCH},

@@ -1,6 +1,6 @@
 /*
- * test_tail_index.c - tests of engine/store/tail_index against a naive model:
- * the postings in an array. AGENTWAL_SEED sets the seed.
+ * test_tail_index.c - tests of engine/store/tail_index against a naive model: the postings in an
+ * array. AGENTWAL_SEED sets the seed.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -46,8 +46,7 @@ static void add_random(struct wal__tail_index *tail, struct model *model)
     model->count++;
 }
 
-static uint32_t model_collect(const struct model *model, uint32_t session,
-                              struct wal__posting *out)
+static uint32_t model_collect(const struct model *model, uint32_t session, struct wal__posting *out)
 {
     uint32_t count = 0;
 
@@ -59,19 +58,17 @@ static uint32_t model_collect(const struct model *model, uint32_t session,
     return count;
 }
 
-/* Appends the postings of a session: of the base, then those after it, which
- * are the same from the newest on. */
-static enum wal_status collect(const struct wal__tail_index *tail,
-                               uint32_t session, struct wal__buf *out)
+/* Appends the postings of a session: of the base, then those after it, which are the same from the
+ * newest on. */
+static enum wal_status collect(const struct wal__tail_index *tail, uint32_t session,
+                               struct wal__buf *out)
 {
-    struct wal__tail_postings postings =
-        wal__tail_index_postings(tail, session);
+    struct wal__tail_postings postings = wal__tail_index_postings(tail, session);
     struct wal__posting posting;
     enum wal_status status = WAL_OK;
 
     for (uint32_t i = 0; i < postings.base_count && status == WAL_OK; i++) {
-        wal__posting_decode(postings.base + (size_t)i * WAL__POSTING_SIZE,
-                            &posting);
+        wal__posting_decode(postings.base + (size_t)i * WAL__POSTING_SIZE, &posting);
         status = wal__buf_append(out, &posting, sizeof(posting));
     }
     if (status == WAL_OK) {
@@ -79,15 +76,13 @@ static enum wal_status collect(const struct wal__tail_index *tail,
     }
     for (uint32_t i = 1; status == WAL_OK && postings.newest != 0; i++) {
         wal__tail_index_step_back(tail, &postings.newest, &posting);
-        assert_memory_equal(out->data + out->size - i * sizeof(posting),
-                            &posting, sizeof(posting));
+        assert_memory_equal(out->data + out->size - i * sizeof(posting), &posting, sizeof(posting));
         assert_true(i <= postings.count);
     }
     return status;
 }
 
-static void assert_collects(const struct wal__tail_index *tail,
-                            const struct model *model)
+static void assert_collects(const struct wal__tail_index *tail, const struct model *model)
 {
     static struct wal__posting wanted[POSTINGS];
     struct wal__buf out;
@@ -107,10 +102,8 @@ static void assert_collects(const struct wal__tail_index *tail,
     wal__buf_deinit(&out);
 }
 
-/* The texts of a session, made up from its number; `ctx` counts calls down to
- * a failure. */
-static enum wal_status load_summary(void *ctx, uint32_t number,
-                                    struct wal__summary *summary)
+/* The texts of a session, made up from its number; `ctx` counts calls down to a failure. */
+static enum wal_status load_summary(void *ctx, uint32_t number, struct wal__summary *summary)
 {
     static char id[16];
     static const char cwd[] = "/home/someone/work/project";
@@ -137,8 +130,7 @@ static uint64_t text_bound(void)
     return SESSIONS * (16 + 27);
 }
 
-static void assert_encodes(const struct wal__tail_index *tail,
-                           const struct model *model)
+static void assert_encodes(const struct wal__tail_index *tail, const struct model *model)
 {
     static struct wal__posting wanted[POSTINGS];
     struct wal__buf out;
@@ -149,11 +141,9 @@ static void assert_encodes(const struct wal__tail_index *tail,
     wal__buf_init(&out, &wal__heap_libc);
     assert_ok(wal__buf_append(&out, "left over", 9));
     assert_ok(wal__tail_index_encode(tail, &header, load_summary, &left, &out));
-    assert_true(out.size <=
-                wal__tail_index_size_bound(tail, 0, 0, text_bound()));
-    assert_int_equal(
-        wal__index_decode((struct wal__span){out.data, out.size}, &index),
-        WAL__FMT_OK);
+    assert_true(out.size <= wal__tail_index_size_bound(tail, 0, 0, text_bound()));
+    assert_int_equal(wal__index_decode((struct wal__span){out.data, out.size}, &index),
+                     WAL__FMT_OK);
     assert_int_equal(index.header.id, 3);
     assert_int_equal(index.header.last_session, 1234);
     assert_int_equal(index.header.posting_count, model->count);
@@ -164,8 +154,7 @@ static void assert_encodes(const struct wal__tail_index *tail,
         if (count == 0) {
             continue;
         }
-        assert_int_equal(wal__index_summary(&index, rank++, &summary),
-                         WAL__FMT_OK);
+        assert_int_equal(wal__index_summary(&index, rank++, &summary), WAL__FMT_OK);
         assert_int_equal(summary.number, session);
         assert_int_equal(summary.segment, session + 7);
         assert_int_equal(summary.entries, session * 3);
@@ -174,10 +163,8 @@ static void assert_encodes(const struct wal__tail_index *tail,
         for (uint32_t i = 0; i < count; i++) {
             struct wal__posting posting;
 
-            wal__posting_decode(index.postings +
-                                    (size_t)(summary.first_posting + i) *
-                                        WAL__POSTING_SIZE,
-                                &posting);
+            wal__posting_decode(
+                index.postings + (size_t)(summary.first_posting + i) * WAL__POSTING_SIZE, &posting);
             assert_memory_equal(&posting, &wanted[i], sizeof(posting));
         }
     }
@@ -208,16 +195,15 @@ TEST(tail_index__random_postings_agree_with_the_model)
 }
 
 /* Begins a tail with what another one holds; out keeps the bytes. */
-static void adopt(struct wal__tail_index *tail,
-                  const struct wal__tail_index *from, struct wal__buf *out)
+static void adopt(struct wal__tail_index *tail, const struct wal__tail_index *from,
+                  struct wal__buf *out)
 {
     struct wal__index index;
     int left = -1;
 
     assert_ok(wal__tail_index_encode(from, &header, load_summary, &left, out));
-    assert_int_equal(
-        wal__index_decode((struct wal__span){out->data, out->size}, &index),
-        WAL__FMT_OK);
+    assert_int_equal(wal__index_decode((struct wal__span){out->data, out->size}, &index),
+                     WAL__FMT_OK);
     assert_ok(wal__tail_index_attach_base(tail, &index));
 }
 
@@ -249,16 +235,14 @@ static enum wal_status refuse_session(void *ctx, uint32_t number)
     return WAL_EIO;
 }
 
-static void assert_sessions(const struct wal__tail_index *tail,
-                            const struct model *model)
+static void assert_sessions(const struct wal__tail_index *tail, const struct model *model)
 {
     static struct wal__posting wanted[POSTINGS];
     uint32_t counts[SESSIONS + 1] = {0};
 
     assert_ok(wal__tail_index_visit_sessions(tail, count_session, counts));
     for (uint32_t session = 1; session <= SESSIONS; session++) {
-        assert_int_equal(counts[session],
-                         model_collect(model, session, wanted) > 0);
+        assert_int_equal(counts[session], model_collect(model, session, wanted) > 0);
     }
     assert_int_equal(wal__tail_index_visit_sessions(tail, refuse_session, NULL),
                      model->count > 0 ? WAL_EIO : WAL_OK);
@@ -291,8 +275,7 @@ TEST(tail_index__continues_after_an_adopted_index)
         assert_encodes(&tail, &model);
         assert_sessions(&tail, &model);
         for (uint64_t at = 4096; at < 4096 + 64 * (end + 1); at += 32) {
-            assert_int_equal(wal__tail_index_last_before(&tail, at),
-                             model_before(&model, at));
+            assert_int_equal(wal__tail_index_last_before(&tail, at), model_before(&model, at));
         }
         wal__tail_index_reset(&tail);
         model.count = 0;
@@ -307,15 +290,13 @@ TEST(tail_index__continues_after_an_adopted_index)
 static void corrupt(struct wal__index *index, uint32_t rank,
                     void (*change)(struct wal__summary *summary))
 {
-    uint8_t *at = (uint8_t *)(uintptr_t)index->summaries +
-                  (size_t)rank * WAL__SUMMARY_SIZE;
+    uint8_t *at = (uint8_t *)(uintptr_t)index->summaries + (size_t)rank * WAL__SUMMARY_SIZE;
     uint8_t text[WAL__SUMMARY_TEXT_MAX];
     struct wal__summary summary;
 
     assert_int_equal(wal__index_summary(index, rank, &summary), WAL__FMT_OK);
     change(&summary);
-    wal__summary_encode(
-        &summary, (uint32_t)(summary.id.data - index->texts.data), at, text);
+    wal__summary_encode(&summary, (uint32_t)(summary.id.data - index->texts.data), at, text);
 }
 
 static void same_number(struct wal__summary *summary)
@@ -336,8 +317,8 @@ static void decrement_first_posting(struct wal__summary *summary)
 TEST(tail_index__contradictory_index_is_rejected)
 {
     static struct model model;
-    static void (*const changes[])(struct wal__summary *) = {
-        same_number, decrement_posting_count, decrement_first_posting};
+    static void (*const changes[])(struct wal__summary *) = {same_number, decrement_posting_count,
+                                                             decrement_first_posting};
     struct wal__tail_index first;
     struct wal__tail_index tail;
 
@@ -353,15 +334,11 @@ TEST(tail_index__contradictory_index_is_rejected)
         int left = -1;
 
         wal__buf_init(&bytes, &wal__heap_libc);
-        assert_ok(wal__tail_index_encode(&first, &header, load_summary, &left,
-                                         &bytes));
-        assert_int_equal(
-            wal__index_decode((struct wal__span){bytes.data, bytes.size},
-                              &index),
-            WAL__FMT_OK);
+        assert_ok(wal__tail_index_encode(&first, &header, load_summary, &left, &bytes));
+        assert_int_equal(wal__index_decode((struct wal__span){bytes.data, bytes.size}, &index),
+                         WAL__FMT_OK);
         corrupt(&index, index.header.session_count - 1, changes[i]);
-        assert_int_equal(wal__tail_index_attach_base(&tail, &index),
-                         WAL_ECORRUPT);
+        assert_int_equal(wal__tail_index_attach_base(&tail, &index), WAL_ECORRUPT);
         assert_false(wal__tail_index_has_session(&tail, 1));
         wal__buf_deinit(&bytes);
     }
@@ -388,11 +365,9 @@ TEST(tail_index__encodes_no_base_that_changed)
         add_random(&first, &model);
     }
     adopt(&tail, &first, &bytes);
-    corrupt(&tail.base, tail.base.header.session_count - 1,
-            decrement_posting_count);
-    assert_int_equal(
-        wal__tail_index_encode(&tail, &header, load_summary, &left, &out),
-        WAL_ECORRUPT);
+    corrupt(&tail.base, tail.base.header.session_count - 1, decrement_posting_count);
+    assert_int_equal(wal__tail_index_encode(&tail, &header, load_summary, &left, &out),
+                     WAL_ECORRUPT);
     assert_int_equal(out.size, 0);
     wal__tail_index_deinit(&tail);
     wal__tail_index_deinit(&first);
@@ -417,10 +392,9 @@ TEST(tail_index__size_bound_covers_later_adds)
     }
     assert_true(wal__tail_index_size_bound(&tail, 0, 0, text_bound()) <= bound);
     assert_encodes(&tail, &model);
-    assert_int_equal(
-        wal__tail_index_size_bound(&tail, UINT32_MAX, UINT32_MAX, 0),
-        wal__index_size(tail.session_count, tail.count, 0) +
-            (WAL__SUMMARY_SIZE + WAL__POSTING_SIZE) * (uint64_t)UINT32_MAX);
+    assert_int_equal(wal__tail_index_size_bound(&tail, UINT32_MAX, UINT32_MAX, 0),
+                     wal__index_size(tail.session_count, tail.count, 0) +
+                         (WAL__SUMMARY_SIZE + WAL__POSTING_SIZE) * (uint64_t)UINT32_MAX);
     wal__tail_index_deinit(&tail);
 }
 
@@ -497,16 +471,14 @@ TEST(tail_index__failed_encode_writes_nothing)
     for (int i = 0; i < 100; i++) {
         add_random(&tail, &model);
     }
-    assert_int_equal(
-        wal__tail_index_encode(&tail, &header, load_summary, &left, &out),
-        WAL_ECORRUPT);
+    assert_int_equal(wal__tail_index_encode(&tail, &header, load_summary, &left, &out),
+                     WAL_ECORRUPT);
     assert_int_equal(out.size, 0);
     wal__buf_deinit(&out);
     do {
         left = -1;
         faulty_heap_fail(&heap, nth++, false);
-        status =
-            wal__tail_index_encode(&tail, &header, load_summary, &left, &out);
+        status = wal__tail_index_encode(&tail, &header, load_summary, &left, &out);
         assert_true(status == WAL_OK || out.size == 0);
         if (status != WAL_OK) {
             assert_int_equal(status, WAL_ENOMEM);

@@ -1,8 +1,7 @@
 /*
- * test_dialect.c - which dialect a line is of, and what is read out of it; the
- * tables of words and fields of convert/model/vocabulary, in both directions;
- * and rules of the clients that read what a writer wrote: each test states the
- * rule and the version of the client in which it was seen.
+ * test_dialect.c - which dialect a line is of, and what is read out of it; the tables of words and
+ * fields of convert/model/vocabulary, in both directions; and rules of the clients that read what a
+ * writer wrote: each test states the rule and the version of the client in which it was seen.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -19,8 +18,7 @@
 
 static const char *recognised(const char *line, bool is_first)
 {
-    const struct wal__dialect *dialect =
-        wal__dialect_recognise(line, strlen(line), is_first);
+    const struct wal__dialect *dialect = wal__dialect_recognise(line, strlen(line), is_first);
 
     return dialect != NULL ? dialect->name : "";
 }
@@ -31,8 +29,7 @@ static struct wal__line_info read_as(const char *name, const char *text)
     const struct wal__dialect *dialect = wal__dialect_find(name);
 
     assert_non_null(dialect);
-    assert_int_equal(dialect->read(text, strlen(text), &line, NULL),
-                     WAL__JSON_OK);
+    assert_int_equal(dialect->read(text, strlen(text), &line, NULL), WAL__JSON_OK);
     return line;
 }
 
@@ -50,8 +47,7 @@ TEST(dialect__list_ends_with_lines)
     size_t count = 0;
 
     while (wal__dialect_at(count) != NULL) {
-        assert_ptr_equal(wal__dialect_find(wal__dialect_at(count)->name),
-                         wal__dialect_at(count));
+        assert_ptr_equal(wal__dialect_find(wal__dialect_at(count)->name), wal__dialect_at(count));
         count++;
     }
     assert_true(count >= 4);
@@ -104,22 +100,16 @@ TEST(dialect__recognised_by_content)
 
 TEST(dialect__header_is_recognised_in_the_first_line_only)
 {
-    assert_string_equal(
-        recognised("{\"type\":\"session\",\"id\":\"x\"}", false), "");
+    assert_string_equal(recognised("{\"type\":\"session\",\"id\":\"x\"}", false), "");
     assert_string_equal(recognised("{\"type\":\"session_header\"}", false), "");
+    assert_string_equal(recognised("{\"type\":\"user\",\"uuid\":\"u\",\"sessionId\":\"s\"}", false),
+                        "claude");
+    assert_string_equal(recognised("{\"timestamp\":\"t\",\"type\":\"event_msg\","
+                                   "\"payload\":{}}",
+                                   false),
+                        "codex");
     assert_string_equal(
-        recognised("{\"type\":\"user\",\"uuid\":\"u\",\"sessionId\":\"s\"}",
-                   false),
-        "claude");
-    assert_string_equal(
-        recognised("{\"timestamp\":\"t\",\"type\":\"event_msg\","
-                   "\"payload\":{}}",
-                   false),
-        "codex");
-    assert_string_equal(
-        recognised("{\"id\":\"x\",\"timestamp\":\"t\",\"instructions\":\"\"}",
-                   false),
-        "");
+        recognised("{\"id\":\"x\",\"timestamp\":\"t\",\"instructions\":\"\"}", false), "");
 }
 
 TEST(dialect__codex_lines)
@@ -238,9 +228,8 @@ TEST(dialect__entries)
 {
     struct wal__line_info line;
 
-    line =
-        read_as("entries", "{\"type\":\"session_header\",\"id\":\"h\","
-                           "\"payload\":{\"cwd\":\"/w\",\"sessionId\":\"S\"}}");
+    line = read_as("entries", "{\"type\":\"session_header\",\"id\":\"h\","
+                              "\"payload\":{\"cwd\":\"/w\",\"sessionId\":\"S\"}}");
     assert_is(line.session, "S");
     assert_is(line.cwd, "/w");
     assert_int_equal(line.link, WAL__LINK_HEAD);
@@ -273,8 +262,7 @@ TEST(dialect__lines_has_alternative_member_names)
 
 TEST(dialect__json_that_is_not_an_object_is_ignored)
 {
-    static const char *const texts[] = {"7", "null", "[1,{\"id\":\"x\"}]",
-                                        "\"id\""};
+    static const char *const texts[] = {"7", "null", "[1,{\"id\":\"x\"}]", "\"id\""};
     struct wal__line_info line;
 
     for (size_t d = 0; wal__dialect_at(d) != NULL; d++) {
@@ -298,9 +286,8 @@ TEST(dialect__invalid_line_leaves_the_outputs)
     for (size_t d = 0; wal__dialect_at(d) != NULL; d++) {
         memcpy(&line, &before, sizeof(line));
         offset = 0;
-        assert_int_equal(
-            wal__dialect_at(d)->read(text, sizeof(text) - 1, &line, &offset),
-            WAL__JSON_SYNTAX);
+        assert_int_equal(wal__dialect_at(d)->read(text, sizeof(text) - 1, &line, &offset),
+                         WAL__JSON_SYNTAX);
         assert_memory_equal(&line, &before, sizeof(line));
         assert_int_equal(offset, sizeof(text) - 1 - 1);
     }
@@ -336,8 +323,7 @@ TEST(dialect__mark_and_blanks)
 #define CLAUDE_RESULT(call, text)                                            \
     "\"message\":{\"role\":\"user\",\"content\":[{\"type\":\"tool_result\"," \
     "\"tool_use_id\":\"" call "\",\"content\":\"" text "\"}]}"
-#define CLAUDE_PROMPT(text) \
-    "\"message\":{\"role\":\"user\",\"content\":\"" text "\"}"
+#define CLAUDE_PROMPT(text) "\"message\":{\"role\":\"user\",\"content\":\"" text "\"}"
 #define CLAUDE_LEAF                                                     \
     "{\"type\":\"last-prompt\",\"lastPrompt\":\"undone\",\"leafUuid\":" \
     "\"00000000-0000-4000-8000-000000000002\",\"sessionId\":"           \
@@ -348,49 +334,38 @@ TEST(dialect__mark_and_blanks)
 #define U4 "\"00000000-0000-4000-8000-000000000004\""
 
 /* Three calls in one answer whose results came in another order. */
-static const char parallel_calls[] = CLAUDE_ROW(
-    "user", "00000000-0000-4000-8000-000000000001", "null", CLAUDE_PROMPT("go"))
-    CLAUDE_ROW("assistant", "00000000-0000-4000-8000-000000000002", U1,
-               CLAUDE_CALLS)
-        CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000003", U2,
-                   CLAUDE_RESULT("c2", "two"))
-            CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000004", U3,
-                       CLAUDE_RESULT("c1", "one"))
-                CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000005", U4,
-                           CLAUDE_RESULT("c3", "three"));
+static const char parallel_calls[] = CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001",
+                                                "null", CLAUDE_PROMPT("go"))
+    CLAUDE_ROW("assistant", "00000000-0000-4000-8000-000000000002", U1, CLAUDE_CALLS) CLAUDE_ROW(
+        "user", "00000000-0000-4000-8000-000000000003", U2, CLAUDE_RESULT("c2", "two"))
+        CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000004", U3, CLAUDE_RESULT("c1", "one"))
+            CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000005", U4,
+                       CLAUDE_RESULT("c3", "three"));
 
-#define CODEX_LINE(type, payload)                                  \
-    "{\"timestamp\":\"2026-01-02T03:04:05.000Z\",\"type\":\"" type \
-    "\",\"payload\":{" payload "}}\n"
-#define CODEX_META                                                          \
-    CODEX_LINE("session_meta",                                              \
-               "\"id\":\"22222222-2222-4222-8222-222222222222\","           \
-               "\"timestamp\":\"2026-01-02T03:04:05.000Z\",\"cwd\":\"/w\"," \
-               "\"originator\":\"o\",\"cli_version\":\"0\"")
-#define CODEX_CALL(id, arguments)                               \
-    CODEX_LINE("response_item",                                 \
-               "\"type\":\"function_call\",\"name\":\"shell\"," \
-               "\"arguments\":\"" arguments "\",\"call_id\":\"" id "\"")
-#define CODEX_RESULT(id, text)                                             \
-    CODEX_LINE("response_item",                                            \
-               "\"type\":\"function_call_output\",\"call_id\":\"" id "\"," \
-               "\"output\":\"" text "\"")
+#define CODEX_LINE(type, payload) \
+    "{\"timestamp\":\"2026-01-02T03:04:05.000Z\",\"type\":\"" type "\",\"payload\":{" payload "}}\n"
+#define CODEX_META                                                                          \
+    CODEX_LINE("session_meta", "\"id\":\"22222222-2222-4222-8222-222222222222\","           \
+                               "\"timestamp\":\"2026-01-02T03:04:05.000Z\",\"cwd\":\"/w\"," \
+                               "\"originator\":\"o\",\"cli_version\":\"0\"")
+#define CODEX_CALL(id, arguments)                                                \
+    CODEX_LINE("response_item", "\"type\":\"function_call\",\"name\":\"shell\"," \
+                                "\"arguments\":\"" arguments "\",\"call_id\":\"" id "\"")
+#define CODEX_RESULT(id, text)                                                              \
+    CODEX_LINE("response_item", "\"type\":\"function_call_output\",\"call_id\":\"" id "\"," \
+                                "\"output\":\"" text "\"")
 #define CODEX_TEXT(role, kind, text)                                    \
     CODEX_LINE("response_item", "\"type\":\"message\",\"role\":\"" role \
-                                "\",\"content\":[{\"type\":\"" kind     \
-                                "\",\"text\":\"" text "\"}]")
+                                "\",\"content\":[{\"type\":\"" kind "\",\"text\":\"" text "\"}]")
 
 /* Calls whose results come after the user's next message, and one before. */
-static const char late_results[] =
-    CODEX_META CODEX_TEXT("user", "input_text", "go")
-        CODEX_CALL("c1", "{\\\"n\\\":1}") CODEX_CALL("c2", "{\\\"n\\\":2}")
-            CODEX_TEXT("user", "input_text", "wait") CODEX_RESULT("c2", "two")
-                CODEX_TEXT("assistant", "output_text", "well")
-                    CODEX_CALL("c3", "{\\\"n\\\":3}") CODEX_RESULT("c1", "one")
-                        CODEX_RESULT("c3", "three");
+static const char late_results[] = CODEX_META CODEX_TEXT("user", "input_text", "go")
+    CODEX_CALL("c1", "{\\\"n\\\":1}") CODEX_CALL("c2", "{\\\"n\\\":2}")
+        CODEX_TEXT("user", "input_text", "wait") CODEX_RESULT("c2", "two")
+            CODEX_TEXT("assistant", "output_text", "well") CODEX_CALL("c3", "{\\\"n\\\":3}")
+                CODEX_RESULT("c1", "one") CODEX_RESULT("c3", "three");
 
-static void convert(const char *from, const char *text, const char *to,
-                    struct model_kit_files *out)
+static void convert(const char *from, const char *text, const char *to, struct model_kit_files *out)
 {
     struct model_kit kit;
 
@@ -401,8 +376,7 @@ static void convert(const char *from, const char *text, const char *to,
 }
 
 /* The number of files that contain both texts. */
-static size_t count_files(const struct model_kit_files *files, const char *one,
-                          const char *two)
+static size_t count_files(const struct model_kit_files *files, const char *one, const char *two)
 {
     size_t count = 0;
 
@@ -437,8 +411,8 @@ static void assert_same_items(const char *from, const char *text)
 
 /* ----------------------------------------------------------- OpenCode --- */
 
-/* OpenCode 1.0 to 1.18 has one part for a call and its result: a second part
- * with the same callID is a second call, without arguments. */
+/* OpenCode 1.0 to 1.18 has one part for a call and its result: a second part with the same callID
+ * is a second call, without arguments. */
 TEST(opencode_rule__one_part_per_call)
 {
     static const struct {
@@ -476,8 +450,8 @@ TEST(opencode_rule__odd_order_loses_no_result)
     struct model_kit kit;
     bool is_seen[6] = {false};
 
-    model_kit_files_add(&files, "message/s/m1.json", true,
-                        "{\"id\":\"m1\",\"role\":\"assistant\"}", 30);
+    model_kit_files_add(&files, "message/s/m1.json", true, "{\"id\":\"m1\",\"role\":\"assistant\"}",
+                        30);
     for (unsigned i = 0; i < 6; i++) {
         char path[64];
         char text[256];
@@ -505,21 +479,20 @@ TEST(opencode_rule__odd_order_loses_no_result)
     model_kit_files_free(&files);
 }
 
-/* OpenCode 1.18 imports a pending tool part only with state.raw; without it the
- * import ends there. */
+/* OpenCode 1.18 imports a pending tool part only with state.raw; without it the import ends
+ * there. */
 TEST(opencode_rule__pending_call_has_raw)
 {
     static const char text[] = CODEX_META CODEX_CALL("c1", "{\\\"n\\\":1}");
     struct model_kit_files out;
 
     convert("codex", text, "opencode", &out);
-    assert_int_equal(
-        count_files(&out, "\"status\":\"pending\"", "\"raw\":\"\""), 1);
+    assert_int_equal(count_files(&out, "\"status\":\"pending\"", "\"raw\":\"\""), 1);
     model_kit_files_free(&out);
 }
 
-/* OpenCode 1.2 moves storage to its database project by project: a session
- * whose storage/project/ID.json is missing is gone. */
+/* OpenCode 1.2 moves storage to its database project by project: a session whose
+ * storage/project/ID.json is missing is gone. */
 TEST(opencode_rule__project_is_written)
 {
     static const char text[] = CODEX_META CODEX_TEXT("user", "input_text", "a");
@@ -537,15 +510,14 @@ TEST(opencode_rule__project_is_written)
 
 /* -------------------------------------------------------- Claude Code --- */
 
-/* Claude Code 2 resumes at last-prompt.leafUuid wherever the row is. So a file
- * whose head may be elsewhere names no leaf: then its last row counts. */
+/* Claude Code 2 resumes at last-prompt.leafUuid wherever the row is. So a file whose head may be
+ * elsewhere names no leaf: then its last row counts. */
 TEST(claude_rule__no_row_names_the_leaf)
 {
     static const char text[] =
-        CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001", "null",
-                   CLAUDE_PROMPT("go"))
-            CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000002", U1,
-                       CLAUDE_PROMPT("undone")) CLAUDE_LEAF;
+        CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001", "null", CLAUDE_PROMPT("go"))
+            CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000002", U1, CLAUDE_PROMPT("undone"))
+                CLAUDE_LEAF;
     struct model_kit_files out = {.items = NULL};
     struct model_kit kit;
     const char *head;
@@ -563,31 +535,28 @@ TEST(claude_rule__no_row_names_the_leaf)
 
 /* --------------------------------------------------------------- Codex --- */
 
-/* The counts of a call of the model come after the items of its answer, and
- * input tokens include those read from a cache (Codex 0.169). */
+/* The counts of a call of the model come after the items of its answer, and input tokens include
+ * those read from a cache (Codex 0.169). */
 TEST(codex_rule__token_counts_belong_to_the_answer)
 {
-    static const char text[] = CODEX_META CODEX_TEXT("user", "input_text", "go")
-        CODEX_CALL("c1", "{}") CODEX_LINE(
-            "event_msg",
-            "\"type\":\"token_count\",\"info\":{\"total_token_usage\":{"
-            "\"input_tokens\":100,\"cached_input_tokens\":60,"
-            "\"output_tokens\":7,\"reasoning_output_tokens\":2},"
-            "\"last_token_usage\":{\"input_tokens\":100,"
-            "\"cached_input_tokens\":60,\"output_tokens\":7,"
-            "\"reasoning_output_tokens\":2}}") CODEX_RESULT("c1", "r")
-            CODEX_TEXT("assistant", "output_text", "done")
-                CODEX_LINE("event_msg", "\"type\":\"agent_message\","
-                                        "\"message\":\"done\"")
-                    CODEX_LINE("event_msg",
-                               "\"type\":\"token_count\",\"info\":{"
-                               "\"total_token_usage\":{\"input_tokens\":250,"
-                               "\"cached_input_tokens\":160,"
-                               "\"output_tokens\":12,"
-                               "\"reasoning_output_tokens\":2}}");
-    static const char *const expected[] = {
-        "\"input\":40,\"output\":7,\"cacheRead\":60",
-        "\"input\":50,\"output\":5,\"cacheRead\":100"};
+    static const char text[] =
+        CODEX_META CODEX_TEXT("user", "input_text", "go") CODEX_CALL("c1", "{}")
+            CODEX_LINE("event_msg", "\"type\":\"token_count\",\"info\":{\"total_token_usage\":{"
+                                    "\"input_tokens\":100,\"cached_input_tokens\":60,"
+                                    "\"output_tokens\":7,\"reasoning_output_tokens\":2},"
+                                    "\"last_token_usage\":{\"input_tokens\":100,"
+                                    "\"cached_input_tokens\":60,\"output_tokens\":7,"
+                                    "\"reasoning_output_tokens\":2}}") CODEX_RESULT("c1", "r")
+                CODEX_TEXT("assistant", "output_text", "done")
+                    CODEX_LINE("event_msg", "\"type\":\"agent_message\","
+                                            "\"message\":\"done\"")
+                        CODEX_LINE("event_msg", "\"type\":\"token_count\",\"info\":{"
+                                                "\"total_token_usage\":{\"input_tokens\":250,"
+                                                "\"cached_input_tokens\":160,"
+                                                "\"output_tokens\":12,"
+                                                "\"reasoning_output_tokens\":2}}");
+    static const char *const expected[] = {"\"input\":40,\"output\":7,\"cacheRead\":60",
+                                           "\"input\":50,\"output\":5,\"cacheRead\":100"};
     struct model_kit_files out;
 
     convert("codex", text, "pi", &out);
@@ -596,23 +565,21 @@ TEST(codex_rule__token_counts_belong_to_the_answer)
     }
     model_kit_files_free(&out);
     convert("codex", text, "claude", &out);
-    assert_int_equal(count_files(&out, "\"cache_read_input_tokens\":60",
-                                 "\"cache_read_input_tokens\":100"),
-                     1);
+    assert_int_equal(
+        count_files(&out, "\"cache_read_input_tokens\":60", "\"cache_read_input_tokens\":100"), 1);
     model_kit_files_free(&out);
 }
 
 /* Codex 0.169 reads names of threads from session_index.jsonl only. */
 TEST(codex_rule__title_is_in_the_index)
 {
-    static const char text[] =
-        "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":"
-        "\"2026-01-02T03:04:05.000Z\",\"cwd\":\"/w\"}\n"
-        "{\"type\":\"session_info\",\"id\":\"a0000001\",\"parentId\":null,"
-        "\"timestamp\":\"2026-01-02T03:04:06.000Z\",\"name\":\"One\"}\n"
-        "{\"type\":\"session_info\",\"id\":\"a0000002\",\"parentId\":"
-        "\"a0000001\",\"timestamp\":\"2026-01-02T03:04:07.000Z\","
-        "\"name\":\"Two, too\"}\n";
+    static const char text[] = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":"
+                               "\"2026-01-02T03:04:05.000Z\",\"cwd\":\"/w\"}\n"
+                               "{\"type\":\"session_info\",\"id\":\"a0000001\",\"parentId\":null,"
+                               "\"timestamp\":\"2026-01-02T03:04:06.000Z\",\"name\":\"One\"}\n"
+                               "{\"type\":\"session_info\",\"id\":\"a0000002\",\"parentId\":"
+                               "\"a0000001\",\"timestamp\":\"2026-01-02T03:04:07.000Z\","
+                               "\"name\":\"Two, too\"}\n";
     const struct model_kit_file *index;
     struct model_kit_files out;
 
@@ -626,15 +593,13 @@ TEST(codex_rule__title_is_in_the_index)
     model_kit_files_free(&out);
 }
 
-/* Codex 0.169 lists the first user_message event as the prompt: what no person
- * wrote has none, and is in the model's context all the same. */
+/* Codex 0.169 lists the first user_message event as the prompt: what no person wrote has none, and
+ * is in the model's context all the same. */
 TEST(codex_rule__meta_messages_have_no_event)
 {
-    static const char text[] =
-        CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001", "null",
-                   CLAUDE_PROMPT("Caveat") ",\"isMeta\":true")
-            CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000002", U1,
-                       CLAUDE_PROMPT("go"));
+    static const char text[] = CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001", "null",
+                                          CLAUDE_PROMPT("Caveat") ",\"isMeta\":true")
+        CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000002", U1, CLAUDE_PROMPT("go"));
     const char *event;
     struct model_kit_files out;
 
@@ -653,18 +618,17 @@ TEST(codex_rule__meta_messages_have_no_event)
     "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":" \
     "\"2026-01-02T03:04:05.000Z\",\"cwd\":\"/w\"}\n"
 
-/* pi 0.73 runs "!!command" without showing it to the model: no other client
- * can, so it is in no context, and named as left out. */
+/* pi 0.73 runs "!!command" without showing it to the model: no other client can, so it is in no
+ * context, and named as left out. */
 TEST(pi_rule__excluded_command_is_in_no_context)
 {
-    static const char *const dialects[] = {"claude", "codex", "opencode",
-                                           "rollouts"};
-    static const char text[] = PI_HEADER
-        "{\"type\":\"message\",\"id\":\"a0000001\",\"parentId\":null,"
-        "\"timestamp\":\"2026-01-02T03:04:06.000Z\",\"message\":{\"role\":"
-        "\"bashExecution\",\"command\":\"env\",\"output\":\"SECRET\","
-        "\"exitCode\":0,\"cancelled\":false,\"truncated\":false,"
-        "\"excludeFromContext\":true,\"timestamp\":1}}\n";
+    static const char *const dialects[] = {"claude", "codex", "opencode", "rollouts"};
+    static const char text[] =
+        PI_HEADER "{\"type\":\"message\",\"id\":\"a0000001\",\"parentId\":null,"
+                  "\"timestamp\":\"2026-01-02T03:04:06.000Z\",\"message\":{\"role\":"
+                  "\"bashExecution\",\"command\":\"env\",\"output\":\"SECRET\","
+                  "\"exitCode\":0,\"cancelled\":false,\"truncated\":false,"
+                  "\"excludeFromContext\":true,\"timestamp\":1}}\n";
     struct model_kit_files out;
     struct model_kit kit;
 
@@ -688,12 +652,9 @@ TEST(pi_rule__excluded_command_is_in_no_context)
 TEST(pi_rule__last_answer_has_a_model)
 {
     static const char text[] =
-        CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001", "null",
-                   CLAUDE_PROMPT("go"))
-            CLAUDE_ROW("assistant", "00000000-0000-4000-8000-000000000002", U1,
-                       CLAUDE_CALLS)
-                CLAUDE_ROW("assistant", "00000000-0000-4000-8000-000000000003",
-                           U2,
+        CLAUDE_ROW("user", "00000000-0000-4000-8000-000000000001", "null", CLAUDE_PROMPT("go"))
+            CLAUDE_ROW("assistant", "00000000-0000-4000-8000-000000000002", U1, CLAUDE_CALLS)
+                CLAUDE_ROW("assistant", "00000000-0000-4000-8000-000000000003", U2,
                            "\"message\":{\"id\":\"msg_2\",\"role\":"
                            "\"assistant\",\"content\":[{\"type\":\"text\","
                            "\"text\":\"x\"}]}");
@@ -715,8 +676,8 @@ TEST(pi_rule__last_answer_has_a_model)
     model_kit_files_free(&out);
 }
 
-/* OpenCode writes a storage that is its own byte by byte: steps, snapshots and
- * patches are what its undo needs (1.0 to 1.2). */
+/* OpenCode writes a storage that is its own byte by byte: steps, snapshots and patches are what its
+ * undo needs (1.0 to 1.2). */
 TEST(opencode_rule__own_documents_keep_their_bytes)
 {
     static const char *const documents[][2] = {
@@ -755,8 +716,7 @@ TEST(opencode_rule__own_documents_keep_their_bytes)
     model_kit_read(&kit, "opencode", &files);
     assert_true(model_kit_write(&kit, "opencode", &out, losses));
     for (size_t i = 0; i < 4; i++) {
-        const struct model_kit_file *file =
-            model_kit_files_find(&out, documents[i][0]);
+        const struct model_kit_file *file = model_kit_files_find(&out, documents[i][0]);
         assert_non_null(file);
         assert_string_equal(file->data, documents[i][1]);
     }
@@ -812,16 +772,16 @@ static void assert_text(struct wal__json_span value, const char *text)
     assert_true(value.size == 0 || memcmp(value.data, text, value.size) == 0);
 }
 
-static const struct wal__word *
-read_sample(const char *json, struct thing *thing, uint32_t *unknown_count)
+static const struct wal__word *read_sample(const char *json, struct thing *thing,
+                                           uint32_t *unknown_count)
 {
     const struct wal__word *word = NULL;
 
     *thing = (struct thing){.flag = false};
     *unknown_count = 0;
-    assert_int_equal(wal__word_read(span(json), fields, words, &thing->type,
-                                    thing, unknown_count, &word),
-                     WAL__JSON_OK);
+    assert_int_equal(
+        wal__word_read(span(json), fields, words, &thing->type, thing, unknown_count, &word),
+        WAL__JSON_OK);
     return word;
 }
 
@@ -830,10 +790,9 @@ TEST(vocabulary__a_field_has_the_kind_of_its_value)
     struct thing thing;
     uint32_t unknown;
 
-    assert_null(
-        read_sample("{\"number\":1.5,\"container\":[1],\"nonNull\":true,"
-                    "\"raw\":null,\"token\":\"t\",\"flag\":true}",
-                    &thing, &unknown));
+    assert_null(read_sample("{\"number\":1.5,\"container\":[1],\"nonNull\":true,"
+                            "\"raw\":null,\"token\":\"t\",\"flag\":true}",
+                            &thing, &unknown));
     assert_text(thing.number, "1.5");
     assert_text(thing.container, "[1]");
     assert_text(thing.non_null, "true");
@@ -868,17 +827,15 @@ TEST(vocabulary__only_the_fields_of_the_word_are_read)
     struct thing thing;
     uint32_t unknown;
 
-    assert_ptr_equal(
-        read_sample("{\"text\":\"t\",\"type\":\"note\"}", &thing, &unknown),
-        &words[0]);
+    assert_ptr_equal(read_sample("{\"text\":\"t\",\"type\":\"note\"}", &thing, &unknown),
+                     &words[0]);
     assert_text(thing.text, "\"t\"");
     assert_ptr_equal(read_sample("{\"text\":\"t\",\"type\":\"memo\","
                                  "\"inner\":{\"body\":\"b\"}}",
                                  &thing, &unknown),
                      &words[1]);
     assert_text(thing.text, "\"b\"");
-    assert_null(
-        read_sample("{\"text\":\"t\",\"type\":\"x\"}", &thing, &unknown));
+    assert_null(read_sample("{\"text\":\"t\",\"type\":\"x\"}", &thing, &unknown));
     assert_text(thing.text, "");
 }
 
@@ -887,15 +844,13 @@ TEST(vocabulary__the_first_alternative_with_a_value)
     struct thing thing;
     uint32_t unknown;
 
-    (void)read_sample("{\"type\":\"note\",\"body\":\"b\",\"text\":\"t\"}",
-                      &thing, &unknown);
+    (void)read_sample("{\"type\":\"note\",\"body\":\"b\",\"text\":\"t\"}", &thing, &unknown);
     assert_text(thing.text, "\"t\"");
-    (void)read_sample("{\"type\":\"note\",\"body\":\"b\",\"text\":1}", &thing,
-                      &unknown);
+    (void)read_sample("{\"type\":\"note\",\"body\":\"b\",\"text\":1}", &thing, &unknown);
     assert_text(thing.text, "\"b\"");
-    assert_int_equal(wal__fields_read(span("{\"text\":\"new\",\"flag\":false}"),
-                                      words[0].fields, &thing, NULL),
-                     WAL__JSON_OK);
+    assert_int_equal(
+        wal__fields_read(span("{\"text\":\"new\",\"flag\":false}"), words[0].fields, &thing, NULL),
+        WAL__JSON_OK);
     assert_text(thing.text, "\"b\"");
 }
 
@@ -904,11 +859,9 @@ TEST(vocabulary__members_in_no_table_are_counted)
     struct thing thing;
     uint32_t unknown;
 
-    (void)read_sample("{\"known\":1,\"text\":1,\"body\":1,\"inner\":1}", &thing,
-                      &unknown);
+    (void)read_sample("{\"known\":1,\"text\":1,\"body\":1,\"inner\":1}", &thing, &unknown);
     assert_int_equal(unknown, 0);
-    (void)read_sample("{\"a\":1,\"b\":{\"c\":1},\"type\":\"note\"}", &thing,
-                      &unknown);
+    (void)read_sample("{\"a\":1,\"b\":{\"c\":1},\"type\":\"note\"}", &thing, &unknown);
     assert_int_equal(unknown, 2);
 }
 
@@ -916,9 +869,8 @@ TEST(vocabulary__text_that_is_not_json_is_an_error)
 {
     struct thing thing = {.flag = false};
 
-    assert_int_equal(
-        wal__fields_read(span("{\"number\":1,}"), fields, &thing, NULL),
-        WAL__JSON_SYNTAX);
+    assert_int_equal(wal__fields_read(span("{\"number\":1,}"), fields, &thing, NULL),
+                     WAL__JSON_SYNTAX);
     assert_text(thing.number, "");
 }
 
@@ -934,8 +886,7 @@ TEST(vocabulary__words_by_name_and_by_value)
 
 TEST(vocabulary__stop_reasons)
 {
-    static const struct wal__word stops[] = {{"stop", .value = WAL__STOP_END},
-                                             {.name = NULL}};
+    static const struct wal__word stops[] = {{"stop", .value = WAL__STOP_END}, {.name = NULL}};
 
     assert_int_equal(wal__word_stop(stops, span("\"stop\"")), WAL__STOP_END);
     assert_int_equal(wal__word_stop(stops, span("\"x\"")), WAL__STOP_OTHER);
@@ -960,6 +911,5 @@ TEST(vocabulary__fields_are_written_in_order)
     wal__fields_write(&out, words[0].fields, &thing);
     wal__fields_write(&out, words[1].fields, &thing);
     wal__json_out_close(&out, '}');
-    assert_string_equal(
-        text, "{\"type\":\"note\",\"number\":0,\"raw\":[1],\"text\":\"t\"}");
+    assert_string_equal(text, "{\"type\":\"note\",\"number\":0,\"raw\":[1],\"text\":\"t\"}");
 }

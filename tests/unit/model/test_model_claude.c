@@ -1,6 +1,6 @@
 /*
- * test_model_claude.c - the Claude dialect's way into the model and out of it,
- * and merging the parts of one answer.
+ * test_model_claude.c - the Claude dialect's way into the model and out of it, and merging the
+ * parts of one answer.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -24,11 +24,8 @@
 #define ANSWER(id, blocks)                                                    \
     "\"type\":\"assistant\",\"message\":{\"role\":\"assistant\",\"id\":\"" id \
     "\",\"content\":[" blocks "]}"
-#define CALL(id) \
-    "{\"type\":\"tool_use\",\"id\":\"" id "\",\"name\":\"n\",\"input\":{}}"
-#define RESULT(id)                                                           \
-    "{\"type\":\"tool_result\",\"tool_use_id\":\"" id "\",\"content\":\"" id \
-    "\"}"
+#define CALL(id)   "{\"type\":\"tool_use\",\"id\":\"" id "\",\"name\":\"n\",\"input\":{}}"
+#define RESULT(id) "{\"type\":\"tool_result\",\"tool_use_id\":\"" id "\",\"content\":\"" id "\"}"
 
 static void assert_is(struct wal__json_span span, const char *text)
 {
@@ -37,12 +34,10 @@ static void assert_is(struct wal__json_span span, const char *text)
 
 /* The results hang under the rows of their calls; the tip is under one. */
 static const char parallel[] = ROW("null", "1", USER("\"go\""))
-    ROW(UNDER("1"), "2", ANSWER("m1", CALL("c1")))
-        ROW(UNDER("2"), "3", ANSWER("m1", CALL("c2")))
-            ROW(UNDER("2"), "4", USER("[" RESULT("c1") "]"))
-                ROW(UNDER("3"), "5", USER("[" RESULT("c2") "]"))
-                    ROW(UNDER("5"), "6",
-                        ANSWER("m2", "{\"type\":\"text\",\"text\":\"x\"}"));
+    ROW(UNDER("1"), "2", ANSWER("m1", CALL("c1"))) ROW(UNDER("2"), "3", ANSWER("m1", CALL("c2")))
+        ROW(UNDER("2"), "4", USER("[" RESULT("c1") "]"))
+            ROW(UNDER("3"), "5", USER("[" RESULT("c2") "]"))
+                ROW(UNDER("5"), "6", ANSWER("m2", "{\"type\":\"text\",\"text\":\"x\"}"));
 
 TEST(model_claude__parallel_calls_are_one_chain)
 {
@@ -104,9 +99,8 @@ TEST(model_claude__compaction_is_on_the_branch)
     static const char text[] = ROW("null", "1", USER("\"one\""))
         ROW("null", "2",
             "\"type\":\"system\",\"subtype\":\"compact_boundary\","
-            "\"logicalParentUuid\":\"" UUID(
-                "1") "\","
-                     "\"compactMetadata\":{\"preTokens\":9}")
+            "\"logicalParentUuid\":\"" UUID("1") "\","
+                                                 "\"compactMetadata\":{\"preTokens\":9}")
             ROW(UNDER("2"), "3", USER("\"sum\"") ",\"isCompactSummary\":true")
                 ROW(UNDER("3"), "4", USER("\"two\""));
     struct model_kit_files files = {.items = NULL};
@@ -122,29 +116,24 @@ TEST(model_claude__compaction_is_on_the_branch)
         assert_true(kit.is_live[i] || kit.items[i].kind == WAL__ITEM_HEAD);
     }
     assert_true(model_kit_write(&kit, "claude", &files, NULL));
-    assert_int_equal(files.items[0].size,
-                     sizeof(text) - 1 + 4 * strlen(UUID("1")) - 4);
+    assert_int_equal(files.items[0].size, sizeof(text) - 1 + 4 * strlen(UUID("1")) - 4);
     model_kit_files_free(&files);
     model_kit_free(&kit);
 }
 
 /* A row that marks a compaction, with additional members. */
 #define BOUNDARY(n, members) \
-    ROW("null", n,           \
-        "\"type\":\"system\",\"subtype\":\"compact_boundary\"," members)
+    ROW("null", n, "\"type\":\"system\",\"subtype\":\"compact_boundary\"," members)
 
-#define SUMMARY(parent, n) \
-    ROW(UNDER(parent), n, USER("\"sum\"") ",\"isCompactSummary\":true")
-#define LOGICAL(parent) "\"logicalParentUuid\":" parent
-#define KEPT(n) \
-    "\"compactMetadata\":{\"preservedSegment\":{\"headUuid\":" n "}}"
+#define SUMMARY(parent, n) ROW(UNDER(parent), n, USER("\"sum\"") ",\"isCompactSummary\":true")
+#define LOGICAL(parent)    "\"logicalParentUuid\":" parent
+#define KEPT(n)            "\"compactMetadata\":{\"preservedSegment\":{\"headUuid\":" n "}}"
 #define ODD(parent)                                     \
     ROW("null", "1", USER("\"one\""))                   \
     BOUNDARY("2", LOGICAL(parent) "," KEPT(UNDER("4"))) \
     SUMMARY("2", "3") ROW(UNDER("3"), "4", USER("\"two\""))
 
-/* A logical parent that does not precede the row is ignored, as it could make a
- * cycle. */
+/* A logical parent that does not precede the row is ignored, as it could make a cycle. */
 TEST(model_claude__logical_parent_must_be_an_earlier_row)
 {
     static const char *const texts[] = {
@@ -169,8 +158,7 @@ TEST(model_claude__logical_parent_must_be_an_earlier_row)
 /* Rows between a boundary and its summary are children of what precedes. */
 TEST(model_claude__rows_after_a_boundary)
 {
-    static const char title[] =
-        "{\"type\":\"custom-title\",\"customTitle\":\"t\"}\n";
+    static const char title[] = "{\"type\":\"custom-title\",\"customTitle\":\"t\"}\n";
     char text[2048] = "";
     struct model_kit kit;
 
@@ -222,8 +210,7 @@ static bool emit(void *ctx, struct wal__model_item *item)
     return true;
 }
 
-static bool on_merged(void *ctx, struct wal__json_span id,
-                      struct wal__json_span to)
+static bool on_merged(void *ctx, struct wal__json_span id, struct wal__json_span to)
 {
     (void)ctx;
     (void)id;
@@ -231,8 +218,7 @@ static bool on_merged(void *ctx, struct wal__json_span id,
     return true;
 }
 
-static struct wal__model_item part(const char *id, const char *parent,
-                                   uint8_t stop)
+static struct wal__model_item part(const char *id, const char *parent, uint8_t stop)
 {
     return (struct wal__model_item){.kind = WAL__ITEM_MESSAGE,
                                     .role = WAL__ROLE_ASSISTANT,
@@ -242,8 +228,7 @@ static struct wal__model_item part(const char *id, const char *parent,
                                     .stop = stop};
 }
 
-/* An answer stops where its last part says; a part without a reason says
- * nothing. */
+/* An answer stops where its last part says; a part without a reason says nothing. */
 TEST(merge__last_stop_reason_counts)
 {
     struct wal__model_merge merge = {.emit = emit, .on_merged = on_merged};

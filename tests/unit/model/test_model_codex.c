@@ -1,6 +1,5 @@
 /*
- * test_model_codex.c - the way of the dialects codex and rollouts into the
- * model and out of it.
+ * test_model_codex.c - the way of the dialects codex and rollouts into the model and out of it.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -22,15 +21,13 @@
          "\"cwd\":\"/home/u/p\",\"originator\":\"codex_cli_rs\","        \
          "\"cli_version\":\"0.146.0\",\"model_provider\":\"openai\"")
 #define USER_EVENT(second, text) \
-    LINE(second, "event_msg",    \
-         "\"type\":\"user_message\",\"message\":\"" text "\",\"images\":[]")
+    LINE(second, "event_msg", "\"type\":\"user_message\",\"message\":\"" text "\",\"images\":[]")
 #define USER(second, text)                                                \
     LINE(second, "response_item",                                         \
          "\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":" \
          "\"input_text\",\"text\":\"" text "\"}]")
 #define AGENT_EVENT(second, text) \
-    LINE(second, "event_msg",     \
-         "\"type\":\"agent_message\",\"message\":\"" text "\"")
+    LINE(second, "event_msg", "\"type\":\"agent_message\",\"message\":\"" text "\"")
 #define AGENT(second, text)                                           \
     LINE(second, "response_item",                                     \
          "\"type\":\"message\",\"role\":\"assistant\",\"content\":[{" \
@@ -42,8 +39,8 @@ static void assert_is(struct wal__json_span span, const char *text)
 }
 
 /* The text of the nth message, and its role. */
-static void assert_message(const struct model_kit *kit, size_t number,
-                           enum wal__model_role role, const char *text)
+static void assert_message(const struct model_kit *kit, size_t number, enum wal__model_role role,
+                           const char *text)
 {
     for (size_t i = 0; i < kit->count; i++) {
         const struct wal__model_item *item = &kit->items[i];
@@ -63,18 +60,14 @@ static size_t count_messages(const struct model_kit *kit, bool only_live)
     size_t count = 0;
 
     for (size_t i = 0; i < kit->count; i++) {
-        count += kit->items[i].kind == WAL__ITEM_MESSAGE &&
-                         (!only_live || kit->is_live[i])
-                     ? 1
-                     : 0;
+        count += kit->items[i].kind == WAL__ITEM_MESSAGE && (!only_live || kit->is_live[i]) ? 1 : 0;
     }
     return count;
 }
 
 static char *generated_file(void)
 {
-    FILE *file =
-        fopen(AGENTWAL_SOURCE_DIR "/tests/golden/model/codex.jsonl", "rb");
+    FILE *file = fopen(AGENTWAL_SOURCE_DIR "/tests/golden/model/codex.jsonl", "rb");
     char *text = calloc(1, 1 << 16);
 
     assert_non_null(file);
@@ -85,21 +78,21 @@ static char *generated_file(void)
 
 TEST(model_codex__items_are_read)
 {
-    static const char text[] = META LINE(
-        "06", "turn_context", "\"model\":\"gpt-5.2\",\"effort\":\"high\"")
-        LINE("07", "response_item",
-             "\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\","
-             "\"text\":\"a\"},{\"type\":\"summary_text\",\"text\":\"b\"}],"
-             "\"encrypted_content\":\"gAAAAABo\"")
-            LINE("08", "response_item",
-                 "\"type\":\"function_call\",\"name\":\"shell\",\"arguments\":"
-                 "\"{\\\"n\\\":1.50}\",\"call_id\":\"c1\"")
-                LINE("09", "response_item",
-                     "\"type\":\"custom_tool_call\",\"name\":\"apply_patch\","
-                     "\"input\":\"x\\ny\",\"call_id\":\"c2\"")
-                    LINE("10", "response_item",
-                         "\"type\":\"function_call_output\",\"call_id\":\"c1\","
-                         "\"output\":\"r\"");
+    static const char text[] =
+        META LINE("06", "turn_context", "\"model\":\"gpt-5.2\",\"effort\":\"high\"")
+            LINE("07", "response_item",
+                 "\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\","
+                 "\"text\":\"a\"},{\"type\":\"summary_text\",\"text\":\"b\"}],"
+                 "\"encrypted_content\":\"gAAAAABo\"")
+                LINE("08", "response_item",
+                     "\"type\":\"function_call\",\"name\":\"shell\",\"arguments\":"
+                     "\"{\\\"n\\\":1.50}\",\"call_id\":\"c1\"")
+                    LINE("09", "response_item",
+                         "\"type\":\"custom_tool_call\",\"name\":\"apply_patch\","
+                         "\"input\":\"x\\ny\",\"call_id\":\"c2\"")
+                        LINE("10", "response_item",
+                             "\"type\":\"function_call_output\",\"call_id\":\"c1\","
+                             "\"output\":\"r\"");
     struct model_kit kit;
 
     model_kit_read_text(&kit, "codex", text);
@@ -113,26 +106,22 @@ TEST(model_codex__items_are_read)
     assert_is(kit.items[4].blocks[0].signature, "gAAAAABo");
     assert_is(kit.items[4].model, "gpt-5.2");
     assert_is(kit.items[4].provider, "openai");
-    assert_memory_equal(kit.items[5].blocks[0].arguments.data, "{\"n\":1.50}",
-                        10);
-    assert_memory_equal(kit.items[6].blocks[0].arguments.data,
-                        "{\"input\":\"x\\ny\"}", 16);
+    assert_memory_equal(kit.items[5].blocks[0].arguments.data, "{\"n\":1.50}", 10);
+    assert_memory_equal(kit.items[6].blocks[0].arguments.data, "{\"input\":\"x\\ny\"}", 16);
     assert_int_equal(kit.items[7].role, WAL__ROLE_TOOL);
     assert_is(kit.items[7].call, "c1");
     /* All of one answer. */
     assert_int_equal(kit.items[4].answer_id.size, kit.items[6].answer_id.size);
-    assert_memory_equal(kit.items[4].answer_id.data,
-                        kit.items[6].answer_id.data,
+    assert_memory_equal(kit.items[4].answer_id.data, kit.items[6].answer_id.data,
                         kit.items[4].answer_id.size);
     model_kit_free(&kit);
 }
 
 TEST(model_codex__events_and_items_are_one_message)
 {
-    static const char text[] = META USER_EVENT("06", "one") USER("07", "one")
-        AGENT("08", "two") AGENT_EVENT("09", "two") USER("10", "three")
-            USER_EVENT("11", "three") AGENT_EVENT("12", "four")
-                AGENT("13", "four");
+    static const char text[] = META USER_EVENT("06", "one") USER("07", "one") AGENT("08", "two")
+        AGENT_EVENT("09", "two") USER("10", "three") USER_EVENT("11", "three")
+            AGENT_EVENT("12", "four") AGENT("13", "four");
     struct model_kit kit;
 
     model_kit_read_text(&kit, "codex", text);
@@ -146,9 +135,9 @@ TEST(model_codex__events_and_items_are_one_message)
 
 TEST(model_codex__text_only_in_events_is_kept)
 {
-    static const char text[] = META USER_EVENT("06", "one")
-        AGENT_EVENT("07", "two") USER_EVENT("08", "three") AGENT("09", "four")
-            AGENT_EVENT("10", "four") AGENT_EVENT("11", "five");
+    static const char text[] =
+        META USER_EVENT("06", "one") AGENT_EVENT("07", "two") USER_EVENT("08", "three")
+            AGENT("09", "four") AGENT_EVENT("10", "four") AGENT_EVENT("11", "five");
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
 
@@ -167,14 +156,13 @@ TEST(model_codex__text_only_in_events_is_kept)
 
 TEST(model_codex__rollback_makes_a_branch)
 {
-    static const char text[] = META USER("06", "one") USER_EVENT("07", "one")
-        AGENT("08", "two") USER_EVENT("09", "wrong") USER("10", "wrong")
-            AGENT("11", "no") USER("12", "wronger") AGENT("13", "no!")
-                LINE("14", "event_msg",
-                     "\"type\":\"thread_rolled_back\",\"num_turns\":2")
+    static const char text[] =
+        META USER("06", "one") USER_EVENT("07", "one") AGENT("08", "two") USER_EVENT("09", "wrong")
+            USER("10", "wrong") AGENT("11", "no") USER("12", "wronger") AGENT("13", "no!")
+                LINE("14", "event_msg", "\"type\":\"thread_rolled_back\",\"num_turns\":2")
                     USER_EVENT("15", "right") USER("16", "right");
-    static const char wanted[] = META USER("06", "one") USER_EVENT("07", "one")
-        AGENT("08", "two") USER_EVENT("15", "right") USER("16", "right");
+    static const char wanted[] = META USER("06", "one") USER_EVENT("07", "one") AGENT("08", "two")
+        USER_EVENT("15", "right") USER("16", "right");
     struct model_kit_files files = {.items = NULL};
     uint64_t losses[WAL__FEATURE_COUNT] = {0};
     struct model_kit kit;
@@ -199,9 +187,9 @@ TEST(model_codex__rollback_makes_a_branch)
 
 TEST(model_codex__rollback_of_all_turns_begins_a_new_root)
 {
-    static const char text[] = META USER("06", "one") AGENT("07", "two") LINE(
-        "08", "event_msg", "\"type\":\"thread_rolled_back\",\"num_turns\":9")
-        USER("09", "three");
+    static const char text[] = META USER("06", "one") AGENT("07", "two")
+        LINE("08", "event_msg", "\"type\":\"thread_rolled_back\",\"num_turns\":9")
+            USER("09", "three");
     struct model_kit kit;
 
     model_kit_read_text(&kit, "codex", text);
@@ -210,8 +198,7 @@ TEST(model_codex__rollback_of_all_turns_begins_a_new_root)
 }
 
 static const struct wal__model_item *first_of(const struct model_kit *kit,
-                                              enum wal__model_item_kind kind,
-                                              size_t *index)
+                                              enum wal__model_item_kind kind, size_t *index)
 {
     for (size_t i = 0; i < kit->count; i++) {
         if (kit->items[i].kind == kind) {
@@ -225,19 +212,16 @@ static const struct wal__model_item *first_of(const struct model_kit *kit,
 
 #define COMPACTED(second) LINE(second, "compacted", "\"message\":\"so far\"")
 #define ROLLED_BACK(second, turns) \
-    LINE(second, "event_msg",      \
-         "\"type\":\"thread_rolled_back\",\"num_turns\":" turns)
+    LINE(second, "event_msg", "\"type\":\"thread_rolled_back\",\"num_turns\":" turns)
 
-/* A rollback keeps a compaction that only later turns follow, and removes one
- * whose earlier turns are rolled back. */
+/* A rollback keeps a compaction that only later turns follow, and removes one whose earlier turns
+ * are rolled back. */
 TEST(model_codex__rollback_over_a_compaction)
 {
-    static const char near[] = META USER("06", "one") AGENT("07", "two")
-        COMPACTED("08") USER("09", "three") AGENT("10", "four")
-            ROLLED_BACK("11", "1") USER("12", "five");
-    static const char far[] = META USER("06", "one") AGENT("07", "two")
-        COMPACTED("08") USER("09", "three") AGENT("10", "four")
-            ROLLED_BACK("11", "2") USER("12", "five");
+    static const char near[] = META USER("06", "one") AGENT("07", "two") COMPACTED("08")
+        USER("09", "three") AGENT("10", "four") ROLLED_BACK("11", "1") USER("12", "five");
+    static const char far[] = META USER("06", "one") AGENT("07", "two") COMPACTED("08")
+        USER("09", "three") AGENT("10", "four") ROLLED_BACK("11", "2") USER("12", "five");
     struct model_kit kit;
     size_t at = 0;
 
@@ -256,8 +240,7 @@ TEST(model_codex__rollback_over_a_compaction)
 /* Invalid counts change nothing; such lines are kept verbatim. */
 TEST(model_codex__invalid_rollbacks)
 {
-    static const char *const counts[] = {
-        "0", "-1", "1.5", "\"1\"", "null", "99999999999999999999"};
+    static const char *const counts[] = {"0", "-1", "1.5", "\"1\"", "null", "99999999999999999999"};
 
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         char text[2048];
@@ -278,31 +261,29 @@ TEST(model_codex__invalid_rollbacks)
 /* It replaces all before it: other clients get it as the summary. */
 TEST(model_codex__replacement_history_is_the_summary)
 {
-    static const char text[] = META USER("06", "one") AGENT("07", "two") LINE(
-        "08", "compacted",
-        "\"message\":\"sum\",\"replacement_history\":[{\"type\":\"message\","
-        "\"role\":\"developer\",\"content\":[{\"type\":\"input_text\","
-        "\"text\":\"rules\"}]},{\"type\":\"message\",\"role\":\"user\","
-        "\"content\":[{\"type\":\"input_text\",\"text\":"
-        "\"<environment_context>x</environment_context>\"}]},{\"type\":"
-        "\"message\",\"role\":\"user\",\"content\":[{\"type\":"
-        "\"input_text\",\"text\":\"one\"}]},{\"type\":\"message\",\"role\":"
-        "\"user\",\"content\":[{\"type\":\"input_text\",\"text\":"
-        "\"It was: sum\"}]}]") USER("09", "three");
-    static const char empty[] = META USER("06", "one")
+    static const char text[] = META USER("06", "one") AGENT("07", "two")
         LINE("08", "compacted",
-             "\"message\":\"sum\",\"replacement_history\":[{\"type\":"
-             "\"compaction\",\"encrypted_content\":\"gAAAAA\"},7,{}]");
+             "\"message\":\"sum\",\"replacement_history\":[{\"type\":\"message\","
+             "\"role\":\"developer\",\"content\":[{\"type\":\"input_text\","
+             "\"text\":\"rules\"}]},{\"type\":\"message\",\"role\":\"user\","
+             "\"content\":[{\"type\":\"input_text\",\"text\":"
+             "\"<environment_context>x</environment_context>\"}]},{\"type\":"
+             "\"message\",\"role\":\"user\",\"content\":[{\"type\":"
+             "\"input_text\",\"text\":\"one\"}]},{\"type\":\"message\",\"role\":"
+             "\"user\",\"content\":[{\"type\":\"input_text\",\"text\":"
+             "\"It was: sum\"}]}]") USER("09", "three");
+    static const char empty[] =
+        META USER("06", "one") LINE("08", "compacted",
+                                    "\"message\":\"sum\",\"replacement_history\":[{\"type\":"
+                                    "\"compaction\",\"encrypted_content\":\"gAAAAA\"},7,{}]");
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
     size_t at = 0;
 
     model_kit_read_text(&kit, "codex", text);
-    assert_is(first_of(&kit, WAL__ITEM_COMPACTION, &at)->text,
-              "one\n\nIt was: sum");
+    assert_is(first_of(&kit, WAL__ITEM_COMPACTION, &at)->text, "one\n\nIt was: sum");
     assert_true(model_kit_write(&kit, "pi", &files, NULL));
-    assert_non_null(
-        strstr(files.items[0].data, "\"summary\":\"one\\n\\nIt was: sum\""));
+    assert_non_null(strstr(files.items[0].data, "\"summary\":\"one\\n\\nIt was: sum\""));
     model_kit_files_free(&files);
     assert_true(model_kit_write(&kit, "codex", &files, NULL));
     assert_string_equal(files.items[0].data, text);
@@ -323,9 +304,8 @@ TEST(model_codex__unchanged_lines_are_written_verbatim)
 
     model_kit_read_text(&kit, "codex", text);
     assert_true(model_kit_write(&kit, "codex", &files, NULL));
-    assert_string_equal(files.items[0].path,
-                        "sessions/2026/01/02/"
-                        "rollout-2026-01-02T03-04-01-" ID ".jsonl");
+    assert_string_equal(files.items[0].path, "sessions/2026/01/02/"
+                                             "rollout-2026-01-02T03-04-01-" ID ".jsonl");
     /* All of it but for the turn that was taken back. */
     wrong = strstr(text, "A wrong turn");
     right = strstr(text, "A right one");
@@ -392,19 +372,19 @@ TEST(model_codex__other_sessions_get_events_and_items)
         "\"timestamp\":\"2026-01-02T03:04:08.000Z\",\"message\":{\"role\":"
         "\"toolResult\",\"toolCallId\":\"c1\",\"content\":[{\"type\":"
         "\"text\",\"text\":\"r\"}]}}\n";
-    static const char wanted[] = LINE(
-        "05", "session_meta",
-        "\"id\":\"" ID "\",\"timestamp\":\"2026-01-02T03:04:05.000Z\","
-        "\"cwd\":\"/home/u/p\",\"originator\":\"walconv\","
-        "\"cli_version\":\"0.0.0\",\"source\":\"cli\"")
-        LINE("06", "event_msg", "\"type\":\"user_message\",\"message\":\"hi\"")
-            USER("06", "hi") AGENT_EVENT("07", "ho") AGENT("07", "ho") LINE(
-                "07", "response_item",
-                "\"type\":\"function_call\",\"name\":\"read\",\"arguments\":"
-                "\"{\\\"n\\\":1.50}\",\"call_id\":\"c1\"")
-                LINE("08", "response_item",
-                     "\"type\":\"function_call_output\",\"call_id\":\"c1\","
-                     "\"output\":\"r\"");
+    static const char wanted[] =
+        LINE("05", "session_meta",
+             "\"id\":\"" ID "\",\"timestamp\":\"2026-01-02T03:04:05.000Z\","
+             "\"cwd\":\"/home/u/p\",\"originator\":\"walconv\","
+             "\"cli_version\":\"0.0.0\",\"source\":\"cli\"")
+            LINE("06", "event_msg", "\"type\":\"user_message\",\"message\":\"hi\"") USER("06", "hi")
+                AGENT_EVENT("07", "ho") AGENT("07", "ho")
+                    LINE("07", "response_item",
+                         "\"type\":\"function_call\",\"name\":\"read\",\"arguments\":"
+                         "\"{\\\"n\\\":1.50}\",\"call_id\":\"c1\"")
+                        LINE("08", "response_item",
+                             "\"type\":\"function_call_output\",\"call_id\":\"c1\","
+                             "\"output\":\"r\"");
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
 
@@ -434,8 +414,7 @@ TEST(model_codex__session_ids_become_uuids)
         assert_true(model_kit_write(&kit, "codex", &files, NULL));
         model_kit_read(&again, "codex", &files);
         assert_int_equal(again.session.id.size, 38);
-        snprintf(name, sizeof(name), "-%.36s.jsonl",
-                 (const char *)again.session.id.data + 1);
+        snprintf(name, sizeof(name), "-%.36s.jsonl", (const char *)again.session.id.data + 1);
         assert_non_null(model_kit_files_find(&files, name));
         model_kit_free(&again);
         model_kit_files_free(&files);
@@ -445,16 +424,15 @@ TEST(model_codex__session_ids_become_uuids)
 
 TEST(model_codex__untagged_form_is_written_tagged)
 {
-    static const char text[] =
-        "{\"id\":\"" ID "\",\"timestamp\":\"2025-06-02T03:04:05.000Z\","
-        "\"instructions\":null,\"git\":{\"branch\":\"main\"}}\n"
-        "{\"record_type\":\"state\"}\n"
-        "{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":"
-        "\"input_text\",\"text\":\"hi\"}]}\n"
-        "{\"type\":\"function_call\",\"id\":\"fc_1\",\"name\":\"shell\","
-        "\"arguments\":\"{}\",\"call_id\":\"c1\"}\n"
-        "{\"type\":\"function_call_output\",\"call_id\":\"c1\",\"output\":"
-        "\"r\"}\n";
+    static const char text[] = "{\"id\":\"" ID "\",\"timestamp\":\"2025-06-02T03:04:05.000Z\","
+                               "\"instructions\":null,\"git\":{\"branch\":\"main\"}}\n"
+                               "{\"record_type\":\"state\"}\n"
+                               "{\"type\":\"message\",\"role\":\"user\",\"content\":[{\"type\":"
+                               "\"input_text\",\"text\":\"hi\"}]}\n"
+                               "{\"type\":\"function_call\",\"id\":\"fc_1\",\"name\":\"shell\","
+                               "\"arguments\":\"{}\",\"call_id\":\"c1\"}\n"
+                               "{\"type\":\"function_call_output\",\"call_id\":\"c1\",\"output\":"
+                               "\"r\"}\n";
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
 
@@ -486,10 +464,8 @@ TEST(model_codex__encrypted_content_survives)
         assert_true(model_kit_write(&kit, others[i], &there, NULL));
         model_kit_read(&other, others[i], &there);
         assert_true(model_kit_write(&other, "codex", &back, NULL));
-        assert_non_null(strstr(back.items[0].data,
-                               "\"encrypted_content\":\"gAAAAABo1234==\""));
-        assert_non_null(strstr(back.items[0].data,
-                               "\"encrypted_content\":\"gAAAAABo5678==\""));
+        assert_non_null(strstr(back.items[0].data, "\"encrypted_content\":\"gAAAAABo1234==\""));
+        assert_non_null(strstr(back.items[0].data, "\"encrypted_content\":\"gAAAAABo5678==\""));
         model_kit_free(&other);
         model_kit_files_free(&there);
         model_kit_files_free(&back);
@@ -498,8 +474,8 @@ TEST(model_codex__encrypted_content_survives)
     free(text);
 }
 
-/* A rollout that is cut anywhere after its rollback is written as a prefix of
- * the output of the whole one. */
+/* A rollout that is cut anywhere after its rollback is written as a prefix of the output of the
+ * whole one. */
 TEST(model_codex__every_beginning_is_read)
 {
     struct model_kit_files whole = {.items = NULL};
@@ -519,8 +495,7 @@ TEST(model_codex__every_beginning_is_read)
         assert_true(model_kit_write(&kit, "codex", &files, NULL));
         assert_true(model_kit_write(&kit, "pi", &other, NULL));
         if (strstr(text, "thread_rolled_back") != NULL) {
-            assert_memory_equal(files.items[0].data, whole.items[0].data,
-                                files.items[0].size);
+            assert_memory_equal(files.items[0].data, whole.items[0].data, files.items[0].size);
         }
         model_kit_free(&kit);
         model_kit_files_free(&files);
@@ -551,27 +526,27 @@ TEST(model_codex__failed_output_is_an_error)
     "\"2026-01-02T03:04:05.678901\", \"cwd\": \"/home/u/a p\", \"provider\"" \
     ": \"anthropic\", \"model\": \"m\"}\n"
 
-static const char everything[] = HEADER
-    "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:06.000Z\", "
-    "\"message\": {\"role\": \"system\", \"content\": \"rules\"}}\n"
-    "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:07.000Z\", "
-    "\"message\": {\"role\": \"user\", \"content\": [{\"type\": "
-    "\"text\", \"text\": \"a \\u00e9\"}, {\"type\": \"image\", "
-    "\"image_url\": \"data:image/png;base64,QUJD\"}]}}\n"
-    "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:08.000Z\", "
-    "\"message\": {\"role\": \"assistant\", \"content\": [{\"type\": "
-    "\"thinking\", \"thinking\": \"hm\", \"thinking_signature\": "
-    "\"sig\"}, {\"type\": \"text\", \"text\": \"ok\"}, {\"type\": "
-    "\"toolCall\", \"id\": \"call_1\", \"name\": \"read\", "
-    "\"arguments\": {\"n\": 1.50}}]}}\n"
-    "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:09.000Z\", "
-    "\"message\": {\"role\": \"tool\", \"content\": \"r\", "
-    "\"tool_call_id\": \"call_1\"}}\n"
-    "{\"type\": \"config_change\", \"timestamp\": "
-    "\"2026-01-02T03:04:10.000Z\", \"endpoint\": {\"provider\": \"openai\", "
-    "\"model\": \"gpt-x\"}, \"environment_type\": \"coding\"}\n"
-    "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:11.000Z\", "
-    "\"message\": {\"role\": \"assistant\", \"content\": null}}\n";
+static const char everything[] =
+    HEADER "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:06.000Z\", "
+           "\"message\": {\"role\": \"system\", \"content\": \"rules\"}}\n"
+           "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:07.000Z\", "
+           "\"message\": {\"role\": \"user\", \"content\": [{\"type\": "
+           "\"text\", \"text\": \"a \\u00e9\"}, {\"type\": \"image\", "
+           "\"image_url\": \"data:image/png;base64,QUJD\"}]}}\n"
+           "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:08.000Z\", "
+           "\"message\": {\"role\": \"assistant\", \"content\": [{\"type\": "
+           "\"thinking\", \"thinking\": \"hm\", \"thinking_signature\": "
+           "\"sig\"}, {\"type\": \"text\", \"text\": \"ok\"}, {\"type\": "
+           "\"toolCall\", \"id\": \"call_1\", \"name\": \"read\", "
+           "\"arguments\": {\"n\": 1.50}}]}}\n"
+           "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:09.000Z\", "
+           "\"message\": {\"role\": \"tool\", \"content\": \"r\", "
+           "\"tool_call_id\": \"call_1\"}}\n"
+           "{\"type\": \"config_change\", \"timestamp\": "
+           "\"2026-01-02T03:04:10.000Z\", \"endpoint\": {\"provider\": \"openai\", "
+           "\"model\": \"gpt-x\"}, \"environment_type\": \"coding\"}\n"
+           "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:11.000Z\", "
+           "\"message\": {\"role\": \"assistant\", \"content\": null}}\n";
 
 TEST(model_rollouts__every_line_is_an_item)
 {
@@ -606,9 +581,8 @@ TEST(model_rollouts__unchanged_lines_are_written_verbatim)
     model_kit_read_text(&kit, "rollouts", everything);
     assert_true(model_kit_write(&kit, "rollouts", &files, losses));
     assert_int_equal(files.count, 1);
-    assert_string_equal(
-        files.items[0].path,
-        "sessions/--home-u-a p--/2026-01-02T03-04-05_s-1.jsonl");
+    assert_string_equal(files.items[0].path,
+                        "sessions/--home-u-a p--/2026-01-02T03-04-05_s-1.jsonl");
     assert_string_equal(files.items[0].data, everything);
     for (size_t i = 0; i < WAL__FEATURE_COUNT; i++) {
         assert_int_equal(losses[i], 0);
@@ -648,11 +622,11 @@ TEST(model_rollouts__regenerated_session_is_equivalent)
 /* Its reader refuses the whole file for one block that it does not know. */
 TEST(model_rollouts__unknown_blocks_are_not_written)
 {
-    static const char text[] = HEADER
-        "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:06.000Z\", "
-        "\"message\": {\"role\": \"user\", \"content\": [{\"type\": \"text\", "
-        "\"text\": \"a\"}, {\"type\": \"video\", \"url\": \"b\"}, "
-        "{\"type\": \"text\", \"text\": \"c\"}]}}\n";
+    static const char text[] =
+        HEADER "{\"type\": \"message\", \"timestamp\": \"2026-01-02T03:04:06.000Z\", "
+               "\"message\": {\"role\": \"user\", \"content\": [{\"type\": \"text\", "
+               "\"text\": \"a\"}, {\"type\": \"video\", \"url\": \"b\"}, "
+               "{\"type\": \"text\", \"text\": \"c\"}]}}\n";
     struct model_kit_files files = {.items = NULL};
     uint64_t losses[WAL__FEATURE_COUNT] = {0};
     struct model_kit kit;
@@ -661,9 +635,8 @@ TEST(model_rollouts__unknown_blocks_are_not_written)
     assert_int_equal(kit.items[1].block_count, 3);
     assert_true(model_kit_write(&kit, "rollouts", &files, losses));
     assert_null(strstr(files.items[0].data, "video"));
-    assert_non_null(strstr(files.items[0].data,
-                           "[{\"type\":\"text\",\"text\":\"a\"},"
-                           "{\"type\":\"text\",\"text\":\"c\"}]"));
+    assert_non_null(strstr(files.items[0].data, "[{\"type\":\"text\",\"text\":\"a\"},"
+                                                "{\"type\":\"text\",\"text\":\"c\"}]"));
     assert_int_equal(losses[WAL__FEATURE_BLOCKS], 1);
     model_kit_files_free(&files);
     model_kit_free(&kit);
@@ -672,15 +645,14 @@ TEST(model_rollouts__unknown_blocks_are_not_written)
 /* What pi has entries for is a plain message here, or is lost and counted. */
 TEST(model_rollouts__a_summary_is_a_users_message)
 {
-    static const char text[] =
-        "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":"
-        "\"2026-01-02T03:04:05.678Z\"}\n"
-        "{\"type\":\"compaction\",\"id\":\"00000001\",\"parentId\":null,"
-        "\"timestamp\":\"2026-01-02T03:04:06.000Z\",\"summary\":\"sum\","
-        "\"firstKeptEntryId\":\"00000001\",\"tokensBefore\":99}\n"
-        "{\"type\":\"label\",\"id\":\"00000002\",\"parentId\":\"00000001\","
-        "\"timestamp\":\"2026-01-02T03:04:07.000Z\",\"targetId\":"
-        "\"00000001\",\"label\":\"here\"}\n";
+    static const char text[] = "{\"type\":\"session\",\"version\":3,\"id\":\"s\",\"timestamp\":"
+                               "\"2026-01-02T03:04:05.678Z\"}\n"
+                               "{\"type\":\"compaction\",\"id\":\"00000001\",\"parentId\":null,"
+                               "\"timestamp\":\"2026-01-02T03:04:06.000Z\",\"summary\":\"sum\","
+                               "\"firstKeptEntryId\":\"00000001\",\"tokensBefore\":99}\n"
+                               "{\"type\":\"label\",\"id\":\"00000002\",\"parentId\":\"00000001\","
+                               "\"timestamp\":\"2026-01-02T03:04:07.000Z\",\"targetId\":"
+                               "\"00000001\",\"label\":\"here\"}\n";
     static const char wanted[] =
         "{\"type\":\"session\",\"id\":\"s\",\"timestamp\":"
         "\"2026-01-02T03:04:05.678Z\",\"cwd\":\"/\",\"provider\":\"unknown\","

@@ -1,16 +1,14 @@
 /*
- * test_model_convert.c - tests of conversions: from every dialect that is
- * modelled to every other and back, what a session means stays but for what the
- * table permits to be lost.
+ * test_model_convert.c - tests of conversions: from every dialect that is modelled to every other
+ * and back, what a session means stays but for what the table permits to be lost.
  *
- * The sessions are those of tests/golden/model/, each with every feature of its
- * dialect, and, where AGENTWAL_FIXTURES names a directory, all files in it that
- * a modelled dialect recognises, and the storages of OpenCode in it.
+ * The sessions are those of tests/golden/model/, each with every feature of its dialect, and, where
+ * AGENTWAL_FIXTURES names a directory, all files in it that a modelled dialect recognises, and the
+ * storages of OpenCode in it.
  *
- * Files are damaged, by the seed that is printed: AGENTWAL_SEED sets it,
- * AGENTWAL_LONG lets many more be tried. Whatever a file holds, each dialect
- * writes what its own reader reads, line by line JSON, with the messages, calls
- * and results of the model in their order.
+ * Files are damaged, by the seed that is printed: AGENTWAL_SEED sets it, AGENTWAL_LONG lets many
+ * more be tried. Whatever a file holds, each dialect writes what its own reader reads, line by line
+ * JSON, with the messages, calls and results of the model in their order.
  */
 #include <fts.h>
 #include <jansson.h>
@@ -65,8 +63,8 @@ static const char *const values[] = {
     " { \"a\" : [ 1 , 2 ] } "};
 
 /* Puts `with` in the place of bytes of the text; answers the new size. */
-static size_t replace(char **text, size_t size, size_t at, size_t count,
-                      const char *with, size_t with_size)
+static size_t replace(char **text, size_t size, size_t at, size_t count, const char *with,
+                      size_t with_size)
 {
     char *old = *text;
     char *made = malloc(size - count + with_size + 1);
@@ -96,12 +94,10 @@ static size_t find_values(const char *text, size_t size, struct value *found)
     size_t count = 0;
 
     wal__json_scan_init(&scan, text, size);
-    while (count < VALUES_MAX &&
-           wal__json_scan_next(&scan, &token) == WAL__JSON_OK &&
+    while (count < VALUES_MAX && wal__json_scan_next(&scan, &token) == WAL__JSON_OK &&
            token.kind != WAL__JSON_END) {
         size_t at = (size_t)((const char *)token.span.data - text);
-        bool ends = token.kind == WAL__JSON_OBJECT_END ||
-                    token.kind == WAL__JSON_ARRAY_END;
+        bool ends = token.kind == WAL__JSON_OBJECT_END || token.kind == WAL__JSON_ARRAY_END;
         if (ends) {
             struct value *value = &found[open[--depth]];
             value->size = at + 1 - value->at;
@@ -110,21 +106,18 @@ static size_t find_values(const char *text, size_t size, struct value *found)
         if (token.kind == WAL__JSON_OBJECT || token.kind == WAL__JSON_ARRAY) {
             open[depth++] = count;
         }
-        found[count++] = (struct value){.at = at,
-                                        .size = token.span.size,
-                                        .is_key = token.kind == WAL__JSON_KEY};
+        found[count++] = (struct value){
+            .at = at, .size = token.span.size, .is_key = token.kind == WAL__JSON_KEY};
     }
     return depth == 0 ? count : 0;
 }
 
 /* One value of the text becomes another. */
-static size_t mutate_value(uint64_t *chance, char **text, size_t begin,
-                           size_t size, size_t total)
+static size_t mutate_value(uint64_t *chance, char **text, size_t begin, size_t size, size_t total)
 {
     struct value found[VALUES_MAX];
     size_t count = find_values(*text + begin, size, found);
-    const char *with =
-        values[rng_below(chance, sizeof(values) / sizeof(values[0]))];
+    const char *with = values[rng_below(chance, sizeof(values) / sizeof(values[0]))];
     struct value one;
     struct value two;
     char *copy;
@@ -136,12 +129,10 @@ static size_t mutate_value(uint64_t *chance, char **text, size_t begin,
     two = found[rng_below(chance, count)];
     if (one.is_key) {
         with = rng_below(chance, 2) > 0 ? "\"id\"" : "\"x\"";
-        return replace(text, total, begin + one.at, one.size, with,
-                       strlen(with));
+        return replace(text, total, begin + one.at, one.size, with, strlen(with));
     }
     if (rng_below(chance, 3) > 0 || two.is_key) {
-        return replace(text, total, begin + one.at, one.size, with,
-                       strlen(with));
+        return replace(text, total, begin + one.at, one.size, with, strlen(with));
     }
     copy = malloc(two.size + 1);
     memcpy(copy, *text + begin + two.at, two.size);
@@ -150,8 +141,7 @@ static size_t mutate_value(uint64_t *chance, char **text, size_t begin,
     return total;
 }
 
-static size_t mutate_bytes(uint64_t *chance, char **text, size_t begin,
-                           size_t size, size_t total)
+static size_t mutate_bytes(uint64_t *chance, char **text, size_t begin, size_t size, size_t total)
 {
     size_t at = begin + rng_below(chance, size + 1);
     size_t left = begin + size - at;
@@ -171,23 +161,20 @@ static size_t mutate_bytes(uint64_t *chance, char **text, size_t begin,
         for (size_t i = 0; i < sizeof(bytes); i++) {
             bytes[i] = (char)rng_next(chance);
         }
-        return replace(text, total, at, 0, bytes,
-                       1 + rng_below(chance, sizeof(bytes)));
+        return replace(text, total, at, 0, bytes, 1 + rng_below(chance, sizeof(bytes)));
     case 3:
         return replace(text, total, at, 0, "\0\0\0\0\0\0\0\0", 8);
     default: /* a piece of another place */
         copy = malloc(count + 1);
         memcpy(copy, *text + at, count);
-        total =
-            replace(text, total, rng_below(chance, total + 1), 0, copy, count);
+        total = replace(text, total, rng_below(chance, total + 1), 0, copy, count);
         free(copy);
         return total;
     }
 }
 
 /* The line that the byte at `at` is in. */
-static void line_at(const char *text, size_t size, size_t at, size_t *begin,
-                    size_t *end)
+static void line_at(const char *text, size_t size, size_t at, size_t *begin, size_t *end)
 {
     *begin = at;
     *end = at;
@@ -200,8 +187,7 @@ static void line_at(const char *text, size_t size, size_t at, size_t *begin,
 }
 
 /* A line comes again somewhere, or goes, or both. */
-static size_t mutate_lines(uint64_t *chance, char **text, size_t size,
-                           size_t begin, size_t end)
+static size_t mutate_lines(uint64_t *chance, char **text, size_t size, size_t begin, size_t end)
 {
     size_t count = end < size ? end + 1 - begin : end - begin;
     size_t kind = rng_below(chance, 3);
@@ -221,10 +207,9 @@ static size_t mutate_lines(uint64_t *chance, char **text, size_t size,
     return size;
 }
 
-/* Damages a text in its own allocation, which may move; answers its size. What
- * is of lines is damaged in one line, or lines of it change places. */
-static size_t json_mutate(uint64_t *chance, char **text, size_t size,
-                          bool is_lines)
+/* Damages a text in its own allocation, which may move; answers its size. What is of lines is
+ * damaged in one line, or lines of it change places. */
+static size_t json_mutate(uint64_t *chance, char **text, size_t size, bool is_lines)
 {
     size_t begin = 0;
     size_t end = size;
@@ -235,9 +220,8 @@ static size_t json_mutate(uint64_t *chance, char **text, size_t size,
             return mutate_lines(chance, text, size, begin, end);
         }
     }
-    return rng_below(chance, 3) > 0
-               ? mutate_value(chance, text, begin, end - begin, size)
-               : mutate_bytes(chance, text, begin, end - begin, size);
+    return rng_below(chance, 3) > 0 ? mutate_value(chance, text, begin, end - begin, size)
+                                    : mutate_bytes(chance, text, begin, end - begin, size);
 }
 
 static int by_name(const FTSENT **a, const FTSENT **b)
@@ -273,37 +257,31 @@ static void report(const char *what, const char *one, const char *two)
         line += one[at++] == '\n' ? 1 : 0;
     }
     from = at > 100 ? at - 100 : 0;
-    fail_msg("%s: item %zu differs:\n...%.200s\n...%.200s", what, line,
-             one + from, two + from);
+    fail_msg("%s: item %zu differs:\n...%.200s\n...%.200s", what, line, one + from, two + from);
 }
 
 /* An item's parent comes before it, so that no client goes in circles. */
 static void check_parents(const char *what, const struct model_kit *kit)
 {
-    struct wal__model_table ids = {.arena =
-                                       (void *)(uintptr_t)&kit->memory.arena};
+    struct wal__model_table ids = {.arena = (void *)(uintptr_t)&kit->memory.arena};
     struct wal__json_span found;
 
     for (size_t i = 0; i < kit->count; i++) {
         const struct wal__model_item *item = &kit->items[i];
         if (item->parent.size > 0 &&
-            !wal__model_table_get(&ids, wal__model_string_hash(0, item->parent),
-                                  &found)) {
-            fail_msg(
-                "%s: the parent of item %zu is not before it: %.*s under %.*s",
-                what, i, (int)item->id.size, (const char *)item->id.data,
-                (int)item->parent.size, (const char *)item->parent.data);
+            !wal__model_table_get(&ids, wal__model_string_hash(0, item->parent), &found)) {
+            fail_msg("%s: the parent of item %zu is not before it: %.*s under %.*s", what, i,
+                     (int)item->id.size, (const char *)item->id.data, (int)item->parent.size,
+                     (const char *)item->parent.data);
         }
         assert_true(item->id.size == 0 ||
-                    wal__model_table_put(
-                        &ids, wal__model_string_hash(0, item->id), item->id));
+                    wal__model_table_put(&ids, wal__model_string_hash(0, item->id), item->id));
     }
 }
 
 /* There and back. */
 static void convert(const char *name, const struct model_kit_files *files,
-                    const struct wal__dialect *from,
-                    const struct wal__dialect *to)
+                    const struct wal__dialect *from, const struct wal__dialect *to)
 {
     uint64_t carries = from->write_ops != NULL ? from->write_ops->carries : 0;
     struct model_kit_files there = {.items = NULL};
@@ -333,8 +311,7 @@ static void convert(const char *name, const struct model_kit_files *files,
         model_kit_read(&after, from->name, &back);
         one = model_kit_canon(&before, carries & to->write_ops->carries, NULL);
         two = model_kit_canon(&after, carries & to->write_ops->carries, NULL);
-        snprintf(what, sizeof(what), "%s, %s to %s and back", name, from->name,
-                 to->name);
+        snprintf(what, sizeof(what), "%s, %s to %s and back", name, from->name, to->name);
         if (strcmp(one, two) != 0) {
             report(what, one, two);
         }
@@ -348,8 +325,7 @@ static void convert(const char *name, const struct model_kit_files *files,
     model_kit_files_free(&back);
 }
 
-static void convert_to_all(const char *name,
-                           const struct model_kit_files *files,
+static void convert_to_all(const char *name, const struct model_kit_files *files,
                            const struct wal__dialect *from)
 {
     const struct wal__dialect *to;
@@ -383,8 +359,8 @@ static const struct wal__dialect *recognised(const char *text, size_t size)
 }
 
 /* The file of what an event says, in the place of what it was before. */
-static void put_event(struct model_kit_files *files, const char *folder,
-                      const char *above, json_t *info)
+static void put_event(struct model_kit_files *files, const char *folder, const char *above,
+                      json_t *info)
 {
     const char *id = json_string_value(json_object_get(info, "id"));
     const char *parent = json_string_value(json_object_get(info, above));
@@ -425,8 +401,7 @@ static size_t convert_events(const char *path, const char *name)
         json_t *properties = json_object_get(event, "properties");
         for (size_t i = 0; type != NULL && i < 3; i++) {
             json_t *info = json_object_get(properties, kinds[i][1]);
-            if (info != NULL &&
-                strncmp(type, kinds[i][0], strlen(kinds[i][0])) == 0) {
+            if (info != NULL && strncmp(type, kinds[i][0], strlen(kinds[i][0])) == 0) {
                 put_event(&files, kinds[i][2], kinds[i][3], info);
             }
         }
@@ -454,8 +429,7 @@ static size_t convert_file(const char *path, const char *name)
     if (from == NULL) {
         from = wal__dialect_find("lines");
     }
-    if (from->read_ops != NULL && from->read_ops->line != NULL &&
-        from->read_ops->stream == NULL) {
+    if (from->read_ops != NULL && from->read_ops->line != NULL && from->read_ops->stream == NULL) {
         model_kit_files_add(&files, "file", false, text, size);
         convert_to_all(name, &files, from);
         model_kit_files_free(&files);
@@ -477,8 +451,7 @@ static size_t convert_below(const char *directory, size_t stride)
     while ((entry = fts_read(tree)) != NULL) {
         size_t size = strlen(entry->fts_name);
         if (entry->fts_info == FTS_F && size > 6 &&
-            strcmp(entry->fts_name + size - 6, ".jsonl") == 0 &&
-            number++ % stride == 0) {
+            strcmp(entry->fts_name + size - 6, ".jsonl") == 0 && number++ % stride == 0) {
             count += convert_file(entry->fts_path, entry->fts_name);
         }
     }
@@ -535,8 +508,7 @@ static json_t *document(const struct model_kit_file *file)
 }
 
 /* Whether a member of the file's document is that text. */
-static bool has_member(const struct model_kit_file *file, const char *key,
-                       const char *text)
+static bool has_member(const struct model_kit_file *file, const char *key, const char *text)
 {
     json_t *json = document(file);
     const char *value = json_string_value(json_object_get(json, key));
@@ -546,8 +518,7 @@ static bool has_member(const struct model_kit_file *file, const char *key,
     return is;
 }
 
-static bool is_in(const struct model_kit_file *file, const char *folder,
-                  const char *name)
+static bool is_in(const struct model_kit_file *file, const char *folder, const char *name)
 {
     char text[512];
 
@@ -556,8 +527,7 @@ static bool is_in(const struct model_kit_file *file, const char *folder,
 }
 
 /* Whether a part is of one of the messages in `files`. */
-static bool is_part_of(const struct model_kit_file *part,
-                       const struct model_kit_files *files)
+static bool is_part_of(const struct model_kit_file *part, const struct model_kit_files *files)
 {
     bool is = false;
 
@@ -621,8 +591,8 @@ TEST(model_convert__golden_trees)
 
     for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
         char path[4096];
-        snprintf(path, sizeof(path), "%s/tests/golden/model/%s",
-                 AGENTWAL_SOURCE_DIR, dialect->name);
+        snprintf(path, sizeof(path), "%s/tests/golden/model/%s", AGENTWAL_SOURCE_DIR,
+                 dialect->name);
         if (dialect->read_ops != NULL && dialect->read_ops->documents != NULL) {
             assert_true(convert_tree(path, dialect->name));
             count++;
@@ -633,8 +603,7 @@ TEST(model_convert__golden_trees)
 
 TEST(model_convert__golden_files)
 {
-    assert_true(convert_below(AGENTWAL_SOURCE_DIR "/tests/golden/model", 1) >=
-                3);
+    assert_true(convert_below(AGENTWAL_SOURCE_DIR "/tests/golden/model", 1) >= 3);
 }
 
 static uint64_t random_below(uint64_t *random, uint64_t limit)
@@ -642,8 +611,8 @@ static uint64_t random_below(uint64_t *random, uint64_t limit)
     return rng_below(random, limit);
 }
 
-/* The lines of a text in any order, some twice and some not at all, and now
- * and then with another digit. */
+/* The lines of a text in any order, some twice and some not at all, and now and then with another
+ * digit. */
 static char *shuffled(const char *text, size_t size, uint64_t *random)
 {
     const char *lines[256];
@@ -676,14 +645,12 @@ static char *shuffled(const char *text, size_t size, uint64_t *random)
 /* What lines say of others that are not there, or not yet, or twice. */
 TEST(model_convert__lines_in_any_order)
 {
-    static const char *const names[] = {"claude", "codex", "entries", "pi",
-                                        "rollouts"};
+    static const char *const names[] = {"claude", "codex", "entries", "pi", "rollouts"};
     uint64_t random = rng_seed(1);
 
     for (size_t i = 0; i < 500; i++) {
         const char *name = names[i % 5];
-        const struct wal__dialect *to =
-            wal__dialect_at(random_below(&random, 8));
+        const struct wal__dialect *to = wal__dialect_at(random_below(&random, 8));
         struct model_kit_files files = {.items = NULL};
         struct model_kit kit;
         struct model_kit again;
@@ -691,8 +658,7 @@ TEST(model_convert__lines_in_any_order)
         size_t size;
         char *text;
         char *made;
-        snprintf(path, sizeof(path), "%s/tests/golden/model/%s.jsonl",
-                 AGENTWAL_SOURCE_DIR, name);
+        snprintf(path, sizeof(path), "%s/tests/golden/model/%s.jsonl", AGENTWAL_SOURCE_DIR, name);
         text = file_text(path, &size);
         made = shuffled(text, size, &random);
         model_kit_read_text(&kit, name, made);
@@ -730,20 +696,17 @@ TEST(model_convert__permitted_losses_are_the_table)
     const struct wal__dialect *from;
     const struct wal__dialect *to;
     size_t size;
-    char *table =
-        file_text(AGENTWAL_SOURCE_DIR "/tests/golden/losses.txt", &size);
+    char *table = file_text(AGENTWAL_SOURCE_DIR "/tests/golden/losses.txt", &size);
     char *made = calloc(1, 1 << 20);
 
     for (size_t i = 0; (from = wal__dialect_at(i)) != NULL; i++) {
         for (size_t j = 0; (to = wal__dialect_at(j)) != NULL; j++) {
-            if (from == to || from->write_ops == NULL ||
-                to->write_ops == NULL) {
+            if (from == to || from->write_ops == NULL || to->write_ops == NULL) {
                 continue;
             }
             sprintf(made + strlen(made), "%s to %s\n", from->name, to->name);
             for (unsigned f = 0; f < WAL__FEATURE_COUNT; f++) {
-                if ((from->write_ops->carries & ~to->write_ops->carries) >> f &
-                    1) {
+                if ((from->write_ops->carries & ~to->write_ops->carries) >> f & 1) {
                     sprintf(made + strlen(made), "    %s\n",
                             wal__feature_text((enum wal__feature)f));
                 }
@@ -756,8 +719,7 @@ TEST(model_convert__permitted_losses_are_the_table)
         fputs(made, file);
         fclose(file);
     } else if (strcmp(made, table) != 0) {
-        report("tests/golden/losses.txt (AGENTWAL_UPDATE=1 writes it)", table,
-               made);
+        report("tests/golden/losses.txt (AGENTWAL_UPDATE=1 writes it)", table, made);
     }
     free(made);
     free(table);
@@ -769,26 +731,24 @@ TEST(model_convert__permitted_losses_are_the_table)
 
 #define DAMAGE_MAX 6
 
-static void add_file(struct model_kit_files *files, const char *path,
-                     const char *name, const struct wal__dialect *dialect)
+static void add_file(struct model_kit_files *files, const char *path, const char *name,
+                     const struct wal__dialect *dialect)
 {
     FILE *file = fopen(path, "rb");
     char *text = malloc(1 << 20);
     uint32_t stream;
-    bool is_document = dialect->read_ops->documents != NULL &&
-                       (dialect->read_ops->stream == NULL ||
-                        !dialect->read_ops->stream(name, &stream));
+    bool is_document =
+        dialect->read_ops->documents != NULL &&
+        (dialect->read_ops->stream == NULL || !dialect->read_ops->stream(name, &stream));
 
     assert_non_null(file);
-    model_kit_files_add(files, name, is_document, text,
-                        fread(text, 1, 1 << 20, file));
+    model_kit_files_add(files, name, is_document, text, fread(text, 1, 1 << 20, file));
     fclose(file);
     free(text);
 }
 
 /* The session with every feature of the dialect. */
-static bool add_session(struct model_kit_files *files,
-                        const struct wal__dialect *dialect)
+static bool add_session(struct model_kit_files *files, const struct wal__dialect *dialect)
 {
     char path[4096];
     char *paths[] = {path, NULL};
@@ -798,14 +758,12 @@ static bool add_session(struct model_kit_files *files,
     if (dialect->write_ops == NULL) {
         return false;
     }
-    snprintf(path, sizeof(path), "%s/tests/golden/model/%s%s",
-             AGENTWAL_SOURCE_DIR, dialect->name,
+    snprintf(path, sizeof(path), "%s/tests/golden/model/%s%s", AGENTWAL_SOURCE_DIR, dialect->name,
              dialect->read_ops->documents != NULL ? "" : ".jsonl");
     tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, by_name);
     assert_non_null(tree);
     while ((entry = fts_read(tree)) != NULL) {
-        const char *name =
-            entry->fts_level == 0 ? "file" : entry->fts_path + strlen(path) + 1;
+        const char *name = entry->fts_level == 0 ? "file" : entry->fts_path + strlen(path) + 1;
         if (entry->fts_info == FTS_F) {
             add_file(files, entry->fts_path, name, dialect);
         }
@@ -819,10 +777,8 @@ static void damage(uint64_t *chance, struct model_kit_files *files)
     size_t count = 1 + rng_below(chance, DAMAGE_MAX);
 
     for (size_t i = 0; i < count; i++) {
-        struct model_kit_file *file =
-            &files->items[rng_below(chance, files->count)];
-        file->size =
-            json_mutate(chance, &file->data, file->size, !file->is_document);
+        struct model_kit_file *file = &files->items[rng_below(chance, files->count)];
+        file->size = json_mutate(chance, &file->data, file->size, !file->is_document);
     }
 }
 
@@ -850,10 +806,8 @@ static void check_output(const char *what, const struct model_kit_files *files)
         const struct model_kit_file *file = &files->items[i];
         if (!file->is_document) {
             check_lines(what, file->data, file->size);
-        } else if (wal__json_validate(file->data, file->size, NULL) !=
-                   WAL__JSON_OK) {
-            fail_msg("%s: %s is not JSON: %.*s", what, file->path,
-                     (int)file->size, file->data);
+        } else if (wal__json_validate(file->data, file->size, NULL) != WAL__JSON_OK) {
+            fail_msg("%s: %s is not JSON: %.*s", what, file->path, (int)file->size, file->data);
         }
     }
 }
@@ -865,11 +819,9 @@ struct transcript {
     char last[16]; /* role whose text it ends with; or empty */
 };
 
-static void add(struct transcript *transcript, const char *text,
-                bool is_squeezed)
+static void add(struct transcript *transcript, const char *text, bool is_squeezed)
 {
-    transcript->text =
-        realloc(transcript->text, transcript->size + strlen(text) + 2);
+    transcript->text = realloc(transcript->text, transcript->size + strlen(text) + 2);
     for (; *text != '\0'; text++) {
         if (!is_squeezed || strchr(" \n\r\t", *text) == NULL) {
             transcript->text[transcript->size++] = *text;
@@ -878,8 +830,7 @@ static void add(struct transcript *transcript, const char *text,
     transcript->text[transcript->size] = '\0';
 }
 
-static void add_text(struct transcript *transcript, const char *role,
-                     const char *text)
+static void add_text(struct transcript *transcript, const char *role, const char *text)
 {
     if (strspn(text, " \n\r\t") == strlen(text)) {
         return;
@@ -896,13 +847,12 @@ static void add_text(struct transcript *transcript, const char *role,
 static void add_call(struct transcript *transcript, const json_t *block)
 {
     const char *name = json_string_value(json_object_get(block, "name"));
-    char *arguments = json_dumps(json_object_get(block, "arguments"),
-                                 JSON_SORT_KEYS | JSON_ENCODE_ANY);
+    char *arguments =
+        json_dumps(json_object_get(block, "arguments"), JSON_SORT_KEYS | JSON_ENCODE_ANY);
 
     add(transcript, "\ncall: ", false);
     add(transcript, name != NULL ? name : "", false);
-    add(transcript, arguments,
-        true); /* a number may be too large for jansson */
+    add(transcript, arguments, true); /* a number may be too large for jansson */
     transcript->last[0] = '\0';
     free(arguments);
 }
@@ -923,8 +873,7 @@ static void add_message(struct transcript *transcript, const json_t *message)
     {
         const char *kind = json_string_value(json_object_get(block, "kind"));
         if (strcmp(kind, "text") == 0) {
-            add_text(transcript, role,
-                     json_string_value(json_object_get(block, "text")));
+            add_text(transcript, role, json_string_value(json_object_get(block, "text")));
         } else if (strcmp(kind, "call") == 0) {
             add_call(transcript, block);
         }
@@ -934,16 +883,14 @@ static void add_message(struct transcript *transcript, const json_t *message)
 /* What is never lost: texts with their roles, calls and results, in order. */
 static char *core_of(const struct model_kit *kit, const struct wal__dialect *to)
 {
-    char *canon = model_kit_canon(
-        kit, WAL__CARRIES(BRANCHES) & to->write_ops->carries, NULL);
+    char *canon = model_kit_canon(kit, WAL__CARRIES(BRANCHES) & to->write_ops->carries, NULL);
     struct transcript transcript = {.text = NULL};
     char *line = canon;
     char *end;
 
     add(&transcript, "", false);
     for (; (end = strchr(line, '\n')) != NULL; line = end + 1) {
-        json_t *item =
-            json_loadb(line, (size_t)(end - line), JSON_ALLOW_NUL, NULL);
+        json_t *item = json_loadb(line, (size_t)(end - line), JSON_ALLOW_NUL, NULL);
         assert_non_null(item);
         if (json_object_get(item, "role") != NULL) {
             add_message(&transcript, item);
@@ -963,14 +910,11 @@ static bool is_within(const char *one, const char *two)
     return *one == '\0';
 }
 
-static void compare(const char *what, const struct model_kit *before,
-                    const struct model_kit *after,
-                    const struct wal__dialect *from,
-                    const struct wal__dialect *to)
+static void compare(const char *what, const struct model_kit *before, const struct model_kit *after,
+                    const struct wal__dialect *from, const struct wal__dialect *to)
 {
     /* A block that means nothing and is kept may mean something there. */
-    bool has_blocks =
-        from == to || (to->write_ops->carries & WAL__CARRIES(BLOCKS)) != 0;
+    bool has_blocks = from == to || (to->write_ops->carries & WAL__CARRIES(BLOCKS)) != 0;
     char *one = core_of(before, to);
     char *two = core_of(after, to);
 
@@ -982,8 +926,7 @@ static void compare(const char *what, const struct model_kit *before,
 }
 
 static void convert_mutated(const char *what, const struct model_kit *before,
-                            const struct wal__dialect *from,
-                            const struct wal__dialect *to)
+                            const struct wal__dialect *from, const struct wal__dialect *to)
 {
     struct model_kit_files files = {.items = NULL};
     struct model_kit after;
@@ -996,8 +939,8 @@ static void convert_mutated(const char *what, const struct model_kit *before,
     if (after.damaged > 0) {
         fail_msg("%s: its own reader refuses a line", what);
     }
-    /* Which event repeats which item depends on the lines between them, and
-     * those of turns that were rolled back are gone. */
+    /* Which event repeats which item depends on the lines between them, and those of turns that
+     * were rolled back are gone. */
     if (from != to || to != &wal__dialect_codex) {
         compare(what, before, &after, from, to);
     }
@@ -1017,8 +960,8 @@ static void convert_damaged(const struct wal__dialect *from, uint64_t round)
         damage(&chance, &files);
         model_kit_read(&kit, from->name, &files);
         for (size_t i = 0; (to = wal__dialect_at(i)) != NULL; i++) {
-            snprintf(what, sizeof(what), "AGENTWAL_SEED=%llu, %s to %s",
-                     (unsigned long long)round, from->name, to->name);
+            snprintf(what, sizeof(what), "AGENTWAL_SEED=%llu, %s to %s", (unsigned long long)round,
+                     from->name, to->name);
             if (to->write_ops != NULL) {
                 convert_mutated(what, &kit, from, to);
             }

@@ -16,8 +16,7 @@
 #define ANSWER  "msg_b7ca99458000AAAAAAAAAAAAAA"
 #define THIRD   "msg_b7ca99840000AAAAAAAAAAAAAA"
 
-static void add(struct model_kit_files *files, const char *path,
-                const char *text)
+static void add(struct model_kit_files *files, const char *path, const char *text)
 {
     model_kit_files_add(files, path, true, text, strlen(text));
 }
@@ -33,15 +32,13 @@ static void add_session(struct model_kit_files *files)
         "\"more\":[1.0]}");
 }
 
-static void add_message(struct model_kit_files *files, const char *id,
-                        const char *members)
+static void add_message(struct model_kit_files *files, const char *id, const char *members)
 {
     char path[256];
     char text[1024];
 
     snprintf(path, sizeof(path), "message/" SESSION "/%s.json", id);
-    snprintf(text, sizeof(text),
-             "{\"id\":\"%s\",\"sessionID\":\"" SESSION "\",%s}", id, members);
+    snprintf(text, sizeof(text), "{\"id\":\"%s\",\"sessionID\":\"" SESSION "\",%s}", id, members);
     add(files, path, text);
 }
 
@@ -54,23 +51,21 @@ static void add_user(struct model_kit_files *files, const char *id)
 
 static void add_answer(struct model_kit_files *files, const char *id)
 {
-    add_message(
-        files, id,
-        "\"role\":\"assistant\",\"time\":{\"created\":1767323047000,"
-        "\"completed\":1767323048000},\"modelID\":\"m\","
-        "\"providerID\":\"anthropic\",\"cost\":0.25,\"tokens\":{"
-        "\"input\":1,\"output\":2,\"reasoning\":3,\"cache\":{\"read\":4,"
-        "\"write\":5}},\"finish\":\"tool-calls\"");
+    add_message(files, id,
+                "\"role\":\"assistant\",\"time\":{\"created\":1767323047000,"
+                "\"completed\":1767323048000},\"modelID\":\"m\","
+                "\"providerID\":\"anthropic\",\"cost\":0.25,\"tokens\":{"
+                "\"input\":1,\"output\":2,\"reasoning\":3,\"cache\":{\"read\":4,"
+                "\"write\":5}},\"finish\":\"tool-calls\"");
 }
 
-static void add_part(struct model_kit_files *files, const char *message,
-                     unsigned number, const char *members)
+static void add_part(struct model_kit_files *files, const char *message, unsigned number,
+                     const char *members)
 {
     char path[256];
     char text[1024];
 
-    snprintf(path, sizeof(path), "part/%s/prt_%012xAAAAAAAAAAAAAA.json",
-             message, number);
+    snprintf(path, sizeof(path), "part/%s/prt_%012xAAAAAAAAAAAAAA.json", message, number);
     snprintf(text, sizeof(text),
              "{\"id\":\"prt_%012xAAAAAAAAAAAAAA\",\"sessionID\":\"" SESSION
              "\",\"messageID\":\"%s\",%s}",
@@ -125,8 +120,7 @@ TEST(model_opencode__parts_are_blocks)
     add_part(&files, USER, 2,
              "\"type\":\"file\",\"mime\":\"image/png\",\"url\":"
              "\"data:image/png;base64,QUJD\"");
-    add_part(&files, USER, 3,
-             "\"type\":\"file\",\"mime\":\"text/plain\",\"url\":\"file:///e\"");
+    add_part(&files, USER, 3, "\"type\":\"file\",\"mime\":\"text/plain\",\"url\":\"file:///e\"");
     add_part(&files, USER, 4, "\"type\":\"agent\",\"name\":\"x\"");
     add_answer(&files, ANSWER);
     add_part(&files, ANSWER, 5, "\"type\":\"step-start\"");
@@ -245,9 +239,8 @@ TEST(model_opencode__states_of_a_tool)
 /* Results come before the model's text of its next step. */
 TEST(model_opencode__steps_are_messages)
 {
-    static const char tool[] =
-        "\"type\":\"tool\",\"callID\":\"c\",\"tool\":\"t\",\"state\":{"
-        "\"status\":\"completed\",\"input\":{},\"output\":\"r\"}";
+    static const char tool[] = "\"type\":\"tool\",\"callID\":\"c\",\"tool\":\"t\",\"state\":{"
+                               "\"status\":\"completed\",\"input\":{},\"output\":\"r\"}";
     struct model_kit_files files;
     struct model_kit kit;
 
@@ -304,15 +297,13 @@ TEST(model_opencode__paths_of_files)
 
     add(&files, "project/d/storage/session/info/s.json",
         "{\"id\":\"s\",\"title\":\"t\",\"time\":{\"created\":1}}");
-    add(&files, "project/d/storage/session/message/s/m1.json",
-        "{\"role\":\"user\"}");
+    add(&files, "project/d/storage/session/message/s/m1.json", "{\"role\":\"user\"}");
     add(&files, "project/d/storage/session/part/s/m1/p1.json",
         "{\"type\":\"text\",\"text\":\"one\"}");
     add(&files, "message/s/m2.json", "{\"id\":\"x2\",\"role\":\"assistant\"}");
     add(&files, "part/m2/p2.json", "{\"type\":\"text\",\"text\":\"two\"}");
     add(&files, "message/s/m3.json", "{\"id\":\"x3\",\"role\":\"assistant\"}");
-    add(&files, "part/p3.json",
-        "{\"messageID\":\"x3\",\"type\":\"text\",\"text\":\"three\"}");
+    add(&files, "part/p3.json", "{\"messageID\":\"x3\",\"type\":\"text\",\"text\":\"three\"}");
     model_kit_read(&kit, "opencode", &files);
     assert_int_equal(kit.count, 4);
     assert_is(kit.session.id, "s");
@@ -331,9 +322,8 @@ TEST(model_opencode__every_item_gets_a_unique_id)
 
     add_session(&files);
     for (unsigned i = 0; i < 6; i++) {
-        static const char *const ids[] = {
-            "\"id\":\"same\",", "\"id\":\"same\",", "",
-            "\"id\":7,",        "\"id\":\"\",",     "\"id\":\"same\","};
+        static const char *const ids[] = {"\"id\":\"same\",", "\"id\":\"same\",", "", "\"id\":7,",
+                                          "\"id\":\"\",",     "\"id\":\"same\","};
         char path[64];
         char text[128];
         snprintf(path, sizeof(path), "message/" SESSION "/m%u.json", i);
@@ -346,8 +336,8 @@ TEST(model_opencode__every_item_gets_a_unique_id)
         assert_true(kit.is_live[i]);
         for (size_t j = 1; j < i; j++) {
             assert_false(kit.items[i].id.size == kit.items[j].id.size &&
-                         memcmp(kit.items[i].id.data, kit.items[j].id.data,
-                                kit.items[i].id.size) == 0);
+                         memcmp(kit.items[i].id.data, kit.items[j].id.data, kit.items[i].id.size) ==
+                             0);
         }
     }
     assert_is(kit.items[1].id, "same");
@@ -436,8 +426,7 @@ static void add_everything(struct model_kit_files *files)
 }
 
 /* The text of a member that is a string, in a document. */
-static void member(const struct model_kit_file *file, const char *key,
-                   char text[64])
+static void member(const struct model_kit_file *file, const char *key, char text[64])
 {
     char quoted[64];
     const char *at;
@@ -462,14 +451,12 @@ static void assert_agrees(const struct model_kit_files *files)
         member(file, "id", id);
         if (strncmp(file->path, "storage/session/", 16) == 0) {
             member(file, "projectID", other);
-            snprintf(path, sizeof(path), "storage/session/%s/%s.json", other,
-                     id);
+            snprintf(path, sizeof(path), "storage/session/%s/%s.json", other, id);
         } else if (strncmp(file->path, "storage/project/", 16) == 0) {
             continue;
         } else if (strncmp(file->path, "storage/message/", 16) == 0) {
             member(file, "sessionID", other);
-            snprintf(path, sizeof(path), "storage/message/%s/%s.json", other,
-                     id);
+            snprintf(path, sizeof(path), "storage/message/%s/%s.json", other, id);
             assert_true(strcmp(before, id) < 0);
             strcpy(before, id);
         } else {
@@ -505,8 +492,7 @@ TEST(model_opencode__names_ids_and_references_agree)
 TEST(model_opencode__ids_rise_with_the_items)
 {
     static const char *const ids[] = {
-        THIRD, "other", ANSWER, "prt_x", USER, "msg_zzzzzzzzzzzzAAAAAAAAAAAAAA",
-        THIRD};
+        THIRD, "other", ANSWER, "prt_x", USER, "msg_zzzzzzzzzzzzAAAAAAAAAAAAAA", THIRD};
     struct model_kit_files files = {.items = NULL};
     struct model_kit_files out = {.items = NULL};
     char text[2048] = "";

@@ -1,6 +1,5 @@
 /*
- * test_model_pi.c - the way of the dialects pi, sdk and spec11 into the model
- * and out of it.
+ * test_model_pi.c - the way of the dialects pi, sdk and spec11 into the model and out of it.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -16,64 +15,64 @@
     "{\"type\":\"session\",\"version\":3,\"id\":\"s-1\",\"timestamp\":" \
     "\"2026-01-02T03:04:05.678Z\",\"cwd\":\"/home/u/p\"}\n"
 
-static const char everything[] = HEADER
-    "{\"type\":\"model_change\",\"id\":\"00000001\",\"parentId\":null,"
-    "\"timestamp\":\"2026-01-02T03:04:05.679Z\",\"provider\":\"anthropic\","
-    "\"modelId\":\"m\"}\n"
-    "{\"type\":\"thinking_level_change\",\"id\":\"00000002\",\"parentId\":"
-    "\"00000001\",\"timestamp\":\"2026-01-02T03:04:06.000Z\","
-    "\"thinkingLevel\":\"high\"}\n"
-    "{\"type\":\"message\",\"id\":\"00000003\",\"parentId\":\"00000002\","
-    "\"timestamp\":\"2026-01-02T03:04:07.000Z\",\"message\":{\"role\":"
-    "\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a \\u00e9 \\\" b\"},"
-    "{\"type\":\"image\",\"data\":\"QUJD\",\"mimeType\":\"image/png\"}],"
-    "\"timestamp\":1767323047000}}\n"
-    "{\"type\":\"message\",\"id\":\"00000004\",\"parentId\":\"00000003\","
-    "\"timestamp\":\"2026-01-02T03:04:08.000Z\",\"message\":{\"role\":"
-    "\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"hm\","
-    "\"thinkingSignature\":\"sig\"},{\"type\":\"text\",\"text\":\"ok\"},"
-    "{\"type\":\"toolCall\",\"id\":\"call_1\",\"name\":\"read\","
-    "\"arguments\":{\"path\":\"a\",\"n\":1.50}}],\"api\":"
-    "\"anthropic-messages\",\"provider\":\"anthropic\",\"model\":\"m\","
-    "\"usage\":{\"input\":1,\"output\":2,\"cacheRead\":3,\"cacheWrite\":4,"
-    "\"totalTokens\":10,\"cost\":{\"input\":0,\"output\":0,\"cacheRead\":0,"
-    "\"cacheWrite\":0,\"total\":0.25}},\"stopReason\":\"toolUse\","
-    "\"timestamp\":1767323048000}}\n"
-    "{\"type\":\"message\",\"id\":\"00000005\",\"parentId\":\"00000004\","
-    "\"timestamp\":\"2026-01-02T03:04:09.000Z\",\"message\":{\"role\":"
-    "\"toolResult\",\"toolCallId\":\"call_1\",\"toolName\":\"read\","
-    "\"content\":[{\"type\":\"text\",\"text\":\"r\"}],\"isError\":true,"
-    "\"timestamp\":1767323049000}}\n"
-    "{\"type\":\"compaction\",\"id\":\"00000006\",\"parentId\":\"00000005\","
-    "\"timestamp\":\"2026-01-02T03:04:10.000Z\",\"summary\":\"sum\","
-    "\"firstKeptEntryId\":\"00000004\",\"tokensBefore\":99}\n"
-    "{\"type\":\"message\",\"id\":\"00000007\",\"parentId\":\"00000003\","
-    "\"timestamp\":\"2026-01-02T03:04:11.000Z\",\"message\":{\"role\":"
-    "\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"other\"}],"
-    "\"api\":\"a\",\"provider\":\"p\",\"model\":\"m\",\"usage\":{},"
-    "\"stopReason\":\"length\",\"timestamp\":1767323051000}}\n"
-    "{\"type\":\"branch_summary\",\"id\":\"00000008\",\"parentId\":"
-    "\"00000006\",\"timestamp\":\"2026-01-02T03:04:12.000Z\",\"fromId\":"
-    "\"00000007\",\"summary\":\"what was there\"}\n"
-    "{\"type\":\"custom\",\"id\":\"00000009\",\"parentId\":\"00000008\","
-    "\"timestamp\":\"2026-01-02T03:04:13.000Z\",\"customType\":\"x\","
-    "\"data\":{\"k\":[1,2]}}\n"
-    "{\"type\":\"custom_message\",\"id\":\"0000000a\",\"parentId\":"
-    "\"00000009\",\"timestamp\":\"2026-01-02T03:04:14.000Z\",\"customType\":"
-    "\"note\",\"content\":\"psst\",\"display\":true}\n"
-    "{\"type\":\"label\",\"id\":\"0000000b\",\"parentId\":\"0000000a\","
-    "\"timestamp\":\"2026-01-02T03:04:15.000Z\",\"targetId\":\"00000004\","
-    "\"label\":\"here\"}\n"
-    "{\"type\":\"session_info\",\"id\":\"0000000c\",\"parentId\":"
-    "\"0000000b\",\"timestamp\":\"2026-01-02T03:04:16.000Z\",\"name\":"
-    "\"A title\"}\n"
-    "{\"type\":\"message\",\"id\":\"0000000d\",\"parentId\":\"0000000c\","
-    "\"timestamp\":\"2026-01-02T03:04:17.000Z\",\"message\":{\"role\":"
-    "\"bashExecution\",\"command\":\"ls\",\"output\":\"a\\nb\",\"exitCode\":"
-    "0,\"cancelled\":false,\"truncated\":false,\"timestamp\":"
-    "1767323057000}}\n"
-    "{\"type\":\"future\",\"id\":\"0000000e\",\"parentId\":\"0000000d\","
-    "\"timestamp\":\"2026-01-02T03:04:18.000Z\",\"q\":1}\n";
+static const char everything[] =
+    HEADER "{\"type\":\"model_change\",\"id\":\"00000001\",\"parentId\":null,"
+           "\"timestamp\":\"2026-01-02T03:04:05.679Z\",\"provider\":\"anthropic\","
+           "\"modelId\":\"m\"}\n"
+           "{\"type\":\"thinking_level_change\",\"id\":\"00000002\",\"parentId\":"
+           "\"00000001\",\"timestamp\":\"2026-01-02T03:04:06.000Z\","
+           "\"thinkingLevel\":\"high\"}\n"
+           "{\"type\":\"message\",\"id\":\"00000003\",\"parentId\":\"00000002\","
+           "\"timestamp\":\"2026-01-02T03:04:07.000Z\",\"message\":{\"role\":"
+           "\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a \\u00e9 \\\" b\"},"
+           "{\"type\":\"image\",\"data\":\"QUJD\",\"mimeType\":\"image/png\"}],"
+           "\"timestamp\":1767323047000}}\n"
+           "{\"type\":\"message\",\"id\":\"00000004\",\"parentId\":\"00000003\","
+           "\"timestamp\":\"2026-01-02T03:04:08.000Z\",\"message\":{\"role\":"
+           "\"assistant\",\"content\":[{\"type\":\"thinking\",\"thinking\":\"hm\","
+           "\"thinkingSignature\":\"sig\"},{\"type\":\"text\",\"text\":\"ok\"},"
+           "{\"type\":\"toolCall\",\"id\":\"call_1\",\"name\":\"read\","
+           "\"arguments\":{\"path\":\"a\",\"n\":1.50}}],\"api\":"
+           "\"anthropic-messages\",\"provider\":\"anthropic\",\"model\":\"m\","
+           "\"usage\":{\"input\":1,\"output\":2,\"cacheRead\":3,\"cacheWrite\":4,"
+           "\"totalTokens\":10,\"cost\":{\"input\":0,\"output\":0,\"cacheRead\":0,"
+           "\"cacheWrite\":0,\"total\":0.25}},\"stopReason\":\"toolUse\","
+           "\"timestamp\":1767323048000}}\n"
+           "{\"type\":\"message\",\"id\":\"00000005\",\"parentId\":\"00000004\","
+           "\"timestamp\":\"2026-01-02T03:04:09.000Z\",\"message\":{\"role\":"
+           "\"toolResult\",\"toolCallId\":\"call_1\",\"toolName\":\"read\","
+           "\"content\":[{\"type\":\"text\",\"text\":\"r\"}],\"isError\":true,"
+           "\"timestamp\":1767323049000}}\n"
+           "{\"type\":\"compaction\",\"id\":\"00000006\",\"parentId\":\"00000005\","
+           "\"timestamp\":\"2026-01-02T03:04:10.000Z\",\"summary\":\"sum\","
+           "\"firstKeptEntryId\":\"00000004\",\"tokensBefore\":99}\n"
+           "{\"type\":\"message\",\"id\":\"00000007\",\"parentId\":\"00000003\","
+           "\"timestamp\":\"2026-01-02T03:04:11.000Z\",\"message\":{\"role\":"
+           "\"assistant\",\"content\":[{\"type\":\"text\",\"text\":\"other\"}],"
+           "\"api\":\"a\",\"provider\":\"p\",\"model\":\"m\",\"usage\":{},"
+           "\"stopReason\":\"length\",\"timestamp\":1767323051000}}\n"
+           "{\"type\":\"branch_summary\",\"id\":\"00000008\",\"parentId\":"
+           "\"00000006\",\"timestamp\":\"2026-01-02T03:04:12.000Z\",\"fromId\":"
+           "\"00000007\",\"summary\":\"what was there\"}\n"
+           "{\"type\":\"custom\",\"id\":\"00000009\",\"parentId\":\"00000008\","
+           "\"timestamp\":\"2026-01-02T03:04:13.000Z\",\"customType\":\"x\","
+           "\"data\":{\"k\":[1,2]}}\n"
+           "{\"type\":\"custom_message\",\"id\":\"0000000a\",\"parentId\":"
+           "\"00000009\",\"timestamp\":\"2026-01-02T03:04:14.000Z\",\"customType\":"
+           "\"note\",\"content\":\"psst\",\"display\":true}\n"
+           "{\"type\":\"label\",\"id\":\"0000000b\",\"parentId\":\"0000000a\","
+           "\"timestamp\":\"2026-01-02T03:04:15.000Z\",\"targetId\":\"00000004\","
+           "\"label\":\"here\"}\n"
+           "{\"type\":\"session_info\",\"id\":\"0000000c\",\"parentId\":"
+           "\"0000000b\",\"timestamp\":\"2026-01-02T03:04:16.000Z\",\"name\":"
+           "\"A title\"}\n"
+           "{\"type\":\"message\",\"id\":\"0000000d\",\"parentId\":\"0000000c\","
+           "\"timestamp\":\"2026-01-02T03:04:17.000Z\",\"message\":{\"role\":"
+           "\"bashExecution\",\"command\":\"ls\",\"output\":\"a\\nb\",\"exitCode\":"
+           "0,\"cancelled\":false,\"truncated\":false,\"timestamp\":"
+           "1767323057000}}\n"
+           "{\"type\":\"future\",\"id\":\"0000000e\",\"parentId\":\"0000000d\","
+           "\"timestamp\":\"2026-01-02T03:04:18.000Z\",\"q\":1}\n";
 
 static void assert_is(struct wal__json_span span, const char *text)
 {
@@ -121,9 +120,8 @@ TEST(model_pi__unchanged_lines_are_written_verbatim)
     model_kit_read_text(&kit, "pi", everything);
     assert_true(model_kit_write(&kit, "pi", &files, losses));
     assert_int_equal(files.count, 1);
-    assert_string_equal(files.items[0].path,
-                        "sessions/--home-u-p--/"
-                        "2026-01-02T03-04-05-678Z_s-1.jsonl");
+    assert_string_equal(files.items[0].path, "sessions/--home-u-p--/"
+                                             "2026-01-02T03-04-05-678Z_s-1.jsonl");
     assert_same(files.items[0].data, everything);
     for (size_t i = 0; i < WAL__FEATURE_COUNT; i++) {
         assert_int_equal(losses[i], 0);
@@ -167,17 +165,15 @@ TEST(model_pi__model_change_without_provider_stays_without)
     struct model_kit kit;
     struct model_kit again;
 
-    model_kit_read_text(
-        &kit, "pi",
-        HEADER "{\"type\":\"model_change\",\"id\":\"00000001\",\"parentId\":"
-               "null,\"timestamp\":\"2026-01-02T03:04:05.679Z\",\"model\":"
-               "\"p/m\"}\n");
+    model_kit_read_text(&kit, "pi",
+                        HEADER "{\"type\":\"model_change\",\"id\":\"00000001\",\"parentId\":"
+                               "null,\"timestamp\":\"2026-01-02T03:04:05.679Z\",\"model\":"
+                               "\"p/m\"}\n");
     kit.items[1].raw.size = 0;
     assert_true(model_kit_write(&kit, "pi", &files, NULL));
     model_kit_read(&again, "pi", &files);
     for (size_t i = 0; i < 2; i++) {
-        const struct wal__model_item *item =
-            i == 0 ? &kit.items[1] : &again.items[1];
+        const struct wal__model_item *item = i == 0 ? &kit.items[1] : &again.items[1];
         assert_int_equal(item->kind, WAL__ITEM_MODEL_CHANGE);
         assert_int_equal(item->provider.size, 0);
         assert_is(item->model, "p/m");
@@ -189,16 +185,15 @@ TEST(model_pi__model_change_without_provider_stays_without)
 
 TEST(model_pi__version_1_gets_ids_and_kept_entry)
 {
-    static const char text[] =
-        "{\"type\":\"session\",\"id\":\"s\",\"timestamp\":"
-        "\"2026-01-02T03:04:05Z\",\"cwd\":\"/p\",\"provider\":\"anthropic\","
-        "\"modelId\":\"m\",\"thinkingLevel\":\"off\"}\n"
-        "{\"type\":\"message\",\"timestamp\":\"2026-01-02T03:04:06Z\","
-        "\"message\":{\"role\":\"user\",\"content\":\"one\"}}\n"
-        "{\"type\":\"message\",\"timestamp\":\"2026-01-02T03:04:07Z\","
-        "\"message\":{\"role\":\"user\",\"content\":\"two\"}}\n"
-        "{\"type\":\"compaction\",\"timestamp\":\"2026-01-02T03:04:08Z\","
-        "\"summary\":\"s\",\"firstKeptEntryIndex\":2,\"tokensBefore\":5}\n";
+    static const char text[] = "{\"type\":\"session\",\"id\":\"s\",\"timestamp\":"
+                               "\"2026-01-02T03:04:05Z\",\"cwd\":\"/p\",\"provider\":\"anthropic\","
+                               "\"modelId\":\"m\",\"thinkingLevel\":\"off\"}\n"
+                               "{\"type\":\"message\",\"timestamp\":\"2026-01-02T03:04:06Z\","
+                               "\"message\":{\"role\":\"user\",\"content\":\"one\"}}\n"
+                               "{\"type\":\"message\",\"timestamp\":\"2026-01-02T03:04:07Z\","
+                               "\"message\":{\"role\":\"user\",\"content\":\"two\"}}\n"
+                               "{\"type\":\"compaction\",\"timestamp\":\"2026-01-02T03:04:08Z\","
+                               "\"summary\":\"s\",\"firstKeptEntryIndex\":2,\"tokensBefore\":5}\n";
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
     struct model_kit again;
@@ -252,9 +247,8 @@ TEST(model_pi__head_elsewhere_ends_the_file)
 /* The leaf is the last line, whatever its type. */
 TEST(model_pi__a_label_is_a_leaf)
 {
-    static const char text[] =
-        HEAD MESSAGE("1", "null", "a") MESSAGE("2", "\"00000001\"", "b")
-            MESSAGE("3", "\"00000001\"", "c") LABEL("4", "\"00000002\"");
+    static const char text[] = HEAD MESSAGE("1", "null", "a") MESSAGE("2", "\"00000001\"", "b")
+        MESSAGE("3", "\"00000001\"", "c") LABEL("4", "\"00000002\"");
     struct model_kit_files files = {.items = NULL};
     struct model_kit kit;
 
@@ -272,17 +266,16 @@ TEST(model_pi__a_label_is_a_leaf)
     model_kit_free(&kit);
 }
 
-#define ROW(uuid, parent, side, text)                                         \
-    "{\"parentUuid\":" parent ",\"isSidechain\":" side                        \
-    ",\"sessionId\":\"s\",\"cwd\":\"/p\",\"uuid\":\"" uuid                    \
-    "\",\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"" text \
-    "\"}}\n"
+#define ROW(uuid, parent, side, text)                      \
+    "{\"parentUuid\":" parent ",\"isSidechain\":" side     \
+    ",\"sessionId\":\"s\",\"cwd\":\"/p\",\"uuid\":\"" uuid \
+    "\",\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"" text "\"}}\n"
 
 /* A side chain may end the file, and its last entry is no leaf. */
 TEST(model_pi__side_chain_is_not_a_leaf)
 {
-    static const char text[] = ROW("u1", "null", "false", "main")
-        ROW("u2", "null", "true", "side") ROW("u3", "\"u2\"", "true", "end");
+    static const char text[] = ROW("u1", "null", "false", "main") ROW("u2", "null", "true", "side")
+        ROW("u3", "\"u2\"", "true", "end");
     struct model_kit_files files = {.items = NULL};
     struct model_kit again;
     struct model_kit kit;
@@ -360,15 +353,14 @@ static const char spec11_metadata[] =
     "\"total_tokens\":9,\"exit_reason\":\"end\",\"parent_id\":\"s-0\","
     "\"agent_name\":\"a\"}";
 
-static void add(struct model_kit_files *files, const char *path,
-                bool is_document, const char *text)
+static void add(struct model_kit_files *files, const char *path, bool is_document, const char *text)
 {
     model_kit_files_add(files, path, is_document, text, strlen(text));
 }
 
 /* A session with everything; the kit's spans lie in the files. */
-static void read_session(struct model_kit *kit, struct model_kit_files *files,
-                         const char *dialect, const char *metadata)
+static void read_session(struct model_kit *kit, struct model_kit_files *files, const char *dialect,
+                         const char *metadata)
 {
     *files = (struct model_kit_files){.items = NULL};
     if (metadata != NULL) {
@@ -479,8 +471,7 @@ TEST(model_spec11__metadata)
     model_kit_files_free(&files);
 }
 
-static void assert_verbatim(const char *dialect, const char *metadata,
-                            const char *folder)
+static void assert_verbatim(const char *dialect, const char *metadata, const char *folder)
 {
     struct model_kit_files files;
     struct model_kit_files out = {.items = NULL};
@@ -492,8 +483,7 @@ static void assert_verbatim(const char *dialect, const char *metadata,
     assert_true(model_kit_write(&kit, dialect, &out, losses));
     assert_int_equal(out.count, 3);
     for (size_t i = 0; i < 3; i++) {
-        static const char *const names[] = {"metadata.json", "messages.jsonl",
-                                            "transcript.jsonl"};
+        static const char *const names[] = {"metadata.json", "messages.jsonl", "transcript.jsonl"};
         const char *texts[] = {metadata, messages, transcript};
         const struct model_kit_file *file;
         strcpy(path, folder);
@@ -572,11 +562,10 @@ TEST(model_sdk__metadata_is_the_documents)
 
     read_session(&kit, &files, "spec11", spec11_metadata);
     assert_true(model_kit_write(&kit, "sdk", &out, NULL));
-    assert_string_equal(
-        model_kit_files_find(&out, "s-1/metadata.json")->data,
-        "{\"session_id\":\"s-1\",\"created_at\":\"2026-01-02T03:04:05Z\","
-        "\"model\":\"m\",\"cwd\":\"/p\",\"turn_count\":2,\"total_cost_usd\":0,"
-        "\"exit_reason\":\"end\",\"agent_name\":\"a\"}\n");
+    assert_string_equal(model_kit_files_find(&out, "s-1/metadata.json")->data,
+                        "{\"session_id\":\"s-1\",\"created_at\":\"2026-01-02T03:04:05Z\","
+                        "\"model\":\"m\",\"cwd\":\"/p\",\"turn_count\":2,\"total_cost_usd\":0,"
+                        "\"exit_reason\":\"end\",\"agent_name\":\"a\"}\n");
     model_kit_files_free(&out);
     assert_true(model_kit_write(&kit, "spec11", &out, NULL));
     model_kit_files_free(&out);
@@ -585,10 +574,9 @@ TEST(model_sdk__metadata_is_the_documents)
 
     read_session(&kit, &files, "sdk", sdk_metadata);
     assert_true(model_kit_write(&kit, "spec11", &out, NULL));
-    assert_non_null(
-        strstr(model_kit_files_find(&out, "sessions/s-1/metadata.json")->data,
-               "\"created_at\":\"2026-01-02T03:04:05Z\",\"updated_at\":"
-               "\"2026-01-02T03:04:05Z\",\"message_count\":"));
+    assert_non_null(strstr(model_kit_files_find(&out, "sessions/s-1/metadata.json")->data,
+                           "\"created_at\":\"2026-01-02T03:04:05Z\",\"updated_at\":"
+                           "\"2026-01-02T03:04:05Z\",\"message_count\":"));
     model_kit_files_free(&out);
     model_kit_free(&kit);
     model_kit_files_free(&files);
@@ -628,8 +616,7 @@ TEST(model_sdk__invalid_times)
 /* Names of files and folders come from ids that may be anything. */
 TEST(model_sdk__ids_cannot_escape_the_directory)
 {
-    static const char *const ids[] = {"..",    "../../x", "a\\u0000b",
-                                      "a\\nb", ".hidden", ""};
+    static const char *const ids[] = {"..", "../../x", "a\\u0000b", "a\\nb", ".hidden", ""};
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
         struct model_kit_files files = {.items = NULL};
         struct model_kit kit;

@@ -1,7 +1,6 @@
 /*
- * test_model_text.c - tests of the clock as a text (engine/session/text), of
- * the beginning of a user's message, and of times as text and as milliseconds:
- * their form, and which times count.
+ * test_model_text.c - tests of the clock as a text (engine/session/text), of the beginning of a
+ * user's message, and of times as text and as milliseconds: their form, and which times count.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -59,8 +58,7 @@ TEST(text__now_formats_every_date)
         struct tm tm;
 
         assert_non_null(gmtime_r(&seconds, &tm));
-        assert_int_equal(
-            strftime(expected, sizeof(expected), "%Y-%m-%dT%H:%M:%S", &tm), 19);
+        assert_int_equal(strftime(expected, sizeof(expected), "%Y-%m-%dT%H:%M:%S", &tm), 19);
         format_time((int64_t)seconds * 1000 + day % 1000, text);
         if (memcmp(text, expected, 19) != 0) {
             fail_msg("day %lld: %s, not %s", (long long)day, text, expected);
@@ -89,8 +87,7 @@ TEST(text__cached_time_is_of_its_millisecond)
 }
 
 /* Two times that differ in each group of digits. */
-static const int64_t times_ms[] = {INT64_C(951827696789),
-                                   INT64_C(1798761599012)};
+static const int64_t times_ms[] = {INT64_C(951827696789), INT64_C(1798761599012)};
 
 enum {
     TIMES = sizeof(times_ms) / sizeof(times_ms[0]),
@@ -136,8 +133,7 @@ TEST(text__threads_never_mix_cached_times)
         format_time(times_ms[i], shared.texts[i]);
     }
     for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(
-            pthread_create(&threads[i], NULL, format_times, &shared), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, format_times, &shared), 0);
     }
     for (int i = 0; i < THREADS; i++) {
         pthread_join(threads[i], NULL);
@@ -214,11 +210,10 @@ TEST(first_text__message_is_found_in_three_places)
 
 TEST(first_text__shapes_of_agents)
 {
-    assert_text(
-        "{\"type\":\"message\",\"id\":\"30c6a75f\",\"message\":{\"role\""
-        ":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Read "
-        "it.\"}],\"timestamp\":1778547747671}}",
-        "Read it.");
+    assert_text("{\"type\":\"message\",\"id\":\"30c6a75f\",\"message\":{\"role\""
+                ":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"Read "
+                "it.\"}],\"timestamp\":1778547747671}}",
+                "Read it.");
     assert_text("{\"parentUuid\":null,\"isSidechain\":false,\"type\":\"user\","
                 "\"message\":{\"role\":\"user\",\"content\":\"mend "
                 "it\"},\"isMeta\":false,\"uuid\":\"u\"}",
@@ -256,8 +251,7 @@ TEST(first_text__injected_context_is_skipped)
                 "\"text\":\"<ide_opened_file>a.c</ide_opened_file>\"},"
                 "{\"type\":\"text\",\"text\":\"mend it\"}]}",
                 "mend it");
-    assert_text("{\"role\":\"user\",\"content\":\"<b>mend</b> it\"}",
-                "<b>mend</b> it");
+    assert_text("{\"role\":\"user\",\"content\":\"<b>mend</b> it\"}", "<b>mend</b> it");
 }
 
 TEST(first_text__first_text_of_an_array_counts)
@@ -305,8 +299,7 @@ TEST(first_text__cut_is_between_characters)
         const char *character;
         size_t fits; /* after one letter */
     } cases[] = {
-        {"x", 159}, {"\xc3\xa9", 79},       {"\xe2\x82\xac", 53},
-        {" y", 79}, {"\\ud83d\\ude00", 39},
+        {"x", 159}, {"\xc3\xa9", 79}, {"\xe2\x82\xac", 53}, {" y", 79}, {"\\ud83d\\ude00", 39},
     };
 
     for (size_t i = 0; i < COUNT(cases); i++) {
@@ -373,14 +366,12 @@ TEST(first_text__long_payload_counts_up_to_the_cut)
          "{\"type\":\"image\",\"data\":\"",
          "\"}]}", true},
         {"{\"role\":\"user\",\"content\":\"hi", "\"}", true},
-        {"{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"hi",
-         "\"}]}", true},
+        {"{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"hi", "\"}]}", true},
         {"{\"message\":{\"role\":\"user\",\"content\":[\"hi", "\"]}}", true},
         {"{\"role\":\"user\",\"content\":\"hi\",\"", "\":1}", true},
         {"{\"content\":\"hi", "\",\"role\":\"user\"}", false},
         {"{\"content\":\"hi\",\"role\":\"user", "\"}", false},
-        {"{\"role\":\"user\",\"content\":[{\"text\":\"hi",
-         "\",\"type\":\"text\"}]}", false},
+        {"{\"role\":\"user\",\"content\":[{\"text\":\"hi", "\",\"type\":\"text\"}]}", false},
     };
     char text[WAL__FIRST_TEXT_MAX + 1];
 
@@ -394,8 +385,7 @@ TEST(first_text__long_payload_counts_up_to_the_cut)
         free(payload);
     }
     /* Just short enough, it is looked at whole. */
-    char *payload =
-        long_payload(cases[5].head, cases[5].tail, WAL__FIRST_TEXT_SCAN_MAX);
+    char *payload = long_payload(cases[5].head, cases[5].tail, WAL__FIRST_TEXT_SCAN_MAX);
     assert_true(first_text_of(payload, WAL__FIRST_TEXT_SCAN_MAX, text));
     payload[WAL__FIRST_TEXT_SCAN_MAX - 1] = ' ';
     assert_false(first_text_of(payload, WAL__FIRST_TEXT_SCAN_MAX, text));
@@ -410,8 +400,7 @@ TEST(first_text__cut_anywhere_gives_whole_characters)
         "\"user\", \"content\": [{\"type\": \"text\", \"text\": \"\\u20ac"
         "\xe2\x82\xac\\ud83d\\ude00\xf0\x9f\x98\x80!\"}, {\"b\": {}}], \"c\": "
         "-1.5e3}}          ";
-    static const char whole[] =
-        "\xe2\x82\xac\xe2\x82\xac\xf0\x9f\x98\x80\xf0\x9f\x98\x80!";
+    static const char whole[] = "\xe2\x82\xac\xe2\x82\xac\xf0\x9f\x98\x80\xf0\x9f\x98\x80!";
     size_t size = WAL__FIRST_TEXT_SCAN_MAX + sizeof(payload) - 1;
     char text[WAL__FIRST_TEXT_MAX + 1];
     char *padded = malloc(size);
@@ -420,11 +409,8 @@ TEST(first_text__cut_anywhere_gives_whole_characters)
     assert_non_null(padded);
     for (size_t kept = 1; kept < sizeof(payload); kept++) {
         memset(padded, ' ', WAL__FIRST_TEXT_SCAN_MAX);
-        memcpy(padded + WAL__FIRST_TEXT_SCAN_MAX - kept, payload,
-               sizeof(payload) - 1);
-        if (!first_text_of(
-                padded, WAL__FIRST_TEXT_SCAN_MAX - kept + sizeof(payload) - 1,
-                text)) {
+        memcpy(padded + WAL__FIRST_TEXT_SCAN_MAX - kept, payload, sizeof(payload) - 1);
+        if (!first_text_of(padded, WAL__FIRST_TEXT_SCAN_MAX - kept + sizeof(payload) - 1, text)) {
             assert_int_equal(longest, 0);
             continue;
         }
@@ -501,14 +487,12 @@ TEST(model_time__round_trip)
 
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++) {
         int64_t ms = 1;
-        assert_true(
-            wal__model_time_read(wal__model_time_write(times[i], text), &ms));
+        assert_true(wal__model_time_read(wal__model_time_write(times[i], text), &ms));
         assert_true(ms == times[i]);
     }
     for (int64_t day = -719528; day < 2932896; day += 97) {
         int64_t ms = 1;
-        assert_true(wal__model_time_read(
-            wal__model_time_write(day * 86400000 + 1, text), &ms));
+        assert_true(wal__model_time_read(wal__model_time_write(day * 86400000 + 1, text), &ms));
         assert_true(ms == day * 86400000 + 1);
     }
     wal__model_time_write(INT64_C(1767323045678), text);
@@ -520,8 +504,7 @@ TEST(model_time__round_trip)
 
 static int64_t time_of(const char *text)
 {
-    return wal__session_time_of_entry(
-        (struct wal__span){(const uint8_t *)text, strlen(text)}, NOW);
+    return wal__session_time_of_entry((struct wal__span){(const uint8_t *)text, strlen(text)}, NOW);
 }
 
 TEST(session_time__range_that_is_believed)
@@ -538,8 +521,7 @@ TEST(session_time__range_that_is_believed)
 TEST(session_time__at_the_ends_of_the_clock)
 {
     assert_int_equal(wal__session_time_believed(0, INT64_MIN), INT64_MIN);
-    assert_int_equal(wal__session_time_believed(INT64_MAX, INT64_MAX),
-                     INT64_MAX);
+    assert_int_equal(wal__session_time_believed(INT64_MAX, INT64_MAX), INT64_MAX);
     assert_int_equal(wal__session_time_believed(5, -DAY), -DAY);
     assert_int_equal(wal__session_time_believed(5, 5 - DAY), 5);
 }

@@ -1,7 +1,7 @@
 /*
- * test_part.c - a store is copied part by part: the replica opens as a store
- * after each part, with what the part has and no more; parts that are damaged,
- * of another store, out of order or of another past change nothing.
+ * test_part.c - a store is copied part by part: the replica opens as a store after each part, with
+ * what the part has and no more; parts that are damaged, of another store, out of order or of
+ * another past change nothing.
  */
 #include "tests/lib/kit/parts_kit.h"
 
@@ -43,8 +43,7 @@ static void append(struct scene *scene, size_t size)
     assert_non_null(payload);
     begin = snprintf(payload, size + 32, "{\"x\":\"");
     for (size_t i = 0; i < size; i++) {
-        payload[(size_t)begin + i] =
-            (char)('a' + (i * i + i / 5 + (size_t)scene->entries) % 26);
+        payload[(size_t)begin + i] = (char)('a' + (i * i + i / 5 + (size_t)scene->entries) % 26);
     }
     memcpy(payload + begin + size, "\"}", 3);
     (void)snprintf(id, sizeof(id), "e%d", scene->entries);
@@ -91,14 +90,12 @@ static void reopen(struct scene *scene)
     assert_ok(wal_part_reader_open(scene->store, &scene->reader, NULL));
 }
 
-/* The number of entries of the replica, which are the first ones, and all
- * durable. */
+/* The number of entries of the replica, which are the first ones, and all durable. */
 static int count_entries(void)
 {
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options),
-        .mode = WAL_ENTRY_CURSOR_ALL,
-        .flags = WAL_ENTRY_CURSOR_DURABLE};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                     .mode = WAL_ENTRY_CURSOR_ALL,
+                                                     .flags = WAL_ENTRY_CURSOR_DURABLE};
     struct wal_store *store = kit_open("replica", WAL_OPEN_READ_ONLY);
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_entry_cursor *cursor = NULL;
@@ -123,16 +120,14 @@ static int count_entries(void)
 }
 
 /* Makes all durable, and reads the next part. */
-static enum wal_status step(struct scene *scene, uint64_t max_size,
-                            struct wal_slice *part)
+static enum wal_status step(struct scene *scene, uint64_t max_size, struct wal_slice *part)
 {
     struct wal_part_info info = WAL_INIT(wal_part_info);
     struct wal_error error = KIT_ERROR;
     enum wal_status status;
 
     assert_ok(wal_sync(scene->store, NULL));
-    status = wal_part_reader_next(scene->reader, scene->at, max_size, part,
-                                  &info, &error);
+    status = wal_part_reader_next(scene->reader, scene->at, max_size, part, &info, &error);
     if (status == WAL_OK) {
         assert_memory_equal(info.before, scene->at, sizeof(scene->at));
         assert_int_equal(info.size, part->size);
@@ -261,10 +256,8 @@ KIT_TEST(part__segments_end_and_parts_go_on)
     end(&scene);
 }
 
-/* Reads from the beginning to the end in parts of this size, and applies them
- * to a new replica. */
-static void read_to(struct scene *scene, const struct wal_part_place *end,
-                    uint64_t max_size)
+/* Reads from the beginning to the end in parts of this size, and applies them to a new replica. */
+static void read_to(struct scene *scene, const struct wal_part_place *end, uint64_t max_size)
 {
     static int count;
     struct wal_part_info info = WAL_INIT(wal_part_info);
@@ -276,9 +269,8 @@ static void read_to(struct scene *scene, const struct wal_part_place *end,
 
     (void)snprintf(path, sizeof(path), "second%d", count++);
     assert_ok(wal_replica_open(path, &replica, NULL));
-    while ((status = wal_part_reader_next_to(scene->reader, info.after, end,
-                                             max_size, &part, &info, &error)) ==
-           WAL_OK) {
+    while ((status = wal_part_reader_next_to(scene->reader, info.after, end, max_size, &part, &info,
+                                             &error)) == WAL_OK) {
         assert_ok(wal_replica_apply(replica, part, &error));
     }
     if (status != WAL_END) {
@@ -328,18 +320,15 @@ KIT_TEST(part__end_of_another_past)
     assert_ok(wal_sync(scene.store, NULL));
     memcpy(end_place, scene.at, sizeof(end_place));
     end_place[WAL_PART_LOG].chain ^= 1;
-    assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0,
-                                             NULL, NULL, &error),
+    assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0, NULL, NULL, &error),
                      WAL_ECONFLICT);
     end_place[WAL_PART_LOG].chain ^= 1;
     end_place[WAL_PART_LOG].identity ^= 1;
-    assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0,
-                                             NULL, NULL, &error),
+    assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0, NULL, NULL, &error),
                      WAL_ECONFLICT);
     end_place[WAL_PART_LOG].identity ^= 1;
     end_place[WAL_PART_LOG].offset = UINT64_MAX;
-    assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0,
-                                             NULL, NULL, &error),
+    assert_int_equal(wal_part_reader_next_to(scene.reader, NULL, end_place, 0, NULL, NULL, &error),
                      WAL_ECONFLICT);
     end(&scene);
 }
@@ -353,8 +342,7 @@ KIT_TEST(part__a_replica_opened_again_goes_on)
     for (int i = 0; i < 6; i++) {
         append(&scene, i == 2 ? LARGE : 20);
         (void)ship(&scene, 0);
-        assert_int_equal(wal_replica_open("replica", &second, &error),
-                         WAL_ELOCKED);
+        assert_int_equal(wal_replica_open("replica", &second, &error), WAL_ELOCKED);
         wal_replica_close(scene.replica);
         scene.replica = open_replica();
     }
@@ -386,8 +374,7 @@ KIT_TEST(part__a_replica_refuses_writes)
     (void)ship(&scene, 0);
     store = kit_open("replica", 0);
     session = kit_session(store, "s");
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL),
-                     WAL_EREADONLY);
+    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_EREADONLY);
     append(&scene, 20);
     (void)ship(&scene, 0); /* it keeps no lock */
     wal_session_close(session);
@@ -437,16 +424,15 @@ KIT_TEST(part__damaged_groups_with_a_digest)
     copy = malloc(part.size);
     assert_non_null(copy);
     wal__sha256_alg_init(&sha256_alg);
-    for (size_t at = part.size - WAL__PART_DIGEST_SIZE - 1;
-         at > 400 + WAL__SEGMENT_HEADER_SIZE; at -= 97) {
+    for (size_t at = part.size - WAL__PART_DIGEST_SIZE - 1; at > 400 + WAL__SEGMENT_HEADER_SIZE;
+         at -= 97) {
         const size_t size = part.size - WAL__PART_DIGEST_SIZE;
         struct wal_slice bad = {copy, part.size};
         struct wal__digest digest;
 
         memcpy(copy, part.data, part.size);
         copy[at] ^= 1;
-        assert_ok(
-            wal__sha256(&sha256_alg, (struct wal__span){copy, size}, &digest));
+        assert_ok(wal__sha256(&sha256_alg, (struct wal__span){copy, size}, &digest));
         memcpy(copy + size, digest.bytes, sizeof(digest.bytes));
         assert_ok(wal_part_check(bad, NULL, NULL));
         assert_true(wal_part_verify(bad, NULL, NULL) < 0);
@@ -473,8 +459,7 @@ static void damage_tail(const struct scene *scene, uint64_t offset)
     assert_int_equal(fclose(file), 0);
 }
 
-/* A later group is there that names an earlier one durable: in another store
- * that is damage. */
+/* A later group is there that names an earlier one durable: in another store that is damage. */
 KIT_TEST(part__a_hole_in_the_tail_is_its_end)
 {
     struct scene scene = begin();
@@ -517,8 +502,7 @@ KIT_TEST(part__a_missing_part_is_refused)
     assert_ok(step(&scene, 0, &part)); /* not applied */
     append(&scene, 20);
     assert_ok(step(&scene, 0, &part));
-    assert_int_equal(wal_replica_apply(scene.replica, part, &error),
-                     WAL_ECONFLICT);
+    assert_int_equal(wal_replica_apply(scene.replica, part, &error), WAL_ECONFLICT);
     assert_error(&error, WAL_ECONFLICT, "does not follow");
     assert_int_equal(count_entries(), 1);
     end(&scene);
@@ -542,8 +526,7 @@ KIT_TEST(part__a_store_that_is_older_is_refused)
     scene.session = kit_session(scene.store, "s");
     assert_ok(wal_part_reader_open(scene.store, &scene.reader, NULL));
     for (int i = 0; i < 2; i++) {
-        assert_int_equal(wal_part_reader_next(scene.reader, scene.at, 0, &part,
-                                              NULL, &error),
+        assert_int_equal(wal_part_reader_next(scene.reader, scene.at, 0, &part, NULL, &error),
                          WAL_ECONFLICT);
         assert_error(&error, WAL_ECONFLICT, "another past");
         for (int j = 0; j < 50; j++) {
@@ -556,8 +539,8 @@ KIT_TEST(part__a_store_that_is_older_is_refused)
 /* A store whose ended segments compaction has written. */
 static struct scene begin_compacted(void)
 {
-    const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options), .rate = UINT64_MAX};
+    const struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                      .rate = UINT64_MAX};
     struct scene scene = begin();
 
     for (int i = 0; i < 60; i++) {
@@ -598,8 +581,7 @@ KIT_TEST(part__a_store_that_ends_with_a_rewritten_segment)
     struct wal_slice part;
     int there;
 
-    while ((info.flags & WAL_PART_SEGMENT) == 0 ||
-           scene.at[WAL_PART_LOG].segment == 0) {
+    while ((info.flags & WAL_PART_SEGMENT) == 0 || scene.at[WAL_PART_LOG].segment == 0) {
         assert_ok(step(&scene, 0, &part));
         assert_ok(wal_part_check(part, &info, NULL));
         apply(&scene, part);
@@ -627,8 +609,8 @@ KIT_TEST(part__a_store_that_ends_with_a_rewritten_segment)
 
 KIT_TEST(part__compaction_overtakes_a_replica)
 {
-    const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options), .rate = UINT64_MAX};
+    const struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                      .rate = UINT64_MAX};
     struct scene scene = begin();
 
     for (int i = 0; i < 5; i++) {
@@ -662,14 +644,12 @@ struct search {
     int count;
 };
 
-static void search(void *ctx, const char *file, const uint8_t *bytes,
-                   size_t size)
+static void search(void *ctx, const char *file, const uint8_t *bytes, size_t size)
 {
     struct search *search = ctx;
 
     (void)file;
-    search->count +=
-        memmem(bytes, size, search->text, strlen(search->text)) != NULL;
+    search->count += memmem(bytes, size, search->text, strlen(search->text)) != NULL;
 }
 
 static int count_files(const char *directory, const char *text)
@@ -680,8 +660,7 @@ static int count_files(const char *directory, const char *text)
     return found.count;
 }
 
-/* Applies the segments that replace what the replica has; returns how many
- * there are. */
+/* Applies the segments that replace what the replica has; returns how many there are. */
 static int replace_segments(struct scene *scene)
 {
     struct wal_part_info info = WAL_INIT(wal_part_info);
@@ -689,8 +668,7 @@ static int replace_segments(struct scene *scene)
     struct wal_slice part;
     int count = 0;
 
-    while (wal_part_reader_next(scene->reader, info.after, 0, &part, &info,
-                                NULL) == WAL_OK) {
+    while (wal_part_reader_next(scene->reader, info.after, 0, &part, &info, NULL) == WAL_OK) {
         struct wal_slice begin = part;
         int32_t needs = 2;
 
@@ -710,14 +688,11 @@ static int replace_segments(struct scene *scene)
 KIT_TEST(part__what_was_erased_is_erased_in_the_replica)
 {
     static const char dead[] = "vK83hTz0Qe51";
-    const struct wal_store_compact_options plain = {
-        .struct_size = sizeof(plain), .rate = UINT64_MAX};
+    const struct wal_store_compact_options plain = {.struct_size = sizeof(plain),
+                                                    .rate = UINT64_MAX};
     const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options),
-        .flags = WAL_STORE_COMPACT_ERASE,
-        .rate = UINT64_MAX};
-    const struct wal_entry entry =
-        kit_entry("dead", NULL, "{\"x\":\"vK83hTz0Qe51\"}");
+        .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE, .rate = UINT64_MAX};
+    const struct wal_entry entry = kit_entry("dead", NULL, "{\"x\":\"vK83hTz0Qe51\"}");
     struct scene scene = begin();
 
     assert_ok(kit_try_append(scene.session, &entry, NULL, NULL));
@@ -752,8 +727,7 @@ KIT_TEST(part__a_promoted_replica_is_a_store)
     append(&scene, LARGE);
     (void)ship(&scene, 0);
     assert_ok(wal_replica_promote(scene.replica, NULL));
-    assert_int_equal(wal_replica_open("replica", &scene.replica, NULL),
-                     WAL_EEXISTS);
+    assert_int_equal(wal_replica_open("replica", &scene.replica, NULL), WAL_EEXISTS);
     scene.replica = NULL;
     end(&scene);
     store = kit_open("replica", WAL_OPEN_STRICT);
@@ -814,16 +788,15 @@ KIT_TEST(part__a_store_follows_the_one_that_went_on)
     end(&scene);
 }
 
-/* A part that is not longer than the store is not compared; it does not lead to
- * the same place, and what follows is refused. */
+/* A part that is not longer than the store is not compared; it does not lead to the same place, and
+ * what follows is refused. */
 KIT_TEST(part__a_store_that_went_on_itself_is_refused)
 {
     struct scene scene = begin_two_stores();
     struct wal_part_place position[WAL_PART_STREAMS];
     struct wal_store *store = kit_open("replica", 0);
     struct wal_session *session = kit_session(store, "s");
-    const struct wal_entry entry =
-        kit_entry("e9", NULL, "{\"x\":\"zzzzzzzzzzzzzzzzzzzz\"}");
+    const struct wal_entry entry = kit_entry("e9", NULL, "{\"x\":\"zzzzzzzzzzzzzzzzzzzz\"}");
     struct wal_error error = KIT_ERROR;
     struct wal_slice part;
 
@@ -838,8 +811,7 @@ KIT_TEST(part__a_store_that_went_on_itself_is_refused)
     assert_memory_not_equal(position, scene.at, sizeof(position));
     append(&scene, 20);
     assert_ok(step(&scene, 0, &part));
-    assert_int_equal(wal_replica_apply(scene.replica, part, &error),
-                     WAL_EEXISTS);
+    assert_int_equal(wal_replica_apply(scene.replica, part, &error), WAL_EEXISTS);
     assert_non_null(strstr(error.text, "by itself"));
     wal_replica_close(scene.replica);
     scene.replica = NULL;
@@ -853,8 +825,7 @@ KIT_TEST(part__a_store_that_is_open_is_refused)
     struct wal_store *store = kit_open("replica", 0);
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_replica_open_store("replica", &scene.replica, &error),
-                     WAL_ELOCKED);
+    assert_int_equal(wal_replica_open_store("replica", &scene.replica, &error), WAL_ELOCKED);
     assert_non_null(strstr(error.text, "has the store open"));
     kit_close(store);
     end(&scene);
@@ -873,8 +844,7 @@ KIT_TEST(part__another_store_is_refused)
     scene = begin();
     append(&scene, 20);
     assert_ok(step(&scene, 0, &part));
-    assert_int_equal(wal_replica_apply(scene.replica, part, &error),
-                     WAL_EEXISTS);
+    assert_int_equal(wal_replica_apply(scene.replica, part, &error), WAL_EEXISTS);
     assert_int_equal(count_entries(), 1);
     end(&scene);
 }
@@ -890,25 +860,20 @@ KIT_TEST(part__misuse_is_refused)
     assert_int_equal(wal_part_reader_open(NULL, &reader, NULL), WAL_EINVAL);
     assert_int_equal(wal_part_reader_open(store, NULL, NULL), WAL_EINVAL);
     assert_ok(wal_part_reader_open(store, &reader, NULL));
-    assert_int_equal(wal_part_reader_next(NULL, NULL, 0, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_part_reader_next(reader, NULL, 0, NULL, &small, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_part_reader_next(NULL, NULL, 0, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_part_reader_next(reader, NULL, 0, NULL, &small, NULL), WAL_EINVAL);
     assert_int_equal(wal_part_check(part, NULL, NULL), WAL_EINVAL);
-    assert_int_equal(wal_part_get_info((struct wal_slice){NULL, 0}, NULL, NULL),
-                     WAL_ECORRUPT);
+    assert_int_equal(wal_part_get_info((struct wal_slice){NULL, 0}, NULL, NULL), WAL_ECORRUPT);
     assert_int_equal(wal_replica_open(NULL, &replica, NULL), WAL_EINVAL);
     assert_int_equal(wal_replica_open("store", &replica, NULL), WAL_EEXISTS);
-    assert_int_equal(wal_replica_open("none/below", &replica, NULL),
-                     WAL_EEXISTS);
+    assert_int_equal(wal_replica_open("none/below", &replica, NULL), WAL_EEXISTS);
     assert_int_equal(wal_replica_apply(NULL, part, NULL), WAL_EINVAL);
     assert_int_equal(wal_replica_promote(NULL, NULL), WAL_EINVAL);
     wal_replica_close(NULL);
     wal_part_reader_close(NULL);
     /* After the store. */
     assert_int_equal(wal_close(store, NULL), WAL_EBUSY);
-    assert_int_equal(wal_part_reader_next(reader, NULL, 0, NULL, NULL, NULL),
-                     WAL_ECLOSED);
+    assert_int_equal(wal_part_reader_next(reader, NULL, 0, NULL, NULL, NULL), WAL_ECLOSED);
     wal_part_reader_close(reader);
     replica = open_replica();
     assert_int_equal(wal_replica_promote(replica, NULL), WAL_ENOTSTORE);

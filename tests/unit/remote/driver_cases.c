@@ -31,15 +31,14 @@ static struct {
 static struct wal_error failure;
 
 /* The call succeeds, and does not fill its error. */
-#define assert_succeeds(call)                                           \
-    do {                                                                \
-        failure.text[0] = '\0';                                         \
-                                                                        \
-        enum wal_status got_ = (call);                                  \
-        if (got_ != WAL_OK || failure.text[0] != '\0') {                \
-            fail_msg("%s: %d: %s (%s)", #call, (int)got_, failure.text, \
-                     failure.file);                                     \
-        }                                                               \
+#define assert_succeeds(call)                                                          \
+    do {                                                                               \
+        failure.text[0] = '\0';                                                        \
+                                                                                       \
+        enum wal_status got_ = (call);                                                 \
+        if (got_ != WAL_OK || failure.text[0] != '\0') {                               \
+            fail_msg("%s: %d: %s (%s)", #call, (int)got_, failure.text, failure.file); \
+        }                                                                              \
     } while (0)
 
 /* RUN/REST, in one of a few static buffers. */
@@ -60,25 +59,23 @@ static struct wal_slice slice(const char *text)
 
 static void put_text(const char *rest, const char *text)
 {
-    assert_succeeds(fixture.driver->calls->put(fixture.driver, name_of(rest),
-                                               slice(text), &failure));
+    assert_succeeds(
+        fixture.driver->calls->put(fixture.driver, name_of(rest), slice(text), &failure));
 }
 
 static enum wal_status create(const char *rest, const char *text)
 {
-    return fixture.driver->calls->put_if_absent(fixture.driver, name_of(rest),
-                                                slice(text), &failure);
+    return fixture.driver->calls->put_if_absent(fixture.driver, name_of(rest), slice(text),
+                                                &failure);
 }
 
-static enum wal_status get_range(const char *rest, uint64_t offset,
-                                 uint64_t size, struct wal__buf *bytes)
+static enum wal_status get_range(const char *rest, uint64_t offset, uint64_t size,
+                                 struct wal__buf *bytes)
 {
-    return fixture.driver->calls->get(fixture.driver, name_of(rest), offset,
-                                      size, bytes, &failure);
+    return fixture.driver->calls->get(fixture.driver, name_of(rest), offset, size, bytes, &failure);
 }
 
-static void assert_range(const char *rest, uint64_t offset, uint64_t size,
-                         const char *expected)
+static void assert_range(const char *rest, uint64_t offset, uint64_t size, const char *expected)
 {
     struct wal__buf bytes;
 
@@ -100,16 +97,14 @@ static void assert_absent(const char *rest)
     assert_int_equal(get_range(rest, 0, 10, &bytes), WAL_ENOTFOUND);
     assert_int_equal(bytes.size, 0);
     wal__buf_deinit(&bytes);
-    assert_int_equal(fixture.driver->calls->head(fixture.driver, name_of(rest),
-                                                 &size, &failure),
+    assert_int_equal(fixture.driver->calls->head(fixture.driver, name_of(rest), &size, &failure),
                      WAL_ENOTFOUND);
     assert_int_equal(size, 77);
 }
 
 static void remove_text(const char *rest)
 {
-    assert_succeeds(
-        fixture.driver->calls->remove(fixture.driver, name_of(rest), &failure));
+    assert_succeeds(fixture.driver->calls->remove(fixture.driver, name_of(rest), &failure));
 }
 
 /* -------------------------------------------------------------- one --- */
@@ -122,8 +117,8 @@ static void test_driver__created_object_has_its_bytes(void **state)
     assert_absent("one/created");
     assert_succeeds(create("one/created", "content"));
     assert_range("one/created", 0, 100, "content");
-    assert_succeeds(fixture.driver->calls->head(
-        fixture.driver, name_of("one/created"), &size, &failure));
+    assert_succeeds(
+        fixture.driver->calls->head(fixture.driver, name_of("one/created"), &size, &failure));
     assert_int_equal(size, 7);
 }
 
@@ -181,8 +176,8 @@ static void test_driver__empty_object_is_an_object(void **state)
     assert_succeeds(create("one/empty", ""));
     assert_int_equal(create("one/empty", ""), WAL_EEXISTS);
     assert_range("one/empty", 0, 10, "");
-    assert_succeeds(fixture.driver->calls->head(
-        fixture.driver, name_of("one/empty"), &size, &failure));
+    assert_succeeds(
+        fixture.driver->calls->head(fixture.driver, name_of("one/empty"), &size, &failure));
     assert_int_equal(size, 0);
 }
 
@@ -202,10 +197,9 @@ static void test_driver__object_of_megabytes(void **state)
     }
     wal__buf_init(&got, &wal__heap_libc);
     assert_succeeds(fixture.driver->calls->put_if_absent(
-        fixture.driver, name_of("one/large"), (struct wal_slice){bytes, SIZE},
-        &failure));
-    assert_succeeds(fixture.driver->calls->head(
-        fixture.driver, name_of("one/large"), &size, &failure));
+        fixture.driver, name_of("one/large"), (struct wal_slice){bytes, SIZE}, &failure));
+    assert_succeeds(
+        fixture.driver->calls->head(fixture.driver, name_of("one/large"), &size, &failure));
     assert_int_equal(size, SIZE);
     assert_succeeds(get_range("one/large", 1, SIZE, &got));
     assert_int_equal(got.size, SIZE - 1);
@@ -217,28 +211,21 @@ static void test_driver__object_of_megabytes(void **state)
 static void test_driver__names_that_are_none_are_refused(void **state)
 {
     (void)state;
-    static const char *const bad[] = {
-        "",     "/",        "/a",   "a/",    "a//b", ".",
-        "..",   "a/..",     "../a", "a/./b", "a b",  "a~b",
-        "a%2f", "\xc3\xa9", "a\nb", "a?b",   "a\\b", "a*"};
-    static const char *const good[] = {"one/A-z_0.9", "one/...", "one/.a",
-                                       "one/-", "one/_/_/_"};
+    static const char *const bad[] = {"",     "/",        "/a",   "a/",    "a//b", ".",
+                                      "..",   "a/..",     "../a", "a/./b", "a b",  "a~b",
+                                      "a%2f", "\xc3\xa9", "a\nb", "a?b",   "a\\b", "a*"};
+    static const char *const good[] = {"one/A-z_0.9", "one/...", "one/.a", "one/-", "one/_/_/_"};
     char longest[WAL__OBJECT_NAME_MAX + 2];
     struct wal__driver *driver = fixture.driver;
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         uint64_t size = 0;
 
-        assert_int_equal(
-            driver->calls->put_if_absent(driver, bad[i], slice("x"), &failure),
-            WAL_EINVAL);
-        assert_int_equal(
-            driver->calls->put(driver, bad[i], slice("x"), &failure),
-            WAL_EINVAL);
-        assert_int_equal(driver->calls->head(driver, bad[i], &size, &failure),
+        assert_int_equal(driver->calls->put_if_absent(driver, bad[i], slice("x"), &failure),
                          WAL_EINVAL);
-        assert_int_equal(driver->calls->remove(driver, bad[i], &failure),
-                         WAL_EINVAL);
+        assert_int_equal(driver->calls->put(driver, bad[i], slice("x"), &failure), WAL_EINVAL);
+        assert_int_equal(driver->calls->head(driver, bad[i], &size, &failure), WAL_EINVAL);
+        assert_int_equal(driver->calls->remove(driver, bad[i], &failure), WAL_EINVAL);
     }
     for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
         assert_succeeds(create(good[i], good[i]));
@@ -247,8 +234,7 @@ static void test_driver__names_that_are_none_are_refused(void **state)
     memset(longest, 'n', sizeof(longest));
     longest[WAL__OBJECT_NAME_MAX + 1] = '\0';
     memcpy(longest, name_of("x/"), strlen(name_of("x/")));
-    assert_int_equal(driver->calls->put(driver, longest, slice("x"), &failure),
-                     WAL_EINVAL);
+    assert_int_equal(driver->calls->put(driver, longest, slice("x"), &failure), WAL_EINVAL);
     longest[WAL__OBJECT_NAME_MAX] = '\0';
     assert_succeeds(driver->calls->put(driver, longest, slice("x"), &failure));
 }
@@ -267,18 +253,16 @@ static bool each_listed(void *ctx, const char *name, uint64_t size)
     struct listed *listed = ctx;
 
     assert_true(listed->count < MANY + 10);
-    (void)snprintf(listed->names[listed->count], sizeof(listed->names[0]), "%s",
-                   name);
+    (void)snprintf(listed->names[listed->count], sizeof(listed->names[0]), "%s", name);
     listed->sizes[listed->count++] = size;
     return listed->count != listed->stop_at;
 }
 
-static void list_names(struct listed *listed, const char *prefix,
-                       const char *after)
+static void list_names(struct listed *listed, const char *prefix, const char *after)
 {
     listed->count = 0;
-    assert_succeeds(fixture.driver->calls->list(fixture.driver, prefix, after,
-                                                each_listed, listed, &failure));
+    assert_succeeds(
+        fixture.driver->calls->list(fixture.driver, prefix, after, each_listed, listed, &failure));
 }
 
 static void listed_init(struct listed *listed)
@@ -289,8 +273,8 @@ static void listed_init(struct listed *listed)
 }
 
 /* The names are those of the list "a b c", below the run's name. */
-static void assert_listed(struct listed *listed, const char *prefix,
-                          const char *after, const char *expected)
+static void assert_listed(struct listed *listed, const char *prefix, const char *after,
+                          const char *expected)
 {
     char text[2048] = "";
     size_t size = 0;
@@ -299,8 +283,7 @@ static void assert_listed(struct listed *listed, const char *prefix,
                after[0] == '\0' ? "" : name_of(after));
     for (size_t i = 0; i < listed->count; i++) {
         assert_memory_equal(listed->names[i], fixture.run, strlen(fixture.run));
-        size += (size_t)snprintf(text + size, sizeof(text) - size, "%s%s",
-                                 i == 0 ? "" : " ",
+        size += (size_t)snprintf(text + size, sizeof(text) - size, "%s%s", i == 0 ? "" : " ",
                                  listed->names[i] + strlen(fixture.run) + 1);
     }
     assert_string_equal(text, expected);
@@ -309,20 +292,17 @@ static void assert_listed(struct listed *listed, const char *prefix,
 static void test_driver__list_is_in_byte_order_of_whole_names(void **state)
 {
     (void)state;
-    static const char *const names[] = {"l/a/b",  "l/a-b", "l/a.b", "l/a0",
-                                        "l/A",    "l/b",   "l/_",   "l/a/0/1",
-                                        "l/a/-x", "l/10",  "l/9",   "m/1"};
+    static const char *const names[] = {"l/a/b", "l/a-b",   "l/a.b",  "l/a0", "l/A", "l/b",
+                                        "l/_",   "l/a/0/1", "l/a/-x", "l/10", "l/9", "m/1"};
     struct listed listed;
 
     listed_init(&listed);
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
         put_text(names[i], names[i]);
     }
-    assert_listed(&listed, "l/", "",
-                  "l/10 l/9 l/A l/_ l/a-b l/a.b l/a/-x l/a/0/1 l/a/b l/a0 l/b");
+    assert_listed(&listed, "l/", "", "l/10 l/9 l/A l/_ l/a-b l/a.b l/a/-x l/a/0/1 l/a/b l/a0 l/b");
     for (size_t i = 0; i < listed.count; i++) {
-        assert_int_equal(listed.sizes[i],
-                         strlen(listed.names[i]) - strlen(fixture.run) - 1);
+        assert_int_equal(listed.sizes[i], strlen(listed.names[i]) - strlen(fixture.run) - 1);
     }
     assert_listed(&listed, "l/a", "", "l/a-b l/a.b l/a/-x l/a/0/1 l/a/b l/a0");
     assert_listed(&listed, "l/a/", "", "l/a/-x l/a/0/1 l/a/b");
@@ -373,8 +353,8 @@ static void *make_many(void *ctx)
         struct wal_error error = {0};
 
         (void)snprintf(name, sizeof(name), "%s/many/%05u", fixture.run, i);
-        if (fixture.driver->calls->put_if_absent(
-                fixture.driver, name, slice("of many"), &error) != WAL_OK) {
+        if (fixture.driver->calls->put_if_absent(fixture.driver, name, slice("of many"), &error) !=
+            WAL_OK) {
             print_error("%s: %s\n", name, error.text);
             maker->failed++;
             break;
@@ -393,8 +373,7 @@ static void test_driver__list_of_pages_is_complete(void **state)
     listed_init(&listed);
     for (unsigned i = 0; i < THREADS; i++) {
         makers[i].index = i;
-        assert_int_equal(
-            pthread_create(&makers[i].thread, NULL, make_many, &makers[i]), 0);
+        assert_int_equal(pthread_create(&makers[i].thread, NULL, make_many, &makers[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(makers[i].thread, NULL), 0);
@@ -403,8 +382,7 @@ static void test_driver__list_of_pages_is_complete(void **state)
     list_names(&listed, name_of("many/"), "");
     assert_int_equal(listed.count, MANY);
     for (unsigned i = 0; i < MANY; i++) {
-        (void)snprintf(expected, sizeof(expected), "%s/many/%05u", fixture.run,
-                       i);
+        (void)snprintf(expected, sizeof(expected), "%s/many/%05u", fixture.run, i);
         assert_string_equal(listed.names[i], expected);
         assert_int_equal(listed.sizes[i], 7);
     }
@@ -439,11 +417,9 @@ static void *race(void *ctx)
         enum wal_status status;
 
         (void)snprintf(name, sizeof(name), "%s/race/%u/x", fixture.run, key);
-        (void)snprintf(text, sizeof(text), "thread %u, key %u", racer->index,
-                       key);
+        (void)snprintf(text, sizeof(text), "thread %u, key %u", racer->index, key);
         (void)pthread_barrier_wait(&barrier);
-        status = fixture.driver->calls->put_if_absent(fixture.driver, name,
-                                                      slice(text), &error);
+        status = fixture.driver->calls->put_if_absent(fixture.driver, name, slice(text), &error);
         racer->won[key] = status == WAL_OK;
         if (status != WAL_OK && status != WAL_EEXISTS) {
             racer->wrong += 1;
@@ -463,8 +439,7 @@ static void test_driver__one_of_racing_creates_wins(void **state)
     assert_int_equal(pthread_barrier_init(&barrier, NULL, THREADS), 0);
     for (unsigned i = 0; i < THREADS; i++) {
         racers[i] = (struct racer){.index = i};
-        assert_int_equal(
-            pthread_create(&racers[i].thread, NULL, race, &racers[i]), 0);
+        assert_int_equal(pthread_create(&racers[i].thread, NULL, race, &racers[i]), 0);
     }
     for (unsigned i = 0; i < THREADS; i++) {
         assert_int_equal(pthread_join(racers[i].thread, NULL), 0);
@@ -525,16 +500,13 @@ static void test_driver__times_of_puts(void **state)
             (void)snprintf(name, sizeof(name), "times/%zu/%d", sizes[s], i);
             (void)clock_gettime(CLOCK_MONOTONIC, &from);
             assert_succeeds(fixture.driver->calls->put_if_absent(
-                fixture.driver, name_of(name),
-                (struct wal_slice){bytes, sizes[s]}, &failure));
+                fixture.driver, name_of(name), (struct wal_slice){bytes, sizes[s]}, &failure));
             (void)clock_gettime(CLOCK_MONOTONIC, &to);
-            times[i] = (to.tv_sec - from.tv_sec) * 1000000 +
-                       (to.tv_nsec - from.tv_nsec) / 1000;
+            times[i] = (to.tv_sec - from.tv_sec) * 1000000 + (to.tv_nsec - from.tv_nsec) / 1000;
         }
         qsort(times, (size_t)count, sizeof(times[0]), compare_times);
-        print_message("put_if_absent of %zu bytes: p50 %.1f ms, p99 %.1f ms\n",
-                      sizes[s], ms_of(times[count / 2]),
-                      ms_of(times[count - 1 - count / 100]));
+        print_message("put_if_absent of %zu bytes: p50 %.1f ms, p99 %.1f ms\n", sizes[s],
+                      ms_of(times[count / 2]), ms_of(times[count - 1 - count / 100]));
     }
 }
 
@@ -542,10 +514,9 @@ static int open_driver(void **state)
 {
     (void)state;
     failure = (struct wal_error){.struct_size = sizeof(failure)};
-    (void)snprintf(fixture.run, sizeof(fixture.run), "run-%ld-%ld",
-                   (long)time(NULL), (long)getpid());
-    if (wal__driver_open(fixture.url, &wal__heap_libc, &fixture.driver,
-                         &failure) != WAL_OK) {
+    (void)snprintf(fixture.run, sizeof(fixture.run), "run-%ld-%ld", (long)time(NULL),
+                   (long)getpid());
+    if (wal__driver_open(fixture.url, &wal__heap_libc, &fixture.driver, &failure) != WAL_OK) {
         print_error("%s\n", failure.text);
         return -1;
     }
@@ -578,6 +549,5 @@ int driver_cases_run(const char *url)
     };
 
     fixture.url = url;
-    return cmocka_run_group_tests_name("driver", tests, open_driver,
-                                       close_driver);
+    return cmocka_run_group_tests_name("driver", tests, open_driver, close_driver);
 }

@@ -1,7 +1,6 @@
 /*
- * test_drivers.c - tests of remote/driver: the contract of all drivers
- * (driver_cases.h) and what is special to a directory; URLs; and where a key is
- * found, and that no error has a part of it.
+ * test_drivers.c - tests of remote/driver: the contract of all drivers (driver_cases.h) and what is
+ * special to a directory; URLs; and where a key is found, and that no error has a part of it.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -35,8 +34,7 @@ static const char *path_of(const char *path)
     return text;
 }
 
-static struct wal__driver *open_in(const char *below,
-                                   const struct wal__heap *heap)
+static struct wal__driver *open_in(const char *below, const struct wal__heap *heap)
 {
     char url[PATH_MAX + 300];
     struct wal__driver *driver = NULL;
@@ -63,8 +61,7 @@ static int count_of(struct wal__driver *driver)
 {
     int count = 0;
 
-    assert_ok(
-        driver->calls->list(driver, "", "", count_each, &count, &failure));
+    assert_ok(driver->calls->list(driver, "", "", count_each, &count, &failure));
     return count;
 }
 
@@ -85,20 +82,14 @@ TEST(driver_file__missing_directory_is_no_store)
     int count = 0;
 
     wal__buf_init(&bytes, &wal__heap_libc);
-    assert_int_equal(
-        driver->calls->put_if_absent(driver, "a/b", slice("x"), &failure),
-        WAL_ENOTSTORE);
-    assert_int_equal(driver->calls->put(driver, "a", slice("x"), &failure),
+    assert_int_equal(driver->calls->put_if_absent(driver, "a/b", slice("x"), &failure),
                      WAL_ENOTSTORE);
-    assert_int_equal(driver->calls->get(driver, "a", 0, 1, &bytes, &failure),
+    assert_int_equal(driver->calls->put(driver, "a", slice("x"), &failure), WAL_ENOTSTORE);
+    assert_int_equal(driver->calls->get(driver, "a", 0, 1, &bytes, &failure), WAL_ENOTSTORE);
+    assert_int_equal(driver->calls->head(driver, "a", &size, &failure), WAL_ENOTSTORE);
+    assert_int_equal(driver->calls->remove(driver, "a", &failure), WAL_ENOTSTORE);
+    assert_int_equal(driver->calls->list(driver, "", "", count_each, &count, &failure),
                      WAL_ENOTSTORE);
-    assert_int_equal(driver->calls->head(driver, "a", &size, &failure),
-                     WAL_ENOTSTORE);
-    assert_int_equal(driver->calls->remove(driver, "a", &failure),
-                     WAL_ENOTSTORE);
-    assert_int_equal(
-        driver->calls->list(driver, "", "", count_each, &count, &failure),
-        WAL_ENOTSTORE);
     assert_int_equal(access(path_of("missing"), F_OK), -1);
     driver->calls->close(driver);
 }
@@ -109,8 +100,7 @@ TEST(driver_file__leftovers_are_not_objects)
 
     assert_int_equal(mkdir(path_of("left"), 0700), 0);
     driver = open_in("left", &wal__heap_libc);
-    assert_ok(
-        driver->calls->put_if_absent(driver, "a/b", slice("x"), &failure));
+    assert_ok(driver->calls->put_if_absent(driver, "a/b", slice("x"), &failure));
     write_file("left/~12.0", "half");
     write_file("left/a/~13.7", "half");
     write_file("left/a name", "foreign");
@@ -131,14 +121,12 @@ TEST(driver_file__no_temporary_file_remains)
     assert_int_equal(mkdir(path_of("clean"), 0700), 0);
     driver = open_in("clean", &wal__heap_libc);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(
-            driver->calls->put_if_absent(driver, "a", slice("x"), &failure),
-            i == 0 ? WAL_OK : WAL_EEXISTS);
+        assert_int_equal(driver->calls->put_if_absent(driver, "a", slice("x"), &failure),
+                         i == 0 ? WAL_OK : WAL_EEXISTS);
         assert_ok(driver->calls->put(driver, "b", slice("y"), &failure));
     }
     assert_ok(driver->calls->put(driver, "c/d", slice("y"), &failure));
-    assert_int_equal(driver->calls->put(driver, "c", slice("y"), &failure),
-                     WAL_EINVAL);
+    assert_int_equal(driver->calls->put(driver, "c", slice("y"), &failure), WAL_EINVAL);
     dir = opendir(path_of("clean"));
     assert_non_null(dir);
     while ((entry = readdir(dir)) != NULL) {
@@ -157,18 +145,13 @@ TEST(driver_file__directory_is_not_an_object)
     assert_int_equal(mkdir(path_of("both"), 0700), 0);
     driver = open_in("both", &wal__heap_libc);
     assert_ok(driver->calls->put(driver, "a/b", slice("x"), &failure));
-    assert_int_equal(driver->calls->head(driver, "a", &size, &failure),
-                     WAL_ENOTFOUND);
-    assert_int_equal(driver->calls->head(driver, "a/b/c", &size, &failure),
-                     WAL_ENOTFOUND);
+    assert_int_equal(driver->calls->head(driver, "a", &size, &failure), WAL_ENOTFOUND);
+    assert_int_equal(driver->calls->head(driver, "a/b/c", &size, &failure), WAL_ENOTFOUND);
     assert_ok(driver->calls->remove(driver, "a", &failure));
     assert_ok(driver->calls->remove(driver, "a/b/c", &failure));
-    assert_int_equal(
-        driver->calls->put_if_absent(driver, "a", slice("x"), &failure),
-        WAL_EINVAL);
-    assert_int_equal(
-        driver->calls->put_if_absent(driver, "a/b/c", slice("x"), &failure),
-        WAL_EINVAL);
+    assert_int_equal(driver->calls->put_if_absent(driver, "a", slice("x"), &failure), WAL_EINVAL);
+    assert_int_equal(driver->calls->put_if_absent(driver, "a/b/c", slice("x"), &failure),
+                     WAL_EINVAL);
     assert_ok(driver->calls->head(driver, "a/b", &size, &failure));
     assert_int_equal(count_of(driver), 1);
     driver->calls->close(driver);
@@ -185,13 +168,9 @@ TEST(driver_file__links_are_not_followed)
     assert_int_equal(symlink("../outside", path_of("linked/dir")), 0);
     assert_int_equal(symlink("../outside/file", path_of("linked/file")), 0);
     driver = open_in("linked", &wal__heap_libc);
-    assert_int_equal(driver->calls->head(driver, "dir/file", &size, &failure),
-                     WAL_ENOTFOUND);
-    assert_int_equal(driver->calls->head(driver, "file", &size, &failure),
-                     WAL_ENOTFOUND);
-    assert_int_equal(
-        driver->calls->put(driver, "dir/new", slice("x"), &failure),
-        WAL_EINVAL);
+    assert_int_equal(driver->calls->head(driver, "dir/file", &size, &failure), WAL_ENOTFOUND);
+    assert_int_equal(driver->calls->head(driver, "file", &size, &failure), WAL_ENOTFOUND);
+    assert_int_equal(driver->calls->put(driver, "dir/new", slice("x"), &failure), WAL_EINVAL);
     assert_int_equal(access(path_of("outside/new"), F_OK), -1);
     assert_int_equal(count_of(driver), 0);
     driver->calls->close(driver);
@@ -213,8 +192,7 @@ TEST(driver_file__each_failed_allocation_is_reported)
         int count = 0;
 
         faulty_heap_fail(&faulty, (uint64_t)lists + 1, false);
-        status =
-            driver->calls->list(driver, "", "", count_each, &count, &failure);
+        status = driver->calls->list(driver, "", "", count_each, &count, &failure);
         assert_true(status == WAL_OK || status == WAL_ENOMEM);
     }
     assert_true(lists > 3);
@@ -273,18 +251,14 @@ TEST(url__bucket)
         const char *endpoint;
         const char *region;
     } cases[] = {
-        {"s3://abc", "abc", "", "https://s3.us-east-1.amazonaws.com",
+        {"s3://abc", "abc", "", "https://s3.us-east-1.amazonaws.com", "us-east-1"},
+        {"s3://abc/", "abc", "", "https://s3.us-east-1.amazonaws.com", "us-east-1"},
+        {"s3://a.b-c/p/q", "a.b-c", "p/q/", "https://s3.us-east-1.amazonaws.com", "us-east-1"},
+        {"s3://abc/p/?region=eu-west-3", "abc", "p/", "https://s3.eu-west-3.amazonaws.com",
+         "eu-west-3"},
+        {"s3://abc?endpoint=http://127.0.0.1:8000/", "abc", "", "http://127.0.0.1:8000",
          "us-east-1"},
-        {"s3://abc/", "abc", "", "https://s3.us-east-1.amazonaws.com",
-         "us-east-1"},
-        {"s3://a.b-c/p/q", "a.b-c", "p/q/",
-         "https://s3.us-east-1.amazonaws.com", "us-east-1"},
-        {"s3://abc/p/?region=eu-west-3", "abc", "p/",
-         "https://s3.eu-west-3.amazonaws.com", "eu-west-3"},
-        {"s3://abc?endpoint=http://127.0.0.1:8000/", "abc", "",
-         "http://127.0.0.1:8000", "us-east-1"},
-        {"s3://abc/p?region=r&endpoint=https%3A%2F%2F[::1]:7", "abc", "p/",
-         "https://[::1]:7", "r"},
+        {"s3://abc/p?region=r&endpoint=https%3A%2F%2F[::1]:7", "abc", "p/", "https://[::1]:7", "r"},
     };
 
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -359,9 +333,8 @@ TEST(url__others_are_refused_and_not_repeated)
 
 TEST(url__too_long_parts_are_refused)
 {
-    static const char *const begins[] = {
-        "file:///", "s3://", "s3://abc/",
-        "s3://abc?region=", "s3://abc?endpoint=http://"};
+    static const char *const begins[] = {"file:///", "s3://", "s3://abc/",
+                                         "s3://abc?region=", "s3://abc?endpoint=http://"};
     static char text[6000];
 
     for (size_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++) {
@@ -415,8 +388,7 @@ static enum wal_status load(void)
     return wal__credentials_load(&wal__heap_libc, &found, &failure);
 }
 
-static void assert_found(const char *access, const char *secret,
-                         const char *token)
+static void assert_found(const char *access, const char *secret, const char *token)
 {
     failure.text[0] = '\0';
     assert_ok(load());
@@ -530,10 +502,9 @@ TEST_WITH(credentials__file_that_lacks_the_profile, clear_environment, NULL)
 TEST_WITH(credentials__of_a_command, clear_environment, NULL)
 {
     set("AWS_SHARED_CREDENTIALS_FILE", "missing");
-    set(COMMAND,
-        "printf '{\"Version\":1,\"AccessKeyId\":\"key\","
-        "\"SecretAccessKey\":\"hush\\\\/\",\"SessionToken\":\"hush-token\","
-        "\"Expiration\":\"2030-01-02T03:04:05Z\",\"More\":[1]}'");
+    set(COMMAND, "printf '{\"Version\":1,\"AccessKeyId\":\"key\","
+                 "\"SecretAccessKey\":\"hush\\\\/\",\"SessionToken\":\"hush-token\","
+                 "\"Expiration\":\"2030-01-02T03:04:05Z\",\"More\":[1]}'");
     assert_found("key", "hush/", "hush-token");
     assert_int_equal(found.expires_s, 1893553445);
     /* It is before a file. */
@@ -588,8 +559,7 @@ TEST_WITH(credentials__command_that_hangs_is_ended, clear_environment, NULL)
 
     wal__buf_init(&output, &wal__heap_libc);
     (void)clock_gettime(CLOCK_MONOTONIC, &from);
-    assert_int_equal(wal__credentials_run("echo hush; sleep 100; true", 200,
-                                          &output, &failure),
+    assert_int_equal(wal__credentials_run("echo hush; sleep 100; true", 200, &output, &failure),
                      WAL_EACCESS);
     (void)clock_gettime(CLOCK_MONOTONIC, &to);
     assert_true(to.tv_sec - from.tv_sec < 20);

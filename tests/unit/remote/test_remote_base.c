@@ -1,8 +1,7 @@
 /*
- * test_remote_base.c - tests of bases and of collection: what a pull does with
- * them, what is removed, and what a call that failed leaves; and of the check
- * of a remote: each object of a history is removed, and damaged, and must be
- * named.
+ * test_remote_base.c - tests of bases and of collection: what a pull does with them, what is
+ * removed, and what a call that failed leaves; and of the check of a remote: each object of a
+ * history is removed, and damaged, and must be named.
  */
 #include "remote/base/base.h"
 #include "remote/history/remote.h"
@@ -53,8 +52,7 @@ static int tear_down(void **state)
 static void start(uint64_t id)
 {
     wal__writer_deinit(&place.writer);
-    assert_ok(small_writer_start(&place.writer, &place.memory, &place.log, id,
-                                 true, NULL));
+    assert_ok(small_writer_start(&place.writer, &place.memory, &place.log, id, true, NULL));
 }
 
 /* Stores parts of one entry. */
@@ -70,9 +68,8 @@ static void push(uint64_t count)
 
 static struct wal__base_end end_of(const struct wal_remote_writer *writer)
 {
-    return (struct wal__base_end){.epoch = writer->last.epoch,
-                                  .part = writer->last.part,
-                                  .position = writer->position};
+    return (struct wal__base_end){
+        .epoch = writer->last.epoch, .part = writer->last.part, .position = writer->position};
 }
 
 static enum wal_status try_base(bool is_anew, struct wal__base_result *result)
@@ -80,8 +77,7 @@ static enum wal_status try_base(bool is_anew, struct wal__base_result *result)
     const struct wal__part_source source = small_log_source(&place.log);
     const struct wal__base_end end = end_of(&place.writer);
 
-    return wal__base_make(&place.memory.remote, &source, small_uuid, &end,
-                          is_anew, result, NULL);
+    return wal__base_make(&place.memory.remote, &source, small_uuid, &end, is_anew, result, NULL);
 }
 
 static struct wal__base_result make_base(void)
@@ -97,8 +93,8 @@ static struct wal__collect_result collect(void)
 {
     struct wal__collect_result result = {.parts = 0};
 
-    assert_ok(wal__collect(&place.memory.remote, small_uuid,
-                           wal__machine_unix_ms(), 0, &result, NULL));
+    assert_ok(
+        wal__collect(&place.memory.remote, small_uuid, wal__machine_unix_ms(), 0, &result, NULL));
     return result;
 }
 
@@ -109,8 +105,7 @@ static uint64_t count_objects(const char *room)
 
     snprintf(prefix, sizeof(prefix), UUID "/%s/", room);
     for (size_t i = 0; i < place.memory.count; i++) {
-        count +=
-            strncmp(place.memory.objects[i].name, prefix, strlen(prefix)) == 0;
+        count += strncmp(place.memory.objects[i].name, prefix, strlen(prefix)) == 0;
     }
     return count;
 }
@@ -119,8 +114,7 @@ static struct wal_remote_pull_result pull(void)
 {
     struct wal_remote_pull_result result = WAL_INIT(wal_remote_pull_result);
     struct wal_error error = KIT_ERROR;
-    enum wal_status status =
-        small_pull(&place.memory, &place.pulled, &result, &error);
+    enum wal_status status = small_pull(&place.memory, &place.pulled, &result, &error);
 
     if (status != WAL_OK) {
         print_error("%s: %s\n", error.file, error.text);
@@ -182,8 +176,8 @@ TEST_WITH(remote_base__small_segments_are_merged, set_up, tear_down)
     }
 }
 
-/* From each position: with a base whose segments begin there or not, before
- * and after what a former writer had. */
+/* From each position: with a base whose segments begin there or not, before and after what a former
+ * writer had. */
 TEST_WITH(remote_base__pull_from_each_position, set_up, tear_down)
 {
     start(1);
@@ -288,8 +282,7 @@ TEST_WITH(remote_base__damaged, set_up, tear_down)
     push(3);
     (void)make_base();
     memory_find(&place.memory, name)->data[0] = '[';
-    assert_int_equal(small_pull(&place.memory, &place.pulled, NULL, &error),
-                     WAL_ECORRUPT);
+    assert_int_equal(small_pull(&place.memory, &place.pulled, NULL, &error), WAL_ECORRUPT);
     assert_string_equal(error.file, name);
 }
 
@@ -306,9 +299,7 @@ TEST_WITH(remote_base__lost_segment, set_up, tear_down)
 
             memcpy(name, place.memory.objects[i].name, sizeof(name));
             memory_remove(&place.memory, name);
-            assert_int_equal(
-                small_pull(&place.memory, &place.pulled, NULL, &error),
-                WAL_ECORRUPT);
+            assert_int_equal(small_pull(&place.memory, &place.pulled, NULL, &error), WAL_ECORRUPT);
             assert_string_equal(error.file, name);
             return;
         }
@@ -323,8 +314,7 @@ static uint64_t count_parts(void)
     const struct wal__base_end end = end_of(&place.writer);
     uint64_t parts = UINT64_MAX;
 
-    assert_ok(wal__base_count_parts(&place.memory.remote, small_uuid, &end,
-                                    &parts, NULL));
+    assert_ok(wal__base_count_parts(&place.memory.remote, small_uuid, &end, &parts, NULL));
     return parts;
 }
 
@@ -355,12 +345,11 @@ TEST_WITH(remote_collect__nothing_without_an_old_base, set_up, tear_down)
     push(100);
     assert_int_equal(collect().parts, 0);
     (void)make_base();
-    assert_ok(wal__collect(&place.memory.remote, small_uuid, now,
-                           WAL__COLLECT_AGE_MS, &result, NULL));
+    assert_ok(
+        wal__collect(&place.memory.remote, small_uuid, now, WAL__COLLECT_AGE_MS, &result, NULL));
     assert_int_equal(result.parts, 0);
-    assert_ok(wal__collect(&place.memory.remote, small_uuid,
-                           now + 2 * WAL__COLLECT_AGE_MS, WAL__COLLECT_AGE_MS,
-                           &result, NULL));
+    assert_ok(wal__collect(&place.memory.remote, small_uuid, now + 2 * WAL__COLLECT_AGE_MS,
+                           WAL__COLLECT_AGE_MS, &result, NULL));
     assert_int_equal(result.parts, 84);
 }
 
@@ -447,14 +436,13 @@ static enum wal_status make_and_collect(void)
     struct wal__collect_result result = {.parts = 0};
     enum wal_status status = try_base(false, &made);
 
-    return status == WAL_OK
-               ? wal__collect(&place.memory.remote, small_uuid,
-                              wal__machine_unix_ms(), 0, &result, NULL)
-               : status;
+    return status == WAL_OK ? wal__collect(&place.memory.remote, small_uuid, wal__machine_unix_ms(),
+                                           0, &result, NULL)
+                            : status;
 }
 
-/* A base and a collection after others, of which the call `at` fails. Returns
- * whether there was one. */
+/* A base and a collection after others, of which the call `at` fails. Returns whether there was
+ * one. */
 static bool fail_call(uint64_t at, bool fails_after)
 {
     enum wal_status status;
@@ -528,8 +516,7 @@ static int32_t see(void *ctx, const struct wal_error *damage)
 {
     (void)ctx;
     if (place.reported < 8) {
-        memcpy(place.names[place.reported], damage->file,
-               sizeof(place.names[0]));
+        memcpy(place.names[place.reported], damage->file, sizeof(place.names[0]));
         place.statuses[place.reported] = (enum wal_status)damage->status;
     }
     place.reported++;
@@ -566,8 +553,7 @@ static void assert_found(const char *name, enum wal_status what)
     assert_int_equal(place.reported, 1);
 }
 
-/* Three writers, two bases of which the second has a segment of the first, and
- * parts after them. */
+/* Three writers, two bases of which the second has a segment of the first, and parts after them. */
 static void make_history(void)
 {
     start(1);
@@ -600,8 +586,7 @@ TEST_WITH(remote_check__ends_while_parts_come, set_up, tear_down)
     place.memory.hook = NULL;
 }
 
-/* The listing has passed part 4 when that comes, and with it one whose floor
- * covers it. */
+/* The listing has passed part 4 when that comes, and with it one whose floor covers it. */
 static void push_while_listing(void *ctx, const char *name)
 {
     (void)ctx;
@@ -620,8 +605,7 @@ TEST_WITH(remote_check__gap_is_filled_while_it_is_listed, set_up, tear_down)
         small_log_append(&place.log, 100 + i);
     }
     place.memory.fail_at = place.memory.calls + 4;
-    assert_int_equal(wal__writer_push(&place.writer, &result, NULL),
-                     WAL_EREMOTE);
+    assert_int_equal(wal__writer_push(&place.writer, &result, NULL), WAL_EREMOTE);
     place.memory.fail_at = 0;
     place.memory.listed = push_while_listing;
     assert_ok(check(NULL));
@@ -741,8 +725,7 @@ TEST_WITH(remote_check__parts_in_another_order, set_up, tear_down)
     second[0].data = second[1].data;
     second[1].data = data;
     assert_int_equal(check(NULL), WAL_ECORRUPT);
-    assert_string_equal(place.names[0],
-                        UUID "/part/0000000000000001/0000000000000002");
+    assert_string_equal(place.names[0], UUID "/part/0000000000000001/0000000000000002");
 }
 
 TEST_WITH(remote_check__many_lost_parts_are_one_report, set_up, tear_down)
@@ -758,8 +741,7 @@ TEST_WITH(remote_check__many_lost_parts_are_one_report, set_up, tear_down)
         memory_remove(&place.memory, name);
     }
     assert_int_equal(check(&error), WAL_ECORRUPT);
-    assert_string_equal(error.file,
-                        UUID "/part/0000000000000001/000000000000000b");
+    assert_string_equal(error.file, UUID "/part/0000000000000001/000000000000000b");
     assert_error(&error, WAL_ECORRUPT, "and the 54 after it");
     assert_int_equal(place.reported, 1 + 15);
 }
@@ -768,8 +750,8 @@ static void create(const char *name, const char *text)
 {
     struct wal__driver *driver = &place.memory.driver;
 
-    assert_ok(driver->calls->put_if_absent(
-        driver, name, (struct wal_slice){text, strlen(text)}, NULL));
+    assert_ok(
+        driver->calls->put_if_absent(driver, name, (struct wal_slice){text, strlen(text)}, NULL));
 }
 
 /* What a writer that was killed had on the way is no damage. */

@@ -1,6 +1,5 @@
 /*
- * test_remote_layout.c - tests of the names of a store's objects, and of those
- * that are JSON.
+ * test_remote_layout.c - tests of the names of a store's objects, and of those that are JSON.
  */
 #include "agentwal/replica.h"
 #include "format/bytes/bytes.h"
@@ -27,47 +26,39 @@ static void assert_name(struct wal__store_object object, const char *name)
 
 TEST(remote_layout__name_of_each_kind)
 {
-    assert_name(
-        (struct wal__store_object){.kind = WAL__OBJECT_EPOCH, .epoch = 10},
-        "00000000000000000000000000000000/epoch/000000000000000a");
+    assert_name((struct wal__store_object){.kind = WAL__OBJECT_EPOCH, .epoch = 10},
+                "00000000000000000000000000000000/epoch/000000000000000a");
     assert_name((struct wal__store_object){.kind = WAL__OBJECT_PART,
                                            .uuid = {0xab, [15] = 1},
                                            .epoch = 1,
                                            .number = UINT64_MAX >> 2},
                 "ab000000000000000000000000000001/part/0000000000000001/"
                 "3fffffffffffffff");
-    assert_name(
-        (struct wal__store_object){.kind = WAL__OBJECT_BASE, .number = 11},
-        "00000000000000000000000000000000/base/000000000000000b");
+    assert_name((struct wal__store_object){.kind = WAL__OBJECT_BASE, .number = 11},
+                "00000000000000000000000000000000/base/000000000000000b");
     assert_name((struct wal__store_object){.kind = WAL__OBJECT_SEGMENT,
                                            .number = 1,
                                            .id = {0xcd, [15] = 2}},
                 "00000000000000000000000000000000/seg/0000000000000001/"
                 "cd000000000000000000000000000002");
-    assert_name((struct wal__store_object){.kind = WAL__OBJECT_OWN,
-                                           .uuid = {[15] = 1},
-                                           .number = 2,
-                                           .id = {0xcd, [15] = 3}},
-                "00000000000000000000000000000001/own/"
-                "cd000000000000000000000000000003/0000000000000002");
-    assert_name((struct wal__store_object){.kind = WAL__OBJECT_BUNDLE,
-                                           .number = 3,
-                                           .id = {0xcd}},
+    assert_name(
+        (struct wal__store_object){
+            .kind = WAL__OBJECT_OWN, .uuid = {[15] = 1}, .number = 2, .id = {0xcd, [15] = 3}},
+        "00000000000000000000000000000001/own/"
+        "cd000000000000000000000000000003/0000000000000002");
+    assert_name((struct wal__store_object){.kind = WAL__OBJECT_BUNDLE, .number = 3, .id = {0xcd}},
                 "00000000000000000000000000000000/bundle/"
                 "cd000000000000000000000000000000/0000000000000003");
 }
 
 TEST(remote_layout__other_name_is_refused)
 {
-    static const char short_id[] =
-        "00000000000000000000000000000000/seg/0000000000000001/"
-        "0000000000000000000000000000000";
-    static const char long_id[] =
-        "00000000000000000000000000000000/seg/0000000000000001/"
-        "000000000000000000000000000000000";
-    static const char no_number[] =
-        "00000000000000000000000000000000/seg/0000000000000000/"
-        "00000000000000000000000000000000";
+    static const char short_id[] = "00000000000000000000000000000000/seg/0000000000000001/"
+                                   "0000000000000000000000000000000";
+    static const char long_id[] = "00000000000000000000000000000000/seg/0000000000000001/"
+                                  "000000000000000000000000000000000";
+    static const char no_number[] = "00000000000000000000000000000000/seg/0000000000000000/"
+                                    "00000000000000000000000000000000";
     static const char *const names[] = {
         "",
         "probe/1",
@@ -91,12 +82,10 @@ TEST(remote_layout__other_name_is_refused)
         "00000000000000000000000000000000/own/0000000000000001",
         "00000000000000000000000000000000/own/cd00000000000000/1",
     };
-    static const char part_zero[] =
-        "00000000000000000000000000000000/part/0000000000000001/"
-        "0000000000000000";
-    static const char own_zero[] =
-        "00000000000000000000000000000000/own/"
-        "cd000000000000000000000000000003/0000000000000000";
+    static const char part_zero[] = "00000000000000000000000000000000/part/0000000000000001/"
+                                    "0000000000000000";
+    static const char own_zero[] = "00000000000000000000000000000000/own/"
+                                   "cd000000000000000000000000000003/0000000000000000";
     struct wal__store_object object;
 
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -111,14 +100,12 @@ TEST(remote_layout__uuid_with_and_without_hyphens)
     uint8_t uuid[16] = {0};
     char text[WAL__UUID_TEXT_SIZE];
 
-    assert_true(
-        wal__uuid_parse("01234567-89ab-cdef-0123-456789abcdef", 36, uuid));
+    assert_true(wal__uuid_parse("01234567-89ab-cdef-0123-456789abcdef", 36, uuid));
     wal__hex_write(uuid, 16, text);
     assert_string_equal(text, "0123456789abcdef0123456789abcdef");
     assert_true(wal__uuid_parse(text, 32, uuid));
     assert_false(wal__uuid_parse(text, 31, uuid));
-    assert_false(
-        wal__uuid_parse("01234567089ab-cdef-0123-456789abcdef", 36, uuid));
+    assert_false(wal__uuid_parse("01234567089ab-cdef-0123-456789abcdef", 36, uuid));
 }
 
 static struct wal_slice slice_of(const struct wal__buf *buf)
@@ -128,8 +115,7 @@ static struct wal_slice slice_of(const struct wal__buf *buf)
 
 TEST(remote_layout__epoch_round_trip)
 {
-    struct wal__epoch epoch = {
-        .writer = {1, 2, 3}, .host = "a \"host\"", .started_ms = 12};
+    struct wal__epoch epoch = {.writer = {1, 2, 3}, .host = "a \"host\"", .started_ms = 12};
     struct wal__epoch decoded;
     struct wal__buf buf;
 
@@ -187,14 +173,11 @@ TEST(remote_layout__damaged_epoch)
     struct wal_error error = KIT_ERROR;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        assert_int_equal(
-            wal__epoch_decode(kit_text(texts[i]), "e", &epoch, &error),
-            WAL_ECORRUPT);
+        assert_int_equal(wal__epoch_decode(kit_text(texts[i]), "e", &epoch, &error), WAL_ECORRUPT);
         assert_string_equal(error.file, "e");
     }
-    assert_int_equal(
-        wal__epoch_decode(kit_text("{\"version\":2}"), "e", &epoch, &error),
-        WAL_EVERSION);
+    assert_int_equal(wal__epoch_decode(kit_text("{\"version\":2}"), "e", &epoch, &error),
+                     WAL_EVERSION);
 }
 
 TEST(remote_layout__fence_round_trip)
@@ -227,9 +210,7 @@ TEST(remote_layout__damaged_fence)
     uint64_t epoch;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        assert_int_equal(
-            wal__fence_decode(kit_text(texts[i]), "p", &epoch, NULL),
-            WAL_ECORRUPT);
+        assert_int_equal(wal__fence_decode(kit_text(texts[i]), "p", &epoch, NULL), WAL_ECORRUPT);
     }
 }
 
@@ -278,9 +259,8 @@ TEST(remote_layout__part_object_round_trip)
         assert_ok(wal__buf_append(&object, "part", 4));
         assert_ok(wal__part_object_seal(&object, floors[i]));
         assert_int_equal(object.size, 4 + WAL__PART_TRAILER_SIZE);
-        assert_ok(
-            wal__part_object_open((struct wal_slice){object.data, object.size},
-                                  "p", 4, &part, &floor, NULL));
+        assert_ok(wal__part_object_open((struct wal_slice){object.data, object.size}, "p", 4, &part,
+                                        &floor, NULL));
         assert_int_equal(floor, floors[i]);
         assert_int_equal(part.size, 4);
         assert_memory_equal(part.data, "part", 4);
@@ -302,20 +282,18 @@ TEST(remote_layout__damaged_part_object)
     assert_ok(wal__buf_append(&object, "x", 1));
     for (size_t size = 0; size <= object.size; size++) {
         if (size != 4 + WAL__PART_TRAILER_SIZE) {
-            assert_int_equal(
-                wal__part_object_open((struct wal_slice){object.data, size},
-                                      "p", 4, &part, &floor, &error),
-                WAL_ECORRUPT);
+            assert_int_equal(wal__part_object_open((struct wal_slice){object.data, size}, "p", 4,
+                                                   &part, &floor, &error),
+                             WAL_ECORRUPT);
             assert_string_equal(error.file, "p");
         }
     }
     object.size--;
     for (size_t i = 4; i < object.size; i++) {
         object.data[i] ^= 1;
-        assert_int_equal(
-            wal__part_object_open((struct wal_slice){object.data, object.size},
-                                  "p", 4, &part, &floor, &error),
-            WAL_ECORRUPT);
+        assert_int_equal(wal__part_object_open((struct wal_slice){object.data, object.size}, "p", 4,
+                                               &part, &floor, &error),
+                         WAL_ECORRUPT);
         object.data[i] ^= 1;
     }
     assert_null(part.data);
@@ -338,28 +316,25 @@ TEST(remote_layout__base_round_trip)
     list.epoch = 3;
     list.part = UINT64_MAX >> 2;
     for (uint64_t i = 1; i <= 300; i++) {
-        const struct wal__base_segment segment = {.number = i,
-                                                  .id = {(uint8_t)i, [15] = 1}};
+        const struct wal__base_segment segment = {.number = i, .id = {(uint8_t)i, [15] = 1}};
 
         assert_ok(wal__base_list_add(&list, &segment));
     }
     for (int i = 0; i < 2; i++) { /* it replaces what is there */
         json.size = 0;
         assert_ok(wal__base_list_encode(&list, &json));
-        assert_ok(wal__base_list_decode(
-            (struct wal_slice){json.data, json.size}, "b", &decoded, NULL));
+        assert_ok(
+            wal__base_list_decode((struct wal_slice){json.data, json.size}, "b", &decoded, NULL));
         assert_int_equal(decoded.created_ms, list.created_ms);
         assert_int_equal(decoded.epoch, list.epoch);
         assert_int_equal(decoded.part, list.part);
         assert_int_equal(decoded.segments.size, list.segments.size);
-        assert_memory_equal(decoded.segments.data, list.segments.data,
-                            list.segments.size);
+        assert_memory_equal(decoded.segments.data, list.segments.data, list.segments.size);
     }
     while (wal__base_list_count(&list) < WAL__BASE_SEGMENTS_MAX) {
         assert_ok(wal__base_list_add(&list, wal__base_list_at(&decoded, 7)));
     }
-    assert_int_equal(wal__base_list_add(&list, wal__base_list_at(&decoded, 7)),
-                     WAL_ETOOBIG);
+    assert_int_equal(wal__base_list_add(&list, wal__base_list_at(&decoded, 7)), WAL_ETOOBIG);
     json.size = 0;
     assert_ok(wal__base_list_encode(&list, &json));
     assert_true(json.size <= WAL__BASE_JSON_MAX);
@@ -370,9 +345,9 @@ TEST(remote_layout__base_round_trip)
 
 #define SEGMENT "\"seg/0000000000000001/00000000000000000000000000000001\""
 
-#define BASE(version, created, epoch, part, segments)                   \
-    "{\"version\":" version ",\"created\":" created ",\"epoch\":" epoch \
-    ",\"part\":" part ",\"segments\":[" segments "]}"
+#define BASE(version, created, epoch, part, segments)                                     \
+    "{\"version\":" version ",\"created\":" created ",\"epoch\":" epoch ",\"part\":" part \
+    ",\"segments\":[" segments "]}"
 
 TEST(remote_layout__damaged_base)
 {
@@ -406,11 +381,9 @@ TEST(remote_layout__damaged_base)
 
         assert_non_null(copy);
         wal__base_list_init(&list, heap);
-        assert_int_equal(wal__base_list_decode((struct wal_slice){copy, size},
-                                               "b", &list, NULL),
+        assert_int_equal(wal__base_list_decode((struct wal_slice){copy, size}, "b", &list, NULL),
                          bases[i].status);
-        assert_int_equal(wal__base_list_count(&list),
-                         bases[i].status == WAL_OK ? 2 : 0);
+        assert_int_equal(wal__base_list_count(&list), bases[i].status == WAL_OK ? 2 : 0);
         wal__base_list_deinit(&list);
         free(copy);
     }

@@ -1,6 +1,6 @@
 /*
- * test_remote_move.c - sessions that go on at other machines: stores on the
- * disk, and a remote in memory whose calls fail.
+ * test_remote_move.c - sessions that go on at other machines: stores on the disk, and a remote in
+ * memory whose calls fail.
  */
 #include "agentwal/admin.h"
 #include "agentwal/transfer.h"
@@ -42,8 +42,7 @@ static void begin(struct world *world)
 
         *machine = (struct machine){.store = NULL};
         snprintf(machine->path, sizeof(machine->path), "%c", 'a' + (char)i);
-        snprintf(machine->replicas, sizeof(machine->replicas), "%s.remotes",
-                 machine->path);
+        snprintf(machine->replicas, sizeof(machine->replicas), "%s.remotes", machine->path);
         machine->store = kit_open(machine->path, WAL_OPEN_CREATE);
         memcpy(machine->uuid, kit_store_info(machine->store).uuid, 16);
     }
@@ -62,16 +61,15 @@ static void end(struct world *world)
 static void push(struct world *world, unsigned i)
 {
     struct machine *machine = &world->machines[i];
-    struct wal_remote_writer_options options =
-        WAL_INIT(wal_remote_writer_options);
+    struct wal_remote_writer_options options = WAL_INIT(wal_remote_writer_options);
     struct wal_error error = KIT_ERROR;
 
     options.writer[0] = (uint8_t)(i + 1);
     options.parallel = 1;
     assert_ok(wal_sync(machine->store, NULL));
     if (machine->writer == NULL &&
-        wal_remote_writer_open(remote_of(world), machine->store, &options,
-                               &machine->writer, &error) != WAL_OK) {
+        wal_remote_writer_open(remote_of(world), machine->store, &options, &machine->writer,
+                               &error) != WAL_OK) {
         fail_msg("%s: %s", error.file, error.text);
     }
     if (wal_remote_push(machine->writer, NULL, &error) != WAL_OK) {
@@ -79,8 +77,7 @@ static void push(struct world *world, unsigned i)
     }
 }
 
-static void append(struct world *world, unsigned i, const char *id,
-                   const char *ids)
+static void append(struct world *world, unsigned i, const char *id, const char *ids)
 {
     struct wal_session *session = kit_session(world->machines[i].store, id);
 
@@ -88,8 +85,7 @@ static void append(struct world *world, unsigned i, const char *id,
     wal_session_close(session);
 }
 
-static void assert_entries(struct world *world, unsigned i, const char *id,
-                           const char *ids)
+static void assert_entries(struct world *world, unsigned i, const char *id, const char *ids)
 {
     struct wal_session *session = kit_session(world->machines[i].store, id);
 
@@ -98,27 +94,23 @@ static void assert_entries(struct world *world, unsigned i, const char *id,
 }
 
 /* An append to the session is refused; *host: where it says that it is. */
-static void assert_away(struct world *world, unsigned i, const char *id,
-                        const char *host)
+static void assert_away(struct world *world, unsigned i, const char *id, const char *host)
 {
     struct wal_session *session = kit_session(world->machines[i].store, id);
     const struct wal_entry entry = kit_entry("refused", NULL, "{}");
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, &error),
-                     WAL_ECLAIMED);
+    assert_int_equal(wal_append(session, &entry, 1, NULL, NULL, &error), WAL_ECLAIMED);
     assert_non_null(strstr(error.text, host));
     wal_session_close(session);
 }
 
-static enum wal_status try_resume(struct world *world, unsigned i,
-                                  const uint8_t *from, uint32_t flags,
-                                  struct wal_remote_resume_result *result,
+static enum wal_status try_resume(struct world *world, unsigned i, const uint8_t *from,
+                                  uint32_t flags, struct wal_remote_resume_result *result,
                                   struct wal_error *error)
 {
     struct machine *machine = &world->machines[i];
-    struct wal_remote_resume_options options =
-        WAL_INIT(wal_remote_resume_options);
+    struct wal_remote_resume_options options = WAL_INIT(wal_remote_resume_options);
 
     options.flags = flags;
     options.session = WAL_STR("s");
@@ -127,21 +119,17 @@ static enum wal_status try_resume(struct world *world, unsigned i,
         memcpy(options.uuid, from, 16);
     }
     *error = KIT_ERROR;
-    *result =
-        (struct wal_remote_resume_result)WAL_INIT(wal_remote_resume_result);
-    return wal_remote_resume(remote_of(world), machine->store, &options, result,
-                             error);
+    *result = (struct wal_remote_resume_result)WAL_INIT(wal_remote_resume_result);
+    return wal_remote_resume(remote_of(world), machine->store, &options, result, error);
 }
 
 /* Brings the session s from the store of a machine, which must succeed. */
-static struct wal_remote_resume_result resume(struct world *world, unsigned i,
-                                              unsigned from)
+static struct wal_remote_resume_result resume(struct world *world, unsigned i, unsigned from)
 {
     struct wal_remote_resume_result result;
     struct wal_error error;
 
-    if (try_resume(world, i, world->machines[from].uuid, 0, &result, &error) !=
-        WAL_OK) {
+    if (try_resume(world, i, world->machines[from].uuid, 0, &result, &error) != WAL_OK) {
         fail_msg("%s: %s", error.file, error.text);
     }
     return result;
@@ -154,12 +142,12 @@ static void count_moved(void *ctx, struct wal_slice session, const char *host)
     ++*(unsigned *)ctx;
 }
 
-static enum wal_status try_check(struct world *world, unsigned i,
-                                 unsigned *count, struct wal_error *error)
+static enum wal_status try_check(struct world *world, unsigned i, unsigned *count,
+                                 struct wal_error *error)
 {
     struct wal_remote_moves *moves = NULL;
-    enum wal_status status = wal_remote_moves_open(
-        remote_of(world), world->machines[i].store, &moves, error);
+    enum wal_status status =
+        wal_remote_moves_open(remote_of(world), world->machines[i].store, &moves, error);
 
     if (status == WAL_OK) {
         status = wal_remote_moves_check(moves, count_moved, count, error);
@@ -189,12 +177,10 @@ static void begin_pushed(struct world *world)
     push(world, 0);
 }
 
-static void name_claim(const struct world *world, unsigned i,
-                       const char *session, uint64_t number,
+static void name_claim(const struct world *world, unsigned i, const char *session, uint64_t number,
                        char name[NAME_MAX_SIZE])
 {
-    struct wal__store_object object = {.kind = WAL__OBJECT_OWN,
-                                       .number = number};
+    struct wal__store_object object = {.kind = WAL__OBJECT_OWN, .number = number};
 
     memcpy(object.uuid, world->machines[i].uuid, sizeof(object.uuid));
     assert_ok(wal__own_id(session, object.id));
@@ -209,8 +195,8 @@ static bool has_claim(struct world *world, unsigned i, uint64_t number)
     return memory_find(&world->memory, name) != NULL;
 }
 
-static void put_claim(struct world *world, unsigned i, const char *session,
-                      uint64_t number, const char *json)
+static void put_claim(struct world *world, unsigned i, const char *session, uint64_t number,
+                      const char *json)
 {
     struct wal__driver *driver = remote_of(world)->driver;
     char name[NAME_MAX_SIZE];
@@ -262,8 +248,7 @@ KIT_TEST(move__of_several_stores_one_has_its_claim)
     begin_pushed(&world);
     push(&world, 1);
     push(&world, 2);
-    assert_int_equal(try_resume(&world, 2, NULL, 0, &result, &error),
-                     WAL_EINVAL);
+    assert_int_equal(try_resume(&world, 2, NULL, 0, &result, &error), WAL_EINVAL);
     assert_non_null(strstr(error.text, "--store-id"));
     (void)resume(&world, 1, 0);
     push(&world, 1);
@@ -305,9 +290,8 @@ KIT_TEST(move__both_went_on_and_both_remain)
     result = resume(&world, 1, 0);
     assert_int_equal(result.kind, WAL_TRANSFER_BRANCHED);
     /* Both have the host's name, which would not tell them apart. */
-    snprintf(branch, sizeof(branch), "s@%02x%02x%02x%02x",
-             world.machines[0].uuid[0], world.machines[0].uuid[1],
-             world.machines[0].uuid[2], world.machines[0].uuid[3]);
+    snprintf(branch, sizeof(branch), "s@%02x%02x%02x%02x", world.machines[0].uuid[0],
+             world.machines[0].uuid[1], world.machines[0].uuid[2], world.machines[0].uuid[3]);
     assert_string_equal(result.session, branch);
     assert_entries(&world, 1, "s", "a b c");
     assert_entries(&world, 1, branch, "a b late");
@@ -391,13 +375,12 @@ KIT_TEST(move__holder_is_not_in_the_remote)
 
     begin_pushed(&world);
     (void)resume(&world, 1, 0);
-    assert_int_equal(
-        try_resume(&world, 2, world.machines[0].uuid, 0, &result, &error),
-        WAL_ECLAIMED);
+    assert_int_equal(try_resume(&world, 2, world.machines[0].uuid, 0, &result, &error),
+                     WAL_ECLAIMED);
     assert_non_null(strstr(error.text, "--take-over"));
     assert_false(has_claim(&world, 0, 2));
-    assert_ok(try_resume(&world, 2, world.machines[0].uuid,
-                         WAL_REMOTE_RESUME_TAKE_OVER, &result, &error));
+    assert_ok(try_resume(&world, 2, world.machines[0].uuid, WAL_REMOTE_RESUME_TAKE_OVER, &result,
+                         &error));
     assert_true(has_claim(&world, 0, 2));
     assert_entries(&world, 2, "s", "a b");
     end(&world);
@@ -417,8 +400,7 @@ static void claim_first(void *ctx, const char *call, const char *name)
 {
     struct rival *rival = ctx;
 
-    if (rival->is_done || strcmp(call, rival->call) != 0 ||
-        strstr(name, rival->name) == NULL) {
+    if (rival->is_done || strcmp(call, rival->call) != 0 || strstr(name, rival->name) == NULL) {
         return;
     }
     rival->is_done = true;
@@ -435,9 +417,8 @@ static void lose_at(const char *call, const char *name)
     begin_pushed(&world);
     world.memory.hook = claim_first;
     world.memory.hook_ctx = &rival;
-    assert_int_equal(
-        try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error),
-        WAL_ECLAIMED);
+    assert_int_equal(try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error),
+                     WAL_ECLAIMED);
     world.memory.hook = NULL;
     assert_true(rival.is_done);
     assert_non_null(strstr(error.text, "at the same time"));
@@ -468,29 +449,22 @@ KIT_TEST(move__session_or_store_that_is_not_there)
     const uint8_t unknown[16] = {9};
 
     begin(&world);
-    assert_int_equal(try_resume(&world, 1, NULL, 0, &result, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(try_resume(&world, 1, NULL, 0, &result, &error), WAL_ENOTFOUND);
     wal_session_close(kit_create(world.machines[0].store, "other"));
     push(&world, 0);
-    assert_int_equal(try_resume(&world, 1, NULL, 0, &result, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(try_resume(&world, 1, NULL, 0, &result, &error), WAL_ENOTFOUND);
     assert_false(has_claim(&world, 0, 1));
-    assert_int_equal(try_resume(&world, 1, unknown, 0, &result, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(try_resume(&world, 1, unknown, 0, &result, &error), WAL_ENOTFOUND);
+    assert_int_equal(try_resume(&world, 0, world.machines[0].uuid, 0, &result, &error), WAL_EINVAL);
+    assert_int_equal(try_resume(&world, 1, NULL, 2, &result, &error), WAL_EINVAL);
     assert_int_equal(
-        try_resume(&world, 0, world.machines[0].uuid, 0, &result, &error),
+        wal_remote_resume(remote_of(&world), world.machines[1].store, NULL, &result, &error),
         WAL_EINVAL);
-    assert_int_equal(try_resume(&world, 1, NULL, 2, &result, &error),
-                     WAL_EINVAL);
-    assert_int_equal(wal_remote_resume(remote_of(&world),
-                                       world.machines[1].store, NULL, &result,
-                                       &error),
-                     WAL_EINVAL);
     end(&world);
 }
 
-/* Every call fails once, before it is done or after it: the next attempt brings
- * all of it, and the claim is one. */
+/* Every call fails once, before it is done or after it: the next attempt brings all of it, and the
+ * claim is one. */
 static void fail_calls(bool after)
 {
     bool struck = true;
@@ -504,8 +478,7 @@ static void fail_calls(bool after)
         begin_pushed(&world);
         world.memory.fails_after = after;
         world.memory.fail_at = world.memory.calls + nth;
-        status =
-            try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error);
+        status = try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error);
         struck = world.memory.calls >= world.memory.fail_at;
         world.memory.fail_at = 0;
         assert_true(status == WAL_OK || struck);
@@ -547,8 +520,7 @@ KIT_TEST(move__nth_call_of_the_way_back_fails)
         (void)check(&world, 0);
         world.memory.fails_after = nth % 2 == 0;
         world.memory.fail_at = world.memory.calls + nth;
-        (void)!try_resume(&world, 0, world.machines[1].uuid, 0, &result,
-                          &error);
+        (void)!try_resume(&world, 0, world.machines[1].uuid, 0, &result, &error);
         struck = world.memory.calls >= world.memory.fail_at;
         world.memory.fail_at = 0;
         assert_true(nth < CALLS_MAX);
@@ -564,12 +536,10 @@ KIT_TEST(move__nth_call_of_the_way_back_fails)
 
 /* --- handing off and taking back ------------------------------------------ */
 
-static enum wal_status try_handoff(struct world *world, unsigned i,
-                                   struct wal_error *error)
+static enum wal_status try_handoff(struct world *world, unsigned i, struct wal_error *error)
 {
     *error = KIT_ERROR;
-    return wal_remote_handoff(remote_of(world), world->machines[i].store,
-                              WAL_STR("s"), error);
+    return wal_remote_handoff(remote_of(world), world->machines[i].store, WAL_STR("s"), error);
 }
 
 /* Both steps, with a push between them. */
@@ -712,14 +682,12 @@ KIT_TEST(handoff__session_that_is_not_there)
     struct world world;
 
     begin_pushed(&world);
-    assert_int_equal(wal_remote_handoff(remote_of(&world),
-                                        world.machines[0].store, WAL_STR("no"),
-                                        NULL),
-                     WAL_ENOTFOUND);
-    assert_int_equal(wal_remote_handoff(remote_of(&world),
-                                        world.machines[0].store, WAL_STR(""),
-                                        NULL),
-                     WAL_EINVAL);
+    assert_int_equal(
+        wal_remote_handoff(remote_of(&world), world.machines[0].store, WAL_STR("no"), NULL),
+        WAL_ENOTFOUND);
+    assert_int_equal(
+        wal_remote_handoff(remote_of(&world), world.machines[0].store, WAL_STR(""), NULL),
+        WAL_EINVAL);
     end(&world);
 }
 
@@ -745,8 +713,8 @@ static void take_back(struct world *world, unsigned i)
 {
     struct wal_error error = KIT_ERROR;
 
-    if (wal_remote_take_back(remote_of(world), world->machines[i].store,
-                             WAL_STR("s"), &error) != WAL_OK) {
+    if (wal_remote_take_back(remote_of(world), world->machines[i].store, WAL_STR("s"), &error) !=
+        WAL_OK) {
         fail_msg("%s", error.text);
     }
 }
@@ -776,15 +744,12 @@ static bool has_replica(struct world *world, unsigned i, unsigned of)
 /* Nothing is left of the files by which a bundle went. */
 static void assert_no_files(void)
 {
-    assert_int_equal(
-        system("test -z \"$(find . -name '*.bundle*' -o -name '.agentwal*')\""),
-        0);
+    assert_int_equal(system("test -z \"$(find . -name '*.bundle*' -o -name '.agentwal*')\""), 0);
 }
 
 static void put_sessions(struct world *world, unsigned i)
 {
-    assert_ok(wal_remote_put_sessions(remote_of(world),
-                                      world->machines[i].store, NULL));
+    assert_ok(wal_remote_put_sessions(remote_of(world), world->machines[i].store, NULL));
 }
 
 KIT_TEST(bundle__is_read_instead_of_the_store)
@@ -864,9 +829,8 @@ KIT_TEST(bundle__of_a_session_that_was_deleted_since)
     wal_session_close(session);
     push(&world, 0);
     put_sessions(&world, 0);
-    assert_int_equal(
-        try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error),
-        WAL_ENOTFOUND);
+    assert_int_equal(try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error),
+                     WAL_ENOTFOUND);
     assert_false(has_claim(&world, 0, 2));
     end(&world);
 }
@@ -940,8 +904,7 @@ KIT_TEST(bundle__of_entries_that_were_redacted_since)
         session = kit_session(world.machines[0].store, "s");
         assert_ok(wal_session_fork(session, WAL_STR(""), NULL, &fork, NULL));
         wal_session_close(session);
-        assert_ok(
-            wal_session_redact(fork, WAL_STR("a"), WAL_STR(""), NULL, NULL));
+        assert_ok(wal_session_redact(fork, WAL_STR("a"), WAL_STR(""), NULL, NULL));
         if (is_trashed != 0) {
             assert_ok(wal_session_trash(fork, NULL));
         }
@@ -954,8 +917,7 @@ KIT_TEST(bundle__of_entries_that_were_redacted_since)
     }
 }
 
-/* Of a handoff and the resume after it every call fails once, before it is
- * done or after it. */
+/* Of a handoff and the resume after it every call fails once, before it is done or after it. */
 KIT_TEST(bundle__nth_call_fails)
 {
     bool struck = true;
@@ -971,8 +933,7 @@ KIT_TEST(bundle__nth_call_fails)
         world.memory.fails_after = nth % 2 == 0;
         world.memory.fail_at = world.memory.calls + (nth + 1) / 2;
         (void)!try_handoff(&world, 0, &error);
-        (void)!try_resume(&world, 1, world.machines[0].uuid, 0, &result,
-                          &error);
+        (void)!try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error);
         struck = world.memory.calls >= world.memory.fail_at;
         world.memory.fail_at = 0;
         assert_true(nth < CALLS_MAX);
@@ -990,15 +951,14 @@ KIT_TEST(bundle__nth_call_fails)
 KIT_TEST(bundle__is_collected)
 {
     struct world world;
-    struct wal_remote_compact_result result =
-        WAL_INIT(wal_remote_compact_result);
+    struct wal_remote_compact_result result = WAL_INIT(wal_remote_compact_result);
     struct wal_error error = KIT_ERROR;
 
     begin_pushed(&world);
     hand_off(&world, 0);
     assert_non_null(find_bundle(&world));
-    assert_ok(wal_remote_compact(remote_of(&world), world.machines[0].store,
-                                 NULL, &result, &error));
+    assert_ok(
+        wal_remote_compact(remote_of(&world), world.machines[0].store, NULL, &result, &error));
     assert_null(find_bundle(&world));
     assert_int_equal(resume(&world, 1, 0).entries, 2);
     end(&world);
@@ -1039,10 +999,9 @@ KIT_TEST(take_back__of_what_never_moved)
     struct world world;
 
     begin_pushed(&world);
-    assert_int_equal(wal_remote_take_back(remote_of(&world),
-                                          world.machines[0].store, WAL_STR("s"),
-                                          NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(
+        wal_remote_take_back(remote_of(&world), world.machines[0].store, WAL_STR("s"), NULL),
+        WAL_ENOTFOUND);
     end(&world);
 }
 
@@ -1070,8 +1029,7 @@ KIT_TEST(check__a_repetition_is_one_request)
 
     begin_pushed(&world);
     (void)resume(&world, 1, 0);
-    assert_ok(wal_remote_moves_open(remote_of(&world), world.machines[0].store,
-                                    &moves, NULL));
+    assert_ok(wal_remote_moves_open(remote_of(&world), world.machines[0].store, &moves, NULL));
     assert_ok(wal_remote_moves_check(moves, NULL, NULL, NULL));
     before = world.memory.calls;
     assert_ok(wal_remote_moves_check(moves, NULL, NULL, NULL));
@@ -1141,9 +1099,8 @@ KIT_TEST(check__claim_of_a_newer_version)
     begin_pushed(&world);
     put_claim(&world, 0, "s", 1, "{\"version\":2}");
     assert_int_equal(try_check(&world, 0, &count, &error), WAL_EVERSION);
-    assert_int_equal(
-        try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error),
-        WAL_EVERSION);
+    assert_int_equal(try_resume(&world, 1, world.machines[0].uuid, 0, &result, &error),
+                     WAL_EVERSION);
     end(&world);
 }
 

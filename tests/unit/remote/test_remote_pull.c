@@ -1,17 +1,15 @@
 /*
- * test_remote_pull.c - tests of pulls by what the remote has: parts that were
- * on the way when the writer was killed, parts that are lost, and many parts,
- * which are read at the same time.
+ * test_remote_pull.c - tests of pulls by what the remote has: parts that were on the way when the
+ * writer was killed, parts that are lost, and many parts, which are read at the same time.
  *
- * Then writers that race for a store, by a seed: each call of a machine may be
- * interrupted by all that another one does, PUTs fail before and after they are
- * done, come later, in any order, and are repeated, and machines are killed.
- * AGENTWAL_SEED repeats a run; AGENTWAL_LONG makes ten times as many takeovers.
+ * Then writers that race for a store, by a seed: each call of a machine may be interrupted by all
+ * that another one does, PUTs fail before and after they are done, come later, in any order, and
+ * are repeated, and machines are killed. AGENTWAL_SEED repeats a run; AGENTWAL_LONG makes ten times
+ * as many takeovers.
  *
- * What must hold: an epoch has one winner; each entry that was acknowledged is
- * at its number in the end, and no number was acknowledged with two entries;
- * nothing else is there, but what no one answered; a follower sees nothing that
- * it must take for damage.
+ * What must hold: an epoch has one winner; each entry that was acknowledged is at its number in the
+ * end, and no number was acknowledged with two entries; nothing else is there, but what no one
+ * answered; a follower sees nothing that it must take for damage.
  */
 #include "remote/base/base.h"
 #include "remote/history/remote.h"
@@ -50,8 +48,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-static void create(const struct wal__store_object *object,
-                   struct wal_slice bytes)
+static void create(const struct wal__store_object *object, struct wal_slice bytes)
 {
     struct wal__driver *driver = &place.memory.driver;
     char name[WAL__STORE_OBJECT_SIZE];
@@ -60,11 +57,10 @@ static void create(const struct wal__store_object *object,
     assert_ok(driver->calls->put_if_absent(driver, name, bytes, NULL));
 }
 
-static struct wal__store_object object_of(enum wal__store_object_kind kind,
-                                          uint64_t epoch, uint64_t number)
+static struct wal__store_object object_of(enum wal__store_object_kind kind, uint64_t epoch,
+                                          uint64_t number)
 {
-    struct wal__store_object object = {
-        .kind = kind, .epoch = epoch, .number = number};
+    struct wal__store_object object = {.kind = kind, .epoch = epoch, .number = number};
 
     memcpy(object.uuid, small_uuid, sizeof(object.uuid));
     return object;
@@ -72,21 +68,18 @@ static struct wal__store_object object_of(enum wal__store_object_kind kind,
 
 static void create_epoch(uint64_t epoch)
 {
-    const struct wal__store_object object =
-        object_of(WAL__OBJECT_EPOCH, epoch, 0);
+    const struct wal__store_object object = object_of(WAL__OBJECT_EPOCH, epoch, 0);
     struct wal__buf json;
 
     wal__buf_init(&json, &wal__heap_libc);
-    assert_ok(wal__epoch_encode(
-        &(struct wal__epoch){.writer = {1}, .host = "h"}, &json));
+    assert_ok(wal__epoch_encode(&(struct wal__epoch){.writer = {1}, .host = "h"}, &json));
     create(&object, (struct wal_slice){json.data, json.size});
     wal__buf_deinit(&json);
 }
 
 static void create_fence(uint64_t epoch, uint64_t number)
 {
-    const struct wal__store_object object =
-        object_of(WAL__OBJECT_PART, epoch, number);
+    const struct wal__store_object object = object_of(WAL__OBJECT_PART, epoch, number);
     struct wal__buf json;
 
     wal__buf_init(&json, &wal__heap_libc);
@@ -96,11 +89,9 @@ static void create_fence(uint64_t epoch, uint64_t number)
 }
 
 /* Stores the entry `entry` of the log, from 0, as a part. */
-static void create_part(uint64_t epoch, uint64_t number, uint64_t entry,
-                        uint64_t floor)
+static void create_part(uint64_t epoch, uint64_t number, uint64_t entry, uint64_t floor)
 {
-    const struct wal__store_object object =
-        object_of(WAL__OBJECT_PART, epoch, number);
+    const struct wal__store_object object = object_of(WAL__OBJECT_PART, epoch, number);
     const struct wal__part_source source = small_log_source(&place.log);
     struct wal_part_info info = WAL_INIT(wal_part_info);
     struct wal__position position = {{{0}}};
@@ -131,8 +122,7 @@ static void append(uint64_t count)
 static void assert_pulled(uint64_t count)
 {
     struct wal_error error = KIT_ERROR;
-    enum wal_status status =
-        small_pull(&place.memory, &place.pulled, NULL, &error);
+    enum wal_status status = small_pull(&place.memory, &place.pulled, NULL, &error);
 
     if (status != WAL_OK) {
         print_error("%s: %s\n", error.file, error.text);
@@ -145,8 +135,7 @@ static void assert_lost(const char *name)
 {
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(small_pull(&place.memory, &place.pulled, NULL, &error),
-                     WAL_ECORRUPT);
+    assert_int_equal(small_pull(&place.memory, &place.pulled, NULL, &error), WAL_ECORRUPT);
     assert_string_equal(error.file, name);
     assert_error(&error, WAL_ECORRUPT, "has lost");
 }
@@ -163,8 +152,7 @@ static void create_parts(uint64_t count)
 
 static void remove_part(uint64_t epoch, uint64_t number)
 {
-    const struct wal__store_object object =
-        object_of(WAL__OBJECT_PART, epoch, number);
+    const struct wal__store_object object = object_of(WAL__OBJECT_PART, epoch, number);
     char name[WAL__STORE_OBJECT_SIZE];
 
     wal__store_object_format(&object, name);
@@ -321,8 +309,7 @@ TEST_WITH(remote_pull__damaged_trailer, set_up, tear_down)
     create_parts(3);
     object = memory_find(&place.memory, name);
     object->data[object->size - 1] ^= 1;
-    assert_int_equal(small_pull(&place.memory, &place.pulled, NULL, &error),
-                     WAL_ECORRUPT);
+    assert_int_equal(small_pull(&place.memory, &place.pulled, NULL, &error), WAL_ECORRUPT);
     assert_string_equal(error.file, name);
     assert_int_equal(place.pulled.count, 1);
 }
@@ -375,15 +362,14 @@ TEST_WITH(remote_pull__each_call_fails, set_up, tear_down)
 /* Objects that are larger than what may be read ahead. */
 TEST_WITH(remote_fetch__large_objects, set_up, tear_down)
 {
-    static const uint64_t sizes[] = {
-        10, WAL__FETCH_BYTES, 10, 5, 2 * (uint64_t)WAL__FETCH_BYTES, 1};
+    static const uint64_t sizes[] = {10, WAL__FETCH_BYTES, 10, 5, 2 * (uint64_t)WAL__FETCH_BYTES,
+                                     1};
     struct wal__fetch_item items[6];
     struct wal__fetch *fetch = NULL;
     struct wal_slice object;
 
     for (size_t i = 0; i < 6; i++) {
-        const struct wal__store_object name =
-            object_of(WAL__OBJECT_PART, 1, i + 1);
+        const struct wal__store_object name = object_of(WAL__OBJECT_PART, 1, i + 1);
         const char text[] = {(char)('a' + (char)i), '\0'};
 
         create(&name, (struct wal_slice){text, 1});
@@ -392,8 +378,7 @@ TEST_WITH(remote_fetch__large_objects, set_up, tear_down)
     }
     place.memory.remote.readers = 8;
     for (size_t last = 0; last <= 6; last++) {
-        assert_ok(
-            wal__fetch_open(&place.memory.remote, items, 6, &fetch, NULL));
+        assert_ok(wal__fetch_open(&place.memory.remote, items, 6, &fetch, NULL));
         for (size_t i = 0; i < last; i++) {
             assert_ok(wal__fetch_next(fetch, &object, NULL));
             assert_int_equal(*(const char *)object.data, 'a' + (int)i);
@@ -407,8 +392,7 @@ TEST_WITH(remote_fetch__large_objects, set_up, tear_down)
 
 TEST_WITH(remote_fetch__missing_object, set_up, tear_down)
 {
-    struct wal__fetch_item items[3] = {
-        {.name = "x"}, {.name = "y"}, {.name = "z"}};
+    struct wal__fetch_item items[3] = {{.name = "x"}, {.name = "y"}, {.name = "z"}};
     struct wal_error error = KIT_ERROR;
     struct wal__fetch *fetch = NULL;
     struct wal_slice object;
@@ -416,8 +400,7 @@ TEST_WITH(remote_fetch__missing_object, set_up, tear_down)
     place.memory.remote.readers = 2;
     assert_ok(wal__fetch_open(&place.memory.remote, items, 3, &fetch, NULL));
     for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(wal__fetch_next(fetch, &object, &error),
-                         WAL_ENOTFOUND);
+        assert_int_equal(wal__fetch_next(fetch, &object, &error), WAL_ENOTFOUND);
         assert_string_equal(error.file, items[i].name);
     }
     wal__fetch_close(fetch);
@@ -496,15 +479,14 @@ static void update(struct small_log *log)
     assert_true(status == WAL_OK || status == WAL_ENOTFOUND);
 }
 
-/* What the machine has is replaced by what the remote has; of what it has of
- * that, mostly it keeps something. */
+/* What the machine has is replaced by what the remote has; of what it has of that, mostly it keeps
+ * something. */
 static void make_anew(struct machine *machine)
 {
     struct small_log *log = &machine->log;
     uint64_t count = 0;
 
-    while (count < machine->shipped &&
-           log->entries[count] == race.acknowledged[count]) {
+    while (count < machine->shipped && log->entries[count] == race.acknowledged[count]) {
         count++;
     }
     small_log_cut(log, count == machine->shipped && below(32) != 0 ? count : 0);
@@ -525,8 +507,8 @@ static void start(struct machine *machine)
         make_anew(machine);
         machine->id = ++race.next_writer;
     }
-    status = small_writer_start(&machine->writer, &race.memory, &machine->log,
-                                machine->id, !goes_on, NULL);
+    status = small_writer_start(&machine->writer, &race.memory, &machine->log, machine->id,
+                                !goes_on, NULL);
     if (status != WAL_OK) {
         /* What it looks at may be collected, at once and not after a day. */
         assert_true(status == WAL_EREMOTE || status == WAL_EFENCED ||
@@ -559,26 +541,23 @@ static void acknowledge(const struct small_log *log, uint64_t count)
     }
 }
 
-/* Makes a base, and removes what is below the newest one, as any process may at
- * any time. */
+/* Makes a base, and removes what is below the newest one, as any process may at any time. */
 static void make_base(struct machine *machine)
 {
     const struct wal_remote_writer *writer = &machine->writer;
     const struct wal__part_source source = small_log_source(&machine->log);
-    const struct wal__base_end end = {.epoch = writer->last.epoch,
-                                      .part = writer->last.part,
-                                      .position = writer->position};
+    const struct wal__base_end end = {
+        .epoch = writer->last.epoch, .part = writer->last.part, .position = writer->position};
     struct wal__collect_result collected = {.parts = 0};
     struct wal__base_result made;
-    enum wal_status status = wal__base_make(
-        &race.memory.remote, &source, small_uuid, &end, false, &made, NULL);
+    enum wal_status status =
+        wal__base_make(&race.memory.remote, &source, small_uuid, &end, false, &made, NULL);
 
     if (status == WAL_OK && below(2) == 0) {
-        status = wal__collect(&race.memory.remote, small_uuid,
-                              wal__machine_unix_ms(), 0, &collected, NULL);
+        status = wal__collect(&race.memory.remote, small_uuid, wal__machine_unix_ms(), 0,
+                              &collected, NULL);
     }
-    assert_true(status == WAL_OK || status == WAL_EREMOTE ||
-                status == WAL_ECORRUPT);
+    assert_true(status == WAL_OK || status == WAL_EREMOTE || status == WAL_ECORRUPT);
     race.bases += made.number > 0;
     race.collected += collected.parts;
 }
@@ -639,8 +618,7 @@ static void interrupt(void *ctx, const char *call, const char *name)
 
     (void)ctx;
     (void)name;
-    if (race.depth > 0 && race.depth < DEPTH && !machine->is_active &&
-        below(rest) == 0) {
+    if (race.depth > 0 && race.depth < DEPTH && !machine->is_active && below(rest) == 0) {
         step(machine);
     }
 }
@@ -723,14 +701,12 @@ static void run(uint64_t seed, uint64_t takeovers)
         }
     }
     finish();
-    print_message(
-        "%llu takeovers, %llu writers fenced, %llu killed, %llu "
-        "entries acknowledged, %llu bases, %llu parts collected, %zu objects\n",
-        (unsigned long long)race.takeovers, (unsigned long long)race.fenced,
-        (unsigned long long)race.killed,
-        (unsigned long long)race.acknowledged_count,
-        (unsigned long long)race.bases, (unsigned long long)race.collected,
-        race.memory.count);
+    print_message("%llu takeovers, %llu writers fenced, %llu killed, %llu "
+                  "entries acknowledged, %llu bases, %llu parts collected, %zu objects\n",
+                  (unsigned long long)race.takeovers, (unsigned long long)race.fenced,
+                  (unsigned long long)race.killed, (unsigned long long)race.acknowledged_count,
+                  (unsigned long long)race.bases, (unsigned long long)race.collected,
+                  race.memory.count);
     tear_down_race();
 }
 

@@ -1,7 +1,6 @@
 /*
- * test_remote_sessions.c - lists of the sessions of stores in a remote: the
- * codec, and lists of stores on the disk in a remote in memory whose calls
- * fail.
+ * test_remote_sessions.c - lists of the sessions of stores in a remote: the codec, and lists of
+ * stores on the disk in a remote in memory whose calls fail.
  */
 #include "remote/layout/layout.h"
 #include "remote/move/move.h"
@@ -23,19 +22,16 @@ struct seen {
     int32_t result;
 };
 
-static int32_t see(void *ctx, const char *host,
-                   const struct wal_session_info *session)
+static int32_t see(void *ctx, const char *host, const struct wal_session_info *session)
 {
     struct seen *seen = ctx;
     const size_t size = strlen(seen->text);
 
     snprintf(seen->host, sizeof(seen->host), "%s", host);
-    snprintf(seen->text + size, sizeof(seen->text) - size,
-             "%.*s|%.*s|%.*s|%.*s|%.*s|%d|%u|%u ", WAL_ARG(session->id),
-             WAL_ARG(session->title), WAL_ARG(session->first_text),
-             WAL_ARG(session->cwd), WAL_ARG(session->project),
-             (int)(session->updated_ms / HOUR_MS), session->flags,
-             (unsigned)session->last_sequence);
+    snprintf(seen->text + size, sizeof(seen->text) - size, "%.*s|%.*s|%.*s|%.*s|%.*s|%d|%u|%u ",
+             WAL_ARG(session->id), WAL_ARG(session->title), WAL_ARG(session->first_text),
+             WAL_ARG(session->cwd), WAL_ARG(session->project), (int)(session->updated_ms / HOUR_MS),
+             session->flags, (unsigned)session->last_sequence);
     seen->count++;
     return seen->result;
 }
@@ -70,8 +66,8 @@ KIT_TEST(session_list__round_trip_newest_hour_first)
     assert_ok(wal__session_list_add(&list, &full));
     assert_ok(wal__session_list_add(&list, &same));
     assert_ok(wal__session_list_encode(&list, "host", &json));
-    assert_ok(wal__session_list_decode((struct wal_slice){json.data, json.size},
-                                       "l", &wal__heap_libc, see, &seen, NULL));
+    assert_ok(wal__session_list_decode((struct wal_slice){json.data, json.size}, "l",
+                                       &wal__heap_libc, see, &seen, NULL));
     assert_string_equal(seen.text, "a|||||5|0|0 b|T \"1\"|hi|/w|p|5|16|9 "
                                    "o|||||0|0|0 ");
     assert_string_equal(seen.host, "host");
@@ -102,9 +98,8 @@ KIT_TEST(session_list__full_at_a_number_and_at_a_size)
         assert_ok(wal__session_list_encode(&list, "h", &json));
         assert_true(json.size <= WAL__SESSION_LIST_JSON_MAX);
         seen = (struct seen){.count = 0};
-        assert_ok(
-            wal__session_list_decode((struct wal_slice){json.data, json.size},
-                                     "l", &wal__heap_libc, see, &seen, NULL));
+        assert_ok(wal__session_list_decode((struct wal_slice){json.data, json.size}, "l",
+                                           &wal__heap_libc, see, &seen, NULL));
         assert_int_equal(seen.count, count);
         assert_true(round == 0 ? count == WAL__SESSION_LIST_MAX : count > 240);
         wal__session_list_deinit(&list);
@@ -123,8 +118,7 @@ KIT_TEST(session_list__damaged_one_is_refused)
         enum wal_status status;
     } lists[] = {
         {"{\"version\":1,\"host\":\"h\",\"sessions\":[]}", WAL_OK},
-        {"{\"version\":1,\"host\":\"h\",\"sessions\":[" SESSION
-         ",\"new\":[1]}],\"new\":{}}",
+        {"{\"version\":1,\"host\":\"h\",\"sessions\":[" SESSION ",\"new\":[1]}],\"new\":{}}",
          WAL_OK},
         {"{\"version\":2,\"host\":\"h\",\"sessions\":[]}", WAL_EVERSION},
         {"{\"version\":1,\"host\":\"h\"}", WAL_ECORRUPT},
@@ -134,9 +128,7 @@ KIT_TEST(session_list__damaged_one_is_refused)
         {"{\"version\":1,\"host\":\"h\",\"sessions\":[1]}", WAL_ECORRUPT},
         {"{\"version\":1,\"host\":\"h\",\"sessions\":[{}]}", WAL_ECORRUPT},
         {"{\"version\":1,\"host\":\"h\",\"sessions\":[" SESSION, WAL_ECORRUPT},
-        {"{\"version\":1,\"host\":\"h\",\"sessions\":[" SESSION
-         ",\"id\":\"t\"}]}",
-         WAL_ECORRUPT},
+        {"{\"version\":1,\"host\":\"h\",\"sessions\":[" SESSION ",\"id\":\"t\"}]}", WAL_ECORRUPT},
         {"{\"version\":1,\"host\":\"h\",\"sessions\":[{\"id\":\"\","
          "\"title\":\"\",\"text\":\"\",\"cwd\":\"\",\"project\":\"\","
          "\"updated\":0,\"moved\":false,\"bundle\":0}]}",
@@ -168,10 +160,9 @@ KIT_TEST(session_list__damaged_one_is_refused)
         assert_non_null(copy);
         memcpy(copy, lists[i].json, size);
         copy = realloc(copy, size + (size == 0));
-        assert_int_equal(
-            wal__session_list_decode((struct wal_slice){copy, size}, "l",
-                                     &wal__heap_libc, see, &seen, NULL),
-            lists[i].status);
+        assert_int_equal(wal__session_list_decode((struct wal_slice){copy, size}, "l",
+                                                  &wal__heap_libc, see, &seen, NULL),
+                         lists[i].status);
         free(copy);
     }
 }
@@ -203,8 +194,7 @@ static void put(struct world *world)
 {
     struct wal_error error = KIT_ERROR;
 
-    if (wal_remote_put_sessions(&world->memory.remote, world->store, &error) !=
-        WAL_OK) {
+    if (wal_remote_put_sessions(&world->memory.remote, world->store, &error) != WAL_OK) {
         fail_msg("%s: %s", error.file, error.text);
     }
 }
@@ -222,8 +212,7 @@ static void set_title(struct world *world, const char *title)
 {
     struct wal_session *session = kit_session(world->store, "s");
 
-    assert_ok(wal_session_update(session, change_title,
-                                 (void *)(uintptr_t)title, NULL));
+    assert_ok(wal_session_update(session, change_title, (void *)(uintptr_t)title, NULL));
     wal_session_close(session);
 }
 
@@ -234,14 +223,13 @@ static int32_t see_of(void *ctx, const uint8_t uuid[16], const char *host,
     return see(ctx, host, session);
 }
 
-static enum wal_status list(struct world *world, const uint8_t *uuid,
-                            struct seen *seen, struct wal_error *error)
+static enum wal_status list(struct world *world, const uint8_t *uuid, struct seen *seen,
+                            struct wal_error *error)
 {
     *error = KIT_ERROR;
     seen->text[0] = '\0';
     seen->count = 0;
-    return wal_remote_list_sessions(&world->memory.remote, uuid, see_of, seen,
-                                    error);
+    return wal_remote_list_sessions(&world->memory.remote, uuid, see_of, seen, error);
 }
 
 static void assert_listed(struct world *world, const char *title)
@@ -314,16 +302,14 @@ KIT_TEST(remote_sessions__of_all_stores)
     put(&world);
     /* A store is there when it has anything else. */
     for (unsigned i = 0; i < 2; i++) {
-        const struct wal__store_object epoch = {.kind = WAL__OBJECT_EPOCH,
-                                                .epoch = 1};
+        const struct wal__store_object epoch = {.kind = WAL__OBJECT_EPOCH, .epoch = 1};
         struct wal__store_object object = epoch;
         char name[WAL__STORE_OBJECT_SIZE];
 
-        memcpy(object.uuid, kit_store_info(i == 0 ? first : world.store).uuid,
-               16);
+        memcpy(object.uuid, kit_store_info(i == 0 ? first : world.store).uuid, 16);
         wal__store_object_format(&object, name);
-        assert_ok(world.memory.driver.calls->put_if_absent(
-            &world.memory.driver, name, WAL_STR("{}"), NULL));
+        assert_ok(world.memory.driver.calls->put_if_absent(&world.memory.driver, name,
+                                                           WAL_STR("{}"), NULL));
     }
     assert_ok(list(&world, NULL, &seen, &error));
     assert_int_equal(seen.count, 2);
@@ -350,8 +336,7 @@ KIT_TEST(remote_sessions__nth_call_fails)
             set_title(&world, "T");
             world.memory.fails_after = after != 0;
             world.memory.fail_at = world.memory.calls + nth;
-            status = wal_remote_put_sessions(&world.memory.remote, world.store,
-                                             NULL);
+            status = wal_remote_put_sessions(&world.memory.remote, world.store, NULL);
             struck = world.memory.calls >= world.memory.fail_at;
             world.memory.fail_at = 0;
             assert_int_equal(status, struck ? WAL_EREMOTE : WAL_OK);
@@ -386,14 +371,10 @@ KIT_TEST(remote_sessions__misuse)
     struct world world;
 
     begin(&world);
-    assert_int_equal(wal_remote_put_sessions(NULL, world.store, NULL),
+    assert_int_equal(wal_remote_put_sessions(NULL, world.store, NULL), WAL_EINVAL);
+    assert_int_equal(wal_remote_put_sessions(&world.memory.remote, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_remote_list_sessions(NULL, NULL, see_of, &seen, NULL), WAL_EINVAL);
+    assert_int_equal(wal_remote_list_sessions(&world.memory.remote, NULL, NULL, &seen, NULL),
                      WAL_EINVAL);
-    assert_int_equal(wal_remote_put_sessions(&world.memory.remote, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_remote_list_sessions(NULL, NULL, see_of, &seen, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(
-        wal_remote_list_sessions(&world.memory.remote, NULL, NULL, &seen, NULL),
-        WAL_EINVAL);
     end(&world);
 }

@@ -1,7 +1,6 @@
 /*
- * test_remote_ship.c - tests of writers and pulls by the states that they find:
- * what another writer did meanwhile, what a call that failed left, what the
- * remote has lost.
+ * test_remote_ship.c - tests of writers and pulls by the states that they find: what another writer
+ * did meanwhile, what a call that failed left, what the remote has lost.
  */
 #include "tests/lib/remote/small_log.h"
 #include "tests/lib/test.h"
@@ -24,8 +23,7 @@ static void append(struct small_log *log, uint64_t first, uint64_t count)
     }
 }
 
-static enum wal_status push(struct wal_remote_writer *writer,
-                            struct wal_remote_push_result *result,
+static enum wal_status push(struct wal_remote_writer *writer, struct wal_remote_push_result *result,
                             struct wal_error *error)
 {
     struct wal_remote_push_result counts = WAL_INIT(wal_remote_push_result);
@@ -63,8 +61,7 @@ static void store_ten(void)
 {
     place.a.per_part = 2;
     append(&place.a, 100, 10);
-    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1,
-                                 false, NULL));
+    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1, false, NULL));
     assert_ok(push(&place.writer, NULL, NULL));
 }
 
@@ -72,8 +69,7 @@ static void store_ten(void)
 static void take_over(void)
 {
     assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
-    assert_ok(small_writer_start(&place.other, &place.memory, &place.b, 2, true,
-                                 NULL));
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.b, 2, true, NULL));
 }
 
 static void assert_pulled(const struct small_log *log)
@@ -99,8 +95,7 @@ static void assert_damage(const char *name)
     struct small_log pulled;
 
     small_log_init(&pulled);
-    assert_int_equal(small_pull(&place.memory, &pulled, NULL, &error),
-                     WAL_ECORRUPT);
+    assert_int_equal(small_pull(&place.memory, &pulled, NULL, &error), WAL_ECORRUPT);
     assert_string_equal(error.file, name);
     small_log_deinit(&pulled);
 }
@@ -113,8 +108,7 @@ TEST_WITH(remote_ship__all_parts_are_pulled, set_up, tear_down)
 {
     store_ten();
     assert_non_null(memory_find(&place.memory, UUID "/epoch/0000000000000001"));
-    assert_non_null(memory_find(&place.memory, UUID
-                                "/part/0000000000000001/0000000000000005"));
+    assert_non_null(memory_find(&place.memory, UUID "/part/0000000000000001/0000000000000005"));
     assert_int_equal(place.memory.count, 6);
     assert_pulled(&place.a);
 }
@@ -138,8 +132,7 @@ TEST_WITH(remote_ship__same_writer_goes_on_in_its_epoch, set_up, tear_down)
 {
     store_ten();
     append(&place.a, 200, 2);
-    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1,
-                                 false, NULL));
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1, false, NULL));
     assert_ok(push(&place.other, NULL, NULL));
     assert_int_equal(place.other.epoch, 1);
     assert_int_equal(place.memory.count, 7);
@@ -152,8 +145,7 @@ TEST_WITH(remote_ship__two_processes_as_one_writer, set_up, tear_down)
     struct wal_error error = KIT_ERROR;
 
     store_ten();
-    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1,
-                                 false, NULL));
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1, false, NULL));
     append(&place.a, 200, 1);
     assert_ok(push(&place.writer, NULL, NULL));
     append(&place.a, 300, 1);
@@ -161,34 +153,29 @@ TEST_WITH(remote_ship__two_processes_as_one_writer, set_up, tear_down)
     assert_error(&error, WAL_EFENCED, "another process writes as this writer");
     assert_int_equal(push(&place.other, NULL, &error), WAL_EFENCED);
     wal__writer_deinit(&place.other);
-    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1,
-                                 false, NULL));
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1, false, NULL));
     assert_ok(push(&place.other, NULL, NULL));
     assert_pulled(&place.a);
 }
 
-/* The third part of five fails, those after it are stored, and the process is
- * killed: what it had on the way is not acknowledged, and is ignored. */
+/* The third part of five fails, those after it are stored, and the process is killed: what it had
+ * on the way is not acknowledged, and is ignored. */
 TEST_WITH(remote_ship__killed_with_parts_on_the_way, set_up, tear_down)
 {
     place.a.parallel = 4;
     place.a.per_part = 2;
     append(&place.a, 100, 10);
-    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1,
-                                 false, NULL));
+    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1, false, NULL));
     place.memory.fail_at = place.memory.calls + 3;
     assert_int_equal(push(&place.writer, NULL, NULL), WAL_EREMOTE);
     place.memory.fail_at = 0;
-    assert_null(memory_find(&place.memory,
-                            UUID "/part/0000000000000001/0000000000000003"));
-    assert_non_null(memory_find(&place.memory, UUID
-                                "/part/0000000000000001/0000000000000004"));
+    assert_null(memory_find(&place.memory, UUID "/part/0000000000000001/0000000000000003"));
+    assert_non_null(memory_find(&place.memory, UUID "/part/0000000000000001/0000000000000004"));
     assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
     assert_int_equal(place.b.count, 4);
     append(&place.a, 200, 1);
     place.a.per_part = 3;
-    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1,
-                                 false, NULL));
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1, false, NULL));
     assert_int_equal(place.other.epoch, 2);
     assert_ok(push(&place.other, NULL, NULL));
     assert_pulled(&place.a);
@@ -203,23 +190,21 @@ TEST_WITH(remote_ship__takeover_fences_the_gap, set_up, tear_down)
     place.a.parallel = 16;
     place.a.per_part = 1;
     append(&place.a, 100, 20);
-    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1,
-                                 false, NULL));
+    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1, false, NULL));
     place.memory.fail_at = place.memory.calls + 2;
     assert_int_equal(push(&place.writer, NULL, NULL), WAL_EREMOTE);
     place.memory.fail_at = 0;
     take_over();
     assert_int_equal(place.b.count, 1);
-    assert_non_null(memory_find(&place.memory, UUID
-                                "/part/0000000000000001/0000000000000010"));
+    assert_non_null(memory_find(&place.memory, UUID "/part/0000000000000001/0000000000000010"));
     append(&place.b, 300, 3);
     assert_ok(push(&place.other, NULL, NULL));
     assert_int_equal(push(&place.writer, NULL, NULL), WAL_EFENCED);
     assert_pulled(&place.b);
 }
 
-/* Among the last parts, of which any could be on the way: the floor of a later
- * one says that it was stored. */
+/* Among the last parts, of which any could be on the way: the floor of a later one says that it was
+ * stored. */
 TEST_WITH(remote_ship__lost_part_is_no_gap, set_up, tear_down)
 {
     static const char lost[] = UUID "/part/0000000000000001/0000000000000004";
@@ -231,20 +216,17 @@ TEST_WITH(remote_ship__lost_part_is_no_gap, set_up, tear_down)
     memory_remove(&place.memory, lost);
     assert_damage(lost);
     append(&place.a, 300, 1);
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
-                                        2, true, &error),
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a, 2, true, &error),
                      WAL_ECORRUPT);
     assert_string_equal(error.file, lost);
 }
 
-/* The listing has passed part 4 when that comes, and with it a part whose floor
- * covers it. */
+/* The listing has passed part 4 when that comes, and with it a part whose floor covers it. */
 static void push_while_listing(void *ctx, const char *name)
 {
     uint32_t *listings = ctx; /* until then */
 
-    if (strcmp(name, UUID "/part/0000000000000001/0000000000000005") == 0 &&
-        --*listings == 0) {
+    if (strcmp(name, UUID "/part/0000000000000001/0000000000000005") == 0 && --*listings == 0) {
         place.memory.listed = NULL;
         assert_ok(push(&place.writer, NULL, NULL));
     }
@@ -257,8 +239,7 @@ static void find_end_while_listed(uint32_t listings, struct wal__epoch_end *end)
 
     place.a.per_part = 2;
     append(&place.a, 100, 12);
-    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1,
-                                 false, NULL));
+    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1, false, NULL));
     place.memory.fail_at = place.memory.calls + 4;
     assert_int_equal(push(&place.writer, NULL, NULL), WAL_EREMOTE);
     place.memory.fail_at = 0;
@@ -298,15 +279,13 @@ TEST_WITH(remote_ship__no_marks_make_an_epoch, set_up, tear_down)
     store_ten();
     place.a.mark_count = 0;
     append(&place.a, 200, 2);
-    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1,
-                                 false, NULL));
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1, false, NULL));
     assert_int_equal(place.other.epoch, 2);
     assert_ok(push(&place.other, NULL, NULL));
     assert_pulled(&place.a);
 }
 
-static int32_t refuse_marks(void *ctx, const struct wal_remote_mark *marks,
-                            uint64_t count)
+static int32_t refuse_marks(void *ctx, const struct wal_remote_mark *marks, uint64_t count)
 {
     (void)ctx;
     (void)marks;
@@ -336,21 +315,18 @@ TEST_WITH(remote_ship__part_of_copy_with_other_past, set_up, tear_down)
     assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
     memcpy(place.b.marks, place.a.marks, sizeof(place.a.marks));
     place.b.mark_count = place.a.mark_count;
-    assert_ok(small_writer_start(&place.other, &place.memory, &place.b, 1,
-                                 false, NULL));
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.b, 1, false, NULL));
     append(&place.a, 200, 2);
     append(&place.b, 300, 2);
     assert_ok(push(&place.writer, NULL, NULL));
     assert_int_equal(push(&place.other, NULL, &error), WAL_EFENCED);
     wal__writer_deinit(&place.other);
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
-                                        1, false, NULL),
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b, 1, false, NULL),
                      WAL_ECONFLICT);
     assert_pulled(&place.a);
 }
 
-/* The machine has pushed after it was copied: the mark of the copy is not that
- * of the last part. */
+/* The machine has pushed after it was copied: the mark of the copy is not that of the last part. */
 TEST_WITH(remote_ship__copy_without_the_last_part, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
@@ -363,8 +339,7 @@ TEST_WITH(remote_ship__copy_without_the_last_part, set_up, tear_down)
     append(&place.a, 200, 2);
     assert_ok(push(&place.writer, NULL, NULL));
     append(&place.b, 300, 2);
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
-                                        1, false, &error),
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b, 1, false, &error),
                      WAL_ECONFLICT);
     assert_error(&error, WAL_ECONFLICT, "lacks what the remote has");
     assert_pulled(&place.a);
@@ -391,8 +366,7 @@ static enum wal_status start_other(unsigned how)
     return status;
 }
 
-/* A push, or a takeover, of which the call `at` fails. Returns whether there
- * was one. */
+/* A push, or a takeover, of which the call `at` fails. Returns whether there was one. */
 static bool fail_call(unsigned how, uint64_t at)
 {
     enum wal_status status;
@@ -447,8 +421,7 @@ TEST_WITH(remote_ship__other_writer_needs_take_over, set_up, tear_down)
     struct wal_error error = KIT_ERROR;
 
     store_ten();
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
-                                        2, false, &error),
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a, 2, false, &error),
                      WAL_EFENCED);
     assert_error(&error, WAL_EFENCED, "epoch 1");
     assert_int_equal(place.memory.count, 6);
@@ -486,15 +459,12 @@ TEST_WITH(remote_ship__part_comes_before_the_fence, set_up, tear_down)
     append(&place.a, 200, 2);
     place.memory.hook = push_old_part;
     /* What the machine b lacks was acknowledged. */
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
-                                        2, true, NULL),
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b, 2, true, NULL),
                      WAL_ECONFLICT);
-    assert_non_null(memory_find(&place.memory, UUID
-                                "/part/0000000000000001/0000000000000007"));
+    assert_non_null(memory_find(&place.memory, UUID "/part/0000000000000001/0000000000000007"));
     assert_pulled(&place.a);
     assert_ok(small_pull(&place.memory, &place.b, NULL, NULL));
-    assert_ok(small_writer_start(&place.other, &place.memory, &place.b, 2,
-                                 false, NULL));
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.b, 2, false, NULL));
     append(&place.b, 300, 1);
     assert_ok(push(&place.other, NULL, NULL));
     assert_pulled(&place.b);
@@ -525,8 +495,7 @@ TEST_WITH(remote_ship__older_store_changes_nothing, set_up, tear_down)
 
     store_ten();
     append(&place.b, 100, 9);
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
-                                        2, true, &error),
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b, 2, true, &error),
                      WAL_ECONFLICT);
     assert_error(&error, WAL_ECONFLICT, "lacks what the remote has");
     assert_int_equal(place.memory.count, 6);
@@ -539,8 +508,7 @@ TEST_WITH(remote_ship__forked_store_changes_nothing, set_up, tear_down)
     store_ten();
     append(&place.b, 100, 9);
     append(&place.b, 999, 9);
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b,
-                                        2, true, NULL),
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.b, 2, true, NULL),
                      WAL_ECONFLICT);
     assert_int_equal(place.memory.count, 6);
 }
@@ -551,8 +519,7 @@ TEST_WITH(remote_ship__epochs_without_parts, set_up, tear_down)
 
     store_ten();
     for (uint64_t id = 10; id < 15; id++) {
-        assert_ok(small_writer_start(&writer, &place.memory, &place.a, id, true,
-                                     NULL));
+        assert_ok(small_writer_start(&writer, &place.memory, &place.a, id, true, NULL));
         wal__writer_deinit(&writer);
     }
     take_over();
@@ -565,9 +532,8 @@ TEST_WITH(remote_ship__epochs_without_parts, set_up, tear_down)
 static void make_epoch(void *ctx, const char *call, const char *name)
 {
     static const char epoch[] = UUID "/epoch/0000000000000002";
-    static const char json[] =
-        "{\"version\":1,\"writer\":\"00000000000000000000000000000009\","
-        "\"host\":\"h\",\"started\":1}";
+    static const char json[] = "{\"version\":1,\"writer\":\"00000000000000000000000000000009\","
+                               "\"host\":\"h\",\"started\":1}";
 
     (void)ctx;
     (void)name;
@@ -576,8 +542,8 @@ static void make_epoch(void *ctx, const char *call, const char *name)
 
         place.memory.hook = NULL;
         memory_now_ms += 31000;
-        assert_ok(driver->calls->put_if_absent(
-            driver, epoch, (struct wal_slice){json, sizeof(json) - 1}, NULL));
+        assert_ok(driver->calls->put_if_absent(driver, epoch,
+                                               (struct wal_slice){json, sizeof(json) - 1}, NULL));
     }
 }
 
@@ -604,8 +570,8 @@ TEST_WITH(remote_ship__away_and_still_the_writer, set_up, tear_down)
     assert_pulled(&place.a);
 }
 
-/* The remote replaces the fence by the part, so that each push succeeds: the
- * writer finds the other one in its next look. */
+/* The remote replaces the fence by the part, so that each push succeeds: the writer finds the other
+ * one in its next look. */
 TEST_WITH(remote_ship__fence_is_replaced, set_up, tear_down)
 {
     struct wal_error error = KIT_ERROR;
@@ -630,8 +596,8 @@ static void count_epochs(void *ctx, const char *call, const char *name)
     *count += strcmp(call, "get") == 0 && strstr(name, "/epoch/") != NULL;
 }
 
-/* A writer that takes over waits for a look of the former one no longer than
- * that has sent 16 parts. */
+/* A writer that takes over waits for a look of the former one no longer than that has sent 16
+ * parts. */
 TEST_WITH(remote_ship__looks_after_16_parts, set_up, tear_down)
 {
     uint64_t looks = 0;
@@ -688,8 +654,7 @@ TEST(remote_flow__fast_link_has_all)
 
     wal__flow_init(&flow, mebi, 128 * mebi);
     for (; flow.bytes < flow.max; parts++) {
-        wal__flow_count(&flow, wal__flow_object_size(&flow, 8 * mebi), false, 0,
-                        100);
+        wal__flow_count(&flow, wal__flow_object_size(&flow, 8 * mebi), false, 0, 100);
         assert_true(parts < 100);
     }
     assert_in_range(parts, 8, 24);
@@ -706,8 +671,7 @@ TEST_WITH(remote_ship__compacted_store_ships_segments, set_up, tear_down)
 
     append(&place.a, 100, 10);
     place.a.compacted = 8;
-    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1,
-                                 false, NULL));
+    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1, false, NULL));
     assert_ok(push(&place.writer, &result, NULL));
     assert_int_equal(result.parts, 2);
     assert_pulled(&place.a);
@@ -731,14 +695,13 @@ TEST_WITH(remote_ship__compacted_while_it_was_away, set_up, tear_down)
     append(&place.a, 300, 5);
     place.a.compacted = 20;
     place.a.mark_count = 0;
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
-                                        2, true, &error),
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a, 2, true, &error),
                      WAL_ECONFLICT);
     assert_error(&error, WAL_ECONFLICT, "was compacted where the remote ends");
 }
 
-/* A machine that went on from an older state of itself, and was compacted, is
- * as one whose log was compacted where the remote ends, but for its marks. */
+/* A machine that went on from an older state of itself, and was compacted, is as one whose log was
+ * compacted where the remote ends, but for its marks. */
 TEST_WITH(remote_ship__past_that_compaction_left_open, set_up, tear_down)
 {
     struct wal_remote_mark mark;
@@ -749,17 +712,14 @@ TEST_WITH(remote_ship__past_that_compaction_left_open, set_up, tear_down)
     assert_int_equal(place.a.mark_count, 1);
     mark = place.a.marks[0];
     place.a.marks[0].digest[0] ^= 1;
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
-                                        1, false, NULL),
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a, 1, false, NULL),
                      WAL_ECONFLICT);
     place.a.mark_count = 0;
-    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a,
-                                        1, false, NULL),
+    assert_int_equal(small_writer_start(&place.other, &place.memory, &place.a, 1, false, NULL),
                      WAL_ECONFLICT);
     place.a.marks[0] = mark;
     place.a.mark_count = 1;
-    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1,
-                                 false, NULL));
+    assert_ok(small_writer_start(&place.other, &place.memory, &place.a, 1, false, NULL));
     assert_int_equal(place.other.epoch, 1);
     assert_ok(push(&place.other, NULL, NULL));
     assert_pulled(&place.a);
@@ -849,8 +809,8 @@ TEST_WITH(remote_pull__damaged_part, set_up, tear_down)
 static void lose_end(void *ctx, const char *call, const char *name)
 {
     unsigned *gets = ctx;
-    struct memory_object *part = memory_find(
-        &place.memory, UUID "/part/0000000000000001/0000000000000003");
+    struct memory_object *part =
+        memory_find(&place.memory, UUID "/part/0000000000000001/0000000000000003");
 
     if (strcmp(call, "get") != 0 || strcmp(name, part->name) != 0) {
         return;
@@ -892,16 +852,13 @@ TEST_WITH(remote_pull__no_store, set_up, tear_down)
 {
     uint8_t uuid[16];
 
-    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL),
-                     WAL_ENOTFOUND);
-    assert_int_equal(wal__remote_find_store(&place.memory.remote, uuid, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(small_pull(&place.memory, &place.b, NULL, NULL), WAL_ENOTFOUND);
+    assert_int_equal(wal__remote_find_store(&place.memory.remote, uuid, NULL), WAL_ENOTFOUND);
 }
 
 TEST_WITH(remote_pull__one_store_or_several, set_up, tear_down)
 {
-    static const char other[] =
-        "b0000000000000000000000000000000/epoch/0000000000000001";
+    static const char other[] = "b0000000000000000000000000000000/epoch/0000000000000001";
     struct wal__driver *driver = &place.memory.driver;
     uint8_t uuid[16];
 
@@ -909,8 +866,7 @@ TEST_WITH(remote_pull__one_store_or_several, set_up, tear_down)
     assert_ok(wal__remote_find_store(&place.memory.remote, uuid, NULL));
     assert_memory_equal(uuid, small_uuid, sizeof(uuid));
     assert_ok(driver->calls->put_if_absent(driver, other, WAL_STR("x"), NULL));
-    assert_int_equal(wal__remote_find_store(&place.memory.remote, uuid, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal__remote_find_store(&place.memory.remote, uuid, NULL), WAL_EINVAL);
 }
 
 /* --- the rest ----------------------------------------------------------- */
@@ -930,8 +886,7 @@ TEST_WITH(remote_ship__last_of_many_parts, set_up, tear_down)
 
             object.number = ++number;
             wal__store_object_format(&object, name);
-            assert_ok(
-                driver->calls->put_if_absent(driver, name, WAL_STR("x"), NULL));
+            assert_ok(driver->calls->put_if_absent(driver, name, WAL_STR("x"), NULL));
         }
         place.memory.calls = 0;
         assert_ok(wal__remote_last(&place.memory.remote, &object, &last, NULL));
@@ -948,17 +903,15 @@ TEST_WITH(remote_ship__takeover_after_many_parts, set_up, tear_down)
 
     place.a.per_part = 1;
     append(&place.a, 1, 3500);
-    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1,
-                                 false, NULL));
+    assert_ok(small_writer_start(&place.writer, &place.memory, &place.a, 1, false, NULL));
     assert_ok(push(&place.writer, NULL, NULL));
-    assert_ok(wal__history_read(&place.memory.remote, place.writer.source.info,
-                                small_uuid, &history, NULL));
+    assert_ok(wal__history_read(&place.memory.remote, place.writer.source.info, small_uuid,
+                                &history, NULL));
     place.memory.calls = 0;
-    assert_ok(wal__takeover(&place.memory.remote, place.writer.source.info,
-                            small_uuid, writer, &history, NULL));
+    assert_ok(wal__takeover(&place.memory.remote, place.writer.source.info, small_uuid, writer,
+                            &history, NULL));
     assert_int_equal(history.part, 3500);
-    /* The epoch twice; 2 listings and a fence; the epoch again, its parts, and
-     * the last part. */
+    /* The epoch twice; 2 listings and a fence; the epoch again, its parts, and the last part. */
     assert_int_equal(place.memory.calls, 10);
 }
 
@@ -968,21 +921,18 @@ TEST_WITH(remote_ship__lag, set_up, tear_down)
     const struct wal__part_source source = small_log_source(&place.a);
 
     append(&place.a, 1, 3);
-    assert_ok(wal__status_read(&place.memory.remote, &source, small_uuid,
-                               &status, NULL));
+    assert_ok(wal__status_read(&place.memory.remote, &source, small_uuid, &status, NULL));
     assert_int_equal(status.epoch, 0);
     assert_int_equal(status.lag_sequences, 3);
     store_ten();
     append(&place.a, 1, 3);
-    assert_ok(wal__status_read(&place.memory.remote, &source, small_uuid,
-                               &status, NULL));
+    assert_ok(wal__status_read(&place.memory.remote, &source, small_uuid, &status, NULL));
     assert_int_equal(status.epoch, 1);
     assert_int_equal(status.part, 7);
     assert_int_equal(status.lag_sequences, 3);
     assert_true(status.lag_bytes > 3 * sizeof(uint64_t));
     small_log_cut(&place.a, 2);
-    assert_int_equal(wal__status_read(&place.memory.remote, &source, small_uuid,
-                                      &status, NULL),
+    assert_int_equal(wal__status_read(&place.memory.remote, &source, small_uuid, &status, NULL),
                      WAL_ECONFLICT);
 }
 
@@ -993,8 +943,7 @@ TEST_WITH(remote_ship__remote_that_ignores_conditions, set_up, tear_down)
 
     append(&place.a, 100, 1);
     place.memory.ignores_conditions = true;
-    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a,
-                                        1, false, &error),
+    assert_int_equal(small_writer_start(&place.writer, &place.memory, &place.a, 1, false, &error),
                      WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "ignores If-None-Match");
 }
@@ -1006,7 +955,6 @@ TEST_WITH(remote_probe__refuses_what_ignores_conditions, set_up, tear_down)
     assert_ok(wal__remote_probe(&place.memory.remote, &error));
     assert_int_equal(place.memory.count, 0);
     place.memory.ignores_conditions = true;
-    assert_int_equal(wal__remote_probe(&place.memory.remote, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal__remote_probe(&place.memory.remote, &error), WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "ignores If-None-Match");
 }

@@ -1,7 +1,6 @@
 /*
- * test_remote_shipper.c - tests of shipping in the background: what an append
- * with WAL_CLUSTER has acknowledged is in the remote; a remote that fails, and
- * that another writer takes over.
+ * test_remote_shipper.c - tests of shipping in the background: what an append with WAL_CLUSTER has
+ * acknowledged is in the remote; a remote that fails, and that another writer takes over.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -31,17 +30,14 @@ static int tear_down(void **state)
     return kit_tear_down(state);
 }
 
-static struct wal_remote_writer *open_writer(struct wal_store *store,
-                                             uint8_t id, uint32_t flags)
+static struct wal_remote_writer *open_writer(struct wal_store *store, uint8_t id, uint32_t flags)
 {
-    struct wal_remote_writer_options options =
-        WAL_INIT(wal_remote_writer_options);
+    struct wal_remote_writer_options options = WAL_INIT(wal_remote_writer_options);
     struct wal_remote_writer *writer = NULL;
 
     options.writer[0] = id;
     options.flags = flags;
-    assert_ok(
-        wal_remote_writer_open(&memory.remote, store, &options, &writer, NULL));
+    assert_ok(wal_remote_writer_open(&memory.remote, store, &options, &writer, NULL));
     return writer;
 }
 
@@ -53,11 +49,10 @@ static void report(void *ctx, const struct wal_error *error)
     atomic_store(&last_report, error->status);
 }
 
-static struct wal_remote_shipper *
-start_shipper(struct wal_remote_writer *writer, uint32_t parts_per_second)
+static struct wal_remote_shipper *start_shipper(struct wal_remote_writer *writer,
+                                                uint32_t parts_per_second)
 {
-    struct wal_remote_shipper_options options =
-        WAL_INIT(wal_remote_shipper_options);
+    struct wal_remote_shipper_options options = WAL_INIT(wal_remote_shipper_options);
     struct wal_remote_shipper *shipper = NULL;
 
     options.parts_per_second = parts_per_second;
@@ -66,8 +61,7 @@ start_shipper(struct wal_remote_writer *writer, uint32_t parts_per_second)
     return shipper;
 }
 
-static struct wal_remote_shipper_info
-info_of(struct wal_remote_shipper *shipper)
+static struct wal_remote_shipper_info info_of(struct wal_remote_shipper *shipper)
 {
     struct wal_remote_shipper_info info = WAL_INIT(wal_remote_shipper_info);
 
@@ -82,11 +76,10 @@ static void pause_ms(long ms)
     (void)nanosleep(&time, NULL);
 }
 
-static enum wal_status append(struct wal_session *session,
-                              struct wal_error *error)
+static enum wal_status append(struct wal_session *session, struct wal_error *error)
 {
-    static const struct wal_append_options cluster = {
-        .struct_size = sizeof(cluster), .durability = WAL_CLUSTER};
+    static const struct wal_append_options cluster = {.struct_size = sizeof(cluster),
+                                                      .durability = WAL_CLUSTER};
     const struct wal_entry entry = {.struct_size = sizeof(entry),
                                     .type = kit_text(WAL_TYPE_MESSAGE),
                                     .payload = kit_text("{}")};
@@ -131,8 +124,7 @@ TEST_WITH(remote_shipper__acknowledged_entries_are_pulled, set_up, tear_down)
     pthread_t threads[WRITERS];
 
     for (int i = 0; i < WRITERS; i++) {
-        assert_int_equal(
-            pthread_create(&threads[i], NULL, append_main, session), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, append_main, session), 0);
     }
     for (int i = 0; i < WRITERS; i++) {
         void *failed = NULL;
@@ -148,8 +140,8 @@ TEST_WITH(remote_shipper__acknowledged_entries_are_pulled, set_up, tear_down)
     kit_close(store);
 }
 
-/* As fast as one appends, with the pace of users: a quarter second's parts at
- * once, and then one each 50 ms. */
+/* As fast as one appends, with the pace of users: a quarter second's parts at once, and then one
+ * each 50 ms. */
 TEST_WITH(remote_shipper__keeps_its_pace, set_up, tear_down)
 {
     struct wal_store *store = kit_store();
@@ -165,8 +157,7 @@ TEST_WITH(remote_shipper__keeps_its_pace, set_up, tear_down)
         assert_ok(append(session, NULL));
     }
     (void)clock_gettime(CLOCK_MONOTONIC, &end);
-    seconds = (double)(end.tv_sec - begin.tv_sec) +
-              (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
+    seconds = (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9;
     assert_true((double)info_of(shipper).parts <= 6 + 20 * seconds + 1);
     wal_remote_shipper_stop(shipper);
     wal_remote_writer_close(writer);
@@ -263,8 +254,7 @@ TEST_WITH(remote_shipper__stopped_and_started_again, set_up, tear_down)
     struct wal_remote_shipper *second = NULL;
     struct wal_remote_shipper *shipper = start_shipper(writer, 1000);
 
-    assert_int_equal(wal_remote_shipper_start(writer, NULL, &second, NULL),
-                     WAL_ELOCKED);
+    assert_int_equal(wal_remote_shipper_start(writer, NULL, &second, NULL), WAL_ELOCKED);
     assert_ok(append(session, NULL));
     wal_remote_shipper_stop(shipper);
     assert_int_equal(append(session, NULL), WAL_EREMOTE);
@@ -282,20 +272,15 @@ TEST_WITH(remote_shipper__arguments, set_up, tear_down)
 {
     struct wal_store *store = kit_store();
     struct wal_remote_writer *writer = open_writer(store, 1, 0);
-    struct wal_remote_shipper_options options =
-        WAL_INIT(wal_remote_shipper_options);
+    struct wal_remote_shipper_options options = WAL_INIT(wal_remote_shipper_options);
     struct wal_remote_shipper_info info = WAL_INIT(wal_remote_shipper_info);
     struct wal_remote_shipper *shipper = NULL;
 
     options.parts_per_second = 10001;
-    assert_int_equal(wal_remote_shipper_start(writer, &options, &shipper, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_remote_shipper_start(NULL, NULL, &shipper, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_remote_shipper_start(writer, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_remote_shipper_get_info(NULL, &info, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_remote_shipper_start(writer, &options, &shipper, NULL), WAL_EINVAL);
+    assert_int_equal(wal_remote_shipper_start(NULL, NULL, &shipper, NULL), WAL_EINVAL);
+    assert_int_equal(wal_remote_shipper_start(writer, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_remote_shipper_get_info(NULL, &info, NULL), WAL_EINVAL);
     wal_remote_shipper_stop(NULL);
     wal_remote_writer_close(writer);
     kit_close(store);

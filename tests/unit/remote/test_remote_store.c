@@ -1,7 +1,7 @@
 /*
- * test_remote_store.c - tests of the public calls of remotes, with stores and
- * replicas on a disk and a remote that is a directory: a store that is moved
- * from machine to machine, and one that is compacted while it is shipped.
+ * test_remote_store.c - tests of the public calls of remotes, with stores and replicas on a disk
+ * and a remote that is a directory: a store that is moved from machine to machine, and one that is
+ * compacted while it is shipped.
  */
 #include <sys/stat.h>
 
@@ -23,8 +23,7 @@ static struct wal_remote *open_remote(void)
     return remote;
 }
 
-static void assert_no_error(enum wal_status status,
-                            const struct wal_error *error)
+static void assert_no_error(enum wal_status status, const struct wal_error *error)
 {
     if (status != WAL_OK) {
         print_error("%s: %s\n", error->file, error->text);
@@ -38,8 +37,7 @@ static struct {
     uint64_t count;
 } kept;
 
-static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
-                    uint64_t count)
+static int32_t keep(void *ctx, const struct wal_remote_mark *marks, uint64_t count)
 {
     (void)ctx;
     memcpy(kept.marks, marks, (size_t)count * sizeof(marks[0]));
@@ -48,12 +46,10 @@ static int32_t keep(void *ctx, const struct wal_remote_mark *marks,
 }
 
 /* With the marks that were kept last. */
-static struct wal_remote_writer *open_writer(struct wal_remote *remote,
-                                             struct wal_store *store,
+static struct wal_remote_writer *open_writer(struct wal_remote *remote, struct wal_store *store,
                                              const uint8_t id[16])
 {
-    struct wal_remote_writer_options options =
-        WAL_INIT(wal_remote_writer_options);
+    struct wal_remote_writer_options options = WAL_INIT(wal_remote_writer_options);
     struct wal_remote_writer *writer = NULL;
     struct wal_error error = KIT_ERROR;
 
@@ -62,15 +58,12 @@ static struct wal_remote_writer *open_writer(struct wal_remote *remote,
     options.marks = kept.marks;
     options.mark_count = kept.count;
     options.keep = keep;
-    assert_no_error(
-        wal_remote_writer_open(remote, store, &options, &writer, &error),
-        &error);
+    assert_no_error(wal_remote_writer_open(remote, store, &options, &writer, &error), &error);
     return writer;
 }
 
 /* Makes what was appended durable, and stores it. */
-static struct wal_remote_push_result push(struct wal_store *store,
-                                          struct wal_remote_writer *writer)
+static struct wal_remote_push_result push(struct wal_store *store, struct wal_remote_writer *writer)
 {
     struct wal_remote_push_result result = WAL_INIT(wal_remote_push_result);
     struct wal_error error = KIT_ERROR;
@@ -80,14 +73,12 @@ static struct wal_remote_push_result push(struct wal_store *store,
     return result;
 }
 
-static struct wal_remote_pull_result pull(struct wal_remote *remote,
-                                          const char *path)
+static struct wal_remote_pull_result pull(struct wal_remote *remote, const char *path)
 {
     struct wal_remote_pull_result result = WAL_INIT(wal_remote_pull_result);
     struct wal_error error = KIT_ERROR;
 
-    assert_no_error(wal_remote_pull(remote, path, NULL, &result, &error),
-                    &error);
+    assert_no_error(wal_remote_pull(remote, path, NULL, &result, &error), &error);
     return result;
 }
 
@@ -116,8 +107,7 @@ KIT_TEST(remote_store__moves_between_machines)
     struct wal_remote_writer *writer = open_writer(remote, store, id);
 
     for (unsigned machine = 1; machine <= 20; machine++) {
-        struct wal_remote_pull_options options =
-            WAL_INIT(wal_remote_pull_options);
+        struct wal_remote_pull_options options = WAL_INIT(wal_remote_pull_options);
         struct wal_remote_pull_result result = WAL_INIT(wal_remote_pull_result);
         struct wal_error error = KIT_ERROR;
         char path[16];
@@ -131,8 +121,7 @@ KIT_TEST(remote_store__moves_between_machines)
         id[0] = (uint8_t)(machine + 1);
         options.flags = WAL_REMOTE_PULL_TAKE_OVER;
         memcpy(options.writer, id, sizeof(id));
-        assert_no_error(
-            wal_remote_pull(remote, path, &options, &result, &error), &error);
+        assert_no_error(wal_remote_pull(remote, path, &options, &result, &error), &error);
         assert_copied(store, path);
         /* This one is fenced, and its entry stays here. */
         kit_append(session, "lost", NULL);
@@ -158,8 +147,7 @@ KIT_TEST(remote_store__moves_between_machines)
 }
 
 /* The marks of a take-over: the directory is no store yet. */
-static int32_t keep_taken(void *ctx, const struct wal_remote_mark *marks,
-                          uint64_t count)
+static int32_t keep_taken(void *ctx, const struct wal_remote_mark *marks, uint64_t count)
 {
     struct wal_store *store = kit_open(ctx, WAL_OPEN_READ_ONLY);
     struct wal_store_info info = WAL_INIT(wal_store_info);
@@ -173,10 +161,8 @@ static int32_t keep_taken(void *ctx, const struct wal_remote_mark *marks,
     return 0;
 }
 
-static enum wal_status try_take_over(struct wal_remote *remote, char *path,
-                                     uint8_t id,
-                                     struct wal_remote_pull_result *result,
-                                     struct wal_error *error)
+static enum wal_status try_take_over(struct wal_remote *remote, char *path, uint8_t id,
+                                     struct wal_remote_pull_result *result, struct wal_error *error)
 {
     struct wal_remote_pull_options options = WAL_INIT(wal_remote_pull_options);
 
@@ -212,8 +198,7 @@ KIT_TEST(remote_store__by_turns_in_two_directories)
         kit_close(store);
         snprintf(path, sizeof(path), "m%u", turn % 2);
         id[0] = (uint8_t)(turn + 1);
-        assert_no_error(try_take_over(remote, path, id[0], &result, &error),
-                        &error);
+        assert_no_error(try_take_over(remote, path, id[0], &result, &error), &error);
         assert_int_equal(result.parts, 1);
         store = kit_open(path, 0);
         session = kit_session(store, "a");
@@ -252,8 +237,7 @@ KIT_TEST(remote_store__that_went_on_is_not_continued)
         kit_append(session, entry, NULL);
         wal_session_close(session);
         kit_close(store);
-        assert_int_equal(try_take_over(remote, "m0", 3, &result, &error),
-                         WAL_EEXISTS);
+        assert_int_equal(try_take_over(remote, "m0", 3, &result, &error), WAL_EEXISTS);
         assert_non_null(strstr(error.text, "by itself"));
         store = kit_open("m0", 0);
         session = kit_session(store, "a");
@@ -279,8 +263,7 @@ KIT_TEST(remote_store__without_a_part_is_not_taken_over)
     struct wal_remote_pull_result result;
     struct wal_error error;
 
-    assert_int_equal(try_take_over(remote, "m1", 2, &result, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(try_take_over(remote, "m1", 2, &result, &error), WAL_ENOTFOUND);
     assert_non_null(strstr(error.text, "nothing of the store yet"));
     wal_session_close(kit_create(store, "a"));
     assert_int_equal(push(store, writer).epoch, 1);
@@ -298,9 +281,7 @@ static void put_blob(struct wal_store *store, uint64_t seed)
     for (size_t i = 0; i < sizeof(bytes); i++) {
         bytes[i] = (uint8_t)kit_random(&seed);
     }
-    assert_no_error(wal_blob_put(store,
-                                 (struct wal_slice){bytes, sizeof(bytes)},
-                                 digest, &error),
+    assert_no_error(wal_blob_put(store, (struct wal_slice){bytes, sizeof(bytes)}, digest, &error),
                     &error);
 }
 
@@ -308,13 +289,11 @@ static void put_blob(struct wal_store *store, uint64_t seed)
 static uint64_t compact(struct wal_store *store)
 {
     struct wal_store_compact_result result = WAL_INIT(wal_store_compact_result);
-    struct wal_store_compact_options options =
-        WAL_INIT(wal_store_compact_options);
+    struct wal_store_compact_options options = WAL_INIT(wal_store_compact_options);
     struct wal_error error = KIT_ERROR;
 
     options.rate = UINT64_MAX;
-    assert_no_error(wal_store_compact(store, &options, &result, &error),
-                    &error);
+    assert_no_error(wal_store_compact(store, &options, &result, &error), &error);
     return result.rewritten;
 }
 
@@ -353,21 +332,17 @@ KIT_TEST(remote_store__compaction_while_shipping)
     wal_remote_close(remote);
 }
 
-static struct wal_remote_compact_result
-compact_remote(struct wal_remote *remote, struct wal_store *store,
-               uint32_t flags)
+static struct wal_remote_compact_result compact_remote(struct wal_remote *remote,
+                                                       struct wal_store *store, uint32_t flags)
 {
-    struct wal_remote_compact_options options =
-        WAL_INIT(wal_remote_compact_options);
-    struct wal_remote_compact_result result =
-        WAL_INIT(wal_remote_compact_result);
+    struct wal_remote_compact_options options = WAL_INIT(wal_remote_compact_options);
+    struct wal_remote_compact_result result = WAL_INIT(wal_remote_compact_result);
     struct wal_error error = KIT_ERROR;
 
     options.flags = flags;
     options.keep_ms = 1;
     usleep(2000);
-    assert_no_error(
-        wal_remote_compact(remote, store, &options, &result, &error), &error);
+    assert_no_error(wal_remote_compact(remote, store, &options, &result, &error), &error);
     return result;
 }
 
@@ -376,13 +351,12 @@ static void assert_sound(struct wal_remote *remote)
     struct wal_remote_check_result result = WAL_INIT(wal_remote_check_result);
     struct wal_error error = KIT_ERROR;
 
-    assert_no_error(wal_remote_check(remote, NULL, NULL, NULL, &result, &error),
-                    &error);
+    assert_no_error(wal_remote_check(remote, NULL, NULL, NULL, &result, &error), &error);
     assert_true(result.parts > 0);
 }
 
-/* A replica follows, others are made anew, from bases, while the store and the
- * remote are compacted. */
+/* A replica follows, others are made anew, from bases, while the store and the remote are
+ * compacted. */
 KIT_TEST(remote_store__bases_while_shipping)
 {
     struct wal_remote *remote = open_remote();
@@ -417,10 +391,10 @@ KIT_TEST(remote_store__bases_while_shipping)
             compacted += compact(store);
         }
         if (i % 8 == 0) {
-            struct wal_remote_compact_result result = compact_remote(
-                remote, store,
-                i % 16 == 0 ? WAL_REMOTE_COMPACT_NOW
-                            : WAL_REMOTE_COMPACT_NOW | WAL_REMOTE_COMPACT_ANEW);
+            struct wal_remote_compact_result result =
+                compact_remote(remote, store,
+                               i % 16 == 0 ? WAL_REMOTE_COMPACT_NOW
+                                           : WAL_REMOTE_COMPACT_NOW | WAL_REMOTE_COMPACT_ANEW);
 
             bases += result.base > 0;
             removed += result.removed_parts;
@@ -489,8 +463,7 @@ KIT_TEST(remote_store__follower)
     followed.session = kit_create(followed.store, "a");
     followed.writer = open_writer(remote, followed.store, id);
     (void)push(followed.store, followed.writer);
-    assert_no_error(wal_remote_follow(remote, "follower", NULL, ship_more,
-                                      &followed, &error),
+    assert_no_error(wal_remote_follow(remote, "follower", NULL, ship_more, &followed, &error),
                     &error);
     assert_int_equal(followed.looks, 3);
     wal_remote_writer_close(followed.writer);
@@ -501,48 +474,32 @@ KIT_TEST(remote_store__follower)
 
 KIT_TEST(remote_store__bad_arguments_of_care)
 {
-    struct wal_remote_compact_options options =
-        WAL_INIT(wal_remote_compact_options);
+    struct wal_remote_compact_options options = WAL_INIT(wal_remote_compact_options);
     struct wal_remote_pull_options pulls = WAL_INIT(wal_remote_pull_options);
     struct wal_remote_check_result result = {.struct_size = 1};
     struct wal_remote *remote = open_remote();
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
 
-    assert_int_equal(wal_remote_compact(NULL, store, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_remote_compact(remote, NULL, NULL, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_remote_compact(NULL, store, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_remote_compact(remote, NULL, NULL, NULL, NULL), WAL_EINVAL);
     options.flags = WAL_REMOTE_COMPACT_ANEW;
-    assert_int_equal(wal_remote_compact(remote, store, &options, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_remote_compact(remote, store, &options, NULL, NULL), WAL_EINVAL);
     options.flags = 4;
-    assert_int_equal(wal_remote_compact(remote, store, &options, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_remote_compact(remote, store, &options, NULL, NULL), WAL_EINVAL);
     options.flags = 0;
     options.keep_ms = UINT64_MAX;
-    assert_int_equal(wal_remote_compact(remote, store, &options, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_remote_compact(remote, store, &options, NULL, NULL), WAL_EINVAL);
     /* Nothing was pushed. */
     assert_ok(wal_remote_compact(remote, store, NULL, NULL, NULL));
-    assert_int_equal(wal_remote_check(NULL, NULL, NULL, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_remote_check(remote, NULL, NULL, NULL, &result, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_remote_check(remote, NULL, NULL, NULL, NULL, NULL),
-                     WAL_ENOTFOUND);
-    assert_int_equal(wal_remote_follow(remote, "copy", NULL, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(
-        wal_remote_follow(remote, NULL, NULL, ship_more, NULL, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_remote_check(NULL, NULL, NULL, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_remote_check(remote, NULL, NULL, NULL, &result, NULL), WAL_EINVAL);
+    assert_int_equal(wal_remote_check(remote, NULL, NULL, NULL, NULL, NULL), WAL_ENOTFOUND);
+    assert_int_equal(wal_remote_follow(remote, "copy", NULL, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_remote_follow(remote, NULL, NULL, ship_more, NULL, NULL), WAL_EINVAL);
     pulls.flags = WAL_REMOTE_PULL_TAKE_OVER;
     pulls.writer[0] = 1;
-    assert_int_equal(
-        wal_remote_follow(remote, "copy", &pulls, ship_more, NULL, NULL),
-        WAL_EINVAL);
-    assert_int_equal(
-        wal_remote_follow(remote, "copy", NULL, ship_more, NULL, NULL),
-        WAL_ENOTFOUND);
+    assert_int_equal(wal_remote_follow(remote, "copy", &pulls, ship_more, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_remote_follow(remote, "copy", NULL, ship_more, NULL, NULL), WAL_ENOTFOUND);
     kit_close(store);
     wal_remote_close(remote);
 }
@@ -556,12 +513,10 @@ static uint32_t is_replica(struct wal_store *store)
     return info.is_replica;
 }
 
-/* A replica that became the writer would end the other one, and have nothing to
- * ship. */
+/* A replica that became the writer would end the other one, and have nothing to ship. */
 KIT_TEST(remote_store__replica_does_not_write)
 {
-    struct wal_remote_writer_options options =
-        WAL_INIT(wal_remote_writer_options);
+    struct wal_remote_writer_options options = WAL_INIT(wal_remote_writer_options);
     struct wal_remote *remote = open_remote();
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
     const uint8_t id[16] = {1};
@@ -577,9 +532,7 @@ KIT_TEST(remote_store__replica_does_not_write)
     assert_int_equal(is_replica(copy), 1);
     assert_int_equal(is_replica(store), 0);
     options.flags = WAL_REMOTE_TAKE_OVER;
-    assert_int_equal(
-        wal_remote_writer_open(remote, copy, &options, &other, &error),
-        WAL_EREADONLY);
+    assert_int_equal(wal_remote_writer_open(remote, copy, &options, &other, &error), WAL_EREADONLY);
     assert_non_null(strstr(error.text, "is a replica"));
     assert_null(other);
     assert_int_equal(push(store, writer).epoch, 1);
@@ -596,8 +549,7 @@ struct list {
     int32_t end_at; /* this call returns 7; 0: none */
 };
 
-static int32_t add_store(void *ctx, const uint8_t uuid[16],
-                         const struct wal_remote_status *status)
+static int32_t add_store(void *ctx, const uint8_t uuid[16], const struct wal_remote_status *status)
 {
     struct list *list = ctx;
 
@@ -639,8 +591,7 @@ KIT_TEST(remote_store__list_has_each_store)
         assert_true(i == 0 || memcmp(list.uuids[i - 1], list.uuids[i], 16) < 0);
     }
     list = (struct list){.end_at = 2};
-    assert_int_equal(wal_remote_list(remote, add_store, &list, &error),
-                     WAL_ECALLBACK);
+    assert_int_equal(wal_remote_list(remote, add_store, &list, &error), WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, 7);
     assert_int_equal(list.count, 2);
     wal_remote_close(remote);
@@ -648,8 +599,7 @@ KIT_TEST(remote_store__list_has_each_store)
 
 KIT_TEST(remote_store__bad_arguments)
 {
-    struct wal_remote_writer_options options =
-        WAL_INIT(wal_remote_writer_options);
+    struct wal_remote_writer_options options = WAL_INIT(wal_remote_writer_options);
     struct wal_remote_pull_options pulls = WAL_INIT(wal_remote_pull_options);
     struct wal_remote *remote = open_remote();
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
@@ -658,25 +608,17 @@ KIT_TEST(remote_store__bad_arguments)
     assert_int_equal(wal_remote_open(NULL, &remote, NULL), WAL_EINVAL);
     assert_int_equal(wal_remote_probe(NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_remote_push(NULL, NULL, NULL), WAL_EINVAL);
-    assert_int_equal(wal_remote_pull(remote, NULL, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_remote_get_status(remote, store, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_remote_pull(remote, NULL, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_remote_get_status(remote, store, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_remote_list(remote, NULL, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_remote_list(NULL, add_store, NULL, NULL), WAL_EINVAL);
     options.flags = 4;
-    assert_int_equal(
-        wal_remote_writer_open(remote, store, &options, &writer, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_remote_writer_open(remote, store, &options, &writer, NULL), WAL_EINVAL);
     options.flags = 0;
-    assert_int_equal(
-        wal_remote_writer_open(NULL, store, &options, &writer, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_remote_writer_open(NULL, store, &options, &writer, NULL), WAL_EINVAL);
     pulls.flags = WAL_REMOTE_PULL_TAKE_OVER; /* without a writer */
-    assert_int_equal(wal_remote_pull(remote, "copy", &pulls, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_remote_pull(remote, "copy", NULL, NULL, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_remote_pull(remote, "copy", &pulls, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_remote_pull(remote, "copy", NULL, NULL, NULL), WAL_ENOTFOUND);
     assert_null(writer);
     wal_remote_writer_close(NULL);
     wal_remote_close(NULL);

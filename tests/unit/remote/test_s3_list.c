@@ -1,6 +1,6 @@
 /*
- * test_s3_list.c - tests of remote/driver/s3_list: what a store answers, and
- * what a broken or hostile one may.
+ * test_s3_list.c - tests of remote/driver/s3_list: what a store answers, and what a broken or
+ * hostile one may.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -24,8 +24,7 @@ static enum wal_status parse(struct wal__s3_page *page, const char *xml)
 {
     failure.text[0] = '\0';
     wal__s3_page_init(page, &wal__heap_libc);
-    return wal__s3_page_parse(page, (struct wal_slice){xml, strlen(xml)},
-                              &failure);
+    return wal__s3_page_parse(page, (struct wal_slice){xml, strlen(xml)}, &failure);
 }
 
 static const char *key_at(const struct wal__s3_page *page, uint32_t i)
@@ -38,20 +37,19 @@ TEST(s3_list__page_of_radosgw)
 {
     struct wal__s3_page page;
 
-    assert_ok(parse(
-        &page, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
-               "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/"
-               "2006-03-01/\"><Name>b</Name><Prefix>a/</Prefix>"
-               "<MaxKeys>2</MaxKeys><IsTruncated>true</IsTruncated>"
-               "<Contents><Key>a/1</Key><LastModified>2026-01-01T00:00:00.000Z"
-               "</LastModified><ETag>&quot;00&quot;</ETag><Size>12</Size>"
-               "<StorageClass>STANDARD</StorageClass><Owner><ID>t</ID>"
-               "<DisplayName>t</DisplayName></Owner><Type>Normal</Type>"
-               "</Contents>\n<Contents><Size>18446744073709551615</Size>"
-               "<Key>a/&lt;&#50;&amp;\xc3\xa9</Key></Contents>"
-               "<NextContinuationToken>next/1=</NextContinuationToken>"
-               "<KeyCount>2</KeyCount><CommonPrefixes><Prefix>x/</Prefix>"
-               "</CommonPrefixes></ListBucketResult>\n"));
+    assert_ok(parse(&page, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>"
+                           "<ListBucketResult xmlns=\"http://s3.amazonaws.com/doc/"
+                           "2006-03-01/\"><Name>b</Name><Prefix>a/</Prefix>"
+                           "<MaxKeys>2</MaxKeys><IsTruncated>true</IsTruncated>"
+                           "<Contents><Key>a/1</Key><LastModified>2026-01-01T00:00:00.000Z"
+                           "</LastModified><ETag>&quot;00&quot;</ETag><Size>12</Size>"
+                           "<StorageClass>STANDARD</StorageClass><Owner><ID>t</ID>"
+                           "<DisplayName>t</DisplayName></Owner><Type>Normal</Type>"
+                           "</Contents>\n<Contents><Size>18446744073709551615</Size>"
+                           "<Key>a/&lt;&#50;&amp;\xc3\xa9</Key></Contents>"
+                           "<NextContinuationToken>next/1=</NextContinuationToken>"
+                           "<KeyCount>2</KeyCount><CommonPrefixes><Prefix>x/</Prefix>"
+                           "</CommonPrefixes></ListBucketResult>\n"));
     assert_int_equal(page.count, 2);
     assert_string_equal(key_at(&page, 0), "a/1");
     assert_int_equal(page.keys[0].size, 12);
@@ -100,12 +98,9 @@ TEST(s3_list__what_is_no_list_is_refused)
         LIST ALL "<Contents><Key>k</Key><Size>1e3</Size></Contents>" LIST_END,
         LIST ALL "<Contents><Key>k</Key><Size>18446744073709551616</Size>"
                  "</Contents>" LIST_END,
-        LIST ALL
-        "<Contents><Key>k</Key><Key>l</Key><Size>1</Size></Contents>" LIST_END,
-        LIST ALL
-        "<Contents><Key>k<b>l</b></Key><Size>1</Size></Contents>" LIST_END,
-        LIST ALL
-        "<Contents><Key>k&#0;l</Key><Size>1</Size></Contents>" LIST_END,
+        LIST ALL "<Contents><Key>k</Key><Key>l</Key><Size>1</Size></Contents>" LIST_END,
+        LIST ALL "<Contents><Key>k<b>l</b></Key><Size>1</Size></Contents>" LIST_END,
+        LIST ALL "<Contents><Key>k&#0;l</Key><Size>1</Size></Contents>" LIST_END,
         LIST ALL "<Contents><Key>\xff</Key><Size>1</Size></Contents>" LIST_END,
         LIST ALL "<Contents><Key>&k;</Key><Size>1</Size></Contents>" LIST_END,
         "<!DOCTYPE ListBucketResult>" LIST ALL LIST_END,
@@ -130,11 +125,10 @@ TEST(s3_list__unknown_elements_are_ignored)
 {
     struct wal__s3_page page;
 
-    assert_ok(parse(&page, LIST
-                    "<Key>no</Key><Other><Contents><Key>no</Key></Contents>"
-                    "<IsTruncated>true</IsTruncated></Other><Other/>"
-                    "<Contents><Owner><Key>no</Key><Size>x</Size></Owner>"
-                    "<Key>k</Key><Size>1</Size></Contents>" ALL LIST_END));
+    assert_ok(parse(&page, LIST "<Key>no</Key><Other><Contents><Key>no</Key></Contents>"
+                                "<IsTruncated>true</IsTruncated></Other><Other/>"
+                                "<Contents><Owner><Key>no</Key><Size>x</Size></Owner>"
+                                "<Key>k</Key><Size>1</Size></Contents>" ALL LIST_END));
     assert_int_equal(page.count, 1);
     assert_string_equal(key_at(&page, 0), "k");
     assert_false(page.is_truncated);
@@ -142,8 +136,7 @@ TEST(s3_list__unknown_elements_are_ignored)
 }
 
 /* Prefix, `count` times `middle`, suffix; to be freed. */
-static char *repeated(const char *prefix, const char *middle, size_t count,
-                      const char *suffix)
+static char *repeated(const char *prefix, const char *middle, size_t count, const char *suffix)
 {
     size_t size = strlen(middle);
     char *text = malloc(strlen(prefix) + count * size + strlen(suffix) + 1);
@@ -194,24 +187,22 @@ TEST(s3_list__sizes_are_bounded)
 
 TEST(s3_list__every_cut_is_refused)
 {
-    static const char whole[] =
-        LIST "<Contents><Key>k</Key><Size>1</Size></Contents>" ALL LIST_END;
+    static const char whole[] = LIST "<Contents><Key>k</Key><Size>1</Size></Contents>" ALL LIST_END;
 
     for (size_t size = 0; size < sizeof(whole) - 1; size++) {
         struct wal__s3_page page;
 
         wal__s3_page_init(&page, &wal__heap_libc);
-        assert_int_equal(
-            wal__s3_page_parse(&page, (struct wal_slice){whole, size}, NULL),
-            WAL_EREMOTE);
+        assert_int_equal(wal__s3_page_parse(&page, (struct wal_slice){whole, size}, NULL),
+                         WAL_EREMOTE);
         wal__s3_page_deinit(&page);
     }
 }
 
 TEST(s3_list__each_failed_allocation_is_reported)
 {
-    static const char xml[] = LIST OBJECT
-        "<NextContinuationToken>t</NextContinuationToken>" ALL LIST_END;
+    static const char xml[] =
+        LIST OBJECT "<NextContinuationToken>t</NextContinuationToken>" ALL LIST_END;
     struct faulty_heap faulty;
     enum wal_status status = WAL_ENOMEM;
     uint64_t nth = 0;
@@ -222,8 +213,7 @@ TEST(s3_list__each_failed_allocation_is_reported)
 
         wal__s3_page_init(&page, &faulty.heap);
         faulty_heap_fail(&faulty, ++nth, false);
-        status = wal__s3_page_parse(
-            &page, (struct wal_slice){xml, sizeof(xml) - 1}, &failure);
+        status = wal__s3_page_parse(&page, (struct wal_slice){xml, sizeof(xml) - 1}, &failure);
         assert_true(status == WAL_OK || status == WAL_ENOMEM);
         wal__s3_page_deinit(&page);
     }
@@ -240,8 +230,7 @@ TEST(s3_list__code_of_an_error)
         {"<?xml version=\"1.0\"?><Error><Code>NoSuchKey</Code><Message>m"
          "</Message></Error>",
          "NoSuchKey"},
-        {"<Error><Message>m</Message><Code>Slow\n\x1b[31mDown</Code></Error>",
-         ""},
+        {"<Error><Message>m</Message><Code>Slow\n\x1b[31mDown</Code></Error>", ""},
         {"<Error><Code>Slow [31m/Down</Code></Error>", "Slow31mDown"},
         {"<Error><Code>cut</Code><Mess", "cut"},
         {"<Error><Code>cut", ""},
@@ -261,8 +250,7 @@ TEST(s3_list__code_of_an_error)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         char code[WAL__S3_CODE_SIZE] = "before";
 
-        wal__s3_error_code(
-            (struct wal_slice){cases[i].xml, strlen(cases[i].xml)}, code);
+        wal__s3_error_code((struct wal_slice){cases[i].xml, strlen(cases[i].xml)}, code);
         assert_string_equal(code, cases[i].code);
     }
 }

@@ -1,6 +1,5 @@
 /*
- * test_retain.c - tests of the choice of sessions by rules of retention
- * (docs/keeping.md).
+ * test_retain.c - tests of the choice of sessions by rules of retention (docs/keeping.md).
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -26,20 +25,17 @@ struct plan {
 
 static struct plan begin(void)
 {
-    return (struct plan){
-        .rules = {.older_than_ms = INT64_MIN, .max_bytes = UINT64_MAX}};
+    return (struct plan){.rules = {.older_than_ms = INT64_MIN, .max_bytes = UINT64_MAX}};
 }
 
-static struct wal__retain_session *add(struct plan *plan, int64_t updated_ms,
-                                       uint64_t bytes, uint32_t parent)
+static struct wal__retain_session *add(struct plan *plan, int64_t updated_ms, uint64_t bytes,
+                                       uint32_t parent)
 {
     struct wal__retain_session *session = &plan->sessions[plan->count++];
 
     assert_true(plan->count <= MAX);
-    *session = (struct wal__retain_session){.updated_ms = updated_ms,
-                                            .bytes = bytes,
-                                            .parent = parent,
-                                            .is_selected = true};
+    *session = (struct wal__retain_session){
+        .updated_ms = updated_ms, .bytes = bytes, .parent = parent, .is_selected = true};
     return session;
 }
 
@@ -50,12 +46,11 @@ static const char *choose(struct plan *plan)
     uint32_t chosen = NONE;
     uint32_t counted = 0;
 
-    assert_ok(wal__retain_choose(&wal__heap_libc, &plan->rules, plan->sessions,
-                                 plan->count, &chosen));
+    assert_ok(
+        wal__retain_choose(&wal__heap_libc, &plan->rules, plan->sessions, plan->count, &chosen));
     memset(text, 0, sizeof(text));
     for (uint32_t i = 0; i < plan->count; i++) {
-        text[i] =
-            plan->sessions[i].is_held ? 'h' : "-ONB"[plan->sessions[i].rule];
+        text[i] = plan->sessions[i].is_held ? 'h' : "-ONB"[plan->sessions[i].rule];
         counted += plan->sessions[i].rule != WAL__RETAIN_STAYS;
     }
     assert_int_equal(chosen, counted);
@@ -177,8 +172,8 @@ TEST(retain__ancestor_of_what_stays_is_held)
     assert_string_equal(choose(&plan), "OOOh-");
 }
 
-/* The ancestors are older than what descends from them: when the last one that
- * held them goes, they go next. */
+/* The ancestors are older than what descends from them: when the last one that held them goes, they
+ * go next. */
 TEST(retain__bytes_choose_ancestors_after_what_holds_them)
 {
     struct plan plan = begin();
@@ -246,9 +241,9 @@ TEST(retain__without_a_rule_is_refused)
     uint32_t chosen = 77;
 
     add_five(&plan);
-    assert_int_equal(wal__retain_choose(&wal__heap_libc, &plan.rules,
-                                        plan.sessions, plan.count, &chosen),
-                     WAL_EINVAL);
+    assert_int_equal(
+        wal__retain_choose(&wal__heap_libc, &plan.rules, plan.sessions, plan.count, &chosen),
+        WAL_EINVAL);
     assert_int_equal(chosen, 77);
 }
 
@@ -256,9 +251,7 @@ static void *fail_resize(void *ctx, void *block, size_t size)
 {
     int *left = ctx;
 
-    return size > 0 && (*left)-- <= 0
-               ? NULL
-               : wal__heap_libc.resize(NULL, block, size);
+    return size > 0 && (*left)-- <= 0 ? NULL : wal__heap_libc.resize(NULL, block, size);
 }
 
 TEST(retain__without_memory_nothing_is_chosen)
@@ -271,8 +264,7 @@ TEST(retain__without_memory_nothing_is_chosen)
 
         add_five(&plan);
         plan.rules.older_than_ms = 1000;
-        assert_int_equal(wal__retain_choose(&heap, &plan.rules, plan.sessions,
-                                            plan.count, &chosen),
+        assert_int_equal(wal__retain_choose(&heap, &plan.rules, plan.sessions, plan.count, &chosen),
                          WAL_ENOMEM);
         assert_int_equal(chosen, 77);
         assert_int_equal(plan.sessions[0].rule, WAL__RETAIN_STAYS);

@@ -1,6 +1,6 @@
 /*
- * test_salvage.c - tests of wal_salvage on the real system: what is in the new
- * store, what is reported, and what is refused.
+ * test_salvage.c - tests of wal_salvage on the real system: what is in the new store, what is
+ * reported, and what is refused.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -41,12 +41,10 @@ static int32_t add_report(void *ctx, const struct wal_salvage_report *report)
 
     assert_int_equal(report->struct_size, sizeof(*report));
     assert_true(report->reason.size > 0);
-    snprintf(seen->text + used, TEXT_SIZE - used,
-             "%u|%.*s|%.*s|%llu-%llu|%.*s|%.*s\n", report->kind,
-             WAL_ARG(report->session_id), WAL_ARG(report->entry_id),
-             (unsigned long long)report->first_sequence,
-             (unsigned long long)report->last_sequence, WAL_ARG(report->file),
-             WAL_ARG(report->reason));
+    snprintf(seen->text + used, TEXT_SIZE - used, "%u|%.*s|%.*s|%llu-%llu|%.*s|%.*s\n",
+             report->kind, WAL_ARG(report->session_id), WAL_ARG(report->entry_id),
+             (unsigned long long)report->first_sequence, (unsigned long long)report->last_sequence,
+             WAL_ARG(report->file), WAL_ARG(report->reason));
     seen->calls++;
     return seen->calls == seen->stop_at ? 7 : 0;
 }
@@ -70,8 +68,7 @@ static int32_t stop_progress(void *ctx, uint64_t done, uint64_t total)
 }
 
 static enum wal_status salvage_to(const char *out, struct seen *report,
-                                  struct wal_salvage_result *result,
-                                  struct wal_error *error)
+                                  struct wal_salvage_result *result, struct wal_error *error)
 {
     const struct wal_salvage_options options = {
         .struct_size = sizeof(options),
@@ -104,8 +101,8 @@ static struct wal_salvage_result salvage(const char *expected)
 
 /* --- stores --------------------------------------------------------------- */
 
-/* A store with the sessions s (a to e, a head, a document), f (a fork of s at
- * c, with f1) and t (t1). */
+/* A store with the sessions s (a to e, a head, a document), f (a fork of s at c, with f1) and t
+ * (t1). */
 static void make_store(void)
 {
     const struct wal_doc doc = {
@@ -148,10 +145,9 @@ static off_t find_frame(const char *path, uint8_t type, unsigned nth)
     for (;;) {
         struct wal__frame frame;
 
-        assert_int_equal(wal__frame_decode(bytes + at,
-                                           (uint64_t)stat.st_size - at,
-                                           header.salt, at, &frame),
-                         WAL__FMT_OK);
+        assert_int_equal(
+            wal__frame_decode(bytes + at, (uint64_t)stat.st_size - at, header.salt, at, &frame),
+            WAL__FMT_OK);
         if (frame.type == type && nth-- == 0) {
             break;
         }
@@ -332,8 +328,7 @@ KIT_TEST(salvage__missing_segment_is_reported)
     assert_int_equal(unlink(LOG), 0);
     assert_ok(salvage_to("out", &report, &result, &error));
     assert_non_null(strstr(report.text, "0|||1-"));
-    assert_non_null(strstr(
-        report.text, "|log/0000000000000001.seg|the segment is missing\n"));
+    assert_non_null(strstr(report.text, "|log/0000000000000001.seg|the segment is missing\n"));
     assert_in_range(result.entries, 1, 7);
     assert_int_equal(result.sessions, 1);
 }
@@ -366,8 +361,7 @@ KIT_TEST(salvage__lost_redaction_is_repeated)
     make_store();
     store = kit_store();
     session = kit_session(store, "t");
-    assert_ok(wal_session_redact(session, WAL_STR("t1"), WAL_STR("key"),
-                                 &redaction, NULL));
+    assert_ok(wal_session_redact(session, WAL_STR("t1"), WAL_STR("key"), &redaction, NULL));
     kit_append_all(session, "t2");
     wal_session_close(session);
     kit_close(store);
@@ -379,15 +373,14 @@ KIT_TEST(salvage__lost_redaction_is_repeated)
     session = kit_session(store, "t");
     assert_branch(session, "t2");
     assert_ok(wal_entry_cursor_open(session, NULL, &cursor, NULL));
-    assert_int_equal(wal_entry_cursor_get(cursor, WAL_STR("t1"), &entry, NULL),
-                     WAL_EREDACTED);
+    assert_int_equal(wal_entry_cursor_get(cursor, WAL_STR("t1"), &entry, NULL), WAL_EREDACTED);
     wal_entry_cursor_close(cursor);
 }
 
 /* --- content -------------------------------------------------------------- */
 
-/* Adds a blob of two chunks, and an entry "big" with a payload in the blob
- * stream, whose record comes first. */
+/* Adds a blob of two chunks, and an entry "big" with a payload in the blob stream, whose record
+ * comes first. */
 static void add_content(uint8_t digest[WAL_DIGEST_SIZE])
 {
     struct kit_content content = kit_content(3, KIT_MIB + 100, false);
@@ -461,8 +454,7 @@ KIT_TEST(salvage__damaged_chunk_loses_its_blob)
     assert_int_equal(result.lost_blobs, 2);
     assert_non_null(strstr(report.text, "1|||0-0|pack/0000000000000001.seg|"
                                         "the content with the SHA-256 "));
-    assert_non_null(
-        strstr(report.text, " cannot be read: a chunk of it is damaged\n"));
+    assert_non_null(strstr(report.text, " cannot be read: a chunk of it is damaged\n"));
     store = kit_open("out", WAL_OPEN_STRICT);
     assert_int_equal(wal_blob_open(store, digest, &blob, NULL), WAL_ENOTFOUND);
 }
@@ -487,8 +479,8 @@ KIT_TEST(salvage__missing_pack_loses_its_entries_alone)
 /* --- checkpoints ---------------------------------------------------------- */
 
 /* Creates a checkpoint, or adds a file to it. entry NULL: it has no link. */
-static void add_checkpoint(const char *session_id, const char *id,
-                           const char *path, const char *entry)
+static void add_checkpoint(const char *session_id, const char *id, const char *path,
+                           const char *entry)
 {
     const struct wal_file file = {
         .struct_size = sizeof(file),
@@ -511,8 +503,8 @@ static void add_checkpoint(const char *session_id, const char *id,
 }
 
 /* A checkpoint of "out" has this number of files and this entry. */
-static void expect_checkpoint(const char *session_id, const char *id,
-                              uint64_t files, const char *entry)
+static void expect_checkpoint(const char *session_id, const char *id, uint64_t files,
+                              const char *entry)
 {
     struct wal_store *store = kit_open("out", WAL_OPEN_STRICT);
     struct wal_session *session = kit_session(store, session_id);
@@ -582,8 +574,8 @@ KIT_TEST(salvage__failure_to_write_is_fatal)
     }
 }
 
-/* What damage of the source makes the new store answer: the parent, a
- * reference or content is missing, or a record is not valid. */
+/* What damage of the source makes the new store answer: the parent, a reference or content is
+ * missing, or a record is not valid. */
 KIT_TEST(salvage__damage_of_the_source_is_not_fatal)
 {
     static const enum wal_status statuses[] = {
@@ -598,8 +590,8 @@ KIT_TEST(salvage__damage_of_the_source_is_not_fatal)
 
 /* --- refusals ------------------------------------------------------------- */
 
-static void expect_refused(const char *path, const char *out,
-                           enum wal_status status, const char *text)
+static void expect_refused(const char *path, const char *out, enum wal_status status,
+                           const char *text)
 {
     struct wal_error error = KIT_ERROR;
 
@@ -651,10 +643,8 @@ KIT_TEST(salvage__misuse_is_refused)
     make_store();
     expect_refused(NULL, "out", WAL_EINVAL, "null or empty");
     expect_refused("store", "", WAL_EINVAL, "null or empty");
-    assert_int_equal(wal_salvage("store", "out", &options, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_salvage("store", "out", NULL, &result, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_salvage("store", "out", &options, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_salvage("store", "out", NULL, &result, NULL), WAL_EINVAL);
     assert_int_equal(access("out", F_OK), -1);
 }
 
@@ -667,8 +657,7 @@ KIT_TEST(salvage__progress_stops_it)
     struct wal_error error = KIT_ERROR;
 
     make_store();
-    assert_int_equal(wal_salvage("store", "out", &options, NULL, &error),
-                     WAL_ECALLBACK);
+    assert_int_equal(wal_salvage("store", "out", &options, NULL, &error), WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, 9);
     assert_int_equal(access("out", F_OK), -1);
 }
@@ -682,8 +671,7 @@ KIT_TEST(salvage__report_stops_it)
         struct wal_salvage_result result;
         struct wal_error error;
 
-        assert_int_equal(salvage_to("out", &report, &result, &error),
-                         WAL_ECALLBACK);
+        assert_int_equal(salvage_to("out", &report, &result, &error), WAL_ECALLBACK);
         assert_int_equal(error.sys_errno, 7);
         assert_int_equal(report.calls, nth);
         assert_int_equal(result.entries, 0);
@@ -709,15 +697,14 @@ static int32_t append_more(void *ctx, uint64_t done, uint64_t total)
     return 0;
 }
 
-/* What comes after the first reading of the log is in no part of the new store,
- * rather than in some. */
+/* What comes after the first reading of the log is in no part of the new store, rather than in
+ * some. */
 KIT_TEST(salvage__of_a_store_that_grows)
 {
     struct wal_store *store = kit_store();
     struct growing growing = {.session = kit_create(store, "s")};
-    const struct wal_salvage_options options = {.struct_size = sizeof(options),
-                                                .progress = append_more,
-                                                .ctx = &growing};
+    const struct wal_salvage_options options = {
+        .struct_size = sizeof(options), .progress = append_more, .ctx = &growing};
     struct wal_salvage_result result = {.struct_size = sizeof(result)};
 
     kit_append_all(growing.session, "a b c");

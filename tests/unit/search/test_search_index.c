@@ -1,7 +1,6 @@
 /*
- * test_search_index.c - tests of the index files by their states: missing,
- * complete, older than the log, damaged, of a segment that was replaced, being
- * made (docs/search.md, Files).
+ * test_search_index.c - tests of the index files by their states: missing, complete, older than the
+ * log, damaged, of a segment that was replaced, being made (docs/search.md, Files).
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -16,8 +15,7 @@
 
 static const char text_file[] = "store/index/0000000000000001.fts";
 static const char deep_file[] = "store/index/0000000000000001.deep.fts";
-static const char draft[] =
-    "store/index/0000000000000001.fts.new-0123456789abcdef";
+static const char draft[] = "store/index/0000000000000001.fts.new-0123456789abcdef";
 
 static uint64_t size_of(const char *path)
 {
@@ -27,23 +25,19 @@ static uint64_t size_of(const char *path)
     return (uint64_t)stat_of.st_size;
 }
 
-/* Identifies a file by when it got its bytes; its number may be that of one
- * that was removed. */
+/* Identifies a file by when it got its bytes; its number may be that of one that was removed. */
 static int64_t version_of(const char *path)
 {
     struct stat stat_of;
 
     return stat(path, &stat_of) == 0
-               ? (int64_t)stat_of.st_mtim.tv_sec * 1000000000 +
-                     stat_of.st_mtim.tv_nsec
+               ? (int64_t)stat_of.st_mtim.tv_sec * 1000000000 + stat_of.st_mtim.tv_nsec
                : 0;
 }
 
-static struct wal_search_update_result update(struct wal_search *search,
-                                              uint32_t flags)
+static struct wal_search_update_result update(struct wal_search *search, uint32_t flags)
 {
-    struct wal_search_update_options options =
-        WAL_INIT(wal_search_update_options);
+    struct wal_search_update_options options = WAL_INIT(wal_search_update_options);
     struct wal_search_update_result result = WAL_INIT(wal_search_update_result);
 
     options.flags = flags;
@@ -62,8 +56,7 @@ static void make_store(void)
 
     for (int i = 0; i < 500; i++) {
         snprintf(id, sizeof(id), "e%d", i);
-        snprintf(text, sizeof(text), "message number w%d of many w%d", i,
-                 i * 7919);
+        snprintf(text, sizeof(text), "message number w%d of many w%d", i, i * 7919);
         kit_say(session, id, i % 5 == 0 ? "tool" : "user", text);
     }
     (void)update(search, WAL_SEARCH_UPDATE_DEEP);
@@ -133,23 +126,21 @@ KIT_TEST(index__of_fewer_records_is_extended)
     assert_string_equal(kit_hits_anew("w3"), "a:e3");
 }
 
-/* The linker gives the library failing_next in place of the function: no call
- * of the operating system makes it fail for one record alone. */
+/* The linker gives the library failing_next in place of the function: no call of the operating
+ * system makes it fail for one record alone. */
 static uint64_t unreadable; /* sequence number of a record; 0: none */
-extern enum wal_status
-real_next(struct wal_record_cursor *cursor, struct wal_record *record,
-          struct wal_error *error) __asm__("__real_wal_record_cursor_next");
+extern enum wal_status real_next(struct wal_record_cursor *cursor, struct wal_record *record,
+                                 struct wal_error *error) __asm__("__real_wal_record_cursor_next");
 extern enum wal_status
 failing_next(struct wal_record_cursor *cursor, struct wal_record *record,
              struct wal_error *error) __asm__("__wrap_wal_record_cursor_next");
 
-enum wal_status failing_next(struct wal_record_cursor *cursor,
-                             struct wal_record *record, struct wal_error *error)
+enum wal_status failing_next(struct wal_record_cursor *cursor, struct wal_record *record,
+                             struct wal_error *error)
 {
     enum wal_status status = real_next(cursor, record, error);
 
-    return status == WAL_OK && record->sequence == unreadable ? WAL_EIO
-                                                              : status;
+    return status == WAL_OK && record->sequence == unreadable ? WAL_EIO : status;
 }
 
 KIT_TEST(index__lacks_what_could_not_be_read_until_it_can)
@@ -176,8 +167,8 @@ KIT_TEST(index__lacks_what_could_not_be_read_until_it_can)
     assert_string_equal(kit_hits_anew("one"), "a:a1");
 }
 
-/* Two handles, as a server and a command have them. The first took the file
- * when it had fewer records than it has now. */
+/* Two handles, as a server and a command have them. The first took the file when it had fewer
+ * records than it has now. */
 KIT_TEST(index__extended_by_another_process_is_loaded)
 {
     struct wal_store *store;
@@ -337,8 +328,7 @@ KIT_TEST(index__of_a_replaced_segment)
     assert_string_equal(kit_hits_anew("w498"), "a:new a:e498");
 }
 
-/* Gives an index file the header of that of another segment, as far as the
- * records that it has. */
+/* Gives an index file the header of that of another segment, as far as the records that it has. */
 static void relabel(const char *path)
 {
     struct wal__search_file file;
@@ -360,8 +350,8 @@ static void relabel(const char *path)
     close(fd);
 }
 
-/* A process that has not seen yet that the segment grew, or that it was
- * replaced, gives its index the name. */
+/* A process that has not seen yet that the segment grew, or that it was replaced, gives its index
+ * the name. */
 KIT_TEST(index__renamed_by_a_process_that_lags)
 {
     static const char *const names[] = {"grown", "replaced"};
@@ -420,8 +410,8 @@ KIT_TEST(index__draft_of_another_process)
 }
 
 /* Erased words are in no file, whatever the order of making and erasing. */
-/* Erasing removes the file, which stays on the disk with the erased words for
- * as long as somebody has it open. */
+/* Erasing removes the file, which stays on the disk with the erased words for as long as somebody
+ * has it open. */
 KIT_TEST(index__that_was_searched_is_not_open)
 {
     struct wal_search_query query = kit_search_query("w498");
@@ -434,8 +424,7 @@ KIT_TEST(index__that_was_searched_is_not_open)
     query.flags = WAL_SEARCH_DEEP;
     for (int i = 0; i < 2; i++) {
         assert_string_equal(kit_query(search, &query), "a:e498");
-        assert_int_equal(system("! ls -l /proc/$PPID/fd | grep -q '[.]fts'"),
-                         0);
+        assert_int_equal(system("! ls -l /proc/$PPID/fd | grep -q '[.]fts'"), 0);
     }
     wal_search_close(search);
 }
@@ -453,10 +442,8 @@ KIT_TEST(index__of_what_was_erased)
     kit_say(gone, "g1", "user", canary);
     (void)update(search, WAL_SEARCH_UPDATE_DEEP);
     assert_true(kit_tree_has("store/index", canary));
-    assert_ok(
-        wal_session_redact(session, kit_text("a1"), kit_text(""), NULL, NULL));
-    assert_ok(
-        wal_session_redact(session, kit_text("a2"), kit_text(""), NULL, NULL));
+    assert_ok(wal_session_redact(session, kit_text("a1"), kit_text(""), NULL, NULL));
+    assert_ok(wal_session_redact(session, kit_text("a2"), kit_text(""), NULL, NULL));
     assert_ok(wal_session_delete(gone, NULL));
     kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_false(kit_tree_has("store", canary));
@@ -535,12 +522,11 @@ KIT_TEST(index__maker_that_is_killed)
 
 /* --- without files ------------------------------------------------------- */
 
-/* Exit code of a process that searches while no file may have more than this
- * many bytes: what a full disk does to an index. */
+/* Exit code of a process that searches while no file may have more than this many bytes: what a
+ * full disk does to an index. */
 static int search_with_limit(uint64_t bytes)
 {
-    const struct rlimit limit = {.rlim_cur = (rlim_t)bytes,
-                                 .rlim_max = (rlim_t)bytes};
+    const struct rlimit limit = {.rlim_cur = (rlim_t)bytes, .rlim_max = (rlim_t)bytes};
     pid_t child = fork();
     int result = 0;
 
@@ -639,8 +625,7 @@ static int32_t stop_at(void *ctx, uint64_t done, uint64_t total)
 KIT_TEST(index__update_that_is_stopped)
 {
     struct stop stop = {.at = 1};
-    struct wal_search_update_options options =
-        WAL_INIT(wal_search_update_options);
+    struct wal_search_update_options options = WAL_INIT(wal_search_update_options);
     struct wal_error error = KIT_ERROR;
     struct wal_store *store;
     struct wal_search *search;
@@ -651,8 +636,7 @@ KIT_TEST(index__update_that_is_stopped)
     search = kit_search(store);
     options.progress = stop_at;
     options.ctx = &stop;
-    assert_int_equal(wal_search_update(search, &options, NULL, &error),
-                     WAL_ECALLBACK);
+    assert_int_equal(wal_search_update(search, &options, NULL, &error), WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, 7);
     assert_false(kit_exists(text_file));
     assert_int_equal(system("! ls store/index | grep -q new-"), 0);

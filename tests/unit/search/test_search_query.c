@@ -1,15 +1,14 @@
 /*
- * test_search_query.c - tests of what a search returns: ranking, filters, and
- * what it must not return (agentwal/search.h).
+ * test_search_query.c - tests of what a search returns: ranking, filters, and what it must not
+ * return (agentwal/search.h).
  */
 #include <unistd.h>
 
 #include "tests/lib/kit/parts_kit.h"
 #include "tests/lib/search/search_kit.h"
 
-static struct wal_session *create(struct wal_store *store, const char *id,
-                                  const char *title, const char *cwd,
-                                  const char *project)
+static struct wal_session *create(struct wal_store *store, const char *id, const char *title,
+                                  const char *cwd, const char *project)
 {
     struct wal_session_options options = WAL_INIT(wal_session_options);
     struct wal_session *session = NULL;
@@ -23,21 +22,19 @@ static struct wal_session *create(struct wal_store *store, const char *id,
 }
 
 /* Appends an entry with a time. */
-static void say_at(struct wal_session *session, const char *id,
-                   const char *time, const char *text)
+static void say_at(struct wal_session *session, const char *id, const char *time, const char *text)
 {
     char payload[400];
     struct wal_entry entry;
 
-    snprintf(payload, sizeof(payload), "{\"role\":\"user\",\"content\":\"%s\"}",
-             text);
+    snprintf(payload, sizeof(payload), "{\"role\":\"user\",\"content\":\"%s\"}", text);
     entry = kit_entry(id, NULL, payload);
     entry.timestamp = kit_text(time);
     assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
 }
 
-static void append(struct wal_session *session, const char *id,
-                   const char *type, const char *payload)
+static void append(struct wal_session *session, const char *id, const char *type,
+                   const char *payload)
 {
     struct wal_entry entry = kit_entry(id, NULL, payload);
 
@@ -114,8 +111,8 @@ KIT_TEST(query__grouped_and_ranked)
     wal_search_close(search);
 }
 
-/* Made sessions with a topic each, which their first prompt names and their
- * answers repeat; in others it is mentioned, at length in one record. */
+/* Made sessions with a topic each, which their first prompt names and their answers repeat; in
+ * others it is mentioned, at length in one record. */
 KIT_TEST(query__session_about_it_comes_first)
 {
     enum {
@@ -131,8 +128,7 @@ KIT_TEST(query__session_about_it_comes_first)
     for (int i = 0; i < TOPICS; i++) {
         (void)snprintf(id, sizeof(id), "s%d", i);
         sessions[i] = kit_create(store, id);
-        (void)snprintf(text, sizeof(text), "please add topic%d to part%d", i,
-                       i);
+        (void)snprintf(text, sizeof(text), "please add topic%d to part%d", i, i);
         kit_say(sessions[i], "first", "user", text);
     }
     for (int k = 0; k < ANSWERS; k++) {
@@ -140,8 +136,7 @@ KIT_TEST(query__session_about_it_comes_first)
             int other = (i + k + 1) % TOPICS;
 
             (void)snprintf(id, sizeof(id), "a%d", k);
-            (void)snprintf(text, sizeof(text), "topic%d in part%d is done", i,
-                           i);
+            (void)snprintf(text, sizeof(text), "topic%d in part%d is done", i, i);
             kit_say(sessions[i], id, "assistant", text);
             (void)snprintf(id, sizeof(id), "o%d", k);
             (void)snprintf(text, sizeof(text),
@@ -191,8 +186,7 @@ KIT_TEST(query__phrases_are_compared)
 }
 
 /* The matches of the first session of a query. */
-static uint64_t session_hits(struct wal_search *search,
-                             const struct wal_search_query *query)
+static uint64_t session_hits(struct wal_search *search, const struct wal_search_query *query)
 {
     struct wal_search_summary summary = WAL_INIT(wal_search_summary);
     struct wal_search_cursor *cursor = NULL;
@@ -207,8 +201,8 @@ static uint64_t session_hits(struct wal_search *search,
     return hits;
 }
 
-/* The number of matches has neither what may not be shown nor what only has the
- * words of a phrase, also of a session with more hits than are returned. */
+/* The number of matches has neither what may not be shown nor what only has the words of a phrase,
+ * also of a session with more hits than are returned. */
 KIT_TEST(query__matches_are_those_that_are_found)
 {
     struct wal_store *store = kit_store();
@@ -275,8 +269,7 @@ KIT_TEST(query__roles_tools_and_results)
            "{\"summary\":\"needle was sought\",\"firstKeptEntryId\":\"user\"}");
     kit_say(a, "system", "system", "needle rules");
     query.hits_limit = 10;
-    assert_string_equal(kit_query(search, &query),
-                        "a:- a:summary a:user a:call");
+    assert_string_equal(kit_query(search, &query), "a:- a:summary a:user a:call");
     query.roles = WAL_SEARCH_TOOL;
     assert_string_equal(kit_query(search, &query), "a:call");
     query.roles = WAL_SEARCH_TITLE | WAL_SEARCH_SUMMARY;
@@ -285,8 +278,7 @@ KIT_TEST(query__roles_tools_and_results)
     assert_string_equal(kit_query(search, &query), "a:result");
     query.roles = 0;
     query.flags = WAL_SEARCH_DEEP;
-    assert_string_equal(kit_query(search, &query),
-                        "a:- a:summary a:user a:call a:result");
+    assert_string_equal(kit_query(search, &query), "a:- a:summary a:user a:call a:result");
     query.flags = 0;
     query.tool = kit_text("read");
     assert_string_equal(kit_query(search, &query), "a:call");
@@ -308,8 +300,7 @@ KIT_TEST(query__what_is_not_indexed)
            "\"thinking\":\"needle\",\"signature\":\"needle\"},{\"type\":"
            "\"image\",\"data\":\"needle\",\"mimeType\":\"image/png\"}]}");
     kit_say(a, "e2", "user", "<system-reminder> needle");
-    append(a, "e3", "message",
-           "{\"role\":\"user\",\"isMeta\":true,\"content\":\"needle\"}");
+    append(a, "e3", "message", "{\"role\":\"user\",\"isMeta\":true,\"content\":\"needle\"}");
     append(a, "e4", "message_delta_batch", "{\"text\":\"needle\"}");
     append(a, "e5", "custom", "{\"text\":\"needle\"}");
     append(a, "e6", "message", "[\"needle\"]");
@@ -414,13 +405,11 @@ KIT_TEST(query__older_titles_and_documents)
     struct wal_search *search = kit_search(store);
     static const char key[] = "x.json";
 
-    (void)kit_put(store, a, key,
-                  "{\"role\":\"user\",\"content\":\"old text\",\"id\":\"m\"}");
+    (void)kit_put(store, a, key, "{\"role\":\"user\",\"content\":\"old text\",\"id\":\"m\"}");
     assert_string_equal(kit_hits(search, "first"), "a:-");
     assert_string_equal(kit_hits(search, "old"), "a:m");
     assert_ok(wal_session_update(a, set_title, "second words", NULL));
-    (void)kit_put(store, a, key,
-                  "{\"role\":\"user\",\"content\":\"new text\",\"id\":\"m\"}");
+    (void)kit_put(store, a, key, "{\"role\":\"user\",\"content\":\"new text\",\"id\":\"m\"}");
     assert_string_equal(kit_hits(search, "first"), "none");
     assert_string_equal(kit_hits(search, "words"), "a:-");
     assert_string_equal(kit_hits(search, "old"), "none");
@@ -462,8 +451,7 @@ KIT_TEST(query__marks_and_symbols)
     kit_say(a, "el", "user", "στην Αθήνα, ἀρχὴ και ΫΛΗ");
     kit_say(a, "ru", "user", "новогодняя ёлка, мой дом");
     kit_say(a, "de", "user", "die Straße");
-    kit_say(a, "sy", "user",
-            "\U0001f916robot \U0001f9eatests \U0001f44d\U0001f3fdok");
+    kit_say(a, "sy", "user", "\U0001f916robot \U0001f9eatests \U0001f44d\U0001f3fdok");
     assert_string_equal(kit_hits(search, "ΑΘΗΝΑ"), "a:el");
     assert_string_equal(kit_hits(search, "αθηνα"), "a:el");
     assert_string_equal(kit_hits(search, "αρχη υλη"), "a:el");
@@ -500,11 +488,9 @@ KIT_TEST(query__inside_words)
     query.text = kit_text("-segment");
     assert_string_equal(kit_query(search, &query), "none");
     query.text = kit_text("a(");
-    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL), WAL_EINVAL);
     query.text = kit_text("(((");
-    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL), WAL_EINVAL);
     wal_search_close(search);
 }
 
@@ -544,8 +530,7 @@ KIT_TEST(query__more_than_are_ranked)
     options.durability = WAL_WRITTEN;
     for (int batch = 0; batch < 20; batch++) {
         for (int i = 0; i < 1024; i++) {
-            entries[i] =
-                kit_entry("", NULL, "{\"role\":\"user\",\"content\":\"word\"}");
+            entries[i] = kit_entry("", NULL, "{\"role\":\"user\",\"content\":\"word\"}");
             entries[i].id.data = NULL;
         }
         assert_ok(wal_append(a, entries, 1024, &options, NULL, NULL));
@@ -573,39 +558,30 @@ KIT_TEST(query__misuse)
     assert_int_equal(wal_search_open(NULL, NULL, &other, NULL), WAL_EINVAL);
     assert_int_equal(wal_search_open(store, NULL, NULL, NULL), WAL_EINVAL);
     options.flags = 2;
-    assert_int_equal(wal_search_open(store, &options, &other, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_search_find(NULL, &query, &cursor, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_search_find(search, NULL, &cursor, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_search_find(search, &query, NULL, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_search_open(store, &options, &other, NULL), WAL_EINVAL);
+    assert_int_equal(wal_search_find(NULL, &query, &cursor, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_search_find(search, NULL, &cursor, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_search_find(search, &query, NULL, NULL, NULL), WAL_EINVAL);
     query.flags = 64;
-    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL), WAL_EINVAL);
     query = kit_search_query("");
-    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL), WAL_EINVAL);
     query = kit_search_query("word");
     query.session = kit_text("none");
-    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL), WAL_ENOTFOUND);
     memset(many, 'a', sizeof(many));
     for (size_t i = 1; i < sizeof(many); i += 2) {
         many[i] = '.';
     }
     query = kit_search_query("");
     query.text = (struct wal_slice){many, sizeof(many)};
-    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL), WAL_EINVAL);
     query.text.size = sizeof(many) - 2;
     assert_ok(wal_search_find(search, &query, &cursor, NULL, NULL));
     wal_search_cursor_close(cursor);
     cursor = NULL;
     query.text.size = 5000;
-    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_search_find(search, &query, &cursor, NULL, NULL), WAL_EINVAL);
     assert_null(cursor);
     assert_int_equal(wal_search_cursor_next(NULL, &hit, NULL), WAL_EINVAL);
     assert_int_equal(wal_search_update(NULL, NULL, NULL, NULL), WAL_EINVAL);

@@ -1,6 +1,5 @@
 /*
- * test_store_claim.c - tests of claims of sessions, between handles, stores and
- * processes.
+ * test_store_claim.c - tests of claims of sessions, between handles, stores and processes.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -146,8 +145,8 @@ KIT_TEST(claim__child_of_fork_does_not_hold_it)
     end(child);
 }
 
-/* Claims in the page by dead processes, and by a live one that has no lock, are
- * ignored and replaced. */
+/* Claims in the page by dead processes, and by a live one that has no lock, are ignored and
+ * replaced. */
 KIT_TEST(claim__stale_names_are_ignored)
 {
     struct wal_store *store = kit_store();
@@ -161,8 +160,7 @@ KIT_TEST(claim__stale_names_are_ignored)
     assert_ok(claim(session));
     assert_ok(wal_session_unclaim(session, NULL));
     page->claims[0].start = store->core.control.process_start_time;
-    page->claims[0].session_and_pid =
-        (uint64_t)session->number << 32 | (uint32_t)getpid();
+    page->claims[0].session_and_pid = (uint64_t)session->number << 32 | (uint32_t)getpid();
     assert_ok(claim(session));
 }
 
@@ -185,13 +183,11 @@ KIT_TEST(claim__a_full_table)
     for (int i = 0; i <= WAL__CLAIMS; i++) {
         wal_session_close(sessions[i]);
     }
-    assert_ok(
-        wal_session_claim((sessions[0] = kit_session(store, "s0")), NULL));
+    assert_ok(wal_session_claim((sessions[0] = kit_session(store, "s0")), NULL));
     wal_session_close(sessions[0]);
 }
 
-/* Shared by many processes: the results of their claims, and the signal to
- * end. */
+/* Shared by many processes: the results of their claims, and the signal to end. */
 struct tally {
     _Atomic uint32_t claimed;
     _Atomic uint32_t refused;
@@ -245,8 +241,8 @@ KIT_TEST(claim__more_processes_than_table_slots)
     enum {
         PROCESSES = WAL__CLAIMS + 4
     };
-    struct tally *tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct tally *tally =
+        mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct wal_store *store = kit_store();
     pid_t children[PROCESSES];
     int status = 0;
@@ -287,10 +283,9 @@ KIT_TEST(claim__more_processes_than_table_slots)
 
 /* --- the list ------------------------------------------------------------ */
 
-/* Expects the list to be "ID PROCESS OWN" of each claim, separated by commas;
- * the process is `self`, `other` or 0. */
-static void expect_list(struct wal_store *store, pid_t other,
-                        const char *expected)
+/* Expects the list to be "ID PROCESS OWN" of each claim, separated by commas; the process is
+ * `self`, `other` or 0. */
+static void expect_list(struct wal_store *store, pid_t other, const char *expected)
 {
     struct wal_claim_cursor *cursor = NULL;
     struct wal_claim claim = {.struct_size = sizeof(claim)};
@@ -306,10 +301,9 @@ static void expect_list(struct wal_store *store, pid_t other,
                                                            : "?";
 
         size +=
-            (size_t)snprintf(text + size, sizeof(text) - size, "%s%.*s %s%s",
-                             size == 0 ? "" : ", ", (int)claim.session_id.size,
-                             (const char *)claim.session_id.data, process,
-                             (claim.flags & WAL_CLAIM_OWN) != 0 ? " own" : "");
+            (size_t)snprintf(text + size, sizeof(text) - size, "%s%.*s %s%s", size == 0 ? "" : ", ",
+                             (int)claim.session_id.size, (const char *)claim.session_id.data,
+                             process, (claim.flags & WAL_CLAIM_OWN) != 0 ? " own" : "");
         assert_true(size < sizeof(text));
     }
     assert_int_equal(wal_claim_cursor_next(cursor, &claim, &error), WAL_END);
@@ -401,8 +395,7 @@ KIT_TEST(claims__visible_to_readers)
     /* Permission bits do not stop the super-user. */
     assert_int_equal(chmod("store/LOCK", 0), 0);
     (void)(user == 0 && seteuid(65534) == 0);
-    assert_int_equal(wal_claim_cursor_open(reader, &cursor, &error),
-                     WAL_EREADONLY);
+    assert_int_equal(wal_claim_cursor_open(reader, &cursor, &error), WAL_EREADONLY);
     assert_int_equal(seteuid(user), 0);
     assert_error(&error, WAL_EREADONLY, "list the claims");
     end(child);
@@ -412,8 +405,8 @@ KIT_TEST(claims__visible_to_readers)
     assert_null(cursor);
 }
 
-/* The lock decides: names in the page without one are not listed, and a lock
- * whose holder the page does not name is listed without it. */
+/* The lock decides: names in the page without one are not listed, and a lock whose holder the page
+ * does not name is listed without it. */
 KIT_TEST(claims__names_of_dead_processes)
 {
     struct wal_store *store = kit_store();
@@ -451,8 +444,7 @@ KIT_TEST(claims__of_a_full_table)
     for (int i = 0; i <= WAL__CLAIMS; i++) {
         (void)snprintf(id, sizeof(id), "s%d", i);
         sessions[i] = kit_create(store, id);
-        assert_int_equal(claim(sessions[i]),
-                         i < WAL__CLAIMS ? WAL_OK : WAL_ELIMIT);
+        assert_int_equal(claim(sessions[i]), i < WAL__CLAIMS ? WAL_OK : WAL_ELIMIT);
     }
     assert_ok(wal_claim_cursor_open(store, &cursor, NULL));
     for (int i = 0; i < WAL__CLAIMS; i++) {
@@ -511,15 +503,13 @@ KIT_TEST(claims__misuse_is_refused)
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        _exit(wal_claim_cursor_open(store, &cursor, &error) == WAL_EFORKED ? 0
-                                                                           : 1);
+        _exit(wal_claim_cursor_open(store, &cursor, &error) == WAL_EFORKED ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_int_equal(how, 0);
     /* Other processes may lock another file. */
     assert_int_equal(rename("store/LOCK", "store/LOCK.old"), 0);
-    assert_int_equal(wal_claim_cursor_open(store, &cursor, &error),
-                     WAL_ELOCKFILE);
+    assert_int_equal(wal_claim_cursor_open(store, &cursor, &error), WAL_ELOCKFILE);
     assert_int_equal(rename("store/LOCK.old", "store/LOCK"), 0);
 }
 

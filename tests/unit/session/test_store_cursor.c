@@ -1,15 +1,14 @@
 /*
- * test_store_cursor.c - tests of entry cursors: branches, all, streams, from
- * the last compaction on, up to the durable end, and single entries.
+ * test_store_cursor.c - tests of entry cursors: branches, all, streams, from the last compaction
+ * on, up to the durable end, and single entries.
  *
- * A record that is read as damaged once, as when another process replaced its
- * file, and is whole when it is read again: no answer is made of the first
- * reading. While the log cannot be read, appends fail with WAL_EIO, and never
- * with an answer that guesses the unread state.
+ * A record that is read as damaged once, as when another process replaced its file, and is whole
+ * when it is read again: no answer is made of the first reading. While the log cannot be read,
+ * appends fail with WAL_EIO, and never with an answer that guesses the unread state.
  *
- * Cursors over damage: each returns exactly the entries that can be read, an
- * error for each other one, and ends. In both kinds of reading, on a branch,
- * over all entries and over the last ones, in a session and in a fork of it.
+ * Cursors over damage: each returns exactly the entries that can be read, an error for each other
+ * one, and ends. In both kinds of reading, on a branch, over all entries and over the last ones, in
+ * a session and in a fork of it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,8 +31,8 @@ static struct wal_entry_cursor_options up_to(const char *id)
     return options;
 }
 
-static void compact(struct wal_session *session, const char *id,
-                    const char *type, const char *payload)
+static void compact(struct wal_session *session, const char *id, const char *type,
+                    const char *payload)
 {
     struct wal_entry entry = kit_entry(id, NULL, payload);
 
@@ -67,26 +66,23 @@ KIT_TEST(branch__ends_at_the_given_entry)
     struct kit_bench bench = kit_bench("");
     struct wal_entry_cursor_options options;
     struct wal_entry_cursor *cursor = NULL;
-    static const char *const paths[][2] = {
-        {"a", "a"},       {"b", "a b"}, {"e", "a d e"},   {"r", "r"},
-        {"f", "a b c f"}, {"d", "a d"}, {NULL, "a b c f"}};
+    static const char *const paths[][2] = {{"a", "a"},       {"b", "a b"},     {"e", "a d e"},
+                                           {"r", "r"},       {"f", "a b c f"}, {"d", "a d"},
+                                           {NULL, "a b c f"}};
 
     append_tree(bench.session);
     for (int round = 0; round < 3; round++) {
         for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
             options = up_to(paths[i][0]);
-            assert_string_equal(kit_list_ids(bench.session, &options),
-                                paths[i][1]);
+            assert_string_equal(kit_list_ids(bench.session, &options), paths[i][1]);
         }
         options = up_to("none");
-        assert_int_equal(
-            wal_entry_cursor_open(bench.session, &options, &cursor, NULL),
-            WAL_ENOTFOUND);
+        assert_int_equal(wal_entry_cursor_open(bench.session, &options, &cursor, NULL),
+                         WAL_ENOTFOUND);
         options = up_to("a");
         options.stream = 1;
-        assert_int_equal(
-            wal_entry_cursor_open(bench.session, &options, &cursor, NULL),
-            WAL_ENOTFOUND);
+        assert_int_equal(wal_entry_cursor_open(bench.session, &options, &cursor, NULL),
+                         WAL_ENOTFOUND);
         assert_null(cursor);
         kit_reopen(&bench, round == 0 ? 0 : WAL_OPEN_PREAD);
     }
@@ -129,11 +125,9 @@ KIT_TEST(entry_cursor__skips_at_the_front)
 }
 
 /* Parents and depths as a reader sees them, whatever the order. */
-static void check_places(struct wal_session *session, uint32_t mode,
-                         const char *expected)
+static void check_places(struct wal_session *session, uint32_t mode, const char *expected)
 {
-    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
-                                               .mode = mode};
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options), .mode = mode};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
     char text[256] = "";
@@ -142,12 +136,10 @@ static void check_places(struct wal_session *session, uint32_t mode,
     while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
         size_t size = strlen(text);
 
-        (void)snprintf(text + size, sizeof(text) - size, "%s%.*s:%.*s:%d",
-                       size == 0 ? "" : " ", (int)entry.id.size,
-                       (const char *)entry.id.data, (int)entry.parent_id.size,
+        (void)snprintf(text + size, sizeof(text) - size, "%s%.*s:%.*s:%d", size == 0 ? "" : " ",
+                       (int)entry.id.size, (const char *)entry.id.data, (int)entry.parent_id.size,
                        (const char *)entry.parent_id.data, (int)entry.depth);
-        assert_int_equal((entry.flags & WAL_ENTRY_ROOT) != 0,
-                         entry.parent_id.size == 0);
+        assert_int_equal((entry.flags & WAL_ENTRY_ROOT) != 0, entry.parent_id.size == 0);
     }
     wal_entry_cursor_close(cursor);
     assert_string_equal(text, expected);
@@ -164,15 +156,12 @@ KIT_TEST(entry_cursor__parents_and_depths)
     kit_append(fork, "z", "d");
     wal_session_close(fork);
     for (int round = 0; round < 2; round++) {
-        check_places(bench.session, WAL_ENTRY_CURSOR_BRANCH,
-                     "a::0 b:a:1 c:b:2 f:c:3");
+        check_places(bench.session, WAL_ENTRY_CURSOR_BRANCH, "a::0 b:a:1 c:b:2 f:c:3");
         check_places(bench.session, WAL_ENTRY_CURSOR_ALL,
                      "a::0 b:a:1 c:b:2 d:a:1 e:d:2 r::0 f:c:3");
         fork = kit_session(bench.store, "f");
-        check_places(fork, WAL_ENTRY_CURSOR_BRANCH,
-                     "a::0 d:a:1 e:d:2 x:e:3 y:x:4");
-        check_places(fork, WAL_ENTRY_CURSOR_ALL,
-                     "a::0 d:a:1 e:d:2 x:e:3 y:x:4 z:d:2");
+        check_places(fork, WAL_ENTRY_CURSOR_BRANCH, "a::0 d:a:1 e:d:2 x:e:3 y:x:4");
+        check_places(fork, WAL_ENTRY_CURSOR_ALL, "a::0 d:a:1 e:d:2 x:e:3 y:x:4 z:d:2");
         wal_session_close(fork);
         kit_reopen(&bench, WAL_OPEN_PREAD);
     }
@@ -225,13 +214,12 @@ KIT_TEST(compaction__none_reads_the_whole_branch)
 
 KIT_TEST(compaction__without_kept_entries_begins_at_itself)
 {
-    static const char *const payloads[] = {
-        "{}",
-        "\"text\"",
-        "{\"firstKeptEntryId\":null}",
-        "{\"firstKeptEntryId\":\"none\"}",
-        "{\"firstKeptEntryId\":\"later\"}",
-        "{\"deep\":{\"firstKeptEntryId\":\"a\"}}"};
+    static const char *const payloads[] = {"{}",
+                                           "\"text\"",
+                                           "{\"firstKeptEntryId\":null}",
+                                           "{\"firstKeptEntryId\":\"none\"}",
+                                           "{\"firstKeptEntryId\":\"later\"}",
+                                           "{\"deep\":{\"firstKeptEntryId\":\"a\"}}"};
     struct kit_bench bench = kit_bench("");
 
     for (size_t i = 0; i < sizeof(payloads) / sizeof(payloads[0]); i++) {
@@ -264,15 +252,12 @@ KIT_TEST(compaction__last_of_several_counts)
 {
     struct kit_bench bench = kit_bench("");
     struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options),
-        .flags = WAL_ENTRY_CURSOR_SINCE_COMPACTION,
-        .skip = 1};
+        .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_SINCE_COMPACTION, .skip = 1};
 
     kit_append_all(bench.session, "a b");
     compact(bench.session, "k1", "compaction", "{\"firstKeptEntryId\":\"b\"}");
     kit_append_all(bench.session, "c d");
-    compact(bench.session, "k2", "compaction_summary",
-            "{\"firstKeptEntryId\":\"d\"}");
+    compact(bench.session, "k2", "compaction_summary", "{\"firstKeptEntryId\":\"d\"}");
     kit_append_all(bench.session, "e");
     assert_string_equal(since(bench.session, NULL), "d k2 e");
     assert_string_equal(since(bench.session, "d"), "b k1 c d");
@@ -320,11 +305,10 @@ KIT_TEST(compaction__off_the_branch_is_ignored)
 
 KIT_TEST(durable__stops_at_the_durable_end)
 {
-    struct wal_open_options slow = {.struct_size = sizeof(slow),
-                                    .flags = WAL_OPEN_CREATE,
-                                    .idle_mark_ms = 600000};
-    struct wal_entry_cursor_options durable = {
-        .struct_size = sizeof(durable), .flags = WAL_ENTRY_CURSOR_DURABLE};
+    struct wal_open_options slow = {
+        .struct_size = sizeof(slow), .flags = WAL_OPEN_CREATE, .idle_mark_ms = 600000};
+    struct wal_entry_cursor_options durable = {.struct_size = sizeof(durable),
+                                               .flags = WAL_ENTRY_CURSOR_DURABLE};
     struct kit_bench bench;
 
     assert_ok(wal_open("store", &slow, &bench.store, NULL));
@@ -373,14 +357,9 @@ KIT_TEST(get__entry_on_any_branch_and_stream)
     assert_int_equal(entry.stream, 1);
     assert_int_equal(entry.depth, 1);
     assert_slice(entry.parent_id, "t");
-    assert_int_equal(
-        wal_entry_cursor_get(cursor, kit_text("later"), &entry, NULL),
-        WAL_ENOTFOUND);
-    assert_int_equal(
-        wal_entry_cursor_get(cursor, kit_text("none"), &entry, NULL),
-        WAL_ENOTFOUND);
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text(""), &entry, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("later"), &entry, NULL), WAL_ENOTFOUND);
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("none"), &entry, NULL), WAL_ENOTFOUND);
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text(""), &entry, NULL), WAL_ENOTFOUND);
     assert_slice(entry.id, "u");
     assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
     assert_slice(entry.id, "b");
@@ -405,9 +384,8 @@ static void assert_child(struct kit_bench *bench, const char *parent)
     assert_ok(wal_entry_cursor_open(bench->session, NULL, &cursor, NULL));
     assert_ok(wal_entry_cursor_get(cursor, kit_text("child"), &entry, NULL));
     assert_slice(entry.parent_id, parent);
-    assert_int_equal(
-        wal_entry_cursor_get(cursor, kit_text("the-parent"), &entry, NULL),
-        WAL_ECORRUPT);
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("the-parent"), &entry, NULL),
+                     WAL_ECORRUPT);
     wal_entry_cursor_close(cursor);
 }
 
@@ -484,8 +462,7 @@ KIT_TEST(entry_cursor__misuse_is_refused)
 {
     struct kit_bench bench = kit_bench("");
     struct wal_entry_cursor_options good = {.struct_size = sizeof(good)};
-    struct wal_entry_cursor_options bad[7] = {good, good, good, good,
-                                              good, good, good};
+    struct wal_entry_cursor_options bad[7] = {good, good, good, good, good, good, good};
     struct wal_entry entry = {.struct_size = 1};
     struct wal_entry_cursor *cursor = NULL;
 
@@ -498,24 +475,18 @@ KIT_TEST(entry_cursor__misuse_is_refused)
     bad[6].head = kit_text("main");
     bad[6].up_to = kit_text("a");
     for (int i = 0; i < 7; i++) {
-        assert_int_equal(
-            wal_entry_cursor_open(bench.session, &bad[i], &cursor, NULL),
-            WAL_EINVAL);
+        assert_int_equal(wal_entry_cursor_open(bench.session, &bad[i], &cursor, NULL), WAL_EINVAL);
     }
-    assert_int_equal(wal_entry_cursor_open(NULL, &good, &cursor, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_entry_cursor_open(bench.session, &good, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_entry_cursor_open(NULL, &good, &cursor, NULL), WAL_EINVAL);
+    assert_int_equal(wal_entry_cursor_open(bench.session, &good, NULL, NULL), WAL_EINVAL);
     assert_null(cursor);
     assert_ok(wal_entry_cursor_open(bench.session, &good, &cursor, NULL));
     assert_int_equal(wal_entry_cursor_next(cursor, &entry, NULL), WAL_EINVAL);
     assert_int_equal(wal_entry_cursor_next(cursor, NULL, NULL), WAL_EINVAL);
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL), WAL_EINVAL);
     entry.struct_size = sizeof(entry);
     assert_int_equal(wal_entry_cursor_next(NULL, &entry, NULL), WAL_EINVAL);
-    assert_int_equal(wal_entry_cursor_get(NULL, kit_text("a"), &entry, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_entry_cursor_get(NULL, kit_text("a"), &entry, NULL), WAL_EINVAL);
     assert_int_equal(wal_entry_cursor_remaining(NULL), 0);
     wal_entry_cursor_close(cursor);
     wal_entry_cursor_close(NULL);
@@ -524,12 +495,11 @@ KIT_TEST(entry_cursor__misuse_is_refused)
 /* Which of the next readings returns other bytes; 0: none. */
 static int misread_at;
 
-static enum wal_status misread(void *ctx, struct wal__file *file, void *data,
-                               size_t size, uint64_t offset, size_t *bytes_read,
-                               int *sys_errno)
+static enum wal_status misread(void *ctx, struct wal__file *file, void *data, size_t size,
+                               uint64_t offset, size_t *bytes_read, int *sys_errno)
 {
-    enum wal_status status = wal__io_posix.pread(ctx, file, data, size, offset,
-                                                 bytes_read, sys_errno);
+    enum wal_status status =
+        wal__io_posix.pread(ctx, file, data, size, offset, bytes_read, sys_errno);
 
     if (misread_at > 0 && --misread_at == 0) {
         memset(data, 0xee, size);
@@ -540,15 +510,13 @@ static enum wal_status misread(void *ctx, struct wal__file *file, void *data,
 static struct wal_store *open_misread(struct wal__io *io)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = WAL_OPEN_CREATE |
-                                                      WAL_OPEN_PREAD};
+                                             .flags = WAL_OPEN_CREATE | WAL_OPEN_PREAD};
     struct wal_store *store = NULL;
 
     *io = wal__io_posix;
     io->pread = misread;
     misread_at = 0;
-    assert_ok(
-        wal__store_open("store", &options, &wal__heap_libc, io, &store, NULL));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, io, &store, NULL));
     return store;
 }
 
@@ -556,8 +524,7 @@ KIT_TEST(misread__tail_of_a_conflict_is_read_again)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .flags = WAL_APPEND_EXPECT,
-                                               .expected_tail =
-                                                   kit_text("nobody")};
+                                               .expected_tail = kit_text("nobody")};
     const struct wal_entry entry = kit_entry("d", NULL, "{}");
     struct wal__io io;
     struct wal_store *store = open_misread(&io);
@@ -568,8 +535,7 @@ KIT_TEST(misread__tail_of_a_conflict_is_read_again)
         struct wal_error error = KIT_ERROR;
 
         misread_at = at;
-        assert_int_equal(wal_append(session, &entry, 1, &options, NULL, &error),
-                         WAL_ECONFLICT);
+        assert_int_equal(wal_append(session, &entry, 1, &options, NULL, &error), WAL_ECONFLICT);
         assert_string_equal(error.actual, "c");
     }
     wal_session_close(session);
@@ -587,8 +553,7 @@ KIT_TEST(misread__title_of_a_redacted_entry_goes)
         struct wal_store *store = open_misread(&io);
         struct wal_session *session;
         struct wal_session *fork;
-        struct wal_entry entry =
-            kit_entry("a", NULL, "{\"text\":\"the secret\"}");
+        struct wal_entry entry = kit_entry("a", NULL, "{\"text\":\"the secret\"}");
         char id[32];
 
         (void)snprintf(id, sizeof(id), "s%d", at);
@@ -598,8 +563,7 @@ KIT_TEST(misread__title_of_a_redacted_entry_goes)
         fork = kit_fork(session, "a", id);
         assert_slice(kit_info(fork).title, "the secret");
         misread_at = at;
-        assert_ok(wal_session_redact(session, kit_text("a"), kit_text(""), NULL,
-                                     &error));
+        assert_ok(wal_session_redact(session, kit_text("a"), kit_text(""), NULL, &error));
         is_misread = misread_at == 0;
         misread_at = 0;
         assert_slice(kit_info(session).title, "");
@@ -612,9 +576,8 @@ KIT_TEST(misread__title_of_a_redacted_entry_goes)
 
 static uint64_t unreadable_end; /* 0: the whole log is readable */
 
-static enum wal_status read_some(void *ctx, struct wal__file *file, void *data,
-                                 size_t size, uint64_t offset, size_t *got,
-                                 int *sys_errno)
+static enum wal_status read_some(void *ctx, struct wal__file *file, void *data, size_t size,
+                                 uint64_t offset, size_t *got, int *sys_errno)
 {
     if (offset < unreadable_end) {
         *sys_errno = EIO;
@@ -623,10 +586,9 @@ static enum wal_status read_some(void *ctx, struct wal__file *file, void *data,
     return wal__io_posix.pread(ctx, file, data, size, offset, got, sys_errno);
 }
 
-/* An open store with the entries "a" and "b", whose log can no longer be read
- * before its present end. */
-static struct wal_store *open_unreadable(struct wal__io *io,
-                                         struct wal_session **session)
+/* An open store with the entries "a" and "b", whose log can no longer be read before its present
+ * end. */
+static struct wal_store *open_unreadable(struct wal__io *io, struct wal_session **session)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_PREAD};
@@ -639,8 +601,7 @@ static struct wal_store *open_unreadable(struct wal__io *io,
     kit_close(store);
     *io = wal__io_posix;
     io->pread = read_some;
-    assert_ok(wal__store_open("store", &options, &wal__heap_libc, io, &store,
-                              &error));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, io, &store, &error));
     *session = kit_session(store, "s");
     assert_branch(*session, "a b");
     unreadable_end = atomic_load(&store->core.log.tail_segment->end);
@@ -696,8 +657,7 @@ KIT_TEST(unreadable__head_is_not_reported_as_missing)
     head.name = kit_text("main");
     assert_int_equal(wal_head_move(session, &head, NULL, &error), WAL_EIO);
     unreadable_end = 0;
-    assert_int_equal(wal_head_move(session, &head, NULL, &error),
-                     WAL_ECONFLICT);
+    assert_int_equal(wal_head_move(session, &head, NULL, &error), WAL_ECONFLICT);
     assert_string_equal(error.actual, "b");
     wal_session_close(session);
     kit_close(store);
@@ -756,8 +716,7 @@ static void append(struct wal_session *session, int first, int end)
         (void)snprintf(payload + size + PAYLOAD, 8, "\"}");
         (void)snprintf(id, sizeof(id), "e%d", i);
         entry = kit_entry(id, NULL, payload);
-        WAL__ASSERT(wal_append(session, &entry, 1, &options, NULL, NULL) ==
-                    WAL_OK);
+        WAL__ASSERT(wal_append(session, &entry, 1, &options, NULL, NULL) == WAL_OK);
     }
 }
 
@@ -796,14 +755,12 @@ static void flip_after(const char *text)
         assert_int_equal(fstat(fd, &stat), 0);
         bytes = malloc((size_t)stat.st_size);
         assert_non_null(bytes);
-        assert_int_equal(pread(fd, bytes, (size_t)stat.st_size, 0),
-                         stat.st_size);
+        assert_int_equal(pread(fd, bytes, (size_t)stat.st_size, 0), stat.st_size);
         found = memmem(bytes, (size_t)stat.st_size, text, size);
         is_found = found != NULL;
         if (is_found) {
             found[size] ^= 0x10;
-            assert_int_equal(pwrite(fd, found + size, 1, found + size - bytes),
-                             1);
+            assert_int_equal(pwrite(fd, found + size, 1, found + size - bytes), 1);
         }
         free(bytes);
         assert_int_equal(close(fd), 0);
@@ -833,8 +790,7 @@ static bool read_entries(struct reader *reader, int count)
         struct wal_error error = KIT_ERROR;
         const uint64_t left = wal_entry_cursor_remaining(reader->cursor);
         char id[16];
-        enum wal_status status =
-            wal_entry_cursor_next(reader->cursor, &entry, &error);
+        enum wal_status status = wal_entry_cursor_next(reader->cursor, &entry, &error);
 
         if (status == WAL_END) {
             return false;
@@ -846,8 +802,7 @@ static bool read_entries(struct reader *reader, int count)
             assert_int_equal(entry.depth, reader->next);
         } else {
             assert_true(status == WAL_ECORRUPT || status == WAL_EIO);
-            (void)snprintf(reader->errors, sizeof(reader->errors), "%.900s",
-                           error.text);
+            (void)snprintf(reader->errors, sizeof(reader->errors), "%.900s", error.text);
             reader->passed++;
         }
         reader->next++;
@@ -855,20 +810,16 @@ static bool read_entries(struct reader *reader, int count)
     return true;
 }
 
-static struct reader begin(const struct reading *reading,
-                           struct wal_store *store)
+static struct reader begin(const struct reading *reading, struct wal_store *store)
 {
-    const struct wal_entry_cursor_options options = {.struct_size =
-                                                         sizeof(options),
-                                                     .mode = reading->mode,
-                                                     .last = reading->last};
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options), .mode = reading->mode, .last = reading->last};
     struct reader reader = {.reading = reading, .store = store};
 
     reader.session = kit_session(store, reading->session);
     reader.end = strcmp(reading->session, "f") == 0 ? ENTRIES + OWN : ENTRIES;
     reader.next = reading->last == 0 ? 0 : reader.end - LAST;
-    assert_ok(
-        wal_entry_cursor_open(reader.session, &options, &reader.cursor, NULL));
+    assert_ok(wal_entry_cursor_open(reader.session, &options, &reader.cursor, NULL));
     assert_true(read_entries(&reader, READ_BEFORE));
     assert_int_equal(reader.passed, 0);
     return reader;
@@ -879,8 +830,7 @@ static void read_rest(struct reader *reader, int unreadable)
 {
     assert_false(read_entries(reader, 2 * (ENTRIES + OWN)));
     if (reader->passed != unreadable) {
-        fail_msg("%d entries were not read: %s", reader->passed,
-                 reader->errors);
+        fail_msg("%d entries were not read: %s", reader->passed, reader->errors);
     }
     assert_int_equal(reader->next, reader->end);
 }
@@ -910,8 +860,8 @@ KIT_TEST(damaged_cursor__entry_is_passed_over)
     }
 }
 
-/* A lookup of a damaged entry of this process comes first. The tail has no
- * index that is written: it is made anew from the log. */
+/* A lookup of a damaged entry of this process comes first. The tail has no index that is written:
+ * it is made anew from the log. */
 KIT_TEST(damaged_cursor__entry_was_looked_up_before)
 {
     for (int i = 0; i < READINGS; i++) {
@@ -920,17 +870,14 @@ KIT_TEST(damaged_cursor__entry_was_looked_up_before)
         struct wal_session *fork;
         struct reader reader;
 
-        reader.store =
-            kit_open("store", WAL_OPEN_CREATE | readings[i].open_flags);
+        reader.store = kit_open("store", WAL_OPEN_CREATE | readings[i].open_flags);
         session = kit_create(reader.store, "s");
         append(session, 0, ENTRIES);
         fork = kit_fork(session, NULL, "f");
         append(fork, ENTRIES, ENTRIES + OWN);
         flip_after("<1190>xxx");
         for (int k = 0; k < 2; k++) {
-            assert_int_equal(
-                wal_entry_get(session, kit_text("e1190"), &entry, NULL),
-                WAL_ECORRUPT);
+            assert_int_equal(wal_entry_get(session, kit_text("e1190"), &entry, NULL), WAL_ECORRUPT);
         }
         reader = begin(&readings[i], reader.store);
         read_rest(&reader, 1);
@@ -940,8 +887,8 @@ KIT_TEST(damaged_cursor__entry_was_looked_up_before)
     }
 }
 
-/* The index of a session that was read before is damaged when the cursor needs
- * it again: it is made from the log. */
+/* The index of a session that was read before is damaged when the cursor needs it again: it is made
+ * from the log. */
 KIT_TEST(damaged_cursor__index_is_made_anew)
 {
     for (int i = 0; i < READINGS; i++) {
@@ -958,26 +905,22 @@ KIT_TEST(damaged_cursor__index_is_made_anew)
         (void)snprintf(path, sizeof(path), "store/log/%016x.seg", 1U);
         fd = open(path, O_RDWR);
         assert_true(fd >= 0);
-        assert_int_equal(
-            pread(fd, &byte, 1, (off_t)segment->trailer.index_offset + 300), 1);
+        assert_int_equal(pread(fd, &byte, 1, (off_t)segment->trailer.index_offset + 300), 1);
         byte ^= 0x10;
-        assert_int_equal(
-            pwrite(fd, &byte, 1, (off_t)segment->trailer.index_offset + 300),
-            1);
+        assert_int_equal(pwrite(fd, &byte, 1, (off_t)segment->trailer.index_offset + 300), 1);
         assert_int_equal(close(fd), 0);
         reader.store->core.log.needs_reload = true; /* as by a heal */
         read_rest(&reader, 0);
         /* The last entries were all located at the opening. */
-        assert_true(reader.store->core.rebuild_from_log ||
-                    readings[i].last != 0);
+        assert_true(reader.store->core.rebuild_from_log || readings[i].last != 0);
         end(&reader);
     }
 }
 
 /* --- damage of what another process wrote since ------------------------- */
 
-/* A process that waits for a byte, and then begins segments. It is started
- * before this one has threads, whose locks it would inherit. */
+/* A process that waits for a byte, and then begins segments. It is started before this one has
+ * threads, whose locks it would inherit. */
 static pid_t start_writer(int *go)
 {
     int ends[2];
@@ -1073,8 +1016,8 @@ static bool indexes_fail;
 
 static int tries;
 
-static enum wal_status map(void *ctx, struct wal__file *file, uint64_t size,
-                           bool writable, void **at, int *sys_errno)
+static enum wal_status map(void *ctx, struct wal__file *file, uint64_t size, bool writable,
+                           void **at, int *sys_errno)
 {
     if (indexes_fail) {
         tries++;
@@ -1087,8 +1030,8 @@ static enum wal_status map(void *ctx, struct wal__file *file, uint64_t size,
 KIT_TEST(damaged_cursor__indexes_cannot_be_loaded)
 {
     for (int i = 0; i < READINGS; i++) {
-        const struct wal_open_options options = {
-            .struct_size = sizeof(options), .flags = readings[i].open_flags};
+        const struct wal_open_options options = {.struct_size = sizeof(options),
+                                                 .flags = readings[i].open_flags};
         struct wal__io io = wal__io_posix;
         struct wal_store *store = NULL;
         struct reader reader;
@@ -1096,8 +1039,7 @@ KIT_TEST(damaged_cursor__indexes_cannot_be_loaded)
 
         io.map = map;
         make_store();
-        assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io,
-                                  &store, NULL));
+        assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
         reader = begin(&readings[i], store);
         store->core.log.needs_reload = true;
         indexes_fail = true;

@@ -24,8 +24,7 @@ struct bench {
 
 static void append_text(struct wal_session *session)
 {
-    struct wal_entry entry =
-        kit_entry("a", NULL, "{\"role\":\"user\",\"content\":\"hello\"}");
+    struct wal_entry entry = kit_entry("a", NULL, "{\"role\":\"user\",\"content\":\"hello\"}");
 
     assert_ok(kit_try_append(session, &entry, NULL, NULL));
 }
@@ -64,18 +63,16 @@ static void end(struct bench *bench)
 
 static const char *list_trash(struct wal_store *store)
 {
-    const struct wal_session_cursor_options trash = {
-        .struct_size = sizeof(trash), .flags = WAL_SESSION_CURSOR_TRASH};
+    const struct wal_session_cursor_options trash = {.struct_size = sizeof(trash),
+                                                     .flags = WAL_SESSION_CURSOR_TRASH};
 
     return kit_list_sessions(store, &trash);
 }
 
-static enum wal_status open_it(struct wal_store *store, const char *id,
-                               struct wal_error *error)
+static enum wal_status open_it(struct wal_store *store, const char *id, struct wal_error *error)
 {
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_open(store, kit_text(id), &session, error);
+    enum wal_status status = wal_session_open(store, kit_text(id), &session, error);
 
     wal_session_close(session);
     return status;
@@ -84,8 +81,7 @@ static enum wal_status open_it(struct wal_store *store, const char *id,
 KIT_TEST(trash__session_is_listed_only_there)
 {
     struct bench bench = begin();
-    struct wal_session_cursor_options options = {.struct_size =
-                                                     sizeof(options)};
+    struct wal_session_cursor_options options = {.struct_size = sizeof(options)};
     struct wal_session *latest = NULL;
 
     assert_string_equal(kit_list_sessions(bench.store, NULL), "f p");
@@ -102,8 +98,7 @@ KIT_TEST(trash__session_is_listed_only_there)
     assert_string_equal(kit_list_sessions(bench.store, &options), "s+");
     options.parent = kit_text("f");
     assert_string_equal(kit_list_sessions(bench.store, &options), "");
-    assert_ok(
-        wal_session_open_latest(bench.store, kit_text("/work"), &latest, NULL));
+    assert_ok(wal_session_open_latest(bench.store, kit_text("/work"), &latest, NULL));
     assert_slice(kit_info(latest).id, "f");
     wal_session_close(latest);
 }
@@ -111,23 +106,19 @@ KIT_TEST(trash__session_is_listed_only_there)
 KIT_TEST(trash__its_id_is_taken_and_not_opened)
 {
     struct bench bench = begin();
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = kit_text("s")};
+    struct wal_session_options options = {.struct_size = sizeof(options), .id = kit_text("s")};
     struct wal_session *made = NULL;
     struct wal_error error = KIT_ERROR;
 
     assert_int_equal(open_it(bench.store, "s", &error), WAL_ETRASHED);
     assert_error(&error, WAL_ETRASHED, "\"s\" is in the trash; undelete it");
-    assert_int_equal(wal_session_create(bench.store, &options, &made, &error),
-                     WAL_ETRASHED);
+    assert_int_equal(wal_session_create(bench.store, &options, &made, &error), WAL_ETRASHED);
     assert_error(&error, WAL_ETRASHED, "is in the trash; undelete it");
     assert_string_equal(error.actual, "s");
-    assert_int_equal(
-        wal_session_fork(bench.fork, kit_text(NULL), &options, &made, NULL),
-        WAL_ETRASHED);
-    assert_int_equal(
-        wal_session_open_or_create(bench.store, &options, &made, NULL, NULL),
-        WAL_ETRASHED);
+    assert_int_equal(wal_session_fork(bench.fork, kit_text(NULL), &options, &made, NULL),
+                     WAL_ETRASHED);
+    assert_int_equal(wal_session_open_or_create(bench.store, &options, &made, NULL, NULL),
+                     WAL_ETRASHED);
     assert_null(made);
 }
 
@@ -165,8 +156,7 @@ static enum wal_status change(struct bench *bench, int nth)
     case 5:
         return wal_session_migrate(session, 9, set_title, NULL, NULL, NULL);
     case 6:
-        return wal_session_redact(session, kit_text("a"), kit_text(NULL), NULL,
-                                  NULL);
+        return wal_session_redact(session, kit_text("a"), kit_text(NULL), NULL, NULL);
     case 7:
         return wal_session_fork(session, kit_text("a"), NULL, &made, NULL);
     case 8:
@@ -194,10 +184,9 @@ KIT_TEST(trash__open_handle_reads_and_refuses_changes)
 KIT_TEST(trash__forks_stay_as_they_are)
 {
     struct bench bench = begin();
-    const struct wal_session_cursor_options lineage = {
-        .struct_size = sizeof(lineage),
-        .flags = WAL_SESSION_CURSOR_LINEAGE,
-        .lineage_of = kit_text("f")};
+    const struct wal_session_cursor_options lineage = {.struct_size = sizeof(lineage),
+                                                       .flags = WAL_SESSION_CURSOR_LINEAGE,
+                                                       .lineage_of = kit_text("f")};
     struct wal_session *fork;
 
     assert_string_equal(kit_list_sessions(bench.store, &lineage), "s+ p");
@@ -206,8 +195,7 @@ KIT_TEST(trash__forks_stay_as_they_are)
     fork = kit_fork(bench.fork, "b", "g");
     assert_branch(fork, "a b");
     wal_session_close(fork);
-    assert_ok(wal_session_redact(bench.fork, kit_text("a"), kit_text("secret"),
-                                 NULL, NULL));
+    assert_ok(wal_session_redact(bench.fork, kit_text("a"), kit_text("secret"), NULL, NULL));
 }
 
 KIT_TEST(undelete__session_is_as_before)
@@ -240,16 +228,12 @@ KIT_TEST(undelete__of_what_is_not_in_the_trash_is_refused)
     struct bench bench = begin();
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_session_undelete(bench.store, kit_text("f"), &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_session_undelete(bench.store, kit_text("f"), &error), WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "\"f\" is not in the trash");
-    assert_int_equal(wal_session_undelete(bench.store, kit_text("x"), &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_session_undelete(bench.store, kit_text("x"), &error), WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "there is no session \"x\"");
-    assert_int_equal(wal_session_undelete(NULL, kit_text("s"), NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_session_undelete(bench.store, kit_text("\xff"), NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_undelete(NULL, kit_text("s"), NULL), WAL_EINVAL);
+    assert_int_equal(wal_session_undelete(bench.store, kit_text("\xff"), NULL), WAL_EINVAL);
 }
 
 KIT_TEST(trash__is_kept_without_indexes)
@@ -264,8 +248,7 @@ KIT_TEST(trash__is_kept_without_indexes)
         }
         store = kit_open("store", WAL_OPEN_READ_ONLY);
         assert_string_equal(list_trash(store), "s+");
-        assert_int_equal(wal_session_undelete(store, kit_text("s"), NULL),
-                         WAL_EREADONLY);
+        assert_int_equal(wal_session_undelete(store, kit_text("s"), NULL), WAL_EREADONLY);
         kit_close(store);
         assert_int_equal(system("rm -r store"), 0);
     }
@@ -277,8 +260,7 @@ KIT_TEST(trash__deleted_for_good_its_id_is_free)
 
     assert_ok(wal_session_delete(bench.session, NULL));
     assert_string_equal(list_trash(bench.store), "");
-    assert_int_equal(wal_session_undelete(bench.store, kit_text("s"), NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_session_undelete(bench.store, kit_text("s"), NULL), WAL_ENOTFOUND);
     assert_int_equal(wal_session_trash(bench.session, NULL), WAL_ENOTFOUND);
     wal_session_close(kit_create(bench.store, "s"));
     assert_branch(bench.fork, "a b f1");
@@ -340,8 +322,7 @@ KIT_TEST(trash__feature_is_added_to_those_of_others)
 
     kit_compact(other, 0);
     assert_ok(wal_session_trash(session, NULL));
-    assert_int_equal(features(&generation),
-                     WAL__INCOMPAT_TRASH | WAL__INCOMPAT_REWRITTEN);
+    assert_int_equal(features(&generation), WAL__INCOMPAT_TRASH | WAL__INCOMPAT_REWRITTEN);
     assert_int_equal(generation, 3);
 }
 
@@ -389,8 +370,7 @@ KIT_TEST(trash__erasing_deletes_it)
 
     assert_ok(wal_session_trash(bench.other, NULL));
     assert_ok(wal_session_undelete(bench.store, kit_text("p"), NULL));
-    kit_compact(bench.store,
-                WAL_STORE_COMPACT_EMPTY_TRASH | WAL_STORE_COMPACT_DRY_RUN);
+    kit_compact(bench.store, WAL_STORE_COMPACT_EMPTY_TRASH | WAL_STORE_COMPACT_DRY_RUN);
     assert_string_equal(list_trash(bench.store), "s+");
     kit_compact(bench.store, WAL_STORE_COMPACT_EMPTY_TRASH);
     assert_string_equal(list_trash(bench.store), "");
@@ -433,8 +413,7 @@ static void *move(void *arg)
 
     for (int i = 0; i < MOVES; i++) {
         WAL__ASSERT(wal_session_trash(mover->session, NULL) == WAL_OK);
-        WAL__ASSERT(wal_session_undelete(mover->store, kit_text("s"), NULL) ==
-                    WAL_OK);
+        WAL__ASSERT(wal_session_undelete(mover->store, kit_text("s"), NULL) == WAL_OK);
     }
     atomic_store(mover->done, true);
     return NULL;
@@ -451,11 +430,8 @@ static int32_t count_up(void *ctx, const struct wal_session_info *now,
     struct counter *counter = ctx;
 
     counter->number =
-        now->title.size == 0
-            ? 1
-            : (unsigned)strtoul((const char *)now->title.data, NULL, 10) + 1;
-    (void)snprintf(counter->text, sizeof(counter->text), "%u ",
-                   counter->number);
+        now->title.size == 0 ? 1 : (unsigned)strtoul((const char *)now->title.data, NULL, 10) + 1;
+    (void)snprintf(counter->text, sizeof(counter->text), "%u ", counter->number);
     change->fields = WAL_CHANGE_TITLE;
     change->title = kit_text(counter->text);
     return 0;
@@ -477,8 +453,7 @@ KIT_TEST(trash__changes_at_the_same_time_are_kept)
 
     assert_int_equal(pthread_create(&thread, NULL, move, &mover), 0);
     while (!atomic_load(&done)) {
-        enum wal_status status =
-            wal_session_update(writer, count_up, &counter, NULL);
+        enum wal_status status = wal_session_update(writer, count_up, &counter, NULL);
 
         assert_true(status == WAL_OK || status == WAL_ETRASHED);
         written += status == WAL_OK;
@@ -502,17 +477,15 @@ static void *move_and_look(void *arg)
 
         if (wal_session_open_or_create(
                 mover->store,
-                &(struct wal_session_options){
-                    .struct_size = sizeof(struct wal_session_options),
-                    .id = kit_text("s")},
+                &(struct wal_session_options){.struct_size = sizeof(struct wal_session_options),
+                                              .id = kit_text("s")},
                 &session, NULL, NULL) != WAL_OK) {
             continue;
         }
         WAL__ASSERT(wal_session_trash(session, NULL) == WAL_OK);
         if (wal_session_undelete(mover->store, kit_text("s"), NULL) == WAL_OK) {
             for (int k = 0; k < 20; k++) {
-                WAL__ASSERT(wal_session_get_info(session, &info, NULL) ==
-                            WAL_OK);
+                WAL__ASSERT(wal_session_get_info(session, &info, NULL) == WAL_OK);
             }
         }
         wal_session_close(session);
@@ -549,8 +522,7 @@ static struct bench begin_deleted(void)
                                           .id = kit_text("s"),
                                           .cwd = kit_text("/work"),
                                           .source = kit_text("from")};
-    struct wal_entry entry =
-        kit_entry("a", NULL, "{\"role\":\"user\",\"content\":\"hello\"}");
+    struct wal_entry entry = kit_entry("a", NULL, "{\"role\":\"user\",\"content\":\"hello\"}");
 
     bench.session = kit_create_with(bench.store, &options);
     assert_ok(kit_try_append(bench.session, &entry, NULL, NULL));
@@ -564,8 +536,7 @@ static struct bench begin_deleted(void)
 }
 
 /* The nth call of those that write parts of a session. */
-static enum wal_status write_part(struct bench *bench, int nth,
-                                  struct wal_error *error)
+static enum wal_status write_part(struct bench *bench, int nth, struct wal_error *error)
 {
     struct wal_entry entry = kit_entry("z", NULL, "{}");
     struct wal_entry old = kit_entry("b", NULL, "{\"id\":\"b\"}");
@@ -594,8 +565,7 @@ static enum wal_status write_part(struct bench *bench, int nth,
 }
 
 /* The nth call of those that make, change or end a session as a whole. */
-static enum wal_status write_whole(struct bench *bench, int nth,
-                                   struct wal_error *error)
+static enum wal_status write_whole(struct bench *bench, int nth, struct wal_error *error)
 {
     struct wal_compact_options compact = {.struct_size = sizeof(compact),
                                           .first_kept = kit_text("a")};
@@ -611,8 +581,7 @@ static enum wal_status write_whole(struct bench *bench, int nth,
     case 1:
         return wal_session_migrate(session, 9, set_title, NULL, NULL, error);
     case 2:
-        return wal_session_redact(session, kit_text("a"), kit_text(NULL), NULL,
-                                  error);
+        return wal_session_redact(session, kit_text("a"), kit_text(NULL), NULL, error);
     case 3:
     case 4:
         status = wal_session_compact(session, &compact, &made, NULL, error);
@@ -630,8 +599,7 @@ static enum wal_status write_whole(struct bench *bench, int nth,
 }
 
 /* The nth call of those that read. */
-static enum wal_status read_part(struct bench *bench, int nth,
-                                 struct wal_error *error)
+static enum wal_status read_part(struct bench *bench, int nth, struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session *session = bench->session;
@@ -678,14 +646,12 @@ KIT_TEST(delete__handle_returns_not_found)
 KIT_TEST(delete__session_is_not_listed)
 {
     struct bench bench = begin_deleted();
-    struct wal_session_cursor_options options = {.struct_size =
-                                                     sizeof(options)};
+    struct wal_session_cursor_options options = {.struct_size = sizeof(options)};
     struct wal_store_info info = {.struct_size = sizeof(info)};
     struct wal_session *latest = NULL;
 
     for (int i = 0; i < 3; i++) {
-        options =
-            (struct wal_session_cursor_options){.struct_size = sizeof(options)};
+        options = (struct wal_session_cursor_options){.struct_size = sizeof(options)};
         assert_string_equal(kit_list_sessions(bench.store, NULL), "f");
         options.prefix = kit_text("s");
         assert_string_equal(kit_list_sessions(bench.store, &options), "");
@@ -704,8 +670,7 @@ KIT_TEST(delete__session_is_not_listed)
         assert_string_equal(kit_list_sessions(bench.store, &options), "s-");
         assert_ok(wal_store_get_info(bench.store, &info, NULL));
         assert_int_equal(info.sessions, 1);
-        assert_ok(wal_session_open_latest(bench.store, kit_text("/work"),
-                                          &latest, NULL));
+        assert_ok(wal_session_open_latest(bench.store, kit_text("/work"), &latest, NULL));
         assert_slice(kit_info(latest).id, "f");
         wal_session_close(latest);
         wal_session_close(bench.session);
@@ -720,9 +685,8 @@ KIT_TEST(delete__session_is_not_listed)
     }
     assert_ok(wal_session_delete(bench.fork, NULL));
     assert_string_equal(kit_list_sessions(bench.store, NULL), "");
-    assert_int_equal(
-        wal_session_open_latest(bench.store, kit_text(NULL), &latest, NULL),
-        WAL_ENOTFOUND);
+    assert_int_equal(wal_session_open_latest(bench.store, kit_text(NULL), &latest, NULL),
+                     WAL_ENOTFOUND);
 }
 
 static void check_fork(struct bench *bench)
@@ -759,8 +723,7 @@ KIT_TEST(delete__forks_keep_shared_entries)
     kit_append(deep, "g1", NULL);
     assert_branch(deep, "a g1");
     kit_append(bench.fork, "f2", "a");
-    assert_ok(wal_session_redact(bench.fork, kit_text("a"), kit_text("why"),
-                                 NULL, NULL));
+    assert_ok(wal_session_redact(bench.fork, kit_text("a"), kit_text("why"), NULL, NULL));
     assert_branch(deep, "g1");
     assert_slice(kit_info(bench.fork).first_text, "");
     wal_session_close(deep);
@@ -779,8 +742,7 @@ KIT_TEST(delete__id_is_free_for_another_session)
         assert_all_entries(again, "a x");
         assert_string_equal(kit_docs(bench.store, again, 0, NULL), "k=2");
         if (bench.session != NULL) {
-            assert_int_equal(wal_session_get_info(bench.session, &info, NULL),
-                             WAL_ENOTFOUND);
+            assert_int_equal(wal_session_get_info(bench.session, &info, NULL), WAL_ENOTFOUND);
         }
         wal_session_close(again);
         wal_session_close(bench.session);

@@ -1,7 +1,7 @@
 /*
- * test_store_expect.c - tests of the expected sequence: sessions that are
- * removed or changed only if they are as the caller saw them (agentwal.h), and
- * of creating a session only if its directory has none.
+ * test_store_expect.c - tests of the expected sequence: sessions that are removed or changed only
+ * if they are as the caller saw them (agentwal.h), and of creating a session only if its directory
+ * has none.
  */
 #include "agentwal/admin.h"
 #include "tests/lib/kit/parts_kit.h"
@@ -46,11 +46,10 @@ static void end(struct bench *bench)
     kit_close(bench->other);
 }
 
-static enum wal_status try_remove(struct wal_session *session, uint32_t flags,
-                                  uint64_t expected, struct wal_error *error)
+static enum wal_status try_remove(struct wal_session *session, uint32_t flags, uint64_t expected,
+                                  struct wal_error *error)
 {
-    struct wal_session_remove_options options =
-        WAL_INIT(wal_session_remove_options);
+    struct wal_session_remove_options options = WAL_INIT(wal_session_remove_options);
 
     options.flags = flags | WAL_SESSION_REMOVE_EXPECT;
     options.expected_sequence = expected;
@@ -116,8 +115,7 @@ static void move_head(struct bench *bench)
 static void change_title(struct bench *bench)
 {
     const struct wal_session_change change = kit_title("new");
-    const struct wal_batch batch = {.struct_size = sizeof(batch),
-                                    .change = &change};
+    const struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
 
     assert_ok(wal_batch_commit(bench->session, &batch, NULL, NULL, NULL));
 }
@@ -130,14 +128,12 @@ static void trash_and_undelete(struct bench *bench)
 
 static void redact(struct bench *bench)
 {
-    assert_ok(wal_session_redact(bench->session, kit_text("a"), kit_text(NULL),
-                                 NULL, NULL));
+    assert_ok(wal_session_redact(bench->session, kit_text("a"), kit_text(NULL), NULL, NULL));
 }
 
 static void redact_through_the_fork(struct bench *bench)
 {
-    assert_ok(wal_session_redact(bench->fork, kit_text("a"), kit_text(NULL),
-                                 NULL, NULL));
+    assert_ok(wal_session_redact(bench->fork, kit_text("a"), kit_text(NULL), NULL, NULL));
 }
 
 static void mark_as_moved(struct bench *bench)
@@ -166,8 +162,7 @@ static void append_to_the_fork(struct bench *bench)
 
 static void redact_in_the_fork(struct bench *bench)
 {
-    assert_ok(wal_session_redact(bench->fork, kit_text("f1"), kit_text(NULL),
-                                 NULL, NULL));
+    assert_ok(wal_session_redact(bench->fork, kit_text("f1"), kit_text(NULL), NULL, NULL));
 }
 
 static void claim(struct bench *bench)
@@ -227,15 +222,12 @@ static void remove_after_each(uint32_t flags)
             assert_conflict(&error, look(bench.session));
             session = kit_session(bench.other, "s");
             wal_session_close(session);
-            assert_ok(
-                try_remove(bench.session, flags, look(bench.session), &error));
+            assert_ok(try_remove(bench.session, flags, look(bench.session), &error));
         } else {
             assert_ok(status);
         }
-        assert_int_equal(
-            wal_session_open(bench.other, kit_text("s"), &session, NULL),
-            (flags & WAL_SESSION_REMOVE_TRASH) != 0 ? WAL_ETRASHED
-                                                    : WAL_ENOTFOUND);
+        assert_int_equal(wal_session_open(bench.other, kit_text("s"), &session, NULL),
+                         (flags & WAL_SESSION_REMOVE_TRASH) != 0 ? WAL_ETRASHED : WAL_ENOTFOUND);
         assert_ok(wal_entry_get(bench.fork, kit_text("b"), &shared, NULL));
         end(&bench);
         assert_int_equal(system("rm -rf store"), 0);
@@ -261,38 +253,32 @@ KIT_TEST(expect__other_refusals_come_first)
     uint64_t seen;
 
     assert_ok(wal_session_trash(bench.session, NULL));
-    assert_int_equal(
-        try_remove(bench.session, WAL_SESSION_REMOVE_TRASH, bench.seen, &error),
-        WAL_ETRASHED);
-    assert_int_equal(try_remove(bench.session, 0, bench.seen, &error),
-                     WAL_ECONFLICT);
+    assert_int_equal(try_remove(bench.session, WAL_SESSION_REMOVE_TRASH, bench.seen, &error),
+                     WAL_ETRASHED);
+    assert_int_equal(try_remove(bench.session, 0, bench.seen, &error), WAL_ECONFLICT);
     seen = look(bench.session);
     assert_conflict(&error, seen);
     assert_ok(try_remove(bench.session, 0, seen, &error));
     assert_int_equal(try_remove(bench.session, 0, seen, &error), WAL_ENOTFOUND);
-    assert_int_equal(
-        try_remove(bench.session, WAL_SESSION_REMOVE_TRASH, seen, &error),
-        WAL_ENOTFOUND);
+    assert_int_equal(try_remove(bench.session, WAL_SESSION_REMOVE_TRASH, seen, &error),
+                     WAL_ENOTFOUND);
 }
 
 KIT_TEST(remove__without_options_deletes)
 {
     struct bench bench = begin();
-    struct wal_session_remove_options options =
-        WAL_INIT(wal_session_remove_options);
+    struct wal_session_remove_options options = WAL_INIT(wal_session_remove_options);
     struct wal_error error = KIT_ERROR;
 
     options.flags = 1u << 2;
-    assert_int_equal(wal_session_remove(bench.session, &options, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_remove(bench.session, &options, &error), WAL_EINVAL);
     assert_int_equal(wal_session_remove(NULL, NULL, &error), WAL_EINVAL);
     options.flags = WAL_SESSION_REMOVE_TRASH;
     options.expected_sequence = 1; /* without the flag it means nothing */
     assert_ok(wal_session_remove(bench.session, &options, NULL));
     assert_true((kit_info(bench.session).flags & WAL_SESSION_TRASHED) != 0);
     assert_ok(wal_session_remove(bench.session, NULL, NULL));
-    assert_int_equal(wal_session_remove(bench.session, NULL, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_session_remove(bench.session, NULL, NULL), WAL_ENOTFOUND);
 }
 
 KIT_TEST(expect__entry_that_waits_is_refused_or_counts)
@@ -326,8 +312,7 @@ static void *delete_if_empty(void *arg)
     for (int i = 0; i < ROUNDS; i++) {
         struct wal_session_info info = {.struct_size = sizeof(info)};
         struct wal_session *session = NULL;
-        enum wal_status status =
-            wal_session_open(store, kit_text("r"), &session, NULL);
+        enum wal_status status = wal_session_open(store, kit_text("r"), &session, NULL);
 
         if (status == WAL_OK) {
             status = wal_session_get_info(session, &info, NULL);
@@ -335,8 +320,7 @@ static void *delete_if_empty(void *arg)
         if (status == WAL_OK && info.entries == 0) {
             status = try_remove(session, 0, info.last_sequence, NULL);
         }
-        WAL__ASSERT(status == WAL_OK || status == WAL_ENOTFOUND ||
-                    status == WAL_ECONFLICT);
+        WAL__ASSERT(status == WAL_OK || status == WAL_ENOTFOUND || status == WAL_ECONFLICT);
         wal_session_close(session);
     }
     return NULL;
@@ -359,8 +343,7 @@ KIT_TEST(expect__acknowledged_append_is_never_deleted)
         enum wal_status status;
 
         options.id = kit_text("r");
-        assert_ok(
-            wal_session_open_or_create(store, &options, &session, NULL, NULL));
+        assert_ok(wal_session_open_or_create(store, &options, &session, NULL, NULL));
         status = wal_append(session, &entry, 1, &written, NULL, NULL);
         if (status == WAL_OK) {
             assert_branch(session, "e");
@@ -391,8 +374,7 @@ static int32_t rename_session(void *ctx, const struct wal_session_info *now,
 
     *change = kit_title("renamed");
     change->fields |= WAL_CHANGE_EXPECT_SEQUENCE;
-    change->expected_sequence =
-        rename->expected != 0 ? rename->expected : now->last_sequence;
+    change->expected_sequence = rename->expected != 0 ? rename->expected : now->last_sequence;
     rename->calls++;
     rename->meanwhile(rename->bench);
     return 0;
@@ -404,33 +386,28 @@ KIT_TEST(expect__update_of_a_changed_session_is_refused)
     struct rename rename = {&bench, add_entry_of_another_process, 0, 0};
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(
-        wal_session_update(bench.session, rename_session, &rename, &error),
-        WAL_ECONFLICT);
+    assert_int_equal(wal_session_update(bench.session, rename_session, &rename, &error),
+                     WAL_ECONFLICT);
     assert_conflict(&error, look(bench.session));
     assert_int_equal(rename.calls, 1);
     assert_slice(kit_info(bench.session).title, "");
     assert_branch(bench.session, "a b c d");
     rename.meanwhile = do_nothing;
     rename.expected = bench.seen;
-    assert_int_equal(
-        wal_session_update(bench.session, rename_session, &rename, NULL),
-        WAL_ECONFLICT);
+    assert_int_equal(wal_session_update(bench.session, rename_session, &rename, NULL),
+                     WAL_ECONFLICT);
     assert_int_equal(rename.calls, 2);
     rename.expected = 0;
-    assert_ok(
-        wal_session_update(bench.session, rename_session, &rename, &error));
+    assert_ok(wal_session_update(bench.session, rename_session, &rename, &error));
     assert_slice(kit_info(bench.session).title, "renamed");
 }
 
 /* A batch that is written only if the session is as it was. */
-static enum wal_status append_expecting(struct bench *bench, const char *id,
-                                        uint64_t expected,
+static enum wal_status append_expecting(struct bench *bench, const char *id, uint64_t expected,
                                         struct wal_error *error)
 {
     const struct wal_session_change change = {.struct_size = sizeof(change),
-                                              .fields =
-                                                  WAL_CHANGE_EXPECT_SEQUENCE,
+                                              .fields = WAL_CHANGE_EXPECT_SEQUENCE,
                                               .expected_sequence = expected};
     const struct wal_entry entry = kit_entry(id, NULL, "{}");
     const struct wal_doc doc = kit_doc("by", "\"batch\"");
@@ -457,8 +434,7 @@ KIT_TEST(expect__batch_is_written_if_nothing_has_changed)
     /* All of it is there: it is sent again. */
     before = kit_snapshot(bench.store, bench.session);
     assert_ok(append_expecting(&bench, "d", bench.seen, &error));
-    assert_int_equal(append_expecting(&bench, "e", bench.seen, &error),
-                     WAL_ECONFLICT);
+    assert_int_equal(append_expecting(&bench, "e", bench.seen, &error), WAL_ECONFLICT);
     assert_conflict(&error, after);
     assert_unchanged(bench.store, bench.session, before);
     assert_ok(append_expecting(&bench, "e", after, &error));
@@ -472,10 +448,8 @@ KIT_TEST(expect__submitted_batch_expects_the_sequence_alone)
                                         .fields = WAL_CHANGE_EXPECT_SEQUENCE,
                                         .expected_sequence = bench.seen};
     const struct wal_entry entry = kit_entry("d", NULL, "{}");
-    const struct wal_batch batch = {.struct_size = sizeof(batch),
-                                    .entry_count = 1,
-                                    .entries = &entry,
-                                    .change = &change};
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch), .entry_count = 1, .entries = &entry, .change = &change};
     struct wal_error error = KIT_ERROR;
     struct wal_ticket *ticket = NULL;
 
@@ -490,9 +464,7 @@ KIT_TEST(expect__submitted_batch_expects_the_sequence_alone)
     wal_ticket_destroy(ticket);
     assert_branch(bench.session, "a b c d");
     change.fields |= WAL_CHANGE_TITLE;
-    assert_int_equal(
-        wal_batch_submit(bench.session, &batch, NULL, &ticket, &error),
-        WAL_EINVAL);
+    assert_int_equal(wal_batch_submit(bench.session, &batch, NULL, &ticket, &error), WAL_EINVAL);
 }
 
 /* --- one session of a directory ------------------------------------------ */
@@ -525,9 +497,8 @@ static void *open_or_create_each(void *arg)
         (void)atomic_fetch_sub(&opener->waiting[i], 1);
         while (atomic_load(&opener->waiting[i]) > 0) {
         }
-        WAL__ASSERT(wal_session_open_or_create(opener->store, &options,
-                                               &session, &created,
-                                               NULL) == WAL_OK);
+        WAL__ASSERT(wal_session_open_or_create(opener->store, &options, &session, &created, NULL) ==
+                    WAL_OK);
         WAL__ASSERT(wal_session_get_info(session, &info, NULL) == WAL_OK);
         memcpy(opener->ids[i], info.id.data, (size_t)info.id.size);
         opener->created += created;
@@ -553,9 +524,7 @@ KIT_TEST(open_or_create__callers_get_one_session)
         openers[i].waiting = waiting;
     }
     for (int i = 0; i < OPENERS; i++) {
-        assert_int_equal(
-            pthread_create(&threads[i], NULL, open_or_create_each, &openers[i]),
-            0);
+        assert_int_equal(pthread_create(&threads[i], NULL, open_or_create_each, &openers[i]), 0);
     }
     for (int i = 0; i < OPENERS; i++) {
         (void)pthread_join(threads[i], NULL);
@@ -581,13 +550,11 @@ KIT_TEST(open_or_create__what_is_not_listed_does_not_count)
     options.cwd = kit_text("/x");
     first = kit_create_with(bench.store, &options);
     assert_ok(wal_session_trash(first, NULL));
-    assert_ok(wal_session_open_or_create(bench.other, &options, &session,
-                                         &created, NULL));
+    assert_ok(wal_session_open_or_create(bench.other, &options, &session, &created, NULL));
     assert_int_equal(created, 1);
     assert_ok(wal_session_delete(session, NULL));
     wal_session_close(session);
-    assert_ok(wal_session_open_or_create(bench.store, &options, &session,
-                                         &created, NULL));
+    assert_ok(wal_session_open_or_create(bench.store, &options, &session, &created, NULL));
     assert_int_equal(created, 1);
     wal_session_close(session);
     /* wal_session_create makes one whatever there is. */

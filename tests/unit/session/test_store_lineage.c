@@ -1,19 +1,16 @@
 /*
- * test_store_lineage.c - tests of wal_session_fork, of reading through a
- * lineage, also a deep one, and of reading the last entries of a branch, which
- * must equal the end of the whole branch.
+ * test_store_lineage.c - tests of wal_session_fork, of reading through a lineage, also a deep one,
+ * and of reading the last entries of a branch, which must equal the end of the whole branch.
  */
 #include "format/bytes/crc32.h"
 #include "tests/lib/kit/reading_kit.h"
 #include "tests/lib/kit/store_kit.h"
 
 static enum wal_status try_fork(struct wal_session *session, const char *at,
-                                const struct wal_session_options *options,
-                                struct wal_error *error)
+                                const struct wal_session_options *options, struct wal_error *error)
 {
     struct wal_session *fork = NULL;
-    enum wal_status status =
-        wal_session_fork(session, kit_text(at), options, &fork, error);
+    enum wal_status status = wal_session_fork(session, kit_text(at), options, &fork, error);
 
     if (status == WAL_OK) {
         wal_session_close(fork);
@@ -161,8 +158,7 @@ KIT_TEST(fork__unknown_entry_and_misuse)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = kit_text("s")};
+    struct wal_session_options options = {.struct_size = sizeof(options), .id = kit_text("s")};
     struct wal_error error = KIT_ERROR;
     char id[257];
 
@@ -181,9 +177,7 @@ KIT_TEST(fork__unknown_entry_and_misuse)
     options.struct_size = 0;
     assert_int_equal(try_fork(session, "a", &options, &error), WAL_EINVAL);
     assert_int_equal(try_fork(NULL, "a", NULL, &error), WAL_EINVAL);
-    assert_int_equal(
-        wal_session_fork(session, kit_text("a"), NULL, NULL, &error),
-        WAL_EINVAL);
+    assert_int_equal(wal_session_fork(session, kit_text("a"), NULL, NULL, &error), WAL_EINVAL);
 }
 
 KIT_TEST(fork__inherits_fields_of_the_source)
@@ -315,8 +309,7 @@ KIT_TEST(fork__of_a_fork_takes_constant_space)
     assert_in_range(kit_info(fork).bytes, 1, 400);
 }
 
-/* Ids are unique among shared and own entries; later entries of the source do
- * not count. */
+/* Ids are unique among shared and own entries; later entries of the source do not count. */
 KIT_TEST(fork__ids_of_shared_entries_are_duplicates)
 {
     struct wal_store *store = kit_store();
@@ -344,8 +337,7 @@ KIT_TEST(fork__in_the_transcript)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
-    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
-                                               .stream = 1};
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options), .stream = 1};
     struct wal_session *fork;
     struct wal_entry entry = kit_entry("t1", NULL, "1");
 
@@ -387,8 +379,7 @@ static void copy(char *out, size_t size, struct wal_slice slice)
     snprintf(out, size, "%.*s", (int)slice.size, (const char *)slice.data);
 }
 
-static void read_all(struct wal_session *session,
-                     const struct wal_entry_cursor_options *options,
+static void read_all(struct wal_session *session, const struct wal_entry_cursor_options *options,
                      struct read_list *list)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -412,10 +403,9 @@ static void read_all(struct wal_session *session,
     wal_entry_cursor_close(cursor);
 }
 
-/* The last entries are the end of what the options read. They are read first,
- * without the branch if the session was not used since its store was opened. */
-static void check_last(struct wal_session *session,
-                       struct wal_entry_cursor_options options)
+/* The last entries are the end of what the options read. They are read first, without the branch if
+ * the session was not used since its store was opened. */
+static void check_last(struct wal_session *session, struct wal_entry_cursor_options options)
 {
     static const uint64_t counts[] = {1, 2, 3, 50, 65536, 65537, UINT64_MAX};
     static struct read_list all;
@@ -428,8 +418,7 @@ static void check_last(struct wal_session *session,
     options.last = 0;
     read_all(session, &options, &all);
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-        uint32_t count =
-            counts[i] < all.count ? (uint32_t)counts[i] : all.count;
+        uint32_t count = counts[i] < all.count ? (uint32_t)counts[i] : all.count;
 
         assert_int_equal(last[i].count, count);
         for (uint32_t k = 0; k < count; k++) {
@@ -469,16 +458,14 @@ static void check_all_last(struct wal_session *session, const char *up_to)
     check_last(session, options);
 }
 
-/* In a store just opened, before the branch is loaded, with each set of flags;
- * then as above. */
-static void check_reopened(struct reading *reading, const char *id,
-                           const char *up_to)
+/* In a store just opened, before the branch is loaded, with each set of flags; then as above. */
+static void check_reopened(struct reading *reading, const char *id, const char *up_to)
 {
     struct wal_session *session;
 
     for (uint32_t flags = 0; flags < 32; flags++) {
-        const struct wal_entry_cursor_options options = {
-            .struct_size = sizeof(options), .flags = flags};
+        const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                         .flags = flags};
 
         reading_reopen(reading, 0);
         session = kit_session(reading->store, id);
@@ -534,8 +521,7 @@ KIT_TEST(last__with_deltas_and_redactions)
 KIT_TEST(last__of_an_entry_that_was_redacted_twice)
 {
     struct reading reading = reading_begin();
-    struct wal_entry again =
-        kit_entry("again", NULL, "{\"targetEntryId\":\"b\"}");
+    struct wal_entry again = kit_entry("again", NULL, "{\"targetEntryId\":\"b\"}");
 
     kit_append_all(reading.session, "a b");
     reading_redact(reading.session, "b", "first");
@@ -561,9 +547,8 @@ KIT_TEST(last__under_a_hidden_root)
 KIT_TEST(last__after_the_head_moved_back)
 {
     struct reading reading = reading_begin();
-    struct wal_head head = {.struct_size = sizeof(head),
-                            .name = kit_text("main"),
-                            .entry_id = kit_text("b")};
+    struct wal_head head = {
+        .struct_size = sizeof(head), .name = kit_text("main"), .entry_id = kit_text("b")};
 
     kit_append_all(reading.session, "a b c d e");
     assert_ok(wal_head_move(reading.session, &head, NULL, NULL));
@@ -577,8 +562,7 @@ KIT_TEST(last__after_the_head_moved_back)
 KIT_TEST(last__a_redaction_while_reading_hides_the_entry)
 {
     struct reading reading = reading_begin();
-    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
-                                               .last = 4};
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options), .last = 4};
     struct wal_entry_cursor *cursor = NULL;
 
     kit_append_all(reading.session, "a b c d e f");
@@ -597,8 +581,8 @@ KIT_TEST(last__a_redaction_while_reading_hides_the_entry)
 
 /* ---------------------------------------------------------- the lineage --- */
 
-/* A chain of forks "f1" to "fN" of the session, each of the one before it and
- * with an entry "eN". */
+/* A chain of forks "f1" to "fN" of the session, each of the one before it and with an entry
+ * "eN". */
 static void make_chain(struct wal_session *session, uint32_t depth)
 {
     struct wal_session *source = session;
@@ -634,8 +618,7 @@ static void check_chain(struct wal_session *session, uint32_t depth)
         snprintf(parent, sizeof(parent), "%s", id);
         /* The id is taken. */
         entry = kit_entry(id, NULL, "\"another\"");
-        assert_int_equal(kit_try_append(session, &entry, NULL, &error),
-                         WAL_EEXISTS);
+        assert_int_equal(kit_try_append(session, &entry, NULL, &error), WAL_EEXISTS);
     }
 }
 
@@ -752,8 +735,8 @@ KIT_TEST(lineage__of_redacted_entries)
     reading_deinit(&reading);
 }
 
-/* The fork point is in the middle: what its owner appended later is not seen,
- * and its ids are free. */
+/* The fork point is in the middle: what its owner appended later is not seen, and its ids are
+ * free. */
 KIT_TEST(lineage__ids_after_a_fork_point_are_free)
 {
     struct reading reading = reading_begin();
@@ -868,8 +851,7 @@ static void find_equal_hashes(char first[ID_MAX], char second[ID_MAX])
     free(ids);
 }
 
-static void check_both(struct wal_session *session, const char *first,
-                       const char *second)
+static void check_both(struct wal_session *session, const char *first, const char *second)
 {
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_entry entry;

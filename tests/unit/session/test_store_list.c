@@ -1,8 +1,7 @@
 /*
- * test_store_list.c - tests of lists of sessions: filters, lineage, deletion,
- * the fields of each session; lists that are continued after a cursor, and
- * after the indexes were loaded again; and their order: the times of entries,
- * then the newest record, also while sessions move.
+ * test_store_list.c - tests of lists of sessions: filters, lineage, deletion, the fields of each
+ * session; lists that are continued after a cursor, and after the indexes were loaded again; and
+ * their order: the times of entries, then the newest record, also while sessions move.
  */
 #include <limits.h>
 #include <stdlib.h>
@@ -13,9 +12,8 @@
 #include "tests/lib/faulty_heap.h"
 #include "tests/lib/kit/store_kit.h"
 
-static void add_with(struct wal_store *store, const char *id, const char *cwd,
-                     const char *project, const char *source,
-                     const char *parent)
+static void add_with(struct wal_store *store, const char *id, const char *cwd, const char *project,
+                     const char *source, const char *parent)
 {
     struct wal_session_options options = {.struct_size = sizeof(options),
                                           .id = kit_text(id),
@@ -70,8 +68,7 @@ KIT_TEST(list__newest_first)
 
 static void check_filters(struct wal_store *store)
 {
-    struct wal_session_cursor_options cwd = {.struct_size = sizeof(cwd),
-                                             .cwd = kit_text("/w")};
+    struct wal_session_cursor_options cwd = {.struct_size = sizeof(cwd), .cwd = kit_text("/w")};
     struct wal_session_cursor_options project = {.struct_size = sizeof(project),
                                                  .project = kit_text("p")};
     struct wal_session_cursor_options prefix = {.struct_size = sizeof(prefix),
@@ -199,23 +196,17 @@ KIT_TEST(list__misuse_is_refused)
     struct wal_session_cursor *list = NULL;
     char cursor[WAL_CURSOR_TEXT_SIZE];
 
-    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL), WAL_EINVAL);
     options.struct_size = sizeof(options);
     options.flags = 1;
-    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL), WAL_EINVAL);
     options.flags = 4;
-    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL), WAL_EINVAL);
     options.flags = 0;
     options.cwd = kit_text("\xff");
-    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_session_cursor_open(store, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_session_cursor_open(NULL, NULL, &list, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL), WAL_EINVAL);
+    assert_int_equal(wal_session_cursor_open(store, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_session_cursor_open(NULL, NULL, &list, NULL), WAL_EINVAL);
     assert_null(list);
     assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
     assert_int_equal(wal_session_cursor_next(list, &info, NULL), WAL_EINVAL);
@@ -231,8 +222,7 @@ KIT_TEST(list__misuse_is_refused)
 static const char *lineage(struct wal_store *store, const char *of)
 {
     struct wal_session_cursor_options options = {.struct_size = sizeof(options),
-                                                 .flags =
-                                                     WAL_SESSION_CURSOR_LINEAGE,
+                                                 .flags = WAL_SESSION_CURSOR_LINEAGE,
                                                  .lineage_of = kit_text(of)};
 
     return kit_list_sessions(store, &options);
@@ -279,44 +269,36 @@ KIT_TEST(list__lineage_of_an_unknown_session)
 {
     struct wal_store *store = kit_store();
     struct wal_session_cursor_options options = {.struct_size = sizeof(options),
-                                                 .flags =
-                                                     WAL_SESSION_CURSOR_LINEAGE,
+                                                 .flags = WAL_SESSION_CURSOR_LINEAGE,
                                                  .lineage_of = kit_text("x")};
     struct wal_error error = KIT_ERROR;
     struct wal_session_cursor *list = NULL;
 
-    assert_int_equal(wal_session_cursor_open(store, &options, &list, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_session_cursor_open(store, &options, &list, &error), WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "\"x\"");
     add(store, "x", "");
     options.cwd = kit_text("/");
-    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL), WAL_EINVAL);
     options.cwd.size = 0;
     options.prefix = kit_text("a");
-    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL), WAL_EINVAL);
     options.prefix.size = 0;
     options.flags = 0;
-    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL), WAL_EINVAL);
     options.flags = WAL_SESSION_CURSOR_LINEAGE;
     options.lineage_of.size = 0;
-    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL), WAL_EINVAL);
     assert_null(list);
 }
 
 /* ----------------------------------------------------------- first text --- */
 
-static void append_message(struct wal_session *session, const char *id,
-                           const char *text)
+static void append_message(struct wal_session *session, const char *id, const char *text)
 {
     char payload[128];
     struct wal_entry entry;
 
-    (void)snprintf(payload, sizeof(payload),
-                   "{\"role\":\"user\",\"content\":\"%s\"}", text);
+    (void)snprintf(payload, sizeof(payload), "{\"role\":\"user\",\"content\":\"%s\"}", text);
     entry = kit_entry(id, NULL, payload);
     assert_ok(kit_try_append(session, &entry, NULL, NULL));
 }
@@ -382,10 +364,8 @@ static void delete_session(struct wal_store *store, const char *id)
     char expected[64];
 
     assert_ok(wal_session_delete(session, NULL));
-    (void)snprintf(expected, sizeof(expected), "session \"%s\" was deleted",
-                   id);
-    assert_int_equal(wal_session_get_info(session, &info, &error),
-                     WAL_ENOTFOUND);
+    (void)snprintf(expected, sizeof(expected), "session \"%s\" was deleted", id);
+    assert_int_equal(wal_session_get_info(session, &info, &error), WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, expected);
     wal_session_close(session);
 }
@@ -427,10 +407,9 @@ KIT_TEST(list__session_deleted_after_opening_is_omitted)
 KIT_TEST(list__lineage_includes_deleted_sessions)
 {
     struct wal_store *store = kit_store();
-    struct wal_session_cursor_options options = {
-        .struct_size = sizeof(options),
-        .flags = WAL_SESSION_CURSOR_LINEAGE,
-        .lineage_of = kit_text("fork")};
+    struct wal_session_cursor_options options = {.struct_size = sizeof(options),
+                                                 .flags = WAL_SESSION_CURSOR_LINEAGE,
+                                                 .lineage_of = kit_text("fork")};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *fork;
@@ -463,9 +442,8 @@ enum {
 };
 
 /* The next `count` ids of the list after `cursor`, which advances. */
-static const char *page(struct wal_store *store,
-                        struct wal_session_cursor_options options, int count,
-                        char *cursor)
+static const char *page(struct wal_store *store, struct wal_session_cursor_options options,
+                        int count, char *cursor)
 {
     static char text[PAGES_TEXT];
     struct wal_session_info info = {.struct_size = sizeof(info)};
@@ -475,21 +453,18 @@ static const char *page(struct wal_store *store,
     options.struct_size = sizeof(options);
     options.after = kit_text(cursor);
     assert_ok(wal_session_cursor_open(store, &options, &list, NULL));
-    while (count-- > 0 &&
-           wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
+    while (count-- > 0 && wal_session_cursor_next(list, &info, NULL) == WAL_OK) {
         size_t size = strlen(text);
 
-        (void)snprintf(text + size, sizeof(text) - size, "%s%.*s",
-                       size == 0 ? "" : " ", (int)info.id.size,
-                       (const char *)info.id.data);
+        (void)snprintf(text + size, sizeof(text) - size, "%s%.*s", size == 0 ? "" : " ",
+                       (int)info.id.size, (const char *)info.id.data);
     }
     assert_ok(wal_session_cursor_encode(list, cursor, NULL));
     wal_session_cursor_close(list);
     return text;
 }
 
-static void append_to(struct wal_store *store, const char *id,
-                      const char *entry)
+static void append_to(struct wal_store *store, const char *id, const char *entry)
 {
     struct wal_session *session = kit_session(store, id);
 
@@ -514,13 +489,12 @@ KIT_TEST(list_pages__agree_with_the_list)
         char front[WAL_CURSOR_TEXT_SIZE] = "";
         const char *next;
 
-        (void)snprintf(whole, sizeof(whole), "%s",
-                       page(store, options, INT_MAX, front));
+        (void)snprintf(whole, sizeof(whole), "%s", page(store, options, INT_MAX, front));
         while (*(next = page(store, options, size, cursor)) != '\0') {
             size_t used = strlen(joined);
 
-            (void)snprintf(joined + used, sizeof(joined) - used, "%s%s",
-                           used == 0 ? "" : " ", next);
+            (void)snprintf(joined + used, sizeof(joined) - used, "%s%s", used == 0 ? "" : " ",
+                           next);
             if (size % 5 == 0) {
                 store = reopen(store);
             }
@@ -594,21 +568,17 @@ KIT_TEST(list_pages__invalid_cursor_is_refused)
         "0000000000000001-00000000",
     };
     struct wal_store *store = kit_store();
-    struct wal_session_cursor_options options = {.struct_size =
-                                                     sizeof(options)};
+    struct wal_session_cursor_options options = {.struct_size = sizeof(options)};
     struct wal_error error = KIT_ERROR;
     struct wal_session_cursor *list = NULL;
 
     for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
         options.after = kit_text(wrong[i]);
-        assert_int_equal(
-            wal_session_cursor_open(store, &options, &list, &error),
-            WAL_EINVAL);
+        assert_int_equal(wal_session_cursor_open(store, &options, &list, &error), WAL_EINVAL);
         assert_error(&error, WAL_EINVAL, "cursor");
     }
     options.after = (struct wal_slice){NULL, 25};
-    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL), WAL_EINVAL);
     assert_null(list);
 }
 
@@ -616,8 +586,7 @@ KIT_TEST(list_pages__lineage_in_pages)
 {
     struct wal_store *store = kit_store();
     struct wal_session_cursor_options options = {.struct_size = sizeof(options),
-                                                 .flags =
-                                                     WAL_SESSION_CURSOR_LINEAGE,
+                                                 .flags = WAL_SESSION_CURSOR_LINEAGE,
                                                  .lineage_of = kit_text("e")};
     char cursor[WAL_CURSOR_TEXT_SIZE] = "";
 
@@ -650,10 +619,8 @@ KIT_TEST(list_pages__continues_after_indexes_are_reloaded)
     };
 
     for (int from = 0; from < 2; from++) {
-        struct wal_store *store =
-            kit_open(from == 0 ? "a" : "b", WAL_OPEN_CREATE);
-        const struct wal_session_cursor_options all = {.struct_size =
-                                                           sizeof(all)};
+        struct wal_store *store = kit_open(from == 0 ? "a" : "b", WAL_OPEN_CREATE);
+        const struct wal_session_cursor_options all = {.struct_size = sizeof(all)};
         struct wal_session_cursor_options options = all;
         struct wal_session_info info = {.struct_size = sizeof(info)};
         char cursor[WAL_CURSOR_TEXT_SIZE] = "";
@@ -675,8 +642,7 @@ KIT_TEST(list_pages__continues_after_indexes_are_reloaded)
             assert_false(seen[number]);
             seen[number] = true;
             count++;
-            /* A session already returned, one still to come, and one of an
-             * earlier page. */
+            /* A session already returned, one still to come, and one of an earlier page. */
             (void)snprintf(id, sizeof(id), "e%d", count);
             append_to(store, count % 2 == 0 ? "s10" : "s2", id);
             append_to(store, "s21", id);
@@ -692,8 +658,8 @@ KIT_TEST(list_pages__continues_after_indexes_are_reloaded)
     }
 }
 
-/* Flips a bit of every page of the catalogue but the first two and the last: a
- * cursor that was just opened has verified some of them. */
+/* Flips a bit of every page of the catalogue but the first two and the last: a cursor that was just
+ * opened has verified some of them. */
 static void damage_catalogue(const char *store)
 {
     char path[64];
@@ -748,8 +714,8 @@ static struct wal_store *make_with_catalogue(const char *path, int count)
     return kit_open(path, 0);
 }
 
-/* The catalogue that a cursor reads is damaged, and a session of the page
- * before changes: none is returned twice, none is missing. */
+/* The catalogue that a cursor reads is damaged, and a session of the page before changes: none is
+ * returned twice, none is missing. */
 KIT_TEST(list_pages__continues_after_damage)
 {
     enum {
@@ -760,8 +726,7 @@ KIT_TEST(list_pages__continues_after_damage)
     for (int from = 0; from < 2; from++) {
         const char *path = from == 0 ? "a" : "b";
         struct wal_store *store = make_with_catalogue(path, COUNT);
-        struct wal_session_cursor_options options = {.struct_size =
-                                                         sizeof(options)};
+        struct wal_session_cursor_options options = {.struct_size = sizeof(options)};
         struct wal_session_info info = {.struct_size = sizeof(info)};
         char cursor[WAL_CURSOR_TEXT_SIZE] = "";
         struct wal_session_cursor *list = NULL;
@@ -774,8 +739,7 @@ KIT_TEST(list_pages__continues_after_damage)
         assert_ok(wal_session_cursor_open(store, &options, &list, NULL));
         damage_catalogue(path);
         append_to(store, "s198", "moved");
-        while ((status = wal_session_cursor_next(list, &info, NULL)) ==
-               WAL_OK) {
+        while ((status = wal_session_cursor_next(list, &info, NULL)) == WAL_OK) {
             char id[16] = "";
             int number;
 
@@ -796,16 +760,14 @@ KIT_TEST(list_pages__continues_after_damage)
     }
 }
 
-/* A session that could not be returned is returned by the next call, and not
- * skipped. */
+/* A session that could not be returned is returned by the next call, and not skipped. */
 KIT_TEST(list_pages__failed_allocation_skips_none)
 {
     enum {
         COUNT = 40
     };
-    const struct wal_open_options create = {.struct_size = sizeof(create),
-                                            .flags = WAL_OPEN_CREATE,
-                                            .idle_mark_ms = 600000};
+    const struct wal_open_options create = {
+        .struct_size = sizeof(create), .flags = WAL_OPEN_CREATE, .idle_mark_ms = 600000};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct faulty_heap heap;
     struct wal_store *store = NULL;
@@ -813,16 +775,15 @@ KIT_TEST(list_pages__failed_allocation_skips_none)
     int failures = 0;
 
     faulty_heap_init(&heap, &wal__heap_libc);
-    assert_ok(wal__store_open("store", &create, &heap.heap, &wal__io_posix,
-                              &store, NULL));
+    assert_ok(wal__store_open("store", &create, &heap.heap, &wal__io_posix, &store, NULL));
     add_many(store, COUNT);
     assert_ok(wal_session_cursor_open(store, NULL, &list, NULL));
     for (int i = COUNT - 1; i >= 0; i--) {
         enum wal_status status = WAL_ENOMEM;
         char id[16];
 
-        /* Each is returned once all its memory is allocated; the next attempt
-         * keeps what the one before it allocated. */
+        /* Each is returned once all its memory is allocated; the next attempt keeps what the one
+         * before it allocated. */
         for (uint64_t nth = 1; status == WAL_ENOMEM; nth = nth % 2 + 1) {
             faulty_heap_fail(&heap, nth, false);
             status = wal_session_cursor_next(list, &info, NULL);
@@ -850,8 +811,7 @@ static void add_at(struct wal_store *store, const char *id, int64_t created_ms)
     wal_session_close(kit_create_with(store, &options));
 }
 
-/* Appends an entry of the second `second` of 2020, or of now when that is
- * negative. */
+/* Appends an entry of the second `second` of 2020, or of now when that is negative. */
 static void append(struct wal_store *store, const char *id, int second)
 {
     struct wal_session *session = kit_session(store, id);
@@ -877,8 +837,8 @@ static int64_t at(int second)
 
 static const char *changed_after(struct wal_store *store, int64_t ms)
 {
-    const struct wal_session_cursor_options options = {
-        .struct_size = sizeof(options), .changed_after = ms};
+    const struct wal_session_cursor_options options = {.struct_size = sizeof(options),
+                                                       .changed_after = ms};
 
     return kit_list_sessions(store, &options);
 }
@@ -962,8 +922,7 @@ KIT_TEST(list_times__first_entry_is_older_than_the_session)
 
 KIT_TEST(list_times__pages_while_sessions_change)
 {
-    const struct wal_session_cursor_options filters[] = {
-        {.flags = 0}, {.cwd = kit_text("/w")}};
+    const struct wal_session_cursor_options filters[] = {{.flags = 0}, {.cwd = kit_text("/w")}};
 
     for (size_t i = 0; i < 2; i++) {
         struct wal_store *store = kit_store();
@@ -993,8 +952,7 @@ KIT_TEST(list_times__changed_after)
 {
     struct wal_store *store = kit_store();
     struct wal_session_cursor_options lineage = {.struct_size = sizeof(lineage),
-                                                 .flags =
-                                                     WAL_SESSION_CURSOR_LINEAGE,
+                                                 .flags = WAL_SESSION_CURSOR_LINEAGE,
                                                  .lineage_of = kit_text("a"),
                                                  .changed_after = 1};
     struct wal_session_cursor *list = NULL;
@@ -1012,8 +970,7 @@ KIT_TEST(list_times__changed_after)
         assert_string_equal(changed_after(store, -1), "a c b");
         store = reopen_with(store, i == 0);
     }
-    assert_int_equal(wal_session_cursor_open(store, &lineage, &list, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_cursor_open(store, &lineage, &list, NULL), WAL_EINVAL);
     assert_null(list);
 }
 
@@ -1064,11 +1021,10 @@ KIT_TEST(list_times__other_positions_are_refused)
     struct wal_session_cursor *list = NULL;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
-        const struct wal_session_cursor_options options = {
-            .struct_size = sizeof(options), .after = kit_text(texts[i])};
+        const struct wal_session_cursor_options options = {.struct_size = sizeof(options),
+                                                           .after = kit_text(texts[i])};
 
-        assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL),
-                         WAL_EINVAL);
+        assert_int_equal(wal_session_cursor_open(store, &options, &list, NULL), WAL_EINVAL);
     }
     assert_null(list);
 }

@@ -1,8 +1,7 @@
 /*
- * test_store_move.c - sessions that have moved to another store: what is
- * refused, what is not, in other processes and after a reopen; and the
- * operations of agents that used another session store, done with agentwal.h: a
- * complete run for each of the designs in README's tables.
+ * test_store_move.c - sessions that have moved to another store: what is refused, what is not, in
+ * other processes and after a reopen; and the operations of agents that used another session store,
+ * done with agentwal.h: a complete run for each of the designs in README's tables.
  */
 #include "agentwal/admin.h"
 #include "agentwal/transfer.h"
@@ -36,8 +35,7 @@ static void come_back(struct wal_session *session)
     assert_ok(wal_session_set_move(session, &move, NULL));
 }
 
-static enum wal_status append(struct wal_session *session, const char *id,
-                              struct wal_error *error)
+static enum wal_status append(struct wal_session *session, const char *id, struct wal_error *error)
 {
     const struct wal_entry entry = kit_entry(id, NULL, "{}");
 
@@ -72,23 +70,16 @@ KIT_TEST(move__everything_that_changes_it_is_refused)
     struct kit_bench bench = kit_bench("a b");
     const struct wal_doc doc = {
         .struct_size = sizeof(doc), .key = WAL_STR("k"), .value = WAL_STR("1")};
-    const struct wal_head head = {.struct_size = sizeof(head),
-                                  .entry_id = WAL_STR("a")};
-    const struct wal_session_change change = {.struct_size = sizeof(change),
-                                              .fields = WAL_CHANGE_TITLE,
-                                              .title = WAL_STR("t")};
-    const struct wal_batch batch = {.struct_size = sizeof(batch),
-                                    .change = &change};
+    const struct wal_head head = {.struct_size = sizeof(head), .entry_id = WAL_STR("a")};
+    const struct wal_session_change change = {
+        .struct_size = sizeof(change), .fields = WAL_CHANGE_TITLE, .title = WAL_STR("t")};
+    const struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
 
     go_away(bench.session);
-    assert_int_equal(wal_doc_put(NULL, bench.session, &doc, NULL, NULL),
-                     WAL_ECLAIMED);
-    assert_int_equal(wal_head_move(bench.session, &head, NULL, NULL),
-                     WAL_ECLAIMED);
-    assert_int_equal(wal_batch_commit(bench.session, &batch, NULL, NULL, NULL),
-                     WAL_ECLAIMED);
-    assert_int_equal(wal_session_redact(bench.session, WAL_STR("a"),
-                                        WAL_STR(""), NULL, NULL),
+    assert_int_equal(wal_doc_put(NULL, bench.session, &doc, NULL, NULL), WAL_ECLAIMED);
+    assert_int_equal(wal_head_move(bench.session, &head, NULL, NULL), WAL_ECLAIMED);
+    assert_int_equal(wal_batch_commit(bench.session, &batch, NULL, NULL, NULL), WAL_ECLAIMED);
+    assert_int_equal(wal_session_redact(bench.session, WAL_STR("a"), WAL_STR(""), NULL, NULL),
                      WAL_ECLAIMED);
 }
 
@@ -136,8 +127,7 @@ KIT_TEST(move__back_again_it_is_written_to)
     struct kit_bench bench = kit_bench("a b");
     struct wal_session_move move = WAL_INIT(wal_session_move);
 
-    assert_int_equal(wal_session_get_move(bench.session, &move, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_session_get_move(bench.session, &move, NULL), WAL_ENOTFOUND);
     go_away(bench.session);
     go_away(bench.session);
     assert_ok(wal_session_get_move(bench.session, &move, NULL));
@@ -157,11 +147,9 @@ KIT_TEST(move__back_again_it_is_written_to)
 KIT_TEST(move__metadata_that_was_changed_before_stays)
 {
     struct kit_bench bench = kit_bench("a b");
-    const struct wal_session_change change = {.struct_size = sizeof(change),
-                                              .fields = WAL_CHANGE_TITLE,
-                                              .title = WAL_STR("a title")};
-    const struct wal_batch batch = {.struct_size = sizeof(batch),
-                                    .change = &change};
+    const struct wal_session_change change = {
+        .struct_size = sizeof(change), .fields = WAL_CHANGE_TITLE, .title = WAL_STR("a title")};
+    const struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
 
     assert_ok(wal_batch_commit(bench.session, &batch, NULL, NULL, NULL));
     go_away(bench.session);
@@ -182,8 +170,7 @@ KIT_TEST(move__it_is_trashed_and_deleted)
     assert_int_equal(
         wal_session_set_move(
             bench.session,
-            &(struct wal_session_move){
-                .struct_size = sizeof(struct wal_session_move), .number = 1},
+            &(struct wal_session_move){.struct_size = sizeof(struct wal_session_move), .number = 1},
             NULL),
         WAL_ENOTFOUND);
 }
@@ -223,9 +210,7 @@ KIT_TEST(move__compacted_it_is_away)
 {
     struct kit_bench bench = kit_bench("a b");
     const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options),
-        .rate = UINT64_MAX,
-        .flags = WAL_STORE_COMPACT_ERASE};
+        .struct_size = sizeof(options), .rate = UINT64_MAX, .flags = WAL_STORE_COMPACT_ERASE};
 
     go_away(bench.session);
     assert_ok(wal_store_compact(bench.store, &options, NULL, NULL));
@@ -241,24 +226,18 @@ KIT_TEST(move__bad_input_is_refused)
     struct kit_bench bench = kit_bench("a b");
     struct wal_session_move move = move_to("desk", 1);
 
-    assert_int_equal(wal_session_set_move(bench.session, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_set_move(bench.session, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_session_set_move(NULL, &move, NULL), WAL_EINVAL);
-    assert_int_equal(wal_session_get_move(bench.session, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_get_move(bench.session, NULL, NULL), WAL_EINVAL);
     move.number = 0;
-    assert_int_equal(wal_session_set_move(bench.session, &move, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_set_move(bench.session, &move, NULL), WAL_EINVAL);
     move = move_to("desk", 1);
     move.flags = 2;
-    assert_int_equal(wal_session_set_move(bench.session, &move, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_set_move(bench.session, &move, NULL), WAL_EINVAL);
     move = move_to("a\nb", 1);
-    assert_int_equal(wal_session_set_move(bench.session, &move, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_set_move(bench.session, &move, NULL), WAL_EINVAL);
     memset(move.host, 'h', sizeof(move.host));
-    assert_int_equal(wal_session_set_move(bench.session, &move, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_set_move(bench.session, &move, NULL), WAL_EINVAL);
     move.host[WAL_SESSION_HOST_SIZE - 1] = '\0';
     assert_ok(wal_session_set_move(bench.session, &move, NULL));
 }
@@ -283,8 +262,7 @@ KIT_TEST(move__a_reader_cannot_mark)
     kit_end(&bench);
     bench.store = kit_open("store", WAL_OPEN_READ_ONLY);
     bench.session = kit_session(bench.store, "s");
-    assert_int_equal(wal_session_set_move(bench.session, &move, NULL),
-                     WAL_EREADONLY);
+    assert_int_equal(wal_session_set_move(bench.session, &move, NULL), WAL_EREADONLY);
     assert_ok(wal_session_get_move(bench.session, &move, NULL));
     assert_int_equal(move.flags, WAL_SESSION_MOVE_AWAY);
 }
@@ -299,9 +277,8 @@ KIT_TEST(move__a_reader_cannot_mark)
 
 static struct wal_session_change metadata(const char *json)
 {
-    struct wal_session_change change = {.struct_size = sizeof(change),
-                                        .fields = WAL_CHANGE_METADATA,
-                                        .metadata = kit_text(json)};
+    struct wal_session_change change = {
+        .struct_size = sizeof(change), .fields = WAL_CHANGE_METADATA, .metadata = kit_text(json)};
 
     return change;
 }
@@ -336,17 +313,13 @@ KIT_TEST(moving__metadata_of_every_design_is_returned)
 }
 
 /* Save passes all messages that the caller has, and its metadata. */
-static void save(struct wal_session *session, uint32_t count, const char *json,
-                 uint32_t appended)
+static void save(struct wal_session *session, uint32_t count, const char *json, uint32_t appended)
 {
-    const struct wal_entry entries[] = {kit_entry("a", NULL, "1"),
-                                        kit_entry("b", NULL, "2"),
+    const struct wal_entry entries[] = {kit_entry("a", NULL, "1"), kit_entry("b", NULL, "2"),
                                         kit_entry("c", NULL, "3")};
     const struct wal_session_change change = metadata(json);
-    const struct wal_batch batch = {.struct_size = sizeof(batch),
-                                    .entry_count = count,
-                                    .entries = entries,
-                                    .change = &change};
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch), .entry_count = count, .entries = entries, .change = &change};
     struct wal_append_result result = {.struct_size = sizeof(result)};
 
     assert_ok(wal_batch_commit(session, &batch, NULL, &result, NULL));
@@ -375,15 +348,12 @@ KIT_TEST(moving__append_and_save_is_all_or_nothing)
     struct wal_session *session = kit_create(store, "s");
     const struct wal_entry entry = kit_entry("d", "missing", "4");
     const struct wal_session_change change = metadata("{\"turns\":9}");
-    const struct wal_batch batch = {.struct_size = sizeof(batch),
-                                    .entry_count = 1,
-                                    .entries = &entry,
-                                    .change = &change};
+    const struct wal_batch batch = {
+        .struct_size = sizeof(batch), .entry_count = 1, .entries = &entry, .change = &change};
     struct wal_error error = KIT_ERROR;
 
     save(session, 1, "{\"turns\":1}", 1);
-    assert_int_equal(wal_batch_commit(session, &batch, NULL, NULL, &error),
-                     WAL_ENOPARENT);
+    assert_int_equal(wal_batch_commit(session, &batch, NULL, NULL, &error), WAL_ENOPARENT);
     assert_branch(session, "a");
     assert_slice(kit_info(session).metadata, "{\"turns\":1}");
 }
@@ -393,8 +363,7 @@ KIT_TEST(moving__branch_after_an_index)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .skip = 2};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options), .skip = 2};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_session *fork = NULL;
     struct wal_entry_cursor *cursor = NULL;
@@ -421,14 +390,13 @@ KIT_TEST(moving__parts_stream_as_versions_of_a_document)
     assert_string_equal(kit_docs(store, session, 0, "message/m1"),
                         "message/m1={\"role\":\"assistant\"} "
                         "message/m1/part/p1=\"Hello\"");
-    assert_string_equal(kit_value(store, session, "message/m1/part/p1", first),
-                        "\"Hel\"");
+    assert_string_equal(kit_value(store, session, "message/m1/part/p1", first), "\"Hel\"");
 }
 
 KIT_TEST(moving__fork_has_a_separate_title)
 {
-    const struct wal_session_options options = {
-        .struct_size = sizeof(options), .title = kit_text("Work (fork)")};
+    const struct wal_session_options options = {.struct_size = sizeof(options),
+                                                .title = kit_text("Work (fork)")};
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_session *fork = NULL;
@@ -445,13 +413,11 @@ KIT_TEST(moving__session_moves_to_another_project)
 {
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
-    const struct wal_session_change change = {.struct_size = sizeof(change),
-                                              .fields = WAL_CHANGE_PROJECT,
-                                              .project = kit_text("4f2a")};
-    const struct wal_batch batch = {.struct_size = sizeof(batch),
-                                    .change = &change};
-    const struct wal_session_cursor_options wanted = {
-        .struct_size = sizeof(wanted), .project = kit_text("4f2a")};
+    const struct wal_session_change change = {
+        .struct_size = sizeof(change), .fields = WAL_CHANGE_PROJECT, .project = kit_text("4f2a")};
+    const struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
+    const struct wal_session_cursor_options wanted = {.struct_size = sizeof(wanted),
+                                                      .project = kit_text("4f2a")};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session_cursor *list = NULL;
 

@@ -1,7 +1,6 @@
 /*
- * test_store_provisional.c - tests of deltas (SPEC.md 5.1): they are under the
- * head and do not move it, are not counted, cannot be named, and are dropped
- * by compaction once their message is there.
+ * test_store_provisional.c - tests of deltas (SPEC.md 5.1): they are under the head and do not move
+ * it, are not counted, cannot be named, and are dropped by compaction once their message is there.
  */
 #include <inttypes.h>
 
@@ -30,16 +29,14 @@ static void stream(struct wal_session *session, const char *ids)
     char *rest = NULL;
 
     (void)snprintf(copy, sizeof(copy), "%s", ids);
-    for (char *id = strtok_r(copy, " ", &rest); id != NULL;
-         id = strtok_r(NULL, " ", &rest)) {
+    for (char *id = strtok_r(copy, " ", &rest); id != NULL; id = strtok_r(NULL, " ", &rest)) {
         struct wal_entry entry = delta_entry(id, NULL);
 
         assert_ok(kit_try_append(session, &entry, NULL, NULL));
     }
 }
 
-static void assert_streamed(struct wal_session *session, const char *branch,
-                            const char *all)
+static void assert_streamed(struct wal_session *session, const char *branch, const char *all)
 {
     assert_string_equal(reading_ids(session, 0, DELTAS), branch);
     assert_string_equal(reading_ids(session, 1, DELTAS), all);
@@ -59,9 +56,8 @@ static bool is_there(struct wal_session *session, const char *id)
 KIT_TEST(delta__moves_no_head_and_is_not_counted)
 {
     struct reading reading = reading_begin();
-    struct wal_append_options expects = {.struct_size = sizeof(expects),
-                                         .flags = WAL_APPEND_EXPECT,
-                                         .expected_tail = kit_text("a")};
+    struct wal_append_options expects = {
+        .struct_size = sizeof(expects), .flags = WAL_APPEND_EXPECT, .expected_tail = kit_text("a")};
     struct wal_entry message = kit_entry("b", NULL, "{}");
     char head[256];
 
@@ -70,8 +66,7 @@ KIT_TEST(delta__moves_no_head_and_is_not_counted)
     for (int round = 0; round < 2; round++) {
         assert_int_equal(kit_info(reading.session).entries, 1);
         assert_slice(kit_info(reading.session).head, "a");
-        assert_ok(
-            wal_head_get(reading.session, 0, kit_text("main"), head, NULL));
+        assert_ok(wal_head_get(reading.session, 0, kit_text("main"), head, NULL));
         assert_string_equal(head, "a");
         assert_parent(reading.session, "1", "a");
         assert_parent(reading.session, "3", "a");
@@ -113,8 +108,7 @@ KIT_TEST(delta__that_moves_the_head_is_refused)
 
     kit_append_all(reading.session, "a");
     entry.flags = WAL_ENTRY_HEAD_MOVE;
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error),
-                     WAL_EINVAL);
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error), WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "does not move the head");
     entry.flags = WAL_ENTRY_HEAD_KEEP;
     assert_ok(kit_try_append(reading.session, &entry, NULL, &error));
@@ -137,39 +131,29 @@ KIT_TEST(delta__cannot_be_named)
 
     kit_append_all(reading.session, "a");
     stream(reading.session, "1");
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error),
-                     WAL_ENOPARENT);
-    assert_error(&error, WAL_ENOPARENT,
-                 "\"1\" is a delta: name the entry that it is under");
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error), WAL_ENOPARENT);
+    assert_error(&error, WAL_ENOPARENT, "\"1\" is a delta: name the entry that it is under");
     entry = delta_entry("2", "1");
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error),
-                     WAL_ENOPARENT);
-    assert_int_equal(wal_session_fork(reading.session, kit_text("1"), &options,
-                                      &fork, &error),
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error), WAL_ENOPARENT);
+    assert_int_equal(wal_session_fork(reading.session, kit_text("1"), &options, &fork, &error),
                      WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "is a delta");
     head.entry_id = kit_text("1");
-    assert_int_equal(wal_head_move(reading.session, &head, NULL, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_head_move(reading.session, &head, NULL, &error), WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "is a delta");
     head.name = kit_text("mine");
-    assert_int_equal(wal_head_move(reading.session, &head, NULL, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_head_move(reading.session, &head, NULL, &error), WAL_ENOTFOUND);
     up_to.up_to = kit_text("1");
-    assert_int_equal(
-        wal_entry_cursor_open(reading.session, &up_to, &cursor, &error),
-        WAL_ENOTFOUND);
+    assert_int_equal(wal_entry_cursor_open(reading.session, &up_to, &cursor, &error),
+                     WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "is a delta");
     kept.first_kept = kit_text("1");
     kept.summary = kit_text("all");
-    assert_int_equal(
-        wal_session_compact(reading.session, &kept, NULL, NULL, &error),
-        WAL_ENOTFOUND);
-    entry = kit_entry("s", NULL,
-                      "{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"1\"}");
-    entry.type = kit_text(WAL_TYPE_BRANCH_SUMMARY);
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error),
+    assert_int_equal(wal_session_compact(reading.session, &kept, NULL, NULL, &error),
                      WAL_ENOTFOUND);
+    entry = kit_entry("s", NULL, "{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"1\"}");
+    entry.type = kit_text(WAL_TYPE_BRANCH_SUMMARY);
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error), WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "is a delta");
     assert_streamed(reading.session, "a 1", "a 1");
     reading_deinit(&reading);
@@ -179,25 +163,19 @@ KIT_TEST(delta__cannot_be_named)
 KIT_TEST(delta__of_the_batch_cannot_be_named)
 {
     struct reading reading = reading_begin();
-    struct wal_entry entries[3] = {delta_entry("1", NULL),
-                                   kit_entry("b", "1", "{}"),
+    struct wal_entry entries[3] = {delta_entry("1", NULL), kit_entry("b", "1", "{}"),
                                    delta_entry("2", NULL)};
     struct wal_head head = WAL_INIT(wal_head);
-    struct wal_batch batch = {
-        .struct_size = sizeof(batch), .entry_count = 2, .entries = entries};
+    struct wal_batch batch = {.struct_size = sizeof(batch), .entry_count = 2, .entries = entries};
     struct wal_error error = KIT_ERROR;
 
     kit_append_all(reading.session, "a");
-    assert_int_equal(
-        wal_batch_commit(reading.session, &batch, NULL, NULL, &error),
-        WAL_ENOPARENT);
+    assert_int_equal(wal_batch_commit(reading.session, &batch, NULL, NULL, &error), WAL_ENOPARENT);
     batch.entry_count = 1;
     batch.head_count = 1;
     batch.heads = &head;
     head.entry_id = kit_text("1");
-    assert_int_equal(
-        wal_batch_commit(reading.session, &batch, NULL, NULL, &error),
-        WAL_ENOTFOUND);
+    assert_int_equal(wal_batch_commit(reading.session, &batch, NULL, NULL, &error), WAL_ENOTFOUND);
     assert_streamed(reading.session, "a", "a");
     /* Delta, its message, and a delta of the next one, in one batch. */
     entries[1].parent_id = kit_text("");
@@ -223,8 +201,7 @@ KIT_TEST(delta__sent_again_before_and_after_compaction)
     kit_append_all(reading.session, "b");
     assert_ok(kit_try_append(reading.session, &entry, &result, NULL));
     assert_int_equal(result.duplicates, 1);
-    assert_int_equal(kit_try_append(reading.session, &other, &result, NULL),
-                     WAL_EEXISTS);
+    assert_int_equal(kit_try_append(reading.session, &other, &result, NULL), WAL_EEXISTS);
     reading_reopen(&reading, 0);
     assert_ok(kit_try_append(reading.session, &entry, &result, NULL));
     assert_int_equal(result.duplicates, 1);
@@ -404,24 +381,20 @@ KIT_TEST(compact__under_a_cursor_that_reads_deltas)
 KIT_TEST(compact__keeps_deltas_when_asked)
 {
     struct reading reading = reading_begin();
-    struct wal_store_compact_options both = {
-        .struct_size = sizeof(both),
-        .flags = WAL_STORE_COMPACT_KEEP_DELTAS | WAL_STORE_COMPACT_ERASE};
+    struct wal_store_compact_options both = {.struct_size = sizeof(both),
+                                             .flags = WAL_STORE_COMPACT_KEEP_DELTAS |
+                                                      WAL_STORE_COMPACT_ERASE};
     struct wal_error error = KIT_ERROR;
 
     kit_append_all(reading.session, "a");
     stream(reading.session, "1 2");
     kit_append_all(reading.session, "b");
-    assert_int_equal(wal_store_compact(reading.store, &both, NULL, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_store_compact(reading.store, &both, NULL, &error), WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "exclude each other");
-    assert_int_equal(kit_compact(reading.store, WAL_STORE_COMPACT_KEEP_DELTAS)
-                         .dropped_records,
-                     0);
+    assert_int_equal(kit_compact(reading.store, WAL_STORE_COMPACT_KEEP_DELTAS).dropped_records, 0);
     assert_streamed(reading.session, "a b", "a 1 2 b");
     assert_true(is_there(reading.session, "2"));
-    assert_int_equal(
-        kit_compact(reading.store, WAL_STORE_COMPACT_ERASE).dropped_records, 2);
+    assert_int_equal(kit_compact(reading.store, WAL_STORE_COMPACT_ERASE).dropped_records, 2);
     assert_streamed(reading.session, "a b", "a b");
     reading_deinit(&reading);
 }
@@ -435,18 +408,13 @@ KIT_TEST(delta__that_is_redacted_is_hidden_and_erased)
     stream(reading.session, "1 2");
     reading_redact(reading.session, "1", "a key");
     assert_streamed(reading.session, "a 2", "a 2");
-    assert_string_equal(
-        reading_ids(reading.session, 0, DELTAS | WAL_ENTRY_CURSOR_REDACTED),
-        "a 1 2");
-    assert_int_equal(
-        kit_compact(reading.store, WAL_STORE_COMPACT_ERASE).erased_records, 1);
+    assert_string_equal(reading_ids(reading.session, 0, DELTAS | WAL_ENTRY_CURSOR_REDACTED),
+                        "a 1 2");
+    assert_int_equal(kit_compact(reading.store, WAL_STORE_COMPACT_ERASE).erased_records, 1);
     kit_append_all(reading.session, "b");
     /* Its REDACT names it, so that it stays. */
-    assert_int_equal(
-        kit_compact(reading.store, WAL_STORE_COMPACT_ERASE).dropped_records, 1);
-    assert_int_equal(
-        wal_entry_get(reading.session, kit_text("1"), &entry, NULL),
-        WAL_EREDACTED);
+    assert_int_equal(kit_compact(reading.store, WAL_STORE_COMPACT_ERASE).dropped_records, 1);
+    assert_int_equal(wal_entry_get(reading.session, kit_text("1"), &entry, NULL), WAL_EREDACTED);
     assert_false(is_there(reading.session, "2"));
     reading_deinit(&reading);
 }
@@ -499,11 +467,9 @@ KIT_TEST(compact__twenty_thousand_deltas_of_one_message)
     assert_int_equal(result.dropped_records, STREAMED);
     assert_streamed(reading.session, "question answer", "question answer");
     print_message("20,000 deltas of 140,000 bytes of text: segments of "
-                  "%" PRIu64 " bytes became one of %" PRIu64
-                  " with the message\n",
+                  "%" PRIu64 " bytes became one of %" PRIu64 " with the message\n",
                   result.bytes_before, result.bytes_after);
-    assert_true(result.bytes_after <=
-                WAL__SEGMENT_HEADER_SIZE + (uint64_t)64 * 1024);
+    assert_true(result.bytes_after <= WAL__SEGMENT_HEADER_SIZE + (uint64_t)64 * 1024);
     free(text);
     reading_deinit(&reading);
 }

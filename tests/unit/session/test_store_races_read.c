@@ -1,7 +1,6 @@
 /*
- * test_store_races_read.c - tests of readers while many threads write: forks
- * and scans see the documents of one moment, pages of a list return nothing
- * twice, and handles are opened and closed.
+ * test_store_races_read.c - tests of readers while many threads write: forks and scans see the
+ * documents of one moment, pages of a list return nothing twice, and handles are opened and closed.
  */
 #include "tests/lib/stress/stress.h"
 
@@ -66,17 +65,16 @@ static void fork_between(struct stress_thread *stress_thread)
     uint64_t most;
     uint64_t count;
 
-    stress_check(
-        wal_session_fork(scene->session, head, NULL, &forks[0], &error), &error,
-        "wal_session_fork");
+    stress_check(wal_session_fork(scene->session, head, NULL, &forks[0], &error), &error,
+                 "wal_session_fork");
     most = atomic_load(&scene->began);
     if (kit_random(&stress_thread->random) % 2 == 0) {
         usleep((useconds_t)(kit_random(&stress_thread->random) % 2000));
     }
     count = stress_check_pairs(forks[0]);
     WAL__ASSERT(count >= least && count <= most);
-    stress_check(wal_session_fork(forks[0], head, NULL, &forks[1], &error),
-                 &error, "wal_session_fork");
+    stress_check(wal_session_fork(forks[0], head, NULL, &forks[1], &error), &error,
+                 "wal_session_fork");
     stress_write_pair(forks[0], count);
     WAL__ASSERT(stress_check_pairs(forks[0]) == count + 1);
     WAL__ASSERT(stress_check_pairs(forks[1]) == count);
@@ -88,22 +86,19 @@ static void fork_between(struct stress_thread *stress_thread)
 /* Reads every fork again at the end: it has all pairs, or one less. */
 static void check_forks(struct wal_store *store, uint64_t forks)
 {
-    struct wal_session_cursor_options options = {.struct_size =
-                                                     sizeof(options)};
+    struct wal_session_cursor_options options = {.struct_size = sizeof(options)};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = KIT_ERROR;
     struct wal_session_cursor *list = NULL;
     uint64_t count = 0;
 
-    stress_check(wal_session_cursor_open(store, &options, &list, &error),
-                 &error, "list");
+    stress_check(wal_session_cursor_open(store, &options, &list, &error), &error, "list");
     while (wal_session_cursor_next(list, &info, &error) == WAL_OK) {
         struct wal_session *session = NULL;
 
         stress_check(wal_session_open(store, info.id, &session, &error), &error,
                      "wal_session_open");
-        assert_in_range(stress_check_pairs(session), info.documents / 3,
-                        PAIRS + 1);
+        assert_in_range(stress_check_pairs(session), info.documents / 3, PAIRS + 1);
         wal_session_close(session);
         count++;
     }
@@ -150,8 +145,7 @@ static void append_randomly(struct stress_thread *stress_thread)
 }
 
 /* Reads one page; returns whether there may be another. */
-static bool read_page(struct wal_store *store,
-                      char cursor[WAL_CURSOR_TEXT_SIZE], uint64_t *before,
+static bool read_page(struct wal_store *store, char cursor[WAL_CURSOR_TEXT_SIZE], uint64_t *before,
                       int *still, int *moving)
 {
     struct wal_session_cursor_options options = {.struct_size = sizeof(options),
@@ -162,10 +156,9 @@ static bool read_page(struct wal_store *store,
     int *seen;
     int count = 0;
 
-    stress_check(wal_session_cursor_open(store, &options, &list, &error),
-                 &error, "wal_session_cursor_open");
-    while (count < PAGE &&
-           wal_session_cursor_next(list, &info, &error) == WAL_OK) {
+    stress_check(wal_session_cursor_open(store, &options, &list, &error), &error,
+                 "wal_session_cursor_open");
+    while (count < PAGE && wal_session_cursor_next(list, &info, &error) == WAL_OK) {
         char id[32] = "";
         char *rank = strchr(memcpy(id, info.id.data, info.id.size), '-');
 
@@ -179,8 +172,7 @@ static bool read_page(struct wal_store *store,
         count++;
     }
     if (count > 0) {
-        stress_check(wal_session_cursor_encode(list, cursor, &error), &error,
-                     "cursor");
+        stress_check(wal_session_cursor_encode(list, cursor, &error), &error, "cursor");
     }
     wal_session_cursor_close(list);
     return count == PAGE;
@@ -227,29 +219,26 @@ KIT_TEST(races__pages_return_nothing_twice)
 /* All keys get the next number, or are deleted, in one batch. */
 static void change_all(struct wal_session *session, uint64_t number)
 {
-    struct wal_append_options options = {.struct_size = sizeof(options),
-                                         .durability = WAL_WRITTEN};
+    struct wal_append_options options = {.struct_size = sizeof(options), .durability = WAL_WRITTEN};
     struct wal_error error = KIT_ERROR;
     struct wal_doc docs[KEYS];
-    struct wal_batch batch = {.struct_size = sizeof(batch),
-                              .document_count = KEYS,
-                              .documents = docs};
+    struct wal_batch batch = {
+        .struct_size = sizeof(batch), .document_count = KEYS, .documents = docs};
     char keys[KEYS][16];
     char value[32];
 
     (void)snprintf(value, sizeof(value), "{\"n\":%" PRIu64 "}", number);
     for (int i = 0; i < KEYS; i++) {
         (void)snprintf(keys[i], sizeof(keys[i]), "key-%02d", i);
-        docs[i] = (struct wal_doc){.struct_size = sizeof(docs[i]),
-                                   .key = kit_text(keys[i])};
+        docs[i] = (struct wal_doc){.struct_size = sizeof(docs[i]), .key = kit_text(keys[i])};
         if (number % 4 == 0) {
             docs[i].flags = WAL_DOC_DELETE;
         } else {
             docs[i].value = kit_text(value);
         }
     }
-    stress_check(wal_batch_commit(session, &batch, &options, NULL, &error),
-                 &error, "wal_batch_commit");
+    stress_check(wal_batch_commit(session, &batch, &options, NULL, &error), &error,
+                 "wal_batch_commit");
 }
 
 static void change_documents(struct stress_thread *stress_thread)
@@ -263,8 +252,7 @@ static void change_documents(struct stress_thread *stress_thread)
 }
 
 /* The present version of the document is not older than that of the scan. */
-static void compare_with_now(struct wal_doc_cursor *docs,
-                             const struct wal_doc *doc)
+static void compare_with_now(struct wal_doc_cursor *docs, const struct wal_doc *doc)
 {
     struct wal_doc now = {.struct_size = sizeof(now)};
     struct wal_error error = KIT_ERROR;
@@ -274,16 +262,14 @@ static void compare_with_now(struct wal_doc_cursor *docs,
     char key[16];
 
     memcpy(key, doc->key.data, 6);
-    status =
-        wal_doc_cursor_get(docs, (struct wal_slice){key, 6}, 0, &now, &error);
+    status = wal_doc_cursor_get(docs, (struct wal_slice){key, 6}, 0, &now, &error);
     if (status == WAL_OK) {
         WAL__ASSERT(now.version >= version);
         WAL__ASSERT(stress_parse_number(now.value) >= number);
     } else if (status != WAL_ENOTFOUND) {
         stress_check(status, &error, "wal_doc_cursor_get");
     }
-    stress_check(wal_doc_cursor_get(docs, (struct wal_slice){key, 6}, version,
-                                    &now, &error),
+    stress_check(wal_doc_cursor_get(docs, (struct wal_slice){key, 6}, version, &now, &error),
                  &error, "wal_doc_cursor_get");
     WAL__ASSERT(stress_parse_number(now.value) == number);
 }
@@ -300,8 +286,8 @@ static void scan_now(struct stress_thread *stress_thread)
     enum wal_status status;
     int count = 0;
 
-    stress_check(wal_doc_cursor_open(NULL, scene->session, NULL, &docs, &error),
-                 &error, "wal_doc_cursor_open");
+    stress_check(wal_doc_cursor_open(NULL, scene->session, NULL, &docs, &error), &error,
+                 "wal_doc_cursor_open");
     while ((status = wal_doc_cursor_next(docs, &doc, &error)) == WAL_OK) {
         WAL__ASSERT(count == 0 || stress_parse_number(doc.value) == number);
         number = stress_parse_number(doc.value);
@@ -330,14 +316,12 @@ static void scan_history(struct stress_thread *stress_thread)
     uint64_t newest;
     enum wal_status status;
 
-    stress_check(
-        wal_doc_cursor_open(NULL, scene->session, &options, &docs, &error),
-        &error, "wal_doc_cursor_open");
+    stress_check(wal_doc_cursor_open(NULL, scene->session, &options, &docs, &error), &error,
+                 "wal_doc_cursor_open");
     while ((status = wal_doc_cursor_next(docs, &doc, &error)) == WAL_OK) {
         WAL__ASSERT(count < KEYS * VERSIONS);
         numbers[count++] = stress_parse_number(doc.value);
-        WAL__ASSERT((numbers[count - 1] == 0) ==
-                    ((doc.flags & WAL_DOC_DELETE) != 0));
+        WAL__ASSERT((numbers[count - 1] == 0) == ((doc.flags & WAL_DOC_DELETE) != 0));
     }
     newest = count / KEYS;
     WAL__ASSERT(status == WAL_END && count % KEYS == 0 && newest >= least);
@@ -372,10 +356,8 @@ static void visit(struct stress_thread *stress_thread)
         struct wal_session *session = stress_session(store, "s");
 
         stress_increment_metadata(session);
-        (void)stress_increment_doc(store, session, "counter",
-                                   stress_thread->number);
-        (void)stress_increment_doc(store, NULL, "counter",
-                                   stress_thread->number);
+        (void)stress_increment_doc(store, session, "counter", stress_thread->number);
+        (void)stress_increment_doc(store, NULL, "counter", stress_thread->number);
         (void)stress_write_turn(store, session, stress_thread->number);
         stress_close(store, session);
     }
@@ -391,11 +373,9 @@ KIT_TEST(races__short_lived_handles_lose_nothing)
     store = kit_open("store", 0);
     session = kit_session(store, "s");
     assert_int_equal(stress_read_metadata(session), 4 * VISITS);
-    assert_int_equal(stress_read_doc(store, session, "counter", NULL),
-                     4 * VISITS);
+    assert_int_equal(stress_read_doc(store, session, "counter", NULL), 4 * VISITS);
     assert_int_equal(stress_read_doc(store, NULL, "counter", NULL), 4 * VISITS);
-    assert_int_equal(stress_read_doc(store, session, "turn-b", NULL),
-                     4 * VISITS);
+    assert_int_equal(stress_read_doc(store, session, "turn-b", NULL), 4 * VISITS);
     assert_int_equal(stress_read_doc(store, NULL, "turn", NULL), 4 * VISITS);
     assert_int_equal(kit_info(session).entries, 2 * 4 * VISITS);
     stress_close(store, session);

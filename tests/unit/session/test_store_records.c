@@ -1,7 +1,7 @@
 /*
- * test_store_records.c - tests of the segments of the log and their records
- * (agentwal/record.h), and of what readers skip: deltas, entries by their id,
- * what compactions replaced, deleted sessions.
+ * test_store_records.c - tests of the segments of the log and their records (agentwal/record.h),
+ * and of what readers skip: deltas, entries by their id, what compactions replaced, deleted
+ * sessions.
  */
 #include "agentwal/admin.h"
 #include "agentwal/record.h"
@@ -36,12 +36,11 @@ static struct segments list(struct wal_store *store)
     return segments;
 }
 
-static struct wal_record_cursor *
-open_segment(struct wal_store *store, const struct wal_segment_info *info,
-             uint32_t flags, uint64_t after)
+static struct wal_record_cursor *open_segment(struct wal_store *store,
+                                              const struct wal_segment_info *info, uint32_t flags,
+                                              uint64_t after)
 {
-    struct wal_record_cursor_options options =
-        WAL_INIT(wal_record_cursor_options);
+    struct wal_record_cursor_options options = WAL_INIT(wal_record_cursor_options);
     struct wal_record_cursor *cursor = NULL;
 
     options.flags = flags;
@@ -60,8 +59,7 @@ static void describe(const struct wal_record *record, char *out, size_t size)
         snprintf(out, size, "%.*s", WAL_ARG(record->entry->id));
         break;
     case WAL_RECORD_DOC:
-        snprintf(out, size, "%.*s=%.*s", WAL_ARG(record->doc->key),
-                 WAL_ARG(record->doc->value));
+        snprintf(out, size, "%.*s=%.*s", WAL_ARG(record->doc->key), WAL_ARG(record->doc->value));
         break;
     default:
         snprintf(out, size, "[%.*s]", WAL_ARG(record->session->title));
@@ -69,8 +67,7 @@ static void describe(const struct wal_record *record, char *out, size_t size)
 }
 
 /* The records of all segments; until the next call. */
-static const char *records(struct wal_store *store, uint32_t flags,
-                           uint64_t after)
+static const char *records(struct wal_store *store, uint32_t flags, uint64_t after)
 {
     static char text[1024];
     struct segments segments = list(store);
@@ -78,8 +75,7 @@ static const char *records(struct wal_store *store, uint32_t flags,
     text[0] = '\0';
     for (size_t i = 0; i < segments.count; i++) {
         struct wal_record record = WAL_INIT(wal_record);
-        struct wal_record_cursor *cursor =
-            open_segment(store, &segments.items[i], flags, after);
+        struct wal_record_cursor *cursor = open_segment(store, &segments.items[i], flags, after);
 
         while (wal_record_cursor_next(cursor, &record, NULL) == WAL_OK) {
             char one[100];
@@ -133,12 +129,9 @@ KIT_TEST(records__of_two_sessions_by_session)
     assert_slice(record.entry->payload, "{\"id\":\"b1\"}");
     assert_slice(record.session_id, "b");
     assert_int_equal(record.session_number, 2);
-    assert_int_equal(wal_record_cursor_get(cursor, 1, 4, &record, NULL),
-                     WAL_ENOTFOUND);
-    assert_int_equal(wal_record_cursor_get(cursor, 0, 4, &record, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_record_cursor_get(cursor, 99, 4, &record, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_record_cursor_get(cursor, 1, 4, &record, NULL), WAL_ENOTFOUND);
+    assert_int_equal(wal_record_cursor_get(cursor, 0, 4, &record, NULL), WAL_EINVAL);
+    assert_int_equal(wal_record_cursor_get(cursor, 99, 4, &record, NULL), WAL_ENOTFOUND);
     /* get does not move the cursor */
     assert_ok(wal_record_cursor_next(cursor, &record, NULL));
     assert_slice(record.session->title, "A");
@@ -176,8 +169,7 @@ KIT_TEST(records__redacted_also_after_opening)
     assert_ok(wal_session_redact(a, kit_text("a2"), kit_text(""), NULL, NULL));
     assert_ok(wal_record_cursor_next(cursor, &record, NULL));
     assert_slice(record.entry->id, "a3");
-    assert_int_equal(wal_record_cursor_get(cursor, 1, 3, &record, NULL),
-                     WAL_EREDACTED);
+    assert_int_equal(wal_record_cursor_get(cursor, 1, 3, &record, NULL), WAL_EREDACTED);
     wal_record_cursor_close(cursor);
     kit_compact(store, WAL_STORE_COMPACT_ERASE);
     assert_non_null(strstr(records(store, 0, 0), "a1 a3 "));
@@ -204,11 +196,9 @@ KIT_TEST(records__deleted_and_trashed_on_demand)
     assert_non_null(strstr(records(store, WAL_RECORD_CURSOR_DELETED, 0), "b1"));
     segments = list(store);
     cursor = open_segment(store, &segments.items[0], 0, 0);
-    assert_int_equal(wal_record_cursor_get(cursor, 1, 3, &record, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_record_cursor_get(cursor, 1, 3, &record, NULL), WAL_ENOTFOUND);
     wal_record_cursor_close(cursor);
-    cursor =
-        open_segment(store, &segments.items[0], WAL_RECORD_CURSOR_DELETED, 0);
+    cursor = open_segment(store, &segments.items[0], WAL_RECORD_CURSOR_DELETED, 0);
     assert_ok(wal_record_cursor_get(cursor, 1, 3, &record, NULL));
     assert_int_equal(record.flags, WAL_RECORD_DELETED);
     assert_ok(wal_record_cursor_get(cursor, 2, 4, &record, NULL));
@@ -221,8 +211,7 @@ KIT_TEST(records__large_payload_and_its_limit)
     static char json[LARGE_SIZE + 1];
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create_titled(store, "a", "A");
-    struct wal_record_cursor_options options =
-        WAL_INIT(wal_record_cursor_options);
+    struct wal_record_cursor_options options = WAL_INIT(wal_record_cursor_options);
     struct wal_record record = WAL_INIT(wal_record);
     struct wal_record_cursor *cursor = NULL;
     struct segments segments;
@@ -255,8 +244,7 @@ KIT_TEST(records__segment_that_was_replaced)
     struct wal_store *store = kit_store();
     struct wal_store *reader = kit_open("store", WAL_OPEN_READ_ONLY);
     struct wal_session *a = kit_create_titled(store, "a", "A");
-    struct wal_record_cursor_options options =
-        WAL_INIT(wal_record_cursor_options);
+    struct wal_record_cursor_options options = WAL_INIT(wal_record_cursor_options);
     struct wal_record_cursor *cursor = NULL;
     struct segments before;
     struct segments after;
@@ -276,8 +264,7 @@ KIT_TEST(records__segment_that_was_replaced)
     assert_string_equal(records(reader, 0, 0), "[A] a1 a2");
     options.segment = before.items[0].id;
     options.identity = before.items[0].identity;
-    assert_int_equal(wal_record_cursor_open(store, &options, &cursor, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_record_cursor_open(store, &options, &cursor, NULL), WAL_ENOTFOUND);
     assert_null(cursor);
 }
 
@@ -285,8 +272,7 @@ KIT_TEST(records__misuse)
 {
     struct wal_store *store = kit_store();
     struct wal_session *a = kit_create_titled(store, "a", "A");
-    struct wal_record_cursor_options options =
-        WAL_INIT(wal_record_cursor_options);
+    struct wal_record_cursor_options options = WAL_INIT(wal_record_cursor_options);
     struct wal_segment_cursor *segments = NULL;
     struct wal_record_cursor *cursor = NULL;
     struct wal_record record = WAL_INIT(wal_record);
@@ -295,25 +281,20 @@ KIT_TEST(records__misuse)
     options.segment = all.items[0].id;
     options.identity = all.items[0].identity;
     options.flags = 8;
-    assert_int_equal(wal_segment_cursor_open(NULL, &segments, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_segment_cursor_open(NULL, &segments, NULL), WAL_EINVAL);
     assert_int_equal(wal_segment_cursor_open(store, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_segment_cursor_next(NULL, NULL, NULL), WAL_EINVAL);
-    assert_int_equal(wal_record_cursor_open(store, &options, &cursor, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_record_cursor_open(store, &options, &cursor, NULL), WAL_EINVAL);
     options.flags = 0;
-    assert_int_equal(wal_record_cursor_open(store, &options, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_record_cursor_open(store, &options, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_record_cursor_next(NULL, &record, NULL), WAL_EINVAL);
     assert_ok(wal_record_cursor_open(store, &options, &cursor, NULL));
     assert_int_equal(wal_record_cursor_next(cursor, NULL, NULL), WAL_EINVAL);
     assert_ok(wal_segment_cursor_open(store, &segments, NULL));
     wal_session_close(a);
     assert_int_equal(wal_close(store, NULL), WAL_EBUSY);
-    assert_int_equal(wal_record_cursor_next(cursor, &record, NULL),
-                     WAL_ECLOSED);
-    assert_int_equal(wal_record_cursor_get(cursor, 1, 1, &record, NULL),
-                     WAL_ECLOSED);
+    assert_int_equal(wal_record_cursor_next(cursor, &record, NULL), WAL_ECLOSED);
+    assert_int_equal(wal_record_cursor_get(cursor, 1, 1, &record, NULL), WAL_ECLOSED);
     wal_record_cursor_close(cursor);
     wal_segment_cursor_close(segments);
     wal_record_cursor_close(NULL);
@@ -335,12 +316,10 @@ KIT_TEST(deltas__are_omitted_by_default)
     for (int round = 0; round < 3; round++) {
         assert_branch(reading.session, "a b c");
         assert_all_entries(reading.session, "a b c");
-        assert_string_equal(
-            reading_ids(reading.session, 0, WAL_ENTRY_CURSOR_DELTAS),
-            "1 2 a b 3 4 5 c 6");
-        assert_string_equal(
-            reading_ids(reading.session, 1, WAL_ENTRY_CURSOR_DELTAS),
-            "1 2 a b 3 4 5 c 6");
+        assert_string_equal(reading_ids(reading.session, 0, WAL_ENTRY_CURSOR_DELTAS),
+                            "1 2 a b 3 4 5 c 6");
+        assert_string_equal(reading_ids(reading.session, 1, WAL_ENTRY_CURSOR_DELTAS),
+                            "1 2 a b 3 4 5 c 6");
         options.skip = 2;
         options.up_to = kit_text("c");
         assert_string_equal(kit_list_ids(reading.session, &options), "c");
@@ -383,8 +362,7 @@ KIT_TEST(deltas__parents_and_depths_around_them)
 KIT_TEST(deltas__of_another_stream_hide_nothing)
 {
     struct reading reading = reading_begin();
-    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
-                                               .stream = 1};
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options), .stream = 1};
     char expected[64] = "";
 
     for (int i = 0; i < 12; i++) {
@@ -409,11 +387,10 @@ KIT_TEST(deltas__of_another_stream_hide_nothing)
 
 KIT_TEST(deltas__beyond_the_durable_end)
 {
-    struct wal_open_options slow = {.struct_size = sizeof(slow),
-                                    .flags = WAL_OPEN_CREATE,
-                                    .idle_mark_ms = 600000};
-    struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_DURABLE};
+    struct wal_open_options slow = {
+        .struct_size = sizeof(slow), .flags = WAL_OPEN_CREATE, .idle_mark_ms = 600000};
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .flags = WAL_ENTRY_CURSOR_DURABLE};
     struct reading reading;
 
     assert_ok(wal_open("store", &slow, &reading.store, NULL));
@@ -457,20 +434,15 @@ KIT_TEST(get__of_hidden_entries)
     assert_slice(entry.type, "message_delta_batch");
     assert_slice(entry.parent_id, "");
     assert_int_equal(entry.depth, 2);
-    assert_int_equal(
-        wal_entry_cursor_get(cursor, kit_text("a"), &entry, &error),
-        WAL_EREDACTED);
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("a"), &entry, &error), WAL_EREDACTED);
     assert_error(&error, WAL_EREDACTED, "\"xa\": a key");
     assert_slice(entry.id, "2");
-    assert_int_equal(
-        wal_entry_cursor_get(cursor, kit_text("b"), &entry, &error),
-        WAL_EREDACTED);
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("b"), &entry, &error), WAL_EREDACTED);
     assert_int_equal(strlen(strchr(error.text, ':')), 2 + 159);
     assert_ok(wal_entry_cursor_get(cursor, kit_text("c"), &entry, NULL));
     assert_slice(entry.parent_id, "");
     wal_entry_cursor_close(cursor);
-    cursor = reading_open(reading.session, 0,
-                          WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED);
+    cursor = reading_open(reading.session, 0, WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED);
     assert_ok(wal_entry_cursor_get(cursor, kit_text("c"), &entry, NULL));
     assert_slice(entry.parent_id, "b");
     assert_ok(wal_entry_cursor_get(cursor, kit_text("b"), &entry, NULL));
@@ -491,8 +463,7 @@ KIT_TEST(compaction__around_hidden_entries)
     kit_append_all(reading.session, "a");
     reading_deltas(reading.session, "1 2");
     kit_append_all(reading.session, "b c");
-    reading_append(reading.session, "k", NULL, "compaction",
-                   "{\"firstKeptEntryId\":\"2\"}");
+    reading_append(reading.session, "k", NULL, "compaction", "{\"firstKeptEntryId\":\"2\"}");
     kit_append_all(reading.session, "d");
     assert_string_equal(reading_ids(reading.session, 0, since), "b c k d");
     cursor = reading_open(reading.session, 0, since);
@@ -504,21 +475,18 @@ KIT_TEST(compaction__around_hidden_entries)
     assert_string_equal(reading_ids(reading.session, 0, since), "c k d");
     reading_redact(reading.session, "k", "");
     assert_string_equal(reading_ids(reading.session, 0, since), "c d");
-    assert_string_equal(
-        reading_ids(reading.session, 0, since | WAL_ENTRY_CURSOR_REDACTED),
-        "b c k d");
-    assert_string_equal(
-        reading_ids(reading.session, 0, since | WAL_ENTRY_CURSOR_DELTAS),
-        "2 c d");
+    assert_string_equal(reading_ids(reading.session, 0, since | WAL_ENTRY_CURSOR_REDACTED),
+                        "b c k d");
+    assert_string_equal(reading_ids(reading.session, 0, since | WAL_ENTRY_CURSOR_DELTAS), "2 c d");
     reading_deinit(&reading);
 }
 
 /* ------------------------------------------------------------- memory --- */
 
-/* Repeats the open while it fails with WAL_ENOMEM, allowing one more allocation
- * each time; then the cursor returns everything. */
-static void check_open(struct faulty_heap *faulty, struct wal_session *session,
-                       uint32_t mode, uint32_t flags, uint64_t count)
+/* Repeats the open while it fails with WAL_ENOMEM, allowing one more allocation each time; then the
+ * cursor returns everything. */
+static void check_open(struct faulty_heap *faulty, struct wal_session *session, uint32_t mode,
+                       uint32_t flags, uint64_t count)
 {
     struct wal_entry_cursor_options options = {
         .struct_size = sizeof(options), .mode = mode, .flags = flags};
@@ -545,16 +513,15 @@ static void check_open(struct faulty_heap *faulty, struct wal_session *session,
 KIT_TEST(open__without_memory_succeeds_or_fails_whole)
 {
     struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags =
-                                           WAL_OPEN_CREATE | WAL_OPEN_PREAD};
+                                       .flags = WAL_OPEN_CREATE | WAL_OPEN_PREAD};
     struct faulty_heap faulty;
     struct reading reading;
     struct wal_session *fork;
 
     faulty_heap_init(&faulty, &wal__heap_libc);
     for (int round = 0; round < 5; round++) {
-        assert_ok(wal__store_open("store", &options, &faulty.heap,
-                                  &wal__io_posix, &reading.store, NULL));
+        assert_ok(
+            wal__store_open("store", &options, &faulty.heap, &wal__io_posix, &reading.store, NULL));
         if (round == 0) {
             reading.session = kit_create(reading.store, "s");
             kit_append_all(reading.session, "a b c");
@@ -598,13 +565,9 @@ KIT_TEST(deleted__open_cursor_continues_and_new_one_fails)
     kit_append_all(reading.session, "a b");
     cursor = reading_open(reading.session, 0, 0);
     assert_ok(wal_session_delete(reading.session, NULL));
-    assert_int_equal(
-        wal_entry_cursor_open(reading.session, &options, &none, NULL),
-        WAL_ENOTFOUND);
+    assert_int_equal(wal_entry_cursor_open(reading.session, &options, &none, NULL), WAL_ENOTFOUND);
     options.mode = WAL_ENTRY_CURSOR_ALL;
-    assert_int_equal(
-        wal_entry_cursor_open(reading.session, &options, &none, NULL),
-        WAL_ENOTFOUND);
+    assert_int_equal(wal_entry_cursor_open(reading.session, &options, &none, NULL), WAL_ENOTFOUND);
     assert_null(none);
     reading_assert_next(cursor, "a", "", 0);
     reading_assert_next(cursor, "b", "a", 1);

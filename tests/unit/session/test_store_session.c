@@ -1,7 +1,7 @@
 /*
- * test_store_session.c - tests of creating, opening, describing, finding and
- * continuing sessions (SPEC.md 5.4), and of reading one entry or one document
- * without a cursor, and of pinned slices (SPEC.md 5.5, 5.8).
+ * test_store_session.c - tests of creating, opening, describing, finding and continuing sessions
+ * (SPEC.md 5.4), and of reading one entry or one document without a cursor, and of pinned slices
+ * (SPEC.md 5.5, 5.8).
  */
 #include <ctype.h>
 
@@ -14,8 +14,7 @@ struct both {
     struct wal_error error;
 };
 
-static enum wal_status try_create(struct both *both,
-                                  const struct wal_session_options *options)
+static enum wal_status try_create(struct both *both, const struct wal_session_options *options)
 {
     struct wal_session *session = NULL;
     enum wal_status status;
@@ -110,8 +109,7 @@ KIT_TEST(create__without_options_makes_a_uuid_of_version_7)
 KIT_TEST(create__duplicate_id_is_refused)
 {
     struct both both = {.store = kit_store()};
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = kit_text("s")};
+    struct wal_session_options options = {.struct_size = sizeof(options), .id = kit_text("s")};
 
     assert_ok(try_create(&both, &options));
     assert_int_equal(try_create(&both, &options), WAL_EEXISTS);
@@ -129,8 +127,7 @@ KIT_TEST(create__ids_have_1_to_255_bytes_of_utf8)
     struct wal_session_options options = {.struct_size = sizeof(options)};
     struct wal_session *session;
     char id[257];
-    static const char *const bad[] = {"\xff", "a\xc0\x80", "\xed\xa0\x80",
-                                      "\xe4\xb8"};
+    static const char *const bad[] = {"\xff", "a\xc0\x80", "\xed\xa0\x80", "\xe4\xb8"};
 
     memset(id, 'x', 256);
     id[256] = '\0';
@@ -158,8 +155,7 @@ KIT_TEST(create__ids_have_1_to_255_bytes_of_utf8)
 
 KIT_TEST(create__id_of_any_characters)
 {
-    static const char *const ids[] = {"a",         "/../x", "\xf0\x9f\x98\x80",
-                                      "two words", "\n",    "%s"};
+    static const char *const ids[] = {"a", "/../x", "\xf0\x9f\x98\x80", "two words", "\n", "%s"};
     struct wal_store *store = kit_store();
 
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
@@ -177,9 +173,8 @@ KIT_TEST(create__id_of_any_characters)
 
 KIT_TEST(create__metadata_is_a_json_object)
 {
-    static const char *const bad[] = {"[]",       "1",       "{",
-                                      "{\"a\":}", "{} {}",   "{\"\xff\":1}",
-                                      " ",        "{'a':1}", "null"};
+    static const char *const bad[] = {"[]",           "1", "{",       "{\"a\":}", "{} {}",
+                                      "{\"\xff\":1}", " ", "{'a':1}", "null"};
     struct both both = {.store = kit_store()};
     struct wal_session_options options = {.struct_size = sizeof(options)};
 
@@ -205,9 +200,8 @@ KIT_TEST(create__texts_are_bounded)
     text[1] = '}';
     for (int i = 0; i < 5; i++) {
         struct wal_session_options options = {.struct_size = sizeof(options)};
-        struct wal_slice *const fields[] = {&options.cwd, &options.project,
-                                            &options.title, &options.source,
-                                            &options.metadata};
+        struct wal_slice *const fields[] = {&options.cwd, &options.project, &options.title,
+                                            &options.source, &options.metadata};
         uint64_t most = i == 4 ? 1024 * 1024 : 4096;
 
         fields[i]->data = text;
@@ -242,10 +236,8 @@ KIT_TEST(create__misuse_is_refused)
 
     assert_int_equal(try_create(&both, &options), WAL_EINVAL);
     assert_error(&both.error, WAL_EINVAL, "struct_size");
-    assert_int_equal(wal_session_create(both.store, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_session_create(NULL, NULL, &session, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_create(both.store, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_session_create(NULL, NULL, &session, NULL), WAL_EINVAL);
     assert_null(session);
     kit_close(both.store);
 }
@@ -256,17 +248,13 @@ KIT_TEST(open__missing_session)
     struct wal_session *session = NULL;
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_session_open(store, kit_text("s"), &session, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_session_open(store, kit_text("s"), &session, &error), WAL_ENOTFOUND);
     assert_null(session);
     assert_error(&error, WAL_ENOTFOUND, "\"s\"");
     assert_string_equal(error.file, "store");
-    assert_int_equal(wal_session_open(store, kit_text(NULL), &session, NULL),
-                     WAL_ENOTFOUND);
-    assert_int_equal(wal_session_open(store, kit_text("s"), NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_session_open(NULL, kit_text("s"), &session, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_open(store, kit_text(NULL), &session, NULL), WAL_ENOTFOUND);
+    assert_int_equal(wal_session_open(store, kit_text("s"), NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_session_open(NULL, kit_text("s"), &session, NULL), WAL_EINVAL);
     kit_close(store);
     wal_session_close(NULL);
 }
@@ -366,14 +354,12 @@ static void append_large(struct wal_session *session, const char *id, char fill)
     assert_ok(wal_append(session, &entry, 1, NULL, NULL, NULL));
 }
 
-static struct wal_entry get(struct wal_session *session, const char *id,
-                            enum wal_status expected)
+static struct wal_entry get(struct wal_session *session, const char *id, enum wal_status expected)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_error error = WAL_INIT(wal_error);
 
-    assert_int_equal(wal_entry_get(session, kit_text(id), &entry, &error),
-                     expected);
+    assert_int_equal(wal_entry_get(session, kit_text(id), &entry, &error), expected);
     assert_int_equal(error.status, expected);
     return entry;
 }
@@ -409,8 +395,7 @@ KIT_TEST(entry_get__large_redacted_and_deleted)
     entry = get(session, "b", WAL_OK);
     assert_int_equal(entry.payload.size, LARGE_SIZE);
     assert_memory_equal(entry.payload.data, large_json('x'), LARGE_SIZE);
-    assert_ok(
-        wal_session_redact(session, kit_text("a"), kit_text(""), NULL, NULL));
+    assert_ok(wal_session_redact(session, kit_text("a"), kit_text(""), NULL, NULL));
     (void)get(session, "a", WAL_EREDACTED);
     assert_ok(wal_session_delete(session, NULL));
     (void)get(session, "b", WAL_ENOTFOUND);
@@ -422,13 +407,10 @@ KIT_TEST(entry_get__misuse)
     struct wal_session *session = kit_create(store, "s");
     struct wal_entry entry = WAL_INIT(wal_entry);
 
-    assert_int_equal(wal_entry_get(NULL, kit_text("a"), &entry, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_entry_get(session, kit_text("a"), NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_entry_get(NULL, kit_text("a"), &entry, NULL), WAL_EINVAL);
+    assert_int_equal(wal_entry_get(session, kit_text("a"), NULL, NULL), WAL_EINVAL);
     entry.struct_size--;
-    assert_int_equal(wal_entry_get(session, kit_text("a"), &entry, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_entry_get(session, kit_text("a"), &entry, NULL), WAL_EINVAL);
 }
 
 KIT_TEST(doc_get__of_session_and_store)
@@ -448,16 +430,12 @@ KIT_TEST(doc_get__of_session_and_store)
     assert_slice(doc.value, "3");
     assert_ok(wal_doc_get(NULL, session, kit_text("k"), first, &own, NULL));
     assert_slice(own.value, "1");
-    assert_int_equal(wal_doc_get(store, session, kit_text("z"), 0, &own, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_doc_get(store, session, kit_text("z"), 0, &own, NULL), WAL_ENOTFOUND);
     assert_slice(own.key, "k");
-    assert_int_equal(wal_doc_get(NULL, NULL, kit_text("k"), 0, &own, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_doc_get(store, session, kit_text("k"), 0, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_doc_get(NULL, NULL, kit_text("k"), 0, &own, NULL), WAL_EINVAL);
+    assert_int_equal(wal_doc_get(store, session, kit_text("k"), 0, NULL, NULL), WAL_EINVAL);
     assert_ok(wal_session_delete(session, NULL));
-    assert_int_equal(wal_doc_get(store, session, kit_text("k"), 0, &own, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_doc_get(store, session, kit_text("k"), 0, &own, NULL), WAL_ENOTFOUND);
 }
 
 KIT_TEST(append_one__parent_is_the_head)
@@ -468,24 +446,20 @@ KIT_TEST(append_one__parent_is_the_head)
     struct wal_entry entry;
 
     kit_append(session, "a", NULL);
-    assert_ok(wal_append_one(session, WAL_TYPE_MESSAGE, WAL_STR("{}"), &result,
-                             NULL));
+    assert_ok(wal_append_one(session, WAL_TYPE_MESSAGE, WAL_STR("{}"), &result, NULL));
     assert_int_equal(result.appended, 1);
     entry = get(session, result.last_id, WAL_OK);
     assert_slice(entry.parent_id, "a");
     assert_slice(entry.type, "message");
     assert_slice(entry.payload, "{}");
-    assert_int_equal(wal_append_one(session, NULL, WAL_STR("{}"), NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(
-        wal_append_one(session, WAL_TYPE_MESSAGE, WAL_STR("{"), NULL, NULL),
-        WAL_EBADJSON);
+    assert_int_equal(wal_append_one(session, NULL, WAL_STR("{}"), NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_append_one(session, WAL_TYPE_MESSAGE, WAL_STR("{"), NULL, NULL),
+                     WAL_EBADJSON);
 }
 
 KIT_TEST(pinned__slices_are_valid_until_the_cursor_is_closed)
 {
-    struct wal_entry_cursor_options options =
-        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry_cursor_options options = WAL_INIT(wal_entry_cursor_options);
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
     struct wal_entry_cursor *cursor = NULL;
@@ -496,8 +470,7 @@ KIT_TEST(pinned__slices_are_valid_until_the_cursor_is_closed)
     append_large(session, "b", 'y');
     kit_append_all(session, "c d");
     for (int i = 0; i < 2; i++) {
-        assert_ok(wal_session_redact(session, kit_text(&"c\0d"[2 * i]),
-                                     kit_text(""), NULL, NULL));
+        assert_ok(wal_session_redact(session, kit_text(&"c\0d"[2 * i]), kit_text(""), NULL, NULL));
     }
     options.flags = WAL_ENTRY_CURSOR_PINNED | WAL_ENTRY_CURSOR_REDACTED;
     assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
@@ -518,8 +491,7 @@ KIT_TEST(pinned__slices_are_valid_until_the_cursor_is_closed)
 
 KIT_TEST(pinned__is_refused_without_maps)
 {
-    struct wal_entry_cursor_options options =
-        WAL_INIT(wal_entry_cursor_options);
+    struct wal_entry_cursor_options options = WAL_INIT(wal_entry_cursor_options);
     struct wal_error error = WAL_INIT(wal_error);
     struct wal_entry_cursor *cursor = NULL;
     struct wal_store *store = kit_store();
@@ -530,8 +502,7 @@ KIT_TEST(pinned__is_refused_without_maps)
     store = kit_open("store", WAL_OPEN_PREAD);
     session = kit_session(store, "s");
     options.flags = WAL_ENTRY_CURSOR_PINNED;
-    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_entry_cursor_open(session, &options, &cursor, &error), WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "pinned");
     assert_null(cursor);
 }
@@ -542,9 +513,8 @@ struct bench {
 
 static void create_in(struct wal_store *store, const char *id, const char *cwd)
 {
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = kit_text(id),
-                                          .cwd = kit_text(cwd)};
+    struct wal_session_options options = {
+        .struct_size = sizeof(options), .id = kit_text(id), .cwd = kit_text(cwd)};
     struct wal_session *session = NULL;
 
     session = kit_create_with(store, &options);
@@ -567,8 +537,7 @@ static const char *latest(struct bench *bench, const char *cwd)
 {
     static char id[256];
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_open_latest(bench->store, kit_text(cwd), &session, NULL);
+    enum wal_status status = wal_session_open_latest(bench->store, kit_text(cwd), &session, NULL);
     struct wal_session_info info;
 
     if (status == WAL_ENOTFOUND) {
@@ -577,8 +546,7 @@ static const char *latest(struct bench *bench, const char *cwd)
     }
     assert_ok(status);
     info = kit_info(session);
-    (void)snprintf(id, sizeof(id), "%.*s", (int)info.id.size,
-                   (const char *)info.id.data);
+    (void)snprintf(id, sizeof(id), "%.*s", (int)info.id.size, (const char *)info.id.data);
     wal_session_close(session);
     return id;
 }
@@ -613,24 +581,19 @@ KIT_TEST(latest__of_an_empty_store)
     assert_string_equal(latest(&bench, NULL), "");
     (void)kit_put(bench.store, NULL, "k", "1");
     assert_string_equal(latest(&bench, NULL), "");
-    assert_int_equal(
-        wal_session_open_latest(bench.store, kit_text(NULL), NULL, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_session_open_latest(bench.store, kit_text(NULL), NULL, NULL), WAL_EINVAL);
     kit_close(bench.store);
 }
 
-/* Opens the session, or with a null id the latest of cwd, and moves its head to
- * an entry, if one is given. */
-static enum wal_status try_resume(struct bench *bench, const char *id,
-                                  const char *cwd, const char *at,
-                                  struct wal_session **session)
+/* Opens the session, or with a null id the latest of cwd, and moves its head to an entry, if one is
+ * given. */
+static enum wal_status try_resume(struct bench *bench, const char *id, const char *cwd,
+                                  const char *at, struct wal_session **session)
 {
-    const struct wal_head head = {.struct_size = sizeof(head),
-                                  .entry_id = kit_text(at)};
+    const struct wal_head head = {.struct_size = sizeof(head), .entry_id = kit_text(at)};
     enum wal_status status =
         id != NULL ? wal_session_open(bench->store, kit_text(id), session, NULL)
-                   : wal_session_open_latest(bench->store, kit_text(cwd),
-                                             session, NULL);
+                   : wal_session_open_latest(bench->store, kit_text(cwd), session, NULL);
 
     if (status == WAL_OK && at != NULL) {
         status = wal_head_move(*session, &head, NULL, NULL);
@@ -638,8 +601,8 @@ static enum wal_status try_resume(struct bench *bench, const char *id,
     return status;
 }
 
-static struct wal_session *resume(struct bench *bench, const char *id,
-                                  const char *cwd, const char *at)
+static struct wal_session *resume(struct bench *bench, const char *id, const char *cwd,
+                                  const char *at)
 {
     struct wal_session *session = NULL;
 
@@ -693,9 +656,8 @@ KIT_TEST(resume__in_place_the_latest)
 KIT_TEST(resume__in_a_fork)
 {
     struct bench bench = begin();
-    struct wal_session_options named = {.struct_size = sizeof(named),
-                                        .id = kit_text("fork"),
-                                        .title = kit_text("T")};
+    struct wal_session_options named = {
+        .struct_size = sizeof(named), .id = kit_text("fork"), .title = kit_text("T")};
     struct wal_session *source = resume(&bench, "one", NULL, NULL);
     struct wal_session *latest_of_y = resume(&bench, NULL, "/y", NULL);
     struct wal_session *fork = NULL;
@@ -710,9 +672,7 @@ KIT_TEST(resume__in_a_fork)
     kit_append(fork, "f", NULL);
     assert_branch(source, "a b c");
     wal_session_close(fork);
-    assert_int_equal(
-        wal_session_fork(source, kit_text("b"), &named, &other, NULL),
-        WAL_EEXISTS);
+    assert_int_equal(wal_session_fork(source, kit_text("b"), &named, &other, NULL), WAL_EEXISTS);
     assert_null(other);
     assert_ok(wal_session_fork(latest_of_y, kit_text(NULL), NULL, &fork, NULL));
     assert_branch(fork, "a b c");
@@ -729,21 +689,16 @@ KIT_TEST(resume__unknown_session)
     struct wal_session *one = kit_session(bench.store, "one");
     struct wal_session *session = NULL;
 
-    assert_int_equal(try_resume(&bench, "four", NULL, NULL, &session),
-                     WAL_ENOTFOUND);
-    assert_int_equal(try_resume(&bench, NULL, "/z", NULL, &session),
-                     WAL_ENOTFOUND);
-    assert_int_equal(try_resume(&bench, "", NULL, NULL, &session),
-                     WAL_ENOTFOUND);
+    assert_int_equal(try_resume(&bench, "four", NULL, NULL, &session), WAL_ENOTFOUND);
+    assert_int_equal(try_resume(&bench, NULL, "/z", NULL, &session), WAL_ENOTFOUND);
+    assert_int_equal(try_resume(&bench, "", NULL, NULL, &session), WAL_ENOTFOUND);
     assert_null(session);
-    assert_int_equal(try_resume(&bench, "one", NULL, "z", &session),
-                     WAL_ENOTFOUND);
+    assert_int_equal(try_resume(&bench, "one", NULL, "z", &session), WAL_ENOTFOUND);
     assert_branch(session, "a b c");
     wal_session_close(session);
     assert_ok(wal_session_delete(one, NULL));
     wal_session_close(one);
-    assert_int_equal(try_resume(&bench, "one", NULL, NULL, &session),
-                     WAL_ENOTFOUND);
+    assert_int_equal(try_resume(&bench, "one", NULL, NULL, &session), WAL_ENOTFOUND);
 }
 
 KIT_TEST(resume__store_open_for_reading)
@@ -756,25 +711,22 @@ KIT_TEST(resume__store_open_for_reading)
     session = resume(&bench, "one", NULL, NULL);
     assert_branch(session, "a b c");
     wal_session_close(session);
-    assert_int_equal(try_resume(&bench, "one", NULL, "a", &session),
-                     WAL_EREADONLY);
+    assert_int_equal(try_resume(&bench, "one", NULL, "a", &session), WAL_EREADONLY);
     wal_session_close(session);
 }
 
 /* --- open or create ------------------------------------------------------ */
 
-static struct wal_session *open_or_create(struct bench *bench, const char *id,
-                                          const char *cwd, int32_t expected)
+static struct wal_session *open_or_create(struct bench *bench, const char *id, const char *cwd,
+                                          int32_t expected)
 {
-    const struct wal_session_options options = {.struct_size = sizeof(options),
-                                                .id = kit_text(id),
-                                                .cwd = kit_text(cwd)};
+    const struct wal_session_options options = {
+        .struct_size = sizeof(options), .id = kit_text(id), .cwd = kit_text(cwd)};
     struct wal_error error = KIT_ERROR;
     struct wal_session *session = NULL;
     int32_t created = -1;
 
-    if (wal_session_open_or_create(bench->store, &options, &session, &created,
-                                   &error) != WAL_OK) {
+    if (wal_session_open_or_create(bench->store, &options, &session, &created, &error) != WAL_OK) {
         fail_msg("%d: %s", error.status, error.text);
     }
     assert_int_equal(created, expected);
@@ -822,8 +774,7 @@ KIT_TEST(open_or_create__null_options_and_null_flag)
     struct bench bench = begin();
     struct wal_session *session = NULL;
 
-    assert_ok(
-        wal_session_open_or_create(bench.store, NULL, &session, NULL, NULL));
+    assert_ok(wal_session_open_or_create(bench.store, NULL, &session, NULL, NULL));
     assert_slice(kit_info(session).id, "three");
     wal_session_close(session);
 }
@@ -831,27 +782,22 @@ KIT_TEST(open_or_create__null_options_and_null_flag)
 KIT_TEST(open_or_create__misuse_and_store_open_for_reading)
 {
     struct bench bench = begin();
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = kit_text("four")};
+    struct wal_session_options options = {.struct_size = sizeof(options), .id = kit_text("four")};
     struct wal_error error = KIT_ERROR;
     struct wal_session *session = NULL;
     int32_t created = -1;
 
-    assert_int_equal(
-        wal_session_open_or_create(NULL, &options, &session, &created, &error),
-        WAL_EINVAL);
-    assert_int_equal(wal_session_open_or_create(bench.store, &options, NULL,
-                                                &created, &error),
+    assert_int_equal(wal_session_open_or_create(NULL, &options, &session, &created, &error),
+                     WAL_EINVAL);
+    assert_int_equal(wal_session_open_or_create(bench.store, &options, NULL, &created, &error),
                      WAL_EINVAL);
     options.struct_size--;
-    assert_int_equal(wal_session_open_or_create(bench.store, &options, &session,
-                                                &created, &error),
+    assert_int_equal(wal_session_open_or_create(bench.store, &options, &session, &created, &error),
                      WAL_EINVAL);
     options.struct_size++;
     kit_close(bench.store);
     bench.store = kit_open("store", WAL_OPEN_READ_ONLY);
-    assert_int_equal(wal_session_open_or_create(bench.store, &options, &session,
-                                                &created, &error),
+    assert_int_equal(wal_session_open_or_create(bench.store, &options, &session, &created, &error),
                      WAL_EREADONLY);
     assert_int_equal(error.status, WAL_EREADONLY);
     assert_null(session);

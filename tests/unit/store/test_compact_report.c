@@ -1,7 +1,6 @@
 /*
- * test_compact_report.c - tests of what a compaction reports: bytes of each
- * session, refused segments, who else compacts; and of how often it rewrites
- * (agentwal/admin.h, SPEC.md 3.9).
+ * test_compact_report.c - tests of what a compaction reports: bytes of each session, refused
+ * segments, who else compacts; and of how often it rewrites (agentwal/admin.h, SPEC.md 3.9).
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -38,8 +37,7 @@ static int32_t see_session(void *ctx, const struct wal_session_space *session)
     assert_true(seen->count < SESSIONS_MAX);
     seen->sessions[seen->count] = *session;
     (void)snprintf(seen->ids[seen->count], sizeof(seen->ids[0]), "%.*s",
-                   (int)session->session_id.size,
-                   (const char *)session->session_id.data);
+                   (int)session->session_id.size, (const char *)session->session_id.data);
     seen->count++;
     return seen->stop_with;
 }
@@ -49,8 +47,7 @@ static void see_refusal(void *ctx, const struct wal_error *refusal)
     struct seen *seen = ctx;
 
     seen->refusals++;
-    (void)snprintf(seen->refused_file, sizeof(seen->refused_file), "%s",
-                   refusal->file);
+    (void)snprintf(seen->refused_file, sizeof(seen->refused_file), "%s", refusal->file);
 }
 
 static void see_reader(void *ctx, int32_t process, uint64_t bytes)
@@ -62,8 +59,7 @@ static void see_reader(void *ctx, int32_t process, uint64_t bytes)
     seen->reader_bytes = bytes;
 }
 
-static struct wal_store_compact_options options_with(struct seen *seen,
-                                                     uint32_t flags)
+static struct wal_store_compact_options options_with(struct seen *seen, uint32_t flags)
 {
     struct wal_store_compact_options options = {
         .struct_size = sizeof(options),
@@ -79,8 +75,7 @@ static struct wal_store_compact_options options_with(struct seen *seen,
     return options;
 }
 
-static struct wal_store_compact_result compact(struct wal_store *store,
-                                               uint32_t flags)
+static struct wal_store_compact_result compact(struct wal_store *store, uint32_t flags)
 {
     struct wal_store_compact_result result = {.struct_size = sizeof(result)};
     struct wal_store_compact_options options;
@@ -103,8 +98,7 @@ static struct seen space(struct wal_store *store)
     return seen;
 }
 
-static struct wal_session_space space_of(struct wal_store *store,
-                                         const char *id)
+static struct wal_session_space space_of(struct wal_store *store, const char *id)
 {
     struct seen seen = space(store);
 
@@ -158,8 +152,7 @@ KIT_TEST(dry_run__of_a_reader)
     kit_close(store);
     store = kit_open("store", WAL_OPEN_READ_ONLY);
     assert_int_equal(compact(store, WAL_STORE_COMPACT_DRY_RUN).rewritten, 1);
-    assert_int_equal(wal_store_compact(store, NULL, NULL, &error),
-                     WAL_EREADONLY);
+    assert_int_equal(wal_store_compact(store, NULL, NULL, &error), WAL_EREADONLY);
     assert_error(&error, WAL_EREADONLY, "for reading only");
 }
 
@@ -183,8 +176,7 @@ KIT_TEST(dry_run__stopped_by_the_callback)
     wal_session_close(kit_create(store, "b"));
     options = options_with(&seen, WAL_STORE_COMPACT_DRY_RUN);
     seen.stop_with = 7;
-    assert_int_equal(wal_store_compact(store, &options, NULL, &error),
-                     WAL_ECALLBACK);
+    assert_int_equal(wal_store_compact(store, &options, NULL, &error), WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, 7);
     assert_int_equal(seen.count, 1);
 }
@@ -216,11 +208,9 @@ KIT_TEST(space__of_forks)
     f_own = space_of(store, "f").own_bytes;
     (void)kit_fork(f, NULL, "g");
     assert_true(space_of(store, "f").own_bytes < f_own);
-    assert_int_equal(space_of(store, "f").own_bytes +
-                         space_of(store, "f").shared_bytes,
+    assert_int_equal(space_of(store, "f").own_bytes + space_of(store, "f").shared_bytes,
                      f_own + to_b);
-    assert_int_equal(space_of(store, "g").shared_bytes,
-                     space_of(store, "f").shared_bytes);
+    assert_int_equal(space_of(store, "g").shared_bytes, space_of(store, "f").shared_bytes);
     /* Compacted, everything has the same size. */
     (void)compact(store, 0);
     assert_int_equal(space_of(store, "s").shared_bytes, to_b);
@@ -353,8 +343,7 @@ KIT_TEST(compact__many_small_segments_become_few)
         char id[8];
 
         (void)snprintf(id, sizeof(id), "e%02d", i);
-        (void)snprintf(expected + strlen(expected), 8, i > 0 ? " %s" : "%s",
-                       id);
+        (void)snprintf(expected + strlen(expected), 8, i > 0 ? " %s" : "%s", id);
         kit_append(session, id, NULL);
         (void)compact(store, 0);
         most = count_segments() > most ? count_segments() : most;
@@ -534,8 +523,7 @@ KIT_TEST(locked__by_a_thread_of_this_process)
     struct wal_error error = KIT_ERROR;
 
     kit_append_all(session, "a b");
-    assert_int_equal(wal_store_compact(store, &options, NULL, &error),
-                     WAL_ECALLBACK);
+    assert_int_equal(wal_store_compact(store, &options, NULL, &error), WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, getpid());
     /* The lock is free again, also after being stopped. */
     kit_append(session, "c", NULL);
@@ -560,8 +548,7 @@ static int32_t wait_for_parent(void *ctx, uint64_t done, uint64_t total)
         return 0;
     }
     pipes->has_waited = true;
-    if (write(pipes->begun[1], &byte, 1) != 1 ||
-        read(pipes->ended[0], &byte, 1) != 1) {
+    if (write(pipes->begun[1], &byte, 1) != 1 || read(pipes->ended[0], &byte, 1) != 1) {
         return 1;
     }
     return 0;

@@ -1,7 +1,6 @@
 /*
- * test_replaced_files.c - tests of files that a compaction replaced: who keeps
- * them, for how long, and what closing the store releases (SPEC.md 3.9, 4.5,
- * docs/keeping.md).
+ * test_replaced_files.c - tests of files that a compaction replaced: who keeps them, for how long,
+ * and what closing the store releases (SPEC.md 3.9, 4.5, docs/keeping.md).
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -30,8 +29,8 @@ static uint32_t count_maps(pid_t process, bool only_removed)
     maps = fopen(path, "re");
     assert_non_null(maps);
     while (fgets(line, sizeof(line), maps) != NULL) {
-        count += strstr(line, root) != NULL &&
-                 (!only_removed || strstr(line, " (deleted)") != NULL);
+        count +=
+            strstr(line, root) != NULL && (!only_removed || strstr(line, " (deleted)") != NULL);
     }
     (void)fclose(maps);
     return count;
@@ -67,11 +66,10 @@ static struct readers compact(struct wal_store *store, uint32_t flags)
     return readers;
 }
 
-static struct wal_entry_cursor *open_cursor(struct wal_session *session,
-                                            uint32_t flags)
+static struct wal_entry_cursor *open_cursor(struct wal_session *session, uint32_t flags)
 {
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .flags = flags};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                     .flags = flags};
     struct wal_entry_cursor *cursor = NULL;
 
     assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
@@ -134,8 +132,7 @@ KIT_TEST(compact__own_slice_keeps_its_file_and_is_named)
     }
     /* Its next call ends the slices. */
     assert_slice(read_entry(cursor).id, "b");
-    assert_ok(
-        wal_session_redact(session, kit_text("c"), kit_text(""), NULL, NULL));
+    assert_ok(wal_session_redact(session, kit_text("c"), kit_text(""), NULL, NULL));
     assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).count, 1);
     wal_entry_cursor_close(cursor);
     assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).count, 0);
@@ -160,8 +157,8 @@ KIT_TEST(compact__cursor_at_its_end_keeps_nothing)
 
 KIT_TEST(compact__pinned_slices_hold_through_many)
 {
-    const struct wal_store_compact_options only_end = {
-        .struct_size = sizeof(only_end), .max_bytes = 1};
+    const struct wal_store_compact_options only_end = {.struct_size = sizeof(only_end),
+                                                       .max_bytes = 1};
     const char *const ids[] = {"a", "b", "c"};
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -192,8 +189,7 @@ KIT_TEST(compact__pinned_slices_hold_through_many)
 
 /* --- others ------------------------------------------------------------- */
 
-/* A process that reads everything once it may, and then waits until it is
- * killed. */
+/* A process that reads everything once it may, and then waits until it is killed. */
 struct waiter {
     pid_t process;
     int go;   /* it may */
@@ -209,8 +205,8 @@ static void wait_for_byte(int from)
     }
 }
 
-/* Starts it before this process opens the store: it would inherit maps. keeps:
- * it waits with a slice. */
+/* Starts it before this process opens the store: it would inherit maps. keeps: it waits with a
+ * slice. */
 static struct waiter start_waiter(uint32_t flags, bool keeps)
 {
     struct waiter waiter;
@@ -303,8 +299,7 @@ KIT_TEST(erase__waits_for_a_reader_that_was_alone)
     have_it_read(&waiter);
     store = kit_store();
     session = kit_session(store, "s");
-    assert_ok(
-        wal_session_redact(session, kit_text("a"), kit_text(""), NULL, NULL));
+    assert_ok(wal_session_redact(session, kit_text("a"), kit_text(""), NULL, NULL));
     assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).count, 0);
     assert_int_equal(count_maps(waiter.process, true), 0);
     stop(&waiter);
@@ -409,10 +404,8 @@ static void erase_after_lookups(uint32_t open_flags)
         assert_slice(doc.key, "k");
         assert_slice(doc.value, "\"the value\"");
     }
-    assert_ok(wal_session_redact(session, kit_text("e007"), kit_text(""), NULL,
-                                 NULL));
-    assert_int_equal(wal_entry_get(session, kit_text("e007"), &entry, NULL),
-                     WAL_EREDACTED);
+    assert_ok(wal_session_redact(session, kit_text("e007"), kit_text(""), NULL, NULL));
+    assert_int_equal(wal_entry_get(session, kit_text("e007"), &entry, NULL), WAL_EREDACTED);
     assert_int_equal(compact(store, WAL_STORE_COMPACT_ERASE).count, 0);
     assert_int_equal(count_maps(getpid(), true), 0);
     assert_entries(session, 7);

@@ -1,7 +1,7 @@
 /*
- * test_store_close.c - tests of closing (SPEC.md 4.5): handles of every kind
- * are closed in any order, before and after their store, by several threads at
- * once: the last handle's close, in any thread, frees the store.
+ * test_store_close.c - tests of closing (SPEC.md 4.5): handles of every kind are closed in any
+ * order, before and after their store, by several threads at once: the last handle's close, in any
+ * thread, frees the store.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -41,8 +41,7 @@ struct handle {
 
 #define TEXT(text) ((struct wal_slice){text, sizeof(text) - 1})
 
-static const uint32_t handle_stores[3] = {WAL_OPEN_CREATE, WAL_OPEN_MEMORY,
-                                          WAL_OPEN_NOOP};
+static const uint32_t handle_stores[3] = {WAL_OPEN_CREATE, WAL_OPEN_MEMORY, WAL_OPEN_NOOP};
 
 /* ----------------------------------------------------------- opening --- */
 
@@ -54,37 +53,28 @@ static void must(enum wal_status status, const struct wal_error *error)
 }
 
 static enum wal_status import_checkpoint(struct wal_session *session,
-                                         struct wal_file_cursor **cursor,
-                                         struct wal_error *error)
+                                         struct wal_file_cursor **cursor, struct wal_error *error)
 {
-    const struct wal_file file = {.struct_size = sizeof(file),
-                                  .kind = WAL_FILE_ABSENT,
-                                  .path = TEXT("absent")};
-    const struct wal_checkpoint_options options = {.struct_size =
-                                                       sizeof(options),
-                                                   .id = TEXT("c"),
-                                                   .root = TEXT("/nowhere")};
+    const struct wal_file file = {
+        .struct_size = sizeof(file), .kind = WAL_FILE_ABSENT, .path = TEXT("absent")};
+    const struct wal_checkpoint_options options = {
+        .struct_size = sizeof(options), .id = TEXT("c"), .root = TEXT("/nowhere")};
 
     return wal_checkpoint_import(session, &file, 1, &options, cursor, error);
 }
 
-/* Opens a new store with these flags, "store" if it is on disk, and creates the
- * session "s" with something for each kind of cursor to return. */
-static struct wal_store *handle_store(uint32_t flags,
-                                      const struct wal__heap *heap,
+/* Opens a new store with these flags, "store" if it is on disk, and creates the session "s" with
+ * something for each kind of cursor to return. */
+static struct wal_store *handle_store(uint32_t flags, const struct wal__heap *heap,
                                       struct wal_session **session)
 {
-    const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = flags};
-    const struct wal_doc doc = {
-        .struct_size = sizeof(doc), .key = TEXT("d"), .value = TEXT("1")};
+    const struct wal_open_options options = {.struct_size = sizeof(options), .flags = flags};
+    const struct wal_doc doc = {.struct_size = sizeof(doc), .key = TEXT("d"), .value = TEXT("1")};
     struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
 
     assert_int_equal(system("rm -rf store"), 0);
-    must(wal__store_open("store", &options, heap, &wal__io_posix, &store,
-                         &error),
-         &error);
+    must(wal__store_open("store", &options, heap, &wal__io_posix, &store, &error), &error);
     *session = kit_create(store, "s");
     kit_append_all(*session, "a b c");
     must(wal_doc_put(NULL, *session, &doc, NULL, &error), &error);
@@ -99,40 +89,34 @@ struct from {
     uint64_t random;
 };
 
-static enum wal_status open_session(const struct from *from, void **at,
-                                    struct wal_error *error)
+static enum wal_status open_session(const struct from *from, void **at, struct wal_error *error)
 {
     struct wal_session *session = NULL;
-    enum wal_status status =
-        from->random % 2 == 0
-            ? wal_session_open(from->store, TEXT("s"), &session, error)
-            : wal_session_fork(from->session, TEXT(""), NULL, &session, error);
+    enum wal_status status = from->random % 2 == 0
+                                 ? wal_session_open(from->store, TEXT("s"), &session, error)
+                                 : wal_session_fork(from->session, TEXT(""), NULL, &session, error);
 
     *at = session;
     return status;
 }
 
-static enum wal_status open_ticket(const struct from *from, void **at,
-                                   struct wal_error *error)
+static enum wal_status open_ticket(const struct from *from, void **at, struct wal_error *error)
 {
     const struct wal_entry entry = kit_entry(NULL, NULL, "1");
     struct wal_ticket *ticket = NULL;
-    enum wal_status status =
-        wal_submit(from->session, &entry, 1, NULL, &ticket, error);
+    enum wal_status status = wal_submit(from->session, &entry, 1, NULL, &ticket, error);
 
     *at = ticket;
     return status;
 }
 
-static enum wal_status open_writer(const struct from *from, void **at,
-                                   struct wal_error *error)
+static enum wal_status open_writer(const struct from *from, void **at, struct wal_error *error)
 {
     struct wal_blob_writer *writer = NULL;
     enum wal_status status = wal_blob_create(from->store, &writer, error);
 
     *at = writer;
-    return status == WAL_OK ? wal_blob_write(writer, TEXT("piece"), error)
-                            : status;
+    return status == WAL_OK ? wal_blob_write(writer, TEXT("piece"), error) : status;
 }
 
 static int32_t put(void *ctx, const void *data, uint64_t size)
@@ -144,12 +128,10 @@ static int32_t put(void *ctx, const void *data, uint64_t size)
 }
 
 /* Of files, which it does not write yet, or of lines that were put. */
-static enum wal_status open_view(const struct from *from, void **at,
-                                 struct wal_error *error)
+static enum wal_status open_view(const struct from *from, void **at, struct wal_error *error)
 {
-    struct wal_view_options options = {.struct_size = sizeof(options),
-                                       .dialect = TEXT("claude"),
-                                       .root = TEXT("views")};
+    struct wal_view_options options = {
+        .struct_size = sizeof(options), .dialect = TEXT("claude"), .root = TEXT("views")};
     struct wal_view *view = NULL;
     enum wal_status status;
 
@@ -159,18 +141,14 @@ static enum wal_status open_view(const struct from *from, void **at,
     }
     status = wal_view_open(from->store, from->session, &options, &view, error);
     *at = view;
-    return status == WAL_OK && options.put != NULL
-               ? wal_view_flush(view, NULL, error)
-               : status;
+    return status == WAL_OK && options.put != NULL ? wal_view_flush(view, NULL, error) : status;
 }
 
-static enum wal_status open_blob(const struct from *from, void **at,
-                                 struct wal_error *error)
+static enum wal_status open_blob(const struct from *from, void **at, struct wal_error *error)
 {
     uint8_t digest[WAL_DIGEST_SIZE];
     struct wal_blob *blob = NULL;
-    enum wal_status status =
-        wal_blob_put(from->store, TEXT("content"), digest, error);
+    enum wal_status status = wal_blob_put(from->store, TEXT("content"), digest, error);
 
     if (status == WAL_OK) {
         status = wal_blob_open(from->store, digest, &blob, error);
@@ -183,8 +161,7 @@ static enum wal_status open_session_cursor(const struct from *from, void **at,
                                            struct wal_error *error)
 {
     struct wal_session_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_session_cursor_open(from->store, NULL, &cursor, error);
+    enum wal_status status = wal_session_cursor_open(from->store, NULL, &cursor, error);
 
     *at = cursor;
     return status;
@@ -194,30 +171,25 @@ static enum wal_status open_entry_cursor(const struct from *from, void **at,
                                          struct wal_error *error)
 {
     struct wal_entry_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_entry_cursor_open(from->session, NULL, &cursor, error);
+    enum wal_status status = wal_entry_cursor_open(from->session, NULL, &cursor, error);
 
     *at = cursor;
     return status;
 }
 
-static enum wal_status open_doc_cursor(const struct from *from, void **at,
-                                       struct wal_error *error)
+static enum wal_status open_doc_cursor(const struct from *from, void **at, struct wal_error *error)
 {
     struct wal_doc_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_doc_cursor_open(from->store, from->session, NULL, &cursor, error);
+    enum wal_status status = wal_doc_cursor_open(from->store, from->session, NULL, &cursor, error);
 
     *at = cursor;
     return status;
 }
 
-static enum wal_status open_head_cursor(const struct from *from, void **at,
-                                        struct wal_error *error)
+static enum wal_status open_head_cursor(const struct from *from, void **at, struct wal_error *error)
 {
     struct wal_head_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_head_cursor_open(from->session, &cursor, error);
+    enum wal_status status = wal_head_cursor_open(from->session, &cursor, error);
 
     *at = cursor;
     return status;
@@ -233,8 +205,7 @@ static enum wal_status open_claim_cursor(const struct from *from, void **at,
     return status;
 }
 
-static enum wal_status open_file_cursor(const struct from *from, void **at,
-                                        struct wal_error *error)
+static enum wal_status open_file_cursor(const struct from *from, void **at, struct wal_error *error)
 {
     struct wal_file_cursor *cursor = NULL;
     enum wal_status status = import_checkpoint(from->session, &cursor, error);
@@ -243,20 +214,17 @@ static enum wal_status open_file_cursor(const struct from *from, void **at,
     return status;
 }
 
-static enum wal_status open_checkpoint_cursor(const struct from *from,
-                                              void **at,
+static enum wal_status open_checkpoint_cursor(const struct from *from, void **at,
                                               struct wal_error *error)
 {
     struct wal_checkpoint_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_checkpoint_cursor_open(from->session, &cursor, error);
+    enum wal_status status = wal_checkpoint_cursor_open(from->session, &cursor, error);
 
     *at = cursor;
     return status;
 }
 
-static enum wal_status open_file_change_cursor(const struct from *from,
-                                               void **at,
+static enum wal_status open_file_change_cursor(const struct from *from, void **at,
                                                struct wal_error *error)
 {
     struct wal_file_change_cursor *cursor = NULL;
@@ -346,8 +314,8 @@ static void check(struct calls *calls, enum wal_status status, const char *call)
 {
     if (status != calls->wanted || calls->error.status != (int32_t)status ||
         calls->error.text[0] == '\0') {
-        (void)fprintf(stderr, "%d, not %d, \"%s\": %s\n", (int)status,
-                      (int)calls->wanted, calls->error.text, call);
+        (void)fprintf(stderr, "%d, not %d, \"%s\": %s\n", (int)status, (int)calls->wanted,
+                      calls->error.text, call);
         calls->good = false;
     }
     calls->error = KIT_ERROR;
@@ -369,13 +337,11 @@ static void call_writers(struct wal_session *session, struct calls *calls)
     const struct wal_entry entry = kit_entry(NULL, NULL, "1");
     const struct wal_batch batch = {
         .struct_size = sizeof(batch), .entries = &entry, .entry_count = 1};
-    const struct wal_doc doc = {
-        .struct_size = sizeof(doc), .key = TEXT("d"), .value = TEXT("2")};
+    const struct wal_doc doc = {.struct_size = sizeof(doc), .key = TEXT("d"), .value = TEXT("2")};
     const struct wal_head head = {
         .struct_size = sizeof(head), .name = TEXT("h"), .entry_id = TEXT("a")};
-    const struct wal_compact_options compact = {.struct_size = sizeof(compact),
-                                                .first_kept = TEXT("b"),
-                                                .summary = TEXT("s")};
+    const struct wal_compact_options compact = {
+        .struct_size = sizeof(compact), .first_kept = TEXT("b"), .summary = TEXT("s")};
     struct wal_error *error = &calls->error;
     struct wal_session *fork = NULL;
     struct wal_ticket *ticket = NULL;
@@ -451,8 +417,7 @@ static void call_ticket(void *at, struct calls *calls)
     }
     for (int64_t timeout_ms = -1; timeout_ms <= 1; timeout_ms++) {
         calls->good = calls->good &&
-                      wal_ticket_wait(ticket, timeout_ms, &result,
-                                      &calls->error) == WAL_OK &&
+                      wal_ticket_wait(ticket, timeout_ms, &result, &calls->error) == WAL_OK &&
                       result.appended == 1;
     }
 }
@@ -578,28 +543,20 @@ static void call_session(void *at, struct calls *calls)
 /* ------------------------------------------------------------- kinds --- */
 
 static const struct {
-    enum wal_status (*open)(const struct from *from, void **at,
-                            struct wal_error *error);
+    enum wal_status (*open)(const struct from *from, void **at, struct wal_error *error);
     void (*close)(void *at);
     void (*call)(void *at, struct calls *calls);
 } handle_kinds[HANDLE_COUNT] = {
     [HANDLE_SESSION] = {open_session, close_session, call_session},
-    [HANDLE_SESSION_CURSOR] = {open_session_cursor, close_session_cursor,
-                               call_session_cursor},
-    [HANDLE_ENTRY_CURSOR] = {open_entry_cursor, close_entry_cursor,
-                             call_entry_cursor},
+    [HANDLE_SESSION_CURSOR] = {open_session_cursor, close_session_cursor, call_session_cursor},
+    [HANDLE_ENTRY_CURSOR] = {open_entry_cursor, close_entry_cursor, call_entry_cursor},
     [HANDLE_DOC_CURSOR] = {open_doc_cursor, close_doc_cursor, call_doc_cursor},
-    [HANDLE_CLAIM_CURSOR] = {open_claim_cursor, close_claim_cursor,
-                             call_claim_cursor},
-    [HANDLE_HEAD_CURSOR] = {open_head_cursor, close_head_cursor,
-                            call_head_cursor},
-    [HANDLE_FILE_CURSOR] = {open_file_cursor, close_file_cursor,
-                            call_file_cursor},
-    [HANDLE_CHECKPOINT_CURSOR] = {open_checkpoint_cursor,
-                                  close_checkpoint_cursor,
+    [HANDLE_CLAIM_CURSOR] = {open_claim_cursor, close_claim_cursor, call_claim_cursor},
+    [HANDLE_HEAD_CURSOR] = {open_head_cursor, close_head_cursor, call_head_cursor},
+    [HANDLE_FILE_CURSOR] = {open_file_cursor, close_file_cursor, call_file_cursor},
+    [HANDLE_CHECKPOINT_CURSOR] = {open_checkpoint_cursor, close_checkpoint_cursor,
                                   call_checkpoint_cursor},
-    [HANDLE_FILE_CHANGE_CURSOR] = {open_file_change_cursor,
-                                   close_file_change_cursor,
+    [HANDLE_FILE_CHANGE_CURSOR] = {open_file_change_cursor, close_file_change_cursor,
                                    call_file_change_cursor},
     [HANDLE_TICKET] = {open_ticket, close_ticket, call_ticket},
     [HANDLE_BLOB_WRITER] = {open_writer, close_writer, call_writer},
@@ -607,10 +564,8 @@ static const struct {
     [HANDLE_BLOB] = {open_blob, close_blob, call_blob},
 };
 
-/* Opens a handle of the kind on the session. random: chooses between ways of
- * opening one. */
-static struct handle handle_open(struct wal_store *store,
-                                 struct wal_session *session,
+/* Opens a handle of the kind on the session. random: chooses between ways of opening one. */
+static struct handle handle_open(struct wal_store *store, struct wal_session *session,
                                  enum handle_kind kind, uint64_t random)
 {
     const struct from from = {store, session, random};
@@ -629,8 +584,8 @@ static void handle_close(struct handle *handle)
     handle->at = NULL;
 }
 
-/* Every call on the handle returns `status` and a sentence, or with WAL_ECLOSED
- * what it does after wal_close. False: prints the call that does not. */
+/* Every call on the handle returns `status` and a sentence, or with WAL_ECLOSED what it does after
+ * wal_close. False: prints the call that does not. */
 static bool handle_returns(const struct handle *handle, enum wal_status status)
 {
     struct calls calls = {KIT_ERROR, status, true};
@@ -664,8 +619,7 @@ static void expect_busy(struct wal_store *store, unsigned live)
     struct wal_error error = KIT_ERROR;
     char text[64];
 
-    (void)snprintf(text, sizeof(text),
-                   "closed; %u of its handles %s still open", live,
+    (void)snprintf(text, sizeof(text), "closed; %u of its handles %s still open", live,
                    live == 1 ? "is" : "are");
     assert_int_equal(wal_close(store, &error), WAL_EBUSY);
     assert_error(&error, WAL_EBUSY, text);
@@ -694,8 +648,7 @@ KIT_TEST(close__live_handle_of_each_kind)
         for (uint32_t kind = 0; kind < kinds(handle_stores[i]); kind++) {
             struct wal_session *session;
             struct wal_store *store = begin(handle_stores[i], &session);
-            struct handle handle =
-                handle_open(store, session, kind, (uint64_t)i);
+            struct handle handle = handle_open(store, session, kind, (uint64_t)i);
 
             wal_session_close(session);
             expect_busy(store, 1);
@@ -741,8 +694,7 @@ KIT_TEST(close__live_handles_of_a_read_only_store)
 
     wal_session_close(session);
     kit_close(store);
-    assert_ok(wal__store_open("store", &options, &heap.heap, &wal__io_posix,
-                              &store, NULL));
+    assert_ok(wal__store_open("store", &options, &heap.heap, &wal__io_posix, &store, NULL));
     session = kit_session(store, "s");
     handles[0] = (struct handle){HANDLE_SESSION, session};
     handles[1] = handle_open(store, session, HANDLE_ENTRY_CURSOR, 0);
@@ -779,8 +731,7 @@ KIT_TEST(close__failure_has_priority)
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = WAL_QUEUED,
                                                .flags = WAL_APPEND_EXPECT,
-                                               .expected_tail =
-                                                   kit_text("other")};
+                                               .expected_tail = kit_text("other")};
     const struct wal_entry entry = kit_entry("x", NULL, "1");
     struct wal_error error = KIT_ERROR;
     struct handle handle = {HANDLE_SESSION, NULL};
@@ -798,9 +749,8 @@ KIT_TEST(close__failure_has_priority)
 
 KIT_TEST(close__ticket_reports_the_outcome)
 {
-    const struct wal_append_options options = {.struct_size = sizeof(options),
-                                               .flags = WAL_APPEND_EXPECT,
-                                               .expected_tail = kit_text("c")};
+    const struct wal_append_options options = {
+        .struct_size = sizeof(options), .flags = WAL_APPEND_EXPECT, .expected_tail = kit_text("c")};
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_error error = KIT_ERROR;
     struct wal_ticket *tickets[2];
@@ -816,8 +766,7 @@ KIT_TEST(close__ticket_reports_the_outcome)
     expect_busy(store, 2);
     assert_ok(wal_ticket_wait(tickets[0], 0, &result, NULL));
     assert_string_equal(result.last_id, "d");
-    assert_int_equal(wal_ticket_wait(tickets[1], 0, NULL, &error),
-                     WAL_ECONFLICT);
+    assert_int_equal(wal_ticket_wait(tickets[1], 0, NULL, &error), WAL_ECONFLICT);
     assert_string_equal(error.actual, "d");
     wal_ticket_destroy(tickets[1]);
     wal_ticket_destroy(tickets[0]);
@@ -845,11 +794,10 @@ static bool can_use(void)
     const struct wal_entry entry = kit_entry(NULL, NULL, "1");
     struct wal_store *store = NULL;
     struct wal_session *session = NULL;
-    bool good =
-        wal_open("store", NULL, &store, NULL) == WAL_OK &&
-        wal_session_open(store, kit_text("s"), &session, NULL) == WAL_OK &&
-        wal_session_claim(session, NULL) == WAL_OK &&
-        wal_append(session, &entry, 1, NULL, NULL, NULL) == WAL_OK;
+    bool good = wal_open("store", NULL, &store, NULL) == WAL_OK &&
+                wal_session_open(store, kit_text("s"), &session, NULL) == WAL_OK &&
+                wal_session_claim(session, NULL) == WAL_OK &&
+                wal_append(session, &entry, 1, NULL, NULL, NULL) == WAL_OK;
 
     wal_session_close(session);
     return wal_close(store, NULL) == WAL_OK && good;
@@ -857,8 +805,7 @@ static bool can_use(void)
 
 KIT_TEST(close__locks_descriptors_and_threads_are_released)
 {
-    static const uint32_t flags[] = {WAL_OPEN_CREATE,
-                                     WAL_OPEN_CREATE | WAL_OPEN_PREAD};
+    static const uint32_t flags[] = {WAL_OPEN_CREATE, WAL_OPEN_CREATE | WAL_OPEN_PREAD};
 
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
         int descriptors = count_names("/proc/self/fd");
@@ -871,8 +818,7 @@ KIT_TEST(close__locks_descriptors_and_threads_are_released)
 
         store = begin(flags[i], &session);
         handle = handle_open(store, session, HANDLE_BLOB, 0);
-        assert_ok(
-            wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, NULL));
+        assert_ok(wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, NULL));
         assert_ok(wal_session_claim(session, NULL));
         expect_busy(store, 2);
         assert_int_equal(count_names("/proc/self/fd"), descriptors);
@@ -946,8 +892,8 @@ static void append_large(struct wal_session *session)
 
 KIT_TEST(close__slices_of_live_cursors_remain_valid)
 {
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_PINNED};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                     .flags = WAL_ENTRY_CURSOR_PINNED};
 
     for (int i = 0; handle_stores[i] != WAL_OPEN_NOOP; i++) {
         struct wal_session *session;
@@ -962,8 +908,7 @@ KIT_TEST(close__slices_of_live_cursors_remain_valid)
         assert_ok(wal_doc_cursor_next(docs, &doc, NULL));
         assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
         for (int k = 0; k < 4; k++) {
-            entries[k] =
-                (struct wal_entry){.struct_size = sizeof(struct wal_entry)};
+            entries[k] = (struct wal_entry){.struct_size = sizeof(struct wal_entry)};
             assert_ok(wal_entry_cursor_next(cursor, &entries[k], NULL));
         }
         expect_busy(store, 3);
@@ -974,8 +919,7 @@ KIT_TEST(close__slices_of_live_cursors_remain_valid)
         assert_slice(entries[1].parent_id, "a");
         assert_slice(entries[2].payload, "{\"id\":\"c\"}");
         assert_int_equal(entries[3].payload.size, LARGE);
-        assert_memory_equal((const char *)entries[3].payload.data + LARGE - 3,
-                            "xx\"", 3);
+        assert_memory_equal((const char *)entries[3].payload.data + LARGE - 3, "xx\"", 3);
         wal_doc_cursor_close(docs);
         assert_slice(entries[2].id, "c");
         wal_entry_cursor_close(cursor);
@@ -1014,8 +958,7 @@ static struct wal_session *pick_session(struct tree *tree, int count)
 
     do {
         at = (int)rng_below(&tree->random, (uint64_t)count);
-    } while (tree->handles[at].kind != HANDLE_SESSION ||
-             tree->handles[at].at == NULL);
+    } while (tree->handles[at].kind != HANDLE_SESSION || tree->handles[at].at == NULL);
     return tree->handles[at].at;
 }
 
@@ -1030,9 +973,8 @@ static void grow(struct tree *tree, uint32_t flags)
         int other = (int)rng_below(&tree->random, (uint64_t)i);
 
         kind = rng_below(&tree->random, 3) == 0 ? HANDLE_SESSION : kind;
-        tree->handles[i] =
-            handle_open(tree->store, pick_session(tree, i),
-                        (enum handle_kind)kind, rng_next(&tree->random));
+        tree->handles[i] = handle_open(tree->store, pick_session(tree, i), (enum handle_kind)kind,
+                                       rng_next(&tree->random));
         if (other > 0 && rng_below(&tree->random, 8) == 0) {
             handle_close(&tree->handles[other]);
         }
@@ -1095,8 +1037,8 @@ KIT_TEST(close__any_order)
 /* ---------------------------------------------------------------- fork --- */
 
 /* One handle of each kind. */
-static void open_each(struct wal_store *store, struct wal_session *session,
-                      uint32_t flags, struct handle *handles)
+static void open_each(struct wal_store *store, struct wal_session *session, uint32_t flags,
+                      struct handle *handles)
 {
     memset(handles, 0, HANDLE_COUNT * sizeof(*handles));
     for (uint32_t kind = 0; kind < kinds(flags); kind++) {
@@ -1109,8 +1051,7 @@ static bool each_returns(const struct handle *handles, enum wal_status status)
     bool good = true;
 
     for (int i = 0; i < HANDLE_COUNT; i++) {
-        good = good &&
-               (handles[i].at == NULL || handle_returns(&handles[i], status));
+        good = good && (handles[i].at == NULL || handle_returns(&handles[i], status));
     }
     return good;
 }
@@ -1137,8 +1078,7 @@ KIT_TEST(close__in_a_child)
         assert_ok(wal_session_claim(session, NULL));
         child = fork();
         if (child == 0) {
-            bool good = wal_close(store, NULL) == WAL_EFORKED &&
-                        each_returns(handles, WAL_EFORKED);
+            bool good = wal_close(store, NULL) == WAL_EFORKED && each_returns(handles, WAL_EFORKED);
 
             close_each(handles);
             wal_session_close(session);
@@ -1208,9 +1148,7 @@ static void start(struct closer *closers, pthread_barrier_t *barrier)
     assert_int_equal(pthread_barrier_init(barrier, NULL, THREADS), 0);
     for (int i = 0; i < THREADS; i++) {
         closers[i].start = barrier;
-        assert_int_equal(pthread_create(&closers[i].thread, NULL, close_handles,
-                                        &closers[i]),
-                         0);
+        assert_int_equal(pthread_create(&closers[i].thread, NULL, close_handles, &closers[i]), 0);
     }
 }
 
@@ -1222,18 +1160,15 @@ static void finish(struct closer *closers, pthread_barrier_t *barrier)
     assert_int_equal(pthread_barrier_destroy(barrier), 0);
 }
 
-/* Deals the session with its claim, and handles of all kinds on it, to the
- * threads. */
-static void distribute_handles(struct wal_store *store,
-                               struct wal_session *session, uint32_t flags,
+/* Deals the session with its claim, and handles of all kinds on it, to the threads. */
+static void distribute_handles(struct wal_store *store, struct wal_session *session, uint32_t flags,
                                struct closer *closers, uint64_t *random)
 {
     uint64_t kinds = flags == WAL_OPEN_NOOP ? HANDLE_BLOB : HANDLE_COUNT;
 
     for (int i = 0; i < THREADS * HANDLES; i++) {
         closers[i % THREADS].handles[i / THREADS] = handle_open(
-            store, session, (enum handle_kind)rng_below(random, kinds),
-            rng_next(random));
+            store, session, (enum handle_kind)rng_below(random, kinds), rng_next(random));
     }
     assert_ok(wal_session_claim(session, NULL));
     handle_close(&closers[0].handles[0]);

@@ -1,6 +1,6 @@
 /*
- * test_store_cut.c - another program cuts a file of a store that is open: no
- * call ends the process, and what was cut is reported (SPEC.md 4.6).
+ * test_store_cut.c - another program cuts a file of a store that is open: no call ends the process,
+ * and what was cut is reported (SPEC.md 4.6).
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -69,8 +69,7 @@ static void append_big(struct wal_session *session, const char *id)
 /* A store with a compacted segment, an index file of a tail, a pack. */
 static void make_store(void)
 {
-    struct wal_store_compact_options options =
-        WAL_INIT(wal_store_compact_options);
+    struct wal_store_compact_options options = WAL_INIT(wal_store_compact_options);
     struct wal_store *store = kit_store();
 
     for (int round = 0; round < 2; round++) {
@@ -79,8 +78,7 @@ static void make_store(void)
             struct wal_session *session;
 
             (void)snprintf(id, sizeof(id), "s%d", i);
-            session =
-                round == 0 ? kit_create(store, id) : kit_session(store, id);
+            session = round == 0 ? kit_create(store, id) : kit_session(store, id);
             for (int k = 0; k < ENTRIES; k++) {
                 (void)snprintf(id, sizeof(id), "e%d-%d", round, k);
                 kit_append(session, id, NULL);
@@ -95,8 +93,7 @@ static void make_store(void)
     kit_close(store);
 }
 
-static enum wal_status append_as(struct wal_session *session, const char *id,
-                                 uint32_t durability)
+static enum wal_status append_as(struct wal_session *session, const char *id, uint32_t durability)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = durability};
@@ -108,8 +105,8 @@ static enum wal_status append_as(struct wal_session *session, const char *id,
 static bool is_expected(enum wal_status status)
 {
     return status == WAL_OK || status == WAL_ECORRUPT || status == WAL_EIO ||
-           status == WAL_EDAMAGED || status == WAL_ELOCKFILE ||
-           status == WAL_EPOISONED || status == WAL_ENOTFOUND;
+           status == WAL_EDAMAGED || status == WAL_ELOCKFILE || status == WAL_EPOISONED ||
+           status == WAL_ENOTFOUND;
 }
 
 /* Reads each entry of the session; returns whether anything was reported. */
@@ -117,8 +114,7 @@ static bool read_all(struct wal_session *session)
 {
     struct wal_entry_cursor *cursor = NULL;
     struct wal_entry entry = WAL_INIT(wal_entry);
-    enum wal_status status =
-        wal_entry_cursor_open(session, NULL, &cursor, NULL);
+    enum wal_status status = wal_entry_cursor_open(session, NULL, &cursor, NULL);
     uint64_t left = UINT64_MAX;
     bool reported = status != WAL_OK;
 
@@ -141,8 +137,7 @@ static bool read_all(struct wal_session *session)
 static void use_store(const char *path, off_t size, uint32_t flags)
 {
     struct wal_open_options options = WAL_INIT(wal_open_options);
-    struct wal_store_compact_options compact =
-        WAL_INIT(wal_store_compact_options);
+    struct wal_store_compact_options compact = WAL_INIT(wal_store_compact_options);
     struct wal_session *sessions[SESSIONS];
     struct wal_store *store = NULL;
     struct wal_error error = KIT_ERROR;
@@ -156,8 +151,7 @@ static void use_store(const char *path, off_t size, uint32_t flags)
         char id[16];
 
         (void)snprintf(id, sizeof(id), "s%d", i);
-        WAL__ASSERT(wal_session_open(store, kit_text(id), &sessions[i],
-                                     &error) == WAL_OK);
+        WAL__ASSERT(wal_session_open(store, kit_text(id), &sessions[i], &error) == WAL_OK);
         WAL__ASSERT(!read_all(sessions[i]));
         WAL__ASSERT((flags & WAL_OPEN_READ_ONLY) != 0 ||
                     append_as(sessions[i], "before", WAL_WRITTEN) == WAL_OK);
@@ -174,10 +168,8 @@ static void use_store(const char *path, off_t size, uint32_t flags)
             reported = read_all(sessions[i]) || reported;
             if ((flags & WAL_OPEN_READ_ONLY) == 0) {
                 (void)snprintf(id, sizeof(id), "after-%d", round);
-                status = append_as(sessions[i], id,
-                                   round == 0 ? WAL_WRITTEN : WAL_DURABLE);
-                WAL__ASSERT(is_lock ? status == WAL_ELOCKFILE
-                                    : is_expected(status));
+                status = append_as(sessions[i], id, round == 0 ? WAL_WRITTEN : WAL_DURABLE);
+                WAL__ASSERT(is_lock ? status == WAL_ELOCKFILE : is_expected(status));
             }
         }
         if (round == 0 && (flags & WAL_OPEN_READ_ONLY) == 0) {
@@ -198,8 +190,8 @@ static void cut_each_file(uint32_t flags)
     int made = 0;
     pid_t maker = fork();
 
-    /* The handler of SIGBUS is installed by the first map of a process; that of
-     * the test program comes with each test. */
+    /* The handler of SIGBUS is installed by the first map of a process; that of the test program
+     * comes with each test. */
     assert_true(maker >= 0);
     if (maker == 0) {
         make_store();
@@ -220,18 +212,13 @@ static void cut_each_file(uint32_t flags)
         child = fork();
         assert_true(child >= 0);
         if (child == 0) {
-            use_store(names[i / 3],
-                      i % 3 == 0   ? 0
-                      : i % 3 == 1 ? 100
-                                   : st.st_size / 2,
-                      flags);
+            use_store(names[i / 3], i % 3 == 0 ? 0 : i % 3 == 1 ? 100 : st.st_size / 2, flags);
         }
         assert_int_equal(waitpid(child, &status, 0), child);
         if (!WIFEXITED(status)) {
             fail_msg("cutting %s ended the process: %d", names[i / 3], status);
         }
-        assert_true(WEXITSTATUS(status) == 0 ||
-                    WEXITSTATUS(status) == DAMAGE_EXIT);
+        assert_true(WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == DAMAGE_EXIT);
         reports += WEXITSTATUS(status) == DAMAGE_EXIT;
         assert_int_equal(system("rm -r store && cp -a first store"), 0);
     }

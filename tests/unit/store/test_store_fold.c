@@ -1,7 +1,7 @@
 /*
- * test_store_fold.c - tests of the catalogue that is written while the store is
- * in use (SPEC.md 2.13, 3.6): deleted sessions leave it, forks keep what they
- * need, and what it omits is restored where the log is scanned again.
+ * test_store_fold.c - tests of the catalogue that is written while the store is in use (SPEC.md
+ * 2.13, 3.6): deleted sessions leave it, forks keep what they need, and what it omits is restored
+ * where the log is scanned again.
  */
 #include "agentwal/admin.h"
 #include "tests/lib/kit/parts_kit.h"
@@ -62,8 +62,7 @@ static char *blank_json(size_t size)
 static void fill_segment(struct wal_store *store, struct wal_session *filler)
 {
     uint64_t tail = store->core.log.tail_segment->id;
-    struct wal_entry entry = {.struct_size = sizeof(entry),
-                              .type = kit_text("message")};
+    struct wal_entry entry = {.struct_size = sizeof(entry), .type = kit_text("message")};
     char *payload = blank_json(FILLER);
 
     entry.payload = (struct wal_slice){payload, FILLER};
@@ -76,8 +75,7 @@ static void fill_segment(struct wal_store *store, struct wal_session *filler)
 /* Appends until closing does not end the tail segment. */
 static void use_tail(struct wal_store *store, struct wal_session *filler)
 {
-    struct wal_entry entry = {.struct_size = sizeof(entry),
-                              .type = kit_text("message")};
+    struct wal_entry entry = {.struct_size = sizeof(entry), .type = kit_text("message")};
     char *payload = blank_json(FILLER);
 
     entry.payload = (struct wal_slice){payload, FILLER};
@@ -104,8 +102,7 @@ static uint32_t overlay_count(struct wal_store *store)
     return count;
 }
 
-static enum wal_status get(struct wal_store *store, uint32_t number,
-                           struct wal__summary *summary)
+static enum wal_status get(struct wal_store *store, uint32_t number, struct wal__summary *summary)
 {
     enum wal_status status;
 
@@ -120,8 +117,7 @@ static bool is_in_snapshot(struct wal_store *store, uint32_t number)
     bool found = false;
 
     assert_ok(wal__core_read_lock(&store->core, NULL));
-    assert_ok(
-        wal__catalogue_is_in_snapshot(&store->core.catalogue, number, &found));
+    assert_ok(wal__catalogue_is_in_snapshot(&store->core.catalogue, number, &found));
     wal__core_unlock(&store->core);
     return found;
 }
@@ -199,13 +195,11 @@ KIT_TEST(fold__handle_of_a_forgotten_session_reports_it)
     assert_int_equal(wal_session_get_info(gone, &info, &error), WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "deleted");
     error = KIT_ERROR;
-    assert_int_equal(wal_append(gone, &entry, 1, NULL, NULL, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_append(gone, &entry, 1, NULL, NULL, &error), WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "deleted");
     assert_int_equal(wal_session_delete(gone, NULL), WAL_ENOTFOUND);
-    assert_int_equal(
-        wal_session_fork(gone, (struct wal_slice){NULL, 0}, NULL, &fork, NULL),
-        WAL_ENOTFOUND);
+    assert_int_equal(wal_session_fork(gone, (struct wal_slice){NULL, 0}, NULL, &fork, NULL),
+                     WAL_ENOTFOUND);
     assert_int_equal(wal_session_accept_damage(gone, NULL), WAL_ENOTFOUND);
     wal_session_close(gone);
     wal_session_close(filler);
@@ -251,8 +245,7 @@ KIT_TEST(fold__fork_of_a_deleted_session_is_read)
 }
 
 /* In a process that dies then, which leaves the tail without an index file. */
-static void append_and_die(const char *path, struct wal_slice payload,
-                           uint32_t count)
+static void append_and_die(const char *path, struct wal_slice payload, uint32_t count)
 {
     pid_t child = fork();
     int status = -1;
@@ -263,29 +256,25 @@ static void append_and_die(const char *path, struct wal_slice payload,
         struct wal_entry entries[64];
 
         for (uint32_t i = 0; i < count; i++) {
-            entries[i] = (struct wal_entry){.struct_size = sizeof(entries[i]),
-                                            .type = kit_text("message"),
-                                            .payload = payload};
+            entries[i] = (struct wal_entry){
+                .struct_size = sizeof(entries[i]), .type = kit_text("message"), .payload = payload};
         }
-        _exit(wal_append(filler, entries, count, NULL, NULL, NULL) == WAL_OK
-                  ? 0
-                  : 1);
+        _exit(wal_append(filler, entries, count, NULL, NULL, NULL) == WAL_OK ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
 }
 
-/* The catalogue of a clean close omits sessions that have records in the tail
- * segment, whose index is written later and must have them: where the tail is
- * loaded from its index file, and where it is scanned after a kill. */
+/* The catalogue of a clean close omits sessions that have records in the tail segment, whose index
+ * is written later and must have them: where the tail is loaded from its index file, and where it
+ * is scanned after a kill. */
 KIT_TEST(fold__omitted_session_of_the_tail_is_restored)
 {
     struct wal_store *store = open_folding("store");
     struct wal_session *filler = kit_create(store, "filler");
     struct wal_session *source = kit_create(store, "source");
     struct wal_session *old = kit_create(store, "old");
-    const uint32_t deleted[] = {source->number, old->number, old->number + 1,
-                                old->number + 2};
+    const uint32_t deleted[] = {source->number, old->number, old->number + 1, old->number + 2};
     struct wal__summary summary;
     struct wal_session *fork;
 
@@ -320,8 +309,7 @@ KIT_TEST(fold__omitted_session_of_the_tail_is_restored)
         for (size_t i = 0; i < sizeof(deleted) / sizeof(deleted[0]); i++) {
             assert_false(is_in_snapshot(store, deleted[i]));
             assert_ok(get(store, deleted[i], &summary));
-            assert_int_equal(summary.flags & WAL__SUMMARY_DELETED,
-                             WAL__SUMMARY_DELETED);
+            assert_int_equal(summary.flags & WAL__SUMMARY_DELETED, WAL__SUMMARY_DELETED);
         }
         assert_string_equal(kit_list_sessions(store, NULL), "filler old again");
         filler = kit_session(store, "filler");
@@ -335,9 +323,8 @@ KIT_TEST(fold__omitted_session_of_the_tail_is_restored)
     }
 }
 
-/* A segment may end where a catalogue of a clean close ends: its summaries do
- * not name the segment, and the sessions' records there are found all the
- * same. */
+/* A segment may end where a catalogue of a clean close ends: its summaries do not name the segment,
+ * and the sessions' records there are found all the same. */
 KIT_TEST(fold__segment_ends_at_the_position_of_a_close)
 {
     enum {
@@ -370,8 +357,8 @@ KIT_TEST(fold__segment_ends_at_the_position_of_a_close)
     free(payload);
 }
 
-/* The index of the segment that the catalogue covers is made from the log, and
- * not from the catalogue, which has the same records. */
+/* The index of the segment that the catalogue covers is made from the log, and not from the
+ * catalogue, which has the same records. */
 KIT_TEST(fold__damaged_index_below_the_catalogue_is_rebuilt)
 {
     struct wal_store *store = open_folding("store");
@@ -385,9 +372,7 @@ KIT_TEST(fold__damaged_index_below_the_catalogue_is_rebuilt)
     kit_append_all(session, "a b");
     id = store->core.log.tail_segment->id;
     end_segment(store, filler);
-    assert_int_equal(
-        wal__position_segment(store->core.catalogue.snapshot->header.position),
-        id);
+    assert_int_equal(wal__position_segment(store->core.catalogue.snapshot->header.position), id);
     at = wal__log_segment(&store->core.log, id)->trailer.index_offset;
     wal_session_close(session);
     wal_session_close(filler);
@@ -403,20 +388,18 @@ KIT_TEST(fold__damaged_index_below_the_catalogue_is_rebuilt)
     assert_branch(session, "a b");
 }
 
-/* The catalogue that was written on closing stops where the segment ends then,
- * and does not know that it has ended. */
+/* The catalogue that was written on closing stops where the segment ends then, and does not know
+ * that it has ended. */
 KIT_TEST(fold__catalogue_of_the_close_is_not_taken)
 {
     enum {
         SIZE = 200 * 1024
     };
-    const struct wal_entry_cursor_options last = {.struct_size = sizeof(last),
-                                                  .last = 2};
+    const struct wal_entry_cursor_options last = {.struct_size = sizeof(last), .last = 2};
     struct wal_store *store = kit_open("store", WAL_OPEN_CREATE);
     struct wal_session *filler = kit_create(store, "filler");
     struct wal_session *session = kit_create(store, "session");
-    struct wal_entry entry = {.struct_size = sizeof(entry),
-                              .type = kit_text("message")};
+    struct wal_entry entry = {.struct_size = sizeof(entry), .type = kit_text("message")};
     struct wal_entry_cursor *cursor = NULL;
     char *payload = blank_json(SIZE);
     uint64_t tail;
@@ -435,8 +418,7 @@ KIT_TEST(fold__catalogue_of_the_close_is_not_taken)
     kit_close(store);
     store = open_folding("store");
     tail = store->core.log.tail_segment->id;
-    assert_int_equal(store->core.snapshot_position,
-                     atomic_load(&store->core.log.end));
+    assert_int_equal(store->core.snapshot_position, atomic_load(&store->core.log.end));
     filler = kit_session(store, "filler");
     assert_ok(wal_append(filler, &entry, 1, NULL, NULL, NULL));
     assert_int_not_equal(store->core.log.tail_segment->id, tail);
@@ -453,8 +435,8 @@ KIT_TEST(fold__catalogue_of_the_close_is_not_taken)
     free(payload);
 }
 
-/* A cursor returns what was there when it was opened, each once and in order,
- * while sessions change, are deleted and are folded. */
+/* A cursor returns what was there when it was opened, each once and in order, while sessions
+ * change, are deleted and are folded. */
 KIT_TEST(fold__open_cursor_keeps_its_order)
 {
     enum {
@@ -518,8 +500,8 @@ KIT_TEST(fold__other_process_adopts_what_was_written)
         end_segment(store, filler);
         assert_string_equal(kit_list_sessions(other, NULL), "filler");
     }
-    /* The last fold of the other handle may have been left to the first: it
-     * adopts at the next end. */
+    /* The last fold of the other handle may have been left to the first: it adopts at the next
+     * end. */
     end_segment(store, filler);
     assert_string_equal(kit_list_sessions(other, NULL), "filler");
     assert_in_range(overlay_count(store), 0, 1);
@@ -530,8 +512,8 @@ KIT_TEST(fold__other_process_adopts_what_was_written)
     kit_check_sound("store");
 }
 
-/* A temporary file that a killed process left stops folds, until a process is
- * alone in the store. */
+/* A temporary file that a killed process left stops folds, until a process is alone in the
+ * store. */
 KIT_TEST(fold__partial_file_is_removed_by_the_first_opener)
 {
     struct wal_store *store = open_folding("store");
@@ -556,8 +538,7 @@ KIT_TEST(fold__partial_file_is_removed_by_the_first_opener)
 static struct wal__io counted_io;
 static uint32_t catalogues; /* files of that name that were written */
 
-static enum wal_status count_rename(void *ctx, const char *from, const char *to,
-                                    int *sys_errno)
+static enum wal_status count_rename(void *ctx, const char *from, const char *to, int *sys_errno)
 {
     const char *name = strrchr(to, '/');
 
@@ -565,8 +546,8 @@ static enum wal_status count_rename(void *ctx, const char *from, const char *to,
     return wal__io_posix.rename(ctx, from, to, sys_errno);
 }
 
-/* Compacts one of three segments that have a session each. Returns the
- * catalogues that were written. */
+/* Compacts one of three segments that have a session each. Returns the catalogues that were
+ * written. */
 static uint32_t compact_sessions(const char *path, uint32_t loaded_max)
 {
     struct wal_open_options options = {.struct_size = sizeof(options)};
@@ -587,8 +568,7 @@ static uint32_t compact_sessions(const char *path, uint32_t loaded_max)
     kit_close(store);
     counted_io = wal__io_posix;
     counted_io.rename = count_rename;
-    assert_ok(wal__store_open(path, &options, &wal__heap_libc, &counted_io,
-                              &store, NULL));
+    assert_ok(wal__store_open(path, &options, &wal__heap_libc, &counted_io, &store, NULL));
     if (loaded_max != 0) {
         store->core.fold.loaded_max = loaded_max;
     }

@@ -1,6 +1,5 @@
 /*
- * test_store_limits.c - tests of the refusals of wal_append: sizes, invalid
- * texts, and wrong use.
+ * test_store_limits.c - tests of the refusals of wal_append: sizes, invalid texts, and wrong use.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -38,13 +37,11 @@ static void end(struct bench *bench)
     kit_close(bench->store);
 }
 
-static void refused(struct bench *bench, struct wal_entry entry,
-                    enum wal_status status, const char *text)
+static void refused(struct bench *bench, struct wal_entry entry, enum wal_status status,
+                    const char *text)
 {
     bench->error = KIT_ERROR;
-    assert_int_equal(
-        wal_append(bench->session, &entry, 1, NULL, NULL, &bench->error),
-        status);
+    assert_int_equal(wal_append(bench->session, &entry, 1, NULL, NULL, &bench->error), status);
     assert_error(&bench->error, status, text);
 }
 
@@ -62,9 +59,8 @@ KIT_TEST(payload__is_json)
 {
     struct bench bench = begin();
     static const char *const bad[] = {
-        "",         " ",       "{",    "{\"a\":1,}", "nul",   "1 2",
-        "\"\xff\"", "01",      "[1,]", "\"\x01\"",   "{1:2}", "\xef\xbb\xbf{}",
-        "tru\0e",   "\"\\ud8", "NaN"};
+        "",     " ",        "{",     "{\"a\":1,}",     "nul",    "1 2",     "\"\xff\"", "01",
+        "[1,]", "\"\x01\"", "{1:2}", "\xef\xbb\xbf{}", "tru\0e", "\"\\ud8", "NaN"};
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         refused(&bench, kit_entry("b", NULL, bad[i]), WAL_EBADJSON, "payload");
@@ -74,8 +70,7 @@ KIT_TEST(payload__is_json)
 
 KIT_TEST(payload__of_any_kind_of_json)
 {
-    static const char *const good[] = {"null", "true", "-0.5e3", "\"x\"",
-                                       "[]",   " {} ", "[[[1]]]"};
+    static const char *const good[] = {"null", "true", "-0.5e3", "\"x\"", "[]", " {} ", "[[[1]]]"};
     struct wal_store *store = kit_store();
     struct wal_session *session = kit_create(store, "s");
 
@@ -98,9 +93,8 @@ KIT_TEST(batch__size_limit_is_32_mib)
         entries[i] = kit_entry(NULL, NULL, text);
     }
     bench.error = KIT_ERROR;
-    assert_int_equal(
-        wal_append(bench.session, entries, 128, NULL, NULL, &bench.error),
-        WAL_ETOOBIG);
+    assert_int_equal(wal_append(bench.session, entries, 128, NULL, NULL, &bench.error),
+                     WAL_ETOOBIG);
     assert_error(&bench.error, WAL_ETOOBIG, "batch");
     end(&bench);
     bench.store = kit_open("store", 0);
@@ -116,15 +110,10 @@ KIT_TEST(batch__item_count_is_bounded)
     struct wal_entry entry = kit_entry("b", NULL, "1");
 
     bench.error = KIT_ERROR;
-    assert_int_equal(
-        wal_append(bench.session, &entry, 0, NULL, NULL, &bench.error),
-        WAL_EINVAL);
+    assert_int_equal(wal_append(bench.session, &entry, 0, NULL, NULL, &bench.error), WAL_EINVAL);
     assert_error(&bench.error, WAL_EINVAL, "nothing");
-    assert_int_equal(
-        wal_append(bench.session, NULL, 1, NULL, NULL, &bench.error),
-        WAL_EINVAL);
-    assert_int_equal(wal_append(bench.session, &entry, 512 * 1024 + 1, NULL,
-                                NULL, &bench.error),
+    assert_int_equal(wal_append(bench.session, NULL, 1, NULL, NULL, &bench.error), WAL_EINVAL);
+    assert_int_equal(wal_append(bench.session, &entry, 512 * 1024 + 1, NULL, NULL, &bench.error),
                      WAL_ETOOBIG);
     assert_error(&bench.error, WAL_ETOOBIG, "524289");
     end(&bench);
@@ -274,13 +263,10 @@ KIT_TEST(options__misuse_is_refused)
     bad[4].flags = WAL_APPEND_EXPECT;
     bad[4].expected_tail = kit_text(tail);
     for (int i = 0; i < 5; i++) {
-        assert_int_equal(
-            wal_append(bench.session, &entry, 1, &bad[i], NULL, NULL),
-            i < 4 ? WAL_EINVAL : WAL_ETOOBIG);
+        assert_int_equal(wal_append(bench.session, &entry, 1, &bad[i], NULL, NULL),
+                         i < 4 ? WAL_EINVAL : WAL_ETOOBIG);
     }
-    assert_int_equal(wal_append(bench.session, &entry, 1, &good, &result, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_append(NULL, &entry, 1, &good, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_append(bench.session, &entry, 1, &good, &result, NULL), WAL_EINVAL);
+    assert_int_equal(wal_append(NULL, &entry, 1, &good, NULL, NULL), WAL_EINVAL);
     end(&bench);
 }

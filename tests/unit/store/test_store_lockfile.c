@@ -1,7 +1,6 @@
 /*
- * test_store_lockfile.c - tests of changes to the file LOCK under a running
- * process, and of file systems that a store refuses: each has a separate
- * status, and no acknowledged append is lost.
+ * test_store_lockfile.c - tests of changes to the file LOCK under a running process, and of file
+ * systems that a store refuses: each has a separate status, and no acknowledged append is lost.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -125,8 +124,7 @@ KIT_TEST(lockfile__restored)
     expect_whole("a b", "c");
 }
 
-/* A process without write permission for LOCK can read; writing reports the
- * missing permission. */
+/* A process without write permission for LOCK can read; writing reports the missing permission. */
 static int run_unprivileged(void)
 {
     struct wal_store *store = NULL;
@@ -134,8 +132,7 @@ static int run_unprivileged(void)
     struct wal_error error = KIT_ERROR;
     uint64_t sequence = 1000;
 
-    /* It may have no permission for the directories above, so it does not leave
-     * this one. */
+    /* It may have no permission for the directories above, so it does not leave this one. */
     if (setgid(NOBODY) != 0 || setuid(NOBODY) != 0 ||
         wal_open("store", NULL, &store, &error) != WAL_OK ||
         wal_session_open(store, kit_text("s"), &session, &error) != WAL_OK) {
@@ -145,8 +142,7 @@ static int run_unprivileged(void)
         return 2;
     }
     if (kit_info(session).entries != 2 ||
-        wal_store_wait(store, &sequence, WAL_WRITTEN, -1, &error) !=
-            WAL_EREADONLY) {
+        wal_store_wait(store, &sequence, WAL_WRITTEN, -1, &error) != WAL_EREADONLY) {
         return 3;
     }
     wal_session_close(session);
@@ -190,9 +186,8 @@ KIT_TEST(lockfile__waiting_reader_gets_an_error)
     reader = kit_open("store", WAL_OPEN_READ_ONLY);
     shell("rm store/LOCK");
     assert_ok(wal_store_get_info(reader, &info, NULL));
-    assert_int_equal(
-        wal_store_wait(reader, &info.last_sequence, WAL_WRITTEN, 20000, &error),
-        WAL_ELOCKFILE);
+    assert_int_equal(wal_store_wait(reader, &info.last_sequence, WAL_WRITTEN, 20000, &error),
+                     WAL_ELOCKFILE);
     kit_close(reader);
     wal_session_close(session);
     assert_int_equal(wal_close(store, NULL), WAL_ELOCKFILE);
@@ -267,13 +262,10 @@ static int append_on(struct tally *tally)
         }
     } while (status == WAL_OK);
     wal_session_close(session);
-    return status == WAL_ELOCKFILE && wal_close(store, NULL) == WAL_ELOCKFILE
-               ? 0
-               : 2;
+    return status == WAL_ELOCKFILE && wal_close(store, NULL) == WAL_ELOCKFILE ? 0 : 2;
 }
 
-static void expect_all(struct wal_session *session, const char *name,
-                       uint64_t count)
+static void expect_all(struct wal_session *session, const char *name, uint64_t count)
 {
     struct wal_entry_cursor *cursor = NULL;
     char id[32];
@@ -290,8 +282,8 @@ static void expect_all(struct wal_session *session, const char *name,
 
 static void replace_once(uint64_t *random)
 {
-    struct tally *tally = mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE,
-                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct tally *tally =
+        mmap(NULL, sizeof(*tally), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct wal_store *store = kit_store();
     struct wal_session *session;
     pid_t child;
@@ -345,9 +337,8 @@ KIT_TEST(lockfile__removed_under_load)
 
 /* LOCK is removed after the process checked it. */
 static struct {
-    bool at_sync; /* of the tail that ends; else when a group begins */
-    _Atomic bool
-        on; /* removes LOCK after the append lock was taken or the sync */
+    bool at_sync;    /* of the tail that ends; else when a group begins */
+    _Atomic bool on; /* removes LOCK after the append lock was taken or the sync */
     _Atomic bool gone;
     _Atomic uint32_t writes; /* since */
 } remover;
@@ -361,12 +352,10 @@ static void remove_lockfile(void)
     }
 }
 
-static enum wal_status lock_and_arm(void *ctx, struct wal__file *file,
-                                    uint64_t offset, enum wal__io_lock mode,
-                                    int *sys_errno)
+static enum wal_status lock_and_arm(void *ctx, struct wal__file *file, uint64_t offset,
+                                    enum wal__io_lock mode, int *sys_errno)
 {
-    enum wal_status status =
-        wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
+    enum wal_status status = wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
 
     if (!remover.at_sync && status == WAL_OK && offset == WAL__LOCK_APPEND &&
         mode == WAL__IO_LOCK_EXCLUSIVE) {
@@ -384,8 +373,7 @@ static int64_t now_and_steal(void *ctx)
     return wal__io_posix.now_ms(ctx);
 }
 
-static enum wal_status sync_and_remove(void *ctx, struct wal__file *file,
-                                       int *sys_errno)
+static enum wal_status sync_and_remove(void *ctx, struct wal__file *file, int *sys_errno)
 {
     enum wal_status status = wal__io_posix.sync(ctx, file, sys_errno);
 
@@ -395,9 +383,8 @@ static enum wal_status sync_and_remove(void *ctx, struct wal__file *file,
     return status;
 }
 
-static enum wal_status count_write(void *ctx, struct wal__file *file,
-                                   const struct iovec *iov, int count,
-                                   uint64_t offset, size_t *put, int *sys_errno)
+static enum wal_status count_write(void *ctx, struct wal__file *file, const struct iovec *iov,
+                                   int count, uint64_t offset, size_t *put, int *sys_errno)
 {
     if (atomic_load(&remover.gone)) {
         atomic_fetch_add(&remover.writes, 1);
@@ -407,20 +394,17 @@ static enum wal_status count_write(void *ctx, struct wal__file *file,
 
 static struct wal_store *open_with_remover(struct wal__io *io, bool at_sync)
 {
-    const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .idle_mark_ms = 60000};
+    const struct wal_open_options options = {.struct_size = sizeof(options), .idle_mark_ms = 60000};
     struct wal_store *store = NULL;
 
     memset(&remover, 0, sizeof(remover));
     *io = wal__io_posix;
-    assert_ok(
-        wal__store_open("store", &options, &wal__heap_libc, io, &store, NULL));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, io, &store, NULL));
     remover.at_sync = at_sync;
     return store;
 }
 
-static void expect_nothing_written(struct wal_store *store,
-                                   struct wal_session *session)
+static void expect_nothing_written(struct wal_store *store, struct wal_session *session)
 {
     assert_true(atomic_load(&remover.gone));
     assert_int_equal(atomic_load(&remover.writes), 0);
@@ -476,16 +460,15 @@ KIT_TEST(lockfile__removed_before_a_seal)
     /* The new segment is made before the old one is sealed. */
     entry = kit_entry("x", NULL, text);
     atomic_store(&remover.on, true);
-    assert_int_equal(kit_try_append(session, &entry, NULL, NULL),
-                     WAL_ELOCKFILE);
+    assert_int_equal(kit_try_append(session, &entry, NULL, NULL), WAL_ELOCKFILE);
     free(text);
     expect_nothing_written(store, session);
 }
 
 /* ------------------------------------------------------ without LOCK --- */
 
-static enum wal_status deny_lock(void *ctx, const char *path, int flags,
-                                 struct wal__file **file, int *sys_errno)
+static enum wal_status deny_lock(void *ctx, const char *path, int flags, struct wal__file **file,
+                                 int *sys_errno)
 {
     const char *name = strrchr(path, '/');
 
@@ -495,17 +478,15 @@ static enum wal_status deny_lock(void *ctx, const char *path, int flags,
 }
 
 /* After the segments are listed, another process rotates to a new one. */
-static enum wal_status
-list_and_rotate(void *ctx, const char *path,
-                enum wal_status (*each)(void *arg, const char *name), void *arg,
-                int *sys_errno)
+static enum wal_status list_and_rotate(void *ctx, const char *path,
+                                       enum wal_status (*each)(void *arg, const char *name),
+                                       void *arg, int *sys_errno)
 {
     enum {
         ENTRIES = 10, /* more than fits into the first segment */
         SIZE = 200 * 1024
     };
-    enum wal_status status =
-        wal__io_posix.list(ctx, path, each, arg, sys_errno);
+    enum wal_status status = wal__io_posix.list(ctx, path, each, arg, sys_errno);
     char *text;
 
     if (strcmp(path, "store/log") == 0) {
@@ -546,8 +527,7 @@ KIT_TEST(lockfile__reader_without_it_during_a_rotation)
     kit_close(store);
     io.open = deny_lock;
     io.list = list_and_rotate;
-    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store,
-                              &error));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, &error));
     session = kit_session(store, "s");
     assert_branch(session, "a");
     wal_session_close(session);
@@ -560,9 +540,8 @@ KIT_TEST(lockfile__reader_without_it_during_a_rotation)
 static uint32_t mounted;
 static dev_t mounted_device;
 
-static enum wal_status report_storage(void *ctx, const char *path,
-                                      enum wal__storage *storage, char *name,
-                                      int *sys_errno)
+static enum wal_status report_storage(void *ctx, const char *path, enum wal__storage *storage,
+                                      char *name, int *sys_errno)
 {
     struct stat st;
 
@@ -571,24 +550,20 @@ static enum wal_status report_storage(void *ctx, const char *path,
         *sys_errno = errno;
         return WAL_ENOTFOUND;
     }
-    *storage =
-        wal__file_system_storage(mounted, mounted_device, "mountinfo", name);
+    *storage = wal__file_system_storage(mounted, mounted_device, "mountinfo", name);
     return WAL_OK;
 }
 
-static enum wal_status open_on(uint32_t magic, uint32_t flags,
-                               struct wal_error *error)
+static enum wal_status open_on(uint32_t magic, uint32_t flags, struct wal_error *error)
 {
-    const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = flags};
+    const struct wal_open_options options = {.struct_size = sizeof(options), .flags = flags};
     struct wal__io io = wal__io_posix;
     struct wal_store *store = NULL;
     enum wal_status status;
 
     mounted = magic;
     io.storage = report_storage;
-    status =
-        wal__store_open("store", &options, &wal__heap_libc, &io, &store, error);
+    status = wal__store_open("store", &options, &wal__heap_libc, &io, &store, error);
     return status == WAL_OK ? wal_close(store, error) : status;
 }
 
@@ -598,9 +573,8 @@ KIT_TEST(file_system__network_is_refused_unless_forced)
         uint32_t magic;
         const char *name;
     } mounts[] = {
-        {NFS_SUPER_MAGIC, "nfs"}, {SMB_SUPER_MAGIC, "smb"},
-        {0xFF534D42, "cifs"},     {0xFE534D42, "smb2"},
-        {V9FS_MAGIC, "9p"},       {0x65735546, "fuse"},
+        {NFS_SUPER_MAGIC, "nfs"}, {SMB_SUPER_MAGIC, "smb"}, {0xFF534D42, "cifs"},
+        {0xFE534D42, "smb2"},     {V9FS_MAGIC, "9p"},       {0x65735546, "fuse"},
         {0x00C36400, "ceph"},     {0x0BD00BD0, "lustre"},
     };
     struct wal_error error = KIT_ERROR;
@@ -611,12 +585,10 @@ KIT_TEST(file_system__network_is_refused_unless_forced)
         assert_int_equal(open_on(magic, WAL_OPEN_CREATE, &error), WAL_ENETWORK);
         assert_error(&error, WAL_ENETWORK, mounts[i].name);
         assert_int_not_equal(access("store", F_OK), 0); /* nothing is left */
-        assert_ok(
-            open_on(magic, WAL_OPEN_CREATE | WAL_OPEN_NETWORK_FS, &error));
+        assert_ok(open_on(magic, WAL_OPEN_CREATE | WAL_OPEN_NETWORK_FS, &error));
         assert_ok(open_on(EXT4_SUPER_MAGIC, 0, &error));
         assert_int_equal(open_on(magic, 0, &error), WAL_ENETWORK);
-        assert_int_equal(open_on(magic, WAL_OPEN_READ_ONLY, &error),
-                         WAL_ENETWORK);
+        assert_int_equal(open_on(magic, WAL_OPEN_READ_ONLY, &error), WAL_ENETWORK);
         assert_ok(open_on(magic, WAL_OPEN_NETWORK_FS, &error));
         assert_int_equal(system("rm -r store"), 0);
     }
@@ -628,12 +600,10 @@ KIT_TEST(file_system__volatile_is_refused_to_writers)
     FILE *file = fopen("mountinfo", "w");
 
     assert_non_null(file);
-    assert_true(fprintf(file, "1 2 0:7 / / rw - overlay none rw,volatile\n") >
-                0);
+    assert_true(fprintf(file, "1 2 0:7 / / rw - overlay none rw,volatile\n") > 0);
     assert_int_equal(fclose(file), 0);
     mounted_device = makedev(0, 7);
-    assert_int_equal(open_on(0x794C7630, WAL_OPEN_CREATE, &error),
-                     WAL_ENETWORK);
+    assert_int_equal(open_on(0x794C7630, WAL_OPEN_CREATE, &error), WAL_ENETWORK);
     assert_error(&error, WAL_ENETWORK, "volatile");
     assert_int_not_equal(access("store", F_OK), 0);
     mounted_device = makedev(0, 8);

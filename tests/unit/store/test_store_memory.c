@@ -1,6 +1,6 @@
 /*
- * test_store_memory.c - tests of WAL_OPEN_MEMORY: a store that behaves as any
- * other and makes no file on disk.
+ * test_store_memory.c - tests of WAL_OPEN_MEMORY: a store that behaves as any other and makes no
+ * file on disk.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -34,15 +34,14 @@ static void assert_no_files(void)
     const struct dirent *entry;
 
     assert_non_null(directory);
-    for (entry = readdir(directory); entry != NULL;
-         entry = readdir(directory)) {
+    for (entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
         assert_true(entry->d_name[0] == '.');
     }
     (void)closedir(directory);
 }
 
-/* The bytes of memory of this process's memfds. A file may have a descriptor of
- * its name and others of handles. */
+/* The bytes of memory of this process's memfds. A file may have a descriptor of its name and others
+ * of handles. */
 static uint64_t memfd_bytes(void)
 {
     enum {
@@ -58,8 +57,8 @@ static uint64_t memfd_bytes(void)
         int at = 0;
 
         (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-        if (readlink(path, link, sizeof(link) - 1) < 0 ||
-            strncmp(link, "/memfd:", 7) != 0 || fstat(fd, &st) != 0) {
+        if (readlink(path, link, sizeof(link) - 1) < 0 || strncmp(link, "/memfd:", 7) != 0 ||
+            fstat(fd, &st) != 0) {
             continue;
         }
         while (seen[at] != 0 && seen[at] != st.st_ino) {
@@ -74,8 +73,7 @@ static uint64_t memfd_bytes(void)
 KIT_TEST(store_memory__sessions_entries_and_forks)
 {
     const uint32_t flags[] = {0, WAL_OPEN_PREAD, WAL_OPEN_CREATE,
-                              WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE,
-                              WAL_OPEN_STRICT};
+                              WAL_OPEN_CREATE | WAL_OPEN_EXCLUSIVE, WAL_OPEN_STRICT};
 
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
         struct wal_store *store = open_memory(flags[i]);
@@ -141,8 +139,7 @@ KIT_TEST(store_memory__stores_are_independent_and_end)
 
 static void refuse(const char *path, uint32_t flags)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = flags};
+    struct wal_open_options options = {.struct_size = sizeof(options), .flags = flags};
     struct wal_store *store = NULL;
     struct wal_error error = KIT_ERROR;
 
@@ -227,8 +224,7 @@ static void check_memory(struct wal_store *store)
 {
     struct wal_store_info info = kit_store_info(store);
 
-    assert_in_range(info.disk_bytes, info.log_bytes,
-                    info.log_bytes + (4 << 20));
+    assert_in_range(info.disk_bytes, info.log_bytes, info.log_bytes + (4 << 20));
     assert_in_range(memfd_bytes(), info.log_bytes, info.log_bytes + (4 << 20));
 }
 
@@ -302,8 +298,7 @@ KIT_TEST(store_memory__threads_write_and_read)
 
         (void)snprintf(id, sizeof(id), "s%zu", i);
         sessions[i] = kit_create(store, id);
-        assert_int_equal(
-            pthread_create(&threads[i], NULL, append_alone, sessions[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, append_alone, sessions[i]), 0);
     }
     for (size_t i = 0; i < thread_count; i++) {
         assert_int_equal(pthread_join(threads[i], NULL), 0);
@@ -311,8 +306,7 @@ KIT_TEST(store_memory__threads_write_and_read)
         wal_session_close(sessions[i]);
     }
     assert_ok(wal_sync(store, &error));
-    assert_true(kit_store_info(store).acknowledged >=
-                thread_count * entries_each);
+    assert_true(kit_store_info(store).acknowledged >= thread_count * entries_each);
     kit_close(store);
 }
 
@@ -328,9 +322,8 @@ KIT_TEST(store_memory__belongs_to_its_process)
     assert_true(child >= 0);
     if (child == 0) {
         struct wal_entry entry = kit_entry("b", NULL, "1");
-        bool good =
-            wal_append(session, &entry, 1, NULL, NULL, NULL) == WAL_EFORKED &&
-            wal_close(store, NULL) == WAL_EFORKED;
+        bool good = wal_append(session, &entry, 1, NULL, NULL, NULL) == WAL_EFORKED &&
+                    wal_close(store, NULL) == WAL_EFORKED;
 
         _exit(good ? 0 : 1);
     }
@@ -353,8 +346,7 @@ KIT_TEST(store_memory__closing_frees_everything)
     struct wal_error error = KIT_ERROR;
 
     faulty_heap_init(&heap, &wal__heap_libc);
-    assert_ok(wal__store_open(NULL, &options, &heap.heap, &wal__io_posix,
-                              &store, &error));
+    assert_ok(wal__store_open(NULL, &options, &heap.heap, &wal__io_posix, &store, &error));
     session = kit_create(store, "s");
     append_payloads(session);
     wal_session_close(session);
@@ -374,8 +366,7 @@ KIT_TEST(store_memory__closing_creates_no_file)
     uint64_t allocations;
 
     faulty_heap_init(&heap, &wal__heap_libc);
-    assert_ok(wal__store_open(NULL, &options, &heap.heap, &wal__io_posix,
-                              &store, &error));
+    assert_ok(wal__store_open(NULL, &options, &heap.heap, &wal__io_posix, &store, &error));
     session = kit_create(store, "s");
     append_payloads(session);
     wal_session_close(session);
@@ -399,8 +390,7 @@ KIT_TEST(store_memory__opening_without_memory)
 
         faulty_heap_init(&heap, &wal__heap_libc);
         faulty_heap_fail(&heap, ++nth, true);
-        status = wal__store_open(NULL, &options, &heap.heap, &wal__io_posix,
-                                 &store, &error);
+        status = wal__store_open(NULL, &options, &heap.heap, &wal__io_posix, &store, &error);
         if (status != WAL_OK) {
             assert_int_equal(status, WAL_ENOMEM);
             assert_null(store);

@@ -1,6 +1,6 @@
 /*
- * test_store_noop.c - tests of WAL_OPEN_NOOP (SPEC.md 5.11): sessions are kept
- * until the store is closed, and nothing that is added to them is.
+ * test_store_noop.c - tests of WAL_OPEN_NOOP (SPEC.md 5.11): sessions are kept until the store is
+ * closed, and nothing that is added to them is.
  */
 #include <dirent.h>
 
@@ -27,8 +27,7 @@ static int enter(void **state)
     faulty_heap_init(&heap, &wal__heap_libc);
     error = KIT_ERROR;
     if (kit_set_up(state) != 0 ||
-        wal__store_open(NULL, &options, &heap.heap, &wal__io_posix, &store,
-                        &error) != WAL_OK) {
+        wal__store_open(NULL, &options, &heap.heap, &wal__io_posix, &store, &error) != WAL_OK) {
         return -1;
     }
     session = kit_create(store, "s");
@@ -45,8 +44,7 @@ static int leave(void **state)
     wal_session_close(session);
     result |= wal_close(store, &error);
     result |= heap.live != 0;
-    for (entry = readdir(directory); entry != NULL;
-         entry = readdir(directory)) {
+    for (entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
         result |= entry->d_name[0] != '.';
     }
     (void)closedir(directory);
@@ -64,9 +62,8 @@ TEST_WITH(store_noop__opening_accesses_no_path, enter, leave)
 
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         for (size_t j = 0; j < sizeof(flags) / sizeof(flags[0]); j++) {
-            const struct wal_open_options options = {
-                .struct_size = sizeof(options),
-                .flags = WAL_OPEN_NOOP | flags[j]};
+            const struct wal_open_options options = {.struct_size = sizeof(options),
+                                                     .flags = WAL_OPEN_NOOP | flags[j]};
             struct wal_store *opened = NULL;
 
             assert_ok(wal_open(paths[i], &options, &opened, &error));
@@ -110,8 +107,7 @@ TEST_WITH(store_noop__event_is_signalled, enter, leave)
     int32_t again = -1;
 
     assert_ok(wal_store_completion_fd(store, WAL_COMPLETION_PIPE, &fd, &error));
-    assert_ok(
-        wal_store_completion_fd(store, WAL_COMPLETION_PIPE, &again, &error));
+    assert_ok(wal_store_completion_fd(store, WAL_COMPLETION_PIPE, &again, &error));
     assert_int_equal(again, fd);
     kit_append_all(session, "b");
     assert_int_equal(read(fd, bytes, sizeof(bytes)), -1);
@@ -126,8 +122,7 @@ TEST_WITH(store_noop__migrating_finds_nothing_to_do, enter, leave)
 {
     const struct wal_open_options options = {.struct_size = sizeof(options),
                                              .flags = WAL_OPEN_NOOP};
-    struct wal_migrate_result result = {.struct_size = sizeof(result),
-                                        .from = 9};
+    struct wal_migrate_result result = {.struct_size = sizeof(result), .from = 9};
 
     assert_ok(wal_store_migrate("no/such", &options, &result, &error));
     assert_int_equal(result.from, result.to);
@@ -199,30 +194,25 @@ TEST_WITH(store_noop__any_id_opens_as_an_empty_session, enter, leave)
     assert_branch(opened, "");
     wal_session_close(opened);
     opened = NULL;
-    assert_int_equal(wal_session_open(store, none, &opened, &error),
+    assert_int_equal(wal_session_open(store, none, &opened, &error), WAL_ENOTFOUND);
+    assert_int_equal(wal_session_open_latest(store, kit_text("/cwd"), &opened, &error),
                      WAL_ENOTFOUND);
-    assert_int_equal(
-        wal_session_open_latest(store, kit_text("/cwd"), &opened, &error),
-        WAL_ENOTFOUND);
     assert_null(opened);
 }
 
 TEST_WITH(store_noop__open_or_create, enter, leave)
 {
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = kit_text("one"),
-                                          .cwd = kit_text("/cwd")};
+    struct wal_session_options options = {
+        .struct_size = sizeof(options), .id = kit_text("one"), .cwd = kit_text("/cwd")};
     struct wal_session *opened = NULL;
     int32_t created = -1;
 
-    assert_ok(
-        wal_session_open_or_create(store, &options, &opened, &created, &error));
+    assert_ok(wal_session_open_or_create(store, &options, &opened, &created, &error));
     assert_slice(kit_info(opened).id, "one");
     assert_int_equal(created, 0);
     wal_session_close(opened);
     options.id = kit_text("");
-    assert_ok(
-        wal_session_open_or_create(store, &options, &opened, &created, &error));
+    assert_ok(wal_session_open_or_create(store, &options, &opened, &created, &error));
     assert_slice(kit_info(opened).cwd, "/cwd");
     assert_int_equal(created, 1);
     wal_session_close(opened);
@@ -230,19 +220,16 @@ TEST_WITH(store_noop__open_or_create, enter, leave)
 
 TEST_WITH(store_noop__fork_inherits_fields_of_its_source, enter, leave)
 {
-    const struct wal_session_options options = {.struct_size = sizeof(options),
-                                                .cwd = kit_text("/cwd"),
-                                                .title = kit_text("title")};
-    const struct wal_session_options other = {.struct_size = sizeof(other),
-                                              .id = kit_text("f"),
-                                              .title = kit_text("other")};
+    const struct wal_session_options options = {
+        .struct_size = sizeof(options), .cwd = kit_text("/cwd"), .title = kit_text("title")};
+    const struct wal_session_options other = {
+        .struct_size = sizeof(other), .id = kit_text("f"), .title = kit_text("other")};
     struct wal_session *source = NULL;
     struct wal_session *fork = NULL;
     struct wal_session_info info;
 
     assert_ok(wal_session_create(store, &options, &source, &error));
-    assert_ok(
-        wal_session_fork(source, kit_text("no entry"), &other, &fork, &error));
+    assert_ok(wal_session_fork(source, kit_text("no entry"), &other, &fork, &error));
     info = kit_info(fork);
     assert_slice(info.id, "f");
     assert_slice(info.cwd, "/cwd");
@@ -286,16 +273,13 @@ TEST_WITH(store_noop__update_calls_its_function_once, enter, leave)
     assert_int_equal(asked.calls, 1);
     assert_slice(kit_info(session).title, "");
     asked.answer = 42;
-    assert_int_equal(wal_session_update(session, change, &asked, &error),
-                     WAL_ECALLBACK);
+    assert_int_equal(wal_session_update(session, change, &asked, &error), WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, 42);
     asked.answer = 0;
     asked.metadata = kit_text("{");
-    assert_int_equal(wal_session_update(session, change, &asked, &error),
-                     WAL_EBADJSON);
+    assert_int_equal(wal_session_update(session, change, &asked, &error), WAL_EBADJSON);
     assert_int_equal(asked.calls, 3);
-    assert_int_equal(wal_session_update(session, NULL, NULL, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_update(session, NULL, NULL, &error), WAL_EINVAL);
 }
 
 TEST_WITH(store_noop__deleting_and_accepting_damage, enter, leave)
@@ -313,18 +297,16 @@ TEST_WITH(store_noop__entries_are_accepted_and_discarded, enter, leave)
     const uint32_t durabilities[] = {WAL_DURABLE, WAL_WRITTEN, WAL_QUEUED};
 
     for (size_t i = 0; i < 3; i++) {
-        const struct wal_append_options options = {
-            .struct_size = sizeof(options),
-            .durability = durabilities[i],
-            .flags = WAL_APPEND_EXPECT,
-            .expected_tail = kit_text("no entry")};
+        const struct wal_append_options options = {.struct_size = sizeof(options),
+                                                   .durability = durabilities[i],
+                                                   .flags = WAL_APPEND_EXPECT,
+                                                   .expected_tail = kit_text("no entry")};
         const struct wal_entry entries[] = {kit_entry("a", NULL, "1"),
                                             kit_entry("b", "no parent", "2")};
         struct wal_append_result result = {.struct_size = sizeof(result)};
 
         assert_ok(wal_append(session, entries, 2, &options, &result, &error));
-        assert_int_equal(result.appended,
-                         durabilities[i] == WAL_QUEUED ? 0 : 2);
+        assert_int_equal(result.appended, durabilities[i] == WAL_QUEUED ? 0 : 2);
         assert_int_equal(result.duplicates, 0);
         assert_string_equal(result.last_id, "b");
     }
@@ -348,24 +330,18 @@ TEST_WITH(store_noop__invalid_entries_are_refused, enter, leave)
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_entry entry = kit_entry("a", NULL, "{");
 
-    assert_int_equal(kit_try_append(session, &entry, &result, &error),
-                     WAL_EBADJSON);
+    assert_int_equal(kit_try_append(session, &entry, &result, &error), WAL_EBADJSON);
     entry = kit_entry("a", NULL, "1");
     entry.type = none;
-    assert_int_equal(kit_try_append(session, &entry, &result, &error),
-                     WAL_EINVAL);
+    assert_int_equal(kit_try_append(session, &entry, &result, &error), WAL_EINVAL);
     entry = kit_entry("a", NULL, "1");
     entry.struct_size--;
-    assert_int_equal(kit_try_append(session, &entry, &result, &error),
-                     WAL_EINVAL);
+    assert_int_equal(kit_try_append(session, &entry, &result, &error), WAL_EINVAL);
     entry = kit_entry("a", NULL, "1");
     entry.stream = 256;
-    assert_int_equal(kit_try_append(session, &entry, &result, &error),
-                     WAL_EINVAL);
-    assert_int_equal(wal_append(session, &entry, 0, NULL, NULL, &error),
-                     WAL_EINVAL);
-    assert_int_equal(wal_append(NULL, &entry, 1, NULL, NULL, &error),
-                     WAL_EINVAL);
+    assert_int_equal(kit_try_append(session, &entry, &result, &error), WAL_EINVAL);
+    assert_int_equal(wal_append(session, &entry, 0, NULL, NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_append(NULL, &entry, 1, NULL, NULL, &error), WAL_EINVAL);
     assert_int_equal(result.appended, 0);
 }
 
@@ -400,8 +376,7 @@ TEST_WITH(store_noop__batches, enter, leave)
                                   .entry_id = kit_text("a"),
                                   .expected = kit_text("b")};
     struct wal_session_change metadata = {.struct_size = sizeof(metadata),
-                                          .fields = WAL_CHANGE_METADATA |
-                                                    WAL_CHANGE_EXPECT,
+                                          .fields = WAL_CHANGE_METADATA | WAL_CHANGE_EXPECT,
                                           .metadata = kit_text("{}"),
                                           .expected_version = 17};
     const struct wal_batch all = {.struct_size = sizeof(all),
@@ -426,28 +401,21 @@ TEST_WITH(store_noop__batches, enter, leave)
     assert_ok(wal_batch_submit(session, &all, NULL, &ticket, &error));
     assert_ok(wal_ticket_wait(ticket, -1, &result, &error));
     wal_ticket_destroy(ticket);
-    assert_int_equal(wal_batch_commit(session, &empty, NULL, NULL, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_batch_commit(session, &empty, NULL, NULL, &error), WAL_EINVAL);
     metadata.metadata = kit_text("[]");
-    assert_int_equal(wal_batch_commit(session, &all, NULL, NULL, &error),
-                     WAL_EBADJSON);
-    assert_int_equal(
-        wal_batch_commit(session, &change_alone, NULL, NULL, &error),
-        WAL_EBADJSON);
+    assert_int_equal(wal_batch_commit(session, &all, NULL, NULL, &error), WAL_EBADJSON);
+    assert_int_equal(wal_batch_commit(session, &change_alone, NULL, NULL, &error), WAL_EBADJSON);
 }
 
 TEST_WITH(store_noop__redacting_and_compacting, enter, leave)
 {
-    const struct wal_session_options into = {.struct_size = sizeof(into),
-                                             .id = kit_text("f")};
-    struct wal_compact_options options = {.struct_size = sizeof(options),
-                                          .first_kept = kit_text("a"),
-                                          .summary = kit_text("short")};
+    const struct wal_session_options into = {.struct_size = sizeof(into), .id = kit_text("f")};
+    struct wal_compact_options options = {
+        .struct_size = sizeof(options), .first_kept = kit_text("a"), .summary = kit_text("short")};
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_session *fork = NULL;
 
-    assert_ok(wal_session_redact(session, kit_text("a"), kit_text("why"),
-                                 &result, &error));
+    assert_ok(wal_session_redact(session, kit_text("a"), kit_text("why"), &result, &error));
     assert_int_equal(result.appended, 1);
     assert_int_equal(strlen(result.last_id), 36);
     result = (struct wal_append_result){.struct_size = sizeof(result)};
@@ -460,9 +428,7 @@ TEST_WITH(store_noop__redacting_and_compacting, enter, leave)
     assert_slice(kit_info(fork).parent_id, "s");
     wal_session_close(fork);
     options.first_kept = none;
-    assert_int_equal(
-        wal_session_compact(session, &options, &fork, &result, &error),
-        WAL_EINVAL);
+    assert_int_equal(wal_session_compact(session, &options, &fork, &result, &error), WAL_EINVAL);
 }
 
 /* ----------------------------------------------------------- reading --- */
@@ -505,13 +471,11 @@ TEST_WITH(store_noop__cursors_are_empty, enter, leave)
     assert_ok(wal_entry_cursor_open(session, &options, &iter, &error));
     assert_int_equal(wal_entry_cursor_remaining(iter), 0);
     assert_int_equal(wal_entry_cursor_next(iter, &entry, &error), WAL_END);
-    assert_int_equal(wal_entry_cursor_get(iter, kit_text("a"), &entry, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_entry_cursor_get(iter, kit_text("a"), &entry, &error), WAL_ENOTFOUND);
     wal_entry_cursor_close(iter);
     iter = NULL;
     options.mode = 99;
-    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_entry_cursor_open(session, &options, &iter, &error), WAL_EINVAL);
     assert_null(iter);
 }
 
@@ -528,8 +492,7 @@ TEST_WITH(store_noop__head_moves_are_accepted_and_discarded, enter, leave)
     assert_ok(wal_head_move(session, &head, id, &error));
     assert_string_equal(id, "");
     assert_ok(wal_head_move(session, &head, NULL, &error));
-    assert_int_equal(wal_head_get(session, 0, kit_text("h"), id, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_head_get(session, 0, kit_text("h"), id, &error), WAL_ENOTFOUND);
     assert_int_equal(wal_head_get(session, 0, none, id, &error), WAL_ENOTFOUND);
     assert_ok(wal_head_cursor_open(session, &heads, &error));
     assert_int_equal(wal_head_cursor_next(heads, &head, &error), WAL_END);
@@ -556,17 +519,13 @@ TEST_WITH(store_noop__documents_are_accepted_and_discarded, enter, leave)
         assert_ok(wal_doc_delete(store, owners[i], &doc, &version, &error));
         assert_ok(wal_doc_put(store, owners[i], &doc, NULL, &error));
         assert_ok(wal_doc_cursor_open(store, owners[i], NULL, &docs, &error));
-        assert_int_equal(
-            wal_doc_cursor_get(docs, kit_text("k"), 0, &doc, &error),
-            WAL_ENOTFOUND);
+        assert_int_equal(wal_doc_cursor_get(docs, kit_text("k"), 0, &doc, &error), WAL_ENOTFOUND);
         assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_END);
         wal_doc_cursor_close(docs);
         doc.value = kit_text("{");
-        assert_int_equal(wal_doc_put(store, owners[i], &doc, NULL, &error),
-                         WAL_EBADJSON);
+        assert_int_equal(wal_doc_put(store, owners[i], &doc, NULL, &error), WAL_EBADJSON);
         doc.key = none;
-        assert_int_equal(wal_doc_delete(store, owners[i], &doc, NULL, &error),
-                         WAL_EINVAL);
+        assert_int_equal(wal_doc_delete(store, owners[i], &doc, NULL, &error), WAL_EINVAL);
     }
 }
 
@@ -580,8 +539,7 @@ TEST_WITH(store_noop__content_is_digested_and_discarded, enter, leave)
 
     assert_ok(wal_blob_put(store, kit_text("abc"), digest, &error));
     assert_memory_equal(digest, abc, sizeof(abc));
-    assert_int_equal(wal_blob_open(store, digest, &blob, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_blob_open(store, digest, &blob, &error), WAL_ENOTFOUND);
     memset(digest, 0, sizeof(digest));
     assert_ok(wal_blob_create(store, &writer, &error));
     assert_ok(wal_blob_write(writer, kit_text("a"), &error));
@@ -597,10 +555,8 @@ TEST_WITH(store_noop__waiting_and_claiming, enter, leave)
 {
     uint64_t sequence = UINT64_MAX / 2;
 
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_WRITTEN, 5, &error),
-                     WAL_EBUSY);
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_QUEUED, 0, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_WRITTEN, 5, &error), WAL_EBUSY);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_QUEUED, 0, &error), WAL_EINVAL);
     assert_int_equal(sequence, UINT64_MAX / 2);
     assert_ok(wal_session_claim(session, &error));
     assert_ok(wal_session_claim(session, &error));

@@ -1,6 +1,5 @@
 /*
- * test_store_open.c - tests of wal_open, wal_close and wal_store_get_info on
- * the real system.
+ * test_store_open.c - tests of wal_open, wal_close and wal_store_get_info on the real system.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -15,11 +14,9 @@
 #include "engine/session/store.h"
 #include "format/segment/segment_fmt.h"
 
-static enum wal_status try_open(const char *path, uint32_t flags,
-                                struct wal_error *error)
+static enum wal_status try_open(const char *path, uint32_t flags, struct wal_error *error)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = flags};
+    struct wal_open_options options = {.struct_size = sizeof(options), .flags = flags};
     struct wal_store *store = NULL;
     enum wal_status status = wal_open(path, &options, &store, error);
 
@@ -34,8 +31,7 @@ static enum wal_status try_open(const char *path, uint32_t flags,
     return status;
 }
 
-static void expect_open(const char *path, uint32_t flags,
-                        enum wal_status status, const char *file,
+static void expect_open(const char *path, uint32_t flags, enum wal_status status, const char *file,
                         const char *text)
 {
     struct wal_error error = KIT_ERROR;
@@ -70,9 +66,8 @@ KIT_TEST(open__modes_are_private)
         const char *path;
         mode_t mode;
     } parts[] = {
-        {"store", 0700},       {"store/log", 0700},
-        {"store/index", 0700}, {"store/MANIFEST", 0600},
-        {"store/LOCK", 0600},  {"store/log/0000000000000001.seg", 0600},
+        {"store", 0700},          {"store/log", 0700},  {"store/index", 0700},
+        {"store/MANIFEST", 0600}, {"store/LOCK", 0600}, {"store/log/0000000000000001.seg", 0600},
     };
 
     umask(0);
@@ -86,8 +81,7 @@ KIT_TEST(open__modes_are_private)
 
 static uint64_t disk_used;
 
-static int add_disk(const char *path, const struct stat *stat, int kind,
-                    struct FTW *walk)
+static int add_disk(const char *path, const struct stat *stat, int kind, struct FTW *walk)
 {
     (void)path;
     (void)kind;
@@ -120,18 +114,15 @@ KIT_TEST(open__file_in_place_of_the_directory)
     assert_non_null(file);
     assert_int_equal(fclose(file), 0);
     expect_open("store", 0, WAL_ENOTSTORE, "store", "a file, not");
-    expect_open("store", WAL_OPEN_CREATE, WAL_ENOTSTORE, "store",
-                "a file, not");
-    expect_open("store", WAL_OPEN_READ_ONLY, WAL_ENOTSTORE, "store",
-                "a file, not");
+    expect_open("store", WAL_OPEN_CREATE, WAL_ENOTSTORE, "store", "a file, not");
+    expect_open("store", WAL_OPEN_READ_ONLY, WAL_ENOTSTORE, "store", "a file, not");
 }
 
 KIT_TEST(open__manifest_that_is_a_directory)
 {
     assert_int_equal(mkdir("store", 0700), 0);
     assert_int_equal(mkdir("store/MANIFEST", 0700), 0);
-    expect_open("store", WAL_OPEN_CREATE, WAL_ENOTSTORE, "store/MANIFEST",
-                "manifest");
+    expect_open("store", WAL_OPEN_CREATE, WAL_ENOTSTORE, "store/MANIFEST", "manifest");
 }
 
 KIT_TEST(open__directory_with_other_files_is_refused)
@@ -144,8 +135,7 @@ KIT_TEST(open__directory_with_other_files_is_refused)
     assert_non_null(file);
     assert_int_equal(fclose(file), 0);
     expect_open("store", 0, WAL_ENOTSTORE, "store", "no store");
-    expect_open("store", WAL_OPEN_CREATE, WAL_ENOTSTORE, "store",
-                "other files");
+    expect_open("store", WAL_OPEN_CREATE, WAL_ENOTSTORE, "store", "other files");
     assert_int_not_equal(stat("store/log", &stat_of), 0);
 }
 
@@ -177,8 +167,7 @@ KIT_TEST(open__missing_parent_is_not_created)
 {
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(try_open("none/store", WAL_OPEN_CREATE, &error),
-                     WAL_ENOTSTORE);
+    assert_int_equal(try_open("none/store", WAL_OPEN_CREATE, &error), WAL_ENOTSTORE);
     assert_int_equal(error.sys_errno, ENOENT);
     assert_int_equal(try_open("none/store", 0, &error), WAL_ENOTSTORE);
 }
@@ -202,8 +191,7 @@ KIT_TEST(open__interrupted_creation_is_finished)
 
 KIT_TEST(open__invalid_options_are_refused)
 {
-    struct wal_open_options good = {.struct_size = sizeof(good),
-                                    .flags = WAL_OPEN_CREATE};
+    struct wal_open_options good = {.struct_size = sizeof(good), .flags = WAL_OPEN_CREATE};
     struct wal_open_options bad[6] = {good, good, good, good, good, good};
     struct wal_store *store = NULL;
     struct wal_error error = KIT_ERROR;
@@ -217,8 +205,7 @@ KIT_TEST(open__invalid_options_are_refused)
     bad[4].flags |= WAL_OPEN_READ_ONLY;
     bad[5].group_align = 1024;
     for (size_t i = 0; i < 6; i++) {
-        assert_int_equal(wal_open("store", &bad[i], &store, &error),
-                         WAL_EINVAL);
+        assert_int_equal(wal_open("store", &bad[i], &store, &error), WAL_EINVAL);
         assert_null(store);
     }
     assert_int_equal(wal_open(NULL, &good, &store, &error), WAL_EINVAL);
@@ -235,8 +222,7 @@ KIT_TEST(open__invalid_options_are_refused)
 
 KIT_TEST(open__groups_have_the_requested_alignment)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = WAL_OPEN_CREATE};
+    struct wal_open_options options = {.struct_size = sizeof(options), .flags = WAL_OPEN_CREATE};
     struct wal_store *store = NULL;
     struct wal_session *session;
 
@@ -250,8 +236,7 @@ KIT_TEST(open__groups_have_the_requested_alignment)
         session = kit_create(store, "s");
         before = kit_store_info(store).log_bytes;
         kit_append(session, "a", NULL);
-        assert_in_range(kit_store_info(store).log_bytes - before, align,
-                        2 * align);
+        assert_in_range(kit_store_info(store).log_bytes - before, align, 2 * align);
         wal_session_close(session);
         kit_close(store);
         store = kit_open(path, 0);
@@ -282,14 +267,11 @@ KIT_TEST(read_only__nothing_is_written)
     assert_int_equal(kit_store_info(store).status, WAL_EREADONLY);
     session = kit_session(store, "s");
     assert_branch(session, "a");
-    assert_int_equal(kit_try_append(session, &entry, NULL, &error),
-                     WAL_EREADONLY);
+    assert_int_equal(kit_try_append(session, &entry, NULL, &error), WAL_EREADONLY);
     assert_error(&error, WAL_EREADONLY, "reading only");
     assert_string_equal(error.file, "store");
-    assert_int_equal(wal_session_create(store, NULL, &other, &error),
-                     WAL_EREADONLY);
-    assert_int_equal(wal_session_fork(session, head, NULL, &other, &error),
-                     WAL_EREADONLY);
+    assert_int_equal(wal_session_create(store, NULL, &other, &error), WAL_EREADONLY);
+    assert_int_equal(wal_session_fork(session, head, NULL, &other, &error), WAL_EREADONLY);
     assert_int_equal(wal_session_accept_damage(session, &error), WAL_EREADONLY);
     assert_int_equal(wal_sync(store, &error), WAL_EREADONLY);
     wal_session_close(session);
@@ -365,8 +347,7 @@ static int read_without_permission(void)
         (void)fprintf(stderr, "%s\n", error.text);
         return 1;
     }
-    if (wal_store_get_info(store, &info, NULL) != WAL_OK ||
-        info.status != WAL_EREADONLY) {
+    if (wal_store_get_info(store, &info, NULL) != WAL_OK || info.status != WAL_EREADONLY) {
         return 2;
     }
     if (wal_session_open(store, kit_text("s"), &session, NULL) != WAL_OK) {
@@ -384,16 +365,14 @@ static int read_without_permission(void)
 
 static int create_without_permission(void)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = WAL_OPEN_CREATE};
+    struct wal_open_options options = {.struct_size = sizeof(options), .flags = WAL_OPEN_CREATE};
     struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
     enum wal_status status = wal_open("other", &options, &store, &error);
 
     if (status != WAL_EREADONLY || error.sys_errno != EACCES || store != NULL ||
         error.text[0] == '\0') {
-        (void)fprintf(stderr, "%d %d %s\n", status, error.sys_errno,
-                      error.text);
+        (void)fprintf(stderr, "%d %d %s\n", status, error.sys_errno, error.text);
         return 1;
     }
     return 0;
@@ -411,16 +390,14 @@ static int open_without_search_permission(void)
     return 0;
 }
 
-static int allow_reading(const char *path, const struct stat *stat, int kind,
-                         struct FTW *walk)
+static int allow_reading(const char *path, const struct stat *stat, int kind, struct FTW *walk)
 {
     (void)stat;
     (void)walk;
     return chmod(path, kind == FTW_DP ? 0555 : 0444);
 }
 
-static int restore_mode(const char *path, const struct stat *stat, int kind,
-                        struct FTW *walk)
+static int restore_mode(const char *path, const struct stat *stat, int kind, struct FTW *walk)
 {
     (void)stat;
     (void)kind;
@@ -492,10 +469,8 @@ KIT_TEST(version__newer_version_is_refused_with_both_numbers)
     change_manifest(newer);
     expect_open("store", 0, WAL_EVERSION, "store/MANIFEST", "version 7");
     expect_open("store", 0, WAL_EVERSION, "store/MANIFEST", "version 1");
-    expect_open("store", WAL_OPEN_READ_ONLY, WAL_EVERSION, "store/MANIFEST",
-                "version 7");
-    expect_open("store", WAL_OPEN_CREATE, WAL_EVERSION, "store/MANIFEST",
-                "version 7");
+    expect_open("store", WAL_OPEN_READ_ONLY, WAL_EVERSION, "store/MANIFEST", "version 7");
+    expect_open("store", WAL_OPEN_CREATE, WAL_EVERSION, "store/MANIFEST", "version 7");
 }
 
 KIT_TEST(version__unknown_features_are_refused)
@@ -514,8 +489,7 @@ KIT_TEST(version__unknown_write_features_open_read_only)
     change_manifest(read_only_feature);
     store = kit_open("store", 0);
     assert_int_equal(kit_store_info(store).status, WAL_EREADONLY);
-    assert_int_equal(wal_session_create(store, NULL, &session, NULL),
-                     WAL_EREADONLY);
+    assert_int_equal(wal_session_create(store, NULL, &session, NULL), WAL_EREADONLY);
 }
 
 KIT_TEST(version__unknown_compatible_features_are_ignored)

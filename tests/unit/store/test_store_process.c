@@ -1,8 +1,7 @@
 /*
- * test_store_process.c - tests of several handles of one store, in one process
- * and in several, and of handles that fork() copied: conditional and atomic
- * calls, and processes that only read see documents, heads, batches, redactions
- * and deletions of others.
+ * test_store_process.c - tests of several handles of one store, in one process and in several, and
+ * of handles that fork() copied: conditional and atomic calls, and processes that only read see
+ * documents, heads, batches, redactions and deletions of others.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -54,9 +53,8 @@ enum {
 
 static struct stress_shared *map_shared(void)
 {
-    struct stress_shared *stress_shared =
-        mmap(NULL, sizeof(*stress_shared), PROT_READ | PROT_WRITE,
-             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct stress_shared *stress_shared = mmap(NULL, sizeof(*stress_shared), PROT_READ | PROT_WRITE,
+                                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     WAL__ASSERT(stress_shared != MAP_FAILED);
     return stress_shared;
@@ -72,8 +70,8 @@ static void wait_for_start(struct stress_shared *stress_shared, int count)
 
 /* A process that writes works once, one that reads until all writers are
  * done. */
-static pid_t start_process(struct stress_process stress_process,
-                           stress_process_fn *act, bool reads, int count)
+static pid_t start_process(struct stress_process stress_process, stress_process_fn *act, bool reads,
+                           int count)
 {
     pid_t child = fork();
 
@@ -92,9 +90,8 @@ static pid_t start_process(struct stress_process stress_process,
 }
 
 /* Starts all at once; each must end well. Prints its seed. */
-static void stress_run_processes(struct stress_shared *stress_shared,
-                                 stress_process_fn *write, int writers,
-                                 stress_process_fn *read, int readers)
+static void stress_run_processes(struct stress_shared *stress_shared, stress_process_fn *write,
+                                 int writers, stress_process_fn *read, int readers)
 {
     pid_t children[PROCESSES_MAX];
     uint64_t random = kit_seed();
@@ -107,11 +104,10 @@ static void stress_run_processes(struct stress_shared *stress_shared,
     atomic_store(&stress_shared->working, writers);
     for (int i = 0; i < count; i++) {
         bool reads = i >= writers;
-        struct stress_process stress_process = {
-            stress_shared, reads ? i - writers : i, kit_random(&random) | 1};
+        struct stress_process stress_process = {stress_shared, reads ? i - writers : i,
+                                                kit_random(&random) | 1};
 
-        children[i] =
-            start_process(stress_process, reads ? read : write, reads, count);
+        children[i] = start_process(stress_process, reads ? read : write, reads, count);
     }
     for (int i = 0; i < count; i++) {
         int status = 0;
@@ -181,8 +177,7 @@ static pid_t stress_start_holder(struct stress_shared *stress_shared)
     return child;
 }
 
-static void stress_stop_holder(struct stress_shared *stress_shared,
-                               pid_t holder)
+static void stress_stop_holder(struct stress_shared *stress_shared, pid_t holder)
 {
     int status = 0;
 
@@ -191,8 +186,7 @@ static void stress_stop_holder(struct stress_shared *stress_shared,
     assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
-static void stress_handle_maybe_reopen(struct stress_handle *stress_handle,
-                                       uint64_t *random)
+static void stress_handle_maybe_reopen(struct stress_handle *stress_handle, uint64_t *random)
 {
     if (kit_random(random) % 8 == 0) {
         stress_handle_close(stress_handle);
@@ -216,8 +210,8 @@ static struct pair begin(void)
 
     for (int i = 0; i < 2; i++) {
         pair.stores[i] = kit_store();
-        pair.sessions[i] = i == 0 ? kit_create(pair.stores[0], "s")
-                                  : kit_session(pair.stores[1], "s");
+        pair.sessions[i] =
+            i == 0 ? kit_create(pair.stores[0], "s") : kit_session(pair.stores[1], "s");
     }
     return pair;
 }
@@ -265,20 +259,16 @@ KIT_TEST(handles__check_tails_and_ids_together)
     struct wal_error error = KIT_ERROR;
     struct wal_entry entry = kit_entry("c", NULL, "1");
     struct wal_session *session = NULL;
-    struct wal_session_options taken = {.struct_size = sizeof(taken),
-                                        .id = kit_text("t")};
+    struct wal_session_options taken = {.struct_size = sizeof(taken), .id = kit_text("t")};
 
     kit_append_all(pair.sessions[0], "a b");
-    assert_int_equal(
-        wal_append(pair.sessions[1], &entry, 1, &options, NULL, &error),
-        WAL_ECONFLICT);
+    assert_int_equal(wal_append(pair.sessions[1], &entry, 1, &options, NULL, &error),
+                     WAL_ECONFLICT);
     assert_string_equal(error.actual, "b");
     entry.id = kit_text("a");
-    assert_int_equal(kit_try_append(pair.sessions[1], &entry, NULL, NULL),
-                     WAL_EEXISTS);
+    assert_int_equal(kit_try_append(pair.sessions[1], &entry, NULL, NULL), WAL_EEXISTS);
     wal_session_close(kit_create(pair.stores[0], "t"));
-    assert_int_equal(wal_session_create(pair.stores[1], &taken, &session, NULL),
-                     WAL_EEXISTS);
+    assert_int_equal(wal_session_create(pair.stores[1], &taken, &session, NULL), WAL_EEXISTS);
     wal_session_close(kit_session(pair.stores[1], "t"));
 }
 
@@ -299,8 +289,7 @@ KIT_TEST(handles__follow_through_segments)
 
         (void)snprintf(id, sizeof(id), "e%d", i);
         entry = kit_entry(id, NULL, text);
-        assert_ok(
-            kit_try_append(pair.sessions[(i / 7) % 2], &entry, NULL, NULL));
+        assert_ok(kit_try_append(pair.sessions[(i / 7) % 2], &entry, NULL, NULL));
     }
     for (int i = 0; i < 2; i++) {
         assert_int_equal(kit_info(pair.sessions[i]).entries, 60);
@@ -342,8 +331,8 @@ static void receive_turn(int fd)
     WAL__ASSERT(read(fd, &ball, 1) == 1);
 }
 
-/* Whether an append that expects the process's own last entry as the tail gets
- * WAL_ECONFLICT and the tail that another process appended. */
+/* Whether an append that expects the process's own last entry as the tail gets WAL_ECONFLICT and
+ * the tail that another process appended. */
 static bool reports_the_tail(struct wal_session *session, int i)
 {
     struct wal_error error = KIT_ERROR;
@@ -358,13 +347,12 @@ static bool reports_the_tail(struct wal_session *session, int i)
     }
     (void)snprintf(tail, sizeof(tail), "e%d", i - 1);
     options.expected_tail = kit_text(own);
-    return wal_append(session, &entry, 1, &options, NULL, &error) ==
-               WAL_ECONFLICT &&
+    return wal_append(session, &entry, 1, &options, NULL, &error) == WAL_ECONFLICT &&
            strcmp(error.actual, tail) == 0;
 }
 
-/* Takes turns with the other process: sees its entry, appends under it. A
- * failure ends the process with an exit code. */
+/* Takes turns with the other process: sees its entry, appends under it. A failure ends the process
+ * with an exit code. */
 static int append_in_turns(int catch_fd, int throw_fd, int first, int turns)
 {
     struct wal_store *store = NULL;
@@ -395,8 +383,7 @@ static int append_in_turns(int catch_fd, int throw_fd, int first, int turns)
         options.durability = (uint32_t)i / 2 % 2;
         options.expected_tail = kit_text(before);
         entry = kit_entry(id, NULL, "{}");
-        if (wal_append(session, &entry, 1, &options, &result, &error) !=
-            WAL_OK) {
+        if (wal_append(session, &entry, 1, &options, &result, &error) != WAL_OK) {
             (void)fprintf(stderr, "%s: %s\n", id, error.text);
             return 2;
         }
@@ -464,8 +451,7 @@ KIT_TEST(processes__append_in_turn)
 /* Appends to a private session and to one shared by all, without pauses. */
 static int append_to_both(int number, int count)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .lock_timeout_ms = 60000};
+    struct wal_open_options options = {.struct_size = sizeof(options), .lock_timeout_ms = 60000};
     struct wal_store *store = NULL;
     struct wal_session *common = NULL;
     struct wal_error error = KIT_ERROR;
@@ -485,8 +471,7 @@ static int append_to_both(int number, int count)
 
         (void)snprintf(id, sizeof(id), "p%d-%d", number, i);
         entry = kit_entry(id, NULL, "{\"some\":\"payload\"}");
-        if (kit_try_append(i % 2 == 0 ? own : common, &entry, NULL, &error) !=
-            WAL_OK) {
+        if (kit_try_append(i % 2 == 0 ? own : common, &entry, NULL, &error) != WAL_OK) {
             (void)fprintf(stderr, "%s: %s\n", id, error.text);
             return 2;
         }
@@ -538,12 +523,10 @@ KIT_TEST(processes__append_concurrently)
 
 /* -------------------------------------------------------------- fork --- */
 
-static int use_inherited_handles(struct wal_store *store,
-                                 struct wal_session *session)
+static int use_inherited_handles(struct wal_store *store, struct wal_session *session)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
-    struct wal_session_info session_info = {.struct_size =
-                                                sizeof(session_info)};
+    struct wal_session_info session_info = {.struct_size = sizeof(session_info)};
     struct wal_entry entry = kit_entry("x", NULL, "1");
     struct wal_error error = KIT_ERROR;
     struct wal_slice none = {NULL, 0};
@@ -653,8 +636,7 @@ KIT_TEST(fork__surviving_child_holds_no_lock)
     (void)close(ball[1]);
 }
 
-/* Appends until it is killed, with a child that only waits for the end of a
- * pipe. */
+/* Appends until it is killed, with a child that only waits for the end of a pipe. */
 static void append_and_fork(int waits_fd, int count_fd, int round)
 {
     struct wal_store *store = kit_open("store", 0);
@@ -758,10 +740,9 @@ static void increment_counters(struct stress_process *stress_process)
 
     for (int i = 0; i < ROUNDS; i++) {
         stress_increment_metadata(stress_handle.session);
-        lost += stress_increment_doc(stress_handle.store, stress_handle.session,
-                                     "n", stress_process->number);
-        lost += stress_increment_doc(stress_handle.store, NULL, "n",
+        lost += stress_increment_doc(stress_handle.store, stress_handle.session, "n",
                                      stress_process->number);
+        lost += stress_increment_doc(stress_handle.store, NULL, "n", stress_process->number);
         stress_handle_maybe_reopen(&stress_handle, &stress_process->random);
     }
     atomic_fetch_add(&stress_process->stress_shared->lost, lost);
@@ -771,16 +752,14 @@ static void increment_counters(struct stress_process *stress_process)
 /* Values that were seen once never decrease. */
 static void watch(struct stress_process *stress_process)
 {
-    struct stress_handle stress_handle = stress_handle_open(
-        stress_process->number == 0 ? WAL_OPEN_READ_ONLY : 0);
+    struct stress_handle stress_handle =
+        stress_handle_open(stress_process->number == 0 ? WAL_OPEN_READ_ONLY : 0);
     uint64_t seen[3] = {0, 0, 0};
 
     for (int i = 0; i < 20; i++) {
-        uint64_t now[3] = {
-            stress_read_metadata(stress_handle.session),
-            stress_read_doc(stress_handle.store, stress_handle.session, "n",
-                            NULL),
-            stress_read_doc(stress_handle.store, NULL, "n", NULL)};
+        uint64_t now[3] = {stress_read_metadata(stress_handle.session),
+                           stress_read_doc(stress_handle.store, stress_handle.session, "n", NULL),
+                           stress_read_doc(stress_handle.store, NULL, "n", NULL)};
 
         for (int k = 0; k < 3; k++) {
             WAL__ASSERT(now[k] >= seen[k]);
@@ -795,18 +774,13 @@ KIT_TEST(processes__every_change_counts_once)
     struct stress_shared *stress_shared = stress_shared_create("");
     struct stress_handle stress_handle;
 
-    stress_run_processes(stress_shared, increment_counters, WRITERS, watch,
-                         READERS);
-    print_message("%" PRIu64 " puts came too late\n",
-                  atomic_load(&stress_shared->lost));
+    stress_run_processes(stress_shared, increment_counters, WRITERS, watch, READERS);
+    print_message("%" PRIu64 " puts came too late\n", atomic_load(&stress_shared->lost));
     stress_handle = stress_handle_open(0);
-    assert_int_equal(stress_read_metadata(stress_handle.session),
+    assert_int_equal(stress_read_metadata(stress_handle.session), WRITERS * ROUNDS);
+    assert_int_equal(stress_read_doc(stress_handle.store, stress_handle.session, "n", NULL),
                      WRITERS * ROUNDS);
-    assert_int_equal(
-        stress_read_doc(stress_handle.store, stress_handle.session, "n", NULL),
-        WRITERS * ROUNDS);
-    assert_int_equal(stress_read_doc(stress_handle.store, NULL, "n", NULL),
-                     WRITERS * ROUNDS);
+    assert_int_equal(stress_read_doc(stress_handle.store, NULL, "n", NULL), WRITERS * ROUNDS);
     stress_handle_close(&stress_handle);
     stress_shared_destroy(stress_shared);
 }
@@ -820,18 +794,15 @@ static void hold_lock(struct stress_process *stress_process)
     struct stress_handle stress_handle = stress_handle_open(0);
 
     for (int i = 0; i < ROUNDS / 2; i++) {
-        while (
-            !stress_try_lock(stress_handle.session, stress_process->number)) {
+        while (!stress_try_lock(stress_handle.session, stress_process->number)) {
             atomic_fetch_add(&stress_shared->lost, 1);
             usleep((useconds_t)(kit_random(&stress_process->random) % 500));
         }
         WAL__ASSERT(!atomic_exchange(&stress_shared->inside, true));
-        stress_write_doc(stress_handle.store, stress_handle.session, "guarded",
-                         stress_read_doc(stress_handle.store,
-                                         stress_handle.session, "guarded",
-                                         NULL) +
-                             1,
-                         stress_process->number);
+        stress_write_doc(
+            stress_handle.store, stress_handle.session, "guarded",
+            stress_read_doc(stress_handle.store, stress_handle.session, "guarded", NULL) + 1,
+            stress_process->number);
         atomic_store(&stress_shared->inside, false);
         stress_unlock(stress_handle.session, stress_process->number);
         stress_handle_maybe_reopen(&stress_handle, &stress_process->random);
@@ -847,8 +818,7 @@ KIT_TEST(processes__head_is_a_lock)
     stress_run_processes(stress_shared, hold_lock, WRITERS, NULL, 0);
     assert_true(atomic_load(&stress_shared->lost) > 0);
     stress_handle = stress_handle_open(0);
-    assert_int_equal(stress_read_doc(stress_handle.store, stress_handle.session,
-                                     "guarded", NULL),
+    assert_int_equal(stress_read_doc(stress_handle.store, stress_handle.session, "guarded", NULL),
                      WRITERS * ROUNDS / 2);
     stress_handle_close(&stress_handle);
     stress_shared_destroy(stress_shared);
@@ -862,28 +832,27 @@ static void make_turns(struct stress_process *stress_process)
     struct stress_handle stress_handle = stress_handle_open(0);
 
     for (int i = 0; i < ROUNDS; i++) {
-        uint64_t number = stress_write_turn(
-            stress_handle.store, stress_handle.session, stress_process->number);
+        uint64_t number =
+            stress_write_turn(stress_handle.store, stress_handle.session, stress_process->number);
         uint64_t made = atomic_load(&stress_shared->made);
 
-        while (made < number && !atomic_compare_exchange_weak(
-                                    &stress_shared->made, &made, number)) {
+        while (made < number &&
+               !atomic_compare_exchange_weak(&stress_shared->made, &made, number)) {
         }
         stress_handle_maybe_reopen(&stress_handle, &stress_process->random);
     }
     stress_handle_close(&stress_handle);
 }
 
-/* One of the readers opens read-only: it follows live writers; without writers
- * it sees the state at its opening. */
+/* One of the readers opens read-only: it follows live writers; without writers it sees the state at
+ * its opening. */
 static void check_turns(struct stress_process *stress_process)
 {
     struct stress_shared *stress_shared = stress_process->stress_shared;
-    bool follows =
-        stress_process->number != 0 || atomic_load(&stress_shared->live);
+    bool follows = stress_process->number != 0 || atomic_load(&stress_shared->live);
     uint64_t last = atomic_load(&stress_shared->made);
-    struct stress_handle stress_handle = stress_handle_open(
-        stress_process->number == 0 ? WAL_OPEN_READ_ONLY : 0);
+    struct stress_handle stress_handle =
+        stress_handle_open(stress_process->number == 0 ? WAL_OPEN_READ_ONLY : 0);
 
     for (int i = 0; i < 10; i++) {
         uint64_t least = follows ? atomic_load(&stress_shared->made) : last;
@@ -900,16 +869,13 @@ KIT_TEST(processes__batch_is_seen_whole_or_not_at_all)
     struct stress_handle stress_handle;
     pid_t holder;
 
-    stress_run_processes(stress_shared, make_turns, WRITERS, check_turns,
-                         READERS);
+    stress_run_processes(stress_shared, make_turns, WRITERS, check_turns, READERS);
     holder = stress_start_holder(stress_shared);
-    stress_run_processes(stress_shared, make_turns, WRITERS, check_turns,
-                         READERS);
+    stress_run_processes(stress_shared, make_turns, WRITERS, check_turns, READERS);
     stress_stop_holder(stress_shared, holder);
     stress_handle = stress_handle_open(0);
-    assert_int_equal(
-        stress_check_turn(stress_handle.store, stress_handle.session, 0),
-        2 * WRITERS * ROUNDS);
+    assert_int_equal(stress_check_turn(stress_handle.store, stress_handle.session, 0),
+                     2 * WRITERS * ROUNDS);
     stress_handle_close(&stress_handle);
     stress_shared_destroy(stress_shared);
 }
@@ -926,17 +892,15 @@ static void redact_all(struct stress_process *stress_process)
         char id[16];
 
         (void)snprintf(id, sizeof(id), "e%d", i);
-        stress_check(wal_session_redact(stress_handle.session, kit_text(id),
-                                        kit_text("why"), NULL, &error),
-                     &error, id);
-        atomic_store(&stress_shared->redacted[i],
-                     atomic_fetch_add(&stress_shared->made, 1) + 1);
+        stress_check(
+            wal_session_redact(stress_handle.session, kit_text(id), kit_text("why"), NULL, &error),
+            &error, id);
+        atomic_store(&stress_shared->redacted[i], atomic_fetch_add(&stress_shared->made, 1) + 1);
     }
     stress_handle_close(&stress_handle);
 }
 
-static void read_secrets(struct stress_process *stress_process,
-                         struct wal_session *session)
+static void read_secrets(struct stress_process *stress_process, struct wal_session *session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
@@ -955,8 +919,7 @@ static void read_secrets(struct stress_process *stress_process,
         }
         WAL__ASSERT(entry.id.size < sizeof(id));
         memcpy(id, entry.id.data, entry.id.size);
-        stamp =
-            atomic_load(&stress_process->stress_shared->redacted[atoi(id + 1)]);
+        stamp = atomic_load(&stress_process->stress_shared->redacted[atoi(id + 1)]);
         WAL__ASSERT(stamp == 0 || stamp > now);
     }
     WAL__ASSERT(status == WAL_END);
@@ -964,15 +927,13 @@ static void read_secrets(struct stress_process *stress_process,
 }
 
 /* An entry that another process redacted before this is refused. */
-static void append_contended_id(struct stress_process *stress_process,
-                                struct wal_session *session)
+static void append_contended_id(struct stress_process *stress_process, struct wal_session *session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
     struct wal_entry_cursor *cursor = NULL;
     int which = (int)(kit_random(&stress_process->random) % STRESS_SECRETS);
-    bool redacted =
-        atomic_load(&stress_process->stress_shared->redacted[which]) != 0;
+    bool redacted = atomic_load(&stress_process->stress_shared->redacted[which]) != 0;
     enum wal_status status;
     char id[16];
 
@@ -986,8 +947,8 @@ static void append_contended_id(struct stress_process *stress_process,
 
 static void follow_redactions(struct stress_process *stress_process)
 {
-    struct stress_handle stress_handle = stress_handle_open(
-        stress_process->number == 0 ? WAL_OPEN_READ_ONLY : 0);
+    struct stress_handle stress_handle =
+        stress_handle_open(stress_process->number == 0 ? WAL_OPEN_READ_ONLY : 0);
 
     for (int i = 0; i < 10; i++) {
         read_secrets(stress_process, stress_handle.session);
@@ -1009,13 +970,11 @@ KIT_TEST(processes__redacted_entry_is_not_returned)
     }
     stress_handle_close(&stress_handle);
     holder = stress_start_holder(stress_shared);
-    stress_run_processes(stress_shared, redact_all, 2, follow_redactions,
-                         READERS);
+    stress_run_processes(stress_shared, redact_all, 2, follow_redactions, READERS);
     stress_stop_holder(stress_shared, holder);
     assert_int_equal(atomic_load(&stress_shared->made), STRESS_SECRETS);
     stress_handle = stress_handle_open(WAL_OPEN_READ_ONLY);
-    read_secrets(&(struct stress_process){.stress_shared = stress_shared},
-                 stress_handle.session);
+    read_secrets(&(struct stress_process){.stress_shared = stress_shared}, stress_handle.session);
     stress_handle_close(&stress_handle);
     stress_shared_destroy(stress_shared);
 }
@@ -1044,18 +1003,15 @@ static void create_and_delete(struct stress_process *stress_process)
         format_life_id(id, i);
         options.id = kit_text(id);
         atomic_store(&stress_shared->began, i);
-        stress_check(
-            wal_session_create(stress_handle.store, &options, &session, &error),
-            &error, id);
+        stress_check(wal_session_create(stress_handle.store, &options, &session, &error), &error,
+                     id);
         stress_write_doc(stress_handle.store, session, "mine", i, 0);
         stress_write_doc(stress_handle.store, NULL, id, i, 0);
         if (before != NULL) {
             format_life_id(id, i - 1);
             doc.key = kit_text(id);
             stress_check(wal_session_delete(before, &error), &error, id);
-            stress_check(
-                wal_doc_delete(stress_handle.store, NULL, &doc, NULL, &error),
-                &error, id);
+            stress_check(wal_doc_delete(stress_handle.store, NULL, &doc, NULL, &error), &error, id);
             wal_session_close(before);
         }
         before = session;
@@ -1066,8 +1022,7 @@ static void create_and_delete(struct stress_process *stress_process)
 }
 
 /* The session and its documents exist both or not at all. */
-static void check_session_exists(struct wal_store *store, uint64_t number,
-                                 bool there)
+static void check_session_exists(struct wal_store *store, uint64_t number, bool there)
 {
     struct wal_session *session = NULL;
     struct wal_error error = KIT_ERROR;
@@ -1096,8 +1051,8 @@ static void count_sessions(struct wal_store *store)
     struct wal_session_cursor *list = NULL;
     int count = 0;
 
-    stress_check(wal_session_cursor_open(store, &options, &list, &error),
-                 &error, "wal_session_cursor_open");
+    stress_check(wal_session_cursor_open(store, &options, &list, &error), &error,
+                 "wal_session_cursor_open");
     while (wal_session_cursor_next(list, &info, &error) == WAL_OK) {
         count++;
     }
@@ -1109,8 +1064,8 @@ static void count_sessions(struct wal_store *store)
 static void read_sessions(struct stress_process *stress_process)
 {
     struct stress_shared *stress_shared = stress_process->stress_shared;
-    struct stress_handle stress_handle = stress_handle_open(
-        stress_process->number == 0 ? WAL_OPEN_READ_ONLY : 0);
+    struct stress_handle stress_handle =
+        stress_handle_open(stress_process->number == 0 ? WAL_OPEN_READ_ONLY : 0);
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_session *held = NULL;
     uint64_t holds = 0;
@@ -1120,27 +1075,22 @@ static void read_sessions(struct stress_process *stress_process)
         char id[16];
 
         if (held != NULL && made > holds) {
-            WAL__ASSERT(wal_session_get_info(held, &info, NULL) ==
-                        WAL_ENOTFOUND);
-            WAL__ASSERT(
-                wal_session_delete(held, NULL) ==
-                (stress_process->number == 0 ? WAL_EREADONLY : WAL_ENOTFOUND));
+            WAL__ASSERT(wal_session_get_info(held, &info, NULL) == WAL_ENOTFOUND);
+            WAL__ASSERT(wal_session_delete(held, NULL) ==
+                        (stress_process->number == 0 ? WAL_EREADONLY : WAL_ENOTFOUND));
             wal_session_close(held);
             held = NULL;
         }
         if (made > 1) {
-            check_session_exists(
-                stress_handle.store,
-                1 + kit_random(&stress_process->random) % (made - 1), false);
+            check_session_exists(stress_handle.store,
+                                 1 + kit_random(&stress_process->random) % (made - 1), false);
         }
         format_life_id(id, made);
         if (held == NULL && made > 0 &&
-            wal_session_open(stress_handle.store, kit_text(id), &held, NULL) ==
-                WAL_OK) {
+            wal_session_open(stress_handle.store, kit_text(id), &held, NULL) == WAL_OK) {
             holds = made;
         }
-        WAL__ASSERT(made == 0 || held != NULL ||
-                    atomic_load(&stress_shared->began) > made);
+        WAL__ASSERT(made == 0 || held != NULL || atomic_load(&stress_shared->began) > made);
         count_sessions(stress_handle.store);
     }
     wal_session_close(held);
@@ -1153,8 +1103,7 @@ KIT_TEST(processes__deleted_session_is_absent_for_all)
     struct stress_handle stress_handle;
     pid_t holder = stress_start_holder(stress_shared);
 
-    stress_run_processes(stress_shared, create_and_delete, 1, read_sessions,
-                         READERS);
+    stress_run_processes(stress_shared, create_and_delete, 1, read_sessions, READERS);
     stress_stop_holder(stress_shared, holder);
     stress_handle = stress_handle_open(WAL_OPEN_READ_ONLY);
     for (uint64_t i = 1; i <= LIVES; i++) {
@@ -1169,8 +1118,7 @@ static void append_contended_ids(struct stress_process *stress_process)
 {
     struct stress_shared *stress_shared = stress_process->stress_shared;
     struct stress_handle stress_handle = stress_handle_open(0);
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = kit_text("x")};
+    struct wal_session_options options = {.struct_size = sizeof(options), .id = kit_text("x")};
     struct wal_error error = KIT_ERROR;
 
     for (int i = 0; i < ROUNDS / 2;) {
@@ -1184,12 +1132,10 @@ static void append_contended_ids(struct stress_process *stress_process)
         }
         stress_check(status, &error, "wal_session_create");
         WAL__ASSERT(!atomic_exchange(&stress_shared->inside, true));
-        WAL__ASSERT(stress_increment_doc(stress_handle.store, session, "n",
-                                         stress_process->number) == 0);
-        WAL__ASSERT(stress_read_doc(stress_handle.store, session, "n", NULL) ==
-                    1);
-        WAL__ASSERT(stress_write_turn(stress_handle.store, session,
-                                      stress_process->number) == 1);
+        WAL__ASSERT(
+            stress_increment_doc(stress_handle.store, session, "n", stress_process->number) == 0);
+        WAL__ASSERT(stress_read_doc(stress_handle.store, session, "n", NULL) == 1);
+        WAL__ASSERT(stress_write_turn(stress_handle.store, session, stress_process->number) == 1);
         atomic_fetch_add(&stress_shared->made, 1);
         atomic_store(&stress_shared->inside, false);
         stress_check(wal_session_delete(session, &error), &error, "delete");
@@ -1240,9 +1186,8 @@ static void fork_between(struct stress_process *stress_process)
         uint64_t most;
         uint64_t count;
 
-        stress_check(
-            wal_session_fork(stress_handle.session, head, NULL, &fork, &error),
-            &error, "wal_session_fork");
+        stress_check(wal_session_fork(stress_handle.session, head, NULL, &fork, &error), &error,
+                     "wal_session_fork");
         most = atomic_load(&stress_process->stress_shared->began);
         usleep((useconds_t)(kit_random(&stress_process->random) % 500));
         count = stress_check_pairs(fork);

@@ -1,8 +1,7 @@
 /*
- * test_store_rotation.c - tests of a log of many segments: every entry is
- * there, in order and byte for byte, in the process that wrote it, after
- * reopening, and without the derived files. Segments grow with the rate of
- * writing, and the last process that closes a store gives back the disk space
+ * test_store_rotation.c - tests of a log of many segments: every entry is there, in order and byte
+ * for byte, in the process that wrote it, after reopening, and without the derived files. Segments
+ * grow with the rate of writing, and the last process that closes a store gives back the disk space
  * that is out of proportion (SPEC.md 3.5).
  */
 #include <dirent.h>
@@ -104,8 +103,7 @@ static void fill(char *payload, uint32_t seed, uint32_t size)
 
 static void append_some(struct bench *bench, int batches, uint32_t most)
 {
-    struct wal_append_options options = {.struct_size = sizeof(options),
-                                         .durability = WAL_WRITTEN};
+    struct wal_append_options options = {.struct_size = sizeof(options), .durability = WAL_WRITTEN};
 
     for (int i = 0; i < batches; i++) {
         uint32_t session = (uint32_t)(kit_random(&bench->random) % SESSIONS);
@@ -120,8 +118,7 @@ static void append_some(struct bench *bench, int batches, uint32_t most)
         entry = kit_entry(id, NULL, "");
         entry.flags = WAL_ENTRY_LINE;
         entry.payload = (struct wal_slice){bench->payload, size};
-        assert_ok(wal_append(bench->sessions[session], &entry, 1, &options,
-                             NULL, NULL));
+        assert_ok(wal_append(bench->sessions[session], &entry, 1, &options, NULL, NULL));
         bench->model->entries[session][number].seed = seed;
         bench->model->entries[session][number].size = size;
         bench->model->counts[session]++;
@@ -136,8 +133,7 @@ static void check_session(struct bench *bench, int session)
     uint32_t count = bench->model->counts[session];
 
     assert_int_equal(kit_info(bench->sessions[session]).entries, count);
-    assert_ok(
-        wal_entry_cursor_open(bench->sessions[session], NULL, &cursor, NULL));
+    assert_ok(wal_entry_cursor_open(bench->sessions[session], NULL, &cursor, NULL));
     assert_int_equal(wal_entry_cursor_remaining(cursor), count);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t size = bench->model->entries[session][i].size;
@@ -350,13 +346,11 @@ KIT_TEST(rotation__during_a_paused_session)
 /* Other processes hold the sync lock, in every round. */
 static atomic_bool is_held;
 
-static enum wal_status lock_or_not(void *ctx, struct wal__file *file,
-                                   uint64_t offset, enum wal__io_lock mode,
-                                   int *sys_errno)
+static enum wal_status lock_or_not(void *ctx, struct wal__file *file, uint64_t offset,
+                                   enum wal__io_lock mode, int *sys_errno)
 {
-    bool is_sync_lock =
-        offset < WAL__LOCK_CLAIM && offset % WAL__LOCK_SYNC_STRIDE ==
-                                        WAL__LOCK_SYNC % WAL__LOCK_SYNC_STRIDE;
+    bool is_sync_lock = offset < WAL__LOCK_CLAIM &&
+                        offset % WAL__LOCK_SYNC_STRIDE == WAL__LOCK_SYNC % WAL__LOCK_SYNC_STRIDE;
 
     if (is_held && is_sync_lock && mode == WAL__IO_LOCK_EXCLUSIVE) {
         return WAL_ELOCKED;
@@ -364,8 +358,7 @@ static enum wal_status lock_or_not(void *ctx, struct wal__file *file,
     return wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
 }
 
-static enum wal_status append_sized(struct wal_session *session, const char *id,
-                                    uint32_t size)
+static enum wal_status append_sized(struct wal_session *session, const char *id, uint32_t size)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = WAL_DURABLE};
@@ -382,20 +375,18 @@ static enum wal_status append_sized(struct wal_session *session, const char *id,
     return status;
 }
 
-/* A sealed segment whose seal could not be synced is not written again: readers
- * would stop at its seal. */
+/* A sealed segment whose seal could not be synced is not written again: readers would stop at its
+ * seal. */
 KIT_TEST(rotation__no_frame_after_a_seal)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = WAL_OPEN_CREATE,
-                                       .lock_timeout_ms = 20};
+    struct wal_open_options options = {
+        .struct_size = sizeof(options), .flags = WAL_OPEN_CREATE, .lock_timeout_ms = 20};
     struct wal__io io = wal__io_posix;
     struct wal_store *store = NULL;
     struct wal_session *session;
 
     io.lock = lock_or_not;
-    assert_ok(
-        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
     session = kit_create(store, "s");
     for (const char *id = "a\0b\0c\0d\0"; *id != '\0'; id += 2) {
         assert_ok(append_sized(session, id, 200 * 1024));
@@ -437,14 +428,12 @@ static struct wal_store *open_store(void)
 
     io = wal__io_posix;
     io.now_ms = read_clock;
-    assert_ok(
-        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
     return store;
 }
 
 /* Appends entries of 64 KiB; the clock advances evenly. */
-static void append_mib(struct wal_session *session, unsigned count,
-                       int64_t ms_each)
+static void append_mib(struct wal_session *session, unsigned count, int64_t ms_each)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = WAL_WRITTEN};
@@ -617,8 +606,7 @@ KIT_TEST(store_unused__content_gives_it_back)
 
         memcpy(content + i, &word, sizeof(word));
     }
-    assert_ok(wal_blob_put(store, (struct wal_slice){content, 5 * MIB}, digest,
-                           NULL));
+    assert_ok(wal_blob_put(store, (struct wal_slice){content, 5 * MIB}, digest, NULL));
     info = kit_store_info(store);
     assert_true(info.pack_disk_bytes > info.pack_bytes + 2 * MIB);
     kit_close(store);

@@ -1,11 +1,10 @@
 /*
- * test_store_shown.c - what a handle for reading has shown stays: next to
- * writers and compactions that are killed, no later read of it, nor of a handle
- * that is opened later, shows fewer entries, an older head, title or sequence
- * number, or a session less. Nothing is deleted and nothing is redacted.
+ * test_store_shown.c - what a handle for reading has shown stays: next to writers and compactions
+ * that are killed, no later read of it, nor of a handle that is opened later, shows fewer entries,
+ * an older head, title or sequence number, or a session less. Nothing is deleted and nothing is
+ * redacted.
  *
- * AGENTWAL_SEED repeats the choices, not the moments; AGENTWAL_STEPS is the
- * number of looks.
+ * AGENTWAL_SEED repeats the choices, not the moments; AGENTWAL_STEPS is the number of looks.
  */
 #include <signal.h>
 #include <sys/wait.h>
@@ -35,8 +34,7 @@ static uint64_t number_of(struct wal_slice text)
 {
     char copy[32];
 
-    (void)snprintf(copy, sizeof(copy), "%.*s", (int)text.size,
-                   (const char *)text.data);
+    (void)snprintf(copy, sizeof(copy), "%.*s", (int)text.size, (const char *)text.data);
     return strtoull(copy[0] == '\0' ? copy : copy + 1, NULL, 10);
 }
 
@@ -45,8 +43,7 @@ static int32_t raise_title(void *ctx, const struct wal_session_info *now,
 {
     char *title = ctx;
 
-    (void)snprintf(title, 32, "t%llu",
-                   (unsigned long long)number_of(now->title) + 1);
+    (void)snprintf(title, 32, "t%llu", (unsigned long long)number_of(now->title) + 1);
     change->fields = WAL_CHANGE_TITLE;
     change->title = kit_text(title);
     return 0;
@@ -55,20 +52,17 @@ static int32_t raise_title(void *ctx, const struct wal_session_info *now,
 static void write_once(struct wal_session *session, uint64_t *random)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
-    const struct wal_append_options options = {
-        .struct_size = sizeof(options),
-        .durability = (uint32_t)(kit_random(random) % 3)};
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = (uint32_t)(kit_random(random) % 3)};
     struct wal_entry entry;
     char text[32];
 
     if (kit_random(random) % 8 == 0) {
-        WAL__ASSERT(wal_session_update(session, raise_title, text, NULL) ==
-                    WAL_OK);
+        WAL__ASSERT(wal_session_update(session, raise_title, text, NULL) == WAL_OK);
         return;
     }
     WAL__ASSERT(wal_session_get_info(session, &info, NULL) == WAL_OK);
-    (void)snprintf(text, sizeof(text), "e%llu",
-                   (unsigned long long)number_of(info.head) + 1);
+    (void)snprintf(text, sizeof(text), "e%llu", (unsigned long long)number_of(info.head) + 1);
     entry = kit_entry(text, NULL, "{\"a\":1}");
     WAL__ASSERT(wal_append(session, &entry, 1, &options, NULL, NULL) == WAL_OK);
 }
@@ -77,15 +71,13 @@ static void write_once(struct wal_session *session, uint64_t *random)
 static void run_writer(uint64_t random)
 {
     struct wal_session *sessions[SESSIONS] = {NULL};
-    struct wal_store *store =
-        kit_open("store", random % 2 == 0 ? 0 : WAL_OPEN_PREAD);
+    struct wal_store *store = kit_open("store", random % 2 == 0 ? 0 : WAL_OPEN_PREAD);
 
     while (true) {
         const size_t i = kit_random(&random) % SESSIONS;
 
         if (sessions[i] == NULL &&
-            wal_session_open(store, kit_text(names[i]), &sessions[i], NULL) !=
-                WAL_OK) {
+            wal_session_open(store, kit_text(names[i]), &sessions[i], NULL) != WAL_OK) {
             sessions[i] = kit_create(store, names[i]);
         }
         write_once(sessions[i], &random);
@@ -140,25 +132,22 @@ struct shown {
     uint64_t last; /* entry that a cursor returned */
 };
 
-static void raise_to(uint64_t *shown, uint64_t now, const char *name,
-                     const char *what)
+static void raise_to(uint64_t *shown, uint64_t now, const char *name, const char *what)
 {
     if (now < *shown) {
-        fail_msg("session %s: %s was %llu, and is %llu", name, what,
-                 (unsigned long long)*shown, (unsigned long long)now);
+        fail_msg("session %s: %s was %llu, and is %llu", name, what, (unsigned long long)*shown,
+                 (unsigned long long)now);
     }
     *shown = now;
 }
 
-static void read_cursor(struct wal_session *session, struct shown *shown,
-                        const char *name)
+static void read_cursor(struct wal_session *session, struct shown *shown, const char *name)
 {
     struct wal_entry_cursor *cursor = NULL;
     struct wal_error error = KIT_ERROR;
     uint64_t count = 0;
     uint64_t last = 0;
-    enum wal_status status =
-        wal_entry_cursor_open(session, NULL, &cursor, &error);
+    enum wal_status status = wal_entry_cursor_open(session, NULL, &cursor, &error);
 
     while (status == WAL_OK) {
         struct wal_entry entry = {.struct_size = sizeof(entry)};
@@ -177,8 +166,8 @@ static void read_cursor(struct wal_session *session, struct shown *shown,
     wal_entry_cursor_close(cursor);
 }
 
-static void look(struct wal_store *store, struct wal_session **session,
-                 struct shown *shown, const char *name)
+static void look(struct wal_store *store, struct wal_session **session, struct shown *shown,
+                 const char *name)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_error error = KIT_ERROR;
@@ -220,9 +209,7 @@ static void read_shown(uint32_t flags)
     if (killer == 0) {
         run_killer(random);
     }
-    for (int i = 0;
-         i < looks && (steps != NULL || i < LOOKS_MIN || time(NULL) < end);
-         i++) {
+    for (int i = 0; i < looks && (steps != NULL || i < LOOKS_MIN || time(NULL) < end); i++) {
         if (store == NULL) {
             store = kit_open("store", WAL_OPEN_READ_ONLY | flags);
         }
@@ -241,8 +228,7 @@ static void read_shown(uint32_t flags)
     }
     for (size_t k = 0; k < SESSIONS; k++) {
         print_message("%s: %llu entries, title %llu\n", names[k],
-                      (unsigned long long)shown[k].entries,
-                      (unsigned long long)shown[k].title);
+                      (unsigned long long)shown[k].entries, (unsigned long long)shown[k].title);
     }
     assert_int_equal(kill(killer, SIGKILL), 0);
     assert_int_equal(waitpid(killer, NULL, 0), killer);

@@ -1,8 +1,7 @@
 /*
- * test_store_stopped.c - tests of processes that are stopped or killed while
- * they hold a lock (SPEC.md 4.1): the error of the others names it within a
- * second; they wait for one that is only slow, and one that was killed does not
- * block them.
+ * test_store_stopped.c - tests of processes that are stopped or killed while they hold a lock
+ * (SPEC.md 4.1): the error of the others names it within a second; they wait for one that is only
+ * slow, and one that was killed does not block them.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -57,9 +56,8 @@ static void reach_trap(enum trap_call call)
 }
 
 static enum wal_status list(void *ctx, const char *path,
-                            enum wal_status (*each)(void *arg,
-                                                    const char *name),
-                            void *arg, int *sys_errno)
+                            enum wal_status (*each)(void *arg, const char *name), void *arg,
+                            int *sys_errno)
 {
     reach_trap(AT_LIST);
     return wal__io_posix.list(ctx, path, each, arg, sys_errno);
@@ -74,8 +72,8 @@ static enum wal_status lock(void *ctx, struct wal__file *file, uint64_t offset,
     return wal__io_posix.lock(ctx, file, offset, mode, sys_errno);
 }
 
-static enum wal_status open_file(void *ctx, const char *path, int flags,
-                                 struct wal__file **file, int *sys_errno)
+static enum wal_status open_file(void *ctx, const char *path, int flags, struct wal__file **file,
+                                 int *sys_errno)
 {
     if (strstr(path, ".idx.new") != NULL) {
         reach_trap(AT_INDEX);
@@ -86,24 +84,21 @@ static enum wal_status open_file(void *ctx, const char *path, int flags,
     return wal__io_posix.open(ctx, path, flags, file, sys_errno);
 }
 
-static enum wal_status pwritev_file(void *ctx, struct wal__file *file,
-                                    const struct iovec *iov, int count,
-                                    uint64_t offset, size_t *put,
-                                    int *sys_errno)
+static enum wal_status pwritev_file(void *ctx, struct wal__file *file, const struct iovec *iov,
+                                    int count, uint64_t offset, size_t *put, int *sys_errno)
 {
     reach_trap(AT_WRITE);
     return wal__io_posix.pwritev(ctx, file, iov, count, offset, put, sys_errno);
 }
 
-static enum wal_status sync_file(void *ctx, struct wal__file *file,
-                                 int *sys_errno)
+static enum wal_status sync_file(void *ctx, struct wal__file *file, int *sys_errno)
 {
     reach_trap(AT_SYNC);
     return wal__io_posix.sync(ctx, file, sys_errno);
 }
 
-static enum wal_status append(struct wal_session *session, const char *id,
-                              uint32_t durability, struct wal_error *error)
+static enum wal_status append(struct wal_session *session, const char *id, uint32_t durability,
+                              struct wal_error *error)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
                                                .durability = durability};
@@ -127,8 +122,7 @@ static int live(const char *id)
     io.pwritev = pwritev_file;
     io.populate_writable = NULL; /* every write is a call */
     io.sync = sync_file;
-    if (wal__store_open("store", &options, &wal__heap_libc, &io, &store,
-                        &error) != WAL_OK ||
+    if (wal__store_open("store", &options, &wal__heap_libc, &io, &store, &error) != WAL_OK ||
         wal_session_open(store, kit_text("s"), &session, &error) != WAL_OK ||
         append(session, id, WAL_DURABLE, &error) != WAL_OK) {
         (void)fprintf(stderr, "%s\n", error.text);
@@ -145,9 +139,8 @@ struct order {
     int signal;
 };
 
-/* Processes that wait for an order. They are forked while no store is open: a
- * thread may have the lock of the sanitizer's heap, which the new process then
- * has for ever. */
+/* Processes that wait for an order. They are forked while no store is open: a thread may have the
+ * lock of the sanitizer's heap, which the new process then has for ever. */
 static struct {
     pid_t process; /* 0: none, or started */
     int orders;    /* to write to */
@@ -176,8 +169,7 @@ static void fork_waiting(void)
 
         if (waiting[i].process != 0) {
             assert_int_equal(kill(waiting[i].process, SIGKILL), 0);
-            assert_int_equal(waitpid(waiting[i].process, NULL, 0),
-                             waiting[i].process);
+            assert_int_equal(waitpid(waiting[i].process, NULL, 0), waiting[i].process);
             (void)close(waiting[i].orders);
             (void)close(waiting[i].reached);
         }
@@ -212,8 +204,7 @@ static pid_t start_as(const char *id, enum trap_call call, int signal)
     child = waiting[i].process;
     waiting[i].process = 0;
     (void)snprintf(order.id, sizeof(order.id), "%s", id);
-    assert_int_equal(write(waiting[i].orders, &order, sizeof(order)),
-                     sizeof(order));
+    assert_int_equal(write(waiting[i].orders, &order, sizeof(order)), sizeof(order));
     assert_int_equal(read(waiting[i].reached, &byte, 1), 1);
     (void)close(waiting[i].orders);
     (void)close(waiting[i].reached);
@@ -268,8 +259,8 @@ static void prepare(const char *ids)
     kit_close(store);
 }
 
-static void expect_locked(enum wal_status status, const struct wal_error *error,
-                          pid_t holder, uint64_t since_ms)
+static void expect_locked(enum wal_status status, const struct wal_error *error, pid_t holder,
+                          uint64_t since_ms)
 {
     uint64_t waited = now_ms() - since_ms;
 
@@ -285,16 +276,14 @@ static void expect_closed_to_all(pid_t holder)
     struct wal_error error = KIT_ERROR;
     uint64_t since = now_ms();
 
-    expect_locked(wal_open("store", NULL, &store, &error), &error, holder,
-                  since);
+    expect_locked(wal_open("store", NULL, &store, &error), &error, holder, since);
     assert_null(store);
 }
 
 /* With the default lock timeout. */
 static struct wal_store *open_store(uint32_t flags)
 {
-    const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = flags};
+    const struct wal_open_options options = {.struct_size = sizeof(options), .flags = flags};
     struct wal_store *store = NULL;
     struct wal_error error = KIT_ERROR;
 
@@ -417,11 +406,9 @@ KIT_TEST(stopped__holding_the_append_lock)
     session = kit_session(store, "s");
     child = start(AT_WRITE, SIGSTOP);
     since = now_ms();
-    expect_locked(append(session, "b", WAL_WRITTEN, &error), &error, child,
-                  since);
+    expect_locked(append(session, "b", WAL_WRITTEN, &error), &error, child, since);
     since = now_ms();
-    expect_locked(append(session, "b", WAL_DURABLE, &error), &error, child,
-                  since);
+    expect_locked(append(session, "b", WAL_DURABLE, &error), &error, child, since);
     resume_child(child);
     assert_ok(append(session, "c", WAL_DURABLE, NULL));
     assert_branch(session, "a x c");
@@ -531,8 +518,7 @@ KIT_TEST(stopped__while_healing)
     assert_int_equal(waitpid(child, &how, 0), child);
     child = start_as("y", AT_SEGMENT, SIGSTOP);
     since = now_ms();
-    expect_locked(append(session, "b", WAL_DURABLE, &error), &error, child,
-                  since);
+    expect_locked(append(session, "b", WAL_DURABLE, &error), &error, child, since);
     resume_child(child);
     assert_ok(append(session, "c", WAL_DURABLE, &error));
     assert_branch(session, "a x y c");

@@ -1,6 +1,6 @@
 /*
- * test_store_threads.c - tests of many threads on one handle: writers of every
- * class on shared sessions, readers, lists and forks at the same time.
+ * test_store_threads.c - tests of many threads on one handle: writers of every class on shared
+ * sessions, readers, lists and forks at the same time.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -52,12 +52,11 @@ static void *write_entries(void *arg)
         char ids[2][32];
 
         for (int k = 0; k < 2; k++) {
-            (void)snprintf(ids[k], sizeof(ids[k]), "%d-%d", worker->number,
-                           2 * i + k);
+            (void)snprintf(ids[k], sizeof(ids[k]), "%d-%d", worker->number, 2 * i + k);
             entries[k] = kit_entry(ids[k], NULL, "{\"a\":\"payload\"}");
         }
-        status = wal_append(shared->sessions[session_of(worker->number, i)],
-                            entries, 2, &options, &result, NULL);
+        status = wal_append(shared->sessions[session_of(worker->number, i)], entries, 2, &options,
+                            &result, NULL);
         WAL__ASSERT(status == WAL_OK);
         WAL__ASSERT(strcmp(result.last_id, ids[1]) == 0);
         if (options.durability != WAL_QUEUED) {
@@ -71,16 +70,13 @@ static void *write_entries(void *arg)
     return NULL;
 }
 
-/* Reads a session: each writer's entries are there in order, in pairs. Returns
- * their number. */
+/* Reads a session: each writer's entries are there in order, in pairs. Returns their number. */
 static uint64_t read_session(struct wal_session *session, uint32_t mode)
 {
-    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
-                                               .mode = mode};
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options), .mode = mode};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = NULL;
-    enum wal_status status =
-        wal_entry_cursor_open(session, &options, &cursor, NULL);
+    enum wal_status status = wal_entry_cursor_open(session, &options, &cursor, NULL);
     int last[WRITERS];
     uint64_t count = 0;
     uint64_t left;
@@ -126,8 +122,7 @@ static void *read_entries(void *arg)
             (void)snprintf(id, sizeof(id), "s%d", i);
             status = wal_session_open(shared->store, kit_text(id), &own, NULL);
             WAL__ASSERT(status == WAL_OK);
-            count = read_session(own, i % 2 == 0 ? WAL_ENTRY_CURSOR_BRANCH
-                                                 : WAL_ENTRY_CURSOR_ALL);
+            count = read_session(own, i % 2 == 0 ? WAL_ENTRY_CURSOR_BRANCH : WAL_ENTRY_CURSOR_ALL);
             WAL__ASSERT(count >= before[i]);
             before[i] = count;
             status = wal_session_get_info(own, &info, NULL);
@@ -156,8 +151,7 @@ static void *background_thread(void *arg)
         enum wal_status status;
 
         if (forks < 50) {
-            status = wal_session_fork(shared->sessions[forks % SESSIONS], head,
-                                      NULL, &fork, NULL);
+            status = wal_session_fork(shared->sessions[forks % SESSIONS], head, NULL, &fork, NULL);
             WAL__ASSERT(status == WAL_OK);
             (void)read_session(fork, WAL_ENTRY_CURSOR_ALL);
             wal_session_close(fork);
@@ -180,8 +174,7 @@ static void *background_thread(void *arg)
     return NULL;
 }
 
-static void start(struct worker *worker, struct shared *shared, int number,
-                  void *(*work)(void *))
+static void start(struct worker *worker, struct shared *shared, int number, void *(*work)(void *))
 {
     worker->shared = shared;
     worker->number = number;
@@ -233,9 +226,8 @@ static void run(uint32_t flags)
     assert_true(info.acknowledged >= atomic_load(&shared.durable));
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < SESSIONS; i++) {
-            assert_int_equal(
-                read_session(shared.sessions[i], WAL_ENTRY_CURSOR_BRANCH),
-                expected(i));
+            assert_int_equal(read_session(shared.sessions[i], WAL_ENTRY_CURSOR_BRANCH),
+                             expected(i));
             wal_session_close(shared.sessions[i]);
         }
         kit_close(shared.store);
@@ -267,9 +259,8 @@ static void *append_thread(void *arg)
     struct worker *worker = arg;
 
     for (int i = 0; i < COUNT; i++) {
-        struct wal_append_options options = {.struct_size = sizeof(options),
-                                             .durability = WAL_WRITTEN,
-                                             .flags = WAL_APPEND_EXPECT};
+        struct wal_append_options options = {
+            .struct_size = sizeof(options), .durability = WAL_WRITTEN, .flags = WAL_APPEND_EXPECT};
         struct wal_append_result result = {.struct_size = sizeof(result)};
         char payload[16];
         char before[16] = "";
@@ -284,10 +275,8 @@ static void *append_thread(void *arg)
         (void)snprintf(payload, sizeof(payload), "%d", worker->number);
         entry = kit_entry(id, NULL, payload);
         options.expected_tail = kit_text(before);
-        status = wal_append(worker->shared->sessions[0], &entry, 1, &options,
-                            &result, NULL);
-        WAL__ASSERT(status == WAL_OK || status == WAL_ECONFLICT ||
-                    status == WAL_EEXISTS);
+        status = wal_append(worker->shared->sessions[0], &entry, 1, &options, &result, NULL);
+        WAL__ASSERT(status == WAL_OK || status == WAL_ECONFLICT || status == WAL_EEXISTS);
         if (status == WAL_OK) {
             atomic_fetch_add(&worker->shared->durable, 1);
         }
@@ -313,8 +302,8 @@ KIT_TEST(threads__race_for_the_same_tail)
     kit_close(shared.store);
 }
 
-/* Two handles of a store, as two processes have them: a thread of each reads
- * what the other one writes, and schedules the commit mark after it. */
+/* Two handles of a store, as two processes have them: a thread of each reads what the other one
+ * writes, and schedules the commit mark after it. */
 KIT_TEST(threads__two_handles_of_a_store)
 {
     struct shared shared[2] = {{.store = NULL}, {.store = NULL}};
@@ -328,8 +317,8 @@ KIT_TEST(threads__two_handles_of_a_store)
             char id[16];
 
             (void)snprintf(id, sizeof(id), "s%d", i);
-            shared[k].sessions[i] = k == 0 ? kit_create(shared[k].store, id)
-                                           : kit_session(shared[k].store, id);
+            shared[k].sessions[i] =
+                k == 0 ? kit_create(shared[k].store, id) : kit_session(shared[k].store, id);
         }
     }
     for (int k = 0; k < 2; k++) {
@@ -396,9 +385,8 @@ static uint32_t list_threads(char ids[THREADS_MAX][16])
 /* They take no signal of the program, and SIGBUS does not end it in them. */
 KIT_TEST(threads__of_the_library_leave_signals_alone)
 {
-    const uint64_t usual = (uint64_t)1 << (SIGUSR1 - 1) |
-                           (uint64_t)1 << (SIGWINCH - 1) |
-                           (uint64_t)1 << (SIGTERM - 1);
+    const uint64_t usual =
+        (uint64_t)1 << (SIGUSR1 - 1) | (uint64_t)1 << (SIGWINCH - 1) | (uint64_t)1 << (SIGTERM - 1);
     const uint64_t bus = (uint64_t)1 << (SIGBUS - 1);
     char before[THREADS_MAX][16];
     char after[THREADS_MAX][16];

@@ -1,7 +1,6 @@
 /*
- * test_retain_plan.c - tests of moving a chosen session to the trash
- * (tools/care/retain.c): only as it was when it was chosen. The code is
- * compiled into this test.
+ * test_retain_plan.c - tests of moving a chosen session to the trash (tools/care/retain.c): only as
+ * it was when it was chosen. The code is compiled into this test.
  */
 #include "tests/lib/kit/parts_kit.h"
 

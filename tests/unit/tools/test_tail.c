@@ -16,8 +16,8 @@ enum {
     PADDING = 180 * 1024 /* kept in line; a segment has 32 MiB */
 };
 
-/* What the tail returns until its end, each record as "ID", "KEY=VALUE" or
- * "[TITLE]"; until the next call. */
+/* What the tail returns until its end, each record as "ID", "KEY=VALUE" or "[TITLE]"; until the
+ * next call. */
 static const char *rest(struct cli_tail *tail)
 {
     static char text[1024];
@@ -42,8 +42,7 @@ static const char *rest(struct cli_tail *tail)
                      WAL_ARG(record.doc->value));
             break;
         default:
-            snprintf(text + size, room, "[%.*s] ",
-                     WAL_ARG(record.session->title));
+            snprintf(text + size, room, "[%.*s] ", WAL_ARG(record.session->title));
         }
     }
     assert_int_equal(status, WAL_END);
@@ -57,8 +56,7 @@ static const char *wait_rest(struct cli_tail *tail)
     return rest(tail);
 }
 
-static void open_tail(struct cli_tail *tail, struct wal_store *store,
-                      uint64_t after)
+static void open_tail(struct cli_tail *tail, struct wal_store *store, uint64_t after)
 {
     assert_ok(cli_tail_open(tail, store, WAL_WRITTEN, after, NULL));
 }
@@ -68,8 +66,7 @@ KIT_TEST(tail__empty_store)
     const uint32_t flags[] = {WAL_OPEN_CREATE, WAL_OPEN_MEMORY, WAL_OPEN_NOOP};
 
     for (size_t i = 0; i < 3; i++) {
-        struct wal_store *store =
-            kit_open(flags[i] == WAL_OPEN_CREATE ? "store" : NULL, flags[i]);
+        struct wal_store *store = kit_open(flags[i] == WAL_OPEN_CREATE ? "store" : NULL, flags[i]);
         struct cli_tail tail;
 
         open_tail(&tail, store, CLI_TAIL_END);
@@ -201,8 +198,8 @@ KIT_TEST(tail__damaged_record_is_reported_once)
 
 /* --- many writers ------------------------------------------------------- */
 
-/* In a child: appends the entries "N-0", "N-1", ... to a new session. Small
- * ones and such that fill segments take turns. */
+/* In a child: appends the entries "N-0", "N-1", ... to a new session. Small ones and such that fill
+ * segments take turns. */
 static _Noreturn void write_entries(int number)
 {
     struct wal_store *store = kit_open("store", 0);
@@ -279,8 +276,7 @@ static void follow_writers(struct cli_tail *tail)
         }
         assert_true(record.sequence > previous);
         previous = record.sequence;
-        if (record.kind != WAL_RECORD_ENTRY ||
-            ((const char *)record.session_id.data)[0] != 'w') {
+        if (record.kind != WAL_RECORD_ENTRY || ((const char *)record.session_id.data)[0] != 'w') {
             continue;
         }
         snprintf(id, sizeof(id), "%.*s", WAL_ARG(record.entry->id));
@@ -318,8 +314,7 @@ KIT_TEST(tail__writers_new_segments_and_compaction)
         assert_true(WIFEXITED(outcome) && WEXITSTATUS(outcome) == 0);
     }
     (void)kill(children[WRITERS], SIGKILL);
-    assert_int_equal(waitpid(children[WRITERS], &outcome, 0),
-                     children[WRITERS]);
+    assert_int_equal(waitpid(children[WRITERS], &outcome, 0), children[WRITERS]);
     assert_true(WIFSIGNALED(outcome));
     cli_tail_close(&tail);
     /* Once more from the first record. */

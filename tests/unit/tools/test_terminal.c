@@ -1,7 +1,6 @@
 /*
- * test_terminal.c - texts, times, sizes and names for people (tools/terminal,
- * tools/cli/cli.h, tools/cli/session.h), and the keys of a terminal
- * (tools/terminal/screen.h).
+ * test_terminal.c - texts, times, sizes and names for people (tools/terminal, tools/cli/cli.h,
+ * tools/cli/session.h), and the keys of a terminal (tools/terminal/screen.h).
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -21,8 +20,7 @@ enum {
 };
 
 /* What cell_print prints; *columns gets its result. The caller frees it. */
-static char *print(const char *text, size_t columns, unsigned flags,
-                   size_t *printed)
+static char *print(const char *text, size_t columns, unsigned flags, size_t *printed)
 {
     char *output = NULL;
     size_t size = 0;
@@ -34,8 +32,8 @@ static char *print(const char *text, size_t columns, unsigned flags,
     return output;
 }
 
-static void check_cell(const char *text, size_t columns, unsigned flags,
-                       const char *expected, size_t width)
+static void check_cell(const char *text, size_t columns, unsigned flags, const char *expected,
+                       size_t width)
 {
     size_t printed;
     char *output = print(text, columns, flags, &printed);
@@ -152,13 +150,10 @@ TEST(size__units_are_powers_of_1000)
 
 TEST(suggest__nearest_name_within_a_third)
 {
-    static const char *const names[] = {"list", "latest", "tree", "checkpoint",
-                                        "checkpoints"};
+    static const char *const names[] = {"list", "latest", "tree", "checkpoint", "checkpoints"};
     static const char *const typed[][2] = {
-        {"lsit", "list"}, {"lits", "list"},
-        {"tre", "tree"},  {"checkpont", "checkpoint"},
-        {"xyz", NULL},    {"", NULL},
-        {"l", NULL},      {"chec", "checkpoint"},
+        {"lsit", "list"}, {"lits", "list"}, {"tre", "tree"}, {"checkpont", "checkpoint"},
+        {"xyz", NULL},    {"", NULL},       {"l", NULL},     {"chec", "checkpoint"},
     };
 
     for (size_t i = 0; i < sizeof(typed) / sizeof(typed[0]); i++) {
@@ -216,8 +211,7 @@ static enum key_kind kind_of(const char *text)
 {
     struct key key;
 
-    assert_int_equal(key_parse((const uint8_t *)text, strlen(text), true, &key),
-                     strlen(text));
+    assert_int_equal(key_parse((const uint8_t *)text, strlen(text), true, &key), strlen(text));
     return key.kind;
 }
 
@@ -263,8 +257,7 @@ TEST(key__names)
 
 TEST(key__waits_for_the_rest)
 {
-    static const char *const texts[] = {"\x1B[1;5B", "\x1BOA",
-                                        "\xF0\x9F\x98\x80", "\xC3\x84"};
+    static const char *const texts[] = {"\x1B[1;5B", "\x1BOA", "\xF0\x9F\x98\x80", "\xC3\x84"};
     struct key key;
 
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {

@@ -1,9 +1,8 @@
 /*
- * test_bundle.c - tests of bundles on the real system: what comes back from
- * one, and how each kind of bad file is refused. What a process leaves that is
- * killed while it writes or reads a bundle is removed by the next one there;
- * what a process that lives has is not, nor what only has such a name
- * (docs/machines.md).
+ * test_bundle.c - tests of bundles on the real system: what comes back from one, and how each kind
+ * of bad file is refused. What a process leaves that is killed while it writes or reads a bundle is
+ * removed by the next one there; what a process that lives has is not, nor what only has such a
+ * name (docs/machines.md).
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -23,8 +22,7 @@ enum {
     LARGE = 300 * 1024
 };
 
-/* The store "store" with the session s, a fork f of it, and t, which has a
- * large payload. */
+/* The store "store" with the session s, a fork f of it, and t, which has a large payload. */
 static struct wal_store *make_store(void)
 {
     struct wal_store *store = kit_store();
@@ -47,8 +45,8 @@ static struct wal_store *make_store(void)
     return store;
 }
 
-static enum wal_status try_write(struct wal_store *store, const char *ids,
-                                 const char *path, struct wal_error *error)
+static enum wal_status try_write(struct wal_store *store, const char *ids, const char *path,
+                                 struct wal_error *error)
 {
     struct wal_slice sessions[4];
     struct wal_transfer_options options = {.struct_size = sizeof(options)};
@@ -74,8 +72,7 @@ static void write_bundle(struct wal_store *store, const char *ids)
 }
 
 static enum wal_status try_read(struct wal_store *store, const char *path,
-                                struct wal_transfer_result *result,
-                                struct wal_error *error)
+                                struct wal_transfer_result *result, struct wal_error *error)
 {
     const struct wal_transfer_options options = {.struct_size = sizeof(options),
                                                  .directory = WAL_STR(".")};
@@ -170,8 +167,7 @@ KIT_TEST(bundle__missing_session_writes_nothing)
     struct wal_store *store = make_store();
     struct wal_error error;
 
-    assert_int_equal(try_write(store, "s none", "bundle", &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(try_write(store, "s none", "bundle", &error), WAL_ENOTFOUND);
     assert_string_equal(error.actual, "none");
     kit_close(store);
     assert_names("store ");
@@ -182,8 +178,7 @@ KIT_TEST(bundle__missing_directory_is_reported)
     struct wal_store *store = make_store();
     struct wal_error error;
 
-    assert_int_equal(try_write(store, "s", "none/bundle", &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(try_write(store, "s", "none/bundle", &error), WAL_ENOTFOUND);
     kit_close(store);
     assert_names("store ");
 }
@@ -252,21 +247,17 @@ static struct front read_front(void)
 
     assert_true(read(fd, bytes, sizeof(bytes)) > WAL__BUNDLE_HEADER_SIZE);
     close(fd);
-    assert_int_equal(
-        wal__bundle_decode((struct wal__span){bytes, sizeof(bytes)},
-                           &front.bundle),
-        WAL__FMT_OK);
+    assert_int_equal(wal__bundle_decode((struct wal__span){bytes, sizeof(bytes)}, &front.bundle),
+                     WAL__FMT_OK);
     assert_true(front.bundle.file_count >= 3 && front.bundle.file_count <= 8);
-    assert_int_equal(wal__bundle_table_decode(
-                         &front.bundle,
-                         (struct wal__span){bytes + WAL__BUNDLE_HEADER_SIZE,
-                                            front.bundle.file_count *
-                                                (size_t)WAL__BUNDLE_FILE_SIZE},
-                         &table),
+    assert_int_equal(wal__bundle_table_decode(&front.bundle,
+                                              (struct wal__span){bytes + WAL__BUNDLE_HEADER_SIZE,
+                                                                 front.bundle.file_count *
+                                                                     (size_t)WAL__BUNDLE_FILE_SIZE},
+                                              &table),
                      WAL__FMT_OK);
     for (uint32_t i = 0; i < front.bundle.file_count; i++) {
-        assert_int_equal(wal__bundle_table_next(&table, &front.rows[i]),
-                         WAL__FMT_OK);
+        assert_int_equal(wal__bundle_table_next(&table, &front.rows[i]), WAL__FMT_OK);
     }
     return front;
 }
@@ -279,13 +270,11 @@ static void write_front(struct front *front)
     int fd = open("bad", O_RDWR);
 
     for (uint32_t i = 0; i < front->bundle.file_count && i < 8; i++) {
-        wal__bundle_file_encode(&front->rows[i],
-                                bytes + WAL__BUNDLE_HEADER_SIZE +
-                                    (size_t)i * WAL__BUNDLE_FILE_SIZE);
+        wal__bundle_file_encode(&front->rows[i], bytes + WAL__BUNDLE_HEADER_SIZE +
+                                                     (size_t)i * WAL__BUNDLE_FILE_SIZE);
     }
     if (front->bundle.file_count <= 8) {
-        front->bundle.table_crc =
-            wal__crc32(0, bytes + WAL__BUNDLE_HEADER_SIZE, size);
+        front->bundle.table_crc = wal__crc32(0, bytes + WAL__BUNDLE_HEADER_SIZE, size);
     }
     wal__bundle_encode(&front->bundle, bytes);
     size = front->bundle.file_count <= 8 ? size : 0;
@@ -371,8 +360,7 @@ KIT_TEST(bundle__newer_version_names_both)
 
 KIT_TEST(bundle__sizes_out_of_range_are_refused)
 {
-    static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 100,
-                                     (uint64_t)1 << 63, 1};
+    static const uint64_t sizes[] = {UINT64_MAX, UINT64_MAX - 100, (uint64_t)1 << 63, 1};
     struct front front;
 
     for (size_t i = 0; i < 4; i++) {
@@ -444,8 +432,7 @@ KIT_TEST(bundle__bad_store_inside_changes_nothing)
     memset(bytes, 'x', sizeof(bytes));
     assert_int_equal(
         pwrite(fd, bytes, front.rows[0].stored,
-               WAL__BUNDLE_HEADER_SIZE +
-                   (off_t)front.bundle.file_count * WAL__BUNDLE_FILE_SIZE),
+               WAL__BUNDLE_HEADER_SIZE + (off_t)front.bundle.file_count * WAL__BUNDLE_FILE_SIZE),
         front.rows[0].stored);
     close(fd);
     front.rows[0].crc = wal__crc32(0, bytes, front.rows[0].stored);
@@ -475,8 +462,7 @@ static int32_t stop_here(void *ctx, uint64_t done, uint64_t total)
     return 0;
 }
 
-static enum wal_status transfer(const char *store_path, bool writes,
-                                const char *path,
+static enum wal_status transfer(const char *store_path, bool writes, const char *path,
                                 wal_transfer_progress_fn *progress)
 {
     bool has_stopped = false;
@@ -486,9 +472,9 @@ static enum wal_status transfer(const char *store_path, bool writes,
                                                  .ctx = &has_stopped};
     struct wal_store *store = kit_open(store_path, WAL_OPEN_CREATE);
     struct wal_error error = KIT_ERROR;
-    enum wal_status status =
-        writes ? wal_bundle_write(store, kit_text(path), &options, NULL, &error)
-               : wal_bundle_read(store, kit_text(path), &options, NULL, &error);
+    enum wal_status status = writes
+                                 ? wal_bundle_write(store, kit_text(path), &options, NULL, &error)
+                                 : wal_bundle_read(store, kit_text(path), &options, NULL, &error);
 
     if (status != WAL_OK) {
         (void)fprintf(stderr, "%s: %s\n", error.file, error.text);
@@ -504,8 +490,7 @@ static uint32_t count_temporary(void)
     uint32_t count = 0;
 
     assert_non_null(directory);
-    for (struct dirent *entry = readdir(directory); entry != NULL;
-         entry = readdir(directory)) {
+    for (struct dirent *entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
         count += strncmp(entry->d_name, ".agentwal-", 10) == 0;
     }
     (void)closedir(directory);
@@ -534,8 +519,7 @@ static pid_t start(const char *store, bool writes, const char *path,
         _exit(transfer(store, writes, path, progress) == WAL_OK ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &code, WUNTRACED), child);
-    assert_true(WIFSTOPPED(code) ||
-                (WIFSIGNALED(code) && WTERMSIG(code) == SIGKILL));
+    assert_true(WIFSTOPPED(code) || (WIFSIGNALED(code) && WTERMSIG(code) == SIGKILL));
     return child;
 }
 
@@ -588,19 +572,15 @@ static void make_file(const char *name)
     assert_int_equal(fclose(file), 0);
 }
 
-/* An unfinished bundle, and the store of a lock file, are removed; a directory
- * without one, a link, and the files of others are not. */
+/* An unfinished bundle, and the store of a lock file, are removed; a directory without one, a link,
+ * and the files of others are not. */
 KIT_TEST(leftovers__only_what_is_of_bundles)
 {
     static const char *const kept[] = {
-        ".agentwal-0123456789abcdef",
-        ".agentwal-0123456789abcde.tmp",
-        ".agentwal-0123456789abcdef0.tmp",
-        ".agentwal-0123456789ABCDEF.tmp",
-        ".agentwal-pi-0123456789abcdef.1.tmp",
-        ".agentwal-3333333333333333.lock",
-        "agentwal-0123456789abcdef.tmp",
-        "precious/file",
+        ".agentwal-0123456789abcdef",          ".agentwal-0123456789abcde.tmp",
+        ".agentwal-0123456789abcdef0.tmp",     ".agentwal-0123456789ABCDEF.tmp",
+        ".agentwal-pi-0123456789abcdef.1.tmp", ".agentwal-3333333333333333.lock",
+        "agentwal-0123456789abcdef.tmp",       "precious/file",
     };
 
     make_small_store();

@@ -1,6 +1,6 @@
 /*
- * test_transfer.c - tests of wal_store_merge on the real system: what is in the
- * other store, what a repeated call adds, and what is refused.
+ * test_transfer.c - tests of wal_store_merge on the real system: what is in the other store, what a
+ * repeated call adds, and what is refused.
  */
 #include "agentwal/admin.h"
 #include "agentwal/checkpoint.h"
@@ -25,8 +25,7 @@ struct stores {
 
 static struct stores open_stores(void)
 {
-    return (struct stores){kit_open("from", WAL_OPEN_CREATE),
-                           kit_open("to", WAL_OPEN_CREATE)};
+    return (struct stores){kit_open("from", WAL_OPEN_CREATE), kit_open("to", WAL_OPEN_CREATE)};
 }
 
 static void close_stores(struct stores *stores)
@@ -37,8 +36,8 @@ static void close_stores(struct stores *stores)
 
 /* --- the call ------------------------------------------------------------- */
 
-/* What a merge reported: "KIND SESSION;" of each session in the order of their
- * reports, "document KEY;" of a document. */
+/* What a merge reported: "KIND SESSION;" of each session in the order of their reports, "document
+ * KEY;" of a document. */
 struct seen {
     char text[TEXT_SIZE];
     struct wal_error error; /* of the last refusal */
@@ -48,8 +47,7 @@ struct seen {
 
 static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
 {
-    static const char *const kinds[] = {"created", "continued", "unchanged",
-                                        "refused", "document"};
+    static const char *const kinds[] = {"created", "continued", "unchanged", "refused", "document"};
     struct seen *seen = ctx;
     size_t used = strlen(seen->text);
 
@@ -58,9 +56,8 @@ static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
     if (report->error != NULL) {
         seen->error = *report->error;
     }
-    snprintf(seen->text + used, TEXT_SIZE - used, "%s %.*s%.*s;",
-             kinds[report->kind], WAL_ARG(report->session_id),
-             WAL_ARG(report->key));
+    snprintf(seen->text + used, TEXT_SIZE - used, "%s %.*s%.*s;", kinds[report->kind],
+             WAL_ARG(report->session_id), WAL_ARG(report->key));
     return 0;
 }
 
@@ -73,10 +70,8 @@ static int32_t count_calls(void *ctx, uint64_t done, uint64_t total)
     return seen->calls == seen->stop_at ? 7 : 0;
 }
 
-static enum wal_status try_merge(struct stores *stores, const char *ids,
-                                 struct seen *seen,
-                                 struct wal_transfer_result *result,
-                                 struct wal_error *error)
+static enum wal_status try_merge(struct stores *stores, const char *ids, struct seen *seen,
+                                 struct wal_transfer_result *result, struct wal_error *error)
 {
     struct wal_slice sessions[8];
     struct wal_transfer_options options = {
@@ -98,8 +93,7 @@ static enum wal_status try_merge(struct stores *stores, const char *ids,
     return wal_store_merge(stores->from, stores->to, &options, result, error);
 }
 
-/* Merges these sessions, separated by a blank, or all; it must succeed with
- * these reports. */
+/* Merges these sessions, separated by a blank, or all; it must succeed with these reports. */
 static struct wal_transfer_result merge(struct stores *stores, const char *ids,
                                         const char *expected)
 {
@@ -117,8 +111,7 @@ static struct wal_transfer_result merge(struct stores *stores, const char *ids,
 }
 
 /* Merging again adds nothing, byte for byte of the log's end. */
-static void assert_idempotent(struct stores *stores, const char *ids,
-                              const char *expected)
+static void assert_idempotent(struct stores *stores, const char *ids, const char *expected)
 {
     uint64_t before = kit_store_info(stores->to).last_sequence;
     struct wal_transfer_result result = merge(stores, ids, expected);
@@ -130,18 +123,17 @@ static void assert_idempotent(struct stores *stores, const char *ids,
 
 /* --- content -------------------------------------------------------------- */
 
-static void put(struct wal_store *store, struct wal_session *session,
-                const char *key, const char *value)
+static void put(struct wal_store *store, struct wal_session *session, const char *key,
+                const char *value)
 {
-    const struct wal_doc doc = {.struct_size = sizeof(doc),
-                                .key = kit_text(key),
-                                .value = kit_text(value)};
+    const struct wal_doc doc = {
+        .struct_size = sizeof(doc), .key = kit_text(key), .value = kit_text(value)};
 
     assert_ok(wal_doc_put(store, session, &doc, NULL, NULL));
 }
 
-static void move_head(struct wal_session *session, const char *name,
-                      const char *entry, const char *note)
+static void move_head(struct wal_session *session, const char *name, const char *entry,
+                      const char *note)
 {
     const struct wal_head head = {.struct_size = sizeof(head),
                                   .name = kit_text(name),
@@ -151,8 +143,8 @@ static void move_head(struct wal_session *session, const char *name,
     assert_ok(wal_head_move(session, &head, NULL, NULL));
 }
 
-static void append_to(struct wal_session *session, uint32_t stream,
-                      const char *id, const char *payload)
+static void append_to(struct wal_session *session, uint32_t stream, const char *id,
+                      const char *payload)
 {
     struct wal_entry entry = kit_entry(id, NULL, payload);
 
@@ -171,8 +163,7 @@ static void rename_session(struct wal_session *session, const char *title)
         .title = kit_text(title),
         .metadata = WAL_STR("{\"a\":[1,2]}"),
     };
-    const struct wal_batch batch = {.struct_size = sizeof(batch),
-                                    .change = &change};
+    const struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
 
     assert_ok(wal_batch_commit(session, &batch, NULL, NULL, NULL));
 }
@@ -184,8 +175,7 @@ static void delete_session(struct wal_session *session)
 
 static void redact(struct wal_session *session, const char *id)
 {
-    assert_ok(wal_session_redact(session, kit_text(id), WAL_STR("a secret"),
-                                 NULL, NULL));
+    assert_ok(wal_session_redact(session, kit_text(id), WAL_STR("a secret"), NULL, NULL));
 }
 
 /* The session s with branches, streams, heads, documents and texts. */
@@ -201,11 +191,10 @@ static struct wal_session *make_session(struct wal_store *store, const char *id)
     append_to(session, 3, "u1", "[]");
     put(NULL, session, "notes", "{\"v\":2}");
     put(NULL, session, "gone", "1");
-    assert_ok(
-        wal_doc_delete(NULL, session,
-                       &(struct wal_doc){.struct_size = sizeof(struct wal_doc),
-                                         .key = WAL_STR("gone")},
-                       NULL, NULL));
+    assert_ok(wal_doc_delete(
+        NULL, session,
+        &(struct wal_doc){.struct_size = sizeof(struct wal_doc), .key = WAL_STR("gone")}, NULL,
+        NULL));
     move_head(session, "try", "e", "another way");
     move_head(session, "main", "c", "");
     rename_session(session, "A title");
@@ -442,8 +431,7 @@ KIT_TEST(merge__missing_session_is_reported_by_id)
     struct wal_transfer_result result;
     struct wal_error error;
 
-    assert_int_equal(try_merge(&stores, "s none", &seen, &result, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(try_merge(&stores, "s none", &seen, &result, &error), WAL_ENOTFOUND);
     assert_string_equal(error.actual, "none");
     assert_int_equal(kit_store_info(stores.to).sessions, 0);
     wal_session_close(s);
@@ -456,11 +444,8 @@ KIT_TEST(merge__one_store_twice_is_refused)
     struct wal_store *again = kit_open("from", 0);
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(
-        wal_store_merge(stores.from, stores.from, NULL, NULL, &error),
-        WAL_EINVAL);
-    assert_int_equal(wal_store_merge(stores.from, again, NULL, NULL, &error),
-                     WAL_EINVAL);
+    assert_int_equal(wal_store_merge(stores.from, stores.from, NULL, NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_store_merge(stores.from, again, NULL, NULL, &error), WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "with itself");
     kit_close(again);
     close_stores(&stores);
@@ -493,8 +478,8 @@ KIT_TEST(merge__of_queued_entries_has_them)
 
 /* --- forks ---------------------------------------------------------------- */
 
-/* s with a to f; f1 forks s at c; f2 forks f1 at its x; documents change
- * before and after each fork. */
+/* s with a to f; f1 forks s at c; f2 forks f1 at its x; documents change before and after each
+ * fork. */
 static void make_forks(struct wal_store *store)
 {
     struct wal_session *s = kit_create(store, "s");
@@ -570,9 +555,7 @@ static void make_fork_before_a_fork_point(struct wal_store *store)
 static void delete_and_erase(struct wal_store *store, const char *ids)
 {
     const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options),
-        .flags = WAL_STORE_COMPACT_ERASE,
-        .rate = UINT64_MAX};
+        .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE, .rate = UINT64_MAX};
 
     for (; *ids != '\0'; ids++) {
         const char id[2] = {*ids, '\0'};
@@ -608,17 +591,17 @@ KIT_TEST(merge__fork_before_the_fork_point_of_its_source)
     }
 }
 
-/* A compaction drops of a deleted source what the fork does not see. A
- * redaction of what it sees, which followed that, stays in a segment that has
- * too little to drop and is too large to be rewritten as a neighbour. */
+/* A compaction drops of a deleted source what the fork does not see. A redaction of what it sees,
+ * which followed that, stays in a segment that has too little to drop and is too large to be
+ * rewritten as a neighbour. */
 KIT_TEST(merge__redaction_in_a_deleted_source_follows_a_dropped_entry)
 {
     enum {
         PART = 100 * 1000
     }; /* more than the least segment */
     static char payload[PART];
-    const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options), .rate = UINT64_MAX};
+    const struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                      .rate = UINT64_MAX};
     char id[] = "x ";
     struct wal_entry entry = kit_entry(id, NULL, payload);
     struct stores stores = open_stores();
@@ -749,8 +732,8 @@ KIT_TEST(merge__fork_before_all_entries_alone)
     close_stores(&stores);
 }
 
-/* f forks s at b, and g forks f while its head is before all entries: it sees
- * none, of f or of s, but a document of s. */
+/* f forks s at b, and g forks f while its head is before all entries: it sees none, of f or of s,
+ * but a document of s. */
 static void make_fork_of_nothing_of_a_fork(struct wal_store *store)
 {
     struct wal_session *s = kit_create(store, "s");
@@ -841,8 +824,8 @@ KIT_TEST(merge__fork_joins_a_source_that_is_there)
     close_stores(&stores);
 }
 
-/* A fork sees the documents of its source as they were, also when the source
- * has gone on in the other store. */
+/* A fork sees the documents of its source as they were, also when the source has gone on in the
+ * other store. */
 KIT_TEST(merge__fork_of_a_present_source_sees_what_it_saw)
 {
     struct stores stores = open_stores();
@@ -855,8 +838,7 @@ KIT_TEST(merge__fork_of_a_present_source_sees_what_it_saw)
     f2 = kit_session(stores.to, "f2");
     assert_ok(wal_doc_get(NULL, f2, WAL_STR("notes"), 0, &doc, NULL));
     assert_slice(doc.value, "\"f1\"");
-    assert_int_equal(wal_doc_get(NULL, f2, WAL_STR("late"), 0, &doc, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_doc_get(NULL, f2, WAL_STR("late"), 0, &doc, NULL), WAL_ENOTFOUND);
     assert_branch(f2, "a b c x p q");
     assert_idempotent(&stores, "f2", "unchanged f2;");
     wal_session_close(f2);
@@ -978,14 +960,12 @@ KIT_TEST(merge__session_in_the_trash_there_is_refused)
 
 /* --- redactions ----------------------------------------------------------- */
 
-static void assert_hidden(struct wal_store *store, const char *id,
-                          const char *entry_id)
+static void assert_hidden(struct wal_store *store, const char *id, const char *entry_id)
 {
     struct wal_session *session = kit_session(store, id);
     struct wal_entry entry = WAL_INIT(wal_entry);
 
-    assert_int_equal(wal_entry_get(session, kit_text(entry_id), &entry, NULL),
-                     WAL_EREDACTED);
+    assert_int_equal(wal_entry_get(session, kit_text(entry_id), &entry, NULL), WAL_EREDACTED);
     wal_session_close(session);
 }
 
@@ -1054,30 +1034,27 @@ KIT_TEST(merge__redaction_in_a_fork_hides_without_it)
 }
 
 /* Redacts an entry; *id: of the redaction. */
-static void redact_as(struct wal_session *session, const char *target,
-                      const char *reason, char id[WAL_ID_SIZE])
+static void redact_as(struct wal_session *session, const char *target, const char *reason,
+                      char id[WAL_ID_SIZE])
 {
     struct wal_append_result result = WAL_INIT(wal_append_result);
 
-    assert_ok(wal_session_redact(session, kit_text(target), kit_text(reason),
-                                 &result, NULL));
+    assert_ok(wal_session_redact(session, kit_text(target), kit_text(reason), &result, NULL));
     memcpy(id, result.last_id, WAL_ID_SIZE);
 }
 
 /* What a reader that asks for redacted entries gets of one. */
-static void assert_redacted_by(struct wal_store *store, const char *id,
-                               const char *entry_id, const char *by,
-                               const char *reason)
+static void assert_redacted_by(struct wal_store *store, const char *id, const char *entry_id,
+                               const char *by, const char *reason)
 {
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options), .flags = WAL_ENTRY_CURSOR_REDACTED};
+    const struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                     .flags = WAL_ENTRY_CURSOR_REDACTED};
     struct wal_session *session = kit_session(store, id);
     struct wal_entry entry = WAL_INIT(wal_entry);
     struct wal_entry_cursor *cursor;
     char expected[2 * WAL_ID_SIZE];
 
-    snprintf(expected, sizeof(expected),
-             "{\"redactedBy\":\"%s\",\"reason\":\"%s\"}", by, reason);
+    snprintf(expected, sizeof(expected), "{\"redactedBy\":\"%s\",\"reason\":\"%s\"}", by, reason);
     assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
     assert_ok(wal_entry_cursor_get(cursor, kit_text(entry_id), &entry, NULL));
     assert_slice(entry.payload, expected);
@@ -1087,8 +1064,8 @@ static void assert_redacted_by(struct wal_store *store, const char *id,
 
 KIT_TEST(merge__redacted_redaction_hides_as_itself)
 {
-    const struct wal_store_compact_options erase = {
-        .struct_size = sizeof(erase), .flags = WAL_STORE_COMPACT_ERASE};
+    const struct wal_store_compact_options erase = {.struct_size = sizeof(erase),
+                                                    .flags = WAL_STORE_COMPACT_ERASE};
 
     for (int i = 0; i < 2; i++) {
         struct stores stores;
@@ -1127,10 +1104,9 @@ KIT_TEST(merge__redacted_compactions_keep_their_first_entry)
 
     kit_append_all(s, "a b c");
     for (size_t i = 0; i < 2; i++) {
-        const struct wal_compact_options options = {
-            .struct_size = sizeof(options),
-            .first_kept = kit_text(kept[i]),
-            .summary = WAL_STR("so far")};
+        const struct wal_compact_options options = {.struct_size = sizeof(options),
+                                                    .first_kept = kit_text(kept[i]),
+                                                    .summary = WAL_STR("so far")};
         struct wal_append_result result = WAL_INIT(wal_append_result);
 
         assert_ok(wal_session_compact(s, &options, NULL, &result, NULL));
@@ -1144,8 +1120,8 @@ KIT_TEST(merge__redacted_compactions_keep_their_first_entry)
     close_stores(&stores);
 }
 
-/* The entry a of the session is redacted, unless the session is marked as
- * incomplete or not there. */
+/* The entry a of the session is redacted, unless the session is marked as incomplete or not
+ * there. */
 static void assert_not_bare(struct wal_store *store, const char *id)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
@@ -1155,8 +1131,7 @@ static void assert_not_bare(struct wal_store *store, const char *id)
         return;
     }
     assert_ok(wal_session_get_info(session, &info, NULL));
-    if (memmem(info.metadata.data, info.metadata.size, "agentwalTransfer",
-               16) == NULL) {
+    if (memmem(info.metadata.data, info.metadata.size, "agentwalTransfer", 16) == NULL) {
         assert_hidden(store, id, "a");
     }
     wal_session_close(session);
@@ -1189,8 +1164,7 @@ KIT_TEST(merge__stopped_before_a_redaction_leaves_a_mark)
             kit_append_all(g, "p");
             kit_append_all(s, "c");
             redact(f, "a");
-            is_stopped = try_merge(&stores, merged[i], &seen, &result,
-                                   &error) == WAL_ECALLBACK;
+            is_stopped = try_merge(&stores, merged[i], &seen, &result, &error) == WAL_ECALLBACK;
             assert_not_bare(stores.to, "s");
             assert_not_bare(stores.to, "f");
             assert_not_bare(stores.to, "g");
@@ -1224,8 +1198,7 @@ static void append_dead(struct wal_session *session, size_t size)
     free(payload);
 }
 
-static void count_dead_in(void *ctx, const char *file, const uint8_t *bytes,
-                          size_t size)
+static void count_dead_in(void *ctx, const char *file, const uint8_t *bytes, size_t size)
 {
     int *count = ctx;
 
@@ -1243,8 +1216,8 @@ static int count_dead(const char *directory)
 
 KIT_TEST(merge__erased_entry_is_hidden)
 {
-    const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE};
+    const struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                      .flags = WAL_STORE_COMPACT_ERASE};
     struct stores stores = open_stores();
     struct wal_session *s = make_session(stores.from, "s");
 
@@ -1257,13 +1230,12 @@ KIT_TEST(merge__erased_entry_is_hidden)
     close_stores(&stores);
 }
 
-/* An older copy of the session, with what was redacted and erased since, is
- * merged back, as it was or continued: the redaction stays, and nothing of what
- * it hides comes back. */
+/* An older copy of the session, with what was redacted and erased since, is merged back, as it was
+ * or continued: the redaction stays, and nothing of what it hides comes back. */
 KIT_TEST(merge__older_copy_does_not_bring_back_what_was_erased)
 {
-    const struct wal_store_compact_options options = {
-        .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE};
+    const struct wal_store_compact_options options = {.struct_size = sizeof(options),
+                                                      .flags = WAL_STORE_COMPACT_ERASE};
 
     for (int is_large = 0; is_large < 2; is_large++) {
         struct stores stores = open_stores();
@@ -1282,18 +1254,15 @@ KIT_TEST(merge__older_copy_does_not_bring_back_what_was_erased)
         copy = kit_session(stores.to, "s");
         assert_ok(wal_entry_get(copy, WAL_STR("dead"), &entry, NULL));
         wal_session_close(copy);
-        assert_int_equal(wal_entry_get(here, WAL_STR("dead"), &entry, NULL),
-                         WAL_EREDACTED);
+        assert_int_equal(wal_entry_get(here, WAL_STR("dead"), &entry, NULL), WAL_EREDACTED);
         assert_int_equal(count_dead("from"), 0);
         (void)merge(&stores, NULL, "continued s;"); /* hidden there too */
         copy = kit_session(stores.to, "s");
-        assert_int_equal(wal_entry_get(copy, WAL_STR("dead"), &entry, NULL),
-                         WAL_EREDACTED);
+        assert_int_equal(wal_entry_get(copy, WAL_STR("dead"), &entry, NULL), WAL_EREDACTED);
         kit_append_all(copy, "n");
         wal_session_close(copy);
         (void)merge(&back, NULL, "continued s;");
-        assert_int_equal(wal_entry_get(here, WAL_STR("dead"), &entry, NULL),
-                         WAL_EREDACTED);
+        assert_int_equal(wal_entry_get(here, WAL_STR("dead"), &entry, NULL), WAL_EREDACTED);
         assert_int_equal(count_dead("from"), 0);
         wal_session_close(here);
         close_stores(&stores);
@@ -1304,8 +1273,7 @@ KIT_TEST(merge__older_copy_does_not_bring_back_what_was_erased)
 /* What was erased is the version at its place, and no other one. */
 KIT_TEST(merge__erased_version_is_none_at_another_place)
 {
-    const struct wal__transfer_version erased = {.is_deletion = true,
-                                                 .is_erased = true};
+    const struct wal__transfer_version erased = {.is_deletion = true, .is_erased = true};
     const struct wal__transfer_version deleted = {.is_deletion = true};
     const struct wal__transfer_version p = {.digest = {.bytes = {1}}};
     const struct wal__transfer_version q = {.digest = {.bytes = {2}}};
@@ -1364,8 +1332,7 @@ KIT_TEST(merge__checkpoints_come_with_their_files)
     other.store = stores.to;
     other.session = copy;
     assert_string_equal(kit_checkpoints(copy), "c1 c3");
-    assert_string_equal(kit_files(&other, copy, "c1"),
-                        "none.txt- x.txt=one\n y.txt=two\n");
+    assert_string_equal(kit_files(&other, copy, "c1"), "none.txt- x.txt=one\n y.txt=two\n");
     assert_idempotent(&stores, NULL, "unchanged s;");
     wal_session_close(copy);
     kit_close(stores.to);
@@ -1374,8 +1341,7 @@ KIT_TEST(merge__checkpoints_come_with_their_files)
 
 /* --- interruption --------------------------------------------------------- */
 
-/* Merges with a stop at each record in turn, and then to the end: the result is
- * the same. */
+/* Merges with a stop at each record in turn, and then to the end: the result is the same. */
 KIT_TEST(merge__stopped_anywhere_is_continued)
 {
     bool stopped = true;
@@ -1407,8 +1373,7 @@ KIT_TEST(merge__stopped_anywhere_is_continued)
             assert_ok(try_merge(&stores, NULL, &seen, &result, &error));
         }
         assert_same_stores(stores.from, stores.to);
-        assert_idempotent(&stores, NULL,
-                          "unchanged r;unchanged f1;unchanged f2;");
+        assert_idempotent(&stores, NULL, "unchanged r;unchanged f1;unchanged f2;");
         close_stores(&stores);
     }
 }

@@ -1,7 +1,6 @@
 /*
- * test_transfer_branch.c - merges with WAL_TRANSFER_KEEP_BOTH: a session that
- * both stores went on with becomes a branch, which has what is in `from`, and
- * the session itself stays as it is.
+ * test_transfer_branch.c - merges with WAL_TRANSFER_KEEP_BOTH: a session that both stores went on
+ * with becomes a branch, which has what is in `from`, and the session itself stays as it is.
  */
 #include "agentwal/transfer.h"
 #include "tests/lib/kit/blob_kit.h"
@@ -23,7 +22,7 @@ struct stores {
 /* --- the call ------------------------------------------------------------- */
 
 struct seen {
-    char text[TEXT_SIZE]; /* "KIND ID" or "KIND ID BRANCH;" of each session */
+    char text[TEXT_SIZE];     /* "KIND ID" or "KIND ID BRANCH;" of each session */
     char branch[WAL_ID_SIZE]; /* of the last report */
     char why[TEXT_SIZE];
     struct wal_transfer_result result;
@@ -39,11 +38,10 @@ static int32_t add_report(void *ctx, const struct wal_transfer_report *report)
     size_t used = strlen(seen->text);
 
     assert_int_equal(report->struct_size, sizeof(*report));
-    snprintf(seen->text + used, TEXT_SIZE - used, "%s %.*s%s%.*s;",
-             kinds[report->kind], WAL_ARG(report->session_id),
-             report->branch_id.size > 0 ? " " : "", WAL_ARG(report->branch_id));
-    snprintf(seen->branch, sizeof(seen->branch), "%.*s",
+    snprintf(seen->text + used, TEXT_SIZE - used, "%s %.*s%s%.*s;", kinds[report->kind],
+             WAL_ARG(report->session_id), report->branch_id.size > 0 ? " " : "",
              WAL_ARG(report->branch_id));
+    snprintf(seen->branch, sizeof(seen->branch), "%.*s", WAL_ARG(report->branch_id));
     if (report->error != NULL) {
         snprintf(seen->why, sizeof(seen->why), "%s", report->error->text);
     }
@@ -59,8 +57,8 @@ static int32_t count_calls(void *ctx, uint64_t done, uint64_t total)
     return seen->calls == seen->stop_at ? 7 : 0;
 }
 
-static enum wal_status try_merge(struct stores *stores, const char *id,
-                                 const char *name, struct seen *seen)
+static enum wal_status try_merge(struct stores *stores, const char *id, const char *name,
+                                 struct seen *seen)
 {
     const struct wal_slice session = kit_text(id == NULL ? "" : id);
     const struct wal_transfer_options options = {
@@ -78,8 +76,7 @@ static enum wal_status try_merge(struct stores *stores, const char *id,
 
     seen->text[0] = '\0';
     seen->result = (struct wal_transfer_result)WAL_INIT(wal_transfer_result);
-    status = wal_store_merge(stores->from, stores->to, &options, &seen->result,
-                             &error);
+    status = wal_store_merge(stores->from, stores->to, &options, &seen->result, &error);
     if (status != WAL_OK) {
         snprintf(seen->why, sizeof(seen->why), "%s", error.text);
     }
@@ -87,20 +84,17 @@ static enum wal_status try_merge(struct stores *stores, const char *id,
 }
 
 /* Merges the session, or all, with the name "host". */
-static struct seen merge(struct stores *stores, const char *id,
-                         const char *expected)
+static struct seen merge(struct stores *stores, const char *id, const char *expected)
 {
     struct seen seen = {.calls = 0};
 
-    if (try_merge(stores, id, "host", &seen) != WAL_OK ||
-        strcmp(seen.text, expected) != 0) {
+    if (try_merge(stores, id, "host", &seen) != WAL_OK || strcmp(seen.text, expected) != 0) {
         fail_msg("%s: %s", seen.text, seen.why);
     }
     return seen;
 }
 
-static void assert_idempotent(struct stores *stores, const char *id,
-                              const char *expected)
+static void assert_idempotent(struct stores *stores, const char *id, const char *expected)
 {
     uint64_t before = kit_store_info(stores->to).last_sequence;
     struct seen seen = merge(stores, id, expected);
@@ -114,21 +108,19 @@ static void assert_idempotent(struct stores *stores, const char *id,
 
 static void put(struct wal_session *session, const char *key, const char *value)
 {
-    const struct wal_doc doc = {.struct_size = sizeof(doc),
-                                .key = kit_text(key),
-                                .value = kit_text(value)};
+    const struct wal_doc doc = {
+        .struct_size = sizeof(doc), .key = kit_text(key), .value = kit_text(value)};
 
     assert_ok(wal_doc_put(NULL, session, &doc, NULL, NULL));
 }
 
 /* The document of a session is this; NULL: there is none. */
-static void assert_document(struct wal_store *store, const char *id,
-                            const char *key, const char *value)
+static void assert_document(struct wal_store *store, const char *id, const char *key,
+                            const char *value)
 {
     struct wal_session *session = kit_session(store, id);
     struct wal_doc doc = {.struct_size = sizeof(doc), .key = kit_text(key)};
-    enum wal_status status =
-        wal_doc_get(NULL, session, kit_text(key), 0, &doc, NULL);
+    enum wal_status status = wal_doc_get(NULL, session, kit_text(key), 0, &doc, NULL);
 
     if (value == NULL) {
         assert_int_equal(status, WAL_ENOTFOUND);
@@ -139,8 +131,7 @@ static void assert_document(struct wal_store *store, const char *id,
     wal_session_close(session);
 }
 
-static void assert_entries(struct wal_store *store, const char *id,
-                           const char *ids)
+static void assert_entries(struct wal_store *store, const char *id, const char *ids)
 {
     struct wal_session *session = kit_session(store, id);
 
@@ -148,15 +139,15 @@ static void assert_entries(struct wal_store *store, const char *id,
     wal_session_close(session);
 }
 
-/* Whether a line of a description is left out: what a complete read of another
- * stream has, since that of a fork is without what it shares. */
+/* Whether a line of a description is left out: what a complete read of another stream has, since
+ * that of a fork is without what it shares. */
 static bool is_left_out(const char *line)
 {
     return strncmp(line, "entry 1/", 8) == 0 && line[8] != '0';
 }
 
-/* Everything of the session but its id, parent and numbers of entries, and the
- * history of documents; to be freed. */
+/* Everything of the session but its id, parent and numbers of entries, and the history of
+ * documents; to be freed. */
 static char *describe(struct wal_store *store, const char *id)
 {
     char *text = kit_describe_session(store, id);
@@ -178,8 +169,8 @@ static char *describe(struct wal_store *store, const char *id)
     return text;
 }
 
-static void assert_same(struct wal_store *a, const char *a_id,
-                        struct wal_store *b, const char *b_id)
+static void assert_same(struct wal_store *a, const char *a_id, struct wal_store *b,
+                        const char *b_id)
 {
     char *x = describe(a, a_id);
     char *y = describe(b, b_id);
@@ -193,8 +184,7 @@ static void assert_same(struct wal_store *a, const char *a_id,
  * `from`, and z in `to`. */
 static struct stores open_stores(void)
 {
-    struct stores stores = {kit_open("from", WAL_OPEN_CREATE),
-                            kit_open("to", WAL_OPEN_CREATE)};
+    struct stores stores = {kit_open("from", WAL_OPEN_CREATE), kit_open("to", WAL_OPEN_CREATE)};
     struct wal_session *s = kit_create(stores.from, "s");
 
     kit_append_all(s, "a b c");
@@ -332,8 +322,7 @@ KIT_TEST(keep_both__both_directions_with_one_name)
     assert_entries(back.to, "s", "a b c x y");
     assert_entries(back.to, "s@host", "a b c x y");
     assert_entries(back.to, "s@host-2", "a b c z");
-    (void)merge(&stores, NULL,
-                "unchanged s s@host;created s@host-2;unchanged s@host;");
+    (void)merge(&stores, NULL, "unchanged s s@host;created s@host-2;unchanged s@host;");
     assert_idempotent(&back, NULL,
                       "unchanged s s@host-2;unchanged s@host;"
                       "unchanged s@host-2;");
@@ -354,12 +343,10 @@ KIT_TEST(keep_both__both_directions_with_two_names)
     for (int i = 0; i < 3; i++) {
         assert_ok(try_merge(&back, NULL, "desk", &seen));
         assert_int_equal(seen.result.refused, 0);
-        assert_int_equal(seen.result.created + seen.result.branched,
-                         i == 0 ? 2 : 0);
+        assert_int_equal(seen.result.created + seen.result.branched, i == 0 ? 2 : 0);
         assert_ok(try_merge(&there, NULL, "host", &seen));
         assert_int_equal(seen.result.refused, 0);
-        assert_int_equal(seen.result.created + seen.result.branched,
-                         i == 0 ? 1 : 0);
+        assert_int_equal(seen.result.created + seen.result.branched, i == 0 ? 1 : 0);
     }
     assert_entries(there.to, "s@desk", "a b c z");
     assert_entries(back.to, "s@host", "a b c x y");
@@ -382,8 +369,7 @@ KIT_TEST(keep_both__branch_in_the_trash_is_not_used)
 
 KIT_TEST(keep_both__no_entry_is_common)
 {
-    struct stores stores = {kit_open("from", WAL_OPEN_CREATE),
-                            kit_open("to", WAL_OPEN_CREATE)};
+    struct stores stores = {kit_open("from", WAL_OPEN_CREATE), kit_open("to", WAL_OPEN_CREATE)};
 
     wal_session_close(kit_create(stores.from, "s"));
     wal_session_close(kit_create(stores.to, "s"));
@@ -406,16 +392,15 @@ KIT_TEST(keep_both__without_a_name_it_is_the_id_of_the_store)
     char expected[TEXT_SIZE];
 
     assert_ok(try_merge(&stores, "s", "", &seen));
-    snprintf(expected, sizeof(expected), "branched s s@%02x%02x%02x%02x;",
-             info.uuid[0], info.uuid[1], info.uuid[2], info.uuid[3]);
+    snprintf(expected, sizeof(expected), "branched s s@%02x%02x%02x%02x;", info.uuid[0],
+             info.uuid[1], info.uuid[2], info.uuid[3]);
     assert_string_equal(seen.text, expected);
     close_stores(&stores);
 }
 
 KIT_TEST(keep_both__long_id_is_cut_between_characters)
 {
-    struct stores stores = {kit_open("from", WAL_OPEN_CREATE),
-                            kit_open("to", WAL_OPEN_CREATE)};
+    struct stores stores = {kit_open("from", WAL_OPEN_CREATE), kit_open("to", WAL_OPEN_CREATE)};
     char id[WAL_ID_SIZE] = "";
     char branch[WAL_ID_SIZE] = "";
 
@@ -445,12 +430,9 @@ KIT_TEST(keep_both__bad_options_are_refused)
     struct stores stores = open_parted();
     struct seen seen = {.calls = 0};
     char name[66];
-    struct wal_transfer_options options = {.struct_size = sizeof(options),
-                                           .flags = 2};
+    struct wal_transfer_options options = {.struct_size = sizeof(options), .flags = 2};
 
-    assert_int_equal(
-        wal_store_merge(stores.from, stores.to, &options, NULL, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_store_merge(stores.from, stores.to, &options, NULL, NULL), WAL_EINVAL);
     memset(name, 'n', sizeof(name));
     name[65] = '\0';
     assert_int_equal(try_merge(&stores, "s", name, &seen), WAL_ETOOBIG);
@@ -537,9 +519,9 @@ KIT_TEST(keep_both__fork_of_a_branch_alone)
     kit_append_all(f, "g");
     (void)merge(&stores, "f", "created f;");
     assert_entries(stores.to, "f", "a b c x g");
-    assert_int_equal(wal_session_open(stores.to, WAL_STR("s@host"),
-                                      &(struct wal_session *){NULL}, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(
+        wal_session_open(stores.to, WAL_STR("s@host"), &(struct wal_session *){NULL}, NULL),
+        WAL_ENOTFOUND);
     assert_idempotent(&stores, "f", "unchanged f;");
     wal_session_close(f);
     wal_session_close(s);
@@ -736,8 +718,8 @@ KIT_TEST(keep_both__stopped_anywhere_is_continued)
 
 /* --- at random ------------------------------------------------------------ */
 
-static void change(uint64_t *random, struct wal_store *store, const char *id,
-                   const char *side, uint32_t *next)
+static void change(uint64_t *random, struct wal_store *store, const char *id, const char *side,
+                   uint32_t *next)
 {
     struct wal_session *session = kit_session(store, id);
     char text[32];

@@ -1,9 +1,8 @@
 /*
- * test_transfer_faults.c - merges into a store on the simulated disk while the
- * disk is full, the Nth call or the Nth allocation fails, or the power is cut
- * after it: the next merge completes what was begun. Merges while others write
- * to what they make: whatever was acknowledged is there afterwards
- * (agentwal/transfer.h).
+ * test_transfer_faults.c - merges into a store on the simulated disk while the disk is full, the
+ * Nth call or the Nth allocation fails, or the power is cut after it: the next merge completes what
+ * was begun. Merges while others write to what they make: whatever was acknowledged is there
+ * afterwards (agentwal/transfer.h).
  */
 #include <errno.h>
 #include <time.h>
@@ -25,15 +24,14 @@ enum {
 
 static void put(struct wal_session *session, const char *key, const char *value)
 {
-    const struct wal_doc doc = {.struct_size = sizeof(doc),
-                                .key = kit_text(key),
-                                .value = kit_text(value)};
+    const struct wal_doc doc = {
+        .struct_size = sizeof(doc), .key = kit_text(key), .value = kit_text(value)};
 
     assert_ok(wal_doc_put(NULL, session, &doc, NULL, NULL));
 }
 
-/* The store "from": s, which is deleted, with the forks f, which has a large
- * payload, and g; t with documents. */
+/* The store "from": s, which is deleted, with the forks f, which has a large payload, and g; t with
+ * documents. */
 static void make_from(void)
 {
     struct wal_store *store = kit_open("from", WAL_OPEN_CREATE);
@@ -83,9 +81,8 @@ static void open_to(struct machine *machine)
 
     machine->process = sim_process_create(machine->disk);
     faulty_heap_init(&machine->heap, &wal__heap_libc);
-    if (wal__store_open("/to", &options, &machine->heap.heap,
-                        sim_process_io(machine->process), &machine->to,
-                        &error) != WAL_OK) {
+    if (wal__store_open("/to", &options, &machine->heap.heap, sim_process_io(machine->process),
+                        &machine->to, &error) != WAL_OK) {
         fail_msg("%s", error.text);
     }
 }
@@ -111,8 +108,7 @@ static void begin_parted(struct machine *machine)
 
     make_from();
     assert_int_equal(system("rm -rf base && cp -r from base"), 0);
-    *machine = (struct machine){.from = kit_open("from", 0),
-                                .base = kit_open("base", 0)};
+    *machine = (struct machine){.from = kit_open("from", 0), .base = kit_open("base", 0)};
     t = kit_session(machine->from, "t");
     kit_append_all(t, "x y");
     put(t, "notes", "5");
@@ -136,8 +132,7 @@ static void go_on(struct machine *machine)
         .struct_size = sizeof(options), .sessions = &id, .session_count = 1};
     struct wal_session *t;
 
-    assert_ok(
-        wal_store_merge(machine->base, machine->to, &options, NULL, NULL));
+    assert_ok(wal_store_merge(machine->base, machine->to, &options, NULL, NULL));
     t = kit_session(machine->to, "t");
     kit_append_all(t, "z");
     put(t, "notes", "9");
@@ -149,8 +144,7 @@ static void make_disk(struct machine *machine, uint64_t seed)
 {
     machine->disk = sim_disk_create(seed);
     /* Times that are over a day ahead are not taken. */
-    sim_disk_step_clock(machine->disk,
-                        ((int64_t)time(NULL) - SIM_START) * 1000);
+    sim_disk_step_clock(machine->disk, ((int64_t)time(NULL) - SIM_START) * 1000);
     open_to(machine);
     if (machine->base != NULL) {
         go_on(machine);
@@ -163,8 +157,7 @@ static int32_t keep_branch(void *ctx, const struct wal_transfer_report *report)
     return 0;
 }
 
-static enum wal_status merge_into(struct machine *machine,
-                                  char branch[WAL_ID_SIZE])
+static enum wal_status merge_into(struct machine *machine, char branch[WAL_ID_SIZE])
 {
     const struct wal_slice id = WAL_STR("t");
     struct wal_transfer_result result = WAL_INIT(wal_transfer_result);
@@ -180,8 +173,7 @@ static enum wal_status merge_into(struct machine *machine,
         options.session_count = 1;
         options.branch_name = WAL_STR("host");
     }
-    status =
-        wal_store_merge(machine->from, machine->to, &options, &result, &error);
+    status = wal_store_merge(machine->from, machine->to, &options, &result, &error);
     return status == WAL_OK && result.refused > 0 ? WAL_ECONFLICT : status;
 }
 
@@ -192,19 +184,16 @@ static enum wal_status merge(struct machine *machine)
     return merge_into(machine, branch);
 }
 
-static void assert_document(struct wal_session *session, const char *key,
-                            const char *value)
+static void assert_document(struct wal_session *session, const char *key, const char *value)
 {
     struct wal_doc doc = WAL_INIT(wal_doc);
-    enum wal_status status =
-        wal_doc_get(NULL, session, kit_text(key), 0, &doc, NULL);
+    enum wal_status status = wal_doc_get(NULL, session, kit_text(key), 0, &doc, NULL);
 
     assert_int_equal(status, value == NULL ? WAL_ENOTFOUND : WAL_OK);
     assert_true(value == NULL || kit_slice_is(doc.value, value));
 }
 
-static void assert_entry(struct wal_session *session, const char *id,
-                         bool is_there)
+static void assert_entry(struct wal_session *session, const char *id, bool is_there)
 {
     struct wal_entry entry = WAL_INIT(wal_entry);
 
@@ -256,11 +245,9 @@ KIT_TEST(transfer_faults__full_disk)
     enum wal_status status = WAL_ENOSPACE;
 
     begin(&machine);
-    for (uint64_t space = 64 * 1024; status == WAL_ENOSPACE;
-         space += 64 * 1024) {
+    for (uint64_t space = 64 * 1024; status == WAL_ENOSPACE; space += 64 * 1024) {
         make_disk(&machine, 1);
-        sim_disk_set_limit(machine.disk,
-                           sim_disk_used_bytes(machine.disk) + space);
+        sim_disk_set_limit(machine.disk, sim_disk_used_bytes(machine.disk) + space);
         status = merge(&machine);
         assert_true(status == WAL_OK || status == WAL_ENOSPACE);
         sim_disk_set_limit(machine.disk, 0);
@@ -271,8 +258,7 @@ KIT_TEST(transfer_faults__full_disk)
     end_machine(&machine);
 }
 
-/* Fails the Nth call for each N; `sticky`: and every one after it, and then the
- * power is cut. */
+/* Fails the Nth call for each N; `sticky`: and every one after it, and then the power is cut. */
 static void fail_calls(void (*begin_with)(struct machine *machine), bool sticky)
 {
     struct machine machine;
@@ -280,10 +266,8 @@ static void fail_calls(void (*begin_with)(struct machine *machine), bool sticky)
 
     begin_with(&machine);
     for (uint64_t after = 0; struck; after += STEP) {
-        const struct sim_fault fault = {.call = SIM_ANY,
-                                        .after = after,
-                                        .sticky = sticky,
-                                        .sys_errno = EIO};
+        const struct sim_fault fault = {
+            .call = SIM_ANY, .after = after, .sticky = sticky, .sys_errno = EIO};
 
         make_disk(&machine, after + 1);
         sim_process_add_fault(machine.process, &fault);
@@ -375,10 +359,8 @@ static int32_t write_at_step(void *ctx, uint64_t done, uint64_t total)
     (void)total;
     writer->calls++;
     if (writer->calls == writer->at &&
-        wal_session_open(writer->store, WAL_STR("gone"), &session, NULL) ==
-            WAL_OK) {
-        writer->is_written =
-            wal_append(session, &entry, 1, NULL, NULL, NULL) == WAL_OK;
+        wal_session_open(writer->store, WAL_STR("gone"), &session, NULL) == WAL_OK) {
+        writer->is_written = wal_append(session, &entry, 1, NULL, NULL, NULL) == WAL_OK;
         wal_session_close(session);
     }
     return 0;
@@ -400,8 +382,7 @@ static struct wal_store *make_source(void)
     return store;
 }
 
-static void merge_while_written(struct wal_store *from, struct wal_store *to,
-                                struct writer *writer)
+static void merge_while_written(struct wal_store *from, struct wal_store *to, struct writer *writer)
 {
     struct wal_transfer_options options = WAL_INIT(wal_transfer_options);
     struct wal_error error = KIT_ERROR;
@@ -449,8 +430,8 @@ KIT_TEST(merge__source_of_a_fork_that_others_write_to)
 
 /* --- the store that is read ----------------------------------------------- */
 
-/* Appends to the session "s" of the store that is read, which has a to c with
- * the head main at b, and none in the session "empty". */
+/* Appends to the session "s" of the store that is read, which has a to c with the head main at b,
+ * and none in the session "empty". */
 static int32_t append_at_step(void *ctx, uint64_t done, uint64_t total)
 {
     struct writer *writer = ctx;
@@ -489,8 +470,7 @@ static struct wal_store *make_store_in_use(void)
     return store;
 }
 
-static void assert_heads(struct wal_store *store, const char *id,
-                         const char *heads)
+static void assert_heads(struct wal_store *store, const char *id, const char *heads)
 {
     struct wal_session *session = kit_session(store, id);
 
@@ -498,8 +478,7 @@ static void assert_heads(struct wal_store *store, const char *id,
     wal_session_close(session);
 }
 
-static void merge_all(struct wal_store *from, struct wal_store *to,
-                      struct writer *writer)
+static void merge_all(struct wal_store *from, struct wal_store *to, struct writer *writer)
 {
     struct wal_transfer_options options = WAL_INIT(wal_transfer_options);
     struct wal_transfer_result result = WAL_INIT(wal_transfer_result);
@@ -527,9 +506,7 @@ KIT_TEST(merge__of_a_store_that_others_write_to)
             assert_heads(to, "empty", "");
         }
         merge_all(from, to, &none);
-        assert_heads(to, "s",
-                     writer.is_written ? "main=e new=e old=a try=d"
-                                       : "main=b try=c");
+        assert_heads(to, "s", writer.is_written ? "main=e new=e old=a try=d" : "main=b try=c");
         assert_heads(to, "empty", writer.is_written ? "main=f" : "");
         written += writer.is_written;
         kit_close(writer.store);

@@ -1,9 +1,8 @@
 /*
- * test_transfer_random.c - random sessions: a bundle of all of them, taken into
- * an empty store, answers everything as the store that it was written from; so
- * do bundles of a few of them, taken into an empty store and into one that gets
- * them all; and a store that is merged into at random times has the same
- * entries. AGENTWAL_LONG tries 50 times as many stores.
+ * test_transfer_random.c - random sessions: a bundle of all of them, taken into an empty store,
+ * answers everything as the store that it was written from; so do bundles of a few of them, taken
+ * into an empty store and into one that gets them all; and a store that is merged into at random
+ * times has the same entries. AGENTWAL_LONG tries 50 times as many stores.
  */
 #include "agentwal/admin.h"
 #include "agentwal/transfer.h"
@@ -56,16 +55,14 @@ static struct known *pick_session(struct world *world)
 }
 
 /* The entries that a fork of the source at one of them sees of its branch. */
-static void see_inherited(struct known *fork, const struct known *source,
-                          uint32_t rank)
+static void see_inherited(struct known *fork, const struct known *source, uint32_t rank)
 {
     for (uint32_t i = 0; i <= rank; i++) {
         struct wal_entry entry = WAL_INIT(wal_entry);
         char id[16];
 
         snprintf(id, sizeof(id), "e%u", source->entries[i]);
-        if (wal_entry_get(fork->session, kit_text(id), &entry, NULL) ==
-            WAL_OK) {
+        if (wal_entry_get(fork->session, kit_text(id), &entry, NULL) == WAL_OK) {
             fork->entries[fork->count++] = source->entries[i];
         }
     }
@@ -97,8 +94,7 @@ static void add_session(struct world *world, struct known *source)
 static void append_deltas(struct world *world, struct known *known)
 {
     const struct wal_entry delta = {.struct_size = sizeof(delta),
-                                    .type =
-                                        WAL_STR(WAL_TYPE_MESSAGE_DELTA_BATCH),
+                                    .type = WAL_STR(WAL_TYPE_MESSAGE_DELTA_BATCH),
                                     .payload = WAL_STR("{}")};
 
     for (uint32_t i = pick(world, 6); i > 3; i--) {
@@ -108,8 +104,7 @@ static void append_deltas(struct world *world, struct known *known)
 
 static void append(struct world *world, struct known *known)
 {
-    static const char *const payloads[] = {"{\"role\":\"user\"}", "[1,2]",
-                                           "\"text\"", "null"};
+    static const char *const payloads[] = {"{\"role\":\"user\"}", "[1,2]", "\"text\"", "null"};
     struct wal_entry entry = WAL_INIT(wal_entry);
     char id[16];
     char parent[16];
@@ -136,8 +131,7 @@ static void append(struct world *world, struct known *known)
     switch (pick(world, 4)) {
     case 0:
         if (known->count > 0) {
-            snprintf(parent, sizeof(parent), "e%u",
-                     known->entries[pick(world, known->count)]);
+            snprintf(parent, sizeof(parent), "e%u", known->entries[pick(world, known->count)]);
             entry.parent_id = kit_text(parent);
         }
         break;
@@ -161,17 +155,14 @@ static void change_document(struct world *world, struct wal_session *session)
 {
     char key[8];
     char value[16];
-    const struct wal_doc doc = {
-        .struct_size = sizeof(doc), .key = {key, 2}, .value = {value, 3}};
+    const struct wal_doc doc = {.struct_size = sizeof(doc), .key = {key, 2}, .value = {value, 3}};
 
     snprintf(key, sizeof(key), "k%u", pick(world, 3));
     snprintf(value, sizeof(value), "%3u", 100 + pick(world, 5));
     if (pick(world, 4) == 0) {
-        (void)!wal_doc_delete(session == NULL ? world->store : NULL, session,
-                              &doc, NULL, NULL);
+        (void)!wal_doc_delete(session == NULL ? world->store : NULL, session, &doc, NULL, NULL);
     } else {
-        assert_ok(wal_doc_put(session == NULL ? world->store : NULL, session,
-                              &doc, NULL, NULL));
+        assert_ok(wal_doc_put(session == NULL ? world->store : NULL, session, &doc, NULL, NULL));
     }
 }
 
@@ -186,8 +177,7 @@ static void change_heads(struct world *world, struct known *known)
     head.name = pick(world, 2) == 0 ? WAL_STR("other") : WAL_STR("main");
     head.note = pick(world, 2) == 0 ? WAL_STR("a note") : WAL_STR("");
     if (pick(world, 5) > 0) {
-        snprintf(entry, sizeof(entry), "e%u",
-                 known->entries[pick(world, known->count)]);
+        snprintf(entry, sizeof(entry), "e%u", known->entries[pick(world, known->count)]);
         head.entry_id = kit_text(entry);
     }
     (void)!wal_head_move(known->session, &head, NULL, NULL);
@@ -202,8 +192,7 @@ static void change_texts(struct world *world, struct known *known)
         .cwd = pick(world, 2) == 0 ? WAL_STR("/work") : WAL_STR("/"),
         .metadata = pick(world, 2) == 0 ? WAL_STR("{\"m\":[]}") : WAL_STR("{}"),
     };
-    const struct wal_batch batch = {.struct_size = sizeof(batch),
-                                    .change = &change};
+    const struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
 
     assert_ok(wal_batch_commit(known->session, &batch, NULL, NULL, NULL));
 }
@@ -219,8 +208,7 @@ static void redact(struct world *world, struct known *known)
     }
     snprintf(entry, sizeof(entry), "e%u",
              known->entries[first + pick(world, known->count - first)]);
-    (void)!wal_session_redact(known->session, kit_text(entry), WAL_STR("why"),
-                              NULL, NULL);
+    (void)!wal_session_redact(known->session, kit_text(entry), WAL_STR("why"), NULL, NULL);
 }
 
 static void step(struct world *world)
@@ -230,8 +218,7 @@ static void step(struct world *world)
 
     if (what < 3) {
         add_session(world, pick(world, 3) == 0 ? NULL : known);
-    } else if (what < 4 && world->documents && world->count > 3 &&
-               known != &world->sessions[0]) {
+    } else if (what < 4 && world->documents && world->count > 3 && known != &world->sessions[0]) {
         assert_ok(wal_session_delete(known->session, NULL));
         wal_session_close(known->session);
         known->session = NULL;
@@ -270,12 +257,10 @@ static void end(struct world *world)
     kit_close(world->store);
 }
 
-static void check(enum wal_status status, const struct wal_error *error,
-                  uint64_t seed)
+static void check(enum wal_status status, const struct wal_error *error, uint64_t seed)
 {
     if (status != WAL_OK) {
-        fail_msg("seed %llu: %s (%s)", (unsigned long long)seed, error->text,
-                 error->file);
+        fail_msg("seed %llu: %s (%s)", (unsigned long long)seed, error->text, error->file);
     }
 }
 
@@ -296,11 +281,9 @@ KIT_TEST(transfer_random__bundle_answers_the_same)
         if (pick(&world, 2) == 0) {
             kit_compact(world.store, pick(&world, 2) * WAL_STORE_COMPACT_ERASE);
         }
-        check(wal_bundle_write(world.store, WAL_STR("bundle"), &options, NULL,
-                               &error),
-              &error, seed);
-        check(wal_bundle_read(to, WAL_STR("bundle"), &options, NULL, &error),
-              &error, seed);
+        check(wal_bundle_write(world.store, WAL_STR("bundle"), &options, NULL, &error), &error,
+              seed);
+        check(wal_bundle_read(to, WAL_STR("bundle"), &options, NULL, &error), &error, seed);
         print_message("seed %llu\n", (unsigned long long)seed);
         assert_same_stores(world.store, to);
         kit_close(to);
@@ -328,8 +311,7 @@ KIT_TEST(transfer_random__merged_at_any_time)
             if (pick(&world, 6) == 0) {
                 kit_compact(pick(&world, 2) == 0 ? world.store : to, 0);
             }
-            check(wal_store_merge(world.store, to, NULL, &result, &error),
-                  &error, seed);
+            check(wal_store_merge(world.store, to, NULL, &result, &error), &error, seed);
             assert_int_equal(result.refused, 0);
             for (uint32_t k = 0; k < world.count; k++) {
                 assert_same_session(world.store, to, world.sessions[k].id);
@@ -340,11 +322,9 @@ KIT_TEST(transfer_random__merged_at_any_time)
     }
 }
 
-/* Each entry is in both stores, with the same content or redacted. A redaction
- * that a session made which was not taken along adds an entry, so that the
- * sessions as a whole may differ. */
-static void assert_same_entries(struct wal_store *a, struct wal_store *b,
-                                const struct known *known)
+/* Each entry is in both stores, with the same content or redacted. A redaction that a session made
+ * which was not taken along adds an entry, so that the sessions as a whole may differ. */
+static void assert_same_entries(struct wal_store *a, struct wal_store *b, const struct known *known)
 {
     struct wal_session *x = kit_session(a, known->id);
     struct wal_session *y = kit_session(b, known->id);
@@ -360,8 +340,7 @@ static void assert_same_entries(struct wal_store *a, struct wal_store *b,
         assert_int_equal(wal_entry_get(y, kit_text(id), &other, NULL), status);
         if (status == WAL_OK) {
             assert_int_equal(one.payload.size, other.payload.size);
-            assert_memory_equal(one.payload.data, other.payload.data,
-                                one.payload.size);
+            assert_memory_equal(one.payload.data, other.payload.data, one.payload.size);
         } else {
             assert_int_equal(status, WAL_EREDACTED);
         }
@@ -371,8 +350,8 @@ static void assert_same_entries(struct wal_store *a, struct wal_store *b,
 }
 
 /* Writes a bundle of these sessions and takes it into both stores. */
-static void carry(struct world *world, struct known *const *known,
-                  uint32_t count, struct wal_store *all, uint64_t seed)
+static void carry(struct world *world, struct known *const *known, uint32_t count,
+                  struct wal_store *all, uint64_t seed)
 {
     struct wal_slice ids[SESSIONS];
     const struct wal_transfer_options options = {.struct_size = sizeof(options),
@@ -390,15 +369,11 @@ static void carry(struct world *world, struct known *const *known,
     }
     assert_int_equal(system("rm -rf alone bundle"), 0);
     alone = kit_open("alone", WAL_OPEN_CREATE);
-    check(wal_bundle_write(world->store, WAL_STR("bundle"), &options, NULL,
-                           &error),
-          &error, seed);
-    check(wal_bundle_read(alone, WAL_STR("bundle"), &whole, &result, &error),
-          &error, seed);
+    check(wal_bundle_write(world->store, WAL_STR("bundle"), &options, NULL, &error), &error, seed);
+    check(wal_bundle_read(alone, WAL_STR("bundle"), &whole, &result, &error), &error, seed);
     assert_int_equal(result.refused, 0);
     assert_int_equal(kit_store_info(alone).sessions, count);
-    check(wal_bundle_read(all, WAL_STR("bundle"), &whole, &result, &error),
-          &error, seed);
+    check(wal_bundle_read(all, WAL_STR("bundle"), &whole, &result, &error), &error, seed);
     assert_int_equal(result.refused, 0);
     for (uint32_t i = 0; i < count; i++) {
         assert_same_entries(world->store, alone, known[i]);

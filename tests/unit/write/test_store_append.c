@@ -1,6 +1,6 @@
 /*
- * test_store_append.c - tests of wal_append: ids, parents, heads, duplicates,
- * expected tails, and atomic batches.
+ * test_store_append.c - tests of wal_append: ids, parents, heads, duplicates, expected tails, and
+ * atomic batches.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -35,14 +35,11 @@ static void again(struct bench *bench)
     bench->session = kit_session(bench->store, "s");
 }
 
-static enum wal_status batch(struct bench *bench,
-                             const struct wal_entry *entries, uint32_t count)
+static enum wal_status batch(struct bench *bench, const struct wal_entry *entries, uint32_t count)
 {
-    bench->result =
-        (struct wal_append_result){.struct_size = sizeof(bench->result)};
+    bench->result = (struct wal_append_result){.struct_size = sizeof(bench->result)};
     bench->error = KIT_ERROR;
-    return wal_append(bench->session, entries, count, NULL, &bench->result,
-                      &bench->error);
+    return wal_append(bench->session, entries, count, NULL, &bench->result, &bench->error);
 }
 
 static enum wal_status one(struct bench *bench, struct wal_entry entry)
@@ -51,24 +48,19 @@ static enum wal_status one(struct bench *bench, struct wal_entry entry)
 }
 
 static enum wal_status expecting(struct bench *bench, const char *tail,
-                                 const struct wal_entry *entries,
-                                 uint32_t count)
+                                 const struct wal_entry *entries, uint32_t count)
 {
     struct wal_append_options options = {.struct_size = sizeof(options),
                                          .flags = WAL_APPEND_EXPECT,
                                          .expected_tail = kit_text(tail)};
 
-    bench->result =
-        (struct wal_append_result){.struct_size = sizeof(bench->result),
-                                   .appended = 7,
-                                   .last_id = "of the call before"};
+    bench->result = (struct wal_append_result){
+        .struct_size = sizeof(bench->result), .appended = 7, .last_id = "of the call before"};
     bench->error = KIT_ERROR;
-    return wal_append(bench->session, entries, count, &options, &bench->result,
-                      &bench->error);
+    return wal_append(bench->session, entries, count, &options, &bench->result, &bench->error);
 }
 
-static struct wal_entry get(struct bench *bench, const char *id,
-                            struct wal_entry_cursor **cursor)
+static struct wal_entry get(struct bench *bench, const char *id, struct wal_entry_cursor **cursor)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
 
@@ -77,8 +69,8 @@ static struct wal_entry get(struct bench *bench, const char *id,
     return entry;
 }
 
-static void check_result(const struct bench *bench, const char *last,
-                         uint32_t count, uint32_t duplicates, uint64_t sequence)
+static void check_result(const struct bench *bench, const char *last, uint32_t count,
+                         uint32_t duplicates, uint64_t sequence)
 {
     assert_string_equal(bench->result.last_id, last);
     assert_int_equal(bench->result.appended, count);
@@ -139,11 +131,10 @@ KIT_TEST(append__every_field_is_returned)
 
 KIT_TEST(append__types_with_and_without_a_code)
 {
-    static const char *const types[] = {
-        "message",         "session_header", "message_delta_batch",
-        "model_change",    "runtime_init",   "compaction",
-        "custom",          "messages",       "m",
-        "\xf0\x9f\x98\x80"};
+    static const char *const types[] = {"message",         "session_header", "message_delta_batch",
+                                        "model_change",    "runtime_init",   "compaction",
+                                        "custom",          "messages",       "m",
+                                        "\xf0\x9f\x98\x80"};
     const int count = (int)(sizeof(types) / sizeof(types[0]));
     struct bench bench = begin();
 
@@ -249,8 +240,7 @@ KIT_TEST(parent__missing_is_refused)
 {
     struct bench bench = begin();
     struct wal_session *other = kit_create(bench.store, "other");
-    struct wal_entry entries[2] = {kit_entry("b", "c", "1"),
-                                   kit_entry("c", NULL, "1")};
+    struct wal_entry entries[2] = {kit_entry("b", "c", "1"), kit_entry("c", NULL, "1")};
     struct wal_entry transcript = kit_entry("t", NULL, "1");
 
     kit_append(other, "x", NULL);
@@ -336,9 +326,8 @@ KIT_TEST(head__first_entry_without_moving_it)
 KIT_TEST(stream__each_has_a_head)
 {
     struct bench bench = begin();
-    struct wal_entry entries[4] = {
-        kit_entry("a", NULL, "1"), kit_entry("t", NULL, "1"),
-        kit_entry("b", NULL, "1"), kit_entry("u", NULL, "1")};
+    struct wal_entry entries[4] = {kit_entry("a", NULL, "1"), kit_entry("t", NULL, "1"),
+                                   kit_entry("b", NULL, "1"), kit_entry("u", NULL, "1")};
     struct wal_entry_cursor_options options = {.struct_size = sizeof(options)};
 
     entries[1].stream = 1;
@@ -418,8 +407,7 @@ KIT_TEST(expect__in_a_fork_is_its_fork_point)
 KIT_TEST(expect__batch_sent_again_succeeds)
 {
     struct bench bench = begin();
-    struct wal_entry entries[3] = {kit_entry("b", NULL, "1"),
-                                   kit_entry("c", NULL, "1"),
+    struct wal_entry entries[3] = {kit_entry("b", NULL, "1"), kit_entry("c", NULL, "1"),
                                    kit_entry("d", NULL, "1")};
 
     kit_append(bench.session, "a", NULL);
@@ -488,8 +476,7 @@ KIT_TEST(duplicate__compares_supplied_fields_only)
 KIT_TEST(duplicate__in_one_batch)
 {
     struct bench bench = begin();
-    struct wal_entry entries[3] = {kit_entry("a", NULL, "1"),
-                                   kit_entry("b", NULL, "1"),
+    struct wal_entry entries[3] = {kit_entry("a", NULL, "1"), kit_entry("b", NULL, "1"),
                                    kit_entry("a", NULL, "1")};
 
     assert_ok(batch(&bench, entries, 3));
@@ -506,8 +493,7 @@ KIT_TEST(duplicate__in_one_batch)
 KIT_TEST(duplicate__in_one_batch_with_another_parent)
 {
     struct bench bench = begin();
-    struct wal_entry entries[2] = {kit_entry("c", "a", "1"),
-                                   kit_entry("c", "b", "1")};
+    struct wal_entry entries[2] = {kit_entry("c", "a", "1"), kit_entry("c", "b", "1")};
 
     kit_append_all(bench.session, "a b");
     assert_int_equal(batch(&bench, entries, 2), WAL_EEXISTS);
@@ -525,8 +511,7 @@ KIT_TEST(duplicate__in_one_batch_with_another_parent)
 KIT_TEST(duplicate__may_be_a_parent_of_a_new_entry)
 {
     struct bench bench = begin();
-    struct wal_entry entries[3] = {kit_entry("b", "a", "1"),
-                                   kit_entry("x", "b", "1"),
+    struct wal_entry entries[3] = {kit_entry("b", "a", "1"), kit_entry("x", "b", "1"),
                                    kit_entry("y", NULL, "1")};
 
     kit_append(bench.session, "a", NULL);
@@ -544,9 +529,8 @@ KIT_TEST(duplicate__may_be_a_parent_of_a_new_entry)
 KIT_TEST(batch__one_invalid_item_refuses_all)
 {
     struct bench bench = begin();
-    struct wal_entry good[4] = {
-        kit_entry("b", NULL, "1"), kit_entry("c", NULL, "1"),
-        kit_entry("d", NULL, "1"), kit_entry("e", NULL, "1")};
+    struct wal_entry good[4] = {kit_entry("b", NULL, "1"), kit_entry("c", NULL, "1"),
+                                kit_entry("d", NULL, "1"), kit_entry("e", NULL, "1")};
     struct wal_entry entries[4];
     struct wal_store_info before = {.struct_size = sizeof(before)};
     struct wal_store_info after = {.struct_size = sizeof(after)};
@@ -555,8 +539,8 @@ KIT_TEST(batch__one_invalid_item_refuses_all)
     assert_ok(wal_sync(bench.store, NULL));
     assert_ok(wal_store_get_info(bench.store, &before, NULL));
     for (int i = 0; i < 5; i++) {
-        static const enum wal_status expected[] = {
-            WAL_EBADJSON, WAL_ENOPARENT, WAL_EEXISTS, WAL_EINVAL, WAL_EINVAL};
+        static const enum wal_status expected[] = {WAL_EBADJSON, WAL_ENOPARENT, WAL_EEXISTS,
+                                                   WAL_EINVAL, WAL_EINVAL};
 
         memcpy(entries, good, sizeof(entries));
         if (i == 0) {
@@ -626,8 +610,7 @@ KIT_TEST(durability__every_class_survives_closing)
     for (uint32_t i = 0; i <= WAL_QUEUED; i++) {
         entry = kit_entry(ids[i], NULL, "1");
         options.durability = i;
-        assert_ok(
-            wal_append(bench.session, &entry, 1, &options, &result, NULL));
+        assert_ok(wal_append(bench.session, &entry, 1, &options, &result, NULL));
         assert_string_equal(result.last_id, ids[i]);
     }
     again(&bench);
@@ -637,8 +620,7 @@ KIT_TEST(durability__every_class_survives_closing)
 KIT_TEST(sync__happens_for_durable_appends_only)
 {
     struct bench bench = begin();
-    struct wal_open_options slow = {.struct_size = sizeof(slow),
-                                    .idle_mark_ms = 600000};
+    struct wal_open_options slow = {.struct_size = sizeof(slow), .idle_mark_ms = 600000};
     struct wal_store_info before = {.struct_size = sizeof(before)};
     struct wal_store_info after = {.struct_size = sizeof(after)};
     struct wal_entry entry = kit_entry("a", NULL, "1");

@@ -1,7 +1,6 @@
 /*
- * test_store_batch.c - tests of batches of entries, documents, heads and
- * metadata: applied whole or not at all; their size limits, and batches of
- * several threads (SPEC.md 5.2, 6).
+ * test_store_batch.c - tests of batches of entries, documents, heads and metadata: applied whole or
+ * not at all; their size limits, and batches of several threads (SPEC.md 5.2, 6).
  */
 #include <pthread.h>
 
@@ -57,17 +56,15 @@ static void prepare(struct parts *parts)
 }
 
 /* Expects this status and an unchanged store, now and after reopening. */
-static struct wal_error refused(struct kit_bench *bench,
-                                const struct parts *parts,
+static struct wal_error refused(struct kit_bench *bench, const struct parts *parts,
                                 enum wal_status status)
 {
     char *before = kit_snapshot(bench->store, bench->session);
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_batch_commit(bench->session, &parts->batch,
-                                      &parts->options, &result, &error),
-                     status);
+    assert_int_equal(
+        wal_batch_commit(bench->session, &parts->batch, &parts->options, &result, &error), status);
     assert_int_equal(error.status, status);
     assert_true(error.text[0] != '\0');
     assert_int_equal(result.appended, 0);
@@ -84,21 +81,18 @@ KIT_TEST(batch__every_kind_of_item_is_committed)
     struct parts parts;
 
     prepare(&parts);
-    assert_ok(wal_batch_commit(bench.session, &parts.batch, &parts.options,
-                               &result, &error));
+    assert_ok(wal_batch_commit(bench.session, &parts.batch, &parts.options, &result, &error));
     assert_int_equal(result.struct_size, sizeof(result));
     assert_int_equal(result.appended, 2);
     assert_int_equal(result.duplicates, 0);
     assert_int_equal(result.sequence, last + 2);
     assert_string_equal(result.last_id, "d");
-    assert_int_equal(kit_store_info(bench.store).last_sequence,
-                     last + 2 + 3 + 2 + 1);
+    assert_int_equal(kit_store_info(bench.store).last_sequence, last + 2 + 3 + 2 + 1);
     kit_reopen_unchanged(&bench);
     assert_all_entries(bench.session, "a b c d");
     assert_branch(bench.session, "a b c");
     assert_string_equal(kit_heads(bench.session), "main=c mark=d");
-    assert_string_equal(kit_docs(bench.store, bench.session, 0, NULL),
-                        "new={\"x\":[]} own=2");
+    assert_string_equal(kit_docs(bench.store, bench.session, 0, NULL), "new={\"x\":[]} own=2");
     assert_string_equal(kit_docs(bench.store, NULL, 0, NULL), "shared=2");
     assert_slice(kit_info(bench.session).title, "T");
 }
@@ -112,16 +106,14 @@ KIT_TEST(batch__duplicate_batch_writes_nothing)
     char *before;
 
     prepare(&parts);
-    assert_ok(wal_batch_commit(bench.session, &parts.batch, &parts.options,
-                               &result, NULL));
+    assert_ok(wal_batch_commit(bench.session, &parts.batch, &parts.options, &result, NULL));
     parts.docs[0].flags = WAL_DOC_EXPECT;
     parts.docs[0].version = 1;
     parts.change.fields |= WAL_CHANGE_EXPECT;
     parts.change.expected_version = 99;
     before = kit_snapshot(bench.store, bench.session);
     for (int i = 0; i < 2; i++) {
-        assert_ok(wal_batch_commit(bench.session, &parts.batch, &parts.options,
-                                   &result, NULL));
+        assert_ok(wal_batch_commit(bench.session, &parts.batch, &parts.options, &result, NULL));
         assert_int_equal(result.appended, 0);
         assert_int_equal(result.duplicates, 2);
         assert_int_equal(result.sequence, 0);
@@ -135,8 +127,7 @@ KIT_TEST(batch__duplicate_entries_with_new_documents)
     struct kit_bench bench = begin();
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_entry entries[3] = {kit_entry("a", NULL, "{\"id\":\"a\"}"),
-                                   kit_entry("c", NULL, "{}"),
-                                   kit_entry("c", NULL, "{}")};
+                                   kit_entry("c", NULL, "{}"), kit_entry("c", NULL, "{}")};
     struct wal_doc doc = kit_doc("own", "2");
     struct wal_batch batch = {.struct_size = sizeof(batch),
                               .entries = entries,
@@ -190,11 +181,9 @@ KIT_TEST(batch__each_part_alone)
         parts.batch.head_count = i == 2 ? 2 : 0;
         parts.batch.change = i == 3 ? &parts.change : NULL;
         parts.heads[1] = kit_head("main", "c", "d");
-        assert_ok(
-            wal_batch_commit(bench.session, &parts.batch, NULL, &result, NULL));
+        assert_ok(wal_batch_commit(bench.session, &parts.batch, NULL, &result, NULL));
         assert_int_equal(result.appended, i == 0 ? 2 : 0);
-        assert_int_equal(kit_store_info(bench.store).last_sequence,
-                         last + count);
+        assert_int_equal(kit_store_info(bench.store).last_sequence, last + count);
     }
     kit_reopen_unchanged(&bench);
 }
@@ -230,8 +219,7 @@ KIT_TEST(batch__conflicting_tail_changes_nothing)
     error = refused(&bench, &parts, WAL_ECONFLICT);
     assert_string_equal(error.actual, "b");
     assert_int_equal(error.expectation, WAL_EXPECTATION_TAIL);
-    assert_int_equal(wal_batch_commit(bench.session, &parts.batch,
-                                      &parts.options, &result, NULL),
+    assert_int_equal(wal_batch_commit(bench.session, &parts.batch, &parts.options, &result, NULL),
                      WAL_ECONFLICT);
     parts.options.expected_tail = kit_text("nobody");
     error = refused(&bench, &parts, WAL_ECONFLICT);
@@ -275,9 +263,8 @@ KIT_TEST(batch__conflicting_document_version_changes_nothing)
     struct parts parts;
     char version[24];
 
-    (void)snprintf(
-        version, sizeof(version), "%llu",
-        (unsigned long long)kit_put(bench.store, bench.session, "own", "3"));
+    (void)snprintf(version, sizeof(version), "%llu",
+                   (unsigned long long)kit_put(bench.store, bench.session, "own", "3"));
     prepare(&parts);
     parts.docs[0].flags = WAL_DOC_EXPECT;
     error = refused(&bench, &parts, WAL_ECONFLICT);
@@ -304,9 +291,8 @@ KIT_TEST(batch__conflicting_metadata_version_changes_nothing)
     struct parts parts;
     char version[24];
 
-    (void)snprintf(
-        version, sizeof(version), "%llu",
-        (unsigned long long)kit_info(bench.session).metadata_version);
+    (void)snprintf(version, sizeof(version), "%llu",
+                   (unsigned long long)kit_info(bench.session).metadata_version);
     prepare(&parts);
     parts.change.fields |= WAL_CHANGE_EXPECT;
     parts.change.expected_version = 77;
@@ -358,13 +344,11 @@ KIT_TEST(batch__invalid_json_changes_nothing)
  * last. */
 static bool invalidate_part(struct parts *parts, int nth)
 {
-    uint32_t *const sizes[] = {
-        &parts->batch.struct_size,   &parts->entries[1].struct_size,
-        &parts->docs[0].struct_size, &parts->heads[0].struct_size,
-        &parts->change.struct_size,  &parts->options.struct_size};
-    uint32_t *const flags[] = {&parts->docs[0].flags, &parts->heads[0].flags,
-                               &parts->change.fields, &parts->entries[0].flags,
-                               &parts->options.flags};
+    uint32_t *const sizes[] = {&parts->batch.struct_size,   &parts->entries[1].struct_size,
+                               &parts->docs[0].struct_size, &parts->heads[0].struct_size,
+                               &parts->change.struct_size,  &parts->options.struct_size};
+    uint32_t *const flags[] = {&parts->docs[0].flags, &parts->heads[0].flags, &parts->change.fields,
+                               &parts->entries[0].flags, &parts->options.flags};
     const int size_count = sizeof(sizes) / sizeof(sizes[0]);
     const int flag_count = sizeof(flags) / sizeof(flags[0]);
 
@@ -440,16 +424,10 @@ KIT_TEST(batch__empty_batch_is_refused)
     struct wal_ticket *ticket = NULL;
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(
-        wal_batch_commit(bench.session, &batch, NULL, NULL, &error),
-        WAL_EINVAL);
-    assert_int_equal(wal_batch_commit(bench.session, NULL, NULL, NULL, &error),
-                     WAL_EINVAL);
-    assert_int_equal(wal_batch_commit(NULL, &batch, NULL, NULL, &error),
-                     WAL_EINVAL);
-    assert_int_equal(
-        wal_batch_submit(bench.session, &batch, NULL, &ticket, &error),
-        WAL_EINVAL);
+    assert_int_equal(wal_batch_commit(bench.session, &batch, NULL, NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_batch_commit(bench.session, NULL, NULL, NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_batch_commit(NULL, &batch, NULL, NULL, &error), WAL_EINVAL);
+    assert_int_equal(wal_batch_submit(bench.session, &batch, NULL, &ticket, &error), WAL_EINVAL);
     assert_null(ticket);
 }
 
@@ -491,8 +469,7 @@ KIT_TEST(batch__submitted_batch_completes_its_ticket)
     parts.change.fields |= WAL_CHANGE_EXPECT;
     parts.change.expected_version = kit_info(bench.session).metadata_version;
     for (int i = 0; i < 2; i++) {
-        assert_ok(wal_batch_submit(bench.session, &parts.batch, &parts.options,
-                                   &tickets[i], NULL));
+        assert_ok(wal_batch_submit(bench.session, &parts.batch, &parts.options, &tickets[i], NULL));
     }
     parts.change = kit_title("U");
     parts.change.fields |= WAL_CHANGE_EXPECT;
@@ -501,16 +478,15 @@ KIT_TEST(batch__submitted_batch_completes_its_ticket)
     parts.batch.document_count = 0;
     assert_ok(wal_ticket_wait(tickets[0], -1, &result, &error));
     assert_int_equal(result.appended, 2);
-    /* The second one may have been encoded before the first was written: then
-     * it is refused, because the version that it expects was replaced. */
+    /* The second one may have been encoded before the first was written: then it is refused,
+     * because the version that it expects was replaced. */
     if (wal_ticket_wait(tickets[1], -1, &result, &error) == WAL_OK) {
         assert_int_equal(result.appended, 0);
         assert_int_equal(result.duplicates, 2);
     } else {
         assert_int_equal(error.status, WAL_ECONFLICT);
     }
-    assert_int_equal(wal_batch_submit(bench.session, &parts.batch, NULL,
-                                      &tickets[2], &error),
+    assert_int_equal(wal_batch_submit(bench.session, &parts.batch, NULL, &tickets[2], &error),
                      WAL_ECONFLICT);
     assert_null(tickets[2]);
     wal_ticket_destroy(tickets[0]);
@@ -527,9 +503,8 @@ KIT_TEST(batch__submitted_change_must_expect_a_version)
     struct parts parts;
 
     prepare(&parts);
-    assert_int_equal(
-        wal_batch_submit(bench.session, &parts.batch, NULL, &ticket, &error),
-        WAL_EINVAL);
+    assert_int_equal(wal_batch_submit(bench.session, &parts.batch, NULL, &ticket, &error),
+                     WAL_EINVAL);
     assert_null(ticket);
     assert_unchanged(bench.store, bench.session, before);
 }
@@ -537,14 +512,11 @@ KIT_TEST(batch__submitted_change_must_expect_a_version)
 /* The record that the change was made from is the same, at another position. */
 KIT_TEST(batch__change_is_staged_while_another_compacts)
 {
-    struct wal_store_compact_options compact = {.struct_size = sizeof(compact),
-                                                .rate = UINT64_MAX};
+    struct wal_store_compact_options compact = {.struct_size = sizeof(compact), .rate = UINT64_MAX};
     struct wal_session_change change = {.struct_size = sizeof(change),
-                                        .fields = WAL_CHANGE_TITLE |
-                                                  WAL_CHANGE_EXPECT,
+                                        .fields = WAL_CHANGE_TITLE | WAL_CHANGE_EXPECT,
                                         .title = WAL_STR("new")};
-    const struct wal_batch batch = {.struct_size = sizeof(batch),
-                                    .change = &change};
+    const struct wal_batch batch = {.struct_size = sizeof(batch), .change = &change};
     struct wal_store *store = kit_store();
     struct wal_store *other = kit_store();
     struct wal_session *session = kit_create(store, "s");
@@ -575,10 +547,8 @@ KIT_TEST(batch__refused_ticket_changes_nothing)
     prepare(&parts);
     parts.batch.change = NULL;
     parts.heads[1] = kit_head("main", "c", "a");
-    assert_ok(
-        wal_batch_submit(bench.session, &parts.batch, NULL, &ticket, NULL));
-    assert_int_equal(wal_ticket_wait(ticket, -1, &result, &error),
-                     WAL_ECONFLICT);
+    assert_ok(wal_batch_submit(bench.session, &parts.batch, NULL, &ticket, NULL));
+    assert_int_equal(wal_ticket_wait(ticket, -1, &result, &error), WAL_ECONFLICT);
     assert_string_equal(error.actual, "b");
     wal_ticket_destroy(ticket);
     assert_unchanged(bench.store, bench.session, before);
@@ -592,12 +562,10 @@ enum {
     ROUNDS = 100
 };
 
-static enum wal_status commit(struct kit_bench *bench,
-                              const struct wal_batch *batch)
+static enum wal_status commit(struct kit_bench *bench, const struct wal_batch *batch)
 {
     struct wal_error error = KIT_ERROR;
-    enum wal_status status =
-        wal_batch_commit(bench->session, batch, NULL, NULL, &error);
+    enum wal_status status = wal_batch_commit(bench->session, batch, NULL, NULL, &error);
 
     assert_int_equal(status, error.status);
     return status;
@@ -610,8 +578,7 @@ static char *names(const char *prefix, uint32_t count)
 
     assert_non_null(text);
     for (uint32_t i = 0; i < count; i++) {
-        (void)snprintf(text + (size_t)i * 16, 16, "%s%05u", prefix,
-                       (unsigned)(i % 100000));
+        (void)snprintf(text + (size_t)i * 16, 16, "%s%05u", prefix, (unsigned)(i % 100000));
     }
     return text;
 }
@@ -624,8 +591,7 @@ static uint32_t count_docs(struct kit_bench *bench)
     struct wal_doc_cursor *docs = NULL;
     uint32_t count = 0;
 
-    assert_ok(wal_doc_cursor_open(bench->store, bench->session, &options, &docs,
-                                  NULL));
+    assert_ok(wal_doc_cursor_open(bench->store, bench->session, &options, &docs, NULL));
     while (wal_doc_cursor_next(docs, &doc, NULL) == WAL_OK) {
         assert_int_equal(doc.value.size, 0);
         count++;
@@ -639,9 +605,8 @@ KIT_TEST(batch__document_limit_is_65536)
     struct kit_bench bench = kit_bench("a b");
     struct wal_doc *docs = calloc(DOCS + 1, sizeof(*docs));
     char *keys = names("k", DOCS + 1);
-    struct wal_batch batch = {.struct_size = sizeof(batch),
-                              .documents = docs,
-                              .document_count = DOCS + 1};
+    struct wal_batch batch = {
+        .struct_size = sizeof(batch), .documents = docs, .document_count = DOCS + 1};
     char *before = kit_snapshot(bench.store, bench.session);
 
     assert_non_null(docs);
@@ -663,14 +628,12 @@ KIT_TEST(batch__document_limit_is_65536)
     bench.store = kit_store();
     bench.session = kit_session(bench.store, "s");
     assert_int_equal(count_docs(&bench), DOCS);
-    assert_string_equal(kit_value(bench.store, bench.session, "k65535", 0),
-                        "1");
+    assert_string_equal(kit_value(bench.store, bench.session, "k65535", 0), "1");
     free(keys);
     free(docs);
 }
 
-/* The limit of heads applies to every way of making them; `main` does not
- * count. */
+/* The limit of heads applies to every way of making them; `main` does not count. */
 KIT_TEST(batch__head_limit_is_4096)
 {
     struct kit_bench bench = kit_bench("a b");
@@ -748,8 +711,7 @@ KIT_TEST(batch__size_limit_counts_every_item)
 }
 
 /* Entries of 200,000 bytes each, `count` of them; their ids are in `ids`. */
-static struct wal_entry *large_entries(char *ids, uint32_t count,
-                                       const char *payload)
+static struct wal_entry *large_entries(char *ids, uint32_t count, const char *payload)
 {
     struct wal_entry *entries = calloc(count, sizeof(*entries));
 
@@ -781,9 +743,7 @@ KIT_TEST(batch__entries_of_more_than_32_mib_are_refused)
     struct wal_entry *entries = large_entries(ids, 200, payload);
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(
-        wal_append(bench.session, entries, 168, NULL, NULL, &error),
-        WAL_ETOOBIG);
+    assert_int_equal(wal_append(bench.session, entries, 168, NULL, NULL, &error), WAL_ETOOBIG);
     assert_error(&error, WAL_ETOOBIG, "the batch is larger than");
     assert_int_equal(kit_info(bench.session).entries, 2);
     assert_ok(wal_append(bench.session, entries, 167, NULL, NULL, &error));
@@ -802,11 +762,9 @@ KIT_TEST(batch__large_ones_that_wait_together_are_written)
     struct wal_ticket *tickets[4];
 
     for (uint32_t i = 0; i < 4; i++) {
-        struct wal_entry *entries =
-            large_entries(ids + (size_t)i * 100 * 16, 100, payload);
+        struct wal_entry *entries = large_entries(ids + (size_t)i * 100 * 16, 100, payload);
 
-        assert_ok(
-            wal_submit(bench.session, entries, 100, NULL, &tickets[i], NULL));
+        assert_ok(wal_submit(bench.session, entries, 100, NULL, &tickets[i], NULL));
         free(entries);
     }
     for (uint32_t i = 0; i < 4; i++) {
@@ -818,17 +776,16 @@ KIT_TEST(batch__large_ones_that_wait_together_are_written)
     free(payload);
 }
 
-/* One batch with redactions of more entries than a group may name sessions, in
- * the session itself and in a fork that shares them. */
+/* One batch with redactions of more entries than a group may name sessions, in the session itself
+ * and in a fork that shares them. */
 KIT_TEST(batch__of_5000_redactions)
 {
     struct kit_bench bench = kit_bench("a b");
     struct wal_entry *entries = calloc(REDACTIONS, sizeof(*entries));
     char *ids = names("e", REDACTIONS);
     char *payloads = calloc(REDACTIONS, 64);
-    struct wal_batch batch = {.struct_size = sizeof(batch),
-                              .entries = entries,
-                              .entry_count = REDACTIONS};
+    struct wal_batch batch = {
+        .struct_size = sizeof(batch), .entries = entries, .entry_count = REDACTIONS};
     struct wal_session *fork;
     uint64_t last;
 
@@ -841,19 +798,16 @@ KIT_TEST(batch__of_5000_redactions)
     for (uint32_t i = 0; i < REDACTIONS; i++) {
         char *payload = payloads + (size_t)i * 64;
 
-        (void)snprintf(payload, 64, "{\"targetEntryId\":\"%s\"}",
-                       ids + (size_t)i * 16);
+        (void)snprintf(payload, 64, "{\"targetEntryId\":\"%s\"}", ids + (size_t)i * 16);
         entries[i] = kit_entry(NULL, NULL, payload);
         entries[i].type = kit_text("redaction");
     }
     fork = kit_fork(bench.session, NULL, "f");
     last = kit_store_info(bench.store).last_sequence;
     assert_ok(commit(&bench, &batch));
-    assert_int_equal(kit_store_info(bench.store).last_sequence,
-                     last + 2 * REDACTIONS);
+    assert_int_equal(kit_store_info(bench.store).last_sequence, last + 2 * REDACTIONS);
     assert_ok(wal_batch_commit(fork, &batch, NULL, NULL, NULL));
-    assert_int_equal(kit_store_info(bench.store).last_sequence,
-                     last + 4 * REDACTIONS);
+    assert_int_equal(kit_store_info(bench.store).last_sequence, last + 4 * REDACTIONS);
     free(payloads);
     free(ids);
     free(entries);
@@ -872,47 +826,41 @@ struct runner {
 static void *run_changes(void *arg)
 {
     struct runner *runner = arg;
-    const struct wal_append_options options = {
-        .struct_size = sizeof(options), .durability = runner->durability};
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = runner->durability};
 
     for (int i = 0; i < ROUNDS; i++) {
-        struct wal_session_change change = {.struct_size = sizeof(change),
-                                            .fields = runner->field};
+        struct wal_session_change change = {.struct_size = sizeof(change), .fields = runner->field};
         struct wal_append_result result = {.struct_size = sizeof(result)};
         struct wal_entry entry;
-        struct wal_batch batch = {.struct_size = sizeof(batch),
-                                  .entries = &entry,
-                                  .entry_count = 1,
-                                  .change = &change};
+        struct wal_batch batch = {
+            .struct_size = sizeof(batch), .entries = &entry, .entry_count = 1, .change = &change};
         char text[32];
 
         (void)snprintf(text, sizeof(text), "%s%d", runner->name, i);
         entry = kit_entry(text, NULL, "{}");
         change.title = kit_text(text);
         change.cwd = kit_text(text);
-        WAL__ASSERT(wal_batch_commit(runner->session, &batch, &options, &result,
-                                     NULL) == WAL_OK);
+        WAL__ASSERT(wal_batch_commit(runner->session, &batch, &options, &result, NULL) == WAL_OK);
         WAL__ASSERT(runner->durability != WAL_WRITTEN || result.appended == 1);
     }
     return NULL;
 }
 
-/* A change without an expected version that meets a change of another thread is
- * applied to the new state: no field of either is lost, queued or not. */
+/* A change without an expected version that meets a change of another thread is applied to the new
+ * state: no field of either is lost, queued or not. */
 KIT_TEST(batch__stale_change_is_retried)
 {
     struct kit_bench bench = kit_bench("a b");
-    struct runner runners[4] = {
-        {bench.session, WAL_WRITTEN, "t", WAL_CHANGE_TITLE},
-        {bench.session, WAL_WRITTEN, "c", WAL_CHANGE_CWD},
-        {bench.session, WAL_QUEUED, "u", WAL_CHANGE_TITLE},
-        {bench.session, WAL_QUEUED, "d", WAL_CHANGE_CWD}};
+    struct runner runners[4] = {{bench.session, WAL_WRITTEN, "t", WAL_CHANGE_TITLE},
+                                {bench.session, WAL_WRITTEN, "c", WAL_CHANGE_CWD},
+                                {bench.session, WAL_QUEUED, "u", WAL_CHANGE_TITLE},
+                                {bench.session, WAL_QUEUED, "d", WAL_CHANGE_CWD}};
     pthread_t threads[4];
     struct wal_session_info info;
 
     for (int i = 0; i < 4; i++) {
-        WAL__ASSERT(
-            pthread_create(&threads[i], NULL, run_changes, &runners[i]) == 0);
+        WAL__ASSERT(pthread_create(&threads[i], NULL, run_changes, &runners[i]) == 0);
     }
     for (int i = 0; i < 4; i++) {
         WAL__ASSERT(pthread_join(threads[i], NULL) == 0);
@@ -920,8 +868,7 @@ KIT_TEST(batch__stale_change_is_retried)
     assert_ok(wal_sync(bench.store, NULL));
     info = kit_info(bench.session);
     assert_int_equal(info.entries, 2 + 4 * ROUNDS);
-    assert_true(kit_slice_is(info.title, "t99") ||
-                kit_slice_is(info.title, "u99"));
+    assert_true(kit_slice_is(info.title, "t99") || kit_slice_is(info.title, "u99"));
     assert_true(kit_slice_is(info.cwd, "c99") || kit_slice_is(info.cwd, "d99"));
 }
 
@@ -931,10 +878,8 @@ KIT_TEST(batch__stale_document_with_a_change_is_refused)
     struct kit_bench bench = kit_bench("a b");
     struct wal_session_change change = kit_title("T");
     struct wal_doc doc = kit_doc("k", "1");
-    struct wal_batch batch = {.struct_size = sizeof(batch),
-                              .documents = &doc,
-                              .document_count = 1,
-                              .change = &change};
+    struct wal_batch batch = {
+        .struct_size = sizeof(batch), .documents = &doc, .document_count = 1, .change = &change};
     struct wal_store_info info = {.struct_size = sizeof(info)};
     char *before = kit_snapshot(bench.store, bench.session);
 
@@ -960,10 +905,8 @@ static void *run_docs(void *arg)
             char text[32];
             long number = 0;
 
-            WAL__ASSERT(wal_doc_cursor_open(NULL, runner->session, NULL, &docs,
-                                            NULL) == WAL_OK);
-            if (wal_doc_cursor_get(docs, kit_text("n"), 0, &doc, NULL) ==
-                WAL_OK) {
+            WAL__ASSERT(wal_doc_cursor_open(NULL, runner->session, NULL, &docs, NULL) == WAL_OK);
+            if (wal_doc_cursor_get(docs, kit_text("n"), 0, &doc, NULL) == WAL_OK) {
                 (void)snprintf(text, sizeof(text), "%.*s", (int)doc.value.size,
                                (const char *)doc.value.data);
                 number = strtol(text, NULL, 10);
@@ -975,16 +918,16 @@ static void *run_docs(void *arg)
             doc.flags = WAL_DOC_EXPECT;
             doc.version = version;
             status = wal_doc_put(NULL, runner->session, &doc, NULL, NULL);
-            /* Each thread puts a different value, so a put that lost the race
-             * is refused by its expected version. */
+            /* Each thread puts a different value, so a put that lost the race is refused by its
+             * expected version. */
             WAL__ASSERT(status == WAL_OK || status == WAL_ECONFLICT);
         } while (status != WAL_OK);
     }
     return NULL;
 }
 
-/* Concurrent readers and writers of documents: the last value is one that a
- * thread put, and versions only rise. */
+/* Concurrent readers and writers of documents: the last value is one that a thread put, and
+ * versions only rise. */
 KIT_TEST(batch__documents_of_several_threads)
 {
     struct kit_bench bench = kit_bench("a b");
@@ -997,6 +940,5 @@ KIT_TEST(batch__documents_of_several_threads)
     for (int i = 0; i < 3; i++) {
         WAL__ASSERT(pthread_join(threads[i], NULL) == 0);
     }
-    assert_true(strtol(kit_value(bench.store, bench.session, "n", 0), NULL,
-                       10) >= ROUNDS);
+    assert_true(strtol(kit_value(bench.store, bench.session, "n", 0), NULL, 10) >= ROUNDS);
 }

@@ -1,6 +1,6 @@
 /*
- * test_store_compact.c - tests of compactions, and of the entries that other
- * entries may name (SPEC.md 5.2, 5.6, 5.7).
+ * test_store_compact.c - tests of compactions, and of the entries that other entries may name
+ * (SPEC.md 5.2, 5.6, 5.7).
  */
 #include "tests/lib/kit/parts_kit.h"
 
@@ -14,9 +14,8 @@ static struct kit_bench begin(void)
 
 static void since(struct wal_session *session, const char *ids)
 {
-    struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options),
-        .flags = WAL_ENTRY_CURSOR_SINCE_COMPACTION};
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .flags = WAL_ENTRY_CURSOR_SINCE_COMPACTION};
 
     assert_string_equal(kit_list_ids(session, &options), ids);
 }
@@ -39,21 +38,17 @@ KIT_TEST(compaction__in_place)
     struct wal_entry_cursor *cursor = NULL;
     char expected[300];
 
-    assert_ok(
-        wal_session_compact(bench.session, &options, NULL, &result, NULL));
+    assert_ok(wal_session_compact(bench.session, &options, NULL, &result, NULL));
     assert_int_equal(result.appended, 1);
-    assert_int_equal(result.sequence,
-                     kit_store_info(bench.store).last_sequence);
+    assert_int_equal(result.sequence, kit_store_info(bench.store).last_sequence);
     assert_int_equal(strlen(result.last_id), 36);
     for (int i = 0; i < 2; i++) {
         (void)snprintf(expected, sizeof(expected), "c d %s", result.last_id);
         since(bench.session, expected);
-        (void)snprintf(expected, sizeof(expected), "a b c d %s",
-                       result.last_id);
+        (void)snprintf(expected, sizeof(expected), "a b c d %s", result.last_id);
         assert_branch(bench.session, expected);
         assert_ok(wal_entry_cursor_open(bench.session, NULL, &cursor, NULL));
-        assert_ok(wal_entry_cursor_get(cursor, kit_text(result.last_id), &entry,
-                                       NULL));
+        assert_ok(wal_entry_cursor_get(cursor, kit_text(result.last_id), &entry, NULL));
         assert_slice(entry.type, "compaction_summary");
         assert_slice(entry.payload, "{\"firstKeptEntryId\":\"c\",\"summary\":"
                                     "\"so \\\"far\\\"\\n\"}");
@@ -65,8 +60,7 @@ KIT_TEST(compaction__in_place)
     /* The next compaction counts. */
     kit_append(bench.session, "e", NULL);
     options = options_keeping("e");
-    assert_ok(
-        wal_session_compact(bench.session, &options, NULL, &result, NULL));
+    assert_ok(wal_session_compact(bench.session, &options, NULL, &result, NULL));
     (void)snprintf(expected, sizeof(expected), "e %s", result.last_id);
     since(bench.session, expected);
     /* With the head before both, there is none. */
@@ -77,8 +71,7 @@ KIT_TEST(compaction__in_place)
 KIT_TEST(compaction__into_a_new_session)
 {
     struct kit_bench bench = begin();
-    struct wal_session_options into = {.struct_size = sizeof(into),
-                                       .id = kit_text("f")};
+    struct wal_session_options into = {.struct_size = sizeof(into), .id = kit_text("f")};
     struct wal_compact_options options = options_keeping("c");
     struct wal_append_result result = {.struct_size = sizeof(result)};
     uint64_t last = kit_store_info(bench.store).last_sequence;
@@ -86,8 +79,7 @@ KIT_TEST(compaction__into_a_new_session)
     char expected[300];
 
     options.into = &into;
-    assert_ok(
-        wal_session_compact(bench.session, &options, &fork, &result, NULL));
+    assert_ok(wal_session_compact(bench.session, &options, &fork, &result, NULL));
     assert_int_equal(kit_store_info(bench.store).last_sequence, last + 3);
     assert_int_equal(result.appended, 1);
     assert_int_equal(result.duplicates, 0);
@@ -113,8 +105,7 @@ KIT_TEST(compaction__into_a_new_session)
     options = options_keeping("b");
     into.id = kit_text("g");
     options.into = &into;
-    assert_ok(
-        wal_session_compact(bench.session, &options, &fork, &result, NULL));
+    assert_ok(wal_session_compact(bench.session, &options, &fork, &result, NULL));
     kit_append(fork, "g1", NULL);
     wal_session_close(fork);
 }
@@ -123,8 +114,7 @@ KIT_TEST(compaction__into_a_new_session)
 static void refused(struct kit_bench *bench, struct wal_compact_options options,
                     enum wal_status status)
 {
-    struct wal_session_options into = {.struct_size = sizeof(into),
-                                       .id = kit_text("f")};
+    struct wal_session_options into = {.struct_size = sizeof(into), .id = kit_text("f")};
     struct wal_session *fork = NULL;
 
     for (int i = 0; i < 2; i++) {
@@ -132,15 +122,12 @@ static void refused(struct kit_bench *bench, struct wal_compact_options options,
         struct wal_error error = KIT_ERROR;
 
         options.into = i == 0 ? NULL : &into;
-        assert_int_equal(
-            wal_session_compact(bench->session, &options, &fork, NULL, &error),
-            status);
+        assert_int_equal(wal_session_compact(bench->session, &options, &fork, NULL, &error),
+                         status);
         assert_int_equal(error.status, status);
         assert_null(fork);
         assert_unchanged(bench->store, bench->session, before);
-        assert_int_equal(
-            wal_session_open(bench->store, kit_text("f"), &fork, NULL),
-            WAL_ENOTFOUND);
+        assert_int_equal(wal_session_open(bench->store, kit_text("f"), &fork, NULL), WAL_ENOTFOUND);
     }
 }
 
@@ -168,21 +155,13 @@ KIT_TEST(compaction__first_kept_is_not_on_the_branch)
     options.summary = kit_text("\xff");
     refused(&bench, options, WAL_EINVAL);
     options = options_keeping("a");
-    assert_int_equal(wal_session_compact(empty, &options, NULL, NULL, NULL),
-                     WAL_ENOTFOUND);
-    assert_int_equal(wal_session_compact(bench.session, NULL, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(
-        wal_session_compact(bench.session, &options, NULL, &result, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_session_compact(empty, &options, NULL, NULL, NULL), WAL_ENOTFOUND);
+    assert_int_equal(wal_session_compact(bench.session, NULL, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_session_compact(bench.session, &options, NULL, &result, NULL), WAL_EINVAL);
     options.into = &into;
-    assert_int_equal(
-        wal_session_compact(bench.session, &options, NULL, NULL, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_session_compact(bench.session, &options, NULL, NULL, NULL), WAL_EINVAL);
     into.struct_size = 1;
-    assert_int_equal(
-        wal_session_compact(bench.session, &options, &fork, NULL, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_session_compact(bench.session, &options, &fork, NULL, NULL), WAL_EINVAL);
     assert_null(fork);
     free(text);
 }
@@ -203,8 +182,7 @@ KIT_TEST(compaction__summary_of_4_mib_of_quotes)
 
 /* --- entries that name others --------------------------------------------- */
 
-static struct wal_entry typed(const char *id, const char *type,
-                              const char *payload)
+static struct wal_entry typed(const char *id, const char *type, const char *payload)
 {
     struct wal_entry entry = kit_entry(id, NULL, payload);
 
@@ -213,13 +191,12 @@ static struct wal_entry typed(const char *id, const char *type,
 }
 
 /* Appends entries in one batch; a refusal changes nothing. */
-static enum wal_status append(struct kit_bench *bench,
-                              const struct wal_entry *entries, uint32_t count)
+static enum wal_status append(struct kit_bench *bench, const struct wal_entry *entries,
+                              uint32_t count)
 {
     char *before = kit_snapshot(bench->store, bench->session);
     struct wal_error error = KIT_ERROR;
-    enum wal_status status =
-        wal_append(bench->session, entries, count, NULL, NULL, &error);
+    enum wal_status status = wal_append(bench->session, entries, count, NULL, NULL, &error);
 
     assert_int_equal(error.status, status);
     if (status == WAL_OK) {
@@ -230,8 +207,7 @@ static enum wal_status append(struct kit_bench *bench,
     return status;
 }
 
-static enum wal_status append_one(struct kit_bench *bench, const char *type,
-                                  const char *payload)
+static enum wal_status append_one(struct kit_bench *bench, const char *type, const char *payload)
 {
     struct wal_entry entry = typed(NULL, type, payload);
 
@@ -256,11 +232,8 @@ KIT_TEST(compaction_entry__must_name_an_ancestor)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_int_equal(append_one(&bench, type, bad[i]), WAL_EINVAL);
     }
-    assert_int_equal(
-        append_one(&bench, type, "{\"firstKeptEntryId\":\"side\"}"),
-        WAL_ENOTFOUND);
-    assert_int_equal(append_one(&bench, type, "{\"firstKeptEntryId\":\"q\"}"),
-                     WAL_ENOTFOUND);
+    assert_int_equal(append_one(&bench, type, "{\"firstKeptEntryId\":\"side\"}"), WAL_ENOTFOUND);
+    assert_int_equal(append_one(&bench, type, "{\"firstKeptEntryId\":\"q\"}"), WAL_ENOTFOUND);
     entry.parent_id = kit_text("side");
     assert_int_equal(append(&bench, &entry, 1), WAL_ENOTFOUND);
     entry.payload = kit_text("{\"firstKeptEntryId\":\"side\"}");
@@ -271,18 +244,16 @@ KIT_TEST(compaction_entry__must_name_an_ancestor)
     entry.flags = WAL_ENTRY_ROOT;
     assert_int_equal(append(&bench, &entry, 1), WAL_ENOTFOUND);
     /* The name is compared after unescaping. */
-    assert_ok(
-        append_one(&bench, type, "{\"firstKept\\u0045ntryId\":\"\\u0061\"}"));
+    assert_ok(append_one(&bench, type, "{\"firstKept\\u0045ntryId\":\"\\u0061\"}"));
 }
 
 KIT_TEST(compaction_entry__names_an_entry_of_its_batch)
 {
     static const char type[] = "compaction_summary";
     struct kit_bench bench = begin();
-    struct wal_entry entries[4] = {
-        kit_entry("e", NULL, "{}"), kit_entry("f", NULL, "{}"),
-        typed("x", type, "{\"firstKeptEntryId\":\"e\"}"),
-        kit_entry("g", NULL, "{}")};
+    struct wal_entry entries[4] = {kit_entry("e", NULL, "{}"), kit_entry("f", NULL, "{}"),
+                                   typed("x", type, "{\"firstKeptEntryId\":\"e\"}"),
+                                   kit_entry("g", NULL, "{}")};
 
     entries[2].payload = kit_text("{\"firstKeptEntryId\":\"g\"}");
     assert_int_equal(append(&bench, entries, 4), WAL_ENOTFOUND);
@@ -294,8 +265,7 @@ KIT_TEST(compaction_entry__names_an_entry_of_its_batch)
     entries[2].parent_id = kit_text("f");
     assert_ok(append(&bench, entries, 4));
     since(bench.session, "e f x g");
-    /* Sent again; then an entry whose target is an existing one, through the
-     * batch. */
+    /* Sent again; then an entry whose target is an existing one, through the batch. */
     assert_ok(append(&bench, entries, 4));
     entries[3] = typed("h", type, "{\"firstKeptEntryId\":\"c\"}");
     assert_ok(append(&bench, entries, 4));
@@ -335,36 +305,26 @@ KIT_TEST(branch_summary__must_name_an_entry_of_a_session)
     for (size_t i = 0; i < sizeof(missing) / sizeof(missing[0]); i++) {
         assert_int_equal(append_one(&bench, type, missing[i]), WAL_ENOTFOUND);
     }
-    assert_ok(
-        append_one(&bench, type,
-                   "{\"sourceSessionId\":\"o\",\"sourceEntryId\":\"only\"}"));
-    assert_ok(
-        append_one(&bench, type,
-                   "{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"side\"}"));
+    assert_ok(append_one(&bench, type, "{\"sourceSessionId\":\"o\",\"sourceEntryId\":\"only\"}"));
+    assert_ok(append_one(&bench, type, "{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"side\"}"));
     /* In its batch: an entry before it, not one after it. */
     entries[0] = kit_entry("e", NULL, "{}");
-    entries[1] =
-        typed("x", type, "{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"f\"}");
+    entries[1] = typed("x", type, "{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"f\"}");
     entries[2] = kit_entry("f", NULL, "{}");
     assert_int_equal(append(&bench, entries, 3), WAL_ENOTFOUND);
-    entries[1].payload =
-        kit_text("{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"e\"}");
+    entries[1].payload = kit_text("{\"sourceSessionId\":\"s\",\"sourceEntryId\":\"e\"}");
     assert_ok(append(&bench, entries, 3));
 }
 
 KIT_TEST(redaction__must_name_a_visible_entry)
 {
     static const char type[] = "redaction";
-    static const char *const bad[] = {"{}",
-                                      "[]",
-                                      "{\"targetEntryId\":1}",
-                                      "{\"targetEntryId\":\"\"}",
-                                      "{\"reason\":\"x\"}",
-                                      "\"a\""};
+    static const char *const bad[] = {
+        "{}",   "[]", "{\"targetEntryId\":1}", "{\"targetEntryId\":\"\"}", "{\"reason\":\"x\"}",
+        "\"a\""};
     struct kit_bench bench = begin();
     struct wal_session *fork = kit_fork(bench.session, "a", "f");
-    struct wal_entry entry =
-        typed("r", type, "{\"targetEntryId\":\"b\",\"reason\":\"x\"}");
+    struct wal_entry entry = typed("r", type, "{\"targetEntryId\":\"b\",\"reason\":\"x\"}");
     struct wal_error error = KIT_ERROR;
     char *before;
     char text[4098];
@@ -372,27 +332,21 @@ KIT_TEST(redaction__must_name_a_visible_entry)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
         assert_int_equal(append_one(&bench, type, bad[i]), WAL_EINVAL);
     }
-    assert_int_equal(append_one(&bench, type, "{\"targetEntryId\":\"q\"}"),
-                     WAL_ENOTFOUND);
+    assert_int_equal(append_one(&bench, type, "{\"targetEntryId\":\"q\"}"), WAL_ENOTFOUND);
     /* The fork does not see it. */
-    assert_int_equal(wal_append(fork, &entry, 1, NULL, NULL, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_append(fork, &entry, 1, NULL, NULL, &error), WAL_ENOTFOUND);
     assert_all_entries(fork, "a");
     before = kit_snapshot(bench.store, bench.session);
     memset(text, 'r', 4097);
     text[4097] = '\0';
-    assert_int_equal(wal_session_redact(bench.session, kit_text("a"),
-                                        kit_text(text), NULL, &error),
+    assert_int_equal(wal_session_redact(bench.session, kit_text("a"), kit_text(text), NULL, &error),
                      WAL_ETOOBIG);
-    assert_int_equal(wal_session_redact(bench.session, kit_text(NULL),
-                                        kit_text("x"), NULL, &error),
+    assert_int_equal(wal_session_redact(bench.session, kit_text(NULL), kit_text("x"), NULL, &error),
                      WAL_EINVAL);
-    assert_int_equal(wal_session_redact(bench.session, kit_text("q"),
-                                        kit_text("x"), NULL, &error),
+    assert_int_equal(wal_session_redact(bench.session, kit_text("q"), kit_text("x"), NULL, &error),
                      WAL_ENOTFOUND);
-    assert_int_equal(
-        wal_session_redact(NULL, kit_text("a"), kit_text("x"), NULL, &error),
-        WAL_EINVAL);
+    assert_int_equal(wal_session_redact(NULL, kit_text("a"), kit_text("x"), NULL, &error),
+                     WAL_EINVAL);
     assert_unchanged(bench.store, bench.session, before);
     assert_branch(bench.session, "a b c d");
     assert_ok(append(&bench, &entry, 1));
@@ -404,10 +358,9 @@ KIT_TEST(redaction__must_name_a_visible_entry)
 KIT_TEST(redaction__of_an_entry_of_its_batch)
 {
     struct kit_bench bench = begin();
-    struct wal_entry entries[3] = {
-        typed("r", "redaction", "{\"targetEntryId\":\"e\"}"),
-        kit_entry("e", NULL, "{}"),
-        typed("q", "redaction", "{\"targetEntryId\":\"q\"}")};
+    struct wal_entry entries[3] = {typed("r", "redaction", "{\"targetEntryId\":\"e\"}"),
+                                   kit_entry("e", NULL, "{}"),
+                                   typed("q", "redaction", "{\"targetEntryId\":\"q\"}")};
 
     assert_ok(append(&bench, entries, 2));
     assert_branch(bench.session, "a b c d r");
@@ -416,8 +369,8 @@ KIT_TEST(redaction__of_an_entry_of_its_batch)
     assert_branch(bench.session, "a b c d r");
 }
 
-/* An imported line is kept unchanged: it hides the entry that it names if that
- * exists, and nothing otherwise, whatever its bytes are. */
+/* An imported line is kept unchanged: it hides the entry that it names if that exists, and nothing
+ * otherwise, whatever its bytes are. */
 KIT_TEST(redaction__imported_line_is_unchanged)
 {
     static const struct wal_slice lines[] = {
@@ -431,8 +384,7 @@ KIT_TEST(redaction__imported_line_is_unchanged)
         {"{\"targetEntryId\":\"\\ud800\"}", 26},
         {"[[[[[[[[[[[[[[[[[[[[[[[[", 24},
     };
-    static const char *const types[] = {"redaction", "compaction_summary",
-                                        "branch_summary"};
+    static const char *const types[] = {"redaction", "compaction_summary", "branch_summary"};
     struct kit_bench bench = begin();
     struct wal_entry entry;
 
@@ -461,17 +413,14 @@ KIT_TEST(fork__from_a_missing_entry)
 {
     struct kit_bench bench = begin();
     char *before = kit_snapshot(bench.store, bench.session);
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = kit_text("f")};
+    struct wal_session_options options = {.struct_size = sizeof(options), .id = kit_text("f")};
     struct wal_session *fork = NULL;
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_session_fork(bench.session, kit_text("missing"),
-                                      &options, &fork, &error),
+    assert_int_equal(wal_session_fork(bench.session, kit_text("missing"), &options, &fork, &error),
                      WAL_ENOTFOUND);
     assert_error(&error, WAL_ENOTFOUND, "missing");
     assert_null(fork);
     assert_unchanged(bench.store, bench.session, before);
-    assert_int_equal(wal_session_open(bench.store, kit_text("f"), &fork, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_session_open(bench.store, kit_text("f"), &fork, NULL), WAL_ENOTFOUND);
 }

@@ -1,6 +1,6 @@
 /*
- * test_store_documents.c - tests of documents of a session and of the store,
- * across forks, segments, processes, and damage (SPEC.md 5.8).
+ * test_store_documents.c - tests of documents of a session and of the store, across forks,
+ * segments, processes, and damage (SPEC.md 5.8).
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -10,21 +10,17 @@
 #include "format/bytes/assert.h"
 #include "tests/lib/kit/parts_kit.h"
 
-/* Puts or deletes, and returns the library's status; a refusal changes
- * nothing. */
-static enum wal_status attempt(struct kit_bench *bench, struct wal_doc doc,
-                               bool deletes, uint64_t *version,
-                               struct wal_error *error)
+/* Puts or deletes, and returns the library's status; a refusal changes nothing. */
+static enum wal_status attempt(struct kit_bench *bench, struct wal_doc doc, bool deletes,
+                               uint64_t *version, struct wal_error *error)
 {
     char *before = kit_snapshot(bench->store, bench->session);
     uint64_t kept = 77;
     enum wal_status status;
 
     *error = KIT_ERROR;
-    status =
-        deletes
-            ? wal_doc_delete(bench->store, bench->session, &doc, &kept, error)
-            : wal_doc_put(bench->store, bench->session, &doc, &kept, error);
+    status = deletes ? wal_doc_delete(bench->store, bench->session, &doc, &kept, error)
+                     : wal_doc_put(bench->store, bench->session, &doc, &kept, error);
     if (status == WAL_OK) {
         free(before);
     } else {
@@ -44,16 +40,13 @@ KIT_TEST(document__is_readable_after_put)
     uint64_t version = kit_put(bench.store, bench.session, "k", "{\"a\":1}");
 
     assert_int_equal(version, kit_store_info(bench.store).last_sequence);
-    assert_string_equal(kit_value(bench.store, bench.session, "k", 0),
-                        "{\"a\":1}");
-    assert_string_equal(kit_value(bench.store, bench.session, "k", version),
-                        "{\"a\":1}");
+    assert_string_equal(kit_value(bench.store, bench.session, "k", 0), "{\"a\":1}");
+    assert_string_equal(kit_value(bench.store, bench.session, "k", version), "{\"a\":1}");
     assert_string_equal(kit_value(bench.store, bench.session, "j", 0), "");
     assert_string_equal(kit_value(bench.store, bench.session, "k", 1), "");
     assert_int_equal(kit_info(bench.session).documents, 1);
     kit_reopen(&bench, 0);
-    assert_string_equal(kit_value(bench.store, bench.session, "k", version),
-                        "{\"a\":1}");
+    assert_string_equal(kit_value(bench.store, bench.session, "k", version), "{\"a\":1}");
 }
 
 /* The session may be passed without its store. */
@@ -128,30 +121,23 @@ KIT_TEST(document__deleted_one_keeps_its_versions)
     uint64_t gone = kit_delete(bench.store, bench.session, "k");
     struct wal_error error;
 
-    assert_int_equal(attempt(&bench, kit_doc("k", NULL), true, NULL, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(attempt(&bench, kit_doc("k", NULL), true, NULL, &error), WAL_ENOTFOUND);
     for (int i = 0; i < 2; i++) {
         assert_string_equal(kit_docs(bench.store, bench.session, 0, NULL), "");
-        assert_string_equal(
-            kit_docs(bench.store, bench.session, WAL_DOC_CURSOR_HISTORY, NULL),
-            "k- k=2 k=1");
-        assert_string_equal(
-            kit_docs(bench.store, bench.session,
-                     WAL_DOC_CURSOR_HISTORY | WAL_DOC_CURSOR_KEYS, NULL),
-            "k- k= k=");
+        assert_string_equal(kit_docs(bench.store, bench.session, WAL_DOC_CURSOR_HISTORY, NULL),
+                            "k- k=2 k=1");
+        assert_string_equal(kit_docs(bench.store, bench.session,
+                                     WAL_DOC_CURSOR_HISTORY | WAL_DOC_CURSOR_KEYS, NULL),
+                            "k- k= k=");
         assert_string_equal(kit_value(bench.store, bench.session, "k", 0), "");
-        assert_string_equal(kit_value(bench.store, bench.session, "k", gone),
-                            "");
-        assert_string_equal(kit_value(bench.store, bench.session, "k", second),
-                            "2");
-        assert_string_equal(kit_value(bench.store, bench.session, "k", first),
-                            "1");
+        assert_string_equal(kit_value(bench.store, bench.session, "k", gone), "");
+        assert_string_equal(kit_value(bench.store, bench.session, "k", second), "2");
+        assert_string_equal(kit_value(bench.store, bench.session, "k", first), "1");
         kit_reopen(&bench, i == 0 ? WAL_OPEN_PREAD : 0);
     }
     (void)kit_put(bench.store, bench.session, "k", "2");
-    assert_string_equal(
-        kit_docs(bench.store, bench.session, WAL_DOC_CURSOR_HISTORY, NULL),
-        "k=2 k- k=2 k=1");
+    assert_string_equal(kit_docs(bench.store, bench.session, WAL_DOC_CURSOR_HISTORY, NULL),
+                        "k=2 k- k=2 k=1");
 }
 
 KIT_TEST(document__list_is_in_the_order_of_the_keys_bytes)
@@ -168,14 +154,10 @@ KIT_TEST(document__list_is_in_the_order_of_the_keys_bytes)
         assert_string_equal(kit_docs(bench.store, bench.session, 0, NULL),
                             "!=1 B=1 a=1 a/=1 a/10=1 a/2=1 b=1 ~=1 "
                             "\xc3\xa9=1");
-        assert_string_equal(kit_docs(bench.store, bench.session, 0, "a"),
-                            "a=1 a/=1 a/10=1 a/2=1");
-        assert_string_equal(kit_docs(bench.store, bench.session, 0, "a/"),
-                            "a/=1 a/10=1 a/2=1");
-        assert_string_equal(kit_docs(bench.store, bench.session, 0, "a/2"),
-                            "a/2=1");
-        assert_string_equal(kit_docs(bench.store, bench.session, 0, "a/20"),
-                            "");
+        assert_string_equal(kit_docs(bench.store, bench.session, 0, "a"), "a=1 a/=1 a/10=1 a/2=1");
+        assert_string_equal(kit_docs(bench.store, bench.session, 0, "a/"), "a/=1 a/10=1 a/2=1");
+        assert_string_equal(kit_docs(bench.store, bench.session, 0, "a/2"), "a/2=1");
+        assert_string_equal(kit_docs(bench.store, bench.session, 0, "a/20"), "");
         kit_reopen(&bench, WAL_OPEN_PREAD);
     }
 }
@@ -188,8 +170,7 @@ KIT_TEST(document__list_is_a_snapshot_of_its_opening)
 
     (void)kit_put(bench.store, bench.session, "a", "1");
     (void)kit_put(bench.store, bench.session, "b", "1");
-    assert_ok(
-        wal_doc_cursor_open(bench.store, bench.session, NULL, &docs, NULL));
+    assert_ok(wal_doc_cursor_open(bench.store, bench.session, NULL, &docs, NULL));
     (void)kit_put(bench.store, bench.session, "a", "2");
     (void)kit_put(bench.store, bench.session, "aa", "2");
     (void)kit_delete(bench.store, bench.session, "b");
@@ -201,8 +182,7 @@ KIT_TEST(document__list_is_a_snapshot_of_its_opening)
     /* A single get returns the present value. */
     assert_ok(wal_doc_cursor_get(docs, kit_text("a"), 0, &doc, NULL));
     assert_slice(doc.value, "2");
-    assert_int_equal(wal_doc_cursor_get(docs, kit_text("b"), 0, &doc, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_doc_cursor_get(docs, kit_text("b"), 0, &doc, NULL), WAL_ENOTFOUND);
     wal_doc_cursor_close(docs);
 }
 
@@ -216,12 +196,9 @@ KIT_TEST(document__of_the_store_is_in_no_session)
     (void)kit_put(bench.store, bench.session, "k", "\"s\"");
     (void)kit_put(bench.store, named, "k", "\"named\"");
     for (int i = 0; i < 2; i++) {
-        assert_string_equal(kit_docs(bench.store, NULL, 0, NULL),
-                            "k=\"store\"");
-        assert_string_equal(kit_docs(bench.store, bench.session, 0, NULL),
-                            "k=\"s\"");
-        assert_string_equal(kit_docs(bench.store, named, 0, NULL),
-                            "k=\"named\"");
+        assert_string_equal(kit_docs(bench.store, NULL, 0, NULL), "k=\"store\"");
+        assert_string_equal(kit_docs(bench.store, bench.session, 0, NULL), "k=\"s\"");
+        assert_string_equal(kit_docs(bench.store, named, 0, NULL), "k=\"named\"");
         assert_ok(wal_store_get_info(bench.store, &info, NULL));
         assert_int_equal(info.sessions, 2);
         wal_session_close(named);
@@ -230,13 +207,10 @@ KIT_TEST(document__of_the_store_is_in_no_session)
     }
     assert_ok(wal_session_delete(named, NULL));
     wal_session_close(named);
-    assert_int_equal(
-        wal_session_open(bench.store, kit_text("store"), &named, NULL),
-        WAL_ENOTFOUND);
+    assert_int_equal(wal_session_open(bench.store, kit_text("store"), &named, NULL), WAL_ENOTFOUND);
     (void)kit_delete(bench.store, NULL, "k");
-    assert_string_equal(
-        kit_docs(bench.store, NULL, WAL_DOC_CURSOR_HISTORY, NULL),
-        "k- k=\"store\"");
+    assert_string_equal(kit_docs(bench.store, NULL, WAL_DOC_CURSOR_HISTORY, NULL),
+                        "k- k=\"store\"");
 }
 
 KIT_TEST(document__store_without_any)
@@ -246,8 +220,7 @@ KIT_TEST(document__store_without_any)
 
     assert_string_equal(kit_docs(bench.store, NULL, 0, NULL), "");
     assert_string_equal(kit_value(bench.store, NULL, "k", 0), "");
-    assert_int_equal(wal_doc_delete(bench.store, NULL, &doc, NULL, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_doc_delete(bench.store, NULL, &doc, NULL, NULL), WAL_ENOTFOUND);
     assert_string_equal(kit_docs(bench.store, bench.session, 0, NULL), "");
 }
 
@@ -256,11 +229,8 @@ KIT_TEST(document__store_without_any)
 KIT_TEST(document__hostile_keys_are_unchanged)
 {
     static const struct wal_slice keys[] = {
-        {"\x01", 1}, {"a\0", 2},
-        {"a\0b", 3}, {"..", 2},
-        {"/", 1},    {"\n", 1},
-        {" ", 1},    {"\"", 1},
-        {"%s", 2},   {"\xf0\x9f\x98\x80", 4}};
+        {"\x01", 1}, {"a\0", 2}, {"a\0b", 3}, {"..", 2}, {"/", 1},
+        {"\n", 1},   {" ", 1},   {"\"", 1},   {"%s", 2}, {"\xf0\x9f\x98\x80", 4}};
     enum {
         COUNT = sizeof(keys) / sizeof(keys[0])
     };
@@ -277,8 +247,7 @@ KIT_TEST(document__hostile_keys_are_unchanged)
         assert_ok(wal_doc_put(bench.store, bench.session, &doc, NULL, NULL));
     }
     kit_reopen(&bench, WAL_OPEN_PREAD);
-    assert_ok(
-        wal_doc_cursor_open(bench.store, bench.session, NULL, &docs, NULL));
+    assert_ok(wal_doc_cursor_open(bench.store, bench.session, NULL, &docs, NULL));
     doc = (struct wal_doc){.struct_size = sizeof(doc)};
     for (size_t i = 0; i < COUNT; i++) {
         char value[8];
@@ -318,20 +287,16 @@ KIT_TEST(document__invalid_keys_are_refused)
 
 KIT_TEST(document__invalid_values_are_refused)
 {
-    static const char *const bad[] = {"",           " ",   "{",       "nul",
-                                      "{\"a\":1,}", "1 2", "\"\xff\""};
+    static const char *const bad[] = {"", " ", "{", "nul", "{\"a\":1,}", "1 2", "\"\xff\""};
     struct kit_bench bench = kit_bench("");
     struct wal_error error;
     struct wal_doc doc;
     char *text = malloc(16 * 1024 * 1024 + 2);
 
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        assert_int_equal(
-            attempt(&bench, kit_doc("k", bad[i]), false, NULL, &error),
-            WAL_EBADJSON);
+        assert_int_equal(attempt(&bench, kit_doc("k", bad[i]), false, NULL, &error), WAL_EBADJSON);
     }
-    assert_int_equal(attempt(&bench, kit_doc("k", NULL), false, NULL, &error),
-                     WAL_EBADJSON);
+    assert_int_equal(attempt(&bench, kit_doc("k", NULL), false, NULL, &error), WAL_EBADJSON);
     assert_non_null(text);
     memset(text, ' ', 16 * 1024 * 1024 + 1);
     text[0] = '1';
@@ -354,19 +319,12 @@ KIT_TEST(document__misuse_is_refused)
     struct wal_doc_cursor *docs = NULL;
     struct wal_error error;
 
-    assert_int_equal(wal_doc_put(other, bench.session, &doc, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(
-        wal_doc_cursor_open(other, bench.session, NULL, &docs, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_doc_put(other, bench.session, &doc, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_doc_cursor_open(other, bench.session, NULL, &docs, NULL), WAL_EINVAL);
     assert_int_equal(wal_doc_put(NULL, NULL, &doc, NULL, NULL), WAL_EINVAL);
-    assert_int_equal(wal_doc_put(bench.store, NULL, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_doc_cursor_open(NULL, NULL, NULL, &docs, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(
-        wal_doc_cursor_open(bench.store, bench.session, NULL, NULL, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_doc_put(bench.store, NULL, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_doc_cursor_open(NULL, NULL, NULL, &docs, NULL), WAL_EINVAL);
+    assert_int_equal(wal_doc_cursor_open(bench.store, bench.session, NULL, NULL, NULL), WAL_EINVAL);
     doc.flags = WAL_DOC_DELETE;
     assert_int_equal(attempt(&bench, doc, false, NULL, &error), WAL_EINVAL);
     doc.flags = WAL_DOC_STORE;
@@ -375,22 +333,18 @@ KIT_TEST(document__misuse_is_refused)
     doc.struct_size--;
     assert_int_equal(attempt(&bench, doc, false, NULL, &error), WAL_EINVAL);
     options.flags = 1u << 7;
-    assert_int_equal(
-        wal_doc_cursor_open(bench.store, bench.session, &options, &docs, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_doc_cursor_open(bench.store, bench.session, &options, &docs, NULL),
+                     WAL_EINVAL);
     options.flags = 0;
     options.struct_size = 1;
-    assert_int_equal(
-        wal_doc_cursor_open(bench.store, bench.session, &options, &docs, NULL),
-        WAL_EINVAL);
+    assert_int_equal(wal_doc_cursor_open(bench.store, bench.session, &options, &docs, NULL),
+                     WAL_EINVAL);
     assert_null(docs);
-    assert_ok(
-        wal_doc_cursor_open(bench.store, bench.session, NULL, &docs, NULL));
+    assert_ok(wal_doc_cursor_open(bench.store, bench.session, NULL, &docs, NULL));
     doc = (struct wal_doc){.struct_size = 3};
     assert_int_equal(wal_doc_cursor_next(docs, &doc, NULL), WAL_EINVAL);
     assert_int_equal(wal_doc_cursor_next(docs, NULL, NULL), WAL_EINVAL);
-    assert_int_equal(wal_doc_cursor_get(docs, kit_text("k"), 0, &doc, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_doc_cursor_get(docs, kit_text("k"), 0, &doc, NULL), WAL_EINVAL);
     assert_int_equal(wal_doc_cursor_next(NULL, &doc, NULL), WAL_EINVAL);
     wal_doc_cursor_close(docs);
     wal_doc_cursor_close(NULL);
@@ -404,10 +358,8 @@ KIT_TEST(document__store_open_for_reading)
     (void)kit_put(bench.store, bench.session, "k", "1");
     kit_reopen(&bench, WAL_OPEN_READ_ONLY);
     assert_string_equal(kit_docs(bench.store, bench.session, 0, NULL), "k=1");
-    assert_int_equal(wal_doc_put(bench.store, bench.session, &doc, NULL, NULL),
-                     WAL_EREADONLY);
-    assert_int_equal(wal_doc_put(bench.store, NULL, &doc, NULL, NULL),
-                     WAL_EREADONLY);
+    assert_int_equal(wal_doc_put(bench.store, bench.session, &doc, NULL, NULL), WAL_EREADONLY);
+    assert_int_equal(wal_doc_put(bench.store, NULL, &doc, NULL, NULL), WAL_EREADONLY);
 }
 
 /* A value that does not fit into the first segment with others. */
@@ -493,16 +445,12 @@ KIT_TEST(document__fork_keeps_documents_of_a_deleted_source)
     (void)kit_put(store, source, "k", "2");
     assert_ok(wal_doc_cursor_open(store, source, NULL, &docs, NULL));
     assert_ok(wal_session_delete(source, NULL));
-    assert_int_equal(wal_doc_cursor_get(docs, kit_text("k"), 0, &doc, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_doc_cursor_get(docs, kit_text("k"), 0, &doc, &error), WAL_ENOTFOUND);
     wal_doc_cursor_close(docs);
-    assert_int_equal(wal_doc_cursor_open(store, source, NULL, &docs, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_doc_cursor_open(store, source, NULL, &docs, &error), WAL_ENOTFOUND);
     doc = kit_doc("k", "5");
-    assert_int_equal(wal_doc_put(store, source, &doc, NULL, &error),
-                     WAL_ENOTFOUND);
-    assert_int_equal(wal_doc_delete(store, source, &doc, NULL, &error),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_doc_put(store, source, &doc, NULL, &error), WAL_ENOTFOUND);
+    assert_int_equal(wal_doc_delete(store, source, &doc, NULL, &error), WAL_ENOTFOUND);
     wal_session_close(source);
     source = kit_create(store, "s");
     for (int i = 0; i < 2; i++) {
@@ -568,17 +516,14 @@ KIT_TEST(document__versions_in_several_segments)
     assert_true(kit_store_info(store).segments > 2);
     for (int round = 0; round < 4; round++) {
         assert_string_equal(kit_docs(store, session, 0, NULL), "k=3");
-        assert_string_equal(
-            kit_docs(store, session, WAL_DOC_CURSOR_HISTORY, "k"),
-            "k=3 k=2 k=1 k=0");
-        assert_string_equal(kit_docs(store, NULL, WAL_DOC_CURSOR_HISTORY, NULL),
+        assert_string_equal(kit_docs(store, session, WAL_DOC_CURSOR_HISTORY, "k"),
                             "k=3 k=2 k=1 k=0");
+        assert_string_equal(kit_docs(store, NULL, WAL_DOC_CURSOR_HISTORY, NULL), "k=3 k=2 k=1 k=0");
         for (int i = 0; i < 4; i++) {
             char value[8];
 
             (void)snprintf(value, sizeof(value), "%d", i);
-            assert_string_equal(kit_value(store, session, "k", versions[i]),
-                                value);
+            assert_string_equal(kit_value(store, session, "k", versions[i]), value);
         }
         wal_session_close(session);
         kit_close(store);
@@ -604,8 +549,7 @@ KIT_TEST(document__handles_see_each_others_documents)
     assert_string_equal(kit_docs(one, a, 0, NULL), "k=1");
     (void)kit_put(two, b, "k", "2");
     (void)kit_put(two, NULL, "shared", "2");
-    assert_string_equal(kit_docs(one, a, WAL_DOC_CURSOR_HISTORY, NULL),
-                        "k=2 k=1");
+    assert_string_equal(kit_docs(one, a, WAL_DOC_CURSOR_HISTORY, NULL), "k=2 k=1");
     assert_string_equal(kit_docs(one, NULL, 0, NULL), "shared=2");
     doc.flags = WAL_DOC_EXPECT;
     doc.version = version;
@@ -623,8 +567,7 @@ enum {
 /* Each process increments a private document, and one that all share. */
 static int run_process(int number)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .lock_timeout_ms = 60000};
+    struct wal_open_options options = {.struct_size = sizeof(options), .lock_timeout_ms = 60000};
     struct wal_session *session = NULL;
     struct wal_store *store = NULL;
     char key[16];
@@ -636,9 +579,8 @@ static int run_process(int number)
     }
     for (int i = 1; i <= PUTS; i++) {
         struct wal_doc docs[2];
-        struct wal_batch batch = {.struct_size = sizeof(batch),
-                                  .documents = docs,
-                                  .document_count = 2};
+        struct wal_batch batch = {
+            .struct_size = sizeof(batch), .documents = docs, .document_count = 2};
         char value[32];
 
         (void)snprintf(value, sizeof(value), "[%d,%d]", number, i);
@@ -683,8 +625,7 @@ KIT_TEST(document__put_by_several_processes)
     }
     store = kit_store();
     session = kit_session(store, "s");
-    assert_string_equal(kit_docs(store, session, 0, NULL),
-                        "p0=[0,40] p1=[1,40] p2=[2,40]");
+    assert_string_equal(kit_docs(store, session, 0, NULL), "p0=[0,40] p1=[1,40] p2=[2,40]");
     assert_ok(wal_doc_cursor_open(store, NULL, &history, &docs, NULL));
     while (wal_doc_cursor_next(docs, &doc, NULL) == WAL_OK) {
         assert_true(doc.version < before);
@@ -715,8 +656,7 @@ static void flip_in(const char *path, const char *text)
         if (memcmp(bytes + at, text, size) == 0) {
             char flipped = (char)(bytes[at + size - 1] ^ 1);
 
-            assert_int_equal(pwrite(file, &flipped, 1, (off_t)(at + size - 1)),
-                             1);
+            assert_int_equal(pwrite(file, &flipped, 1, (off_t)(at + size - 1)), 1);
             count++;
         }
     }
@@ -730,8 +670,8 @@ static void flip(const char *text)
     flip_in("store/log/0000000000000001.seg", text);
 }
 
-/* The undamaged versions of the document and all others are read. The cursor
- * reports the damaged one at its position; it may be put again. */
+/* The undamaged versions of the document and all others are read. The cursor reports the damaged
+ * one at its position; it may be put again. */
 static void damaged_one(uint32_t flags)
 {
     struct wal_store *store = kit_store();
@@ -764,8 +704,7 @@ static void damaged_one(uint32_t flags)
     assert_slice(doc.key, "z");
     assert_int_equal(wal_doc_cursor_next(docs, &doc, &error), WAL_END);
     error = KIT_ERROR;
-    assert_int_equal(wal_doc_cursor_get(docs, kit_text("bad"), 0, &doc, &error),
-                     WAL_ECORRUPT);
+    assert_int_equal(wal_doc_cursor_get(docs, kit_text("bad"), 0, &doc, &error), WAL_ECORRUPT);
     assert_int_equal(error.status, WAL_ECORRUPT);
     assert_ok(wal_doc_cursor_get(docs, kit_text("z"), 0, &doc, &error));
     wal_doc_cursor_close(docs);
@@ -773,8 +712,7 @@ static void damaged_one(uint32_t flags)
     doc = kit_doc("bad", "\"unmistakable one\"");
     doc.flags = WAL_DOC_EXPECT;
     doc.version = version + 1;
-    assert_int_equal(wal_doc_put(store, session, &doc, NULL, NULL),
-                     WAL_ECONFLICT);
+    assert_int_equal(wal_doc_put(store, session, &doc, NULL, NULL), WAL_ECONFLICT);
     doc.version = version;
     assert_ok(wal_doc_put(store, session, &doc, NULL, NULL));
     assert_string_equal(kit_docs(store, session, 0, NULL),
@@ -783,8 +721,8 @@ static void damaged_one(uint32_t flags)
     kit_close(store);
 }
 
-/* A document whose key is damaged comes first, whatever the prefix; also where
- * the damage is met by a search in an order that was built before. */
+/* A document whose key is damaged comes first, whatever the prefix; also where the damage is met by
+ * a search in an order that was built before. */
 KIT_TEST(document__damaged_key_comes_first)
 {
     for (int is_ordered = 0; is_ordered < 2; is_ordered++) {
@@ -803,8 +741,7 @@ KIT_TEST(document__damaged_key_comes_first)
         (void)kit_put(store, session, "z", "1");
         fill_segment(store, session);
         if (is_ordered != 0) {
-            assert_string_equal(kit_docs(store, session, 0, "m"),
-                                "m 1=1 m unmistakable=1 m z=1");
+            assert_string_equal(kit_docs(store, session, 0, "m"), "m 1=1 m unmistakable=1 m z=1");
         }
         flip_in(is_ordered != 0 ? "ordered/log/0000000000000001.seg"
                                 : "store/log/0000000000000001.seg",

@@ -6,8 +6,7 @@
 #include "tests/lib/kit/parts_kit.h"
 #include "tests/lib/kit/store_kit.h"
 
-static void append_to(struct wal_session *session, uint32_t stream,
-                      const char *id)
+static void append_to(struct wal_session *session, uint32_t stream, const char *id)
 {
     struct wal_entry entry = kit_entry(id, NULL, "1");
 
@@ -16,8 +15,8 @@ static void append_to(struct wal_session *session, uint32_t stream,
 }
 
 /* entry null: removed. */
-static void move(struct wal_session *session, uint32_t stream, const char *name,
-                 const char *entry, const char *note)
+static void move(struct wal_session *session, uint32_t stream, const char *name, const char *entry,
+                 const char *note)
 {
     struct wal_head head = {.struct_size = sizeof(head),
                             .stream = stream,
@@ -42,11 +41,10 @@ static void check_heads(struct wal_session *session, const char *expected)
     while (wal_head_cursor_next(heads, &head, NULL) == WAL_OK) {
         size_t size = strlen(text);
 
-        (void)snprintf(text + size, sizeof(text) - size, "%s%u:%.*s=%.*s(%.*s)",
-                       size == 0 ? "" : " ", head.stream, (int)head.name.size,
-                       (const char *)head.name.data, (int)head.entry_id.size,
-                       (const char *)head.entry_id.data, (int)head.note.size,
-                       (const char *)head.note.data);
+        (void)snprintf(
+            text + size, sizeof(text) - size, "%s%u:%.*s=%.*s(%.*s)", size == 0 ? "" : " ",
+            head.stream, (int)head.name.size, (const char *)head.name.data, (int)head.entry_id.size,
+            (const char *)head.entry_id.data, (int)head.note.size, (const char *)head.note.data);
         assert_int_equal(head.struct_size, sizeof(head));
         assert_int_equal(head.flags, 0);
         assert_true(head.version > 0);
@@ -72,12 +70,11 @@ static uint64_t version_of(struct wal_session *session, const char *name)
     return version;
 }
 
-static void check_head(struct wal_session *session, uint32_t stream,
-                       const char *name, const char *expected)
+static void check_head(struct wal_session *session, uint32_t stream, const char *name,
+                       const char *expected)
 {
     char id[256] = "?";
-    enum wal_status status =
-        wal_head_get(session, stream, kit_text(name), id, NULL);
+    enum wal_status status = wal_head_get(session, stream, kit_text(name), id, NULL);
 
     if (expected == NULL) {
         assert_int_equal(status, WAL_ENOTFOUND);
@@ -218,8 +215,7 @@ KIT_TEST(heads__of_a_deleted_session)
 
     kit_append_all(bench.session, "a");
     assert_ok(wal_session_delete(bench.session, NULL));
-    assert_int_equal(wal_head_cursor_open(bench.session, &heads, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_head_cursor_open(bench.session, &heads, NULL), WAL_ENOTFOUND);
     assert_null(heads);
     check_head(bench.session, 0, "main", NULL);
 }
@@ -243,8 +239,7 @@ KIT_TEST(branch__ends_at_the_named_head)
     for (int round = 0; round < 2; round++) {
         options.head = kit_text("side");
         assert_string_equal(kit_list_ids(bench.session, &options), "a d");
-        assert_int_equal(wal_entry_cursor_open(fork, &options, &cursor, &error),
-                         WAL_ENOTFOUND);
+        assert_int_equal(wal_entry_cursor_open(fork, &options, &cursor, &error), WAL_ENOTFOUND);
         assert_error(&error, WAL_ENOTFOUND, "\"side\"");
         options.stream = 1;
         assert_string_equal(kit_list_ids(bench.session, &options), "t");
@@ -259,9 +254,7 @@ KIT_TEST(branch__ends_at_the_named_head)
     }
     options.head = kit_text("side");
     move(bench.session, 0, "side", NULL, "");
-    assert_int_equal(
-        wal_entry_cursor_open(bench.session, &options, &cursor, NULL),
-        WAL_ENOTFOUND);
+    assert_int_equal(wal_entry_cursor_open(bench.session, &options, &cursor, NULL), WAL_ENOTFOUND);
     assert_null(cursor);
     options.head = kit_text("main");
     options.stream = 5;
@@ -277,16 +270,12 @@ KIT_TEST(heads__misuse_is_refused)
 
     kit_append_all(bench.session, "a");
     assert_int_equal(wal_head_cursor_open(NULL, &heads, NULL), WAL_EINVAL);
-    assert_int_equal(wal_head_cursor_open(bench.session, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_head_cursor_open(bench.session, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_head_cursor_next(NULL, &head, NULL), WAL_EINVAL);
     assert_int_equal(wal_head_get(NULL, 0, kit_text(""), id, NULL), WAL_EINVAL);
-    assert_int_equal(wal_head_get(bench.session, 256, kit_text(""), id, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_head_get(bench.session, 0, kit_text("\xff"), id, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_head_get(bench.session, 0, kit_text(""), NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_head_get(bench.session, 256, kit_text(""), id, NULL), WAL_EINVAL);
+    assert_int_equal(wal_head_get(bench.session, 0, kit_text("\xff"), id, NULL), WAL_EINVAL);
+    assert_int_equal(wal_head_get(bench.session, 0, kit_text(""), NULL, NULL), WAL_EINVAL);
     assert_ok(wal_head_cursor_open(bench.session, &heads, NULL));
     assert_int_equal(wal_head_cursor_next(heads, &head, NULL), WAL_EINVAL);
     assert_int_equal(wal_head_cursor_next(heads, NULL, NULL), WAL_EINVAL);
@@ -294,8 +283,7 @@ KIT_TEST(heads__misuse_is_refused)
     wal_head_cursor_close(NULL);
 }
 
-static void moved(struct kit_bench *bench, struct wal_head head,
-                  const char *previous)
+static void moved(struct kit_bench *bench, struct wal_head head, const char *previous)
 {
     struct wal_error error = KIT_ERROR;
     char was[256];
@@ -307,8 +295,8 @@ static void moved(struct kit_bench *bench, struct wal_head head,
     assert_string_equal(was, previous);
 }
 
-static void refused(struct kit_bench *bench, struct wal_head head,
-                    enum wal_status status, const char *actual)
+static void refused(struct kit_bench *bench, struct wal_head head, enum wal_status status,
+                    const char *actual)
 {
     char *before = kit_snapshot(bench->store, bench->session);
     struct wal_error error = KIT_ERROR;
@@ -339,9 +327,7 @@ KIT_TEST(main__moves_to_empty_and_back)
         assert_branch(bench.session, "");
         assert_all_entries(bench.session, "a b c");
         assert_slice(kit_info(bench.session).head, "");
-        assert_int_equal(
-            wal_head_get(bench.session, 0, kit_text(NULL), id, NULL),
-            WAL_ENOTFOUND);
+        assert_int_equal(wal_head_get(bench.session, 0, kit_text(NULL), id, NULL), WAL_ENOTFOUND);
         kit_reopen_unchanged(&bench);
     }
     left(&bench, kit_head("main", NULL, "c"));
@@ -447,8 +433,7 @@ KIT_TEST(head__each_stream_has_one)
     head.stream = 7;
     moved(&bench, head, "");
     kit_move_head(bench.session, "mark", "a");
-    assert_string_equal(kit_heads(bench.session),
-                        "main=c main=t mark=a mark=t");
+    assert_string_equal(kit_heads(bench.session), "main=c main=t mark=a mark=t");
     head = kit_head("main", NULL, "t");
     head.stream = 7;
     moved(&bench, head, "t");
@@ -482,8 +467,7 @@ KIT_TEST(head__missing_entries_and_misuse)
     head.flags = 0;
     head.struct_size--;
     refused(&bench, head, WAL_EINVAL, "");
-    assert_int_equal(wal_head_move(bench.session, NULL, NULL, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_head_move(bench.session, NULL, NULL, NULL), WAL_EINVAL);
     assert_int_equal(wal_head_move(NULL, &head, NULL, NULL), WAL_EINVAL);
     kit_reopen_unchanged(&bench);
 }

@@ -1,7 +1,6 @@
 /*
- * test_store_large.c - tests of payloads that are too large for a record: they
- * are written to the blob stream, read back in line, damaged, parsed by the
- * engine, and redacted (SPEC.md 2.6, 5.16).
+ * test_store_large.c - tests of payloads that are too large for a record: they are written to the
+ * blob stream, read back in line, damaged, parsed by the engine, and redacted (SPEC.md 2.6, 5.16).
  */
 #include <signal.h>
 #include <sys/mman.h>
@@ -29,8 +28,7 @@ static void check_threshold(uint32_t flags)
         large_append(reading.session, id, payload, flags);
         assert_int_equal(pack_bytes(reading.store) > 0, over == 2);
         large_check(reading.session, id, payload, flags);
-        large_check_location(reading.store, reading.session, id, payload,
-                             over == 2);
+        large_check_location(reading.store, reading.session, id, payload, over == 2);
         free(payload);
     }
     reading_deinit(&reading);
@@ -98,8 +96,7 @@ KIT_TEST(large__with_persistence_off)
     free(payload);
 }
 
-/* A payload read in line is valid until the next call; out of line, none of its
- * bytes are read. */
+/* A payload read in line is valid until the next call; out of line, none of its bytes are read. */
 KIT_TEST(large__next_to_small_ones)
 {
     struct reading reading = reading_begin();
@@ -146,19 +143,16 @@ KIT_TEST(large__sent_again_is_a_duplicate)
     large_append(reading.session, "b", payload, 0);
     assert_int_equal(pack_bytes(reading.store), bytes);
     payload[350000] ^= 1;
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error),
-                     WAL_EEXISTS);
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error), WAL_EEXISTS);
     assert_error(&error, WAL_EEXISTS, "other content");
     payload[350000] ^= 1;
     entry.flags = WAL_ENTRY_LINE;
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, NULL),
-                     WAL_EEXISTS);
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, NULL), WAL_EEXISTS);
     entry.flags = 0;
     entry.payload.size = 100000;
     payload[99998] = '"';
     payload[99999] = '}';
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, NULL),
-                     WAL_EEXISTS);
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, NULL), WAL_EEXISTS);
     reading_deinit(&reading);
     free(payload);
 }
@@ -166,12 +160,11 @@ KIT_TEST(large__sent_again_is_a_duplicate)
 KIT_TEST(large__several_in_a_batch)
 {
     struct reading reading = reading_begin();
-    char *payloads[3] = {large_json(6, 20000000), large_json(7, 19000000),
-                         large_json(8, 300000)};
-    struct wal_entry entries[5] = {
-        kit_entry("a", NULL, payloads[0]), kit_entry("b", "a", "{}"),
-        kit_entry("c", "b", payloads[1]), kit_entry("d", "c", payloads[2]),
-        kit_entry("c", "b", payloads[1])};
+    char *payloads[3] = {large_json(6, 20000000), large_json(7, 19000000), large_json(8, 300000)};
+    struct wal_entry entries[5] = {kit_entry("a", NULL, payloads[0]), kit_entry("b", "a", "{}"),
+                                   kit_entry("c", "b", payloads[1]),
+                                   kit_entry("d", "c", payloads[2]),
+                                   kit_entry("c", "b", payloads[1])};
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_store_info before;
 
@@ -181,8 +174,7 @@ KIT_TEST(large__several_in_a_batch)
     assert_int_equal(result.appended, 4);
     assert_int_equal(result.duplicates, 1);
     /* In the log they take only a few bytes. */
-    assert_in_range(kit_store_info(reading.store).log_bytes - before.log_bytes,
-                    400, 2000);
+    assert_in_range(kit_store_info(reading.store).log_bytes - before.log_bytes, 400, 2000);
     large_check(reading.session, "a", payloads[0], 0);
     large_check(reading.session, "c", payloads[1], 0);
     large_check(reading.session, "d", payloads[2], 0);
@@ -207,8 +199,7 @@ KIT_TEST(large__queued_and_submitted)
 
         options.durability = classes[i];
         payload[1000] = (char)('0' + i);
-        assert_ok(
-            wal_submit(reading.session, &entry, 1, &options, &ticket, NULL));
+        assert_ok(wal_submit(reading.session, &entry, 1, &options, &ticket, NULL));
         assert_ok(wal_ticket_wait(ticket, -1, NULL, NULL));
         wal_ticket_destroy(ticket);
     }
@@ -230,8 +221,7 @@ KIT_TEST(large__is_json_or_is_refused)
     struct wal_error error = KIT_ERROR;
 
     payload[2000000] = '\x01';
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error),
-                     WAL_EBADJSON);
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error), WAL_EBADJSON);
     assert_error(&error, WAL_EBADJSON, "at byte 2000000");
     assert_int_equal(pack_bytes(reading.store), 0);
     assert_all_entries(reading.session, "");
@@ -245,18 +235,15 @@ KIT_TEST(large__size_limits_are_1_and_32_gib)
     struct wal_entry entry = kit_entry("a", NULL, "");
     struct wal_error error = KIT_ERROR;
     size_t size = ((size_t)32 << 30) + 1;
-    void *zeros = mmap(NULL, size, PROT_READ,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *zeros = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     assert_ptr_not_equal(zeros, MAP_FAILED);
     entry.payload = (struct wal_slice){zeros, ((size_t)1 << 30) + 1};
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error),
-                     WAL_ETOOBIG);
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error), WAL_ETOOBIG);
     assert_error(&error, WAL_ETOOBIG, "limit is 1073741824");
     entry.flags = WAL_ENTRY_LINE;
     entry.payload.size = size;
-    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error),
-                     WAL_ETOOBIG);
+    assert_int_equal(kit_try_append(reading.session, &entry, NULL, &error), WAL_ETOOBIG);
     assert_error(&error, WAL_ETOOBIG, "limit is 34359738368");
     assert_int_equal(munmap(zeros, size), 0);
     reading_deinit(&reading);
@@ -314,12 +301,10 @@ static void check_refused(struct wal_entry_cursor *cursor)
     struct wal_entry entry = {.struct_size = sizeof(entry), .depth = 77};
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error),
-                     WAL_ECORRUPT);
+    assert_int_equal(wal_entry_cursor_next(cursor, &entry, &error), WAL_ECORRUPT);
     assert_int_equal(error.status, WAL_ECORRUPT);
     assert_int_equal(entry.depth, 77);
-    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("b"), &entry, NULL),
-                     WAL_ECORRUPT);
+    assert_int_equal(wal_entry_cursor_get(cursor, kit_text("b"), &entry, NULL), WAL_ECORRUPT);
     assert_int_equal(entry.depth, 77);
 }
 
@@ -327,15 +312,13 @@ static void check_refused(struct wal_entry_cursor *cursor)
 static void check_around(struct wal_session *session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *cursor =
-        reading_open(session, WAL_ENTRY_CURSOR_BRANCH, 0);
+    struct wal_entry_cursor *cursor = reading_open(session, WAL_ENTRY_CURSOR_BRANCH, 0);
 
     reading_assert_next(cursor, "a", "", 0);
     check_refused(cursor);
     reading_assert_next(cursor, "c", "b", 2);
     reading_assert_end(cursor);
-    cursor = reading_open(session, WAL_ENTRY_CURSOR_BRANCH,
-                          WAL_ENTRY_CURSOR_OUT_OF_LINE);
+    cursor = reading_open(session, WAL_ENTRY_CURSOR_BRANCH, WAL_ENTRY_CURSOR_OUT_OF_LINE);
     reading_assert_next(cursor, "a", "", 0);
     reading_assert_next(cursor, "b", "a", 1);
     assert_ok(wal_entry_cursor_get(cursor, kit_text("b"), &entry, NULL));
@@ -407,9 +390,8 @@ static char *padded(const char *members)
     return text;
 }
 
-static enum wal_status try_padded(struct wal_session *session, const char *id,
-                                  const char *type, const char *members,
-                                  struct wal_error *error)
+static enum wal_status try_padded(struct wal_session *session, const char *id, const char *type,
+                                  const char *members, struct wal_error *error)
 {
     char *payload = padded(members);
     struct wal_entry entry = kit_entry(id, NULL, payload);
@@ -421,8 +403,8 @@ static enum wal_status try_padded(struct wal_session *session, const char *id,
     return status;
 }
 
-static void append_padded(struct wal_session *session, const char *id,
-                          const char *type, const char *members)
+static void append_padded(struct wal_session *session, const char *id, const char *type,
+                          const char *members)
 {
     struct wal_error error = KIT_ERROR;
 
@@ -440,16 +422,13 @@ KIT_TEST(large__compaction_keeps_its_reference)
     assert_int_equal(try_padded(reading.session, "k", "compaction_summary",
                                 "\"firstKeptEntryId\":\"x\"", &error),
                      WAL_ENOTFOUND);
-    assert_int_equal(try_padded(reading.session, "k", "compaction_summary",
-                                "\"none\":0", &error),
+    assert_int_equal(try_padded(reading.session, "k", "compaction_summary", "\"none\":0", &error),
                      WAL_EINVAL);
     assert_error(&error, WAL_EINVAL, "firstKeptEntryId");
-    append_padded(reading.session, "k", "compaction_summary",
-                  "\"firstKeptEntryId\":\"\\u0062\"");
+    append_padded(reading.session, "k", "compaction_summary", "\"firstKeptEntryId\":\"\\u0062\"");
     kit_append(reading.session, "d", NULL);
     for (int i = 0; i < 2; i++) {
-        assert_string_equal(reading_ids(reading.session,
-                                        WAL_ENTRY_CURSOR_BRANCH,
+        assert_string_equal(reading_ids(reading.session, WAL_ENTRY_CURSOR_BRANCH,
                                         WAL_ENTRY_CURSOR_SINCE_COMPACTION),
                             "b c k d");
         reading_reopen(&reading, 0);
@@ -463,10 +442,9 @@ KIT_TEST(large__branch_summary_names_its_source)
     struct wal_error error = KIT_ERROR;
 
     kit_append_all(reading.session, "a b");
-    assert_int_equal(
-        try_padded(reading.session, "k", "branch_summary",
-                   "\"sourceSessionId\":\"s\",\"sourceEntryId\":\"x\"", &error),
-        WAL_ENOTFOUND);
+    assert_int_equal(try_padded(reading.session, "k", "branch_summary",
+                                "\"sourceSessionId\":\"s\",\"sourceEntryId\":\"x\"", &error),
+                     WAL_ENOTFOUND);
     append_padded(reading.session, "k", "branch_summary",
                   "\"sourceSessionId\":\"s\",\"sourceEntryId\":\"b\"");
     reading_deinit(&reading);
@@ -475,9 +453,8 @@ KIT_TEST(large__branch_summary_names_its_source)
 static void check_redacted(struct wal_session *session, const char *payload)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *cursor =
-        reading_open(session, WAL_ENTRY_CURSOR_ALL,
-                     WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE);
+    struct wal_entry_cursor *cursor = reading_open(
+        session, WAL_ENTRY_CURSOR_ALL, WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE);
 
     assert_ok(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL));
     assert_slice(entry.payload, payload);
@@ -498,8 +475,7 @@ KIT_TEST(large__redacts_and_is_redacted)
                   "\"targetEntryId\":\"a\",\"reason\":\"a \\\"key\\\"\"");
     for (int i = 0; i < 2; i++) {
         assert_branch(reading.session, "b r");
-        check_redacted(reading.session,
-                       "{\"redactedBy\":\"r\",\"reason\":\"a \\\"key\\\"\"}");
+        check_redacted(reading.session, "{\"redactedBy\":\"r\",\"reason\":\"a \\\"key\\\"\"}");
         reading_reopen(&reading, 0);
     }
     reading_deinit(&reading);
@@ -530,8 +506,7 @@ KIT_TEST(large__message_is_the_first_text)
                   "\"role\":\"user\",\"content\":\"  say \\\"hi\\\"\\n to  "
                   "\\u00e9 \"");
     for (int i = 0; i < 3; i++) {
-        assert_slice(kit_info(reading.session).first_text,
-                     "say \"hi\" to \xc3\xa9");
+        assert_slice(kit_info(reading.session).first_text, "say \"hi\" to \xc3\xa9");
         wal_session_close(reading.session);
         kit_close(reading.store);
         if (i == 1) {
@@ -547,24 +522,20 @@ KIT_TEST(large__summary_of_a_compaction)
 {
     struct reading reading = reading_begin();
     char *summary = large_json(31, 2000000);
-    struct wal_session_options into = {.struct_size = sizeof(into),
-                                       .id = kit_text("f")};
-    struct wal_compact_options options = {.struct_size = sizeof(options),
-                                          .first_kept = kit_text("b"),
-                                          .summary = kit_text(summary)};
+    struct wal_session_options into = {.struct_size = sizeof(into), .id = kit_text("f")};
+    struct wal_compact_options options = {
+        .struct_size = sizeof(options), .first_kept = kit_text("b"), .summary = kit_text(summary)};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_session *fork = NULL;
     struct wal_entry_cursor *cursor;
 
     kit_append_all(reading.session, "a b c");
     options.into = &into;
-    assert_ok(
-        wal_session_compact(reading.session, &options, &fork, NULL, NULL));
+    assert_ok(wal_session_compact(reading.session, &options, &fork, NULL, NULL));
     options.into = NULL;
     assert_ok(wal_session_compact(reading.session, &options, NULL, NULL, NULL));
     for (int i = 0; i < 2; i++) {
-        cursor = reading_open(i == 0 ? fork : reading.session,
-                              WAL_ENTRY_CURSOR_BRANCH,
+        cursor = reading_open(i == 0 ? fork : reading.session, WAL_ENTRY_CURSOR_BRANCH,
                               WAL_ENTRY_CURSOR_SINCE_COMPACTION);
         assert_int_equal(wal_entry_cursor_remaining(cursor), 3);
         reading_assert_next(cursor, "b", "a", 1);
@@ -601,8 +572,7 @@ static _Noreturn void append_for_ever(uint32_t seed)
 static void check_whole(struct wal_session *session)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
-    struct wal_entry_cursor *cursor =
-        reading_open(session, WAL_ENTRY_CURSOR_ALL, 0);
+    struct wal_entry_cursor *cursor = reading_open(session, WAL_ENTRY_CURSOR_ALL, 0);
     struct wal_error error = KIT_ERROR;
     uint64_t count = 0;
     enum wal_status status;
@@ -612,8 +582,7 @@ static void check_whole(struct wal_session *session)
         count++;
     }
     if (status != WAL_END) {
-        fail_msg("after %llu entries: %s: %s", (unsigned long long)count,
-                 error.file, error.text);
+        fail_msg("after %llu entries: %s: %s", (unsigned long long)count, error.file, error.text);
     }
     assert_int_equal(count, kit_info(session).entries);
     wal_entry_cursor_close(cursor);
@@ -637,9 +606,7 @@ KIT_TEST(large__killed_writer_leaves_whole_entries)
         assert_int_equal(waitpid(child, NULL, 0), child);
         check_whole(reading.session);
     }
-    for (int i = 0;
-         i < 3 && kit_try_append(reading.session, &entry, NULL, NULL) != WAL_OK;
-         i++) {
+    for (int i = 0; i < 3 && kit_try_append(reading.session, &entry, NULL, NULL) != WAL_OK; i++) {
     }
     large_check(reading.session, "last", payload, 0);
     reading_reopen(&reading, 0);

@@ -1,20 +1,17 @@
 /*
- * test_store_neighbour.c - tests of a processor that the engine shares with a
- * busy process, the neighbour (SPEC.md 4.3): callers that wait leave it to
- * others.
+ * test_store_neighbour.c - tests of a processor that the engine shares with a busy process, the
+ * neighbour (SPEC.md 4.3): callers that wait leave it to others.
  *
- * Engine and neighbour are bound to one processor. A fair scheduler gives each
- * runnable thread the same part, and so most of it to many threads. Therefore
- * the threads of the engine have a priority at which all of them together weigh
- * as much as the neighbour, and each of the two is a session, which weighs as
- * much as another one where sched_autogroup_enabled is set. Then a half is due
- * to the neighbour whenever all threads run, and more while they wait.
+ * Engine and neighbour are bound to one processor. A fair scheduler gives each runnable thread the
+ * same part, and so most of it to many threads. Therefore the threads of the engine have a priority
+ * at which all of them together weigh as much as the neighbour, and each of the two is a session,
+ * which weighs as much as another one where sched_autogroup_enabled is set. Then a half is due to
+ * the neighbour whenever all threads run, and more while they wait.
  *
- * A caller that spins is due its part too. It shows in the processor time of an
- * append: one of many threads shares its sync with others, and must need less
- * than that of a single thread, which waits for nobody else. Only processor
- * times of the two processes are compared: what else runs on the machine delays
- * both.
+ * A caller that spins is due its part too. It shows in the processor time of an append: one of many
+ * threads shares its sync with others, and must need less than that of a single thread, which waits
+ * for nobody else. Only processor times of the two processes are compared: what else runs on the
+ * machine delays both.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -41,12 +38,11 @@ enum {
 };
 
 static const double SHARE_MIN = 0.45; /* nine tenths of a half */
-/* The processor time of an append of many threads, which share a sync, to that
- * of one. */
+/* The processor time of an append of many threads, which share a sync, to that of one. */
 static const double COST_MAX = 0.5;
 
-/* nice() of a thread that weighs a 64th or a 4th of one of nice 0, nearly: the
- * kernel's weights are 15, 272 and 1024. */
+/* nice() of a thread that weighs a 64th or a 4th of one of nice 0, nearly: the kernel's weights are
+ * 15, 272 and 1024. */
 enum {
     NICE_64 = 19,
     NICE_4 = 6
@@ -61,16 +57,12 @@ struct load {
     bool is_alone;    /* there is no neighbour */
 };
 
-static const struct load durable_many = {.name = "64 threads, durable",
-                                         .threads = 64,
-                                         .durability = WAL_DURABLE,
-                                         .nice = NICE_64};
+static const struct load durable_many = {
+    .name = "64 threads, durable", .threads = 64, .durability = WAL_DURABLE, .nice = NICE_64};
 static const struct load durable_one = {
     .name = "1 thread, durable", .threads = 1, .durability = WAL_DURABLE};
-static const struct load written_many = {.name = "4 threads, written",
-                                         .threads = 4,
-                                         .durability = WAL_WRITTEN,
-                                         .nice = NICE_4};
+static const struct load written_many = {
+    .name = "4 threads, written", .threads = 4, .durability = WAL_WRITTEN, .nice = NICE_4};
 static const struct load written_one = {
     .name = "1 thread, written", .threads = 1, .durability = WAL_WRITTEN};
 /* An append takes about 10 us, and so all eight a sixth of a sync. */
@@ -98,8 +90,7 @@ static struct {
 static struct wal__io io;
 static uint32_t sync_us;
 
-static enum wal_status simulated_sync(void *ctx, struct wal__file *file,
-                                      int *sys_errno)
+static enum wal_status simulated_sync(void *ctx, struct wal__file *file, int *sys_errno)
 {
     const struct timespec pause = {0, (long)sync_us * 1000};
 
@@ -121,8 +112,8 @@ static struct wal_store *open_store(const struct load *load)
         sync_us = load->sync_us;
         io.sync = simulated_sync;
     }
-    WAL__ASSERT(wal__store_open(load->name, &options, &wal__heap_libc, &io,
-                                &store, NULL) == WAL_OK);
+    WAL__ASSERT(wal__store_open(load->name, &options, &wal__heap_libc, &io, &store, NULL) ==
+                WAL_OK);
     return store;
 }
 
@@ -161,15 +152,13 @@ struct writer {
 static void *append_until_stopped(void *arg)
 {
     const struct writer *writer = arg;
-    const struct wal_append_options options = {
-        .struct_size = sizeof(options), .durability = writer->durability};
-    const struct wal_entry entry = {.struct_size = sizeof(entry),
-                                    .type = kit_text("message"),
-                                    .payload = kit_text("{}")};
+    const struct wal_append_options options = {.struct_size = sizeof(options),
+                                               .durability = writer->durability};
+    const struct wal_entry entry = {
+        .struct_size = sizeof(entry), .type = kit_text("message"), .payload = kit_text("{}")};
 
     while (!atomic_load(&shared->stop)) {
-        WAL__ASSERT(wal_append(writer->session, &entry, 1, &options, NULL,
-                               NULL) == WAL_OK);
+        WAL__ASSERT(wal_append(writer->session, &entry, 1, &options, NULL, NULL) == WAL_OK);
         atomic_fetch_add(&shared->appends, 1);
     }
     return NULL;
@@ -186,8 +175,8 @@ static _Noreturn void run_engine(const struct load *load)
         (void)snprintf(id, sizeof(id), "s%u", i);
         writers[i].session = kit_create(store, id);
         writers[i].durability = load->durability;
-        WAL__ASSERT(pthread_create(&writers[i].thread, NULL,
-                                   append_until_stopped, &writers[i]) == 0);
+        WAL__ASSERT(pthread_create(&writers[i].thread, NULL, append_until_stopped, &writers[i]) ==
+                    0);
     }
     for (uint32_t i = 0; i < load->threads; i++) {
         WAL__ASSERT(pthread_join(writers[i].thread, NULL) == 0);
@@ -197,8 +186,8 @@ static _Noreturn void run_engine(const struct load *load)
     _exit(0);
 }
 
-/* Starts the engine, or without a load the neighbour, in a session. A neighbour
- * of one that is alone sleeps. */
+/* Starts the engine, or without a load the neighbour, in a session. A neighbour of one that is
+ * alone sleeps. */
 static pid_t start(const struct load *load, bool is_alone)
 {
     pid_t child = fork();
@@ -240,8 +229,7 @@ static struct result measure(const struct load *load)
 {
     pid_t neighbour = start(NULL, load->is_alone);
     pid_t engine = start(load, load->is_alone);
-    clockid_t clocks[3] = {clock_of(engine), clock_of(neighbour),
-                           CLOCK_MONOTONIC};
+    clockid_t clocks[3] = {clock_of(engine), clock_of(neighbour), CLOCK_MONOTONIC};
     struct result result;
     double spent[3];
     double appends;
@@ -279,8 +267,7 @@ static int enter(void **state)
         return -1;
     }
     bind_to_one_processor();
-    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
-                  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return shared != MAP_FAILED ? 0 : -1;
 }
 
@@ -307,9 +294,8 @@ TEST_WITH(neighbour__many_threads_share_the_cost_of_a_sync, enter, leave)
     assert_true(many.cost_us <= COST_MAX * one.cost_us);
 }
 
-/* A caller that yields the processor while it waits is not woken by what it
- * waits for: it gets the processor after the neighbour's part. Together the
- * threads are due as much as one is. */
+/* A caller that yields the processor while it waits is not woken by what it waits for: it gets the
+ * processor after the neighbour's part. Together the threads are due as much as one is. */
 TEST_WITH(neighbour__many_threads_keep_their_half_too, enter, leave)
 {
     struct result many = measure(&written_many);

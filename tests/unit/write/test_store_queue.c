@@ -1,7 +1,6 @@
 /*
- * test_store_queue.c - tests of appending without waiting (SPEC.md 4.3): its
- * cost on a slow disk, a full queue, wal_flush, the event, and failures, none
- * of which is lost.
+ * test_store_queue.c - tests of appending without waiting (SPEC.md 4.3): its cost on a slow disk, a
+ * full queue, wal_flush, the event, and failures, none of which is lost.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -57,9 +56,8 @@ static void delay(const bool *held, const char *what)
     kit_brake_pass(&disk.brake, held, what);
 }
 
-static enum wal_status disk_write(void *ctx, struct wal__file *file,
-                                  const struct iovec *iov, int count,
-                                  uint64_t offset, size_t *put, int *sys_errno)
+static enum wal_status disk_write(void *ctx, struct wal__file *file, const struct iovec *iov,
+                                  int count, uint64_t offset, size_t *put, int *sys_errno)
 {
     delay(&disk.holds_writes, "a write");
     if (atomic_load(&disk.fails_writes)) {
@@ -69,8 +67,7 @@ static enum wal_status disk_write(void *ctx, struct wal__file *file,
     return wal__io_posix.pwritev(ctx, file, iov, count, offset, put, sys_errno);
 }
 
-static enum wal_status disk_sync(void *ctx, struct wal__file *file,
-                                 int *sys_errno)
+static enum wal_status disk_sync(void *ctx, struct wal__file *file, int *sys_errno)
 {
     delay(&disk.holds_syncs, "a sync");
     atomic_fetch_add(&disk.syncs, 1);
@@ -99,13 +96,11 @@ static struct wal_error error;
 
 static void open_with_mark(uint32_t flags, uint32_t idle_mark_ms)
 {
-    const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = flags,
-                                             .idle_mark_ms = idle_mark_ms};
+    const struct wal_open_options options = {
+        .struct_size = sizeof(options), .flags = flags, .idle_mark_ms = idle_mark_ms};
 
     store = NULL;
-    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &disk.io,
-                              &store, &error));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &disk.io, &store, &error));
 }
 
 static void open_store(uint32_t flags)
@@ -152,24 +147,20 @@ static enum wal_status close_store(void)
     return status;
 }
 
-/* Queues an entry; flags of enum wal_append_flag. WAL_APPEND_EXPECT expects an
- * empty session. */
+/* Queues an entry; flags of enum wal_append_flag. WAL_APPEND_EXPECT expects an empty session. */
 static enum wal_status queue(const char *id, uint32_t flags)
 {
-    const struct wal_append_options options = {.struct_size = sizeof(options),
-                                               .durability = WAL_QUEUED,
-                                               .flags = flags};
+    const struct wal_append_options options = {
+        .struct_size = sizeof(options), .durability = WAL_QUEUED, .flags = flags};
     const struct wal_entry entry = kit_entry(id, NULL, "1");
 
     return wal_append(session, &entry, 1, &options, NULL, &error);
 }
 
-static struct wal_ticket *submit(const char *id, uint32_t durability,
-                                 uint32_t flags)
+static struct wal_ticket *submit(const char *id, uint32_t durability, uint32_t flags)
 {
-    const struct wal_append_options options = {.struct_size = sizeof(options),
-                                               .durability = durability,
-                                               .flags = flags};
+    const struct wal_append_options options = {
+        .struct_size = sizeof(options), .durability = durability, .flags = flags};
     const struct wal_entry entry = kit_entry(id, NULL, "1");
     struct wal_ticket *ticket = NULL;
 
@@ -193,8 +184,7 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }
 
-/* Returns the flags of the COMMIT of a group with this many frames, in the
- * first segment. */
+/* Returns the flags of the COMMIT of a group with this many frames, in the first segment. */
 static uint32_t commit_flags_of_group(uint32_t frames)
 {
     static uint8_t bytes[1024 * 1024];
@@ -208,14 +198,12 @@ static uint32_t commit_flags_of_group(uint32_t frames)
     assert_int_equal(pread(fd, bytes, sizeof(bytes), 0), sizeof(bytes));
     close(fd);
     assert_int_equal(wal__segment_header_decode(bytes, &header), WAL__FMT_OK);
-    while (wal__frame_decode(bytes + at, sizeof(bytes) - at, header.salt, at,
-                             &frame) == WAL__FMT_OK) {
-        const struct wal__span payload = {bytes + at + WAL__FRAME_SIZE,
-                                          frame.stored_size};
+    while (wal__frame_decode(bytes + at, sizeof(bytes) - at, header.salt, at, &frame) ==
+           WAL__FMT_OK) {
+        const struct wal__span payload = {bytes + at + WAL__FRAME_SIZE, frame.stored_size};
 
         if (frame.type == WAL__FRAME_COMMIT) {
-            assert_int_equal(wal__commit_record_decode(payload, &commit),
-                             WAL__FMT_OK);
+            assert_int_equal(wal__commit_record_decode(payload, &commit), WAL__FMT_OK);
         }
         if (frame.type == WAL__FRAME_COMMIT && commit.frame_count == frames) {
             return commit.flags;
@@ -244,8 +232,8 @@ static void check_latencies(uint64_t *times, size_t count, const char *what)
     qsort(times, count, sizeof(times[0]), compare);
     median = times[count / 2];
     rare = times[count - 1 - count / 1000];
-    print_message("%s: median %llu ns, p99.9 %llu ns, of %zu\n", what,
-                  (unsigned long long)median, (unsigned long long)rare, count);
+    print_message("%s: median %llu ns, p99.9 %llu ns, of %zu\n", what, (unsigned long long)median,
+                  (unsigned long long)rare, count);
     assert_true(median <= MEDIAN_MAX_NS);
     assert_true(rare <= RARE_MAX_NS);
 }
@@ -256,8 +244,7 @@ static struct wal_entry message(void)
     static char payload[301];
     struct wal_entry entry = kit_entry("", NULL, "");
 
-    (void)snprintf(payload, sizeof(payload),
-                   "{\"role\":\"user\",\"content\":\"%0*d\"}", 272, 0);
+    (void)snprintf(payload, sizeof(payload), "{\"role\":\"user\",\"content\":\"%0*d\"}", 272, 0);
     assert_int_equal(strlen(payload), 300);
     entry.id = (struct wal_slice){NULL, 0};
     entry.payload = kit_text(payload);
@@ -299,8 +286,7 @@ TEST_WITH(queue__submit_does_not_wait_for_the_disk, enter, leave)
         for (size_t i = 0; i < QUEUE; i++) {
             uint64_t begin = now_ns();
 
-            assert_ok(
-                wal_submit(session, &entry, 1, &options, &tickets[i], &error));
+            assert_ok(wal_submit(session, &entry, 1, &options, &tickets[i], &error));
             times[round * QUEUE + i] = now_ns() - begin;
         }
         for (size_t i = 0; i < QUEUE; i++) {
@@ -467,8 +453,8 @@ TEST_WITH(flush__waits_for_earlier_operations, enter, leave)
     assert_int_equal(kit_info(session).entries, count);
 }
 
-/* The committer thread sleeps without a time: nothing was written since the
- * store was opened. The caller that writes must wake it for the mark. */
+/* The committer thread sleeps without a time: nothing was written since the store was opened. The
+ * caller that writes must wake it for the mark. */
 TEST_WITH(mark__first_append_of_an_idle_store_is_synced, enter, leave)
 {
     const struct wal_append_options options = {.struct_size = sizeof(options),
@@ -521,8 +507,8 @@ static enum wal_status queue_large(const char *id, char letter)
     return wal_append(session, &entry, 1, &options, NULL, &error);
 }
 
-/* The content of the first entry is durable already, that of the second one is
- * not: the group waits for both. */
+/* The content of the first entry is durable already, that of the second one is not: the group waits
+ * for both. */
 TEST_WITH(group__content_of_a_later_entry_is_synced, enter, leave)
 {
     struct wal_ticket *ticket;
@@ -637,8 +623,7 @@ TEST_WITH(failure__of_a_ticket_destroyed_unread_is_kept, enter, leave)
     struct wal_ticket *ticket;
 
     kit_append(session, "a", NULL);
-    for (uint32_t durability = WAL_DURABLE; durability <= WAL_QUEUED;
-         durability++) {
+    for (uint32_t durability = WAL_DURABLE; durability <= WAL_QUEUED; durability++) {
         /* Destroyed before it fails. */
         hold(&disk.holds_writes, true);
         ticket = submit(ids[durability], WAL_QUEUED, 0);
@@ -654,8 +639,7 @@ TEST_WITH(failure__of_a_ticket_destroyed_unread_is_kept, enter, leave)
         assert_int_equal(wal_flush(store, &error), WAL_ECONFLICT);
         /* Returned by the ticket. */
         ticket = submit("c", durability, WAL_APPEND_EXPECT);
-        assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, NULL, &error),
-                         WAL_ECONFLICT);
+        assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, NULL, &error), WAL_ECONFLICT);
         wal_ticket_destroy(ticket);
         assert_ok(wal_flush(store, &error));
     }
@@ -711,8 +695,7 @@ static int32_t event_fd(void)
 {
     int32_t fd = -1;
 
-    assert_ok(
-        wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, &error));
+    assert_ok(wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, &error));
     return fd;
 }
 
@@ -738,8 +721,7 @@ TEST_WITH(event__is_signalled_when_a_ticket_completes, enter, leave)
     assert_true((fcntl(fd, F_GETFL) & O_NONBLOCK) != 0);
     assert_int_equal(event_fd(), fd);
     assert_false(rings(fd, 0));
-    for (uint32_t durability = WAL_DURABLE; durability <= WAL_QUEUED;
-         durability++) {
+    for (uint32_t durability = WAL_DURABLE; durability <= WAL_QUEUED; durability++) {
         const char *const ids[] = {"a", "b", "c"};
         struct wal_ticket *ticket;
 
@@ -801,8 +783,7 @@ TEST_WITH(event__loop_receives_every_ticket, enter, leave)
     }
     while (first < 1000) {
         assert_true(rings(fd, LONG_MS));
-        while (first < 1000 &&
-               wal_ticket_wait(tickets[first], 0, NULL, &error) != WAL_EBUSY) {
+        while (first < 1000 && wal_ticket_wait(tickets[first], 0, NULL, &error) != WAL_EBUSY) {
             wal_ticket_destroy(tickets[first]);
             first++;
         }
@@ -829,14 +810,12 @@ TEST_WITH(event__without_descriptors_is_refused, enter, leave)
     none = before;
     none.rlim_cur = 3;
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
-    assert_int_equal(
-        wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, &error),
-        WAL_ENOMEM);
+    assert_int_equal(wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, &error),
+                     WAL_ENOMEM);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
     assert_int_equal(error.sys_errno, EMFILE);
     assert_int_equal(fd, -7);
-    assert_ok(
-        wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, &error));
+    assert_ok(wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, &error));
     assert_false(rings(fd, 0));
 }
 
@@ -846,17 +825,14 @@ TEST_WITH(event__misuse_is_refused, enter, leave)
     int how = 0;
     pid_t child;
 
-    assert_int_equal(
-        wal_store_completion_fd(NULL, WAL_COMPLETION_EVENTFD, &fd, &error),
-        WAL_EINVAL);
-    assert_int_equal(
-        wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, NULL, &error),
-        WAL_EINVAL);
+    assert_int_equal(wal_store_completion_fd(NULL, WAL_COMPLETION_EVENTFD, &fd, &error),
+                     WAL_EINVAL);
+    assert_int_equal(wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, NULL, &error),
+                     WAL_EINVAL);
     child = fork();
     assert_true(child >= 0);
     if (child == 0) {
-        _exit(wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd,
-                                      &error) == WAL_EFORKED &&
+        _exit(wal_store_completion_fd(store, WAL_COMPLETION_EVENTFD, &fd, &error) == WAL_EFORKED &&
                       wal_flush(store, &error) == WAL_EFORKED
                   ? 0
                   : 1);

@@ -1,7 +1,7 @@
 /*
- * test_store_races.c - tests of concurrent threads with conditional or atomic
- * calls: changes of metadata, documents and heads with an expected version,
- * batches, redactions, deletions, forks, pages of lists and scans.
+ * test_store_races.c - tests of concurrent threads with conditional or atomic calls: changes of
+ * metadata, documents and heads with an expected version, batches, redactions, deletions, forks,
+ * pages of lists and scans.
  */
 #include "tests/lib/stress/stress.h"
 
@@ -83,8 +83,7 @@ KIT_TEST(races__every_change_of_metadata_counts_once)
     struct race race;
 
     begin(&race, 0);
-    (void)stress_run_threads(&race, count_metadata, WORKERS, watch_metadata,
-                             READERS);
+    (void)stress_run_threads(&race, count_metadata, WORKERS, watch_metadata, READERS);
     assert_int_equal(stress_read_metadata(race.session), WORKERS * ROUNDS);
     again(&race);
     assert_int_equal(stress_read_metadata(race.session), WORKERS * ROUNDS);
@@ -100,8 +99,8 @@ static int32_t count_inside(void *ctx, const struct wal_session_info *now,
         stress_increment_metadata(race->session);
     }
     change->fields = WAL_CHANGE_METADATA;
-    change->metadata = kit_text(
-        stress_parse_number(now->metadata) == 0 ? "{\"n\":1}" : "{\"n\":2}");
+    change->metadata =
+        kit_text(stress_parse_number(now->metadata) == 0 ? "{\"n\":1}" : "{\"n\":2}");
     return 0;
 }
 
@@ -111,8 +110,8 @@ KIT_TEST(races__change_repeated_after_an_equal_one)
     struct wal_error error = KIT_ERROR;
 
     begin(&race, 0);
-    stress_check(wal_session_update(race.session, count_inside, &race, &error),
-                 &error, "wal_session_update");
+    stress_check(wal_session_update(race.session, count_inside, &race, &error), &error,
+                 "wal_session_update");
     assert_int_equal(race.guarded, 2);
     assert_int_equal(stress_read_metadata(race.session), 2);
 }
@@ -124,8 +123,8 @@ static void add_to_documents(struct stress_thread *stress_thread)
     for (int i = 0; i < ROUNDS; i++) {
         bool of_store = (i + stress_thread->number) % 2 == 0;
         struct wal_session *session = of_store ? NULL : race->session;
-        uint64_t lost = stress_increment_doc(race->store, session, "counter",
-                                             stress_thread->number);
+        uint64_t lost =
+            stress_increment_doc(race->store, session, "counter", stress_thread->number);
 
         atomic_fetch_add(&race->lost, lost);
     }
@@ -139,8 +138,7 @@ static void watch_documents(struct stress_thread *stress_thread)
 
     for (int i = 0; i < 10; i++) {
         uint64_t before = version;
-        uint64_t number =
-            stress_read_doc(race->store, race->session, "counter", &version);
+        uint64_t number = stress_read_doc(race->store, race->session, "counter", &version);
 
         WAL__ASSERT(number >= least && version >= before);
         WAL__ASSERT((number == least) == (version == before));
@@ -153,22 +151,17 @@ static void add_documents(uint32_t flags)
     struct race race;
 
     begin(&race, flags);
-    (void)stress_run_threads(&race, add_to_documents, WORKERS, watch_documents,
-                             READERS);
+    (void)stress_run_threads(&race, add_to_documents, WORKERS, watch_documents, READERS);
     for (int round = 0; round < 2; round++) {
-        assert_int_equal(stress_read_doc(race.store, NULL, "counter", NULL),
+        assert_int_equal(stress_read_doc(race.store, NULL, "counter", NULL), WORKERS * ROUNDS / 2);
+        assert_int_equal(stress_read_doc(race.store, race.session, "counter", NULL),
                          WORKERS * ROUNDS / 2);
-        assert_int_equal(
-            stress_read_doc(race.store, race.session, "counter", NULL),
-            WORKERS * ROUNDS / 2);
-        assert_int_equal(kit_info(race.session).documents,
-                         WORKERS * ROUNDS / 2);
+        assert_int_equal(kit_info(race.session).documents, WORKERS * ROUNDS / 2);
         if (flags == 0) {
             again(&race);
         }
     }
-    print_message("%llu puts came too late\n",
-                  (unsigned long long)atomic_load(&race.lost));
+    print_message("%llu puts came too late\n", (unsigned long long)atomic_load(&race.lost));
     end(&race);
 }
 
@@ -219,12 +212,10 @@ static void make_turns(struct stress_thread *stress_thread)
     struct race *race = stress_thread->ctx;
 
     for (int i = 0; i < ROUNDS; i++) {
-        uint64_t number = stress_write_turn(race->store, race->session,
-                                            stress_thread->number);
+        uint64_t number = stress_write_turn(race->store, race->session, stress_thread->number);
         uint64_t made = atomic_load(&race->made);
 
-        while (made < number &&
-               !atomic_compare_exchange_weak(&race->made, &made, number)) {
+        while (made < number && !atomic_compare_exchange_weak(&race->made, &made, number)) {
         }
     }
 }
@@ -258,11 +249,9 @@ KIT_TEST(races__batch_is_seen_whole_or_not_at_all)
     uint64_t reads;
 
     begin(&race, 0);
-    reads = stress_run_threads(&race, make_turns, WORKERS - 1, check_turns,
-                               READERS);
+    reads = stress_run_threads(&race, make_turns, WORKERS - 1, check_turns, READERS);
     for (int round = 0; round < 2; round++) {
-        assert_int_equal(stress_check_turn(race.store, race.session, 0),
-                         (WORKERS - 1) * ROUNDS);
+        assert_int_equal(stress_check_turn(race.store, race.session, 0), (WORKERS - 1) * ROUNDS);
         again(&race);
     }
     assert_true(reads >= READERS);
@@ -270,21 +259,19 @@ KIT_TEST(races__batch_is_seen_whole_or_not_at_all)
 
 /* -------------------------------------------------------- redactions --- */
 
-static void redact_one(struct race *race, struct wal_session *session,
-                       uint64_t which)
+static void redact_one(struct race *race, struct wal_session *session, uint64_t which)
 {
     struct wal_error error = KIT_ERROR;
     char id[16];
 
     (void)snprintf(id, sizeof(id), "e%03d", (int)which);
-    stress_check(wal_session_redact(session, kit_text(id), kit_text("why"),
-                                    NULL, &error),
-                 &error, id);
+    stress_check(wal_session_redact(session, kit_text(id), kit_text("why"), NULL, &error), &error,
+                 id);
     atomic_store(&race->redacted[which], atomic_fetch_add(&race->clock, 1) + 1);
 }
 
-/* Each redacts its share except every fourth entry, in a different order; every
- * other one through the fork. */
+/* Each redacts its share except every fourth entry, in a different order; every other one through
+ * the fork. */
 static void redact_some(struct stress_thread *stress_thread)
 {
     struct race *race = stress_thread->ctx;
@@ -314,10 +301,8 @@ static bool has_secret(struct wal_slice payload)
     return memmem(payload.data, payload.size, "secret", 6) != NULL;
 }
 
-/* Whether a reader that began at clock `now` may return this entry with its
- * content. */
-static void check_secret(struct race *race, const struct wal_entry *entry,
-                         uint64_t now)
+/* Whether a reader that began at clock `now` may return this entry with its content. */
+static void check_secret(struct race *race, const struct wal_entry *entry, uint64_t now)
 {
     uint64_t stamp;
     char id[16] = "";
@@ -331,12 +316,10 @@ static void check_secret(struct race *race, const struct wal_entry *entry,
     if (stamp != 0 && stamp <= now) {
         WAL__ASSERT((entry->flags & WAL_ENTRY_REDACTED) != 0);
     }
-    WAL__ASSERT(has_secret(entry->payload) ==
-                ((entry->flags & WAL_ENTRY_REDACTED) == 0));
+    WAL__ASSERT(has_secret(entry->payload) == ((entry->flags & WAL_ENTRY_REDACTED) == 0));
 }
 
-static void get_secret(struct race *race, struct wal_entry_cursor *cursor,
-                       uint64_t which)
+static void get_secret(struct race *race, struct wal_entry_cursor *cursor, uint64_t which)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
@@ -357,20 +340,19 @@ static void read_secrets(struct stress_thread *stress_thread)
 {
     struct race *race = stress_thread->ctx;
     uint64_t random = kit_random(&stress_thread->random);
-    struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options),
-        .mode = random >> 20 & 1,
-        .flags = random >> 21 & 1 ? WAL_ENTRY_CURSOR_REDACTED : 0};
-    struct wal_session *session =
-        stress_session(race->store, random >> 22 & 1 ? "s" : "f");
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .mode = random >> 20 & 1,
+                                               .flags = random >> 21 & 1 ? WAL_ENTRY_CURSOR_REDACTED
+                                                                         : 0};
+    struct wal_session *session = stress_session(race->store, random >> 22 & 1 ? "s" : "f");
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_error error = KIT_ERROR;
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status;
     int count = 0;
 
-    stress_check(wal_entry_cursor_open(session, &options, &cursor, &error),
-                 &error, "wal_entry_cursor_open");
+    stress_check(wal_entry_cursor_open(session, &options, &cursor, &error), &error,
+                 "wal_entry_cursor_open");
     do {
         uint64_t now = atomic_load(&race->clock);
 
@@ -380,8 +362,7 @@ static void read_secrets(struct stress_thread *stress_thread)
             count += kit_slice_is(entry.type, "message") ? 1 : 0;
         }
         if (options.flags == 0 && random >> 23 & 1) {
-            get_secret(race, cursor,
-                       kit_random(&stress_thread->random) % SECRETS);
+            get_secret(race, cursor, kit_random(&stress_thread->random) % SECRETS);
         }
     } while (status == WAL_OK);
     WAL__ASSERT(status == WAL_END);
@@ -418,8 +399,7 @@ static void redact(uint32_t flags)
     /* and the redactions made in the session itself */
     assert_int_equal(kit_info(race.session).entries, SECRETS + SECRETS * 3 / 8);
     for (int i = 0; i < 8; i++) {
-        struct stress_thread late = {.ctx = &race,
-                                     .random = (uint64_t)i << 40 | 1};
+        struct stress_thread late = {.ctx = &race, .random = (uint64_t)i << 40 | 1};
 
         read_secrets(&late);
     }
@@ -442,15 +422,13 @@ KIT_TEST(races__redacted_entry_is_not_returned_by_pread)
 static void append_contended_id(struct stress_thread *stress_thread)
 {
     struct race *race = stress_thread->ctx;
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = kit_text("x")};
+    struct wal_session_options options = {.struct_size = sizeof(options), .id = kit_text("x")};
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = KIT_ERROR;
 
     for (int i = 0; i < ROUNDS / 2;) {
         struct wal_session *session = NULL;
-        enum wal_status status =
-            wal_session_create(race->store, &options, &session, &error);
+        enum wal_status status = wal_session_create(race->store, &options, &session, &error);
 
         if (status == WAL_EEXISTS) {
             atomic_fetch_add(&race->lost, 1);
@@ -460,18 +438,15 @@ static void append_contended_id(struct stress_thread *stress_thread)
         stress_check(status, &error, "wal_session_create");
         WAL__ASSERT(!atomic_exchange(&race->inside, true));
         race->guarded++;
-        WAL__ASSERT(stress_increment_doc(race->store, session, "n",
-                                         stress_thread->number) == 0);
+        WAL__ASSERT(stress_increment_doc(race->store, session, "n", stress_thread->number) == 0);
         WAL__ASSERT(stress_read_doc(race->store, session, "n", NULL) == 1);
         stress_increment_metadata(session);
         WAL__ASSERT(stress_read_metadata(session) == 1);
-        WAL__ASSERT(stress_write_turn(race->store, session,
-                                      stress_thread->number) == 1);
+        WAL__ASSERT(stress_write_turn(race->store, session, stress_thread->number) == 1);
         atomic_store(&race->inside, false);
         stress_check(wal_session_delete(session, &error), &error, "delete");
         WAL__ASSERT(wal_session_delete(session, NULL) == WAL_ENOTFOUND);
-        WAL__ASSERT(wal_session_get_info(session, &info, NULL) ==
-                    WAL_ENOTFOUND);
+        WAL__ASSERT(wal_session_get_info(session, &info, NULL) == WAL_ENOTFOUND);
         wal_session_close(session);
         i++;
     }
@@ -484,8 +459,7 @@ static void check_contended_id(struct stress_thread *stress_thread)
     struct wal_session_info info = {.struct_size = sizeof(info)};
     struct wal_error error = KIT_ERROR;
     struct wal_session *session = NULL;
-    enum wal_status status =
-        wal_session_open(race->store, kit_text("x"), &session, &error);
+    enum wal_status status = wal_session_open(race->store, kit_text("x"), &session, &error);
     uint64_t least = 0;
 
     if (status == WAL_ENOTFOUND) {
@@ -494,8 +468,7 @@ static void check_contended_id(struct stress_thread *stress_thread)
     stress_check(status, &error, "wal_session_open");
     while ((status = wal_session_get_info(session, &info, &error)) == WAL_OK) {
         WAL__ASSERT(info.entries == 0 || info.entries == 2);
-        WAL__ASSERT(info.documents == 0 || info.documents == 1 ||
-                    info.documents == 3);
+        WAL__ASSERT(info.documents == 0 || info.documents == 1 || info.documents == 3);
         WAL__ASSERT((info.documents == 3) == (info.entries == 2));
         WAL__ASSERT(stress_parse_number(info.metadata) <= 1);
         WAL__ASSERT(info.documents >= least);
@@ -510,8 +483,7 @@ KIT_TEST(races__id_is_used_by_one_at_a_time)
     struct race race;
 
     begin(&race, 0);
-    (void)stress_run_threads(&race, append_contended_id, 3, check_contended_id,
-                             READERS);
+    (void)stress_run_threads(&race, append_contended_id, 3, check_contended_id, READERS);
     assert_int_equal(race.guarded, 3 * ROUNDS / 2);
     again(&race);
     wal_session_close(kit_create(race.store, "x"));

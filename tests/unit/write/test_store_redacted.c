@@ -1,6 +1,6 @@
 /*
- * test_store_redacted.c - tests of redacted entries, also of those that are
- * redacted while a cursor is open.
+ * test_store_redacted.c - tests of redacted entries, also of those that are redacted while a cursor
+ * is open.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -30,10 +30,8 @@ KIT_TEST(redacted__entries_are_hidden_from_every_reader)
         assert_all_entries(fork, "c g");
         assert_parent(reading.session, "c", "");
         assert_parent(fork, "g", "c");
-        assert_string_equal(reading_ids(fork, 0, WAL_ENTRY_CURSOR_REDACTED),
-                            "a b c e g");
-        assert_string_equal(reading_ids(fork, 1, WAL_ENTRY_CURSOR_REDACTED),
-                            "a b c e g");
+        assert_string_equal(reading_ids(fork, 0, WAL_ENTRY_CURSOR_REDACTED), "a b c e g");
+        assert_string_equal(reading_ids(fork, 1, WAL_ENTRY_CURSOR_REDACTED), "a b c e g");
         wal_session_close(fork);
         reading_reopen(&reading, round == 0 ? 0 : WAL_OPEN_PREAD);
         fork = kit_session(reading.store, "f");
@@ -49,15 +47,13 @@ static void check_redacted(const struct wal_entry *entry, const char *payload)
     assert_int_equal(entry->meta.size, 0);
     assert_true((entry->flags & WAL_ENTRY_REDACTED) != 0);
     /* What it was. */
-    assert_int_equal((entry->flags & WAL_ENTRY_LINE) != 0,
-                     kit_slice_is(entry->id, "b\\"));
+    assert_int_equal((entry->flags & WAL_ENTRY_LINE) != 0, kit_slice_is(entry->id, "b\\"));
     assert_slice(entry->type, "note");
     assert_slice(entry->timestamp, "then");
     assert_slice(entry->run_id, "run");
 }
 
-static void append_marked(struct wal_session *session, const char *id,
-                          uint32_t flags)
+static void append_marked(struct wal_session *session, const char *id, uint32_t flags)
 {
     struct wal_entry entry = kit_entry(id, NULL, "{\"secret\":1}");
 
@@ -90,8 +86,7 @@ KIT_TEST(redacted__author_and_reason_are_returned)
         assert_ok(wal_entry_cursor_next(cursor, &entry, NULL));
         assert_slice(entry.id, "b\\");
         assert_slice(entry.parent_id, "a");
-        check_redacted(&entry,
-                       "{\"redactedBy\":\"xb\\\\\\\\\",\"reason\":\"\"}");
+        check_redacted(&entry, "{\"redactedBy\":\"xb\\\\\\\\\",\"reason\":\"\"}");
         assert_ok(wal_entry_cursor_get(cursor, kit_text("a"), &entry, NULL));
         check_redacted(&entry, "{\"redactedBy\":\"xa\","
                                "\"reason\":\"a \\\"key\\\"\\n\xc3\xa9\"}");
@@ -123,8 +118,8 @@ KIT_TEST(redacted__twice_returns_the_first)
     reading_deinit(&reading);
 }
 
-/* The batch redacts an entry that it only repeats: it remains the entry of the
- * session that owns it. */
+/* The batch redacts an entry that it only repeats: it remains the entry of the session that owns
+ * it. */
 KIT_TEST(redacted__in_a_batch_that_sends_the_target_again)
 {
     struct reading reading = reading_begin();
@@ -175,8 +170,7 @@ KIT_TEST(open_cursor__applies_redactions_at_once)
 
     kit_append_all(reading.session, "a b c d e f");
     for (uint32_t mode = 0; mode < 2; mode++) {
-        struct wal_entry_cursor *cursor =
-            reading_open(reading.session, mode, 0);
+        struct wal_entry_cursor *cursor = reading_open(reading.session, mode, 0);
         struct wal_entry_cursor *shown =
             reading_open(reading.session, mode, WAL_ENTRY_CURSOR_REDACTED);
 
@@ -273,11 +267,9 @@ KIT_TEST(open_cursor__redaction_by_another_is_seen_by_block)
     reading_deinit(&reading);
 }
 
-/* Repeats the call while it fails with WAL_ENOMEM, allowing one more allocation
- * each time. */
+/* Repeats the call while it fails with WAL_ENOMEM, allowing one more allocation each time. */
 static enum wal_status next_with_retries(struct faulty_heap *faulty,
-                                         struct wal_entry_cursor *cursor,
-                                         struct wal_entry *entry)
+                                         struct wal_entry_cursor *cursor, struct wal_entry *entry)
 {
     enum wal_status status = WAL_ENOMEM;
 
@@ -297,15 +289,14 @@ static enum wal_status next_with_retries(struct faulty_heap *faulty,
 KIT_TEST(open_cursor__continues_when_memory_is_available)
 {
     struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags =
-                                           WAL_OPEN_CREATE | WAL_OPEN_PREAD};
+                                       .flags = WAL_OPEN_CREATE | WAL_OPEN_PREAD};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct faulty_heap faulty;
     struct reading reading;
 
     faulty_heap_init(&faulty, &wal__heap_libc);
-    assert_ok(wal__store_open("store", &options, &faulty.heap, &wal__io_posix,
-                              &reading.store, NULL));
+    assert_ok(
+        wal__store_open("store", &options, &faulty.heap, &wal__io_posix, &reading.store, NULL));
     reading.session = kit_create(reading.store, "s");
     kit_append_all(reading.session, "a b c d e");
     for (uint32_t shows = 0; shows < 2; shows++) {
@@ -319,8 +310,7 @@ KIT_TEST(open_cursor__continues_when_memory_is_available)
             reading_redact(reading.session, "d", "two");
         }
         while (next_with_retries(&faulty, cursor, &entry) == WAL_OK) {
-            (void)strncat(given, entry.parent_id.data,
-                          (size_t)entry.parent_id.size);
+            (void)strncat(given, entry.parent_id.data, (size_t)entry.parent_id.size);
             (void)strncat(given, entry.id.data, (size_t)entry.id.size);
         }
         assert_string_equal(given, shows == 0 ? "acce" : "abbccdde");
@@ -337,8 +327,7 @@ KIT_TEST(open_cursor__failed_refresh_frees_what_it_collected)
     enum {
         COUNT = 200
     };
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = WAL_OPEN_CREATE};
+    struct wal_open_options options = {.struct_size = sizeof(options), .flags = WAL_OPEN_CREATE};
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct faulty_heap faulty;
     struct reading reading;
@@ -347,8 +336,8 @@ KIT_TEST(open_cursor__failed_refresh_frees_what_it_collected)
     char id[16];
 
     faulty_heap_init(&faulty, &wal__heap_libc);
-    assert_ok(wal__store_open("store", &options, &faulty.heap, &wal__io_posix,
-                              &reading.store, NULL));
+    assert_ok(
+        wal__store_open("store", &options, &faulty.heap, &wal__io_posix, &reading.store, NULL));
     reading.session = kit_create(reading.store, "s");
     for (int i = 0; i < COUNT; i++) {
         snprintf(id, sizeof(id), "e%d", i);
@@ -405,8 +394,7 @@ static void append_tree(struct model *model, struct reading *reading)
         }
         (void)snprintf(id, sizeof(id), "%d", i);
         /* Runs of deltas, and of other entries. */
-        model->delta[i] =
-            kit_random(&model->random) % 8 < (i / 50 % 2 == 0 ? 1u : 6u);
+        model->delta[i] = kit_random(&model->random) % 8 < (i / 50 % 2 == 0 ? 1u : 6u);
         if (model->delta[i]) {
             reading_deltas(reading->session, id);
         } else {
@@ -421,10 +409,9 @@ static void append_tree(struct model *model, struct reading *reading)
     }
 }
 
-/* Checks that the entry is the next one after `at` that is not hidden; returns
- * its position. */
-static int check_entry(const struct model *model, const struct wal_entry *entry,
-                       int at, uint32_t flags)
+/* Checks that the entry is the next one after `at` that is not hidden; returns its position. */
+static int check_entry(const struct model *model, const struct wal_entry *entry, int at,
+                       uint32_t flags)
 {
     char id[16];
     int above;
@@ -436,8 +423,7 @@ static int check_entry(const struct model *model, const struct wal_entry *entry,
     (void)snprintf(id, sizeof(id), "%d", at);
     assert_slice(entry->id, id);
     assert_int_equal(entry->depth, at);
-    assert_int_equal((entry->flags & WAL_ENTRY_REDACTED) != 0,
-                     model->redacted[at]);
+    assert_int_equal((entry->flags & WAL_ENTRY_REDACTED) != 0, model->redacted[at]);
     for (above = at - 1; above >= 0 && hides(model, above, flags); above--) {
     }
     (void)snprintf(id, sizeof(id), "%d", above);
@@ -456,16 +442,14 @@ static uint64_t count_left(const struct model *model, int at, uint32_t flags)
 }
 
 /* Reads a branch while some of it is redacted. */
-static void read_on(struct model *model, struct wal_session *session,
-                    uint32_t flags)
+static void read_on(struct model *model, struct wal_session *session, uint32_t flags)
 {
     struct wal_entry entry = {.struct_size = sizeof(entry)};
     struct wal_entry_cursor *cursor = reading_open(session, 0, flags);
     enum wal_status status;
     int at = -1;
 
-    assert_int_equal(wal_entry_cursor_remaining(cursor),
-                     count_left(model, at, flags));
+    assert_int_equal(wal_entry_cursor_remaining(cursor), count_left(model, at, flags));
     for (;;) {
         if (kit_random(&model->random) % 100 == 0) {
             int target = (int)(kit_random(&model->random) % COUNT);
@@ -480,8 +464,7 @@ static void read_on(struct model *model, struct wal_session *session,
             break;
         }
         at = check_entry(model, &entry, at, flags);
-        assert_int_equal(wal_entry_cursor_remaining(cursor),
-                         count_left(model, at, flags));
+        assert_int_equal(wal_entry_cursor_remaining(cursor), count_left(model, at, flags));
     }
     assert_int_equal(status, WAL_END);
     assert_int_equal(count_left(model, at, flags), 0);
@@ -527,12 +510,10 @@ static void *redact_all(void *arg)
                                              .durability = WAL_WRITTEN};
         char payload[64];
 
-        (void)snprintf(payload, sizeof(payload), "{\"targetEntryId\":\"%u\"}",
-                       i);
+        (void)snprintf(payload, sizeof(payload), "{\"targetEntryId\":\"%u\"}", i);
         entry = kit_entry(NULL, NULL, payload);
         entry.type = kit_text("redaction");
-        if (wal_append(racing->session, &entry, 1, &options, NULL, NULL) !=
-            WAL_OK) {
+        if (wal_append(racing->session, &entry, 1, &options, NULL, NULL) != WAL_OK) {
             break;
         }
         atomic_store(&racing->acknowledged, i + 1);
@@ -556,16 +537,15 @@ KIT_TEST(threads__entry_redacted_before_the_call_is_not_returned)
     }
     assert_int_equal(pthread_create(&thread, NULL, redact_all, &racing), 0);
     while (before < REDACTIONS) {
-        struct wal_entry_cursor_options options = {
-            .struct_size = sizeof(options),
-            .mode = before % 2,
-            .up_to = kit_text(before % 2 == 0 ? "299" : NULL)};
+        struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                                   .mode = before % 2,
+                                                   .up_to =
+                                                       kit_text(before % 2 == 0 ? "299" : NULL)};
         struct wal_entry_cursor *cursor = NULL;
         uint32_t given = 0;
         bool more;
 
-        assert_ok(
-            wal_entry_cursor_open(reading.session, &options, &cursor, NULL));
+        assert_ok(wal_entry_cursor_open(reading.session, &options, &cursor, NULL));
         do {
             before = atomic_load(&racing.acknowledged);
             more = wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK &&

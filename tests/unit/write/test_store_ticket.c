@@ -1,7 +1,7 @@
 /*
- * test_store_ticket.c - tests of wal_submit, tickets, the queue and wal_sync,
- * and of the completion descriptor, of each kind: an eventfd, a pipe, a socket.
- * test_store_queue.c tests what it announces.
+ * test_store_ticket.c - tests of wal_submit, tickets, the queue and wal_sync, and of the completion
+ * descriptor, of each kind: an eventfd, a pipe, a socket. test_store_queue.c tests what it
+ * announces.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,9 +31,8 @@ static bool held;
 
 static _Atomic size_t largest; /* bytes of one write: of a group at most */
 
-static enum wal_status slow_write(void *ctx, struct wal__file *file,
-                                  const struct iovec *iov, int count,
-                                  uint64_t offset, size_t *put, int *sys_errno)
+static enum wal_status slow_write(void *ctx, struct wal__file *file, const struct iovec *iov,
+                                  int count, uint64_t offset, size_t *put, int *sys_errno)
 {
     size_t size = 0;
 
@@ -76,8 +75,7 @@ static struct bench begin(uint32_t queue_limit)
     io.populate_writable = NULL; /* every write is a call */
     held = false;
     atomic_store(&largest, 0);
-    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io,
-                              &bench.store, NULL));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &bench.store, NULL));
     bench.session = kit_create(bench.store, "s");
     return bench;
 }
@@ -89,10 +87,8 @@ static void end(struct bench *bench)
     kit_brake_deinit(&brake);
 }
 
-static enum wal_status submit(struct bench *bench, const char *id,
-                              uint32_t durability, uint32_t flags,
-                              struct wal_ticket **ticket,
-                              struct wal_error *error)
+static enum wal_status submit(struct bench *bench, const char *id, uint32_t durability,
+                              uint32_t flags, struct wal_ticket **ticket, struct wal_error *error)
 {
     struct wal_append_options options = {.struct_size = sizeof(options),
                                          .durability = durability,
@@ -103,13 +99,11 @@ static enum wal_status submit(struct bench *bench, const char *id,
     return wal_submit(bench->session, &entry, 1, &options, ticket, error);
 }
 
-static enum wal_status wait_for(struct wal_ticket *ticket, int64_t timeout_ms,
-                                const char *last)
+static enum wal_status wait_for(struct wal_ticket *ticket, int64_t timeout_ms, const char *last)
 {
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_error error = KIT_ERROR;
-    enum wal_status status =
-        wal_ticket_wait(ticket, timeout_ms, &result, &error);
+    enum wal_status status = wal_ticket_wait(ticket, timeout_ms, &result, &error);
 
     if (status == WAL_OK) {
         assert_string_equal(result.last_id, last);
@@ -191,8 +185,8 @@ KIT_TEST(ticket__destroying_it_does_not_cancel_the_append)
     end(&bench);
 }
 
-/* Several operations of one group: each sees the effects of those before it,
- * though nothing is written yet. */
+/* Several operations of one group: each sees the effects of those before it, though nothing is
+ * written yet. */
 KIT_TEST(group__operations_build_on_those_before)
 {
     struct bench bench = begin(0);
@@ -200,15 +194,12 @@ KIT_TEST(group__operations_build_on_those_before)
     struct wal_append_result result = {.struct_size = sizeof(result)};
     struct wal_store_info before = {.struct_size = sizeof(before)};
     struct wal_store_info after = {.struct_size = sizeof(after)};
-    struct wal_append_options expect = {.struct_size = sizeof(expect),
-                                        .flags = WAL_APPEND_EXPECT,
-                                        .expected_tail = kit_text("b")};
-    struct wal_entry entries[5] = {
-        kit_entry("a", NULL, "1"), kit_entry("b", "a", "1"),
-        kit_entry("a", NULL, "1"), kit_entry("a", NULL, "2"),
-        kit_entry("c", NULL, "1")};
-    static const enum wal_status expected[] = {WAL_OK, WAL_OK, WAL_OK,
-                                               WAL_EEXISTS, WAL_OK};
+    struct wal_append_options expect = {
+        .struct_size = sizeof(expect), .flags = WAL_APPEND_EXPECT, .expected_tail = kit_text("b")};
+    struct wal_entry entries[5] = {kit_entry("a", NULL, "1"), kit_entry("b", "a", "1"),
+                                   kit_entry("a", NULL, "1"), kit_entry("a", NULL, "2"),
+                                   kit_entry("c", NULL, "1")};
+    static const enum wal_status expected[] = {WAL_OK, WAL_OK, WAL_OK, WAL_EEXISTS, WAL_OK};
 
     assert_ok(wal_store_get_info(bench.store, &before, NULL));
     hold(true);
@@ -216,14 +207,12 @@ KIT_TEST(group__operations_build_on_those_before)
     await_writer();
     wal_ticket_destroy(tickets[0]);
     for (int i = 0; i < 5; i++) {
-        assert_ok(wal_submit(bench.session, &entries[i], 1,
-                             i == 4 ? &expect : NULL, &tickets[i], NULL));
+        assert_ok(
+            wal_submit(bench.session, &entries[i], 1, i == 4 ? &expect : NULL, &tickets[i], NULL));
     }
     hold(false);
     for (int i = 0; i < 5; i++) {
-        assert_int_equal(
-            wal_ticket_wait(tickets[i], KIT_LONG_MS, &result, NULL),
-            expected[i]);
+        assert_int_equal(wal_ticket_wait(tickets[i], KIT_LONG_MS, &result, NULL), expected[i]);
         assert_int_equal(result.duplicates, i == 2);
         wal_ticket_destroy(tickets[i]);
     }
@@ -238,8 +227,7 @@ enum {
     LARGE_PAYLOAD = 256 * 1024
 };
 
-static struct wal_ticket *submit_large(struct bench *bench, char name,
-                                       const char *payload)
+static struct wal_ticket *submit_large(struct bench *bench, char name, const char *payload)
 {
     static char ids[LARGE_ENTRIES][8];
     struct wal_entry entries[LARGE_ENTRIES];
@@ -249,13 +237,12 @@ static struct wal_ticket *submit_large(struct bench *bench, char name,
         (void)snprintf(ids[i], sizeof(ids[i]), "%c%d", name, i);
         entries[i] = kit_entry(ids[i], NULL, payload);
     }
-    assert_ok(wal_submit(bench->session, entries, LARGE_ENTRIES, NULL, &ticket,
-                         NULL));
+    assert_ok(wal_submit(bench->session, entries, LARGE_ENTRIES, NULL, &ticket, NULL));
     return ticket;
 }
 
-/* Two batches that are staged together are no group together: it would be
- * larger than a segment can hold. */
+/* Two batches that are staged together are no group together: it would be larger than a segment can
+ * hold. */
 KIT_TEST(group__two_batches_of_20_mib_are_two_groups)
 {
     struct bench bench = begin(0);
@@ -297,10 +284,8 @@ KIT_TEST(ticket__reports_a_refusal)
     struct wal_ticket *ticket = NULL;
 
     kit_append(bench.session, "a", NULL);
-    assert_ok(
-        submit(&bench, "b", WAL_WRITTEN, WAL_APPEND_EXPECT, &ticket, NULL));
-    assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, &result, &error),
-                     WAL_ECONFLICT);
+    assert_ok(submit(&bench, "b", WAL_WRITTEN, WAL_APPEND_EXPECT, &ticket, NULL));
+    assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, &result, &error), WAL_ECONFLICT);
     assert_string_equal(error.actual, "a");
     assert_error(&error, WAL_ECONFLICT, "\"a\"");
     wal_ticket_destroy(ticket);
@@ -321,8 +306,7 @@ KIT_TEST(queue__full_submit_returns_an_error)
         char id[16];
 
         (void)snprintf(id, sizeof(id), "e%d", taken);
-        status =
-            submit(&bench, id, WAL_QUEUED, WAL_APPEND_NO_WAIT, &ticket, &error);
+        status = submit(&bench, id, WAL_QUEUED, WAL_APPEND_NO_WAIT, &ticket, &error);
         if (status == WAL_OK) {
             wal_ticket_destroy(ticket);
             taken++;
@@ -353,8 +337,7 @@ static void *release_later(void *arg)
 KIT_TEST(queue__full_append_blocks)
 {
     struct bench bench = begin(2);
-    struct wal_append_options options = {.struct_size = sizeof(options),
-                                         .durability = WAL_QUEUED};
+    struct wal_append_options options = {.struct_size = sizeof(options), .durability = WAL_QUEUED};
     struct wal_entry entry = kit_entry("a", NULL, "1");
     pthread_t thread;
     int64_t start = now_ms();
@@ -406,8 +389,7 @@ KIT_TEST(queue__failure_that_a_ticket_returned_is_not_repeated)
     struct wal_ticket *ticket = NULL;
 
     kit_append(bench.session, "a", NULL);
-    assert_ok(
-        submit(&bench, "b", WAL_QUEUED, WAL_APPEND_EXPECT, &ticket, NULL));
+    assert_ok(submit(&bench, "b", WAL_QUEUED, WAL_APPEND_EXPECT, &ticket, NULL));
     assert_int_equal(wait_for(ticket, KIT_LONG_MS, "b"), WAL_ECONFLICT);
     wal_ticket_destroy(ticket);
     assert_ok(wal_sync(bench.store, NULL));
@@ -417,8 +399,7 @@ KIT_TEST(queue__failure_that_a_ticket_returned_is_not_repeated)
 KIT_TEST(close__commits_what_is_queued)
 {
     struct bench bench = begin(0);
-    struct wal_append_options options = {.struct_size = sizeof(options),
-                                         .durability = WAL_QUEUED};
+    struct wal_append_options options = {.struct_size = sizeof(options), .durability = WAL_QUEUED};
     struct wal_entry entry = kit_entry("a", NULL, "1");
 
     for (int i = 0; i < 1000; i++) {
@@ -444,20 +425,15 @@ KIT_TEST(submit__misuse_is_refused)
     struct wal_entry entry = kit_entry("a", NULL, "1");
     struct wal_ticket *ticket = NULL;
 
-    assert_int_equal(wal_submit(NULL, &entry, 1, NULL, &ticket, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_submit(bench.session, &entry, 1, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_submit(bench.session, NULL, 1, NULL, &ticket, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_submit(NULL, &entry, 1, NULL, &ticket, NULL), WAL_EINVAL);
+    assert_int_equal(wal_submit(bench.session, &entry, 1, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_submit(bench.session, NULL, 1, NULL, &ticket, NULL), WAL_EINVAL);
     entry.payload = kit_text("{");
-    assert_int_equal(wal_submit(bench.session, &entry, 1, NULL, &ticket, NULL),
-                     WAL_EBADJSON);
+    assert_int_equal(wal_submit(bench.session, &entry, 1, NULL, &ticket, NULL), WAL_EBADJSON);
     assert_null(ticket);
     entry.payload = kit_text("{}");
     assert_ok(wal_submit(bench.session, &entry, 1, NULL, &ticket, NULL));
-    assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, &result, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_ticket_wait(ticket, KIT_LONG_MS, &result, NULL), WAL_EINVAL);
     assert_int_equal(wal_ticket_wait(NULL, -1, NULL, NULL), WAL_EINVAL);
     wal_ticket_destroy(ticket);
     end(&bench);
@@ -585,8 +561,7 @@ KIT_TEST(completion__full_descriptor_drops_bytes)
 
 KIT_TEST(completion__other_descriptor_kind_is_refused)
 {
-    static const char *const texts[KINDS] = {"is an eventfd", "is a pipe",
-                                             "is a socket"};
+    static const char *const texts[KINDS] = {"is an eventfd", "is a pipe", "is a socket"};
 
     for (uint32_t kind = 0; kind < KINDS; kind++) {
         struct wal_store *store = kit_open("m", WAL_OPEN_MEMORY);
@@ -594,13 +569,11 @@ KIT_TEST(completion__other_descriptor_kind_is_refused)
         int32_t other = -7;
 
         for (uint32_t i = 1; i < KINDS; i++) {
-            assert_int_equal(wal_store_completion_fd(store, (kind + i) % KINDS,
-                                                     &other, &error),
+            assert_int_equal(wal_store_completion_fd(store, (kind + i) % KINDS, &other, &error),
                              WAL_EINVAL);
             assert_error(&error, WAL_EINVAL, texts[kind]);
         }
-        assert_int_equal(wal_store_completion_fd(store, KINDS, &other, &error),
-                         WAL_EINVAL);
+        assert_int_equal(wal_store_completion_fd(store, KINDS, &other, &error), WAL_EINVAL);
         assert_int_equal(other, -7);
         assert_int_equal(open_fd(store, kind), fd);
         kit_close(store);
@@ -619,8 +592,7 @@ KIT_TEST(completion__is_closed_with_the_store)
         kit_close(store);
         assert_int_equal(fcntl(fd, F_GETFD), -1);
         assert_int_equal(errno, EBADF);
-        assert_int_equal(read(copy, &byte, 1),
-                         kind == WAL_COMPLETION_EVENTFD ? -1 : 0);
+        assert_int_equal(read(copy, &byte, 1), kind == WAL_COMPLETION_EVENTFD ? -1 : 0);
         assert_int_equal(close(copy), 0);
     }
 }
@@ -642,17 +614,15 @@ KIT_TEST(completion__child_of_fork_does_not_inherit_it)
         if (child == 0) {
             bool is_closed = fcntl(fd, F_GETFD) == -1 && errno == EBADF;
 
-            is_closed = wal_store_completion_fd(store, kind, &fd, &error) ==
-                            WAL_EFORKED &&
-                        is_closed;
+            is_closed =
+                wal_store_completion_fd(store, kind, &fd, &error) == WAL_EFORKED && is_closed;
             (void)(write(ends[1], is_closed ? "y" : "n", 1) == 1 && pause());
             _exit(1);
         }
         assert_int_equal(read(ends[0], &byte, 1), 1);
         assert_int_equal(byte, 'y');
         kit_close(store);
-        assert_int_equal(read(copy, &byte, 1),
-                         kind == WAL_COMPLETION_EVENTFD ? -1 : 0);
+        assert_int_equal(read(copy, &byte, 1), kind == WAL_COMPLETION_EVENTFD ? -1 : 0);
         assert_int_equal(kill(child, SIGKILL), 0);
         assert_int_equal(waitpid(child, NULL, 0), child);
         for (int i = 0; i < 2; i++) {
@@ -671,15 +641,13 @@ KIT_TEST(completion__without_descriptors_is_refused)
     for (uint32_t kind = 0; kind < KINDS; kind++) {
         struct wal_store *store = kit_open("m", WAL_OPEN_MEMORY);
         int free_fd = fcntl(0, F_DUPFD, 0);
-        struct rlimit few = {.rlim_cur = (rlim_t)free_fd + 1,
-                             .rlim_max = before.rlim_max};
+        struct rlimit few = {.rlim_cur = (rlim_t)free_fd + 1, .rlim_max = before.rlim_max};
         int32_t fd = -7;
 
         assert_int_equal(close(free_fd), 0);
         few.rlim_cur -= kind == WAL_COMPLETION_EVENTFD;
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-        assert_int_equal(wal_store_completion_fd(store, kind, &fd, &error),
-                         WAL_ENOMEM);
+        assert_int_equal(wal_store_completion_fd(store, kind, &fd, &error), WAL_ENOMEM);
         assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
         assert_int_equal(error.sys_errno, EMFILE);
         assert_int_equal(fd, -7);

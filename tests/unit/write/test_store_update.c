@@ -1,6 +1,6 @@
 /*
- * test_store_update.c - tests of changing a session's metadata, and of its
- * schema (SPEC.md 5.9, 7.2).
+ * test_store_update.c - tests of changing a session's metadata, and of its schema (SPEC.md 5.9,
+ * 7.2).
  */
 #include "agentwal/admin.h"
 #include "tests/lib/kit/parts_kit.h"
@@ -17,9 +17,8 @@ struct bench {
 
 static struct wal_store *open_as(uint32_t schema)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = WAL_OPEN_CREATE,
-                                       .schema_version = schema};
+    struct wal_open_options options = {
+        .struct_size = sizeof(options), .flags = WAL_OPEN_CREATE, .schema_version = schema};
     struct wal_store *store = NULL;
 
     assert_ok(wal_open("store", &options, &store, NULL));
@@ -73,14 +72,12 @@ static int32_t run_script(void *ctx, const struct wal_session_info *now,
     script->calls++;
     if (script->interferences >= script->calls) {
         struct wal_session_change other = kit_title("other");
-        struct wal_batch batch = {.struct_size = sizeof(batch),
-                                  .change = &other};
+        struct wal_batch batch = {.struct_size = sizeof(batch), .change = &other};
         char title[32];
 
         (void)snprintf(title, sizeof(title), "other %u", script->calls);
         other.title = kit_text(title);
-        WAL__ASSERT(wal_batch_commit(script->bench->session, &batch, NULL, NULL,
-                                     NULL) == WAL_OK);
+        WAL__ASSERT(wal_batch_commit(script->bench->session, &batch, NULL, NULL, NULL) == WAL_OK);
     }
     if (script->fails_at != 0 && script->calls == script->fails_at) {
         return 42;
@@ -99,15 +96,13 @@ static struct script scripted(struct bench *bench)
     return script;
 }
 
-static enum wal_status update(struct bench *bench, struct script *script,
-                              struct wal_error *error)
+static enum wal_status update(struct bench *bench, struct script *script, struct wal_error *error)
 {
     *error = KIT_ERROR;
     return wal_session_update(bench->session, run_script, script, error);
 }
 
-static void refused(struct bench *bench, struct script *script,
-                    enum wal_status status)
+static void refused(struct bench *bench, struct script *script, enum wal_status status)
 {
     char *before = kit_snapshot(bench->store, bench->session);
     struct wal_error error;
@@ -162,9 +157,8 @@ KIT_TEST(update__without_a_change_writes_nothing)
     struct wal_error error;
 
     assert_ok(update(&bench, &script, &error));
-    script.change.fields = WAL_CHANGE_TITLE | WAL_CHANGE_METADATA |
-                           WAL_CHANGE_CWD | WAL_CHANGE_PROJECT |
-                           WAL_CHANGE_SCHEMA;
+    script.change.fields = WAL_CHANGE_TITLE | WAL_CHANGE_METADATA | WAL_CHANGE_CWD |
+                           WAL_CHANGE_PROJECT | WAL_CHANGE_SCHEMA;
     script.change.title = kit_text("old");
     script.change.cwd = kit_text("/old");
     script.change.project = kit_text("p");
@@ -192,8 +186,8 @@ KIT_TEST(update__metadata_function_that_fails)
 
 KIT_TEST(update__metadata_function_that_returns_invalid_json)
 {
-    static const char *const bad[] = {
-        "{", "[]", "1", "\"x\"", "{\"a\":}", "{}x", "{\"\xff\":1}", " "};
+    static const char *const bad[] = {"{",   "[]",           "1", "\"x\"", "{\"a\":}",
+                                      "{}x", "{\"\xff\":1}", " "};
     struct bench bench = begin();
     struct script script = scripted(&bench);
 
@@ -213,10 +207,8 @@ KIT_TEST(update__misuse_is_refused)
 
     memset(text, 't', 4097);
     text[4097] = '\0';
-    assert_int_equal(wal_session_update(bench.session, NULL, NULL, NULL),
-                     WAL_EINVAL);
-    assert_int_equal(wal_session_update(NULL, run_script, &script, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_session_update(bench.session, NULL, NULL, NULL), WAL_EINVAL);
+    assert_int_equal(wal_session_update(NULL, run_script, &script, NULL), WAL_EINVAL);
     script.change.fields = 1u << 20;
     refused(&bench, &script, WAL_EINVAL);
     script.change.fields = WAL_CHANGE_TITLE;
@@ -231,8 +223,8 @@ KIT_TEST(update__misuse_is_refused)
     refused(&bench, &script, WAL_EINVAL);
 }
 
-/* The function itself changes the session with another call: it is called
- * again, with the new state. */
+/* The function itself changes the session with another call: it is called again, with the new
+ * state. */
 KIT_TEST(update__function_is_called_again_after_a_change)
 {
     struct bench bench = begin();
@@ -308,8 +300,7 @@ KIT_TEST(update__function_that_deletes_the_session)
 {
     struct bench bench = begin();
 
-    assert_int_equal(wal_session_update(bench.session, delete_it, &bench, NULL),
-                     WAL_ENOTFOUND);
+    assert_int_equal(wal_session_update(bench.session, delete_it, &bench, NULL), WAL_ENOTFOUND);
 }
 
 /* --- threads -------------------------------------------------------------- */
@@ -340,8 +331,7 @@ static void *count_thread(void *arg)
     char text[32];
 
     for (int i = 0; i < ROUNDS; i++) {
-        WAL__ASSERT(wal_session_update(session, count_up, text, NULL) ==
-                    WAL_OK);
+        WAL__ASSERT(wal_session_update(session, count_up, text, NULL) == WAL_OK);
     }
     return NULL;
 }
@@ -352,8 +342,7 @@ KIT_TEST(update__no_lost_update_with_several_threads)
     pthread_t threads[THREADS];
 
     for (int i = 0; i < THREADS; i++) {
-        WAL__ASSERT(pthread_create(&threads[i], NULL, count_thread,
-                                   bench.session) == 0);
+        WAL__ASSERT(pthread_create(&threads[i], NULL, count_thread, bench.session) == 0);
     }
     for (int i = 0; i < THREADS; i++) {
         WAL__ASSERT(pthread_join(threads[i], NULL) == 0);
@@ -364,8 +353,7 @@ KIT_TEST(update__no_lost_update_with_several_threads)
 /* --- schemas -------------------------------------------------------------- */
 
 /* The nth call of those that write parts of a session. */
-static enum wal_status write_part(struct bench *bench, int nth,
-                                  struct wal_error *error)
+static enum wal_status write_part(struct bench *bench, int nth, struct wal_error *error)
 {
     struct wal_entry entry = kit_entry("b", NULL, "{}");
     struct wal_head head = kit_head("mark", "a", NULL);
@@ -395,8 +383,7 @@ static enum wal_status write_part(struct bench *bench, int nth,
 }
 
 /* The nth call of those that make, change or end a session as a whole. */
-static enum wal_status write_whole(struct bench *bench, int nth,
-                                   struct wal_error *error)
+static enum wal_status write_whole(struct bench *bench, int nth, struct wal_error *error)
 {
     struct wal_compact_options compact = {.struct_size = sizeof(compact),
                                           .first_kept = kit_text("a")};
@@ -409,15 +396,13 @@ static enum wal_status write_whole(struct bench *bench, int nth,
     case 0:
         return wal_session_update(bench->session, run_script, &script, error);
     case 1:
-        return wal_session_redact(bench->session, kit_text("a"), kit_text("x"),
-                                  NULL, error);
+        return wal_session_redact(bench->session, kit_text("a"), kit_text("x"), NULL, error);
     case 2:
         return wal_session_compact(bench->session, &compact, NULL, NULL, error);
     case 3:
         return wal_session_delete(bench->session, error);
     default:
-        status =
-            wal_session_fork(bench->session, kit_text("a"), NULL, &fork, error);
+        status = wal_session_fork(bench->session, kit_text("a"), NULL, &fork, error);
         assert_null(fork);
         return status;
     }
@@ -435,8 +420,7 @@ KIT_TEST(schema__unknown_schema_version_refuses_every_write)
     for (int i = 0; i < 11; i++) {
         struct wal_error error = KIT_ERROR;
 
-        assert_int_equal(i < 6 ? write_part(&bench, i, &error)
-                               : write_whole(&bench, i - 6, &error),
+        assert_int_equal(i < 6 ? write_part(&bench, i, &error) : write_whole(&bench, i - 6, &error),
                          WAL_ESCHEMA);
         assert_int_equal(error.status, WAL_ESCHEMA);
         assert_string_equal(error.actual, "1");
@@ -451,14 +435,12 @@ KIT_TEST(schema__unknown_schema_version_refuses_every_write)
 KIT_TEST(schema__of_a_new_session_is_the_callers)
 {
     struct wal_store *store = open_as(3);
-    struct wal_session_options options = {.struct_size = sizeof(options),
-                                          .id = kit_text("s"),
-                                          .schema_version = 2};
+    struct wal_session_options options = {
+        .struct_size = sizeof(options), .id = kit_text("s"), .schema_version = 2};
     struct wal_session *session = NULL;
     struct wal_error error = KIT_ERROR;
 
-    assert_int_equal(wal_session_create(store, &options, &session, &error),
-                     WAL_ESCHEMA);
+    assert_int_equal(wal_session_create(store, &options, &session, &error), WAL_ESCHEMA);
     assert_string_equal(error.actual, "2");
     assert_null(session);
     options.schema_version = 0;
@@ -479,8 +461,7 @@ KIT_TEST(migrate__one_version_at_a_time)
     reopen(&bench, 4);
     script.change.fields = WAL_CHANGE_TITLE;
     script.change.title = kit_text("new");
-    assert_ok(wal_session_migrate(bench.session, 4, run_script, &script,
-                                  &result, NULL));
+    assert_ok(wal_session_migrate(bench.session, 4, run_script, &script, &result, NULL));
     assert_int_equal(script.calls, 3);
     assert_int_equal(script.seen[0], 1);
     assert_int_equal(script.seen[1], 2);
@@ -491,8 +472,7 @@ KIT_TEST(migrate__one_version_at_a_time)
     assert_int_equal(kit_store_info(bench.store).last_sequence, last + 3);
     assert_int_equal(kit_info(bench.session).schema_version, 4);
     kit_append(bench.session, "b", NULL);
-    assert_ok(wal_session_migrate(bench.session, 4, run_script, &script,
-                                  &result, NULL));
+    assert_ok(wal_session_migrate(bench.session, 4, run_script, &script, &result, NULL));
     assert_int_equal(script.calls, 3);
     assert_int_equal(result.sessions, 0);
     reopen(&bench, 4);
@@ -504,21 +484,18 @@ KIT_TEST(migrate__failed_step_keeps_earlier_steps)
 {
     struct bench bench = begin();
     struct script script = scripted(&bench);
-    struct wal_migrate_result result = {.struct_size = sizeof(result),
-                                        .from = 99};
+    struct wal_migrate_result result = {.struct_size = sizeof(result), .from = 99};
     struct wal_error error = KIT_ERROR;
 
     script.fails_at = 3;
-    assert_int_equal(wal_session_migrate(bench.session, 5, run_script, &script,
-                                         &result, &error),
+    assert_int_equal(wal_session_migrate(bench.session, 5, run_script, &script, &result, &error),
                      WAL_ECALLBACK);
     assert_int_equal(error.sys_errno, 42);
     assert_int_equal(result.from, 99);
     assert_int_equal(kit_info(bench.session).schema_version, 3);
     reopen(&bench, 3);
     kit_append(bench.session, "b", NULL);
-    assert_ok(wal_session_migrate(bench.session, 5, run_script, &script,
-                                  &result, &error));
+    assert_ok(wal_session_migrate(bench.session, 5, run_script, &script, &result, &error));
     assert_int_equal(result.from, 3);
     assert_int_equal(kit_info(bench.session).schema_version, 5);
 }
@@ -530,20 +507,17 @@ KIT_TEST(migrate__to_an_unknown_schema_version)
     struct script script = scripted(&bench);
     char *before = kit_snapshot(bench.store, bench.session);
 
-    assert_int_equal(
-        wal_session_migrate(bench.session, 2, NULL, NULL, NULL, &error),
-        WAL_ESCHEMA);
+    assert_int_equal(wal_session_migrate(bench.session, 2, NULL, NULL, NULL, &error), WAL_ESCHEMA);
     assert_string_equal(error.actual, "1");
     assert_ok(wal_session_migrate(bench.session, 1, NULL, NULL, NULL, &error));
-    assert_int_equal(wal_session_migrate(bench.session, 0, run_script, &script,
-                                         NULL, &error),
+    assert_int_equal(wal_session_migrate(bench.session, 0, run_script, &script, NULL, &error),
                      WAL_ESCHEMA);
     assert_int_equal(script.calls, 0);
     assert_unchanged(bench.store, bench.session, before);
 }
 
-/* Another process migrates the session to `to` while the function runs: no step
- * is made twice, and no version decreases. */
+/* Another process migrates the session to `to` while the function runs: no step is made twice, and
+ * no version decreases. */
 static int32_t migrate_inside_to(struct script *script, uint32_t to,
                                  const struct wal_session_info *now)
 {
@@ -551,8 +525,8 @@ static int32_t migrate_inside_to(struct script *script, uint32_t to,
 
     script->calls++;
     WAL__ASSERT(now->schema_version == 1);
-    WAL__ASSERT(wal_session_migrate(script->bench->session, to, run_script,
-                                    &other, NULL, NULL) == WAL_OK);
+    WAL__ASSERT(wal_session_migrate(script->bench->session, to, run_script, &other, NULL, NULL) ==
+                WAL_OK);
     WAL__ASSERT(other.calls == to - 1);
     return 0;
 }
@@ -564,8 +538,7 @@ static int32_t migrate_inside(void *ctx, const struct wal_session_info *now,
     return migrate_inside_to(ctx, 3, now);
 }
 
-static int32_t migrate_inside_once(void *ctx,
-                                   const struct wal_session_info *now,
+static int32_t migrate_inside_once(void *ctx, const struct wal_session_info *now,
                                    struct wal_session_change *change)
 {
     (void)change;
@@ -577,8 +550,7 @@ KIT_TEST(migrate__during_another_migration)
     struct bench bench = begin();
     struct script script = scripted(&bench);
 
-    assert_ok(wal_session_migrate(bench.session, 2, migrate_inside, &script,
-                                  NULL, NULL));
+    assert_ok(wal_session_migrate(bench.session, 2, migrate_inside, &script, NULL, NULL));
     assert_int_equal(script.calls, 1);
     assert_int_equal(kit_info(bench.session).schema_version, 3);
 }
@@ -588,8 +560,7 @@ KIT_TEST(migrate__same_step_of_another_process)
     struct bench bench = begin();
     struct script script = scripted(&bench);
 
-    assert_ok(wal_session_migrate(bench.session, 2, migrate_inside_once,
-                                  &script, NULL, NULL));
+    assert_ok(wal_session_migrate(bench.session, 2, migrate_inside_once, &script, NULL, NULL));
     assert_int_equal(script.calls, 1);
     assert_int_equal(kit_info(bench.session).schema_version, 2);
 }

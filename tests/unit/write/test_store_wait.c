@@ -1,6 +1,6 @@
 /*
- * test_store_wait.c - tests of wal_store_wait: handles of one process and of
- * several that sleep until the log has grown.
+ * test_store_wait.c - tests of wal_store_wait: handles of one process and of several that sleep
+ * until the log has grown.
  */
 #include "tests/lib/kit/store_kit.h"
 
@@ -70,12 +70,10 @@ KIT_TEST(store_wait__timeout_expires)
     wal_session_close(kit_create(store, "s"));
     sequence = last_of(store);
     begin = now_ns();
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 50, &error),
-                     WAL_EBUSY);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 50, &error), WAL_EBUSY);
     assert_true(now_ns() - begin >= 50000000);
     assert_int_equal(sequence, last_of(store));
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_WRITTEN, 0, &error),
-                     WAL_EBUSY);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_WRITTEN, 0, &error), WAL_EBUSY);
 }
 
 KIT_TEST(store_wait__invalid_arguments_are_refused)
@@ -85,17 +83,15 @@ KIT_TEST(store_wait__invalid_arguments_are_refused)
 
     assert_int_equal(wal_store_wait(NULL, &sequence, 0, 0, NULL), WAL_EINVAL);
     assert_int_equal(wal_store_wait(store, NULL, 0, 0, NULL), WAL_EINVAL);
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_QUEUED, 0, NULL),
-                     WAL_EINVAL);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_QUEUED, 0, NULL), WAL_EINVAL);
 }
 
-/* A record that is written and not synced is not durable, but the one before it
- * is. The idle mark, which syncs, is not due. */
+/* A record that is written and not synced is not durable, but the one before it is. The idle mark,
+ * which syncs, is not due. */
 KIT_TEST(store_wait__durable_ends_before_written)
 {
-    const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = WAL_OPEN_CREATE,
-                                             .idle_mark_ms = LONG_MS};
+    const struct wal_open_options options = {
+        .struct_size = sizeof(options), .flags = WAL_OPEN_CREATE, .idle_mark_ms = LONG_MS};
     struct wal_store *store = NULL;
     struct wal_session *session;
     uint64_t durable;
@@ -109,8 +105,7 @@ KIT_TEST(store_wait__durable_ends_before_written)
     kit_append_as(session, WAL_WRITTEN);
     assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL));
     assert_int_equal(sequence, durable);
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 30, NULL),
-                     WAL_EBUSY);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 30, NULL), WAL_EBUSY);
     assert_ok(wal_store_wait(store, &sequence, WAL_WRITTEN, 0, NULL));
     assert_int_equal(sequence, durable + 2);
     assert_ok(wal_sync(store, NULL));
@@ -143,8 +138,7 @@ KIT_TEST(store_wait__memory)
 
     kit_append_as(session, WAL_DURABLE);
     assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, 0, NULL));
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 10, NULL),
-                     WAL_EBUSY);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 10, NULL), WAL_EBUSY);
 }
 
 struct waiter {
@@ -163,8 +157,8 @@ static void *wait_for_last(void *arg)
     while (sequence < waiter->last) {
         uint64_t before = sequence;
 
-        WAL__ASSERT(wal_store_wait(waiter->store, &sequence, waiter->durability,
-                                   LONG_MS, NULL) == WAL_OK);
+        WAL__ASSERT(wal_store_wait(waiter->store, &sequence, waiter->durability, LONG_MS, NULL) ==
+                    WAL_OK);
         WAL__ASSERT(sequence > before);
         atomic_store(&waiter->seen, sequence);
     }
@@ -179,13 +173,11 @@ KIT_TEST(store_wait__threads_on_the_writers_handle)
     pthread_t threads[4];
 
     for (int i = 0; i < 4; i++) {
-        waiters[i] = (struct waiter){.store = store,
-                                     .durability = (uint32_t)i % 2,
-                                     .last = last_of(store) + ROUNDS};
+        waiters[i] = (struct waiter){
+            .store = store, .durability = (uint32_t)i % 2, .last = last_of(store) + ROUNDS};
     }
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(
-            pthread_create(&threads[i], NULL, wait_for_last, &waiters[i]), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, wait_for_last, &waiters[i]), 0);
     }
     for (int i = 0; i < ROUNDS; i++) {
         kit_append_as(session, (uint32_t)i % 2);
@@ -217,8 +209,7 @@ KIT_TEST(store_wait__idle_store_uses_no_processor_time)
     sequence = last_of(store);
     kit_pause_ms(400); /* the idle mark is written */
     used = used_us();
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 2000, NULL),
-                     WAL_EBUSY);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_DURABLE, 2000, NULL), WAL_EBUSY);
     used = used_us() - used;
     print_message("2 s of waiting: %u us of processor time\n", (unsigned)used);
     assert_in_range(used, 0, 10000);
@@ -237,8 +228,8 @@ struct talk {
 
 static struct talk *share(void)
 {
-    struct talk *talk = mmap(NULL, sizeof(*talk), PROT_READ | PROT_WRITE,
-                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct talk *talk =
+        mmap(NULL, sizeof(*talk), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
     assert_true(talk != MAP_FAILED);
     return talk;
@@ -254,8 +245,7 @@ static void make_store(void)
 
 static int watch(struct talk *talk, uint32_t flags, int rounds)
 {
-    const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = flags};
+    const struct wal_open_options options = {.struct_size = sizeof(options), .flags = flags};
     struct wal_store *store = NULL;
     uint64_t sequence;
 
@@ -263,8 +253,7 @@ static int watch(struct talk *talk, uint32_t flags, int rounds)
     sequence = last_of(store);
     atomic_store(&talk->ready, 1);
     for (int i = 0; i < rounds; i++) {
-        WAL__ASSERT(wal_store_wait(store, &sequence, WAL_DURABLE, LONG_MS,
-                                   NULL) == WAL_OK);
+        WAL__ASSERT(wal_store_wait(store, &sequence, WAL_DURABLE, LONG_MS, NULL) == WAL_OK);
         uint64_t now = now_ns();
 
         atomic_store(&talk->seen, sequence);
@@ -342,8 +331,8 @@ KIT_TEST(store_wait__a_reader_is_woken)
     measure(WAL_OPEN_READ_ONLY);
 }
 
-/* The reader opens when no writer runs; then writers start and are killed, each
- * while the reader sleeps, and it sees each entry. */
+/* The reader opens when no writer runs; then writers start and are killed, each while the reader
+ * sleeps, and it sees each entry. */
 KIT_TEST(store_wait__short_lived_and_killed_writers)
 {
     enum {
@@ -426,10 +415,7 @@ KIT_TEST(store_wait__child_of_fork_is_refused)
     if (child == 0) {
         uint64_t sequence = 0;
 
-        _exit(wal_store_wait(store, &sequence, WAL_WRITTEN, -1, NULL) ==
-                      WAL_EFORKED
-                  ? 0
-                  : 1);
+        _exit(wal_store_wait(store, &sequence, WAL_WRITTEN, -1, NULL) == WAL_EFORKED ? 0 : 1);
     }
     expect_end(child);
 }

@@ -1,9 +1,8 @@
 /*
- * test_store_wake.c - tests of who is woken, and when (SPEC.md 4.3): each wake
- * has a wait that looks again by itself after a while, so that a lost one costs
- * time only. These tests bound the time. And of what is written when nobody
- * appends (SPEC.md 3.3): soon what makes the end durable, and a while later the
- * commit mark of an end that is durable already.
+ * test_store_wake.c - tests of who is woken, and when (SPEC.md 4.3): each wake has a wait that
+ * looks again by itself after a while, so that a lost one costs time only. These tests bound the
+ * time. And of what is written when nobody appends (SPEC.md 3.3): soon what makes the end durable,
+ * and a while later the commit mark of an end that is durable already.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -35,8 +34,7 @@ static int64_t now_ms(void)
     return (int64_t)(wal__io_posix.monotonic_ns(NULL) / 1000000);
 }
 
-static enum wal_status slow_sync(void *ctx, struct wal__file *file,
-                                 int *sys_errno)
+static enum wal_status slow_sync(void *ctx, struct wal__file *file, int *sys_errno)
 {
     atomic_store(&in_sync, true);
     atomic_fetch_add(&syncs, 1);
@@ -48,15 +46,13 @@ static enum wal_status slow_sync(void *ctx, struct wal__file *file,
 /* No mark for a minute: nothing but wakes. */
 static struct wal_store *open_slow(void)
 {
-    const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = WAL_OPEN_CREATE,
-                                             .idle_mark_ms = 60000};
+    const struct wal_open_options options = {
+        .struct_size = sizeof(options), .flags = WAL_OPEN_CREATE, .idle_mark_ms = 60000};
     struct wal_store *store = NULL;
 
     io = wal__io_posix;
     io.sync = slow_sync;
-    assert_ok(
-        wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
+    assert_ok(wal__store_open("store", &options, &wal__heap_libc, &io, &store, NULL));
     return store;
 }
 
@@ -90,8 +86,7 @@ KIT_TEST(wake__committer_takes_what_was_staged_meanwhile)
     for (const char *id = "a\0b\0c\0d\0"; *id != '\0'; id += 2) {
         const struct wal_entry entry = kit_entry(id, NULL, "{}");
 
-        assert_int_equal(pthread_create(&thread, NULL, append_durably, session),
-                         0);
+        assert_int_equal(pthread_create(&thread, NULL, append_durably, session), 0);
         await_sync();
         since = now_ms();
         assert_ok(wal_submit(session, &entry, 1, &options, &ticket, NULL));
@@ -115,13 +110,11 @@ KIT_TEST(wake__all_sync_waiters_are_woken)
     for (int round = 0; round < 5; round++) {
         int64_t since;
 
-        assert_int_equal(
-            pthread_create(&threads[0], NULL, append_durably, session), 0);
+        assert_int_equal(pthread_create(&threads[0], NULL, append_durably, session), 0);
         await_sync();
         since = now_ms();
         for (int i = 1; i < WAITERS; i++) {
-            assert_int_equal(
-                pthread_create(&threads[i], NULL, append_durably, session), 0);
+            assert_int_equal(pthread_create(&threads[i], NULL, append_durably, session), 0);
         }
         for (int i = 0; i < WAITERS; i++) {
             assert_int_equal(pthread_join(threads[i], NULL), 0);
@@ -150,8 +143,8 @@ static void *wait_for_append_lock(void *arg)
     return NULL;
 }
 
-/* Makes the test the leader: the thread that releases a retained lock after a
- * while leaves it to the leader. */
+/* Makes the test the leader: the thread that releases a retained lock after a while leaves it to
+ * the leader. */
 static void set_leader(struct wal_store *store, bool leads)
 {
     struct wal__committer *committer = &store->core.committer;
@@ -175,8 +168,7 @@ KIT_TEST(wake__append_lock_is_not_retained_for_a_waiter)
     assert_ok(wal__log_lock_append(log, NULL));
     wal__log_retain_append_lock(log);
     assert_true(log->append_lock_retained);
-    assert_int_equal(
-        pthread_create(&thread, NULL, wait_for_append_lock, &waiter), 0);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_append_lock, &waiter), 0);
     while (!wal__control_has_waiters(log->control, WAL__LOCK_APPEND, 0)) {
         kit_pause_ms(1);
     }
@@ -200,9 +192,8 @@ enum {
 
 static struct wal_store *open_store(uint32_t idle_mark_ms)
 {
-    const struct wal_open_options options = {.struct_size = sizeof(options),
-                                             .flags = WAL_OPEN_CREATE,
-                                             .idle_mark_ms = idle_mark_ms};
+    const struct wal_open_options options = {
+        .struct_size = sizeof(options), .flags = WAL_OPEN_CREATE, .idle_mark_ms = idle_mark_ms};
     struct wal_store *store = NULL;
 
     assert_ok(wal_open("store", &options, &store, NULL));
@@ -230,8 +221,8 @@ static void expect_durable_soon(struct wal_store *store)
     assert_ok(wal_store_wait(store, &sequence, WAL_DURABLE, SOON_MS, NULL));
 }
 
-/* The next append names the durable end: a mark before it would double the
- * bytes and the syncs of a process that appends once a second. */
+/* The next append names the durable end: a mark before it would double the bytes and the syncs of a
+ * process that appends once a second. */
 KIT_TEST(idle__durable_appends_need_no_mark_between_them)
 {
     struct wal_store *store = open_store(0);
@@ -293,8 +284,8 @@ KIT_TEST(idle__written_end_becomes_durable_soon)
     kit_close(store);
 }
 
-/* The writer's handle marks nothing; another one, as of another process, has
- * seen a durable end, and then one that is not. */
+/* The writer's handle marks nothing; another one, as of another process, has seen a durable end,
+ * and then one that is not. */
 KIT_TEST(idle__end_that_another_handle_sees_becomes_durable)
 {
     struct wal_store *store = open_store(NEVER_MS);

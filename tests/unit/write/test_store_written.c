@@ -1,9 +1,8 @@
 /*
- * test_store_written.c - tests of appends that wait for no device: they are
- * synced in the background, and leaders that build groups for others do not
- * keep the append lock from other processes; and of WAL_CLUSTER: appends that
- * wait until the process that ships the store reports them
- * (agentwal/replica.h).
+ * test_store_written.c - tests of appends that wait for no device: they are synced in the
+ * background, and leaders that build groups for others do not keep the append lock from other
+ * processes; and of WAL_CLUSTER: appends that wait until the process that ships the store reports
+ * them (agentwal/replica.h).
  */
 #include <pthread.h>
 #include <sched.h>
@@ -33,9 +32,8 @@ static char large[LARGE + 1];
 
 static struct wal_store *open_unmarked(void)
 {
-    struct wal_open_options options = {.struct_size = sizeof(options),
-                                       .flags = WAL_OPEN_CREATE,
-                                       .idle_mark_ms = 600000};
+    struct wal_open_options options = {
+        .struct_size = sizeof(options), .flags = WAL_OPEN_CREATE, .idle_mark_ms = 600000};
     struct wal_error error = KIT_ERROR;
     struct wal_store *store = NULL;
 
@@ -43,11 +41,10 @@ static struct wal_store *open_unmarked(void)
     return store;
 }
 
-static enum wal_status append(struct wal_session *session, const char *id,
-                              const char *payload, uint32_t durability)
+static enum wal_status append(struct wal_session *session, const char *id, const char *payload,
+                              uint32_t durability)
 {
-    struct wal_append_options options = {.struct_size = sizeof(options),
-                                         .durability = durability};
+    struct wal_append_options options = {.struct_size = sizeof(options), .durability = durability};
     struct wal_entry entry = kit_entry(id, NULL, payload);
 
     return wal_append(session, &entry, 1, &options, NULL, NULL);
@@ -61,8 +58,8 @@ static uint64_t count_syncs(struct wal_store *store)
     return info.syncs;
 }
 
-/* Appends until the tail segment is the fifth, which has room for more than is
- * synced in the background. */
+/* Appends until the tail segment is the fifth, which has room for more than is synced in the
+ * background. */
 static void fill_segments(struct wal_store *store, struct wal_session *session)
 {
     struct wal_store_info info = {.struct_size = sizeof(info)};
@@ -78,8 +75,8 @@ static void fill_segments(struct wal_store *store, struct wal_session *session)
     }
 }
 
-/* Nothing else causes a sync of these segments: no caller asks for one, no
- * commit mark is due, and the tail segment is far from full at the end. */
+/* Nothing else causes a sync of these segments: no caller asks for one, no commit mark is due, and
+ * the tail segment is far from full at the end. */
 KIT_TEST(written__is_synced_in_the_background)
 {
     const struct timespec moment = {0, 1000000};
@@ -139,14 +136,11 @@ KIT_TEST(written__append_lock_is_released_for_others)
 
     for (int i = 0; i < WRITERS; i++) {
         writers[i] = (struct writer){session, &writing, i, 0};
-        assert_int_equal(pthread_create(&writers[i].thread, NULL, write_entries,
-                                        &writers[i]),
-                         0);
+        assert_int_equal(pthread_create(&writers[i].thread, NULL, write_entries, &writers[i]), 0);
     }
     while (atomic_load(&writing) > 0 || count < OTHERS) {
         (void)snprintf(id, sizeof(id), "other-%d", count);
-        assert_ok(
-            append(seen, id, "{}", count % 2 == 0 ? WAL_WRITTEN : WAL_DURABLE));
+        assert_ok(append(seen, id, "{}", count % 2 == 0 ? WAL_WRITTEN : WAL_DURABLE));
         count++;
     }
     for (int i = 0; i < WRITERS; i++) {
@@ -160,8 +154,7 @@ KIT_TEST(written__append_lock_is_released_for_others)
 
 /* --- the retained append lock ------------------------------------------- */
 
-/* Whether the process retains the lock. A leader changes that without the
- * mutex. */
+/* Whether the process retains the lock. A leader changes that without the mutex. */
 static bool is_retained(struct wal_store *store)
 {
     struct wal__committer *committer = &store->core.committer;
@@ -173,10 +166,9 @@ static bool is_retained(struct wal_store *store)
     return retained;
 }
 
-/* Appends in a burst until the process retains the lock afterwards: a thread
- * that is not scheduled for a while ends the burst. */
-static void retain_lock(struct wal_store *store, struct wal_session *session,
-                        int *count)
+/* Appends in a burst until the process retains the lock afterwards: a thread that is not scheduled
+ * for a while ends the burst. */
+static void retain_lock(struct wal_store *store, struct wal_session *session, int *count)
 {
     bool retained = false;
     char id[32];
@@ -209,8 +201,8 @@ KIT_TEST(written__idle_process_releases_the_append_lock)
     kit_close(store);
 }
 
-/* No append of another process is refused or waits for long, though the first
- * one is idle with the lock. */
+/* No append of another process is refused or waits for long, though the first one is idle with the
+ * lock. */
 KIT_TEST(written__retained_lock_does_not_refuse_others)
 {
     struct wal_store *store = open_unmarked();
@@ -267,8 +259,7 @@ KIT_TEST(written__lock_is_not_retained_before_a_waiter)
     lead(committer);
     assert_ok(wal__leader_begin(log, client, true, NULL));
     assert_int_equal(pthread_create(&thread, NULL, append_one, seen), 0);
-    while (!wal__control_has_waiters(
-        log->control, WAL__LOCK_APPEND + log->log_id, log->log_id)) {
+    while (!wal__control_has_waiters(log->control, WAL__LOCK_APPEND + log->log_id, log->log_id)) {
         (void)sched_yield();
     }
     wal__leader_end_retaining_lock(log, client);
@@ -290,8 +281,7 @@ KIT_TEST(written__close_releases_the_append_lock)
 
     for (int round = 0; round < 10; round++) {
         struct wal_store *store = open_unmarked();
-        struct wal_session *session =
-            round == 0 ? kit_create(store, "s") : kit_session(store, "s");
+        struct wal_session *session = round == 0 ? kit_create(store, "s") : kit_session(store, "s");
 
         retain_lock(store, session, &count);
         wal_session_close(session);
@@ -302,8 +292,8 @@ KIT_TEST(written__close_releases_the_append_lock)
     assert_int_equal(kit_info(seen).entries, count);
 }
 
-/* Writers of both classes, so that a caller that waits for no device becomes
- * the leader while others wait for one. */
+/* Writers of both classes, so that a caller that waits for no device becomes the leader while
+ * others wait for one. */
 static void *write_mixed(void *arg)
 {
     struct writer *writer = arg;
@@ -313,8 +303,8 @@ static void *write_mixed(void *arg)
         bool durable = i % 8 == writer->number;
 
         (void)snprintf(id, sizeof(id), "%d-%d", writer->number, i);
-        WAL__ASSERT(append(writer->session, id, "{}",
-                           durable ? WAL_DURABLE : WAL_WRITTEN) == WAL_OK);
+        WAL__ASSERT(append(writer->session, id, "{}", durable ? WAL_DURABLE : WAL_WRITTEN) ==
+                    WAL_OK);
     }
     return NULL;
 }
@@ -327,9 +317,7 @@ KIT_TEST(written__and_durable_all_complete)
 
     for (int i = 0; i < 2 * WRITERS; i++) {
         writers[i] = (struct writer){session, NULL, i, 0};
-        assert_int_equal(
-            pthread_create(&writers[i].thread, NULL, write_mixed, &writers[i]),
-            0);
+        assert_int_equal(pthread_create(&writers[i].thread, NULL, write_mixed, &writers[i]), 0);
     }
     for (int i = 0; i < 2 * WRITERS; i++) {
         assert_int_equal(pthread_join(writers[i].thread, NULL), 0);
@@ -351,8 +339,8 @@ static void *sync_in_background(void *session)
     return NULL;
 }
 
-/* Healing holds sync_mutex and waits for prealloc_mutex, which the background
- * thread holds when it calls this. */
+/* Healing holds sync_mutex and waits for prealloc_mutex, which the background thread holds when it
+ * calls this. */
 KIT_TEST(written__background_sync_never_waits_for_a_sync)
 {
     struct wal_store *store = open_unmarked();
@@ -363,8 +351,7 @@ KIT_TEST(written__background_sync_never_waits_for_a_sync)
 
     fill_segments(store, session);
     pthread_mutex_lock(&log->sync_mutex);
-    assert_int_equal(pthread_create(&thread, NULL, sync_in_background, session),
-                     0);
+    assert_int_equal(pthread_create(&thread, NULL, sync_in_background, session), 0);
     assert_int_equal(clock_gettime(CLOCK_REALTIME, &deadline), 0);
     deadline.tv_sec += 20;
     assert_int_equal(pthread_timedjoin_np(thread, NULL, &deadline), 0);
@@ -389,13 +376,11 @@ static struct wal_shipper *open_shipper(struct wal_store *store)
     return shipper;
 }
 
-static const struct wal_append_options cluster = {
-    .struct_size = sizeof(cluster), .durability = WAL_CLUSTER};
+static const struct wal_append_options cluster = {.struct_size = sizeof(cluster),
+                                                  .durability = WAL_CLUSTER};
 
-static enum wal_status append_to_cluster(struct wal_session *session,
-                                         const char *id,
-                                         struct wal_append_result *result,
-                                         struct wal_error *error)
+static enum wal_status append_to_cluster(struct wal_session *session, const char *id,
+                                         struct wal_append_result *result, struct wal_error *error)
 {
     struct wal_entry entry = kit_entry(id, "", "{}");
 
@@ -419,19 +404,15 @@ static void *append_main(void *arg)
 
     appending->result.struct_size = sizeof(appending->result);
     appending->status =
-        append_to_cluster(appending->session, appending->id, &appending->result,
-                          &appending->error);
+        append_to_cluster(appending->session, appending->id, &appending->result, &appending->error);
     atomic_store(&appending->done, 1);
     return NULL;
 }
 
-static void start(struct appending *appending, struct wal_session *session,
-                  const char *id)
+static void start(struct appending *appending, struct wal_session *session, const char *id)
 {
-    *appending =
-        (struct appending){.session = session, .id = id, .error = KIT_ERROR};
-    assert_int_equal(
-        pthread_create(&appending->thread, NULL, append_main, appending), 0);
+    *appending = (struct appending){.session = session, .id = id, .error = KIT_ERROR};
+    assert_int_equal(pthread_create(&appending->thread, NULL, append_main, appending), 0);
 }
 
 static enum wal_status finish(struct appending *appending)
@@ -453,16 +434,13 @@ KIT_TEST(store_shipping__no_shipper_nothing_is_written)
     const uint64_t before = last_of(store);
     uint64_t sequence = 0;
 
-    assert_int_equal(append_to_cluster(session, "a", &result, &error),
-                     WAL_EREMOTE);
+    assert_int_equal(append_to_cluster(session, "a", &result, &error), WAL_EREMOTE);
     assert_non_null(strstr(error.text, "no process ships the store"));
     assert_int_equal(result.sequence, 0);
     assert_string_equal(result.last_id, "");
-    assert_int_equal(wal_submit(session, &entry, 1, &cluster, &ticket, &error),
-                     WAL_EREMOTE);
+    assert_int_equal(wal_submit(session, &entry, 1, &cluster, &ticket, &error), WAL_EREMOTE);
     assert_int_equal(last_of(store), before);
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_CLUSTER, -1, &error),
-                     WAL_EREMOTE);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_CLUSTER, -1, &error), WAL_EREMOTE);
 }
 
 KIT_TEST(store_shipping__noop_store_takes_it)
@@ -473,8 +451,7 @@ KIT_TEST(store_shipping__noop_store_takes_it)
     uint64_t sequence = UINT64_MAX;
 
     assert_ok(append_to_cluster(session, "a", NULL, NULL));
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_CLUSTER, 0, NULL),
-                     WAL_EBUSY);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_CLUSTER, 0, NULL), WAL_EBUSY);
     assert_int_equal(wal_shipper_open(store, &shipper, NULL), WAL_EINVAL);
 }
 
@@ -608,8 +585,7 @@ KIT_TEST(store_shipping__new_shipper_begins_with_nothing)
     wal_shipper_close(shipper);
     shipper = open_shipper(store);
     sequence = 0;
-    assert_int_equal(wal_store_wait(store, &sequence, WAL_CLUSTER, 0, NULL),
-                     WAL_EBUSY);
+    assert_int_equal(wal_store_wait(store, &sequence, WAL_CLUSTER, 0, NULL), WAL_EBUSY);
     wal_shipper_close(shipper);
 }
 

@@ -47,8 +47,7 @@ void *arena_alloc(struct arena *arena, size_t size)
     if (size > SIZE_MAX / 2) {
         return NULL;
     }
-    if (arena->blocks == NULL || padding > arena->room ||
-        size > arena->room - padding) {
+    if (arena->blocks == NULL || padding > arena->room || size > arena->room - padding) {
         if (!add_block(arena, size > BLOCK_SIZE ? size : BLOCK_SIZE)) {
             return NULL;
         }
@@ -155,8 +154,7 @@ static void random_bytes(struct addon *addon, uint8_t out[RANDOM_BYTES])
         size_t filled = 0;
 
         while (filled < sizeof(addon->random)) {
-            ssize_t got = getrandom(addon->random + filled,
-                                    sizeof(addon->random) - filled, 0);
+            ssize_t got = getrandom(addon->random + filled, sizeof(addon->random) - filled, 0);
 
             filled += got > 0 ? (size_t)got : 0;
         }
@@ -230,8 +228,7 @@ bool call_check(struct call *call, enum wal_status status)
     return false;
 }
 
-void call_fail(struct call *call, enum wal_status status, const char *format,
-               ...)
+void call_fail(struct call *call, enum wal_status status, const char *format, ...)
 {
     struct wal_error *error = &call->addon->error;
     va_list arguments;
@@ -239,8 +236,7 @@ void call_fail(struct call *call, enum wal_status status, const char *format,
     if (call->failed) {
         return;
     }
-    *error = (struct wal_error){.struct_size = sizeof(*error),
-                                .status = (int32_t)status};
+    *error = (struct wal_error){.struct_size = sizeof(*error), .status = (int32_t)status};
     va_start(arguments, format);
     vsnprintf(error->text, sizeof(error->text), format, arguments);
     va_end(arguments);
@@ -256,8 +252,7 @@ bool call_ok(struct call *call, napi_status status)
     }
     (void)napi_is_exception_pending(call->env, &is_pending);
     if (!is_pending && !call->failed) {
-        call_fail(call, WAL_EIO, "JavaScript refused a value: status %d",
-                  (int)status);
+        call_fail(call, WAL_EIO, "JavaScript refused a value: status %d", (int)status);
     }
     call->failed = true;
     return false;
@@ -295,12 +290,10 @@ napi_value call_make_error(struct call *call, const struct wal_error *error)
         plain_number(call, error->expectation),
     };
 
-    if (napi_get_reference_value(call->env, call->addon->make_error,
-                                 &function) != napi_ok ||
+    if (napi_get_reference_value(call->env, call->addon->make_error, &function) != napi_ok ||
         napi_get_undefined(call->env, &self) != napi_ok ||
-        napi_call_function(call->env, self, function,
-                           sizeof(arguments) / sizeof(arguments[0]), arguments,
-                           &made) != napi_ok) {
+        napi_call_function(call->env, self, function, sizeof(arguments) / sizeof(arguments[0]),
+                           arguments, &made) != napi_ok) {
         return NULL;
     }
     return made;
@@ -349,8 +342,7 @@ static napi_value enter(napi_env env, napi_callback_info info)
     napi_value result = NULL;
     size_t count = CALL_ARGS;
 
-    if (napi_get_cb_info(env, info, &count, call.args, NULL, &data) !=
-        napi_ok) {
+    if (napi_get_cb_info(env, info, &count, call.args, NULL, &data) != napi_ok) {
         return NULL;
     }
     binding = data;
@@ -376,32 +368,27 @@ static void finalize(napi_env env, void *data, void *hint)
     addon_release(((struct call_binding *)data)->addon);
 }
 
-static bool define(struct call *call, napi_value object,
-                   struct call_binding *binding)
+static bool define(struct call *call, napi_value object, struct call_binding *binding)
 {
     const char *name = binding->method->name;
     napi_value function = NULL;
 
-    if (!call_ok(call, napi_create_function(call->env, name, NAPI_AUTO_LENGTH,
-                                            enter, binding, &function)) ||
-        !call_ok(call, napi_add_finalizer(call->env, function, binding,
-                                          finalize, NULL, NULL))) {
+    if (!call_ok(call, napi_create_function(call->env, name, NAPI_AUTO_LENGTH, enter, binding,
+                                            &function)) ||
+        !call_ok(call, napi_add_finalizer(call->env, function, binding, finalize, NULL, NULL))) {
         return false;
     }
     addon_retain(binding->addon);
-    return call_ok(call,
-                   napi_set_named_property(call->env, object, name, function));
+    return call_ok(call, napi_set_named_property(call->env, object, name, function));
 }
 
-void call_define(struct call *call, napi_value object,
-                 const struct call_method *methods, size_t *used)
+void call_define(struct call *call, napi_value object, const struct call_method *methods,
+                 size_t *used)
 {
-    for (const struct call_method *method = methods; method->name != NULL;
-         method++) {
+    for (const struct call_method *method = methods; method->name != NULL; method++) {
         struct call_binding *binding = &call->addon->bindings[(*used)++];
 
-        *binding =
-            (struct call_binding){.method = method, .addon = call->addon};
+        *binding = (struct call_binding){.method = method, .addon = call->addon};
         if (!define(call, object, binding)) {
             return;
         }

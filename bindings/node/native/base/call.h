@@ -1,12 +1,11 @@
 /*
  * call.h - a call of JavaScript to a native function, and its failure.
  *
- * A native function is a `call_body`: it reads its arguments (value.h,
- * store/store.h), calls the library, and returns a value. Failures are sticky:
- * what fails sets call->failed, later reads return zeros, and the value
- * returned is ignored. So a body reads all its arguments and then checks
- * call->failed once. When the body returns, the failure is thrown as a
- * WalError; an exception that Node-API has pending is left as it is.
+ * A native function is a `call_body`: it reads its arguments (value.h, store/store.h), calls the
+ * library, and returns a value. Failures are sticky: what fails sets call->failed, later reads
+ * return zeros, and the value returned is ignored. So a body reads all its arguments and then
+ * checks call->failed once. When the body returns, the failure is thrown as a WalError; an
+ * exception that Node-API has pending is left as it is.
  *
  *   static napi_value session_title(struct call *call)
  *   {
@@ -21,9 +20,8 @@
  *       return NULL;
  *   }
  *
- * A module lists its functions in an array of struct call_method that ends with
- * a zeroed one; interface.h names the array. Each function carries its
- * instance of the addon as its data.
+ * A module lists its functions in an array of struct call_method that ends with a zeroed one;
+ * interface.h names the array. Each function carries its instance of the addon as its data.
  */
 #ifndef AGENTWAL_BINDINGS_NODE_NATIVE_BASE_CALL_H
 #define AGENTWAL_BINDINGS_NODE_NATIVE_BASE_CALL_H
@@ -44,15 +42,15 @@ struct arena {
     size_t room;                /* free bytes of it */
 };
 
-/* Returns `size` bytes, aligned for every type and not zeroed, or NULL without
- * memory. They hold until the arena is reset or destroyed. */
+/* Returns `size` bytes, aligned for every type and not zeroed, or NULL without memory. They hold
+ * until the arena is reset or destroyed. */
 void *arena_alloc(struct arena *arena, size_t size);
 
 /* As arena_alloc for `count` items of `size` bytes, zeroed. */
 void *arena_calloc(struct arena *arena, size_t count, size_t size);
 
-/* Returns the free bytes of the first block, not aligned, and their number,
- * which is 0 without memory. arena_take then takes the first of them. */
+/* Returns the free bytes of the first block, not aligned, and their number, which is 0 without
+ * memory. arena_take then takes the first of them. */
 uint8_t *arena_room(struct arena *arena, size_t *size);
 void arena_take(struct arena *arena, size_t size);
 
@@ -62,21 +60,19 @@ void arena_reset(struct arena *arena);
 /* Frees everything; the arena is then empty. */
 void arena_destroy(struct arena *arena);
 
-/* Starts a thread, which takes no signal of the program and can meet SIGBUS,
- * whose handler the library has. False: there is none left. */
+/* Starts a thread, which takes no signal of the program and can meet SIGBUS, whose handler the
+ * library has. False: there is none left. */
 bool thread_start(pthread_t *thread, void *(*run)(void *), void *arg);
 
 /*
- * An instance of the addon: what it keeps for one copy of lib/ in an
- * environment of JavaScript. An environment, which is the main thread or a
- * Worker, has one instance for each call of setup(): test runners load lib/
- * once for each test file, and the binary once. There are no globals;
+ * An instance of the addon: what it keeps for one copy of lib/ in an environment of JavaScript. An
+ * environment, which is the main thread or a Worker, has one instance for each call of setup():
+ * test runners load lib/ once for each test file, and the binary once. There are no globals;
  * everything hangs on the instance.
  *
- * Life: the functions that setup() returned, stores and jobs retain the memory.
- * Stores that are open and jobs also hold what JavaScript gave to setup(), so
- * that a copy of lib/ which nobody refers to can be collected once its stores
- * are closed.
+ * Life: the functions that setup() returned, stores and jobs retain the memory. Stores that are
+ * open and jobs also hold what JavaScript gave to setup(), so that a copy of lib/ which nobody
+ * refers to can be collected once its stores are closed.
  */
 
 enum {
@@ -94,7 +90,7 @@ struct addon {
     struct call_binding *bindings;   /* data of the functions */
     uint32_t references;             /* of functions, stores and jobs */
     uint32_t holds;                  /* of stores that are open, and of jobs */
-    bool is_ended; /* the environment is gone: nothing may be called */
+    bool is_ended;                   /* the environment is gone: nothing may be called */
     /* Arguments of the present call; reset when it returns. */
     struct arena scratch;
     /* The failure of the present call. */
@@ -105,8 +101,8 @@ struct addon {
     napi_ref make_error; /* (code, message, errno, ...): a WalError */
     napi_ref settle;     /* (count, details): outcomes in `numbers` */
     napi_ref collect;    /* (...values): an array of its arguments */
-    /* Results that are numbers are passed in here: a Float64Array that
-     * JavaScript reads after the call. */
+    /* Results that are numbers are passed in here: a Float64Array that JavaScript reads after the
+     * call. */
     double *numbers;
     /* A string of ASCII is made faster from Latin-1 (Node.js), or not (Bun). */
     bool prefers_latin1;
@@ -123,9 +119,9 @@ void addon_release(struct addon *addon);
 void addon_hold(struct addon *addon);
 void addon_unhold(struct addon *addon);
 
-/* Replaces what is called with the instance when the environment ends, before
- * the hooks that were registered until now; NULL: nothing. A hook that runs is
- * not registered any more: it sets addon->hook to NULL. */
+/* Replaces what is called with the instance when the environment ends, before the hooks that were
+ * registered until now; NULL: nothing. A hook that runs is not registered any more: it sets
+ * addon->hook to NULL. */
 void addon_set_hook(struct addon *addon, void (*hook)(void *addon));
 
 enum {
@@ -155,10 +151,10 @@ struct call_binding {
     struct addon *addon; /* retained while JavaScript has the function */
 };
 
-/* Adds the functions of a list to an object; call->addon->bindings has room for
- * all lists, and `*used` counts those that are in use. */
-void call_define(struct call *call, napi_value object,
-                 const struct call_method *methods, size_t *used);
+/* Adds the functions of a list to an object; call->addon->bindings has room for all lists, and
+ * `*used` counts those that are in use. */
+void call_define(struct call *call, napi_value object, const struct call_method *methods,
+                 size_t *used);
 
 /* Begins a call that JavaScript did not make, such as the end of a job. */
 void call_begin(struct call *call, struct addon *addon);
@@ -169,29 +165,26 @@ napi_value call_arg(struct call *call, size_t index);
 /* Where the library's call puts its failure, which call_check then takes. */
 struct wal_error *call_error(struct call *call);
 
-/* Whether a status is WAL_OK or WAL_END; otherwise the call fails with what is
- * in call_error. */
+/* Whether a status is WAL_OK or WAL_END; otherwise the call fails with what is in call_error. */
 bool call_check(struct call *call, enum wal_status status);
 
-/* Whether Node-API did what it was asked; otherwise the call fails with the
- * exception that is pending, or with WAL_EIO. */
+/* Whether Node-API did what it was asked; otherwise the call fails with the exception that is
+ * pending, or with WAL_EIO. */
 bool call_ok(struct call *call, napi_status status);
 
-/* Fails the call with a sentence. It is not copied from `text` when the call
- * has failed before. */
-void call_fail(struct call *call, enum wal_status status, const char *format,
-               ...) __attribute__((format(printf, 3, 4)));
+/* Fails the call with a sentence. It is not copied from `text` when the call has failed before. */
+void call_fail(struct call *call, enum wal_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
-/* The name of a status as the header has it, such as "WAL_EINVAL"; "WAL_OK" for
- * one that is none of a failure. bindings/generate.py makes it. Any thread. */
+/* The name of a status as the header has it, such as "WAL_EINVAL"; "WAL_OK" for one that is none of
+ * a failure. bindings/generate.py makes it. Any thread. */
 const char *status_code(int32_t status);
 
 /* Makes the WalError of a failure; NULL when an exception is pending. */
 napi_value call_make_error(struct call *call, const struct wal_error *error);
 
-/* Takes the failure of the call as an exception's value, so that a promise can
- * be rejected with it; the call has then not failed. NULL when the environment
- * ends. */
+/* Takes the failure of the call as an exception's value, so that a promise can be rejected with it;
+ * the call has then not failed. NULL when the environment ends. */
 napi_value call_take_failure(struct call *call);
 
 enum {

@@ -14,8 +14,7 @@
 /* --- values --------------------------------------------------------------- */
 
 enum {
-    /* A string has at most 2^29 - 24 characters in V8; what may have more is a
-     * buffer. */
+    /* A string has at most 2^29 - 24 characters in V8; what may have more is a buffer. */
     STRING_SIZE_MAX = (1 << 29) - 25,
     /* A character of UTF-8, which V8 does not write in part. */
     CHARACTER_SIZE = 4
@@ -38,10 +37,9 @@ static size_t ascii_prefix(const uint8_t *at, size_t size)
 {
     size_t count = 0;
 
-    while (size - count >= 32 &&
-           ((load(at + count) | load(at + count + 8) | load(at + count + 16) |
-             load(at + count + 24)) &
-            high_bits) == 0) {
+    while (size - count >= 32 && ((load(at + count) | load(at + count + 8) | load(at + count + 16) |
+                                   load(at + count + 24)) &
+                                  high_bits) == 0) {
         count += 32;
     }
     return count;
@@ -73,16 +71,14 @@ static size_t sequence_size(const uint8_t *at, size_t left)
         return left >= 2 && is_tail(at[1]) ? 2 : 0;
     }
     if ((at[0] & 0xf0) == 0xe0) {
-        return left >= 3 && is_tail(at[1]) && is_tail(at[2]) &&
-                       (at[0] != 0xe0 || at[1] >= 0xa0) &&
+        return left >= 3 && is_tail(at[1]) && is_tail(at[2]) && (at[0] != 0xe0 || at[1] >= 0xa0) &&
                        (at[0] != 0xed || at[1] < 0xa0)
                    ? 3
                    : 0;
     }
     if (at[0] >= 0xf0 && at[0] <= 0xf4) {
-        return left >= 4 && is_tail(at[1]) && is_tail(at[2]) &&
-                       is_tail(at[3]) && (at[0] != 0xf0 || at[1] >= 0x90) &&
-                       (at[0] != 0xf4 || at[1] < 0x90)
+        return left >= 4 && is_tail(at[1]) && is_tail(at[2]) && is_tail(at[3]) &&
+                       (at[0] != 0xf0 || at[1] >= 0x90) && (at[0] != 0xf4 || at[1] < 0x90)
                    ? 4
                    : 0;
     }
@@ -121,8 +117,7 @@ static bool utf8_has_replacement(struct wal_slice text)
 static bool utf16_has_half(const char16_t *units, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        if ((units[i] & 0xfc00) == 0xd800 && i + 1 < count &&
-            (units[i + 1] & 0xfc00) == 0xdc00) {
+        if ((units[i] & 0xfc00) == 0xd800 && i + 1 < count && (units[i + 1] & 0xfc00) == 0xdc00) {
             i++;
         } else if ((units[i] & 0xf800) == 0xd800) {
             return true;
@@ -151,16 +146,14 @@ bool value_is_absent(struct call *call, napi_value value)
 }
 
 /* Copies a string into what is left of a block, if it fits. */
-static bool copy_short(struct call *call, napi_value value,
-                       struct wal_slice *text)
+static bool copy_short(struct call *call, napi_value value, struct wal_slice *text)
 {
     size_t room;
     size_t size = 0;
     uint8_t *bytes = arena_room(call->arena, &room);
 
     if (bytes == NULL || room <= CHARACTER_SIZE ||
-        !call_ok(call, napi_get_value_string_utf8(
-                           call->env, value, (char *)bytes, room, &size)) ||
+        !call_ok(call, napi_get_value_string_utf8(call->env, value, (char *)bytes, room, &size)) ||
         size + CHARACTER_SIZE >= room) {
         return false;
     }
@@ -169,24 +162,20 @@ static bool copy_short(struct call *call, napi_value value,
     return true;
 }
 
-static bool copy_long(struct call *call, napi_value value,
-                      struct wal_slice *text)
+static bool copy_long(struct call *call, napi_value value, struct wal_slice *text)
 {
     size_t size = 0;
     char *bytes;
 
-    if (!call_ok(call, napi_get_value_string_utf8(call->env, value, NULL, 0,
-                                                  &size))) {
+    if (!call_ok(call, napi_get_value_string_utf8(call->env, value, NULL, 0, &size))) {
         return false;
     }
     bytes = arena_alloc(call->arena, size + 1);
     if (bytes == NULL) {
-        call_fail(call, WAL_ENOMEM, "no memory for a string of %zu bytes",
-                  size);
+        call_fail(call, WAL_ENOMEM, "no memory for a string of %zu bytes", size);
         return false;
     }
-    if (!call_ok(call, napi_get_value_string_utf8(call->env, value, bytes,
-                                                  size + 1, &size))) {
+    if (!call_ok(call, napi_get_value_string_utf8(call->env, value, bytes, size + 1, &size))) {
         return false;
     }
     *text = (struct wal_slice){bytes, size};
@@ -200,8 +189,7 @@ static bool has_half(struct call *call, napi_value value)
     char16_t *units;
     bool result = false;
 
-    if (!call_ok(call, napi_get_value_string_utf16(call->env, value, NULL, 0,
-                                                   &count))) {
+    if (!call_ok(call, napi_get_value_string_utf16(call->env, value, NULL, 0, &count))) {
         return false;
     }
     units = malloc((count + 1) * sizeof(*units));
@@ -209,8 +197,7 @@ static bool has_half(struct call *call, napi_value value)
         call_fail(call, WAL_ENOMEM, "no memory for a string");
         return false;
     }
-    if (call_ok(call, napi_get_value_string_utf16(call->env, value, units,
-                                                  count + 1, &count))) {
+    if (call_ok(call, napi_get_value_string_utf16(call->env, value, units, count + 1, &count))) {
         result = utf16_has_half(units, count);
     }
     free(units);
@@ -253,13 +240,12 @@ struct wal_slice value_bytes(struct call *call, napi_value value)
     uint8_t *copy;
     size_t size = 0;
 
-    if (call->failed ||
-        !call_ok(call, napi_is_typedarray(call->env, value, &is_array)) ||
+    if (call->failed || !call_ok(call, napi_is_typedarray(call->env, value, &is_array)) ||
         !is_array) {
         return value_text(call, value);
     }
-    if (!call_ok(call, napi_get_typedarray_info(call->env, value, &kind, &size,
-                                                &data, NULL, NULL))) {
+    if (!call_ok(call,
+                 napi_get_typedarray_info(call->env, value, &kind, &size, &data, NULL, NULL))) {
         return (struct wal_slice){NULL, 0};
     }
     if (kind != napi_uint8_array) {
@@ -295,8 +281,7 @@ const char *value_path(struct call *call, napi_value value)
 }
 
 /* A whole number between the limits; undefined is 0. */
-static double read_number(struct call *call, napi_value value, double low,
-                          double high)
+static double read_number(struct call *call, napi_value value, double low, double high)
 {
     napi_valuetype type = type_of(call, value);
     double number = 0;
@@ -309,9 +294,7 @@ static double read_number(struct call *call, napi_value value, double low,
     }
     if (type != napi_number || !(number >= low && number <= high) ||
         number != (double)(int64_t)number) {
-        call_fail(call, WAL_EINVAL,
-                  "a whole number between %.0f and %.0f is expected", low,
-                  high);
+        call_fail(call, WAL_EINVAL, "a whole number between %.0f and %.0f is expected", low, high);
         return 0;
     }
     return number;
@@ -329,8 +312,7 @@ uint64_t value_u64(struct call *call, napi_value value)
 
 static int64_t value_i64(struct call *call, napi_value value)
 {
-    return (int64_t)read_number(call, value, -(double)VALUE_NUMBER_MAX,
-                                (double)VALUE_NUMBER_MAX);
+    return (int64_t)read_number(call, value, -(double)VALUE_NUMBER_MAX, (double)VALUE_NUMBER_MAX);
 }
 
 bool value_bool(struct call *call, napi_value value)
@@ -338,8 +320,7 @@ bool value_bool(struct call *call, napi_value value)
     bool result = false;
 
     return type_of(call, value) == napi_boolean &&
-           call_ok(call, napi_get_value_bool(call->env, value, &result)) &&
-           result;
+           call_ok(call, napi_get_value_bool(call->env, value, &result)) && result;
 }
 
 uint32_t value_length(struct call *call, napi_value array)
@@ -353,13 +334,11 @@ uint32_t value_length(struct call *call, napi_value array)
     return length;
 }
 
-static napi_value value_item(struct call *call, napi_value array,
-                             uint32_t index)
+static napi_value value_item(struct call *call, napi_value array, uint32_t index)
 {
     napi_value item = NULL;
 
-    if (call->failed ||
-        !call_ok(call, napi_get_element(call->env, array, index, &item))) {
+    if (call->failed || !call_ok(call, napi_get_element(call->env, array, index, &item))) {
         return make_undefined(call);
     }
     return item;
@@ -376,8 +355,7 @@ struct wal_slice value_path_slice(struct call *call, napi_value value)
     return (struct wal_slice){path, strlen(path)};
 }
 
-struct wal_slice *value_texts(struct call *call, napi_value array,
-                              bool are_paths, uint32_t *count)
+struct wal_slice *value_texts(struct call *call, napi_value array, bool are_paths, uint32_t *count)
 {
     uint32_t length = value_length(call, array);
     struct wal_slice *texts;
@@ -393,8 +371,7 @@ struct wal_slice *value_texts(struct call *call, napi_value array,
     for (uint32_t i = 0; i < length; i++) {
         napi_value item = value_item(call, array, i);
 
-        texts[i] =
-            are_paths ? value_path_slice(call, item) : value_text(call, item);
+        texts[i] = are_paths ? value_path_slice(call, item) : value_text(call, item);
         if (!call->failed && texts[i].data == NULL) {
             call_fail(call, WAL_EINVAL, "a string is expected");
         }
@@ -448,8 +425,7 @@ napi_value make_number(struct call *call, uint64_t value)
 
 napi_value make_signed(struct call *call, int64_t value)
 {
-    if (value < -(int64_t)VALUE_NUMBER_MAX ||
-        value > (int64_t)VALUE_NUMBER_MAX) {
+    if (value < -(int64_t)VALUE_NUMBER_MAX || value > (int64_t)VALUE_NUMBER_MAX) {
         call_fail(call, WAL_EINVAL, "a number is above 2^53");
         return NULL;
     }
@@ -461,13 +437,11 @@ napi_value make_text(struct call *call, struct wal_slice text)
     napi_value made = NULL;
 
     if (call->addon->prefers_latin1 && utf8_is_ascii(text)) {
-        call_ok(call, napi_create_string_latin1(call->env,
-                                                text.size == 0 ? "" : text.data,
+        call_ok(call, napi_create_string_latin1(call->env, text.size == 0 ? "" : text.data,
                                                 text.size, &made));
     } else {
-        call_ok(call, napi_create_string_utf8(call->env,
-                                              text.size == 0 ? "" : text.data,
-                                              text.size, &made));
+        call_ok(call, napi_create_string_utf8(call->env, text.size == 0 ? "" : text.data, text.size,
+                                              &made));
     }
     return made;
 }
@@ -488,8 +462,7 @@ napi_value make_buffer(struct call *call, struct wal_slice bytes)
     void *copy = NULL;
 
     if (bytes.size > VALUE_NUMBER_MAX ||
-        !call_ok(call,
-                 napi_create_buffer(call->env, bytes.size, &copy, &made))) {
+        !call_ok(call, napi_create_buffer(call->env, bytes.size, &copy, &made))) {
         return NULL;
     }
     if (bytes.size > 0) {
@@ -500,9 +473,8 @@ napi_value make_buffer(struct call *call, struct wal_slice bytes)
 
 napi_value make_text_or_buffer(struct call *call, struct wal_slice bytes)
 {
-    return bytes.size <= STRING_SIZE_MAX && utf8_is_valid(bytes)
-               ? make_text(call, bytes)
-               : make_buffer(call, bytes);
+    return bytes.size <= STRING_SIZE_MAX && utf8_is_valid(bytes) ? make_text(call, bytes)
+                                                                 : make_buffer(call, bytes);
 }
 
 napi_value make_digest(struct call *call, const uint8_t digest[WAL_DIGEST_SIZE])
@@ -524,8 +496,7 @@ napi_value make_array(struct call *call)
     return made;
 }
 
-void array_push(struct call *call, napi_value array, uint32_t index,
-                napi_value value)
+void array_push(struct call *call, napi_value array, uint32_t index, napi_value value)
 {
     if (!call->failed && array != NULL && value != NULL) {
         call_ok(call, napi_set_element(call->env, array, index, value));
@@ -540,16 +511,14 @@ napi_value make_object(struct call *call)
     return made;
 }
 
-void object_set(struct call *call, napi_value object, const char *name,
-                napi_value value)
+void object_set(struct call *call, napi_value object, const char *name, napi_value value)
 {
     if (!call->failed && object != NULL && value != NULL) {
         call_ok(call, napi_set_named_property(call->env, object, name, value));
     }
 }
 
-void object_number(struct call *call, napi_value object, const char *name,
-                   uint64_t value)
+void object_number(struct call *call, napi_value object, const char *name, uint64_t value)
 {
     object_set(call, object, name, make_number(call, value));
 }
@@ -609,28 +578,24 @@ const struct wal_error *list_copy_error(struct list *list, struct arena *arena,
     return copy;
 }
 
-enum wal_status list_check(const struct list *list, enum wal_status status,
-                           struct wal_error *error)
+enum wal_status list_check(const struct list *list, enum wal_status status, struct wal_error *error)
 {
     if (status < WAL_OK || !list->lacks_memory) {
         return status;
     }
-    *error =
-        (struct wal_error){.struct_size = sizeof(*error), .status = WAL_ENOMEM};
+    *error = (struct wal_error){.struct_size = sizeof(*error), .status = WAL_ENOMEM};
     snprintf(error->text, sizeof(error->text),
              "no memory for the result; the call itself succeeded");
     return WAL_ENOMEM;
 }
 
 napi_value list_make(struct call *call, const struct list *list,
-                     napi_value (*make)(struct call *call,
-                                        const struct list_item *item))
+                     napi_value (*make)(struct call *call, const struct list_item *item))
 {
     napi_value array = make_array(call);
     uint32_t index = 0;
 
-    for (const struct list_item *item = list->first; item != NULL;
-         item = item->next) {
+    for (const struct list_item *item = list->first; item != NULL; item = item->next) {
         array_push(call, array, index++, make(call, item));
     }
     return array;
@@ -659,8 +624,7 @@ static napi_value make_uuid(struct call *call, const uint8_t uuid[16])
 }
 
 /* Numbers of 32 bits. */
-static napi_value make_small(struct call *call, const struct field *field,
-                             const void *place)
+static napi_value make_small(struct call *call, const struct field *field, const void *place)
 {
     uint32_t bits;
 
@@ -677,15 +641,13 @@ static napi_value make_small(struct call *call, const struct field *field,
     case FIELD_NAME:
         return make_string(call, field->names[bits < field->mask ? bits : 0]);
     default:
-        return (int32_t)bits == WAL_OK
-                   ? make_null(call)
-                   : make_string(call, status_code((int32_t)bits));
+        return (int32_t)bits == WAL_OK ? make_null(call)
+                                       : make_string(call, status_code((int32_t)bits));
     }
 }
 
 /* Numbers of 64 bits. */
-static napi_value make_wide(struct call *call, const struct field *field,
-                            const void *place)
+static napi_value make_wide(struct call *call, const struct field *field, const void *place)
 {
     union {
         uint64_t whole;
@@ -698,8 +660,7 @@ static napi_value make_wide(struct call *call, const struct field *field,
     case FIELD_U64:
         return make_number(call, number.whole);
     case FIELD_U64_OR_NULL:
-        return number.whole == UINT64_MAX ? make_null(call)
-                                          : make_number(call, number.whole);
+        return number.whole == UINT64_MAX ? make_null(call) : make_number(call, number.whole);
     case FIELD_I64:
         return make_signed(call, number.with_sign);
     case FIELD_MS:
@@ -716,19 +677,15 @@ static bool is_zero(const uint8_t digest[WAL_DIGEST_SIZE])
     return memcmp(digest, zeros, sizeof(zeros)) == 0;
 }
 
-static napi_value make_slice(struct call *call, const struct field *field,
-                             struct wal_slice text)
+static napi_value make_slice(struct call *call, const struct field *field, struct wal_slice text)
 {
     if (text.size == 0 && field->kind == FIELD_OR_NONE) {
         return make_undefined(call);
     }
-    return text.size == 0 && field->kind == FIELD_OR_NULL
-               ? make_null(call)
-               : make_text(call, text);
+    return text.size == 0 && field->kind == FIELD_OR_NULL ? make_null(call) : make_text(call, text);
 }
 
-static napi_value make_field(struct call *call, const struct field *field,
-                             const char *filled)
+static napi_value make_field(struct call *call, const struct field *field, const char *filled)
 {
     const void *place = filled + field->offset;
     const struct wal_error *error;
@@ -745,9 +702,7 @@ static napi_value make_field(struct call *call, const struct field *field,
     case FIELD_CHARS:
     case FIELD_ID:
         text = (struct wal_slice){place, strnlen(place, field->size)};
-        return text.size == 0 && field->kind == FIELD_ID
-                   ? make_null(call)
-                   : make_text(call, text);
+        return text.size == 0 && field->kind == FIELD_ID ? make_null(call) : make_text(call, text);
     case FIELD_U64:
     case FIELD_U64_OR_NULL:
     case FIELD_I64:
@@ -756,9 +711,8 @@ static napi_value make_field(struct call *call, const struct field *field,
         return make_wide(call, field, place);
     case FIELD_DIGEST:
     case FIELD_NO_DIGEST:
-        return field->kind == FIELD_NO_DIGEST && is_zero(place)
-                   ? make_null(call)
-                   : make_digest(call, place);
+        return field->kind == FIELD_NO_DIGEST && is_zero(place) ? make_null(call)
+                                                                : make_digest(call, place);
     case FIELD_UUID:
         return make_uuid(call, place);
     case FIELD_ERROR:
@@ -775,8 +729,7 @@ static napi_value make_field(struct call *call, const struct field *field,
     return make_small(call, field, place);
 }
 
-napi_value make_struct(struct call *call, const struct table *table,
-                       const void *filled)
+napi_value make_struct(struct call *call, const struct table *table, const void *filled)
 {
     napi_value object = make_object(call);
 
@@ -787,8 +740,8 @@ napi_value make_struct(struct call *call, const struct table *table,
     return object;
 }
 
-napi_value make_rows(struct call *call, const struct table *table,
-                     table_next *next, void *cursor, uint32_t max)
+napi_value make_rows(struct call *call, const struct table *table, table_next *next, void *cursor,
+                     uint32_t max)
 {
     napi_value array = make_array(call);
     union {
@@ -834,8 +787,7 @@ static int digit_value(char digit)
     return digit >= 'A' && digit <= 'F' ? digit - 'A' + 10 : -1;
 }
 
-void value_digest(struct call *call, napi_value value,
-                  uint8_t digest[WAL_DIGEST_SIZE])
+void value_digest(struct call *call, napi_value value, uint8_t digest[WAL_DIGEST_SIZE])
 {
     struct wal_slice text = value_text(call, value);
     const char *digits = text.data;
@@ -851,8 +803,7 @@ void value_digest(struct call *call, napi_value value,
         }
     }
     if (!ok) {
-        call_fail(call, WAL_EINVAL,
-                  "a digest is expected: 64 hexadecimal digits");
+        call_fail(call, WAL_EINVAL, "a digest is expected: 64 hexadecimal digits");
     }
 }
 
@@ -872,15 +823,13 @@ static int64_t read_time(struct call *call, napi_value value)
         call_ok(call, napi_get_value_double(call->env, value, &time));
     }
     if (type != napi_number || !(time >= -limit && time <= limit)) {
-        call_fail(call, WAL_EINVAL,
-                  "a time in milliseconds since 1970 is expected");
+        call_fail(call, WAL_EINVAL, "a time in milliseconds since 1970 is expected");
         return 0;
     }
     return (int64_t)(time * 1e6);
 }
 
-static void read_field(struct call *call, const struct field *field,
-                       napi_value value, char *made)
+static void read_field(struct call *call, const struct field *field, napi_value value, char *made)
 {
     void *place = made + field->offset;
 
@@ -920,8 +869,7 @@ static void read_field(struct call *call, const struct field *field,
     }
 }
 
-void read_struct(struct call *call, size_t first, const struct table *table,
-                 void *made)
+void read_struct(struct call *call, size_t first, const struct table *table, void *made)
 {
     memset(made, 0, table->size);
     *(uint32_t *)made = table->size; /* struct_size */
@@ -930,19 +878,17 @@ void read_struct(struct call *call, size_t first, const struct table *table,
     }
 }
 
-void read_items(struct call *call, napi_value array, uint32_t first,
-                const struct table *table, void *made)
+void read_items(struct call *call, napi_value array, uint32_t first, const struct table *table,
+                void *made)
 {
     memset(made, 0, table->size);
     *(uint32_t *)made = table->size; /* struct_size */
     for (uint32_t i = 0; i < table->count && !call->failed; i++) {
-        read_field(call, &table->fields[i], value_item(call, array, first + i),
-                   made);
+        read_field(call, &table->fields[i], value_item(call, array, first + i), made);
     }
 }
 
-void *read_structs(struct call *call, napi_value array,
-                   const struct table *table, uint32_t *count)
+void *read_structs(struct call *call, napi_value array, const struct table *table, uint32_t *count)
 {
     uint32_t wanted = value_length(call, array) / table->count;
     char *made;
@@ -957,8 +903,7 @@ void *read_structs(struct call *call, napi_value array,
         return NULL;
     }
     for (uint32_t i = 0; i < wanted && !call->failed; i++) {
-        read_items(call, array, i * table->count, table,
-                   made + (size_t)i * table->size);
+        read_items(call, array, i * table->count, table, made + (size_t)i * table->size);
     }
     *count = wanted;
     return made;
@@ -966,8 +911,8 @@ void *read_structs(struct call *call, napi_value array,
 
 /* --- lists -------------------------------------------------------------- */
 
-void list_copy_struct(struct list *list, struct arena *arena,
-                      const struct table *table, void *copied)
+void list_copy_struct(struct list *list, struct arena *arena, const struct table *table,
+                      void *copied)
 {
     for (uint32_t i = 0; i < table->count; i++) {
         const struct field *field = &table->fields[i];
@@ -985,8 +930,8 @@ void list_copy_struct(struct list *list, struct arena *arena,
     }
 }
 
-void list_add_struct(struct list *list, struct arena *arena,
-                     const struct table *table, const void *filled)
+void list_add_struct(struct list *list, struct arena *arena, const struct table *table,
+                     const void *filled)
 {
     struct list_item *item = list_add(list, arena, sizeof(*item) + table->size);
 
@@ -996,14 +941,12 @@ void list_add_struct(struct list *list, struct arena *arena,
     }
 }
 
-napi_value list_structs(struct call *call, const struct list *list,
-                        const struct table *table)
+napi_value list_structs(struct call *call, const struct list *list, const struct table *table)
 {
     napi_value array = make_array(call);
     uint32_t index = 0;
 
-    for (const struct list_item *item = list->first; item != NULL;
-         item = item->next) {
+    for (const struct list_item *item = list->first; item != NULL; item = item->next) {
         array_push(call, array, index++, make_struct(call, table, item + 1));
     }
     return array;

@@ -1,8 +1,8 @@
 /*
  * value.h - values of JavaScript as those of C, and the other way.
  *
- * Readers never fail at once: they fail the call (call.h) and return zeros.
- * Text is copied to call->arena and holds as long as that.
+ * Readers never fail at once: they fail the call (call.h) and return zeros. Text is copied to
+ * call->arena and holds as long as that.
  */
 #ifndef AGENTWAL_BINDINGS_NODE_NATIVE_BASE_VALUE_H
 #define AGENTWAL_BINDINGS_NODE_NATIVE_BASE_VALUE_H
@@ -15,8 +15,8 @@ bool value_is_absent(struct call *call, napi_value value);
 /* As value_text; also the bytes of a Uint8Array, which are copied. */
 struct wal_slice value_bytes(struct call *call, napi_value value);
 
-/* UTF-8, with a NUL after its end that is not counted; {NULL, 0} for undefined
- * and null. WAL_EINVAL for other types and for half a surrogate pair. */
+/* UTF-8, with a NUL after its end that is not counted; {NULL, 0} for undefined and null. WAL_EINVAL
+ * for other types and for half a surrogate pair. */
 struct wal_slice value_text(struct call *call, napi_value value);
 
 /* A path: text without a NUL in it, not empty. */
@@ -32,10 +32,8 @@ bool value_bool(struct call *call, napi_value value);
 /* The number of items of an array; 0 for undefined. */
 uint32_t value_length(struct call *call, napi_value array);
 
-/* The items of an array as texts, or as paths; NULL for undefined and when the
- * call has failed. */
-struct wal_slice *value_texts(struct call *call, napi_value array,
-                              bool are_paths, uint32_t *count);
+/* The items of an array as texts, or as paths; NULL for undefined and when the call has failed. */
+struct wal_slice *value_texts(struct call *call, napi_value array, bool are_paths, uint32_t *count);
 
 /* A path as a slice; {NULL, 0} for undefined and null. */
 struct wal_slice value_path_slice(struct call *call, napi_value value);
@@ -63,18 +61,14 @@ napi_value make_buffer(struct call *call, struct wal_slice bytes);
 napi_value make_text_or_buffer(struct call *call, struct wal_slice bytes);
 
 /* A digest in hexadecimal. */
-napi_value make_digest(struct call *call,
-                       const uint8_t digest[WAL_DIGEST_SIZE]);
+napi_value make_digest(struct call *call, const uint8_t digest[WAL_DIGEST_SIZE]);
 napi_value make_array(struct call *call);
-void array_push(struct call *call, napi_value array, uint32_t index,
-                napi_value value);
+void array_push(struct call *call, napi_value array, uint32_t index, napi_value value);
 napi_value make_object(struct call *call);
-void object_set(struct call *call, napi_value object, const char *name,
-                napi_value value);
+void object_set(struct call *call, napi_value object, const char *name, napi_value value);
 
 /* object_set of a number, a flag and a text. */
-void object_number(struct call *call, napi_value object, const char *name,
-                   uint64_t value);
+void object_number(struct call *call, napi_value object, const char *name, uint64_t value);
 
 /* The first member of an item. */
 struct list_item {
@@ -89,8 +83,8 @@ struct list {
     bool lacks_memory; /* an item was left out */
 };
 
-/* Adds an item of `size` bytes, zeroed after its struct list_item. NULL without
- * memory, which list_check then reports. */
+/* Adds an item of `size` bytes, zeroed after its struct list_item. NULL without memory, which
+ * list_check then reports. */
 void *list_add(struct list *list, struct arena *arena, size_t size);
 const struct wal_error *list_copy_error(struct list *list, struct arena *arena,
                                         const struct wal_error *error);
@@ -101,8 +95,7 @@ enum wal_status list_check(const struct list *list, enum wal_status status,
 
 /* An array with what `make` makes of each item. */
 napi_value list_make(struct call *call, const struct list *list,
-                     napi_value (*make)(struct call *call,
-                                        const struct list_item *item));
+                     napi_value (*make)(struct call *call, const struct list_item *item));
 
 /*
  * Structs of the library as objects of JavaScript, and arguments of
@@ -152,45 +145,39 @@ struct table {
 };
 
 /* An object with the fields of a struct. */
-napi_value make_struct(struct call *call, const struct table *table,
-                       const void *filled);
+napi_value make_struct(struct call *call, const struct table *table, const void *filled);
 
-/* Fills a struct from the arguments from `first` on, or from the items of an
- * array; the other members are zeros. */
-void read_struct(struct call *call, size_t first, const struct table *table,
-                 void *made);
-void read_items(struct call *call, napi_value array, uint32_t first,
-                const struct table *table, void *made);
+/* Fills a struct from the arguments from `first` on, or from the items of an array; the other
+ * members are zeros. */
+void read_struct(struct call *call, size_t first, const struct table *table, void *made);
+void read_items(struct call *call, napi_value array, uint32_t first, const struct table *table,
+                void *made);
 
 /* Fills and returns the structs of a flat array, or NULL when there are none;
  * `*count` is their number. */
-void *read_structs(struct call *call, napi_value array,
-                   const struct table *table, uint32_t *count);
+void *read_structs(struct call *call, napi_value array, const struct table *table, uint32_t *count);
 
 /* Copies what a struct points to into the arena. */
-void list_copy_struct(struct list *list, struct arena *arena,
-                      const struct table *table, void *copied);
+void list_copy_struct(struct list *list, struct arena *arena, const struct table *table,
+                      void *copied);
 
-/* Adds a copy of a struct, and of what it points to, to a list, of which
- * list_structs then makes an array. */
-void list_add_struct(struct list *list, struct arena *arena,
-                     const struct table *table, const void *filled);
-napi_value list_structs(struct call *call, const struct list *list,
-                        const struct table *table);
+/* Adds a copy of a struct, and of what it points to, to a list, of which list_structs then makes an
+ * array. */
+void list_add_struct(struct list *list, struct arena *arena, const struct table *table,
+                     const void *filled);
+napi_value list_structs(struct call *call, const struct list *list, const struct table *table);
 
 /* A function that fills a struct from a cursor, as a wal_..._next does. */
-typedef enum wal_status table_next(void *cursor, void *item,
-                                   struct wal_error *error);
+typedef enum wal_status table_next(void *cursor, void *item, struct wal_error *error);
 
 /* An array of the structs of a cursor; at most `max`. */
-napi_value make_rows(struct call *call, const struct table *table,
-                     table_next *next, void *cursor, uint32_t max);
+napi_value make_rows(struct call *call, const struct table *table, table_next *next, void *cursor,
+                     uint32_t max);
 
 /* An array of the names of all indexes from 0 on. */
 napi_value make_names(struct call *call, const char *name_of(uint32_t index));
 
 /* A digest from 64 hexadecimal digits. */
-void value_digest(struct call *call, napi_value value,
-                  uint8_t digest[WAL_DIGEST_SIZE]);
+void value_digest(struct call *call, napi_value value, uint8_t digest[WAL_DIGEST_SIZE]);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * missing.c - what there is in place of search.c in an addon that was built
- * without SQLite.
+ * missing.c - what there is in place of search.c in an addon that was built without SQLite.
  */
 #include "bindings/node/native/interface.h"
 

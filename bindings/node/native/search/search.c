@@ -26,8 +26,7 @@ static napi_value open_search(struct call *call)
     struct wal_search *search = NULL;
 
     if (call->failed ||
-        !call_check(call, wal_search_open(store->wal, &options, &search,
-                                          call_error(call)))) {
+        !call_check(call, wal_search_open(store->wal, &options, &search, call_error(call)))) {
         return NULL;
     }
     return handle_make(call, &search_type, store, search);
@@ -74,8 +73,7 @@ static uint32_t units_of(uint8_t byte)
 }
 
 /* The pairs of offsets, which ascend, in units of UTF-16. */
-static napi_value make_matches(struct call *call,
-                               const struct wal_search_hit *hit)
+static napi_value make_matches(struct call *call, const struct wal_search_hit *hit)
 {
     const uint8_t *snippet = hit->snippet.data;
     napi_value matches = make_array(call);
@@ -107,9 +105,7 @@ static napi_value make_hit(struct call *call, const struct wal_search_hit *hit)
 }
 
 /* The session of a hit. */
-static napi_value make_session(struct call *call,
-                               const struct wal_search_hit *hit,
-                               napi_value hits)
+static napi_value make_session(struct call *call, const struct wal_search_hit *hit, napi_value hits)
 {
     napi_value object = make_struct(call, &search_session_out, hit);
 
@@ -118,8 +114,7 @@ static napi_value make_session(struct call *call,
 }
 
 /* An array of the sessions with their hits. */
-static napi_value make_sessions(struct call *call,
-                                struct wal_search_cursor *cursor)
+static napi_value make_sessions(struct call *call, struct wal_search_cursor *cursor)
 {
     struct wal_search_hit hit = WAL_INIT(wal_search_hit);
     napi_value sessions = make_array(call);
@@ -129,8 +124,7 @@ static napi_value make_sessions(struct call *call,
     uint32_t rank = 0;
 
     while (!call->failed) {
-        enum wal_status status =
-            wal_search_cursor_next(cursor, &hit, call_error(call));
+        enum wal_status status = wal_search_cursor_next(cursor, &hit, call_error(call));
 
         if (!call_check(call, status) || status == WAL_END) {
             break;
@@ -139,8 +133,7 @@ static napi_value make_sessions(struct call *call,
             hits = make_array(call);
             hit_count = 0;
             rank = hit.rank;
-            array_push(call, sessions, session_count,
-                       make_session(call, &hit, hits));
+            array_push(call, sessions, session_count, make_session(call, &hit, hits));
             session_count++;
         }
         array_push(call, hits, hit_count, make_hit(call, &hit));
@@ -165,8 +158,7 @@ static enum wal_status find_run(struct job *job, struct wal_error *error)
 {
     struct find_job *self = (struct find_job *)job;
 
-    return wal_search_find(job->handle->object, &self->query, &self->cursor,
-                           NULL, error);
+    return wal_search_find(job->handle->object, &self->query, &self->cursor, NULL, error);
 }
 
 static napi_value find_finish(struct call *call, struct job *job)
@@ -179,8 +171,8 @@ static void find_discard(struct job *job)
     wal_search_cursor_close(((struct find_job *)job)->cursor);
 }
 
-static const struct job_kind find_kind = {"searchFind", sizeof(struct find_job),
-                                          find_run, find_finish, find_discard};
+static const struct job_kind find_kind = {"searchFind", sizeof(struct find_job), find_run,
+                                          find_finish, find_discard};
 
 /* searchFind(search, QUERY, watch): the fields of wal_search_query_in */
 static napi_value search_find(struct call *call)
@@ -207,9 +199,8 @@ static napi_value search_find_sync(struct call *call)
     napi_value sessions;
 
     read_struct(call, 1, &wal_search_query_in, &query);
-    if (call->failed ||
-        !call_check(call, wal_search_find(search->object, &query, &cursor, NULL,
-                                          call_error(call)))) {
+    if (call->failed || !call_check(call, wal_search_find(search->object, &query, &cursor, NULL,
+                                                          call_error(call)))) {
         return NULL;
     }
     sessions = make_sessions(call, cursor);
@@ -229,8 +220,7 @@ static enum wal_status update_run(struct job *job, struct wal_error *error)
 {
     struct update_job *self = (struct update_job *)job;
 
-    return wal_search_update(job->handle->object, &self->options, &self->result,
-                             error);
+    return wal_search_update(job->handle->object, &self->options, &self->result, error);
 }
 
 static napi_value update_finish(struct call *call, struct job *job)
@@ -239,8 +229,8 @@ static napi_value update_finish(struct call *call, struct job *job)
                        &((const struct update_job *)job)->result);
 }
 
-static const struct job_kind update_kind = {
-    "searchUpdate", sizeof(struct update_job), update_run, update_finish, NULL};
+static const struct job_kind update_kind = {"searchUpdate", sizeof(struct update_job), update_run,
+                                            update_finish, NULL};
 
 /* searchUpdate(search, flags, watch) */
 static napi_value search_update(struct call *call)

@@ -15,9 +15,8 @@ static void job_drop(struct job *job);
 /* --- threads of jobs that run for long ------------------------------------ */
 
 /*
- * Invariant: at the end of the environment a hook joins all threads, before
- * those of their threadsafe functions run, so that no thread is left that
- * would call one.
+ * Invariant: at the end of the environment a hook joins all threads, before those of their
+ * threadsafe functions run, so that no thread is left that would call one.
  */
 
 static void *run(void *arg)
@@ -27,8 +26,7 @@ static void *run(void *arg)
 
     pthread_setname_np(pthread_self(), "wal-node-job");
     job_execute(job);
-    if (napi_call_threadsafe_function(ring, job, napi_tsfn_nonblocking) !=
-        napi_closing) {
+    if (napi_call_threadsafe_function(ring, job, napi_tsfn_nonblocking) != napi_closing) {
         (void)napi_release_threadsafe_function(ring, napi_tsfn_release);
     }
     return NULL;
@@ -71,8 +69,7 @@ static void on_end(napi_env env, napi_value function, void *context, void *data)
 
 void job_threads_stop(struct addon *addon, const struct store *store)
 {
-    for (struct job *job = addon->threads; job != NULL;
-         job = job->thread.next) {
+    for (struct job *job = addon->threads; job != NULL; job = job->thread.next) {
         if (store == NULL || job->store == store || job->other == store) {
             atomic_store_explicit(&job->must_end, true, memory_order_relaxed);
         }
@@ -84,8 +81,7 @@ static void end_all(void *data)
     struct addon *addon = data;
 
     job_threads_stop(addon, NULL);
-    for (struct job *job = addon->threads; job != NULL;
-         job = job->thread.next) {
+    for (struct job *job = addon->threads; job != NULL; job = job->thread.next) {
         join(job);
     }
 }
@@ -103,11 +99,9 @@ static bool job_thread_prepare(struct call *call, struct job *job)
 {
     napi_value name = NULL;
 
-    if (!call_ok(call, napi_create_string_utf8(call->env, "agentwal",
-                                               NAPI_AUTO_LENGTH, &name)) ||
-        !call_ok(call, napi_create_threadsafe_function(
-                           call->env, NULL, NULL, name, 0, 1, NULL, NULL, NULL,
-                           on_end, &job->thread.ring))) {
+    if (!call_ok(call, napi_create_string_utf8(call->env, "agentwal", NAPI_AUTO_LENGTH, &name)) ||
+        !call_ok(call, napi_create_threadsafe_function(call->env, NULL, NULL, name, 0, 1, NULL,
+                                                       NULL, NULL, on_end, &job->thread.ring))) {
         return false;
     }
     /* Hooks run in reverse order of their registration: this one is last. */
@@ -134,14 +128,13 @@ static bool job_thread_start(struct job *job)
 static void job_thread_release(struct job *job)
 {
     if (job->thread.ring != NULL) {
-        (void)napi_release_threadsafe_function(job->thread.ring,
-                                               napi_tsfn_release);
+        (void)napi_release_threadsafe_function(job->thread.ring, napi_tsfn_release);
         job->thread.ring = NULL;
     }
 }
 
-/* endJobs(): stops all jobs that run for long, and waits for their threads. To
- * be called when the process ends. */
+/* endJobs(): stops all jobs that run for long, and waits for their threads. To be called when the
+ * process ends. */
 static napi_value end_jobs(struct call *call)
 {
     end_all(call->addon);
@@ -247,8 +240,7 @@ static bool begin_run(struct job *job)
 static void fail(struct job *job, enum wal_status status, const char *text)
 {
     job->status = status;
-    job->error = (struct wal_error){.struct_size = sizeof(job->error),
-                                    .status = (int32_t)status};
+    job->error = (struct wal_error){.struct_size = sizeof(job->error), .status = (int32_t)status};
     memcpy(job->error.text, text, strlen(text) + 1);
 }
 
@@ -260,11 +252,9 @@ static void job_execute(struct job *job)
         job->status = WAL_ECLOSED;
         return;
     }
-    job->status =
-        job_must_stop(job) ? WAL_ECALLBACK : job->kind->run(job, &job->error);
+    job->status = job_must_stop(job) ? WAL_ECALLBACK : job->kind->run(job, &job->error);
     if (job->status == WAL_ECALLBACK && job->is_long) {
-        bool is_closed =
-            atomic_load_explicit(&job->must_end, memory_order_relaxed);
+        bool is_closed = atomic_load_explicit(&job->must_end, memory_order_relaxed);
 
         fail(job, is_closed ? WAL_ECLOSED : WAL_ECALLBACK,
              is_closed ? "the store was closed" : "the call was stopped");
@@ -302,8 +292,7 @@ static void finish(struct call *call, struct job *job)
         call->addon->error = job->error;
         call->failed = true;
     } else {
-        value = job->kind->finish != NULL ? job->kind->finish(call, job)
-                                          : make_undefined(call);
+        value = job->kind->finish != NULL ? job->kind->finish(call, job) : make_undefined(call);
     }
     settle(call, job, value);
     arena_reset(&call->addon->scratch);
@@ -328,8 +317,8 @@ static void complete(napi_env env, napi_status status, void *data)
     job_complete(data);
 }
 
-void *job_create(struct call *call, const struct job_kind *kind,
-                 struct store *store, struct handle *handle)
+void *job_create(struct call *call, const struct job_kind *kind, struct store *store,
+                 struct handle *handle)
 {
     struct job *job;
 
@@ -370,10 +359,9 @@ static bool make_work(struct call *call, struct job *job)
     if (job->is_long) {
         return job_thread_prepare(call, job);
     }
-    return call_ok(call, napi_create_string_utf8(call->env, "agentwal",
-                                                 NAPI_AUTO_LENGTH, &name)) &&
-           call_ok(call, napi_create_async_work(call->env, NULL, name, execute,
-                                                complete, job, &job->work));
+    return call_ok(call, napi_create_string_utf8(call->env, "agentwal", NAPI_AUTO_LENGTH, &name)) &&
+           call_ok(call, napi_create_async_work(call->env, NULL, name, execute, complete, job,
+                                                &job->work));
 }
 
 napi_value job_promise(struct call *call, struct job *job)
@@ -381,8 +369,7 @@ napi_value job_promise(struct call *call, struct job *job)
     napi_value promise = NULL;
 
     if (call->failed || !make_work(call, job) ||
-        !call_ok(call,
-                 napi_create_promise(call->env, &job->deferred, &promise))) {
+        !call_ok(call, napi_create_promise(call->env, &job->deferred, &promise))) {
         return NULL;
     }
     return promise;
@@ -452,17 +439,15 @@ void job_watch_arg(struct call *call, struct job *job, napi_value array)
     if (value_is_absent(call, array) || call->failed) {
         return;
     }
-    if (!call_ok(call, napi_get_typedarray_info(call->env, array, &kind,
-                                                &length, &data, NULL, NULL))) {
+    if (!call_ok(call,
+                 napi_get_typedarray_info(call->env, array, &kind, &length, &data, NULL, NULL))) {
         return;
     }
-    if (kind != napi_float64_array || length < 3 ||
-        (uintptr_t)data % sizeof(double) != 0) {
+    if (kind != napi_float64_array || length < 3 || (uintptr_t)data % sizeof(double) != 0) {
         call_fail(call, WAL_EINVAL, "a Float64Array of three is expected");
         return;
     }
-    if (call_ok(call,
-                napi_create_reference(call->env, array, 1, &job->watch_ref))) {
+    if (call_ok(call, napi_create_reference(call->env, array, 1, &job->watch_ref))) {
         job->watch = data;
     }
 }
@@ -487,10 +472,8 @@ int32_t job_progress(void *ctx, uint64_t done, uint64_t total)
     struct job *job = ctx;
 
     if (job->watch != NULL) {
-        atomic_store_explicit(&job->watch->total, double_bits((double)total),
-                              memory_order_relaxed);
-        atomic_store_explicit(&job->watch->done, double_bits((double)done),
-                              memory_order_relaxed);
+        atomic_store_explicit(&job->watch->total, double_bits((double)total), memory_order_relaxed);
+        atomic_store_explicit(&job->watch->done, double_bits((double)done), memory_order_relaxed);
     }
     return job_must_stop(job);
 }

@@ -1,9 +1,8 @@
 /*
- * job.h - calls of the library that wait, in a thread of the pool that Node.js
- * has for such (4 threads by default), with a promise for JavaScript.
+ * job.h - calls of the library that wait, in a thread of the pool that Node.js has for such (4
+ * threads by default), with a promise for JavaScript.
  *
- * A module describes a kind of job, and has a struct for it that begins with a
- * struct job:
+ * A module describes a kind of job, and has a struct for it that begins with a struct job:
  *
  *   struct fork_job {
  *       struct job job;
@@ -48,9 +47,8 @@
  *       return job_start(call, &job->job);
  *   }
  *
- * Jobs and submissions of a store begin in the order in which JavaScript asked
- * for them; jobs run at the same time. The close of a store waits for its jobs,
- * and stops those that run for long.
+ * Jobs and submissions of a store begin in the order in which JavaScript asked for them; jobs run
+ * at the same time. The close of a store waits for its jobs, and stops those that run for long.
  */
 #ifndef AGENTWAL_BINDINGS_NODE_NATIVE_STORE_JOB_H
 #define AGENTWAL_BINDINGS_NODE_NATIVE_STORE_JOB_H
@@ -85,14 +83,13 @@ struct store;
 struct job_kind {
     const char *name;
     size_t size; /* of the struct that begins with struct job */
-    /* Calls the library, in a thread: nothing of Node-API here. A failure is
-     * put into *error. */
+    /* Calls the library, in a thread: nothing of Node-API here. A failure is put into *error. */
     enum wal_status (*run)(struct job *job, struct wal_error *error);
-    /* Makes the promise's value, after success; NULL: undefined. What it fails
-     * the call with rejects the promise. */
+    /* Makes the promise's value, after success; NULL: undefined. What it fails the call with
+     * rejects the promise. */
     napi_value (*finish)(struct call *call, struct job *job);
-    /* Frees what run made and finish did not take; or NULL. Always called once,
-     * also for a job that did not run. */
+    /* Frees what run made and finish did not take; or NULL. Always called once, also for a job that
+     * did not run. */
     void (*discard)(struct job *job);
 };
 
@@ -122,31 +119,28 @@ struct job {
 };
 
 /*
- * Returns a job, zeroed after its struct job; call->arena is then that of the
- * job, so that what value.h reads holds until the job ends. The store is that
- * of the handle if there is one; both may be NULL. NULL when the call has
- * failed.
+ * Returns a job, zeroed after its struct job; call->arena is then that of the job, so that what
+ * value.h reads holds until the job ends. The store is that of the handle if there is one; both may
+ * be NULL. NULL when the call has failed.
  */
-void *job_create(struct call *call, const struct job_kind *kind,
-                 struct store *store, struct handle *handle);
+void *job_create(struct call *call, const struct job_kind *kind, struct store *store,
+                 struct handle *handle);
 
 /* Says that the job uses another store, too. */
 void job_use_store(struct job *job, struct store *other);
 
-/* Starts the job and returns its promise. When the call has failed, destroys
- * the job and returns NULL. */
+/* Starts the job and returns its promise. When the call has failed, destroys the job and returns
+ * NULL. */
 napi_value job_start(struct call *call, struct job *job);
 
 /*
- * Jobs that run for long. job_watch_arg makes the job one: it then runs in a
- * separate thread, and must call job_progress or job_must_stop often. The
- * argument is a Float64Array of three from JavaScript, or undefined: [stop,
- * done, total] (lib/base/progress.js makes it).
+ * Jobs that run for long. job_watch_arg makes the job one: it then runs in a separate thread, and
+ * must call job_progress or job_must_stop often. The argument is a Float64Array of three from
+ * JavaScript, or undefined: [stop, done, total] (lib/base/progress.js makes it).
  *
- * In the thread, job_progress sets the two others, and returns whether the job
- * is to stop: then `run` returns WAL_ECALLBACK. It has the signature of the
- * progress functions of the library, with the job as ctx. When the store
- * closes, the promise is rejected with WAL_ECLOSED.
+ * In the thread, job_progress sets the two others, and returns whether the job is to stop: then
+ * `run` returns WAL_ECALLBACK. It has the signature of the progress functions of the library, with
+ * the job as ctx. When the store closes, the promise is rejected with WAL_ECLOSED.
  */
 void job_watch_arg(struct call *call, struct job *job, napi_value array);
 int32_t job_progress(void *ctx, uint64_t done, uint64_t total);

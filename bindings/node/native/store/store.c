@@ -51,8 +51,8 @@ static bool wait_for_work(struct watcher *watcher, uint64_t *after)
 }
 
 /* Passes on what the wait found. */
-static void report(struct watcher *watcher, uint64_t newest,
-                   enum wal_status status, const struct wal_error *error)
+static void report(struct watcher *watcher, uint64_t newest, enum wal_status status,
+                   const struct wal_error *error)
 {
     pthread_mutex_lock(&watcher->mutex);
     watcher->is_wanted = false;
@@ -62,8 +62,7 @@ static void report(struct watcher *watcher, uint64_t newest,
         watcher->error = *error;
     }
     pthread_mutex_unlock(&watcher->mutex);
-    if (napi_call_threadsafe_function(watcher->ring, NULL,
-                                      napi_tsfn_nonblocking) == napi_closing) {
+    if (napi_call_threadsafe_function(watcher->ring, NULL, napi_tsfn_nonblocking) == napi_closing) {
         watcher->is_lost = true;
     }
 }
@@ -77,8 +76,7 @@ static void *run(void *arg)
     while (!watcher->is_lost && wait_for_work(watcher, &sequence)) {
         struct wal_error error = {.struct_size = sizeof(error)};
         enum wal_status status =
-            wal_store_wait(watcher->store->wal, &sequence, watcher->durability,
-                           WAIT_MS, &error);
+            wal_store_wait(watcher->store->wal, &sequence, watcher->durability, WAIT_MS, &error);
 
         if (status != WAL_EBUSY) {
             report(watcher, sequence, status, &error);
@@ -88,8 +86,7 @@ static void *run(void *arg)
 }
 
 /* In the thread of JavaScript: calls the function with (newest, error). */
-static void on_ring(napi_env env, napi_value function, void *context,
-                    void *data)
+static void on_ring(napi_env env, napi_value function, void *context, void *data)
 {
     struct watcher *watcher = context;
     struct call call;
@@ -108,12 +105,10 @@ static void on_ring(napi_env env, napi_value function, void *context,
     call.addon->error = watcher->error;
     pthread_mutex_unlock(&watcher->mutex);
     arguments[0] = make_number(&call, newest);
-    arguments[1] = status == WAL_OK
-                       ? make_undefined(&call)
-                       : call_make_error(&call, &call.addon->error);
+    arguments[1] =
+        status == WAL_OK ? make_undefined(&call) : call_make_error(&call, &call.addon->error);
     if (!call.failed && arguments[1] != NULL) {
-        (void)napi_call_function(env, make_undefined(&call), function, 2,
-                                 arguments, NULL);
+        (void)napi_call_function(env, make_undefined(&call), function, 2, arguments, NULL);
     }
 }
 
@@ -121,8 +116,7 @@ static void on_ring(napi_env env, napi_value function, void *context,
 static void watcher_destroy(struct watcher *watcher)
 {
     if (watcher != NULL && !watcher->is_lost) {
-        (void)napi_release_threadsafe_function(watcher->ring,
-                                               napi_tsfn_release);
+        (void)napi_release_threadsafe_function(watcher->ring, napi_tsfn_release);
     }
 }
 
@@ -139,8 +133,8 @@ static void watcher_finalize(napi_env env, void *data, void *hint)
     store_release(store);
 }
 
-static struct watcher *make_watcher(struct call *call, struct store *store,
-                                    uint32_t durability, napi_value function)
+static struct watcher *make_watcher(struct call *call, struct store *store, uint32_t durability,
+                                    napi_value function)
 {
     struct watcher *watcher = calloc(1, sizeof(*watcher));
     napi_value name = NULL;
@@ -154,12 +148,10 @@ static struct watcher *make_watcher(struct call *call, struct store *store,
     pthread_mutex_init(&watcher->mutex, NULL);
     pthread_cond_init(&watcher->work, NULL);
     store_retain(store);
-    if (!call_ok(call, napi_create_string_utf8(call->env, "agentwal",
-                                               NAPI_AUTO_LENGTH, &name)) ||
-        !call_ok(call,
-                 napi_create_threadsafe_function(
-                     call->env, function, NULL, name, 1, 1, NULL,
-                     watcher_finalize, watcher, on_ring, &watcher->ring))) {
+    if (!call_ok(call, napi_create_string_utf8(call->env, "agentwal", NAPI_AUTO_LENGTH, &name)) ||
+        !call_ok(call, napi_create_threadsafe_function(call->env, function, NULL, name, 1, 1, NULL,
+                                                       watcher_finalize, watcher, on_ring,
+                                                       &watcher->ring))) {
         watcher_finalize(call->env, NULL, watcher);
         return NULL;
     }
@@ -195,15 +187,14 @@ static uint32_t read_durability(struct call *call, size_t index)
     uint32_t durability = value_u32(call, call_arg(call, index));
 
     if (!call->failed && (durability >= WATCHERS || durability == WAL_QUEUED)) {
-        call_fail(call, WAL_EINVAL,
-                  "records are \"durable\", \"written\" or \"cluster\"");
+        call_fail(call, WAL_EINVAL, "records are \"durable\", \"written\" or \"cluster\"");
     }
     return call->failed ? 0 : durability;
 }
 
-/* watch(store, durability, after, function): calls the function once, when
- * there is a number higher than `after`; keeps the event loop alive until
- * unwatch. The function is that of the first call for a durability. */
+/* watch(store, durability, after, function): calls the function once, when there is a number higher
+ * than `after`; keeps the event loop alive until unwatch. The function is that of the first call
+ * for a durability. */
 static napi_value watch(struct call *call)
 {
     struct store *store = store_get(call, 0);
@@ -251,8 +242,8 @@ static napi_value unwatch(struct call *call)
     return make_undefined(call);
 }
 
-/* newest(store, durability, after): the newest number, or `after` if there is
- * no higher one; does not wait. */
+/* newest(store, durability, after): the newest number, or `after` if there is no higher one; does
+ * not wait. */
 static napi_value newest(struct call *call)
 {
     struct store *store = store_get(call, 0);
@@ -263,8 +254,7 @@ static napi_value newest(struct call *call)
     if (call->failed) {
         return NULL;
     }
-    status =
-        wal_store_wait(store->wal, &sequence, durability, 0, call_error(call));
+    status = wal_store_wait(store->wal, &sequence, durability, 0, call_error(call));
     if (status != WAL_EBUSY && !call_check(call, status)) {
         return NULL;
     }
@@ -328,8 +318,7 @@ static void handle_close_all(struct store *store)
 {
     struct handle *next;
 
-    for (struct handle *handle = store->handles; handle != NULL;
-         handle = next) {
+    for (struct handle *handle = store->handles; handle != NULL; handle = next) {
         next = handle->next;
         handle_close(handle);
     }
@@ -361,8 +350,8 @@ static void handle_finalize(napi_env env, void *data, void *hint)
     release(handle);
 }
 
-napi_value handle_make(struct call *call, const struct handle_type *type,
-                       struct store *store, void *object)
+napi_value handle_make(struct call *call, const struct handle_type *type, struct store *store,
+                       void *object)
 {
     struct handle *handle = calloc(1, sizeof(*handle));
     napi_value value = NULL;
@@ -372,12 +361,10 @@ napi_value handle_make(struct call *call, const struct handle_type *type,
         call_fail(call, WAL_ENOMEM, "no memory for a %s", type->name);
         return NULL;
     }
-    *handle = (struct handle){
-        .type = type, .store = store, .object = object, .references = 1};
+    *handle = (struct handle){.type = type, .store = store, .object = object, .references = 1};
     store_retain(store);
     add_to_list(handle);
-    if (!call_ok(call, napi_create_external(call->env, handle, handle_finalize,
-                                            NULL, &value))) {
+    if (!call_ok(call, napi_create_external(call->env, handle, handle_finalize, NULL, &value))) {
         handle_close(handle);
         release(handle);
         return NULL;
@@ -388,8 +375,7 @@ napi_value handle_make(struct call *call, const struct handle_type *type,
     return value;
 }
 
-struct handle *handle_find(struct call *call, size_t index,
-                           const struct handle_type *type)
+struct handle *handle_find(struct call *call, size_t index, const struct handle_type *type)
 {
     napi_valuetype found = napi_undefined;
     napi_value value = call_arg(call, index);
@@ -412,8 +398,7 @@ struct handle *handle_find(struct call *call, size_t index,
     return handle;
 }
 
-struct handle *handle_get(struct call *call, size_t index,
-                          const struct handle_type *type)
+struct handle *handle_get(struct call *call, size_t index, const struct handle_type *type)
 {
     struct handle *handle = handle_find(call, index, type);
 
@@ -421,8 +406,7 @@ struct handle *handle_get(struct call *call, size_t index,
         return NULL;
     }
     if (!store_is_open(handle->store)) {
-        call_fail(call, WAL_ECLOSED, "the store of the %s was closed",
-                  type->name);
+        call_fail(call, WAL_ECLOSED, "the store of the %s was closed", type->name);
         return NULL;
     }
     if (handle->object == NULL || handle->is_closing) {
@@ -522,8 +506,8 @@ static struct store *find(struct call *call, size_t index)
 
 /* --- closing ------------------------------------------------------------ */
 
-/* Ends the threads and closes the store. Any thread; no other call runs.
- * WAL_EBUSY: handles are open, which are closed later. */
+/* Ends the threads and closes the store. Any thread; no other call runs. WAL_EBUSY: handles are
+ * open, which are closed later. */
 static enum wal_status shut(struct store *store, struct wal_error *error)
 {
     enum wal_status status;
@@ -555,14 +539,13 @@ static void end(struct store *store, bool is_ending)
         store->watchers[i] = NULL;
     }
     if (!is_ending) {
-        (void)napi_remove_env_cleanup_hook(store->addon->env,
-                                           on_environment_end, store);
+        (void)napi_remove_env_cleanup_hook(store->addon->env, on_environment_end, store);
     }
     addon_unhold(store->addon);
 }
 
-/* Waits for the jobs that run, and for those that are queued; at the end of the
- * environment these do not run, since Bun would drop them. */
+/* Waits for the jobs that run, and for those that are queued; at the end of the environment these
+ * do not run, since Bun would drop them. */
 static void wait_for_jobs(struct store *store, bool is_ending)
 {
     pthread_mutex_lock(&store->mutex);
@@ -584,8 +567,7 @@ static struct job *take_close_job(struct store *store)
 }
 
 /* Closes the store in this thread; its close_job has been taken out. */
-static enum wal_status shut_now(struct store *store, bool is_ending,
-                                struct wal_error *error)
+static enum wal_status shut_now(struct store *store, bool is_ending, struct wal_error *error)
 {
     enum wal_status status;
 
@@ -649,15 +631,14 @@ static napi_value close_finish(struct call *call, struct job *job)
     return make_undefined(call);
 }
 
-static const struct job_kind close_kind = {
-    "close", sizeof(struct job), close_run, close_finish, close_discard};
+static const struct job_kind close_kind = {"close", sizeof(struct job), close_run, close_finish,
+                                           close_discard};
 
 void store_continue_close(struct store *store)
 {
     struct job *job = store->close_job;
 
-    if (job != NULL && store->jobs == 0 &&
-        store->submissions.backlog.first == NULL) {
+    if (job != NULL && store->jobs == 0 && store->submissions.backlog.first == NULL) {
         store->close_job = NULL;
         store->state = STORE_SHUTTING;
         job_queue(job);
@@ -686,8 +667,7 @@ static napi_value close_store(struct call *call)
     return promise;
 }
 
-/* Closes a store that is open or whose close waits, and settles the promise of
- * that. */
+/* Closes a store that is open or whose close waits, and settles the promise of that. */
 static void close_waiting(struct call *call, struct store *store)
 {
     struct wal_error error = {.struct_size = sizeof(error)};
@@ -725,8 +705,8 @@ static napi_value close_now(struct call *call)
 
 /* --- opening ------------------------------------------------------------ */
 
-/* JavaScript has lost the external value. lib/store/store.js closes stores that
- * are lost, and the hook those that are left at the end. */
+/* JavaScript has lost the external value. lib/store/store.js closes stores that are lost, and the
+ * hook those that are left at the end. */
 static void finalize(napi_env env, void *data, void *hint)
 {
     (void)env;
@@ -734,8 +714,8 @@ static void finalize(napi_env env, void *data, void *hint)
     store_release(data);
 }
 
-/* Returns the external value of a store, which owns `wal`. When the call fails,
- * it has closed it. */
+/* Returns the external value of a store, which owns `wal`. When the call fails, it has closed
+ * it. */
 static napi_value store_make(struct call *call, struct wal_store *wal)
 {
     struct store *store = calloc(1, sizeof(*store));
@@ -753,8 +733,7 @@ static napi_value store_make(struct call *call, struct wal_store *wal)
     pthread_mutex_init(&store->mutex, NULL);
     pthread_cond_init(&store->idle, NULL);
     addon_retain(call->addon);
-    if (!call_ok(call, napi_create_external(call->env, store, finalize, NULL,
-                                            &value))) {
+    if (!call_ok(call, napi_create_external(call->env, store, finalize, NULL, &value))) {
         (void)wal_close(wal, NULL);
         store_release(store);
         return NULL;
@@ -782,13 +761,10 @@ struct open_job {
     struct wal_store *wal;
 };
 
-void store_read_open(struct call *call, const char **path,
-                     struct wal_open_options *options)
+void store_read_open(struct call *call, const char **path, struct wal_open_options *options)
 {
     read_struct(call, 1, &wal_open_options_in, options);
-    *path = (options->flags & WAL_OPEN_MEMORY) != 0
-                ? NULL
-                : value_path(call, call_arg(call, 0));
+    *path = (options->flags & WAL_OPEN_MEMORY) != 0 ? NULL : value_path(call, call_arg(call, 0));
 }
 
 static enum wal_status open_run(struct job *job, struct wal_error *error)
@@ -812,8 +788,8 @@ static void open_discard(struct job *job)
     (void)wal_close(((struct open_job *)job)->wal, NULL);
 }
 
-static const struct job_kind open_kind = {"open", sizeof(struct open_job),
-                                          open_run, open_finish, open_discard};
+static const struct job_kind open_kind = {"open", sizeof(struct open_job), open_run, open_finish,
+                                          open_discard};
 
 static napi_value open_store(struct call *call)
 {
@@ -833,15 +809,13 @@ static napi_value open_now(struct call *call)
     const char *path;
 
     store_read_open(call, &path, &options);
-    if (call->failed ||
-        !call_check(call, wal_open(path, &options, &wal, call_error(call)))) {
+    if (call->failed || !call_check(call, wal_open(path, &options, &wal, call_error(call)))) {
         return NULL;
     }
     return store_make(call, wal);
 }
 
 const struct call_method store_methods[] = {
-    {"open", open_store},     {"openSync", open_now}, {"close", close_store},
-    {"closeSync", close_now}, {"watch", watch},       {"unwatch", unwatch},
-    {"newest", newest},       {NULL, NULL},
+    {"open", open_store}, {"openSync", open_now}, {"close", close_store}, {"closeSync", close_now},
+    {"watch", watch},     {"unwatch", unwatch},   {"newest", newest},     {NULL, NULL},
 };

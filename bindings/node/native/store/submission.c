@@ -1,6 +1,5 @@
 /*
- * submission.c - submitting batches and reporting their outcomes
- * (submission.h).
+ * submission.c - submitting batches and reporting their outcomes (submission.h).
  */
 #include "bindings/node/native/store/submission.h"
 
@@ -34,8 +33,7 @@ static void *allocate(struct call *call, uint32_t count, size_t size)
 }
 
 /* Gives the last entry an id, so that it is known at once. */
-static void make_id(struct call *call, struct batch_input *input,
-                    struct wal_entry *entry)
+static void make_id(struct call *call, struct batch_input *input, struct wal_entry *entry)
 {
     char *id;
 
@@ -50,22 +48,20 @@ static void make_id(struct call *call, struct batch_input *input,
     }
 }
 
-static void read_batch(struct call *call, size_t first,
-                       struct batch_input *input)
+static void read_batch(struct call *call, size_t first, struct batch_input *input)
 {
     struct wal_batch *batch = &input->batch;
     napi_value change = call_arg(call, first + 3);
-    struct wal_entry *entries = read_structs(
-        call, call_arg(call, first), &wal_entry_in, &batch->entry_count);
+    struct wal_entry *entries =
+        read_structs(call, call_arg(call, first), &wal_entry_in, &batch->entry_count);
 
     if (entries != NULL && !call->failed) {
         make_id(call, input, &entries[batch->entry_count - 1]);
     }
     batch->entries = entries;
-    batch->documents = read_structs(call, call_arg(call, first + 1),
-                                    &wal_doc_in, &batch->document_count);
-    batch->heads = read_structs(call, call_arg(call, first + 2), &wal_head_in,
-                                &batch->head_count);
+    batch->documents =
+        read_structs(call, call_arg(call, first + 1), &wal_doc_in, &batch->document_count);
+    batch->heads = read_structs(call, call_arg(call, first + 2), &wal_head_in, &batch->head_count);
     if (value_length(call, change) > 0) {
         read_items(call, change, 0, &wal_session_change_in, &input->change);
         batch->change = &input->change;
@@ -89,9 +85,8 @@ napi_value batch_made_id(struct call *call, const struct batch_input *input)
 {
     const struct wal_batch *batch = &input->batch;
 
-    return input->made_id
-               ? make_text(call, batch->entries[batch->entry_count - 1].id)
-               : make_undefined(call);
+    return input->made_id ? make_text(call, batch->entries[batch->entry_count - 1].id)
+                          : make_undefined(call);
 }
 
 static void submissions_settle(struct store *store);
@@ -129,8 +124,7 @@ static void *run(void *arg)
         }
         if (fds[0].revents != 0 && fds[1].revents == 0) {
             read_count(waiter->ring_fd);
-            if (napi_call_threadsafe_function(waiter->ring, NULL,
-                                              napi_tsfn_nonblocking) ==
+            if (napi_call_threadsafe_function(waiter->ring, NULL, napi_tsfn_nonblocking) ==
                 napi_closing) {
                 waiter->is_lost = true;
                 break;
@@ -141,15 +135,13 @@ static void *run(void *arg)
 }
 
 /* In the thread of JavaScript. */
-static void on_ring(napi_env env, napi_value function, void *context,
-                    void *data)
+static void on_ring(napi_env env, napi_value function, void *context, void *data)
 {
     struct store *store = context;
 
     (void)function;
     (void)data;
-    if (env != NULL && store->state != STORE_CLOSED &&
-        store->state != STORE_SHUTTING) {
+    if (env != NULL && store->state != STORE_CLOSED && store->state != STORE_SHUTTING) {
         submissions_settle(store);
     }
 }
@@ -161,12 +153,10 @@ static void release_store(napi_env env, void *data, void *context)
     store_release(context);
 }
 
-static bool open_descriptors(struct call *call, struct store *store,
-                             struct waiter *waiter)
+static bool open_descriptors(struct call *call, struct store *store, struct waiter *waiter)
 {
-    if (!call_check(call, wal_store_completion_fd(
-                              store->wal, WAL_COMPLETION_EVENTFD,
-                              &waiter->ring_fd, call_error(call)))) {
+    if (!call_check(call, wal_store_completion_fd(store->wal, WAL_COMPLETION_EVENTFD,
+                                                  &waiter->ring_fd, call_error(call)))) {
         return false;
     }
     waiter->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -177,16 +167,14 @@ static bool open_descriptors(struct call *call, struct store *store,
     return true;
 }
 
-static bool make_ring(struct call *call, struct store *store,
-                      struct waiter *waiter)
+static bool make_ring(struct call *call, struct store *store, struct waiter *waiter)
 {
     napi_value name = NULL;
 
-    if (!call_ok(call, napi_create_string_utf8(call->env, "agentwal",
-                                               NAPI_AUTO_LENGTH, &name)) ||
-        !call_ok(call, napi_create_threadsafe_function(
-                           call->env, NULL, NULL, name, 1, 1, NULL,
-                           release_store, store, on_ring, &waiter->ring))) {
+    if (!call_ok(call, napi_create_string_utf8(call->env, "agentwal", NAPI_AUTO_LENGTH, &name)) ||
+        !call_ok(call,
+                 napi_create_threadsafe_function(call->env, NULL, NULL, name, 1, 1, NULL,
+                                                 release_store, store, on_ring, &waiter->ring))) {
         return false;
     }
     store_retain(store);
@@ -210,8 +198,7 @@ static bool waiter_start(struct call *call, struct store *store)
     }
     waiter->env = call->env;
     waiter->stop_fd = -1;
-    if (open_descriptors(call, store, waiter) &&
-        make_ring(call, store, waiter)) {
+    if (open_descriptors(call, store, waiter) && make_ring(call, store, waiter)) {
         if (thread_start(&waiter->thread, run, waiter)) {
             waiter->is_running = true;
             store->waiter = waiter;
@@ -271,8 +258,8 @@ enum {
 struct submission {
     struct submission *next;
     uint32_t slot;
-    uint32_t durability; /* not WAL_CLUSTER */
-    bool is_cluster;     /* and it is to be stored in the remote after that */
+    uint32_t durability;       /* not WAL_CLUSTER */
+    bool is_cluster;           /* and it is to be stored in the remote after that */
     struct wal_ticket *ticket; /* once it is submitted */
     /* In the backlog: a job, or a batch. */
     struct job *job;
@@ -290,8 +277,7 @@ struct report {
 
 /* --- queues ------------------------------------------------------------- */
 
-static void push(struct store *store, struct submission_queue *queue,
-                 struct submission *item)
+static void push(struct store *store, struct submission_queue *queue, struct submission *item)
 {
     item->next = NULL;
     if (queue->last == NULL) {
@@ -305,8 +291,7 @@ static void push(struct store *store, struct submission_queue *queue,
     }
 }
 
-static struct submission *pop(struct store *store,
-                              struct submission_queue *queue)
+static struct submission *pop(struct store *store, struct submission_queue *queue)
 {
     struct submission *item = queue->first;
 
@@ -345,23 +330,18 @@ static void report_flush(struct report *report)
     self = make_undefined(call);
     arguments[0] = make_number(call, report->count);
     arguments[1] = report->details != NULL ? report->details : self;
-    if (call_ok(call, napi_get_reference_value(call->env, call->addon->settle,
-                                               &function))) {
-        call_ok(call, napi_call_function(call->env, self, function, 2,
-                                         arguments, NULL));
+    if (call_ok(call, napi_get_reference_value(call->env, call->addon->settle, &function))) {
+        call_ok(call, napi_call_function(call->env, self, function, 2, arguments, NULL));
     }
     report->count = 0;
     report->details = NULL;
     call->failed = false;
 }
 
-static void report_outcome(struct report *report, uint32_t slot,
-                           enum wal_status status,
-                           const struct wal_append_result *result,
-                           const struct wal_error *error)
+static void report_outcome(struct report *report, uint32_t slot, enum wal_status status,
+                           const struct wal_append_result *result, const struct wal_error *error)
 {
-    double *numbers =
-        report->call.addon->numbers + (size_t)report->count * OUTCOME_NUMBERS;
+    double *numbers = report->call.addon->numbers + (size_t)report->count * OUTCOME_NUMBERS;
 
     if (status != WAL_OK) {
         if (report->details == NULL) {
@@ -379,10 +359,9 @@ static void report_outcome(struct report *report, uint32_t slot,
     }
 }
 
-/* Reports the first of a queue if it is done. The report may run JavaScript,
- * and that may settle or close the store: what is reported is in no queue. */
-static bool report_first(struct report *report, struct store *store,
-                         struct submission_queue *queue)
+/* Reports the first of a queue if it is done. The report may run JavaScript, and that may settle or
+ * close the store: what is reported is in no queue. */
+static bool report_first(struct report *report, struct store *store, struct submission_queue *queue)
 {
     struct wal_append_result result;
     struct wal_error error;
@@ -410,19 +389,16 @@ static bool report_first(struct report *report, struct store *store,
 static enum wal_status check_ships(struct store *store, struct wal_error *error)
 {
     uint64_t sequence = UINT64_MAX; /* no record is after it */
-    enum wal_status status =
-        wal_store_wait(store->wal, &sequence, WAL_CLUSTER, 0, error);
+    enum wal_status status = wal_store_wait(store->wal, &sequence, WAL_CLUSTER, 0, error);
 
     return status == WAL_EBUSY ? WAL_OK : status;
 }
 
 /* Submits the batch of an item. With WAL_QUEUED nothing is left to wait for. */
 static enum wal_status submit(struct submission *item, struct handle *session,
-                              struct batch_input *input, bool no_wait,
-                              struct wal_error *error)
+                              struct batch_input *input, bool no_wait, struct wal_error *error)
 {
-    enum wal_status status =
-        item->is_cluster ? check_ships(session->store, error) : WAL_OK;
+    enum wal_status status = item->is_cluster ? check_ships(session->store, error) : WAL_OK;
 
     if (status != WAL_OK) {
         return status;
@@ -430,8 +406,8 @@ static enum wal_status submit(struct submission *item, struct handle *session,
     input->options.durability = item->durability;
     input->options.flags &= ~(uint32_t)WAL_APPEND_NO_WAIT;
     input->options.flags |= no_wait ? WAL_APPEND_NO_WAIT : 0;
-    status = wal_batch_submit(session->object, &input->batch, &input->options,
-                              &item->ticket, error);
+    status =
+        wal_batch_submit(session->object, &input->batch, &input->options, &item->ticket, error);
     if (status == WAL_OK && item->durability == WAL_QUEUED) {
         wal_ticket_destroy(item->ticket);
         item->ticket = NULL;
@@ -440,8 +416,7 @@ static enum wal_status submit(struct submission *item, struct handle *session,
 }
 
 /* Submits the first of the backlog; false when the queue is full. */
-static bool submit_first(struct report *report, struct store *store,
-                         bool no_wait)
+static bool submit_first(struct report *report, struct store *store, bool no_wait)
 {
     const struct wal_append_result none = WAL_INIT(wal_append_result);
     struct submissions *all = &store->submissions;
@@ -481,8 +456,7 @@ static void submissions_settle(struct store *store)
     store_retain(store);
     call_begin(&report.call, store->addon);
     for (size_t i = 0; i < 2; i++) {
-        while (all->pending[i].first != NULL &&
-               report_first(&report, store, &all->pending[i])) {
+        while (all->pending[i].first != NULL && report_first(&report, store, &all->pending[i])) {
         }
     }
     while (all->backlog.first != NULL && submit_first(&report, store, true)) {
@@ -549,8 +523,8 @@ void submissions_queue_job(struct store *store, struct job *job)
 }
 
 /* Puts a batch into the backlog, with the memory that it was read to. */
-static void add_to_backlog(struct call *call, struct submission *item,
-                           struct handle *session, struct batch_input *input)
+static void add_to_backlog(struct call *call, struct submission *item, struct handle *session,
+                           struct batch_input *input)
 {
     item->session = session;
     handle_use(session);
@@ -560,8 +534,8 @@ static void add_to_backlog(struct call *call, struct submission *item,
     push(session->store, &session->store->submissions.backlog, item);
 }
 
-enum wal_status submissions_add(struct call *call, struct handle *session,
-                                uint32_t slot, struct batch_input *input)
+enum wal_status submissions_add(struct call *call, struct handle *session, uint32_t slot,
+                                struct batch_input *input)
 {
     struct store *store = session->store;
     enum wal_status status = WAL_EBUSY;
@@ -577,8 +551,7 @@ enum wal_status submissions_add(struct call *call, struct handle *session,
     }
     item->slot = slot;
     item->is_cluster = input->options.durability == WAL_CLUSTER;
-    item->durability =
-        item->is_cluster ? WAL_DURABLE : input->options.durability;
+    item->durability = item->is_cluster ? WAL_DURABLE : input->options.durability;
     if (store->submissions.backlog.first == NULL) {
         status = submit(item, session, input, true, call_error(call));
     }

@@ -8,8 +8,7 @@
 
 /* --- calls ---------------------------------------------------------------- */
 
-struct handle *handle_of(struct module_state *state, PyObject *object,
-                         enum handle_kind kinds)
+struct handle *handle_of(struct module_state *state, PyObject *object, enum handle_kind kinds)
 {
     struct handle *handle = (struct handle *)object;
 
@@ -18,8 +17,8 @@ struct handle *handle_of(struct module_state *state, PyObject *object,
         return NULL;
     }
     if (((unsigned)handle->kind & (unsigned)kinds) == 0) {
-        PyErr_Format(state->invalid_type, "handle: %s is needed, not %s",
-                     handle_name(kinds), handle_name(handle->kind));
+        PyErr_Format(state->invalid_type, "handle: %s is needed, not %s", handle_name(kinds),
+                     handle_name(handle->kind));
         return NULL;
     }
     return handle;
@@ -43,19 +42,16 @@ bool call_refuses(struct module_state *state, const struct handle *handle)
         return true;
     }
     /* The outcome of a ticket remains when its store is closed. */
-    if (gate->is_closing &&
-        !(handle->kind == HANDLE_TICKET && gate->is_closed)) {
+    if (gate->is_closing && !(handle->kind == HANDLE_TICKET && gate->is_closed)) {
         raise_status(state, WAL_ECLOSED, "the store was closed");
         return true;
     }
     if (handle->pointer == NULL || handle->is_dropped) {
-        (void)PyOS_snprintf(text, sizeof(text), "%s was closed",
-                            handle_name(handle->kind));
+        (void)PyOS_snprintf(text, sizeof(text), "%s was closed", handle_name(handle->kind));
         raise_status(state, WAL_ECLOSED, text);
         return true;
     }
-    if (handle->calls > 0 &&
-        ((unsigned)handle->kind & (unsigned)HANDLE_SHARED) == 0) {
+    if (handle->calls > 0 && ((unsigned)handle->kind & (unsigned)HANDLE_SHARED) == 0) {
         (void)PyOS_snprintf(text, sizeof(text),
                             "%s is used by another call: use one for each "
                             "thread",
@@ -73,8 +69,7 @@ void call_begin_free(struct call *call, PyObject *module)
     call->error.struct_size = (uint32_t)sizeof(call->error);
 }
 
-void *call_begin(struct call *call, PyObject *module, PyObject *object,
-                 enum handle_kind kinds)
+void *call_begin(struct call *call, PyObject *module, PyObject *object, enum handle_kind kinds)
 {
     struct module_state *state = module_state(module);
     struct handle *handle = handle_of(state, object, kinds);
@@ -166,8 +161,7 @@ PyObject *call_handle(struct call *call, enum handle_kind kind, void *pointer)
     PyObject *made = NULL;
 
     if (!call_failed(call)) {
-        made =
-            handle_new(call->state, kind, pointer, handle_store(call->handle));
+        made = handle_new(call->state, kind, pointer, handle_store(call->handle));
     }
     call_end(call);
     return made;
@@ -175,8 +169,7 @@ PyObject *call_handle(struct call *call, enum handle_kind kind, void *pointer)
 
 bool call_is_of_this_thread(const struct gate *gate)
 {
-    for (const struct call *call = gate->calls; call != NULL;
-         call = call->next) {
+    for (const struct call *call = gate->calls; call != NULL; call = call->next) {
         if (pthread_equal(call->thread, pthread_self())) {
             return true;
         }
@@ -190,15 +183,13 @@ enum {
     PROGRESS_MS = 50 /* between two reports */
 };
 
-bool callback_begin(struct callback *callback, struct call *call,
-                    PyObject *progress)
+bool callback_begin(struct callback *callback, struct call *call, PyObject *progress)
 {
     memset(callback, 0, sizeof(*callback));
     callback->call = call;
     if (progress != NULL && progress != Py_None) {
         if (!PyCallable_Check(progress)) {
-            raise_type(call->state, "on_progress", "a function or None",
-                       progress);
+            raise_type(call->state, "on_progress", "a function or None", progress);
             return false;
         }
         callback->progress = Py_NewRef(progress);
@@ -261,8 +252,7 @@ int32_t callback_progress(void *ctx, uint64_t done, uint64_t total)
     }
     ok = PyErr_CheckSignals() == 0;
     if (ok && callback->progress != NULL) {
-        PyObject *got = PyObject_CallFunction(callback->progress, "KK",
-                                              (unsigned long long)done,
+        PyObject *got = PyObject_CallFunction(callback->progress, "KK", (unsigned long long)done,
                                               (unsigned long long)total);
 
         ok = got != NULL;

@@ -26,16 +26,14 @@ struct call {
 };
 
 /* The object as a handle of one of the kinds; null: an exception is set. */
-struct handle *handle_of(struct module_state *state, PyObject *object,
-                         enum handle_kind kinds);
+struct handle *handle_of(struct module_state *state, PyObject *object, enum handle_kind kinds);
 
 /* Raises why the handle cannot be used; false: it can. */
 bool call_refuses(struct module_state *state, const struct handle *handle);
 
-/* Begins a call; returns the pointer of the library, or null with an exception
- * set: then there is no call to end. */
-void *call_begin(struct call *call, PyObject *module, PyObject *object,
-                 enum handle_kind kinds);
+/* Begins a call; returns the pointer of the library, or null with an exception set: then there is
+ * no call to end. */
+void *call_begin(struct call *call, PyObject *module, PyObject *object, enum handle_kind kinds);
 
 /* Begins a call without a handle. */
 void call_begin_free(struct call *call, PyObject *module);
@@ -49,12 +47,10 @@ bool call_failed(struct call *call);
 /* Ends a call; returns None, or null if it failed. */
 PyObject *call_none(struct call *call);
 
-/* Ends a call; returns the pointer that it made as a handle, or null if it
- * failed. */
+/* Ends a call; returns the pointer that it made as a handle, or null if it failed. */
 PyObject *call_handle(struct call *call, enum handle_kind kind, void *pointer);
 
-/* Adds a call to those that a store waits for before it is closed, and removes
- * it. */
+/* Adds a call to those that a store waits for before it is closed, and removes it. */
 void call_list(struct call *call, struct gate *gate);
 void call_unlist(struct call *call, struct gate *gate);
 
@@ -65,8 +61,8 @@ bool call_is_of_this_thread(const struct gate *gate);
  * Functions of the caller that calls of the library run, in the
  * thread of the call.
  *
- * An exception stops the call, and is raised in place of its failure. Signals
- * are handled meanwhile, so that an interrupt stops it too.
+ * An exception stops the call, and is raised in place of its failure. Signals are handled
+ * meanwhile, so that an interrupt stops it too.
  */
 
 struct callback {
@@ -78,26 +74,23 @@ struct callback {
 };
 
 /* Prepares for a call; progress may be None. False: an exception is set. */
-bool callback_begin(struct callback *callback, struct call *call,
-                    PyObject *progress);
+bool callback_begin(struct callback *callback, struct call *call, PyObject *progress);
 
 /* Frees what it holds. */
 void callback_end(struct callback *callback);
 
-/* Takes the interpreter's lock; false, without it: an exception is set, stop
- * the call. */
+/* Takes the interpreter's lock; false, without it: an exception is set, stop the call. */
 bool callback_enter(struct callback *callback);
 
-/* Releases it; returns 0, or 1 to stop the call when ok is false: then an
- * exception is set. */
+/* Releases it; returns 0, or 1 to stop the call when ok is false: then an exception is set. */
 int32_t callback_leave(struct callback *callback, bool ok);
 
-/* A progress function of the library, whose ctx is a struct callback: reports
- * progress, at most some times a second; is 1 to stop the call. */
+/* A progress function of the library, whose ctx is a struct callback: reports progress, at most
+ * some times a second; is 1 to stop the call. */
 int32_t callback_progress(void *ctx, uint64_t done, uint64_t total);
 
-/* Adds to a list, and lets go of, an object; false: an exception is set. With
- * the interpreter's lock. */
+/* Adds to a list, and lets go of, an object; false: an exception is set. With the interpreter's
+ * lock. */
 bool callback_add(PyObject *list, PyObject *object);
 
 #endif

@@ -86,10 +86,8 @@ static void close_pointer(enum handle_kind kind, void *pointer)
     }
 }
 
-/* Closes a pointer without the interpreter's lock; wal_close waits for it as
- * for a call. */
-static void close_unlocked(struct gate *gate, enum handle_kind kind,
-                           void *pointer)
+/* Closes a pointer without the interpreter's lock; wal_close waits for it as for a call. */
+static void close_unlocked(struct gate *gate, enum handle_kind kind, void *pointer)
 {
     struct call call = {.thread = pthread_self()};
 
@@ -100,10 +98,9 @@ static void close_unlocked(struct gate *gate, enum handle_kind kind,
     call_unlist(&call, gate);
 }
 
-/* Closes a pointer now, or when wal_close is done. Without memory for that it
- * is leaked, with the memory of its store. */
-static void release_pointer(struct gate *gate, enum handle_kind kind,
-                            void *pointer)
+/* Closes a pointer now, or when wal_close is done. Without memory for that it is leaked, with the
+ * memory of its store. */
+static void release_pointer(struct gate *gate, enum handle_kind kind, void *pointer)
 {
     struct leftover *leftover;
 
@@ -148,8 +145,8 @@ static bool make_gate(struct handle *handle)
     return true;
 }
 
-PyObject *handle_new(struct module_state *state, enum handle_kind kind,
-                     void *pointer, struct handle *store)
+PyObject *handle_new(struct module_state *state, enum handle_kind kind, void *pointer,
+                     struct handle *store)
 {
     struct handle *handle = PyObject_GC_New(struct handle, state->handle_type);
 
@@ -196,8 +193,7 @@ void handle_close(struct handle *handle)
 }
 
 /* Runs wal_close. */
-static enum wal_status close_store(struct handle *handle,
-                                   struct wal_error *error)
+static enum wal_status close_store(struct handle *handle, struct wal_error *error)
 {
     struct gate *gate = handle->gate;
     struct wal_store *store = handle->pointer;
@@ -234,8 +230,7 @@ static void wait_until_idle(struct gate *gate)
 }
 
 /* store_close(store): False while calls of other threads run. */
-static PyObject *py_store_close(PyObject *module, PyObject *const *args,
-                                Py_ssize_t count)
+static PyObject *py_store_close(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct module_state *state = module_state(module);
     struct wal_error error = WAL_INIT(wal_error);
@@ -275,16 +270,14 @@ static PyObject *py_store_close(PyObject *module, PyObject *const *args,
     Py_RETURN_TRUE;
 }
 
-static PyObject *py_handle_close(PyObject *module, PyObject *const *args,
-                                 Py_ssize_t count)
+static PyObject *py_handle_close(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct handle *handle;
 
     if (!value_count(module, "handle_close", count, 1)) {
         return NULL;
     }
-    handle = handle_of(module_state(module), args[0],
-                       (enum handle_kind) ~(unsigned)HANDLE_STORE);
+    handle = handle_of(module_state(module), args[0], (enum handle_kind) ~(unsigned)HANDLE_STORE);
     if (handle == NULL) {
         return NULL;
     }
@@ -292,8 +285,7 @@ static PyObject *py_handle_close(PyObject *module, PyObject *const *args,
     Py_RETURN_NONE;
 }
 
-static PyObject *py_is_open(PyObject *module, PyObject *const *args,
-                            Py_ssize_t count)
+static PyObject *py_is_open(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct handle *handle;
 
@@ -340,8 +332,7 @@ static void deallocate(PyObject *object)
     PyObject_GC_UnTrack(object);
     if (handle->store != NULL) {
         handle_close(handle);
-    } else if (handle->pointer != NULL &&
-               handle->gate->generation == process_generation()) {
+    } else if (handle->pointer != NULL && handle->gate->generation == process_generation()) {
         (void)close_store(handle, NULL);
     }
     if (handle->store == NULL && handle->gate != NULL) {
@@ -367,7 +358,7 @@ static PyType_Slot slots[] = {
 const PyType_Spec handle_spec = {
     .name = "agentwal._wal.Handle",
     .basicsize = sizeof(struct handle),
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC |
-             Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION |
+             Py_TPFLAGS_IMMUTABLETYPE,
     .slots = slots,
 };

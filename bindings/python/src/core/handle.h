@@ -52,8 +52,8 @@ struct handle {
     bool is_dropped; /* close it when the last call that uses it ends */
     uint32_t calls;  /* that use it */
     void *pointer;   /* of the library; null: closed */
-    /* Of stores and sessions: taken, without the interpreter's lock, around
-     * calls whose slices hold until the next call of the same function. */
+    /* Of stores and sessions: taken, without the interpreter's lock, around calls whose slices hold
+     * until the next call of the same function. */
     pthread_mutex_t slices;
     struct handle *store; /* null: it is one */
     struct gate *gate;    /* that of the store; owned by it */
@@ -61,10 +61,10 @@ struct handle {
     void *memory;         /* freed with the handle, or null */
 };
 
-/* Wraps a pointer of the library, which the handle owns from then on, also when
- * this fails. store null: pointer is a store. */
-PyObject *handle_new(struct module_state *state, enum handle_kind kind,
-                     void *pointer, struct handle *store);
+/* Wraps a pointer of the library, which the handle owns from then on, also when this fails. store
+ * null: pointer is a store. */
+PyObject *handle_new(struct module_state *state, enum handle_kind kind, void *pointer,
+                     struct handle *store);
 
 /* Closes the handle of the library, once no call uses it. */
 void handle_close(struct handle *handle);

@@ -1,6 +1,6 @@
 /*
- * interface.h - what bindings/generate.py makes from interface.txt: tables of
- * structs, which code by hand uses too, and constants.
+ * interface.h - what bindings/generate.py makes from interface.txt: tables of structs, which code
+ * by hand uses too, and constants.
  */
 #ifndef AGENTWAL_PYTHON_CORE_INTERFACE_H
 #define AGENTWAL_PYTHON_CORE_INTERFACE_H

@@ -30,8 +30,8 @@ static void watch(void)
     is_watched = pthread_atfork(NULL, NULL, count_child) == 0;
 }
 
-/* Counts calls of fork() from now on. Called when the module is loaded; false:
- * no memory. Any thread. */
+/* Counts calls of fork() from now on. Called when the module is loaded; false: no memory. Any
+ * thread. */
 static bool process_watch(void)
 {
     return pthread_once(&once, watch) == 0 && is_watched;
@@ -52,20 +52,18 @@ static PyObject *text_of(const char *text)
 
 PyObject *raise_make(struct module_state *state, const struct wal_error *error)
 {
-    const char *text =
-        error->text[0] != '\0' ? error->text : wal_status_text(error->status);
+    const char *text = error->text[0] != '\0' ? error->text : wal_status_text(error->status);
     PyObject *sentence = text_of(text);
-    PyObject *file = PyUnicode_DecodeUTF8(
-        error->file, (Py_ssize_t)strlen(error->file), "surrogateescape");
+    PyObject *file =
+        PyUnicode_DecodeUTF8(error->file, (Py_ssize_t)strlen(error->file), "surrogateescape");
     PyObject *actual = text_of(error->actual);
     PyObject *made = NULL;
 
     if (sentence != NULL && file != NULL && actual != NULL) {
-        made = PyObject_CallFunction(
-            state->make_error, "iOiiIKOO", (int)error->status, sentence,
-            (int)error->sys_errno, (int)error->holder,
-            (unsigned)error->expectation, (unsigned long long)error->offset,
-            file, actual);
+        made = PyObject_CallFunction(state->make_error, "iOiiIKOO", (int)error->status, sentence,
+                                     (int)error->sys_errno, (int)error->holder,
+                                     (unsigned)error->expectation,
+                                     (unsigned long long)error->offset, file, actual);
     }
     Py_XDECREF(sentence);
     Py_XDECREF(file);
@@ -83,8 +81,7 @@ void raise_error(struct module_state *state, const struct wal_error *error)
     }
 }
 
-void raise_status(struct module_state *state, enum wal_status status,
-                  const char *text)
+void raise_status(struct module_state *state, enum wal_status status, const char *text)
 {
     struct wal_error error = WAL_INIT(wal_error);
 
@@ -95,17 +92,14 @@ void raise_status(struct module_state *state, enum wal_status status,
     raise_error(state, &error);
 }
 
-void raise_invalid(struct module_state *state, const char *name,
-                   const char *text)
+void raise_invalid(struct module_state *state, const char *name, const char *text)
 {
     PyErr_Format(state->invalid, "%s: %s", name, text);
 }
 
-void raise_type(struct module_state *state, const char *name,
-                const char *wanted, PyObject *value)
+void raise_type(struct module_state *state, const char *name, const char *wanted, PyObject *value)
 {
-    PyObject *made =
-        PyObject_CallFunction(state->wrong_type, "ssO", name, wanted, value);
+    PyObject *made = PyObject_CallFunction(state->wrong_type, "ssO", name, wanted, value);
 
     if (made != NULL) {
         PyErr_SetObject((PyObject *)Py_TYPE(made), made);
@@ -130,25 +124,21 @@ static bool take(PyObject **place, PyObject *from, const char *name)
 static bool take_python(struct module_state *state)
 {
     PyObject *errors = PyImport_ImportModule("agentwal._errors");
-    PyObject *json =
-        errors == NULL ? NULL : PyImport_ImportModule("agentwal._json");
+    PyObject *json = errors == NULL ? NULL : PyImport_ImportModule("agentwal._json");
     bool ok = json != NULL && take(&state->make_error, errors, "make_error") &&
               take(&state->wrong_type, errors, "wrong_type") &&
               take(&state->invalid, errors, "Invalid") &&
               take(&state->invalid_type, errors, "InvalidType") &&
-              take(&state->bad_json, errors, "BadJSON") &&
-              take(&state->decode, json, "decode");
+              take(&state->bad_json, errors, "BadJSON") && take(&state->decode, json, "decode");
 
     Py_XDECREF(errors);
     Py_XDECREF(json);
     return ok;
 }
 
-static bool add_type(PyObject *module, const PyType_Spec *spec,
-                     PyTypeObject **type)
+static bool add_type(PyObject *module, const PyType_Spec *spec, PyTypeObject **type)
 {
-    *type = (PyTypeObject *)PyType_FromModuleAndSpec(
-        module, (PyType_Spec *)(uintptr_t)spec, NULL);
+    *type = (PyTypeObject *)PyType_FromModuleAndSpec(module, (PyType_Spec *)(uintptr_t)spec, NULL);
     return *type != NULL && PyModule_AddType(module, *type) == 0;
 }
 
@@ -157,8 +147,7 @@ static bool add_constants(PyObject *module)
     bool ok = true;
 
     for (size_t i = 0; ok && constants[i].name != NULL; i++) {
-        ok = PyModule_AddIntConstant(module, constants[i].name,
-                                     constants[i].value) == 0;
+        ok = PyModule_AddIntConstant(module, constants[i].name, constants[i].value) == 0;
     }
     return ok;
 }
@@ -178,8 +167,7 @@ static int execute(PyObject *module)
     bool ok = watch_process() && take_python(state) &&
               add_type(module, &handle_spec, &state->handle_type) &&
               add_type(module, &entry_spec, &state->entry_type) &&
-              add_type(module, &iterator_spec, &state->iterator_type) &&
-              add_constants(module);
+              add_type(module, &iterator_spec, &state->iterator_type) && add_constants(module);
 
 #define MODULE_ADD(name) ok = ok && PyModule_AddFunctions(module, name) == 0;
     MODULE_METHODS(MODULE_ADD)
@@ -224,8 +212,8 @@ static void release(void *module)
     (void)clear(module);
 }
 
-/* Of Python 3.12: the module may be loaded in interpreters that have a lock
- * each. The headers of 3.11 lack the names, and 3.11 refuses the slot. */
+/* Of Python 3.12: the module may be loaded in interpreters that have a lock each. The headers of
+ * 3.11 lack the names, and 3.11 refuses the slot. */
 enum {
     SLOT_MULTIPLE_INTERPRETERS = 3,
     PER_INTERPRETER_LOCK_SUPPORTED = 2,
@@ -243,12 +231,11 @@ static PyModuleDef_Slot slots_3_12[] = {
     {0, NULL},
 };
 
-#define DEFINITION(slots)                                                     \
-    {                                                                         \
-        PyModuleDef_HEAD_INIT,                                                \
-            .m_name = "agentwal._wal", .m_size = sizeof(struct module_state), \
-            .m_slots = (slots), .m_traverse = traverse, .m_clear = clear,     \
-            .m_free = release,                                                \
+#define DEFINITION(slots)                                                                        \
+    {                                                                                            \
+        PyModuleDef_HEAD_INIT, .m_name = "agentwal._wal", .m_size = sizeof(struct module_state), \
+                               .m_slots = (slots), .m_traverse = traverse, .m_clear = clear,     \
+                               .m_free = release,                                                \
     }
 
 static struct PyModuleDef definition_3_11 = DEFINITION(slots_3_11);
@@ -259,6 +246,5 @@ PyMODINIT_FUNC PyInit__wal(void);
 
 PyMODINIT_FUNC PyInit__wal(void)
 {
-    return PyModuleDef_Init(Py_Version < VERSION_WITH_SLOT ? &definition_3_11
-                                                           : &definition_3_12);
+    return PyModuleDef_Init(Py_Version < VERSION_WITH_SLOT ? &definition_3_11 : &definition_3_12);
 }

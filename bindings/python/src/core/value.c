@@ -8,20 +8,18 @@
 
 /* --- values --------------------------------------------------------------- */
 
-bool value_count(PyObject *module, const char *function, Py_ssize_t count,
-                 Py_ssize_t wanted)
+bool value_count(PyObject *module, const char *function, Py_ssize_t count, Py_ssize_t wanted)
 {
     if (count == wanted) {
         return true;
     }
-    PyErr_Format(module_state(module)->invalid_type,
-                 "%s takes %zd arguments, not %zd", function, wanted, count);
+    PyErr_Format(module_state(module)->invalid_type, "%s takes %zd arguments, not %zd", function,
+                 wanted, count);
     return false;
 }
 
 /* Makes an exception of Python one of the package. */
-static bool replace_exception(struct module_state *state, const char *name,
-                              const char *text)
+static bool replace_exception(struct module_state *state, const char *name, const char *text)
 {
     if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
         return false;
@@ -31,15 +29,14 @@ static bool replace_exception(struct module_state *state, const char *name,
     return false;
 }
 
-static bool text_of(struct module_state *state, PyObject *value,
-                    const char *name, struct wal_slice *slice)
+static bool text_of(struct module_state *state, PyObject *value, const char *name,
+                    struct wal_slice *slice)
 {
     Py_ssize_t size;
     const char *data = PyUnicode_AsUTF8AndSize(value, &size);
 
     if (data == NULL) {
-        return replace_exception(
-            state, name, "has half a surrogate pair, which is not UTF-8");
+        return replace_exception(state, name, "has half a surrogate pair, which is not UTF-8");
     }
     slice->data = data;
     slice->size = (uint64_t)size;
@@ -73,8 +70,8 @@ bool value_text(struct module_state *state, PyObject *value, const char *name,
     return text_of(state, value, name, slice);
 }
 
-static bool value_content(struct module_state *state, PyObject *value,
-                          const char *name, struct wal_slice *slice)
+static bool value_content(struct module_state *state, PyObject *value, const char *name,
+                          struct wal_slice *slice)
 {
     if (value == Py_None) {
         *slice = (struct wal_slice){NULL, 0};
@@ -111,8 +108,8 @@ bool value_path(struct module_state *state, PyObject *value, const char *name,
     return true;
 }
 
-bool value_system_path(struct module_state *state, PyObject *value,
-                       const char *name, const char **path)
+bool value_system_path(struct module_state *state, PyObject *value, const char *name,
+                       const char **path)
 {
     struct wal_slice slice;
 
@@ -128,8 +125,7 @@ bool value_system_path(struct module_state *state, PyObject *value,
 }
 
 /* An int, and nothing that can be made one. */
-static bool is_int(struct module_state *state, PyObject *value,
-                   const char *name)
+static bool is_int(struct module_state *state, PyObject *value, const char *name)
 {
     if (PyLong_Check(value)) {
         return true;
@@ -138,8 +134,7 @@ static bool is_int(struct module_state *state, PyObject *value,
     return false;
 }
 
-bool value_u64(struct module_state *state, PyObject *value, const char *name,
-               uint64_t *number)
+bool value_u64(struct module_state *state, PyObject *value, const char *name, uint64_t *number)
 {
     unsigned long long got;
 
@@ -154,8 +149,7 @@ bool value_u64(struct module_state *state, PyObject *value, const char *name,
     return true;
 }
 
-bool value_u32(struct module_state *state, PyObject *value, const char *name,
-               uint32_t *number)
+bool value_u32(struct module_state *state, PyObject *value, const char *name, uint32_t *number)
 {
     uint64_t got;
 
@@ -170,8 +164,7 @@ bool value_u32(struct module_state *state, PyObject *value, const char *name,
     return true;
 }
 
-bool value_i64(struct module_state *state, PyObject *value, const char *name,
-               int64_t *number)
+bool value_i64(struct module_state *state, PyObject *value, const char *name, int64_t *number)
 {
     long long got;
 
@@ -228,8 +221,8 @@ bool value_digest(struct module_state *state, PyObject *value, const char *name,
     return ok;
 }
 
-bool value_some_digest(struct module_state *state, PyObject *value,
-                       const char *name, uint8_t digest[WAL_DIGEST_SIZE])
+bool value_some_digest(struct module_state *state, PyObject *value, const char *name,
+                       uint8_t digest[WAL_DIGEST_SIZE])
 {
     if (value == Py_None) {
         raise_type(state, name, "a str", value);
@@ -238,8 +231,8 @@ bool value_some_digest(struct module_state *state, PyObject *value,
     return value_digest(state, value, name, digest);
 }
 
-static bool set_field(struct module_state *state, PyObject *value,
-                      const struct value_field *field, char *made)
+static bool set_field(struct module_state *state, PyObject *value, const struct value_field *field,
+                      char *made)
 {
     void *place = made + field->offset;
     struct wal_slice slice = {NULL, 0};
@@ -286,8 +279,7 @@ bool value_row(struct module_state *state, PyObject *row, const char *name,
         return false;
     }
     for (uint32_t i = 0; i < table->count; i++) {
-        if (!set_field(state, PyTuple_GetItem(row, (Py_ssize_t)i),
-                       &table->fields[i], made)) {
+        if (!set_field(state, PyTuple_GetItem(row, (Py_ssize_t)i), &table->fields[i], made)) {
             return false;
         }
     }
@@ -295,8 +287,8 @@ bool value_row(struct module_state *state, PyObject *row, const char *name,
 }
 
 /* The size of a tuple; false: it is none, or too large. */
-static bool tuple_size(struct module_state *state, PyObject *values,
-                       const char *name, uint32_t *count)
+static bool tuple_size(struct module_state *state, PyObject *values, const char *name,
+                       uint32_t *count)
 {
     if (!PyTuple_Check(values)) {
         raise_type(state, name, "a tuple", values);
@@ -333,8 +325,7 @@ bool value_rows(struct module_state *state, PyObject *rows, const char *name,
         char *item = items + (size_t)i * table->stride;
 
         memcpy(item, &table->stride, sizeof(table->stride)); /* struct_size */
-        if (!value_row(state, PyTuple_GetItem(rows, (Py_ssize_t)i), name, table,
-                       item)) {
+        if (!value_row(state, PyTuple_GetItem(rows, (Py_ssize_t)i), name, table, item)) {
             free(items);
             return false;
         }
@@ -344,9 +335,8 @@ bool value_rows(struct module_state *state, PyObject *rows, const char *name,
     return true;
 }
 
-bool value_slices(struct module_state *state, PyObject *values,
-                  const char *name, bool paths, struct wal_slice **slices,
-                  uint32_t *count)
+bool value_slices(struct module_state *state, PyObject *values, const char *name, bool paths,
+                  struct wal_slice **slices, uint32_t *count)
 {
     struct wal_slice *items;
     bool ok = true;
@@ -387,8 +377,8 @@ void value_clear(PyObject **object)
 
 PyObject *value_str(struct wal_slice text)
 {
-    return PyUnicode_DecodeUTF8(text.size == 0 ? "" : text.data,
-                                (Py_ssize_t)text.size, "surrogateescape");
+    return PyUnicode_DecodeUTF8(text.size == 0 ? "" : text.data, (Py_ssize_t)text.size,
+                                "surrogateescape");
 }
 
 PyObject *value_hex(const uint8_t *bytes, size_t size)
@@ -406,10 +396,9 @@ PyObject *value_hex(const uint8_t *bytes, size_t size)
 static PyObject *uuid_str(const uint8_t bytes[16])
 {
     return PyUnicode_FromFormat(
-        "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x",
-        bytes[0], bytes[1], bytes[2], bytes[3], bytes[4], bytes[5], bytes[6],
-        bytes[7], bytes[8], bytes[9], bytes[10], bytes[11], bytes[12],
-        bytes[13], bytes[14], bytes[15]);
+        "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", bytes[0], bytes[1],
+        bytes[2], bytes[3], bytes[4], bytes[5], bytes[6], bytes[7], bytes[8], bytes[9], bytes[10],
+        bytes[11], bytes[12], bytes[13], bytes[14], bytes[15]);
 }
 
 static PyObject *none(void)
@@ -438,8 +427,7 @@ static PyObject *get_small(const struct value_field *field, const char *place)
     case VALUE_FLAG:
         return PyBool_FromLong((bits & field->mask) != 0);
     case VALUE_NAME:
-        return PyUnicode_FromString(
-            field->names[bits < field->mask ? bits : 0]);
+        return PyUnicode_FromString(field->names[bits < field->mask ? bits : 0]);
     default:
         return PyLong_FromLong((int32_t)bits);
     }
@@ -466,8 +454,7 @@ static PyObject *get_field(const struct value_field *field, const char *filled)
     case VALUE_CHARS:
     case VALUE_ID:
         slice = (struct wal_slice){place, strnlen(place, field->size)};
-        return slice.size == 0 && field->kind == VALUE_ID ? none()
-                                                          : value_str(slice);
+        return slice.size == 0 && field->kind == VALUE_ID ? none() : value_str(slice);
     case VALUE_U64:
     case VALUE_U64_OR_NULL:
         memcpy(&wide, place, sizeof(wide));
@@ -499,8 +486,7 @@ PyObject *value_dict(const struct value_table *table, const void *filled)
     for (uint32_t i = 0; dict != NULL && i < table->count; i++) {
         PyObject *value = get_field(&table->fields[i], filled);
 
-        if (value == NULL ||
-            PyDict_SetItemString(dict, table->fields[i].name, value) != 0) {
+        if (value == NULL || PyDict_SetItemString(dict, table->fields[i].name, value) != 0) {
             value_clear(&dict);
         }
         Py_XDECREF(value);
@@ -637,8 +623,8 @@ void rows_free(struct rows *rows)
     rows->capacity = 0;
 }
 
-enum wal_status rows_fill(struct rows *rows, rows_next *next, void *cursor,
-                          size_t limit, struct wal_error *error)
+enum wal_status rows_fill(struct rows *rows, rows_next *next, void *cursor, size_t limit,
+                          struct wal_error *error)
 {
     union {
         uint32_t struct_size;
@@ -668,8 +654,7 @@ PyObject *rows_list(const struct rows *rows)
     PyObject *list = PyList_New((Py_ssize_t)rows->count);
 
     for (size_t i = 0; list != NULL && i < rows->count; i++) {
-        PyObject *dict =
-            value_dict(rows->table, rows->items + i * rows->table->stride);
+        PyObject *dict = value_dict(rows->table, rows->items + i * rows->table->stride);
 
         if (dict == NULL || PyList_SetItem(list, (Py_ssize_t)i, dict) != 0) {
             value_clear(&list);

@@ -1,9 +1,9 @@
 /*
  * value.h - arguments of Python and structs of the library.
  *
- * A table names the fields of a struct in the order in which a row, a tuple,
- * has them. Text of a row is borrowed: tuples, str and bytes do not change, and
- * the caller of a function holds them until it returns.
+ * A table names the fields of a struct in the order in which a row, a tuple, has them. Text of a
+ * row is borrowed: tuples, str and bytes do not change, and the caller of a function holds them
+ * until it returns.
  */
 #ifndef AGENTWAL_BINDINGS_PYTHON_SRC_CORE_VALUE_H
 #define AGENTWAL_BINDINGS_PYTHON_SRC_CORE_VALUE_H
@@ -49,43 +49,37 @@ struct value_table {
 };
 
 /* Raises InvalidType unless there are as many arguments. */
-bool value_count(PyObject *module, const char *function, Py_ssize_t count,
-                 Py_ssize_t wanted);
+bool value_count(PyObject *module, const char *function, Py_ssize_t count, Py_ssize_t wanted);
 bool value_text(struct module_state *state, PyObject *value, const char *name,
                 struct wal_slice *slice);
 bool value_path(struct module_state *state, PyObject *value, const char *name,
                 struct wal_slice *slice);
 
 /* A path without NUL bytes, as the system takes it. */
-bool value_system_path(struct module_state *state, PyObject *value,
-                       const char *name, const char **path);
-bool value_u32(struct module_state *state, PyObject *value, const char *name,
-               uint32_t *number);
-bool value_u64(struct module_state *state, PyObject *value, const char *name,
-               uint64_t *number);
-bool value_i64(struct module_state *state, PyObject *value, const char *name,
-               int64_t *number);
+bool value_system_path(struct module_state *state, PyObject *value, const char *name,
+                       const char **path);
+bool value_u32(struct module_state *state, PyObject *value, const char *name, uint32_t *number);
+bool value_u64(struct module_state *state, PyObject *value, const char *name, uint64_t *number);
+bool value_i64(struct module_state *state, PyObject *value, const char *name, int64_t *number);
 bool value_digest(struct module_state *state, PyObject *value, const char *name,
                   uint8_t digest[WAL_DIGEST_SIZE]);
 
 /* Likewise, and not None. */
-bool value_some_digest(struct module_state *state, PyObject *value,
-                       const char *name, uint8_t digest[WAL_DIGEST_SIZE]);
+bool value_some_digest(struct module_state *state, PyObject *value, const char *name,
+                       uint8_t digest[WAL_DIGEST_SIZE]);
 
 /* Sets the fields of a zeroed struct from a row. */
 bool value_row(struct module_state *state, PyObject *row, const char *name,
                const struct value_table *table, void *made);
 
-/* The structs of a tuple of rows, to be freed with free(); struct_size is set.
- * Null with *count 0: there are none; null otherwise: an exception is set. */
+/* The structs of a tuple of rows, to be freed with free(); struct_size is set. Null with *count 0:
+ * there are none; null otherwise: an exception is set. */
 bool value_rows(struct module_state *state, PyObject *rows, const char *name,
                 const struct value_table *table, void **made, uint32_t *count);
 
-/* A tuple of str, or with paths of bytes, as slices, to be freed with free().
- * None: null. */
-bool value_slices(struct module_state *state, PyObject *values,
-                  const char *name, bool paths, struct wal_slice **slices,
-                  uint32_t *count);
+/* A tuple of str, or with paths of bytes, as slices, to be freed with free(). None: null. */
+bool value_slices(struct module_state *state, PyObject *values, const char *name, bool paths,
+                  struct wal_slice **slices, uint32_t *count);
 
 /* Text of the library; bytes that are no UTF-8 are escaped by surrogates. */
 PyObject *value_str(struct wal_slice text);
@@ -108,19 +102,18 @@ struct rows {
     struct rows_chunk *chunks;
 };
 
-/* A zeroed struct with a table is empty. Both calls may run without the
- * interpreter's lock. False: no memory. */
+/* A zeroed struct with a table is empty. Both calls may run without the interpreter's lock. False:
+ * no memory. */
 bool rows_add(struct rows *rows, const void *item);
 void rows_free(struct rows *rows);
 
 /* A function that fills an item from a cursor, as a wal_..._next does. */
-typedef enum wal_status rows_next(void *cursor, void *item,
-                                  struct wal_error *error);
+typedef enum wal_status rows_next(void *cursor, void *item, struct wal_error *error);
 
-/* Adds at most `limit` items of a cursor; WAL_OK, also at its end. Without the
- * interpreter's lock. */
-enum wal_status rows_fill(struct rows *rows, rows_next *next, void *cursor,
-                          size_t limit, struct wal_error *error);
+/* Adds at most `limit` items of a cursor; WAL_OK, also at its end. Without the interpreter's
+ * lock. */
+enum wal_status rows_fill(struct rows *rows, rows_next *next, void *cursor, size_t limit,
+                          struct wal_error *error);
 
 /* The rows as a list of dicts. */
 PyObject *rows_list(const struct rows *rows);

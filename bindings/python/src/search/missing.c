@@ -1,6 +1,5 @@
 /*
- * missing.c - what there is in place of search.c in an extension that was built
- * without SQLite.
+ * missing.c - what there is in place of search.c in an extension that was built without SQLite.
  */
 #include "bindings/python/src/core/module.h"
 
@@ -9,8 +8,7 @@ void search_close(void *search)
     (void)search;
 }
 
-static PyObject *missing(PyObject *module, PyObject *const *args,
-                         Py_ssize_t count)
+static PyObject *missing(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)args;
     (void)count;

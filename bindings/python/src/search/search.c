@@ -13,8 +13,7 @@ void search_close(void *search)
 }
 
 /* search_open(store, flags) */
-static PyObject *search_open(PyObject *module, PyObject *const *args,
-                             Py_ssize_t count)
+static PyObject *search_open(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct wal_search_options options = WAL_INIT(wal_search_options);
     struct wal_search *search = NULL;
@@ -67,8 +66,7 @@ static PyObject *make_hit(const struct wal_search_hit *hit)
 
     PyObject *matches = make_matches(hit);
 
-    if (dict != NULL && (matches == NULL ||
-                         PyDict_SetItemString(dict, "matches", matches) != 0)) {
+    if (dict != NULL && (matches == NULL || PyDict_SetItemString(dict, "matches", matches) != 0)) {
         value_clear(&dict);
     }
     Py_XDECREF(matches);
@@ -93,11 +91,10 @@ static PyObject *make_hits(struct call *call, struct wal_search_cursor *cursor)
 }
 
 /* Begins a call of args (search, _, progress). NULL: an exception is set. */
-static struct wal_search *begin(struct call *call, struct callback *callback,
-                                PyObject *module, PyObject *const *args)
+static struct wal_search *begin(struct call *call, struct callback *callback, PyObject *module,
+                                PyObject *const *args)
 {
-    struct wal_search *search =
-        call_begin(call, module, args[0], HANDLE_SEARCH);
+    struct wal_search *search = call_begin(call, module, args[0], HANDLE_SEARCH);
 
     if (search != NULL && !callback_begin(callback, call, args[2])) {
         call_end(call);
@@ -107,8 +104,7 @@ static struct wal_search *begin(struct call *call, struct callback *callback,
 }
 
 /* search_find(search, query, progress): a list of hits */
-static PyObject *search_find(PyObject *module, PyObject *const *args,
-                             Py_ssize_t count)
+static PyObject *search_find(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     struct wal_search_query query = WAL_INIT(wal_search_query);
     struct wal_search_cursor *cursor = NULL;
@@ -118,8 +114,7 @@ static PyObject *search_find(PyObject *module, PyObject *const *args,
     struct call call;
 
     if (!value_count(module, "search_find", count, 3) ||
-        !value_row(module_state(module), args[1], "query", &wal_search_query_in,
-                   &query)) {
+        !value_row(module_state(module), args[1], "query", &wal_search_query_in, &query)) {
         return NULL;
     }
     search = begin(&call, &callback, module, args);
@@ -141,11 +136,9 @@ static PyObject *search_find(PyObject *module, PyObject *const *args,
 }
 
 /* search_update(search, flags, progress) */
-static PyObject *search_update(PyObject *module, PyObject *const *args,
-                               Py_ssize_t count)
+static PyObject *search_update(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
-    struct wal_search_update_options options =
-        WAL_INIT(wal_search_update_options);
+    struct wal_search_update_options options = WAL_INIT(wal_search_update_options);
     struct wal_search_update_result result = WAL_INIT(wal_search_update_result);
     struct callback callback;
     struct wal_search *search;

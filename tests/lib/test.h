@@ -6,7 +6,7 @@
  * of a folder are one program (test_main.c), which runs the files and the tests
  * that it is given by name, or all:
  *
- *     unit_store test_store_open test_close__refuses_others
+ *     unit_store test_store_open test_close__refuses_others test_close
  *
  * A test fails by the assertions of cmocka. Its parameter is `state`, what the set-up left there.
  */

@@ -51,12 +51,21 @@ static bool is_named(const char *path, const char *name)
     return strncmp(base, name, length) == 0 && strcmp(base + length, ".c") == 0;
 }
 
-static bool is_chosen(const struct test *test, const char *path, const char *name)
+/* Whether that is the name of the test, or of it and others: what is before "__". */
+static bool is_called(const struct test *test, const char *name)
 {
-    return strcmp(test->file, path) == 0 && (name == NULL || strcmp(test->unit.name, name) == 0);
+    size_t length = strlen(name);
+
+    return strncmp(test->unit.name, name, length) == 0 &&
+           (test->unit.name[length] == '\0' || strncmp(test->unit.name + length, "__", 2) == 0);
 }
 
-/* Runs the tests of the file, or the one with that name. Returns how many failed. */
+static bool is_chosen(const struct test *test, const char *path, const char *name)
+{
+    return strcmp(test->file, path) == 0 && (name == NULL || is_called(test, name));
+}
+
+/* Runs the tests of the file, or those with that name. Returns how many failed. */
 static int run(const char *path, const char *name)
 {
     static const struct test_file none;
@@ -112,7 +121,7 @@ static int run_named(const char *name)
         if (is_named(test->file, name)) {
             return run(test->file, NULL);
         }
-        if (strcmp(test->unit.name, name) == 0) {
+        if (is_called(test, name)) {
             return run(test->file, name);
         }
     }

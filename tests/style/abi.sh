@@ -45,7 +45,7 @@ last='s/^    char last_id\[WAL_ID_SIZE\];.*/&\n    uint64_t extra;/'
 changed $header "$last"
 change $header 's/^    WAL_APPEND_EXPECT = .*/&\n    WAL_APPEND_NEW = 1u << 9,/'
 # shellcheck disable=SC2016  # an address of sed
-change engine/base/status.c \
+change engine/base/error.c \
     '$a WAL_API int wal_new(void);\nint wal_new(void)\n{\n    return 0;\n}'
 reports 'compatible additions'
 renew || fail 'additions are refused'

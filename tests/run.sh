@@ -113,7 +113,7 @@ run() {
     fi
     # More than processors, for tests also wait: for syncs and other processes.
     env ${scratch:+AGENTWAL_SCRATCH="$scratch"} "${prefix[@]}" ctest --test-dir "$dir" \
-        -j "$((2 * $(nproc)))" --output-on-failure --timeout "$timeout" "$@"
+        -j "$((3 * $(nproc)))" --output-on-failure --timeout "$timeout" "$@"
 }
 
 # tree NAME

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "engine/care/part.h"
+#include "tests/lib/sanitizers.h"
 #include "tests/lib/test.h"
 #include "tests/sim/workload/copied_store.h"
 #include "tests/sim/workload/workload.h"
@@ -289,6 +290,9 @@ static void loop(struct scene *scene, uint32_t every)
 {
     uint64_t runs = 0;
 
+    if (WITH_ADDRESS_SANITIZER && every < workload_sample(1)) {
+        every = workload_sample(1);
+    }
     (void)entries_of(scene, 0);
     for (uint32_t way = 0; way < COPIED_FAULTS; way++) {
         uint32_t stride = workload_stride(copied_faults[way].call, every);

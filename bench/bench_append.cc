@@ -1,8 +1,7 @@
 /*
- * bench_append.cc - what does an append cost that is on stable storage when
- * it is acknowledged? One writer is held against a bare write and sync of as
- * many bytes as its group has; 1, 4, 16 and 64 writers, each with a session
- *, against a bare loop that syncs batches of exactly as many
+ * bench_append.cc - what does an append cost that is on stable storage when it is acknowledged? One
+ * writer is held against a bare write and sync of as many bytes as its group has; 1, 4, 16 and 64
+ * writers, each with its session, against a bare loop that syncs batches of exactly as many
  * entries, and against what agents use instead.
  */
 #include "bench/peers/agentwal.h"

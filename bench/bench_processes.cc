@@ -136,8 +136,7 @@ double run_threads(const task &task, const std::vector<appender> &appenders)
     return static_cast<double>(done);
 }
 
-/* Each thread has a session of the store. Answers acknowledgements, groups
- * and syncs. */
+/* Each thread has a session of the store. Answers acknowledgements, groups and syncs. */
 void append_to_store(const bench::arguments &given)
 {
     task task(given);

@@ -1,6 +1,6 @@
 /*
- * writer_pool.h - threads that append to one store at once, each to a session
- *, and what that took: the engine and its peers in the same way.
+ * writer_pool.h - threads that append to one store at once, each to a separate session, and what
+ * that took: the engine and its peers in the same way.
  */
 #ifndef AGENTWAL_BENCH_WRITER_POOL_H
 #define AGENTWAL_BENCH_WRITER_POOL_H

@@ -2,9 +2,8 @@
  * harness.h - what the benchmarks share: scales, temporary folders, entries from a seed, bare
  * limits, fresh processes, and the rows of the table.
  *
- * Each program answers one question. It measures the engine and the bare
- * limit in turns, so that both see the same machine, and reports the median
- * of the ratios of the turns.
+ * Each program answers one question. It measures the engine and the bare limit in turns, so that
+ * both see the same machine, and reports the median of the ratios of the turns.
  */
 #ifndef AGENTWAL_BENCH_HARNESS_H
 #define AGENTWAL_BENCH_HARNESS_H
@@ -283,9 +282,8 @@ std::string gigabytes_per_second(double rate);
 void add(const std::string &name, int turns, const std::function<void(benchmark::State &)> &body);
 int current_repetitions();
 
-/* The main function of each program: reads the arguments, runs a child when
- * it is asked for one, else calls `setup`, runs the benchmarks and prints the
- * table. */
+/* The main function of each program: reads the arguments, runs a child when it is asked for one,
+ * else calls `setup`, runs the benchmarks and prints the table. */
 int run(int argc, char **argv, void (*setup)(), const std::map<std::string, child> &children);
 
 } // namespace bench

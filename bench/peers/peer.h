@@ -2,10 +2,9 @@
  * peer.h - what agents keep their sessions in instead, and the engine, through one small interface,
  * so that all of them do the same work in the same run.
  *
- * A peer keeps the payload of each entry byte for byte, under the name of its
- * session and its number there, and gives it back in order. What an append
- * has done when it returns is what its kind promises. Failures end the
- * program.
+ * A peer keeps the payload of each entry byte for byte, under the name of its session and its
+ * number there, and gives it back in order. What an append has done when it returns is what its
+ * kind promises. Failures end the program.
  */
 #ifndef AGENTWAL_BENCH_PEERS_PEER_H
 #define AGENTWAL_BENCH_PEERS_PEER_H

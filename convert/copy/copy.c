@@ -648,8 +648,7 @@ static enum wal_status make_entry(struct wal__copy *copy, struct wal_entry *entr
     return WAL_OK;
 }
 
-/* Returns a line that is made from a shared one. WAL_ENOTFOUND: that is
- * lost. */
+/* Returns a line that is made from a shared one. WAL_ENOTFOUND: that is lost. */
 static enum wal_status next_made(struct wal__copy *copy, enum wal__copy_line_kind kind,
                                  struct wal_entry *entry, struct wal_error *error)
 {

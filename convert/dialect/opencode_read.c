@@ -293,8 +293,7 @@ static struct wal__json_span opencode_storage_id(const struct opencode_storage *
     return id.size > 2 ? id : wal__arena_escape(storage->reader->scratch, document->name);
 }
 
-/* Returns the first part of the message with that id, or
- * OPENCODE_NO_PART. */
+/* Returns the first part of the message with that id, or OPENCODE_NO_PART. */
 static size_t opencode_storage_first_part(const struct opencode_storage *storage,
                                           const struct opencode_document *message,
                                           struct wal__json_span id)

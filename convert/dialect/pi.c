@@ -262,8 +262,7 @@ static bool read_message(struct line *line)
            wal__fields_read(entry->usage, pi_usage, &item->usage, NULL) == WAL__JSON_OK;
 }
 
-/* Finds the first entry that a compaction keeps; empty if it is the
- * compaction itself. */
+/* Finds the first entry that a compaction keeps; empty if it is the compaction itself. */
 static void set_first_kept(const struct line *line, struct wal__model_item *item)
 {
     struct wal__json_token number = line->first_kept_index;

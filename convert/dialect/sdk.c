@@ -5,12 +5,11 @@
  * A line is {uuid, timestamp, ...}; its parent is the previous line. The directory identifies such
  * a session; a single line does not.
  *
- * metadata.json is the header; it is written last because it has counts. A line
- * of messages.jsonl is a message, with its fields at the top level or in
- * `message`: its texts as one string, its calls in tool_calls. If a text
- * follows a call, content is an array of blocks instead, which keeps the order.
- * transcript.jsonl has the same conversation as events; its lines are items of
- * kind LINE on no branch.
+ * metadata.json is the header; it is written last because it has counts. A line of messages.jsonl
+ * is a message, with its fields at the top level or in `message`: its texts as one string, its
+ * calls in tool_calls. If a text follows a call, content is an array of blocks instead, which keeps
+ * the order. transcript.jsonl has the same conversation as events; its lines are items of kind LINE
+ * on no branch.
  *
  * Invariant: every line moves the head of its stream. A message that has its id in the log can be
  * written unchanged. Each written line ends in a newline.

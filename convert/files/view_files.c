@@ -350,8 +350,7 @@ static size_t compare(struct wal__line_file *file, const uint8_t *data, size_t s
     return same;
 }
 
-/* Compares to the first byte that differs; returns the number of equal
- * bytes. */
+/* Compares to the first byte that differs; returns the number of equal bytes. */
 static size_t compare_bytes(struct wal__line_file *file, const uint8_t *data, size_t size)
 {
     size_t same = compare(file, data, size);
@@ -463,8 +462,7 @@ static enum wal_status line_file_finish(struct wal__line_file *file, struct wal_
     return status;
 }
 
-/* Renames the temporary file into place, if there is one; updates
- * file->saved. */
+/* Renames the temporary file into place, if there is one; updates file->saved. */
 static enum wal_status line_file_commit(struct wal__line_file *file, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;

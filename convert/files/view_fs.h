@@ -77,8 +77,7 @@ enum wal_status wal__view_fs_rename(const struct wal__view_env *env, int from, c
                                     int to, const char *name, bool is_durable,
                                     struct wal_error *error) WAL_MUST_USE;
 
-/* Makes renames and removals in a directory durable; `name` is for the
- * error. */
+/* Makes renames and removals in a directory durable; `name` is for the error. */
 enum wal_status wal__view_fs_sync_names(const struct wal__view_env *env, int directory,
                                         const char *name, struct wal_error *error) WAL_MUST_USE;
 

@@ -177,8 +177,7 @@ void wal__line_reader_init(struct wal__line_reader *reader, const struct wal__he
                            uint64_t size, bool is_opaque, uint64_t offset);
 void wal__line_reader_deinit(struct wal__line_reader *reader);
 
-/* Continues at the given offset, the start of a line; `line` lines precede
- * it. */
+/* Continues at the given offset, the start of a line; `line` lines precede it. */
 void wal__line_reader_seek(struct wal__line_reader *reader, uint64_t offset, uint64_t line);
 
 /* Returns 1 and the next piece, 0 at the end of the file, or -1 with errno set; ESTALE: the file

@@ -387,8 +387,7 @@ static struct scan_stamp *scan_stamps_get(struct scan_stamps *stamps, const char
     return &items[stamps->count++];
 }
 
-/* Returns true if the file is not as the stamp has it, and updates the
- * stamp. */
+/* Returns true if the file is not as the stamp has it, and updates the stamp. */
 static bool scan_stamp_update(struct scan_stamp *stamp, const struct stat *stat)
 {
     const struct scan_stamp now = {

@@ -85,8 +85,7 @@ static void set_path(struct wal__tree_walk *walk, const FTSENT *entry)
 
 /* --- directories --------------------------------------------------------- */
 
-/* Visits a session directory as a whole, and excludes its files from the
- * walk. */
+/* Visits a session directory as a whole, and excludes its files from the walk. */
 static enum wal_status walk_directory(struct wal__tree_walk *walk, FTSENT *entry,
                                       const struct wal__place *place, struct wal_error *error)
 {
@@ -352,8 +351,7 @@ static enum wal_status visit(struct wal__tree_walk *walk, FTSENT *entry, struct 
     }
 }
 
-/* Resolves the argument; a path that does not exist is reported by the
- * walk. */
+/* Resolves the argument; a path that does not exist is reported by the walk. */
 static void resolve(struct wal__tree_walk *walk)
 {
     static_assert(sizeof(walk->resolved) >= PATH_MAX, "realpath's buffer");

@@ -120,8 +120,7 @@ enum wal_status wal__import_lines_add(struct wal__import_lines *lines,
 /* Must be called after the last piece: stores what the file ends with. */
 enum wal_status wal__import_lines_finish(struct wal__import_lines *lines, struct wal_error *error);
 
-/* Returns true if the text may follow an entry in its line: white space
- * only. */
+/* Returns true if the text may follow an entry in its line: white space only. */
 bool wal__line_is_rest(const struct wal__piece *piece);
 
 /* Reports JSON errors of an opaque file if it begins like JSON. */

@@ -58,8 +58,7 @@ static char *session_dir_read_file(struct wal__import *import, const char *root,
     return bytes;
 }
 
-/* Returns a string member of a JSON object in the arena; NULL: there is
- * none. */
+/* Returns a string member of a JSON object in the arena; NULL: there is none. */
 static const char *session_dir_member(struct wal__import *import, const char *json, size_t size,
                                       const char *key)
 {

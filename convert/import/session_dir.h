@@ -71,9 +71,8 @@ struct wal__session_dir {
  * without memory. */
 const struct wal__dialect *wal__session_dir_detect(struct wal__import *import, const char *root);
 
-/* Lists the files below the root, and counts those that are left out. A folder
- * that cannot be read is reported as failed, and is not a failure of the
- * call. */
+/* Lists the files below the root, and counts those that are left out. A folder that cannot be read
+ * is reported as failed, and is not a failure of the call. */
 enum wal_status wal__session_dir_list_files(struct wal__session_dir *dir,
                                             struct wal_error *error) WAL_MUST_USE;
 
@@ -102,9 +101,8 @@ struct wal__storage_path {
 
 void wal__storage_path_split(const char *text, struct wal__storage_path *path);
 
-/* Returns true if the file is in the folder of that kind, which older
- * versions keep below "session". *first is the index of the component after
- * the folder. */
+/* Returns true if the file is in the folder of that kind, which older versions keep below
+ * "session". *first is the index of the component after the folder. */
 bool wal__storage_path_is_kind(const struct wal__storage_path *path, const char *kind,
                                size_t *first);
 

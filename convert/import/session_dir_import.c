@@ -72,8 +72,7 @@ struct check {
     struct import_issues *issues;
 };
 
-/* If the member is a string, checks that it equals the name and returns
- * true. */
+/* If the member is a string, checks that it equals the name and returns true. */
 static bool check_member(const struct check *check, const char *key, struct wal_slice name,
                          const char *reason)
 {
@@ -511,8 +510,7 @@ static bool has_doc(struct dir_import *dir_import, const char *key, struct wal_d
            WAL_OK;
 }
 
-/* Returns true if the last version of the file in the session has these
- * bytes. */
+/* Returns true if the last version of the file in the session has these bytes. */
 static bool has_version(struct dir_import *dir_import, const char *key, struct wal_slice bytes)
 {
     const struct wal__session_dir_version *version =

@@ -24,11 +24,9 @@
 #include "format/json/json_out.h"
 
 /*
- * Removes from the item, and in place from its blocks, what is not in
- * `carries`.
- * `target` is the dialect to be written, or NULL; its own lines and blocks are
- * kept. *summary_block becomes the block of a summary that is converted to a
- * message. False: nothing is left to write.
+ * Removes from the item, and in place from its blocks, what is not in `carries`. `target` is the
+ * dialect to be written, or NULL; its own lines and blocks are kept. *summary_block becomes the
+ * block of a summary that is converted to a message. False: nothing is left to write.
  */
 bool wal__model_fit(struct wal__model_item *item, uint64_t carries,
                     const struct wal__dialect *target, struct wal__model_block *summary_block,
@@ -36,8 +34,7 @@ bool wal__model_fit(struct wal__model_item *item, uint64_t carries,
 
 /* The owner sets the first four fields and zeroes the others. */
 struct wal__model_merge {
-    /* While has_item is set, its memory and that of the items must stay
-     * valid. */
+    /* While has_item is set, its memory and that of the items must stay valid. */
     struct wal__arena *scratch;
     bool (*emit)(void *ctx, struct wal__model_item *item);
     /* Called when the item `id` became a part of the item `to`. */

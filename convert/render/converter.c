@@ -95,8 +95,7 @@ static bool is_live(const struct wal__converter *convert, const struct wal__mode
             parent.data == live);
 }
 
-/* Marks an item off the live branch as excluded for good, and counts the
- * loss. */
+/* Marks an item off the live branch as excluded for good, and counts the loss. */
 static bool exclude_item(struct wal__converter *convert, const struct wal__model_item *item)
 {
     struct wal__json_span parent = {NULL, 0};

@@ -78,9 +78,8 @@ struct wal__verbatim {
 /* Whether the session as a whole can be written verbatim; wal__verbatim_write checks its lines. */
 bool wal__verbatim_is_possible(const struct wal__verbatim *verbatim);
 
-/* Writes the lines from entry `from` on, and advances it. *is_exact is false
- * when a line cannot be written verbatim; then the session must be
- * converted. */
+/* Writes the lines from entry `from` on, and advances it. *is_exact is false when a line cannot be
+ * written verbatim; then the session must be converted. */
 enum wal_status wal__verbatim_write(struct wal__verbatim *verbatim,
                                     const struct wal__entry_limits *limits, bool *is_exact,
                                     struct wal_error *error) WAL_MUST_USE;

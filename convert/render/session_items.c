@@ -506,8 +506,7 @@ static struct wal__json_span choose_id(const struct wal__copy_ids *ids,
     return id;
 }
 
-/* The mapped id of the entry's parent in the log, or the previous entry's
- * id. */
+/* The mapped id of the entry's parent in the log, or the previous entry's id. */
 static struct wal__json_span map_parent(const struct wal__copy_ids *ids,
                                         const struct wal_entry *entry)
 {
@@ -931,8 +930,7 @@ static void emit_line(struct wal__session_items *items, struct wal__model_reader
     }
 }
 
-/* Emits an item without content, so that children of the entry get its
- * parent. */
+/* Emits an item without content, so that children of the entry get its parent. */
 static void emit_placeholder(struct wal__session_items *items, const struct wal_entry *entry)
 {
     struct wal__model_item placeholder = {.kind = WAL__ITEM_HEAD, .stream = entry->stream};

@@ -352,8 +352,7 @@ static bool is_session(const char *path)
     return strncmp(path, above, sizeof(above) - 1) == 0;
 }
 
-/* Whether the file leads to its session: a file of lines, or the document of
- * a session. */
+/* Whether the file leads to its session: a file of lines, or the document of a session. */
 static bool leads_to_session(struct wal__json_span file, char path[4096])
 {
     struct wal__json_member members[] = {{.key = "path"}, {.key = "document"}};

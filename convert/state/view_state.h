@@ -62,8 +62,7 @@ struct wal__view_summary {
     uint64_t redacted;         /* redacted entries */
 };
 
-/* Reads whose state it is. *is_found is false when it is not one of the
- * store. */
+/* Reads whose state it is. *is_found is false when it is not one of the store. */
 enum wal_status wal__view_state_identify(const struct wal__view_env *env, int state_dir,
                                          const char *name, const uint8_t store[16],
                                          struct wal__view_summary *summary, bool *is_found,

@@ -391,8 +391,7 @@ static struct wal_slice text_of(struct wal__arena *arena, struct wal__json_span 
     return (struct wal_slice){text.data, text.size};
 }
 
-/* Takes a title over that the client gave, if the log has not changed its
- * own. */
+/* Takes a title over that the client gave, if the log has not changed its own. */
 static enum wal_status import_title(struct wal__view_importer *importer,
                                     const struct view_document *document, struct wal_error *error)
 {

@@ -148,10 +148,9 @@ struct wal__io {
     /* Returns whether a signal or a debugger has stopped the process. False when that is
      * unknown. */
     bool (*process_is_stopped)(void *ctx, uint32_t pid);
-    /* Calls `each` for every process, this one too, that has files below the
-     * directory mapped or open which have no name any more, with their bytes.
-     * Leaves out those that this process may not look at. NULL: not
-     * supported. */
+    /* Calls `each` for every process, this one too, that has files below the directory mapped or
+     * open which have no name any more, with their bytes. Leaves out those that this process may
+     * not look at. NULL: not supported. */
     void (*list_mappers)(void *ctx, const char *directory,
                          void (*each)(void *arg, uint32_t pid, uint64_t bytes), void *arg);
 

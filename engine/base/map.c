@@ -77,8 +77,7 @@ static bool is_guarded(uintptr_t address)
     return false;
 }
 
-/* Calls the handler that was there before, or ends the process as without
- * one. */
+/* Calls the handler that was there before, or ends the process as without one. */
 static void pass_on(int number, siginfo_t *info, void *context)
 {
     if ((former.sa_flags & SA_SIGINFO) != 0) {

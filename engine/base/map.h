@@ -34,9 +34,8 @@ uint32_t wal__guarded_map_losses(void);
 /* --- writing through a map ---------------------------------------------- */
 
 /*
- * A writable map of the file that is appended to, for bytes that
- * no sync follows at once: a copy into the system's cache costs a tenth of a
- * system call (docs/benchmarks.md).
+ * A writable map of the file that is appended to, for bytes that no sync follows at once: a copy
+ * into the system's cache costs a tenth of a system call (docs/benchmarks.md).
  *
  * A store to a map cannot fail: where the page cannot be written, it vanishes
  * (wal__guarded_map). So pages are populated first, 64 KiB ahead.

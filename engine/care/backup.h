@@ -153,9 +153,8 @@ enum wal_status wal__backup_write(struct backup *backup, struct backup_stream *s
 enum wal_status wal__backup_tidy(struct backup *backup, struct backup_stream *stream,
                                  struct wal_error *error) WAL_MUST_USE;
 
-/* Opens the copy for writing, or creates its directories. Sets `manifest`,
- * `is_store` and `state`. WAL_EEXISTS: another store or other files;
- * WAL_EINVAL: it is inside the store; WAL_ELOCKED. */
+/* Opens the copy for writing, or creates its directories. Sets `manifest`, `is_store` and `state`.
+ * WAL_EEXISTS: another store or other files; WAL_EINVAL: it is inside the store; WAL_ELOCKED. */
 enum wal_status wal__backup_open_dest(struct backup *backup, struct wal_error *error) WAL_MUST_USE;
 /* Makes the directory of the blob stream, durably. */
 enum wal_status wal__backup_make_pack(const struct backup *backup,

@@ -137,9 +137,8 @@ void wal__compact_report_all_left(struct compaction *compaction)
     }
 }
 
-/* `next` is after the segment; NULL: it is the tail. The OPEN of `next` says
- * what is damaged before it; where a torn write left none, a segment with SEAL
- * was whole. */
+/* `next` is after the segment; NULL: it is the tail. The OPEN of `next` says what is damaged before
+ * it; where a torn write left none, a segment with SEAL was whole. */
 static bool is_damaged(const struct wal__segment *segment, const struct wal__segment *next)
 {
     if (!segment->has_open || next == NULL) {

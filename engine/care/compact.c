@@ -1096,10 +1096,9 @@ static enum wal_status compact_locked(struct compaction *compaction, struct wal_
     return status;
 }
 
-/* Compacts the log of the store, then the pack. WAL_ELOCKED: another compaction
- * runs, in the process error->holder or 0, or content is being stored all the
- * time; WAL_EREADONLY; WAL_ENOSPACE: there is no room for
- * a new segment; WAL_EIO, WAL_ENOMEM, WAL_ECALLBACK. What was replaced until
+/* Compacts the log of the store, then the pack. WAL_ELOCKED: another compaction runs, in the
+ * process error->holder or 0, or content is being stored all the time; WAL_EREADONLY; WAL_ENOSPACE:
+ * there is no room for a new segment; WAL_EIO, WAL_ENOMEM, WAL_ECALLBACK. What was replaced until
  * then stays replaced. Any thread. */
 static enum wal_status compact_store(struct wal__core *core,
                                      const struct wal__compact_options *options,

@@ -160,8 +160,7 @@ enum wal_status wal__space_add_index(struct wal__space *space, const struct wal_
                                      uint32_t rank) WAL_MUST_USE;
 /* Ends the first pass. */
 void wal__space_begin_records(struct wal__space *space);
-/* Adds a record of a session that an index has: `kept` bytes of it stay, and
- * `dead` bytes go. */
+/* Adds a record of a session that an index has: `kept` bytes of it stay, and `dead` bytes go. */
 void wal__space_add_record(struct wal__space *space, uint32_t number,
                            const struct wal__posting *posting, uint64_t kept, uint64_t dead);
 /* Ends the second pass: the slots are complete. */

@@ -60,9 +60,8 @@ static void fill_info(const struct wal__part_head *head, struct wal_part_info *i
 
 /* --- bytes ---------------------------------------------------------------- */
 
-/* Starts a part in reader->bytes, once it is known what it has;
- * appends a range with its bytes read from the segment's file; and ends the
- * part. */
+/* Starts a part in reader->bytes, once it is known what it has; appends a range with its bytes read
+ * from the segment's file; and ends the part. */
 static enum wal_status part_begin(struct wal_part_reader *reader, struct wal_error *error)
 {
     bool ignored = false;

@@ -44,9 +44,8 @@ struct session_texts {
     uint8_t title[WAL__TEXT_MAX]; /* from its metadata */
 };
 
-/* Fills the texts from the session's SESSION record, or with a generated
- * id if it is lost. In format version 0 the title is a member of the
- * metadata. */
+/* Fills the texts from the session's SESSION record, or with a generated id if it is lost. In
+ * format version 0 the title is a member of the metadata. */
 static void read_texts(const struct wal__salvage_session *session, struct session_texts *texts)
 {
     const struct wal__session_record *record = &session->record;
@@ -214,8 +213,7 @@ static void create_fork(struct wal__salvage *salvage, struct wal__salvage_sessio
     }
 }
 
-/* A fork that is not created here is created by salvage_open_session,
- * which reports the loss. */
+/* A fork that is not created here is created by salvage_open_session, which reports the loss. */
 static void salvage_fork(struct wal__salvage *salvage, const struct wal__frame *frame,
                          const struct wal__fork_record *record)
 {

@@ -359,8 +359,7 @@ static struct wal__transfer_session *add_session(struct wal__transfer *transfer,
     return session;
 }
 
-/* Adds the session with this number if it is neither deleted nor in the
- * trash. */
+/* Adds the session with this number if it is neither deleted nor in the trash. */
 static void want_number(struct wal__transfer *transfer, uint32_t number)
 {
     struct wal__core *core = transfer->from;

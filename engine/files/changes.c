@@ -618,8 +618,7 @@ done:
     return status;
 }
 
-/* Adds all checkpoints, oldest first; *root becomes the root of the last
- * one. */
+/* Adds all checkpoints, oldest first; *root becomes the root of the last one. */
 static enum wal_status add_checkpoints(struct history *history, struct wal_session *session,
                                        struct wal__buf *root, struct wal_error *error)
 {

@@ -26,8 +26,7 @@ void wal__files_deinit(struct wal__files *files)
     }
 }
 
-/* Allocates space for `count` files whose paths, without their NULs, have
- * `size` bytes in total. */
+/* Allocates space for `count` files whose paths, without their NULs, have `size` bytes in total. */
 static enum wal_status allocate(struct wal__files *files, uint64_t count, uint64_t size,
                                 struct wal_error *error)
 {

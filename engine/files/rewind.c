@@ -26,9 +26,8 @@ struct rewind_plan {
     struct wal__changes elsewhere;
 };
 
-/* The head `main`: fills head_before; with `moves` also
- * head_after, unless the head is there. WAL_ENOTFOUND: the checkpoint is linked
- * with no entry of the session's conversation. */
+/* The head `main`: fills head_before; with `moves` also head_after, unless the head is there.
+ * WAL_ENOTFOUND: the checkpoint is linked with no entry of the session's conversation. */
 static enum wal_status rewind_plan_head(struct wal__rewind_job *job,
                                         const struct wal__checkpoint *checkpoint, bool moves,
                                         struct wal_error *error)

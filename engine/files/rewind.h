@@ -112,11 +112,10 @@ enum wal_status wal__rewind_apply(const struct wal__rewind_job *job, const struc
  * empty. Makes those of them durable that remain. */
 enum wal_status wal__rewind_remove_temps(const struct wal__rewind_job *job, bool directories,
                                          struct wal_error *error) WAL_MUST_USE;
-/* Stores the current states of the files in job->before as the
- * undo checkpoint, linked with head_before, and the journal in the same batch,
- * durably. Without files there is no journal: the batch moves the head, and
- * completes the rewind. Replaces job->before by what was recorded. WAL_ECHANGED
- * when a state or the head differs. */
+/* Stores the current states of the files in job->before as the undo checkpoint, linked with
+ * head_before, and the journal in the same batch, durably. Without files there is no journal: the
+ * batch moves the head, and completes the rewind. Replaces job->before by what was recorded.
+ * WAL_ECHANGED when a state or the head differs. */
 enum wal_status wal__rewind_save_undo(struct wal__rewind_job *job,
                                       struct wal_error *error) WAL_MUST_USE;
 

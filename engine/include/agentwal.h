@@ -699,9 +699,8 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_session_cursor_open(struct wal_store *store, const struct wal_session_cursor_options *options,
                         struct wal_session_cursor **cursor, struct wal_error *error);
 
-/* Fills *info with the next session as it is now, or returns WAL_END. metadata
- * is left empty. Slices hold until the next call on the cursor, or its
- * close. Threads: one at a time. */
+/* Fills *info with the next session as it is now, or returns WAL_END. metadata is left empty.
+ * Slices hold until the next call on the cursor, or its close. Threads: one at a time. */
 WAL_API WAL_MUST_USE enum wal_status wal_session_cursor_next(struct wal_session_cursor *cursor,
                                                              struct wal_session_info *info,
                                                              struct wal_error *error);
@@ -814,18 +813,15 @@ struct wal_append_result {
  * member) or WAL_ENOTFOUND. A redaction hides its target's content from every reader of every
  * session.
  *
- * Threads: any. Errors, with nothing written: WAL_ECONFLICT, WAL_EEXISTS,
- * WAL_ENOPARENT, WAL_EBADJSON, WAL_ETOOBIG, WAL_EREADONLY, WAL_EDAMAGED,
- * WAL_ESCHEMA, WAL_ENOTFOUND, WAL_ENOSPACE, WAL_EBUSY, WAL_ELOCKED. After
- * WAL_EPOISONED and WAL_EIO the outcome is unknown: append the same entries
- * again; what is there is skipped by its id. A process that is killed or
- * stopped while it syncs for this one causes neither: its part is taken over.
- * With WAL_CLUSTER: WAL_EREMOTE, with nothing written and a result of zeros,
- * when no process ships the store. After WAL_EREMOTE, WAL_EFENCED and others
- * that the shipping process reported, the entries are durable here, as the
- * result says, and may be stored in the remote or not; they are shipped later
- * unless another writer took over.
- * SPEC.md, Batches.
+ * Threads: any. Errors, with nothing written: WAL_ECONFLICT, WAL_EEXISTS, WAL_ENOPARENT,
+ * WAL_EBADJSON, WAL_ETOOBIG, WAL_EREADONLY, WAL_EDAMAGED, WAL_ESCHEMA, WAL_ENOTFOUND, WAL_ENOSPACE,
+ * WAL_EBUSY, WAL_ELOCKED. After WAL_EPOISONED and WAL_EIO the outcome is unknown: append the same
+ * entries again; what is there is skipped by its id. A process that is killed or stopped while it
+ * syncs for this one causes neither: its part is taken over. With WAL_CLUSTER: WAL_EREMOTE, with
+ * nothing written and a result of zeros, when no process ships the store. After WAL_EREMOTE,
+ * WAL_EFENCED and others that the shipping process reported, the entries are durable here, as the
+ * result says, and may be stored in the remote or not; they are shipped later unless another writer
+ * took over. SPEC.md, Batches.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_append(struct wal_session *session,
                                                 const struct wal_entry *entries, uint32_t count,
@@ -1060,11 +1056,10 @@ WAL_API WAL_MUST_USE enum wal_status wal_batch_submit(struct wal_session *sessio
 
 /* -------------------------------------------- redaction, compaction --- */
 
-/* Hides the content of an entry that this session sees from every reader, by a
- * durable entry of type `redaction` under the head. The bytes remain in the
- * log until wal_store_compact erases them. reason has at most 4,096 bytes, or
- * is empty; result may be null.
- * Threads: any. Errors: WAL_ENOTFOUND, and those of wal_append. */
+/* Hides the content of an entry that this session sees from every reader, by a durable entry of
+ * type `redaction` under the head. The bytes remain in the log until wal_store_compact erases them.
+ * reason has at most 4,096 bytes, or is empty; result may be null. Threads: any. Errors:
+ * WAL_ENOTFOUND, and those of wal_append. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_session_redact(struct wal_session *session, struct wal_slice entry_id, struct wal_slice reason,
                    struct wal_append_result *result, struct wal_error *error);
@@ -1162,15 +1157,14 @@ wal_entry_cursor_open(struct wal_session *session, const struct wal_entry_cursor
  * subtracts those that were redacted since the last one. Threads: one at a time. */
 WAL_API uint64_t wal_entry_cursor_remaining(const struct wal_entry_cursor *cursor);
 
-/* Fills *entry with the next entry, its checksum verified, or returns WAL_END.
- * Slices hold until the next call on the cursor, or its close. Threads: one
- * at a time. Errors: each concerns one entry, and the next call continues after
- * it, so that a loop which goes on after errors ends, and has counted the
- * entries that were not read; only WAL_ENOMEM, WAL_EINVAL and WAL_ECLOSED leave
- * the cursor where it is. WAL_ECORRUPT, WAL_EIO: this entry cannot be read, or
- * not be found in the indexes; damage of what was written since the cursor was
- * opened does not concern it. WAL_EPOISONED: it was lost when a sync failed.
- * WAL_ENOTFOUND: the session was deleted, and a compaction has begun. */
+/* Fills *entry with the next entry, its checksum verified, or returns WAL_END. Slices hold until
+ * the next call on the cursor, or its close. Threads: one at a time. Errors: each concerns one
+ * entry, and the next call continues after it, so that a loop which goes on after errors ends, and
+ * has counted the entries that were not read; only WAL_ENOMEM, WAL_EINVAL and WAL_ECLOSED leave the
+ * cursor where it is. WAL_ECORRUPT, WAL_EIO: this entry cannot be read, or not be found in the
+ * indexes; damage of what was written since the cursor was opened does not concern it.
+ * WAL_EPOISONED: it was lost when a sync failed. WAL_ENOTFOUND: the session was deleted, and a
+ * compaction has begun. */
 WAL_API WAL_MUST_USE enum wal_status wal_entry_cursor_next(struct wal_entry_cursor *cursor,
                                                            struct wal_entry *entry,
                                                            struct wal_error *error);

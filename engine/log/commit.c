@@ -14,7 +14,7 @@
  *       sync what is waited for (sync.c)
  *       complete the operations, wake their callers
  *
- * Who leads. A caller that finds the queue empty, no leader and no contention leads at once: a
+ * The leader. A caller that finds the queue empty, no leader and no contention leads at once: a
  * single caller waits for no other thread. Otherwise its operation stays staged: the present leader
  * writes it if it needs no sync, or the committer thread leads for all that is staged. Without
  * threads (a simulated system) every cycle is led by a caller.

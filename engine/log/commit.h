@@ -2,9 +2,8 @@
  * commit.h - group commit: submission of operations, and the threads that commit them (SPEC.md
  * 4.3). commit.c explains it.
  *
- * Locks: `mutex` guards the queue and the leader's role; it comes before the
- * append lock and the state lock, and the leader does not hold it meanwhile.
- * `background_mutex` comes before `mutex`.
+ * Locks: `mutex` guards the queue and the leader's role; it comes before the append lock and the
+ * state lock, and the leader does not hold it meanwhile. `background_mutex` comes before `mutex`.
  *
  * Invariant: an operation is completed exactly once; a durable one only after a sync that covers
  * it. completed <= dequeued <= submitted. Any thread may call; init, stop and deinit one.

@@ -46,8 +46,7 @@ enum wal_status wal__group_add(struct wal__group *group, const struct wal__log *
 enum wal_status wal__group_write(struct wal__group *group, struct wal__log *log,
                                  struct wal_error *error) WAL_MUST_USE;
 
-/* Publishes the written end to all processes, and wakes those who wait for
- * it. */
+/* Publishes the written end to all processes, and wakes those who wait for it. */
 void wal__log_publish(struct wal__log *log);
 
 /* Poisons the log after a write or sync of the tail failed: WAL__POISON_WRITE or WAL__POISON_SYNC.

@@ -181,10 +181,9 @@ struct wal__segment *wal__log_segment(const struct wal__log *log, uint64_t id);
 /* Returns the id of the segment that is or has replaced this one; 0: none. */
 uint64_t wal__log_live_id(const struct wal__log *log, uint64_t id);
 
-/* Finds the segments that compaction replaced since they were opened: the chain
- * then has those in their place. The old ones stay open for their readers.
- * With the client's state lock for writing; the indexes are loaded
- * afterwards. */
+/* Finds the segments that compaction replaced since they were opened: the chain then has those in
+ * their place. The old ones stay open for their readers. With the client's state lock for writing;
+ * the indexes are loaded afterwards. */
 enum wal_status wal__log_refresh_segments(struct wal__log *log,
                                           struct wal_error *error) WAL_MUST_USE;
 /* Returns the highest generation of the chain's rewritten segments; 0: none. */

@@ -454,8 +454,7 @@ static const uint8_t *map_fetch(void *ctx, uint64_t offset, uint64_t size)
     return map + offset;
 }
 
-/* Applies the groups of the tail segment from the applied end up to offset
- * `to`. */
+/* Applies the groups of the tail segment from the applied end up to offset `to`. */
 static enum wal_status apply_to(struct wal__log *log, uint64_t to, struct wal_error *error)
 {
     struct applier applier = {log, log->tail_segment, log->clock_ms, WAL_OK};

@@ -47,11 +47,10 @@ void wal__segment_shadow_path(const struct wal__env *env, const char *directory,
                               char out[WAL__PATH_MAX]);
 
 /*
- * Opens an existing segment and reads header, OPEN and trailer, of its
- * shadow segment where env->has_shadows and there is one. The header
- * must match uuid, class and id. WAL_ENOTFOUND, WAL_ECORRUPT (with the reason),
- * WAL_EVERSION, WAL_EIO, WAL_ENOMEM. WAL_END: the header is zero, since its
- * creation was never finished.
+ * Opens an existing segment and reads header, OPEN and trailer, of its shadow segment where
+ * env->has_shadows and there is one. The header must match uuid, class and id. WAL_ENOTFOUND,
+ * WAL_ECORRUPT (with the reason), WAL_EVERSION, WAL_EIO, WAL_ENOMEM. WAL_END: the header is zero,
+ * since its creation was never finished.
  */
 enum wal_status wal__segment_open(const struct wal__env *env, const char *directory, uint64_t id,
                                   const uint8_t uuid[16], uint32_t class,
@@ -114,10 +113,9 @@ void wal__segment_close_file(struct wal__segment *segment);
 /* Unmaps it. Nobody uses it. */
 void wal__segment_unmap(struct wal__segment *segment);
 
-/* The same for a segment that is no longer written: a map does not need
- * it, and a store may have more segments than a process may open files. No
- * other thread may read the segment by pread meanwhile. reopen_file opens it
- * again, if it is released. */
+/* The same for a segment that is no longer written: a map does not need it, and a store may have
+ * more segments than a process may open files. No other thread may read the segment by pread
+ * meanwhile. reopen_file opens it again, if it is released. */
 void wal__segment_release_file(struct wal__segment *segment);
 enum wal_status wal__segment_reopen_file(struct wal__segment *segment,
                                          struct wal_error *error) WAL_MUST_USE;

@@ -60,9 +60,8 @@ static enum wal_status load_arrays(struct batch_request *request, struct wal_err
     return status;
 }
 
-/* Loads a batch and its options, which may be NULL. The slices still point to
- * the caller's bytes. WAL_EINVAL, WAL_ENOMEM; batch_request_deinit is
- * valid after success and failure. */
+/* Loads a batch and its options, which may be NULL. The slices still point to the caller's bytes.
+ * WAL_EINVAL, WAL_ENOMEM; batch_request_deinit is valid after success and failure. */
 static enum wal_status batch_request_init(struct batch_request *request,
                                           const struct wal__heap *heap,
                                           const struct wal_batch *batch,

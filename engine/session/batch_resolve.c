@@ -1008,8 +1008,7 @@ static enum wal_status check_expected_head(struct resolver *resolver)
                          actual, (int)expected.size, (const char *)expected.data);
 }
 
-/* Sets the parent of a new entry, and moves the head unless it is to be
- * kept. */
+/* Sets the parent of a new entry, and moves the head unless it is to be kept. */
 static enum wal_status assign_parent(struct resolver *resolver, uint32_t item)
 {
     const struct wal__batch_entry *entry = &resolver->batch->entries[item];

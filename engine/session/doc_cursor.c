@@ -1,7 +1,6 @@
 /*
- * doc_cursor.c - a cursor over documents (doc_cursor.h, SPEC.md 5.8).
- * The versions are fixed when it is opened; their records are read without a
- * lock.
+ * doc_cursor.c - a cursor over documents (doc_cursor.h, SPEC.md 5.8). The versions are fixed when
+ * it is opened; their records are read without a lock.
  *
  * The texts of keys are read from the log when documents are first ordered, and where a prefix is
  * searched.

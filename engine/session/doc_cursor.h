@@ -47,8 +47,7 @@ static inline enum wal_status wal__check_key(struct wal_slice key, struct wal_er
                                      "reserved");
 }
 
-/* Opens a cursor. Reserved keys are returned only when the prefix is
- * reserved. */
+/* Opens a cursor. Reserved keys are returned only when the prefix is reserved. */
 enum wal_status wal__doc_cursor_open(struct wal__core *core, uint32_t number,
                                      const struct wal_doc_cursor_options *options,
                                      struct wal_doc_cursor **docs,

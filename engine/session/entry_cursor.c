@@ -746,8 +746,7 @@ static enum wal_status fill_from_range(struct wal_entry_cursor *cursor,
     return status;
 }
 
-/* Fills the empty block. Stops at a session that is not loaded, unless
- * `loading`. */
+/* Fills the empty block. Stops at a session that is not loaded, unless `loading`. */
 static enum wal_status fill_from_ranges(struct wal_entry_cursor *cursor, bool loading,
                                         struct wal_error *error)
 {
@@ -1084,9 +1083,8 @@ static enum wal_status pass_next(struct wal_entry_cursor *cursor, struct wal_ent
     return status;
 }
 
-/* The next entry or WAL_END, and the entry with an id. Slices are valid until
- * the next call. A failure concerns one entry, and the next
- * call the entry after it, except after WAL_ENOMEM. */
+/* The next entry or WAL_END, and the entry with an id. Slices are valid until the next call. A
+ * failure concerns one entry, and the next call the entry after it, except after WAL_ENOMEM. */
 static enum wal_status entry_cursor_next(struct wal_entry_cursor *cursor, struct wal_entry *entry,
                                          struct wal_error *error)
 {
@@ -1121,8 +1119,7 @@ struct lookup {
     uint64_t parent_position;
 };
 
-/* Fills the lookup from the owner's branch. State lock for reading or
- * writing. */
+/* Fills the lookup from the owner's branch. State lock for reading or writing. */
 static void fill_lookup(const struct wal_entry_cursor *cursor, const struct wal__branch_slot *slot,
                         const struct wal__entry_location *found, struct lookup *lookup)
 {

@@ -95,9 +95,8 @@ enum wal_status wal__entry_cursor_get(struct wal_entry_cursor *cursor, struct wa
  * it. State lock for writing. */
 enum wal_status wal__entry_cursor_add_deltas(struct wal_entry_cursor *cursor, uint64_t end,
                                              uint64_t depth, struct wal_error *error) WAL_MUST_USE;
-/* Sets *cut to the number of entries before the start of reading; 0 without a
- * compaction. path is struct wal__path_range in reading order. State lock
- * for writing. */
+/* Sets *cut to the number of entries before the start of reading; 0 without a compaction. path is
+ * struct wal__path_range in reading order. State lock for writing. */
 enum wal_status wal__entry_cursor_find_compaction(struct wal_entry_cursor *cursor,
                                                   const struct wal__buf *path, uint64_t *cut,
                                                   struct wal_error *error) WAL_MUST_USE;

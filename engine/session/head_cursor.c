@@ -186,8 +186,7 @@ static enum wal_status copy_record(struct wal_head_cursor *heads,
     return copy_text(heads, record.note, &item->note, &item->note_offset, error);
 }
 
-/* Adds the item with the id of its target; skips it when the target was
- * lost. */
+/* Adds the item with the id of its target; skips it when the target was lost. */
 static enum wal_status add_item(struct wal_head_cursor *heads, struct item *item, uint64_t target,
                                 struct wal_error *error)
 {

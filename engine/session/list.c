@@ -296,8 +296,7 @@ static bool read_hex(const char *text, size_t digits, uint64_t *value)
     return true;
 }
 
-/* Parses what session_cursor_encode wrote. Number 0: no session was
- * returned, so all follow. */
+/* Parses what session_cursor_encode wrote. Number 0: no session was returned, so all follow. */
 static enum wal_status set_after(struct wal_session_cursor *list, struct wal_slice after,
                                  struct wal_error *error)
 {

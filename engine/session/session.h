@@ -91,7 +91,7 @@ enum wal_status wal__session_fork(struct wal_session *source, struct wal_slice a
 enum wal_status wal__session_accept_damage(struct wal__core *core, uint32_t number,
                                            uint64_t text_size,
                                            struct wal_error *error) WAL_MUST_USE;
-/* session_fork.c: forks the session and appends a compaction_summary entry to the fork, in one
+/* create.c: forks the session and appends a compaction_summary entry to the fork, in one
  * operation. */
 enum wal_status wal__session_compact_into(struct wal_session *source,
                                           const struct wal_compact_options *options,
@@ -106,7 +106,7 @@ enum wal_status wal__session_get_info(struct wal_session *session, struct wal_se
 /* Submits an operation and waits for its result. The caller keeps its reference to op. */
 enum wal_status wal__session_commit(struct wal__core *core, struct wal__op *op,
                                     struct wal_error *error) WAL_MUST_USE;
-/* session_list.c */
+/* list.c */
 enum wal_status wal__session_cursor_open(struct wal__core *core,
                                          const struct wal_session_cursor_options *options,
                                          struct wal_session_cursor **list,
@@ -117,8 +117,7 @@ enum wal_status wal__session_cursor_next(struct wal_session_cursor *list,
 void wal__session_cursor_close(struct wal_session_cursor *list);
 void wal__lookup_init(struct wal__lookup *lookup);
 void wal__lookup_deinit(struct wal__lookup *lookup);
-/* Whether the name is `main`, the head that appends move; an empty name is
- * `main`. */
+/* Whether the name is `main`, the head that appends move; an empty name is `main`. */
 bool wal__head_is_main(struct wal__span name);
 /* The sequence of the entry that a head points to, or 0. State lock for reading. */
 uint64_t wal__head_target(const struct wal__branch_slot *slot, uint32_t stream,
@@ -144,9 +143,8 @@ enum wal_status wal__session_gives_title(struct wal__core *core,
                                          const struct wal__entry_location *entry,
                                          struct wal__span title, bool *gives,
                                          struct wal_error *error) WAL_MUST_USE;
-/* Empties the title of the session that owns the entry, and of each fork of it,
- * if a text of the entry gives it. An entry that is lost or erased gives
- * none. */
+/* Empties the title of the session that owns the entry, and of each fork of it, if a text of the
+ * entry gives it. An entry that is lost or erased gives none. */
 enum wal_status wal__session_forget_titles(struct wal__core *core, uint32_t owner, uint32_t stream,
                                            uint64_t sequence, struct wal_error *error) WAL_MUST_USE;
 /* Deletes the sessions that are in the trash for good, durably, by ascending number; one that is

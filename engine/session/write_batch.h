@@ -119,8 +119,7 @@ enum wal_status wal__session_read_current(struct wal__core *core, uint32_t numbe
                                           struct wal__current_record *current,
                                           struct wal_error *error) WAL_MUST_USE;
 
-/* Resolves the operation under the append lock and the state
- * lock for writing; ctx is the core. */
+/* Resolves the operation under the append lock and the state lock for writing; ctx is the core. */
 enum wal_status wal__batch_resolve(void *ctx, struct wal__op *op);
 
 /* Checks that the caller may write to the session: WAL_ENOTFOUND when it was deleted, WAL_ETRASHED,

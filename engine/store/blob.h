@@ -2,12 +2,11 @@
  * blob.h - content by its SHA-256 in the blob stream of a store (SPEC.md 5.12): stored once in the
  * whole store, in pack/, and durable before a record that refers to it.
  *
- * Any thread, between init and deinit of the blob store. A struct
- * wal__blob_reader or wal__blob_writer belongs to one thread at a time. The
- * calls that write acquire the append lock of the blob stream; they must not be
- * called under the append lock of the log, and never acquire that one. Their
- * caller holds a content guard (locks.h) until the record that names
- * the content is in the log: what they find or write may be dropped otherwise.
+ * Any thread, between init and deinit of the blob store. A struct wal__blob_reader or
+ * wal__blob_writer belongs to one thread at a time. The calls that write acquire the append lock of
+ * the blob stream; they must not be called under the append lock of the log, and never acquire that
+ * one. Their caller holds a content guard (locks.h) until the record that names the content is in
+ * the log: what they find or write may be dropped otherwise.
  */
 #ifndef AGENTWAL_ENGINE_STORE_BLOB_H
 #define AGENTWAL_ENGINE_STORE_BLOB_H

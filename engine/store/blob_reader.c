@@ -31,8 +31,7 @@ struct blob_frame {
     struct wal__span payload;
 };
 
-/* Fills *error with the file, the offset and the digest; returns
- * WAL_ECORRUPT. */
+/* Fills *error with the file, the offset and the digest; returns WAL_ECORRUPT. */
 static enum wal_status blob_report_corrupt(const struct wal__blob_store *blobs,
                                            const struct wal__digest *digest, uint64_t position,
                                            const char *why, struct wal_error *error)

@@ -936,8 +936,7 @@ static enum wal_status make_directory(struct wal__blob_store *blobs, struct wal_
     *strrchr(path, '/') = '\0';
     status = io->make_directory(io->ctx, path, &err);
     if (status == WAL_OK || status == WAL_EEXISTS) {
-        /* A process that created it may have died before the name was
-         * durable. */
+        /* A process that created it may have died before the name was durable. */
         status = io->sync_directory(io->ctx, blobs->env->root, &err);
     }
     if (status != WAL_OK) {

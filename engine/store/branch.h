@@ -88,15 +88,13 @@ void wal__branch_set_fork(struct wal__branch *branch, uint64_t sequence, uint32_
 void wal__branch_expect(struct wal__branch *branch, uint64_t entries);
 
 /*
- * Adds the session's next record, in log order. An ENTRY is appended to its
- * stream, one with WAL__FRAME_PROVISIONAL to the deltas of its stream; it
- * starts a new run unless its parent is the stream's previous own entry, and
- * moves the head if it has WAL__FRAME_MOVES_HEAD. A HEAD whose id_hash is that
- * of "main" sets the head of its stream to `parent`. Other types only raise
- * last_sequence. WAL_ECORRUPT when the sequence is not above that of every
- * record before, or the parent is not below the sequence. State is unchanged on
- * failure. A parent that is neither an own entry of the stream,
- * nor 0, nor the fork point (it is older than the fork point, or lost to
+ * Adds the session's next record, in log order. An ENTRY is appended to its stream, one with
+ * WAL__FRAME_PROVISIONAL to the deltas of its stream; it starts a new run unless its parent is the
+ * stream's previous own entry, and moves the head if it has WAL__FRAME_MOVES_HEAD. A HEAD whose
+ * id_hash is that of "main" sets the head of its stream to `parent`. Other types only raise
+ * last_sequence. WAL_ECORRUPT when the sequence is not above that of every record before, or the
+ * parent is not below the sequence. State is unchanged on failure. A parent that is neither an own
+ * entry of the stream, nor 0, nor the fork point (it is older than the fork point, or lost to
  * damage) is stored unchanged; depth counts from 0 there.
  */
 enum wal_status wal__branch_add(struct wal__branch *branch, const struct wal__posting *posting,
@@ -131,8 +129,7 @@ struct wal__branch_hit {
 bool wal__branch_find_id(const struct wal__branch *branch, uint64_t id_hash, uint32_t *cursor,
                          struct wal__branch_hit *hit);
 
-/* The first ordinal of [at, end) whose sequence is at least this one, or
- * end. */
+/* The first ordinal of [at, end) whose sequence is at least this one, or end. */
 uint32_t wal__branch_lower_bound(const struct wal__stream *stream, uint32_t at, uint32_t end,
                                  uint64_t sequence);
 

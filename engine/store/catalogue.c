@@ -13,12 +13,10 @@
  * sources are ordered by the keys at init, and are those of init, whatever layers the catalogue has
  * since. With a source filter all sessions may come from the heap.
  *
- * Invariants: the id of a number never changes, and no two visible sessions
- * have the same id; a frozen layer is never changed; every step that can fail
- * precedes the first change; by_source has each session that was visible with a
- * source when its number was indexed, also those that were deleted since.
- * The caller's lock: one writer, or any readers; an iterator belongs to one
- * thread.
+ * Invariants: the id of a number never changes, and no two visible sessions have the same id; a
+ * frozen layer is never changed; every step that can fail precedes the first change; by_source has
+ * each session that was visible with a source when its number was indexed, also those that were
+ * deleted since. The caller's lock: one writer, or any readers; an iterator belongs to one thread.
  */
 #include "engine/store/catalogue.h"
 

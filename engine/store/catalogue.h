@@ -189,16 +189,13 @@ struct wal__catalogue_filter {
 };
 
 /*
- * Iterates the sessions, newest first. The iterator keeps the layers of its
- * init, and the overlay's order then as a heap; in the snapshot it uses
- * by_recent, or by_cwd with a cwd filter, and finds the start by binary search.
- * With a source filter it takes the sessions from by_source instead, when that
- * has every session.
- * Each next() needs the caller's lock. It returns each session that passed the
- * filter at init once, at its position at init, which is `key` then, with its
- * present summary. It skips sessions that were deleted since, or moved from the
- * list to the trash or back. WAL_END at the end; *summary is undefined then.
- * The filter's texts must outlive the iterator.
+ * Iterates the sessions, newest first. The iterator keeps the layers of its init, and the overlay's
+ * order then as a heap; in the snapshot it uses by_recent, or by_cwd with a cwd filter, and finds
+ * the start by binary search. With a source filter it takes the sessions from by_source instead,
+ * when that has every session. Each next() needs the caller's lock. It returns each session that
+ * passed the filter at init once, at its position at init, which is `key` then, with its present
+ * summary. It skips sessions that were deleted since, or moved from the list to the trash or back.
+ * WAL_END at the end; *summary is undefined then. The filter's texts must outlive the iterator.
  */
 struct wal__catalogue_iter {
     struct wal__catalogue_filter filter;

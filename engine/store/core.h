@@ -93,9 +93,8 @@ struct wal__core {
     bool is_overtaken;    /* a backup to it committed while it was opened */
     struct wal__catalogue catalogue;
     uint64_t generation; /* raised by each load of the indexes */
-    /* Raised by every redaction that is applied and by every load of the
-     * indexes: what a reader knows of redactions is then stale. Written under
-     * `state`. */
+    /* Raised by every redaction that is applied and by every load of the indexes: what a reader
+     * knows of redactions is then stale. Written under `state`. */
     _Atomic uint64_t redaction_generation;
     /* Bits that wal__core_require_feature found or put in MANIFEST: they stay there. */
     _Atomic uint32_t required_features;
@@ -375,8 +374,7 @@ enum wal_status wal__session_find(struct wal__core *core, uint32_t number,
                                   struct wal__summary *summary,
                                   struct wal_error *error) WAL_MUST_USE;
 
-/* Fills *error for a session in the trash; returns
- * WAL_ETRASHED. */
+/* Fills *error for a session in the trash; returns WAL_ETRASHED. */
 enum wal_status wal__session_fail_trashed(struct wal__span id, struct wal_error *error);
 
 /* WAL_ECONFLICT when a session has another newest record than
@@ -392,9 +390,8 @@ enum wal_status wal__core_read_session_record(struct wal__core *core, uint64_t p
                                               uint64_t *sequence,
                                               struct wal_error *error) WAL_MUST_USE;
 
-/* branch.c: applies the session's next record to the slot, in log order.
- * After a failure the slot is incomplete; the indexes are then reloaded from
- * the log. */
+/* branch.c: applies the session's next record to the slot, in log order. After a failure the slot
+ * is incomplete; the indexes are then reloaded from the log. */
 enum wal_status wal__branch_slot_apply(struct wal__branch_slot *slot,
                                        const struct wal__posting *posting,
                                        uint64_t position) WAL_MUST_USE;
@@ -448,9 +445,8 @@ struct wal__entry_location {
     uint32_t ordinal; /* in the owner's stream, from 0 */
 };
 
-/* Finds an entry by id in the session and, up to each fork point, in
- * its ancestors. WAL_ENOTFOUND. State lock for writing (ancestors may have to
- * be loaded). */
+/* Finds an entry by id in the session and, up to each fork point, in its ancestors. WAL_ENOTFOUND.
+ * State lock for writing (ancestors may have to be loaded). */
 enum wal_status wal__core_find_id(struct wal__core *core, uint32_t number, struct wal__span id,
                                   struct wal__entry_location *found,
                                   struct wal_error *error) WAL_MUST_USE;

@@ -111,10 +111,9 @@ static void init_indexes(struct wal__core *core)
     wal__tail_index_init(&core->tail_index, core->env.heap);
 }
 
-/* Whether every unsealed segment before the tail has a file in index/: the
- * snapshot alone does not locate a session's records. And whether the segment
- * `covered`, at whose records the snapshot ends, has an index: one that is made
- * by applying them again to the snapshot would be wrong. */
+/* Whether every unsealed segment before the tail has a file in index/: the snapshot alone does not
+ * locate a session's records. And whether the segment `covered`, at whose records the snapshot
+ * ends, has an index: one that is made by applying them again to the snapshot would be wrong. */
 static bool indexes_complete(struct wal__core *core, uint32_t count, uint64_t covered)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -327,8 +326,7 @@ static bool is_covered(const struct wal__core *core, const struct wal__index *in
     return true; /* all were deleted */
 }
 
-/* Merges the sessions of a segment index into the catalogue. `ended` as
- * above. */
+/* Merges the sessions of a segment index into the catalogue. `ended` as above. */
 static enum wal_status merge_index(struct wal__core *core, const struct wal__index *index,
                                    uint64_t ended)
 {

@@ -1,7 +1,6 @@
 /*
- * manifest.h - creating and reading a store's MANIFEST (SPEC.md 2.1, 3.7).
- * Called while the store is opened or migrated, or gets a feature,
- * by one thread.
+ * manifest.h - creating and reading a store's MANIFEST (SPEC.md 2.1, 3.7). Called while the store
+ * is opened or migrated, or gets a feature, by one thread.
  */
 #ifndef AGENTWAL_ENGINE_STORE_MANIFEST_H
 #define AGENTWAL_ENGINE_STORE_MANIFEST_H

@@ -11,7 +11,7 @@
 #define WAL__ASSERT(condition) \
     ((condition) ? (void)0 : wal__assert_failed(#condition, __FILE__, __LINE__))
 
-/* Prints the condition and its place to stderr, then aborts. Defined in engine/base/assert.c. */
+/* Prints the condition and its place to stderr, then aborts. Defined in engine/base/error.c. */
 __attribute__((noreturn)) void wal__assert_failed(const char *condition, const char *file,
                                                   int line);
 

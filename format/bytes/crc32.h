@@ -1,7 +1,6 @@
 /*
- * crc32.h - CRC-32 as zlib computes it: by carry-less multiplication where the
- * processor supports it, else by libdeflate where the build
- * found it, else by zlib. Threads: any.
+ * crc32.h - CRC-32 as zlib computes it: by carry-less multiplication where the processor supports
+ * it, else by libdeflate where the build found it, else by zlib. Threads: any.
  */
 #ifndef AGENTWAL_FORMAT_BYTES_CRC32_H
 #define AGENTWAL_FORMAT_BYTES_CRC32_H

@@ -18,10 +18,9 @@
 #include "format/json/json_text.h"
 
 /*
- * Applies `patch` to `target`; an empty target is an absent value. Writes the
- * result, which must not overlap the texts, and its size. NO_SPACE unless
- * `capacity` is at least target.size + patch.size; other failures are syntax
- * errors of a text.
+ * Applies `patch` to `target`; an empty target is an absent value. Writes the result, which must
+ * not overlap the texts, and its size. NO_SPACE unless `capacity` is at least target.size +
+ * patch.size; other failures are syntax errors of a text.
  */
 enum wal__json_status wal__json_merge(struct wal__span target, struct wal__span patch, uint8_t *out,
                                       size_t capacity, size_t *size) WAL__JSON_CHECKED;

@@ -37,11 +37,10 @@ enum wal__json_kind {
 };
 
 /*
- * `span` is the token's exact range in the scanned text: strings and keys
- * include their quotes, a bracket's is that bracket. The span of a whole value
- * (from skip, find and members) is a JSON text itself. `depth` is the number of
- * containers around the token: equal for a bracket and its closing bracket, 0
- * for the top-level value.
+ * `span` is the token's exact range in the scanned text: strings and keys include their quotes, a
+ * bracket's is that bracket. The span of a whole value (from skip, find and members) is a JSON text
+ * itself. `depth` is the number of containers around the token: equal for a bracket and its closing
+ * bracket, 0 for the top-level value.
  */
 struct wal__json_token {
     struct wal__json_span span;

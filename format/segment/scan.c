@@ -380,8 +380,7 @@ static bool process_commit(struct scan *scan, const struct wal__frame *frame,
     if (commit.first_sequence > scan->sequence + 1) {
         scan->sequence = commit.first_sequence - 1;
     }
-    /* Below the watermark each valid frame counts; after it only whole
-     * groups do. */
+    /* Below the watermark each valid frame counts; after it only whole groups do. */
     if ((whole || scan->start->is_rewritten || scan->group < scan->result->watermark) &&
         !deliver_range(scan, &commit)) {
         return false;

@@ -74,11 +74,10 @@ struct wal__base_result {
 };
 
 /*
- * Makes a base that leads to the end, if the newest one does not.
- * WAL__BASE_NEXT reuses its segments, but for small ones at its end. Makes none
- * when compaction has replaced what is at the end, or another process makes
- * one.
- * WAL_ECONFLICT: the store has another past. WAL_EREMOTE: it may be repeated.
+ * Makes a base that leads to the end, if the newest one does not. WAL__BASE_NEXT reuses its
+ * segments, but for small ones at its end. Makes none when compaction has replaced what is at the
+ * end, or another process makes one. WAL_ECONFLICT: the store has another past. WAL_EREMOTE: it may
+ * be repeated.
  */
 enum wal_status wal__base_make(struct wal_remote *remote, const struct wal__part_source *source,
                                const uint8_t uuid[16], const struct wal__base_end *end,

@@ -468,8 +468,7 @@ static const struct {
     {"NoSuchKey", WAL_ENOTFOUND, "there is no such object"},
 };
 
-/* The answer as a status, and the sentence that explains it, of
- * `capacity` bytes. */
+/* The answer as a status, and the sentence that explains it, of `capacity` bytes. */
 static enum wal_status s3_status(long http_status, const char *code, bool if_absent, char *text,
                                  size_t capacity)
 {

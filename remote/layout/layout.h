@@ -103,8 +103,7 @@ enum wal_status wal__epoch_decode(struct wal_slice bytes, const char *name,
 /* An object in place of a part, which ends an epoch: `epoch` is the one after it. */
 enum wal_status wal__fence_encode(uint64_t epoch, struct wal__buf *out) WAL_MUST_USE;
 
-/* Sets *epoch; to 0 of a part: what does not begin with a brace.
- * WAL_ECORRUPT. */
+/* Sets *epoch; to 0 of a part: what does not begin with a brace. WAL_ECORRUPT. */
 enum wal_status wal__fence_decode(struct wal_slice bytes, const char *name, uint64_t *epoch,
                                   struct wal_error *error) WAL_MUST_USE;
 
@@ -202,10 +201,9 @@ enum wal_status wal__session_list_add(struct wal__session_list *list,
 enum wal_status wal__session_list_encode(struct wal__session_list *list, const char *host,
                                          struct wal__buf *out) WAL_MUST_USE;
 
-/* Called for each session. Its id, cwd, project, title, first_text, updated_ms,
- * of its flags WAL_SESSION_MOVED, and as last_sequence the number of its bundle
- * are set. Texts hold until it returns. A
- * result other than 0 ends the list. */
+/* Called for each session. Its id, cwd, project, title, first_text, updated_ms, of its flags
+ * WAL_SESSION_MOVED, and as last_sequence the number of its bundle are set. Texts hold until it
+ * returns. A result other than 0 ends the list. */
 typedef int32_t wal__session_list_fn(void *ctx, const char *host,
                                      const struct wal_session_info *session);
 

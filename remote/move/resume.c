@@ -1,11 +1,10 @@
 /*
  * resume.c - brings a session to this store, and claims it (move.h, agentwal/remote.h).
  *
- * The order: find who has the session, pull that store to a replica here, or
- * only a bundle of the session where it was handed off, claim
- * the session, merge it, and mark it as being here. What is killed on the way
- * is done again by the next call: a pull goes on, a claim of this store is
- * found, a merge adds what is missing.
+ * The order: find who has the session, pull that store to a replica here, or only a bundle of the
+ * session where it was handed off, claim the session, merge it, and mark it as being here. What is
+ * killed on the way is done again by the next call: a pull goes on, a claim of this store is found,
+ * a merge adds what is missing.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,6 @@
 /*
- * shipper.c - ships a store in the background (agentwal/remote.h): a
- * thread sends what becomes durable, and reports it to the processes of the
- * store.
+ * shipper.c - ships a store in the background (agentwal/remote.h): a thread sends what becomes
+ * durable, and reports it to the processes of the store.
  *
  * One part is on the way, and what becomes durable meanwhile is the next one, so that parts grow
  * with the load. Several are on the way when they are full, or when one takes longer than the

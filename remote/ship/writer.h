@@ -1,10 +1,9 @@
 /*
  * writer.h - a writer: ships the log of a store in its epoch (SPEC.md 11.3).
  *
- * Invariant: everything before `position` is in the remote, in the parts before
- * `window.first` of the epoch, and of those before it. What is in the window is
- * on the way, each part under its number: other bytes are never sent in its
- * place. `marks` were kept before that.
+ * Invariant: everything before `position` is in the remote, in the parts before `window.first` of
+ * the epoch, and of those before it. What is in the window is on the way, each part under its
+ * number: other bytes are never sent in its place. `marks` were kept before that.
  *
  * Threads: one at a time per writer.
  */
@@ -101,8 +100,7 @@ struct wal_remote_writer {
     struct wal__window window;
 };
 
-/* Starts: the fields before `epoch` are set, all else is zero.
- * See wal_remote_writer_open. */
+/* Starts: the fields before `epoch` are set, all else is zero. See wal_remote_writer_open. */
 enum wal_status wal__writer_start(struct wal_remote_writer *writer, bool takes_over,
                                   struct wal_error *error) WAL_MUST_USE;
 
@@ -139,7 +137,7 @@ enum wal_status wal__writer_acknowledge(struct wal_remote_writer *writer, int64_
 enum wal_status wal__writer_keep(struct wal_remote_writer *writer,
                                  struct wal_error *error) WAL_MUST_USE;
 
-/* See wal_remote_push. Counts what it stores in *result. push.c */
+/* See wal_remote_push. Counts what it stores in *result. */
 enum wal_status wal__writer_push(struct wal_remote_writer *writer,
                                  struct wal_remote_push_result *result,
                                  struct wal_error *error) WAL_MUST_USE;

@@ -15,9 +15,8 @@
 #include "search/text/extract.h"
 #include "search/text/tokenizer.h"
 
-/* Fills *error for a failed call of SQLite on a connection, which may be NULL;
- * `what` says what failed. WAL_ENOMEM; WAL_ECORRUPT for a database that is not
- * as it was written; else WAL_EIO. */
+/* Fills *error for a failed call of SQLite on a connection, which may be NULL; `what` says what
+ * failed. WAL_ENOMEM; WAL_ECORRUPT for a database that is not as it was written; else WAL_EIO. */
 enum wal_status wal__search_fail(struct wal_error *error, sqlite3 *db, int code, const char *what);
 
 /* Reads and verifies header and table of checksums of an open file. Sets *file, and *table, to be

@@ -1,7 +1,6 @@
 /*
- * fts_set.c - keeps the indexes of a store's segments up to date
- * (fts_set.h): fills them, and makes and lists their files. docs/search.md,
- * Files, has the rules.
+ * fts_set.c - keeps the indexes of a store's segments up to date (fts_set.h): fills them, and makes
+ * and lists their files. docs/search.md, Files, has the rules.
  *
  * Invariants: a slot belongs to a segment that the log had at the last update, and its database has
  * the records up to head.last_sequence. A file that is being made is locked by its maker, and has a
@@ -39,8 +38,7 @@ struct wal__fts_draft {
     char temporary[WAL__SEARCH_FILE_NAME];
 };
 
-/* Removes the drafts that killed processes left, and the files of which
- * `is_live` is false. */
+/* Removes the drafts that killed processes left, and the files of which `is_live` is false. */
 typedef bool wal__fts_is_live_fn(void *ctx, const struct wal__search_file *file);
 
 /* --- filling -------------------------------------------------------------- */
@@ -393,8 +391,7 @@ static bool read_named(int directory, const char *name, uint64_t id, enum wal__s
     return is_valid;
 }
 
-/* Reads the header of the file of a segment. False when there is no valid
- * one. */
+/* Reads the header of the file of a segment. False when there is no valid one. */
 static bool fts_read(int directory, uint64_t id, enum wal__search_kind kind,
                      struct wal__search_file *file)
 {

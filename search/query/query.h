@@ -84,8 +84,7 @@ struct wal__query {
     size_t hit_capacity;
 };
 
-/* Finds the rows that match, best first as far as that is known
- * without their times. */
+/* Finds the rows that match, best first as far as that is known without their times. */
 enum wal_status wal__query_collect(struct wal__query *query, struct wal_error *error) WAL_MUST_USE;
 
 /* WAL_EINVAL when the text has too little to look for. */

@@ -42,8 +42,7 @@ static char *copy_slices(struct wal_slice *slices[], size_t count)
     return texts;
 }
 
-/* Adds a hit of a session with its snippet, the text that the matcher
- * was run on. */
+/* Adds a hit of a session with its snippet, the text that the matcher was run on. */
 static enum wal_status query_add_hit(struct wal__query *query, size_t shown,
                                      const struct wal__candidate *candidate,
                                      const struct wal__unit *unit,

@@ -322,8 +322,7 @@ KIT_TEST(sigkill__nothing_acknowledged_is_lost)
            (total + ledger.count <= rounds && run.round < ROUNDS_FACTOR * rounds)) {
         live_and_die(&run, &ledger);
         run.round++;
-        /* A child may even be killed during the recovery from the one
-         * before. */
+        /* A child may even be killed during the recovery from the one before. */
         if (kit_random(&run.seed) % 4 == 0) {
             continue;
         }

@@ -1,5 +1,5 @@
 /*
- * segment_image.c - a segment built in memory (image.h).
+ * segment_image.c - a segment built in memory (segment_image.h).
  */
 #include "tests/lib/segment_image.h"
 

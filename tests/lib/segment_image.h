@@ -45,8 +45,7 @@ uint64_t image_commit(struct image *image, bool promised);
 uint64_t image_group(struct image *image, uint32_t session, uint32_t entries, bool promised);
 /* The group that a new segment begins with. */
 void image_open(struct image *image);
-/* Makes it a rewritten segment, up to that sequence number; before
- * image_open. */
+/* Makes it a rewritten segment, up to that sequence number; before image_open. */
 void image_rewrite(struct image *image, uint64_t last_sequence);
 /* A BLOCK of `count` entries with ascending sequence numbers; its offset. Level 0: it is not
  * compressed. */

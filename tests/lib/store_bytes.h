@@ -10,8 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* Called for the bytes of a file, and for each part that they hold
- * compressed. */
+/* Called for the bytes of a file, and for each part that they hold compressed. */
 typedef void store_bytes_fn(void *ctx, const char *file, const uint8_t *bytes, size_t size);
 
 /* Of the bytes of one file. */

@@ -1,10 +1,9 @@
 /*
  * test.h - tests that register themselves.
  *
- * A file of tests has no main and no table. TEST(name) { ... } defines a test
- * and adds it to those of its file, in their order in the file. The files
- * of a folder are one program (test_main.c), which runs the files and the tests
- * that it is given by name, or all:
+ * A file of tests has no main and no table. TEST(name) { ... } defines a test and adds it to those
+ * of its file, in their order in the file. The files of a folder are one program (test_main.c),
+ * which runs the files and the tests that it is given by name, or all:
  *
  *     unit_store test_store_open test_close__refuses_others test_close
  *

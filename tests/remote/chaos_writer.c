@@ -3,11 +3,10 @@
  *
  *   remote_chaos_writer STORE URL FIRST SECONDS [MACHINE]
  *
- * Makes the store, or goes on. Eight threads append entries of the session
- * `chaos` with WAL_CLUSTER, with numbers from FIRST; each is printed when it is
- * acknowledged. Repeats what fails because
- * the remote does, for a minute longer than SECONDS; prints why on stderr. Of
- * several machines each has a number, and takes over.
+ * Makes the store, or goes on. Eight threads append entries of the session `chaos` with
+ * WAL_CLUSTER, with numbers from FIRST; each is printed when it is acknowledged. Repeats what fails
+ * because the remote does, for a minute longer than SECONDS; prints why on stderr. Of several
+ * machines each has a number, and takes over.
  */
 #include <pthread.h>
 #include <stdbool.h>

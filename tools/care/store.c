@@ -135,8 +135,7 @@ static enum wal_status read_session(struct costs *costs, struct wal_store *store
     return status;
 }
 
-/* Adds up the checkpoints of every session. A fork counts inherited ones
- * too. */
+/* Adds up the checkpoints of every session. A fork counts inherited ones too. */
 static enum wal_status costs_read(struct costs *costs, struct wal_store *store,
                                   struct wal_error *error)
 {

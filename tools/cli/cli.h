@@ -233,8 +233,7 @@ void cli_sessions_open(struct cli_sessions *list, struct wal_store *store,
                        const struct wal_session_cursor_options *options, struct wal_error *error);
 bool cli_sessions_next(struct cli_sessions *list, struct wal_error *error);
 
-/* Closes a store. Returns the worse of `code` and the exit code of the
- * close. */
+/* Closes a store. Returns the worse of `code` and the exit code of the close. */
 int cli_close_store(const struct cli *cli, const char *path, struct wal_store *store, int code);
 
 /* Opens a session by its id, a unique prefix of it, `@latest`, or the path of an imported file.
@@ -348,9 +347,8 @@ int cli_report_file(const struct cli *cli, const char *what, enum wal_status sta
 int cli_open_or_create_session(const struct cli *cli, struct wal_store *store, const char *id,
                                struct wal_session **session);
 
-/* Reads all of standard input; the caller frees it. Null, after printing why,
- * if it cannot be read or has more than `most` bytes; then the text ends with
- * `advice`. */
+/* Reads all of standard input; the caller frees it. Null, after printing why, if it cannot be read
+ * or has more than `most` bytes; then the text ends with `advice`. */
 char *cli_read_stdin(const struct cli *cli, size_t most, const char *advice, size_t *size);
 
 /* Prints what a verb did: the sentence and the value, or {key: value}. Returns CLI_OK. */

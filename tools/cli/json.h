@@ -81,9 +81,8 @@ size_t cli_print_name(FILE *file, struct wal_slice name);
 /* --- entries ------------------------------------------------------------ */
 
 /*
- * Parses one line. The entry's slices point into the line and into texts.
- * Returns false when the line is not an entry, and then writes the reason to
- * `why`, a buffer of why_size bytes.
+ * Parses one line. The entry's slices point into the line and into texts. Returns false when the
+ * line is not an entry, and then writes the reason to `why`, a buffer of why_size bytes.
  */
 bool cli_entry_read(const void *line, size_t size, struct cli_texts *texts, struct wal_entry *entry,
                     char *why, size_t why_size);

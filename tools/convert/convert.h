@@ -177,8 +177,7 @@ struct convert_run {
     bool has_project; /* `project` is known */
 };
 
-/* SIGINT and SIGTERM stop an import after this; a second one ends the
- * process. */
+/* SIGINT and SIGTERM stop an import after this; a second one ends the process. */
 void convert_catch_signals(void);
 
 /* If a signal came, prints how to continue and ends the process by it. Does nothing otherwise. Call

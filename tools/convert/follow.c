@@ -37,8 +37,7 @@ struct open_view {
     uint32_t number; /* of the session; 0: the slot is free */
     struct wal_session *session;
     struct wal_view *view;
-    /* Value of update_count at the last update; the smallest is closed
-     * first. */
+    /* Value of update_count at the last update; the smallest is closed first. */
     uint64_t update_number;
     time_t time;          /* of the last update, CLOCK_MONOTONIC */
     uint64_t checkpoints; /* newest version of those exported with the view */
@@ -576,8 +575,7 @@ static enum wal_status open_views(struct follow *follow, struct wal_error *error
     return status;
 }
 
-/* Waits until records become durable; does not block during the initial
- * scan. */
+/* Waits until records become durable; does not block during the initial scan. */
 static enum wal_status wait_for_records(struct follow *follow, struct wal_error *error)
 {
     const sigset_t set = exit_signals();

@@ -18,8 +18,7 @@
 #include "tools/cli/verbs.h"
 #include "tools/walcat/walcat.h"
 
-/* --- the remote_check
- * ---------------------------------------------------------- */
+/* --- the check ---------------------------------------------------------- */
 
 struct check_remote {
     const struct cli *cli;
@@ -33,84 +32,84 @@ struct check_remote {
 /* --- what is checked ---------------------------------------------------- */
 
 /* Reads the URL, and the id, of the store in a directory. */
-static int read_store(struct check_remote *check_remote, const char *path)
+static int read_store(struct check_remote *check, const char *path)
 {
     struct wal_store_info info = WAL_INIT(wal_store_info);
     struct remote_config config = {.url = ""};
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = NULL;
     enum wal_status status;
-    int code = cli_open_store(check_remote->cli, path, WAL_OPEN_READ_ONLY, &store);
+    int code = cli_open_store(check->cli, path, WAL_OPEN_READ_ONLY, &store);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
     status = wal_store_get_info(store, &info, &error);
     if (status != WAL_OK) {
-        code = remote_report(check_remote->cli, path, status, &error);
+        code = remote_report(check->cli, path, status, &error);
     } else {
-        memcpy(check_remote->uuid, info.uuid, sizeof(check_remote->uuid));
-        check_remote->has_uuid = true;
+        memcpy(check->uuid, info.uuid, sizeof(check->uuid));
+        check->has_uuid = true;
     }
     if (code == CLI_CONTINUE) {
-        code = remote_config_read(check_remote->cli, path, true, &config);
+        code = remote_config_read(check->cli, path, true, &config);
     }
-    memcpy(check_remote->url, config.url, sizeof(check_remote->url));
-    return cli_close_store(check_remote->cli, path, store, code);
+    memcpy(check->url, config.url, sizeof(check->url));
+    return cli_close_store(check->cli, path, store, code);
 }
 
-static int read_target(struct check_remote *check_remote, const char *target, const char *store_id)
+static int read_target(struct check_remote *check, const char *target, const char *store_id)
 {
     if (store_id != NULL) {
-        if (!remote_parse_store_id(store_id, check_remote->uuid)) {
-            return cli_error(check_remote->cli, CLI_USAGE, "--store-id",
-                             "\"%s\" is not the id of a store", store_id);
+        if (!remote_parse_store_id(store_id, check->uuid)) {
+            return cli_error(check->cli, CLI_USAGE, "--store-id", "\"%s\" is not the id of a store",
+                             store_id);
         }
-        check_remote->has_uuid = true;
+        check->has_uuid = true;
     }
     if (strstr(target, "://") == NULL) {
-        return store_id == NULL ? read_store(check_remote, target)
-                                : cli_error(check_remote->cli, CLI_USAGE, "--store-id",
+        return store_id == NULL ? read_store(check, target)
+                                : cli_error(check->cli, CLI_USAGE, "--store-id",
                                             "not allowed: the store has its id");
     }
-    if (strlen(target) >= sizeof(check_remote->url)) {
-        return cli_error(check_remote->cli, CLI_USAGE, "--remote", "is too long");
+    if (strlen(target) >= sizeof(check->url)) {
+        return cli_error(check->cli, CLI_USAGE, "--remote", "is too long");
     }
-    memcpy(check_remote->url, target, strlen(target) + 1);
+    memcpy(check->url, target, strlen(target) + 1);
     return CLI_CONTINUE;
 }
 
 /* --- the report --------------------------------------------------------- */
 
-static void begin_report(struct check_remote *check_remote)
+static void begin_report(struct check_remote *check)
 {
-    if (check_remote->cli->json) {
-        cli_json_init(&check_remote->json, stdout);
-        wal__json_out_open(&check_remote->json, '{');
-        cli_json_member_text(&check_remote->json, "url", cli_slice(check_remote->url));
-        wal__json_out_member_open(&check_remote->json, "damage", '[');
+    if (check->cli->json) {
+        cli_json_init(&check->json, stdout);
+        wal__json_out_open(&check->json, '{');
+        cli_json_member_text(&check->json, "url", cli_slice(check->url));
+        wal__json_out_member_open(&check->json, "damage", '[');
     }
 }
 
 static int32_t see(void *ctx, const struct wal_error *damage)
 {
-    struct check_remote *check_remote = ctx;
+    struct check_remote *check = ctx;
 
-    if (check_remote->cli->json) {
-        wal__json_out_open(&check_remote->json, '{');
-        cli_json_member_text(&check_remote->json, "file", cli_slice(damage->file));
-        wal__json_out_member_bool(&check_remote->json, "lost", damage->status == WAL_ENOTFOUND);
-        cli_json_member_text(&check_remote->json, "reason", cli_slice(damage->text));
-        wal__json_out_close(&check_remote->json, '}');
+    if (check->cli->json) {
+        wal__json_out_open(&check->json, '{');
+        cli_json_member_text(&check->json, "file", cli_slice(damage->file));
+        wal__json_out_member_bool(&check->json, "lost", damage->status == WAL_ENOTFOUND);
+        cli_json_member_text(&check->json, "reason", cli_slice(damage->text));
+        wal__json_out_close(&check->json, '}');
     } else {
         printf("%s: %s\n", damage->file, damage->text);
     }
     return 0;
 }
 
-static void end_json(struct check_remote *check_remote, bool is_complete)
+static void end_json(struct check_remote *check, bool is_complete)
 {
-    const struct wal_remote_check_result *result = &check_remote->result;
+    const struct wal_remote_check_result *result = &check->result;
     const struct {
         const char *key;
         uint64_t value;
@@ -119,19 +118,19 @@ static void end_json(struct check_remote *check_remote, bool is_complete)
         {"parts", result->parts},   {"bytes", result->bytes}, {"lastSequence", result->sequence},
     };
 
-    wal__json_out_close(&check_remote->json, ']');
+    wal__json_out_close(&check->json, ']');
     if (is_complete) {
-        wal__json_out_member_bool(&check_remote->json, "sound", result->damage == 0);
+        wal__json_out_member_bool(&check->json, "sound", result->damage == 0);
     }
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
-        wal__json_out_member_count(&check_remote->json, numbers[i].key, numbers[i].value);
+        wal__json_out_member_count(&check->json, numbers[i].key, numbers[i].value);
     }
-    wal__json_out_close_line(&check_remote->json);
+    wal__json_out_close_line(&check->json);
 }
 
-static void end_text(const struct check_remote *check_remote)
+static void end_text(const struct check_remote *check)
 {
-    const struct wal_remote_check_result *result = &check_remote->result;
+    const struct wal_remote_check_result *result = &check->result;
     char size[SIZE_TEXT];
 
     size_text(result->bytes, size);
@@ -146,39 +145,39 @@ static void end_text(const struct check_remote *check_remote)
            cli_plural(result->segments, "segment", "segments"), size, result->sequence);
 }
 
-static int run(struct check_remote *check_remote)
+static int run(struct check_remote *check)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_remote *remote = NULL;
     enum wal_status status;
     bool is_complete;
-    int code = remote_open(check_remote->cli, "--remote", check_remote->url, &remote);
+    int code = remote_open(check->cli, "--remote", check->url, &remote);
 
     if (code != CLI_CONTINUE) {
         return code;
     }
-    begin_report(check_remote);
-    status = wal_remote_check(remote, check_remote->has_uuid ? check_remote->uuid : NULL, see,
-                              check_remote, &check_remote->result, &error);
+    begin_report(check);
+    status = wal_remote_check(remote, check->has_uuid ? check->uuid : NULL, see, check,
+                              &check->result, &error);
     wal_remote_close(remote);
-    is_complete = status == WAL_OK || (status == WAL_ECORRUPT && check_remote->result.damage > 0);
-    if (check_remote->cli->json) {
-        end_json(check_remote, is_complete);
+    is_complete = status == WAL_OK || (status == WAL_ECORRUPT && check->result.damage > 0);
+    if (check->cli->json) {
+        end_json(check, is_complete);
     } else if (is_complete) {
-        end_text(check_remote);
+        end_text(check);
     }
     if (!is_complete) {
-        return remote_report(check_remote->cli, check_remote->url, status, &error);
+        return remote_report(check->cli, check->url, status, &error);
     }
     return status == WAL_OK ? CLI_OK : CLI_NEGATIVE;
 }
 
 int remote_check(const struct cli *cli, const char *target, const char *store_id)
 {
-    struct check_remote check_remote = {.cli = cli, .result = WAL_INIT(wal_remote_check_result)};
-    int code = read_target(&check_remote, target, store_id);
+    struct check_remote check = {.cli = cli, .result = WAL_INIT(wal_remote_check_result)};
+    int code = read_target(&check, target, store_id);
 
-    return code == CLI_CONTINUE ? run(&check_remote) : code;
+    return code == CLI_CONTINUE ? run(&check) : code;
 }
 
 /* --- the verb ----------------------------------------------------------- */
@@ -1020,7 +1019,7 @@ static int take_back(struct resume_request *request)
 
 /* --- the verb ----------------------------------------------------------- */
 
-static int check(const struct resume_request *request)
+static int check_resume(const struct resume_request *request)
 {
     const struct cli *cli = request->cli;
 
@@ -1048,7 +1047,7 @@ int remote_resume_run(struct cli *cli, int argc, char **argv)
     cli->adds_to_store = true;
     code = cli_parse(cli, argc, argv, options);
     if (code == CLI_CONTINUE) {
-        code = check(&request);
+        code = check_resume(&request);
     }
     if (code == CLI_CONTINUE) {
         request.path = cli->items[1];

@@ -30,9 +30,8 @@ struct remote_config {
 /* Fills config->writer. */
 void remote_config_init(struct remote_config *config);
 
-/* Reads the file. Returns CLI_CONTINUE, or prints the error and returns the
- * exit code: CLI_NEGATIVE when there is none, which is not printed unless
- * `required`. */
+/* Reads the file. Returns CLI_CONTINUE, or prints the error and returns the exit code: CLI_NEGATIVE
+ * when there is none, which is not printed unless `required`. */
 int remote_config_read(const struct cli *cli, const char *store, bool required,
                        struct remote_config *config);
 
@@ -117,10 +116,9 @@ void remote_upkeep(const struct cli *cli, const char *url, struct wal_remote *re
 /* Blocks the signals that end it; before the writer is opened. */
 void remote_ship_init(void);
 
-/* Ships what becomes durable, at most parts_per_second (0: the default), until
- * SIGINT, SIGTERM or SIGHUP, or until the writer is fenced. Prints failures,
- * and each 30 s the sessions that have moved to other machines since.
- * Returns the exit code. */
+/* Ships what becomes durable, at most parts_per_second (0: the default), until SIGINT, SIGTERM or
+ * SIGHUP, or until the writer is fenced. Prints failures, and each 30 s the sessions that have
+ * moved to other machines since. Returns the exit code. */
 int remote_ship(const struct cli *cli, const char *url, struct wal_remote *remote,
                 struct wal_store *store, struct wal_remote_writer *writer,
                 uint32_t parts_per_second);

@@ -32,8 +32,7 @@ static void print_moved(void *ctx, struct wal_slice session, const char *host)
     free(name);
 }
 
-/* Prints what a check of `moves` finds, or its failure. Returns the exit
- * code. */
+/* Prints what a check of `moves` finds, or its failure. Returns the exit code. */
 static int print_moves(const struct cli *cli, const char *url, struct wal_remote_moves *moves)
 {
     struct wal_error error = CLI_ERROR_INIT;

@@ -64,8 +64,7 @@ struct serve_index *serve_index_open(struct serve_server *server);
 void serve_index_close(struct serve_index *index);
 serve_handler serve_get_search;
 
-/* Starts following the log of the server's store. Returns NULL after an
- * error. */
+/* Starts following the log of the server's store. Returns NULL after an error. */
 struct serve_feed *serve_feed_start(struct serve_server *server);
 
 /* Ends the answers to all clients; after it none begins. */

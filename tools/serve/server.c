@@ -1052,8 +1052,7 @@ static void raise_file_limit(unsigned connections)
     }
 }
 
-/* libmicrohttpd gives each worker a part of its limit; evict_oldest and
- * admit keep that of all. */
+/* libmicrohttpd gives each worker a part of its limit; evict_oldest and admit keep that of all. */
 static struct MHD_Daemon *start_daemon(struct serve_server *server, int fd)
 {
     unsigned workers = count_workers();

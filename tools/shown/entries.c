@@ -2,9 +2,8 @@
  * entries.c - entries of a session as they are shown: their parts, images,
  * a tree; and those that are documents of an import.
  *
- * Invariant: an image of more than IMAGE_MAX bytes is named without its data.
- * The slices of documents point into `text` and `texts`, which stay
- * as they are once all of the export is read.
+ * Invariant: an image of more than IMAGE_MAX bytes is named without its data. The slices of
+ * documents point into `text` and `texts`, which stay as they are once all of the export is read.
  */
 #include "tools/shown/shown.h"
 

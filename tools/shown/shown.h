@@ -83,9 +83,8 @@ size_t shown_documents_parent(const struct shown_documents *documents,
 /* Returns the index of the last compaction, or 0 if there is none. */
 size_t shown_documents_compaction(const struct shown_documents *documents);
 
-/* Writes an entry as a value. A payload that is out of line is read; when it
- * cannot be, the entry has `damaged` and no parts. Fails only without
- * memory. */
+/* Writes an entry as a value. A payload that is out of line is read; when it cannot be, the entry
+ * has `damaged` and no parts. Fails only without memory. */
 enum wal_status shown_entry(struct shown *shown, struct wal_store *store,
                             const struct wal_entry *entry, struct wal_error *error);
 

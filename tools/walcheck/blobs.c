@@ -311,8 +311,7 @@ static const char *find_delta_chain(struct reader *reader, const struct check_bl
     return NULL;
 }
 
-/* Decodes one chunk of the chain into the buffer that does not hold its
- * base. */
+/* Decodes one chunk of the chain into the buffer that does not hold its base. */
 static bool decode_chunk(struct reader *reader, const struct delta_chain *delta_chain, int rank,
                          struct wal__span *content)
 {
@@ -555,8 +554,7 @@ static bool key_is_checkpoint(struct wal__span key)
     return key.size > PREFIX_SIZE && memcmp(key.data, prefix, PREFIX_SIZE) == 0;
 }
 
-/* Decodes hexadecimal text between quotes; false if it is invalid or too
- * long. */
+/* Decodes hexadecimal text between quotes; false if it is invalid or too long. */
 static bool read_hex(struct wal__json_span text, uint8_t *out, size_t capacity, size_t *size)
 {
     if (text.size % 2 != 0 || text.size / 2 - 1 > capacity) {
@@ -686,8 +684,7 @@ bool check_reference_decode(struct wal__span payload, struct check_reference *re
         reference->size = entry.payload_size;
         return true;
     }
-    /* An unreadable checkpoint keeps a digest of zeros, which no content
-     * has. */
+    /* An unreadable checkpoint keeps a digest of zeros, which no content has. */
     if (reference->type != WAL__FRAME_DOC || wal__doc_record_decode(payload, &doc) != WAL__FMT_OK ||
         !key_is_checkpoint(doc.key)) {
         return false;

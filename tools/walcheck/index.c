@@ -84,8 +84,7 @@ static bool read_header(struct wal__span bytes, bool is_pack, struct wal__index_
     return valid;
 }
 
-/* The durable end that a segment's file in index/ records, or 0.
- * index_file.c */
+/* The durable end that a segment's file in index/ records, or 0. index_file.c */
 static uint64_t index_end(const struct check_store *store, uint64_t id, bool is_pack)
 {
     struct wal__index_header header;

@@ -686,8 +686,7 @@ static const struct check_session *other_session(const struct replay *replay, ui
                : NULL;
 }
 
-/* A fork inherits the first text of its source if it is before the fork
- * point. */
+/* A fork inherits the first text of its source if it is before the fork point. */
 static void copy_first_text(struct wal__summary *state, const struct wal__summary *source)
 {
     if (source->first_sequence != 0 && source->first_sequence <= state->fork_sequence) {

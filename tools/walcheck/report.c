@@ -246,8 +246,7 @@ enum {
     RANGES_MAX = 16 /* of sequence numbers in a line of text */
 };
 
-/* A session's id; "#number" if its id is lost; "#store" for the store
- * itself. */
+/* A session's id; "#number" if its id is lost; "#store" for the store itself. */
 static struct wal_slice session_name(const struct check_model *model, uint32_t number, char *buffer,
                                      size_t size)
 {

@@ -169,9 +169,8 @@ static int read_manifest(struct check_store *store, struct cli_file *file)
     return select_slot(store, bytes);
 }
 
-/* Reads uuid, format version and alignment from MANIFEST. Returns CLI_CONTINUE,
- * or an exit code after printing why the directory is not a store.
- * manifest.c */
+/* Reads uuid, format version and alignment from MANIFEST. Returns CLI_CONTINUE, or an exit code
+ * after printing why the directory is not a store. manifest.c */
 static int check_manifest(struct check_store *store)
 {
     char *path = check_path(store, manifest_name);

@@ -316,8 +316,7 @@ static napi_value round_finish(struct call *call, struct job *job)
 static const struct job_kind round_kind = {"nextImport", sizeof(struct round_job), round_run,
                                            round_finish, NULL};
 
-/* nextImport(import, watch): the result of the next round that found
- * something */
+/* nextImport(import, watch): the result of the next round that found something */
 static napi_value next_round(struct call *call)
 {
     struct handle *follow = handle_get(call, 0, &follow_type);

@@ -2,12 +2,11 @@
  * session.c - creating, opening, forking and changing sessions, and appending to them;
  * interface.txt has most other calls.
  *
- * The function that computes a change is one of JavaScript, which a thread
- * cannot call. lib/session/session.js reads the session, calls it, and passes
- * the change with the version that it was made from; the library's callback
- * here refuses another version, and lib/session/session.js begins again. A
- * batch would not do: it skips a change that is equal to the present state,
- * so that two callers that each add one might write the same value.
+ * The function that computes a change is one of JavaScript, which a thread cannot call.
+ * lib/session/session.js reads the session, calls it, and passes the change with the version that
+ * it was made from; the library's callback here refuses another version, and lib/session/session.js
+ * begins again. A batch would not do: it skips a change that is equal to the present state, so that
+ * two callers that each add one might write the same value.
  */
 #include <agentwal/admin.h>
 #include <stdlib.h>

@@ -65,11 +65,9 @@ struct wal_view_import_result {
 enum wal_view_info_flag {
     /* The session was deleted: the files hold what it had. */
     WAL_VIEW_INFO_DELETED = 1u << 0,
-    /* Entries of the session were redacted since the view was written, or
-     * that is not known. */
+    /* Entries of the session were redacted since the view was written, or that is not known. */
     WAL_VIEW_INFO_REDACTED = 1u << 1,
-    /* The states in the root cannot be read: session is empty, and may be
-     * any. */
+    /* The states in the root cannot be read: session is empty, and may be any. */
     WAL_VIEW_INFO_UNREADABLE = 1u << 2
 };
 
@@ -143,11 +141,10 @@ WAL_API WAL_MUST_USE enum wal_status wal_view_loss(const struct wal_view *view, 
  * replace them without loss. A repeated import adds nothing, also after a crash. result may be
  * null.
  *
- * Threads: one at a time. Errors: WAL_ECHANGED when more than the end of the
- * file changed: nothing was appended; WAL_ENOTFOUND when there is no file, the
- * view was never written, or the dialect has neither; WAL_EBUSY when a
- * flush was interrupted: flush first; WAL_EINVAL for a view with put; those of
- * wal_append and wal_entry_cursor_open.
+ * Threads: one at a time. Errors: WAL_ECHANGED when more than the end of the file changed: nothing
+ * was appended; WAL_ENOTFOUND when there is no file, the view was never written, or the dialect has
+ * neither; WAL_EBUSY when a flush was interrupted: flush first; WAL_EINVAL for a view with put;
+ * those of wal_append and wal_entry_cursor_open.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_view_import(struct wal_view *view,
                                                      struct wal_view_import_result *result,
@@ -212,8 +209,7 @@ WAL_API WAL_MUST_USE enum wal_status
 wal_view_cursor_open(struct wal_store *store, const struct wal_view_cursor_options *options,
                      struct wal_view_cursor **cursor, struct wal_error *error);
 
-/* Fills *info with the next view, or returns WAL_END. Threads: one at a
- * time. */
+/* Fills *info with the next view, or returns WAL_END. Threads: one at a time. */
 WAL_API WAL_MUST_USE enum wal_status wal_view_cursor_next(struct wal_view_cursor *cursor,
                                                           struct wal_view_info *info,
                                                           struct wal_error *error);

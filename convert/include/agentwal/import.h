@@ -166,8 +166,7 @@ struct wal_import_result {
     uint64_t left_out[WAL_IMPORT_LEFT_OUT_SIZE];
 };
 
-/* A client whose session files are known by their path. The library fills
- * it. */
+/* A client whose session files are known by their path. The library fills it. */
 struct wal_import_client {
     uint32_t struct_size;
     uint32_t reserved;

@@ -70,9 +70,8 @@ struct wal_salvage_report {
     struct wal_slice reason; /* a phrase */
 };
 
-/* Called for each loss. A result other than 0 stops the salvage with
- * WAL_ECALLBACK and that number in error->sys_errno. It may call this
- * library. */
+/* Called for each loss. A result other than 0 stops the salvage with WAL_ECALLBACK and that number
+ * in error->sys_errno. It may call this library. */
 typedef int32_t wal_salvage_report_fn(void *ctx, const struct wal_salvage_report *report);
 
 /* Called at least once for each MiB that was read; `done` ascends to `total`, bytes of segments. A
@@ -113,16 +112,14 @@ struct wal_salvage_result {
  * redundant bytes costs nothing and is not (walcheck reports it). The store may be in use: what is
  * appended meanwhile may be missing.
  *
- * `out` must not exist, and not be below `path`. WAL_OK means that it is a
- * complete store on stable storage, whatever was lost: result->losses is 0 if
- * nothing was. After a failure `out` is removed, and what was reported does not
- * count; if the process dies or the removal fails, a directory is left that may
- * open as a store and is not complete.
+ * `out` must not exist, and not be below `path`. WAL_OK means that it is a complete store on stable
+ * storage, whatever was lost: result->losses is 0 if nothing was. After a failure `out` is removed,
+ * and what was reported does not count; if the process dies or the removal fails, a directory is
+ * left that may open as a store and is not complete.
  *
- * options and result may be null. No handle on `out` may be open. Memory: a few
- * MiB, and for each session about 1 KiB and its metadata, for each entry 16
- * bytes. The ids of the entries and payloads above 4 MiB take disk space below
- * `out` instead while they are copied.
+ * options and result may be null. No handle on `out` may be open. Memory: a few MiB, and for each
+ * session about 1 KiB and its metadata, for each entry 16 bytes. The ids of the entries and
+ * payloads above 4 MiB take disk space below `out` instead while they are copied.
  *
  * Threads: any. Errors: WAL_ENOTSTORE, WAL_EACCESS and WAL_EVERSION of `path`; WAL_EEXISTS when
  * `out` exists, WAL_EINVAL when it is below `path`, WAL_ENOTFOUND when its parent directory does
@@ -153,9 +150,8 @@ WAL_API WAL_MUST_USE enum wal_status wal_session_migrate(struct wal_session *ses
 WAL_API WAL_MUST_USE enum wal_status wal_store_accept_damage(struct wal_store *store,
                                                              struct wal_error *error);
 
-/* Permits appends to a session again after damage lost some of its entries.
- * walcheck still reports the loss. Threads: any. Errors: those of
- * wal_append. */
+/* Permits appends to a session again after damage lost some of its entries. walcheck still reports
+ * the loss. Threads: any. Errors: those of wal_append. */
 WAL_API WAL_MUST_USE enum wal_status wal_session_accept_damage(struct wal_session *session,
                                                                struct wal_error *error);
 
@@ -357,16 +353,13 @@ struct wal_store_compact_result {
  * Gives back the space of what is dead in the log, and compresses what is live: segments that are
  * no longer written to are replaced by smaller ones.
  *
- * Other threads and processes read and write meanwhile; what they append after
- * the call began is kept. Sequence numbers, ids, parents, heads, documents,
- * checkpoints and the states of views stay as they are. Forks keep what they
- * share with deleted sessions. Every process closes the old files soon, but for
- * those that slices point to. With WAL_STORE_COMPACT_ERASE and a `reader`
- * the call waits for that, at most 3 s: when it succeeds, refuses nothing and
- * calls no reader, nothing of what was erased is left. Needs the space of one
- * segment. When
- * it fails, or the process is killed, the store is whole, and the next call
- * goes on. options and result may be null.
+ * Other threads and processes read and write meanwhile; what they append after the call began is
+ * kept. Sequence numbers, ids, parents, heads, documents, checkpoints and the states of views stay
+ * as they are. Forks keep what they share with deleted sessions. Every process closes the old files
+ * soon, but for those that slices point to. With WAL_STORE_COMPACT_ERASE and a `reader` the call
+ * waits for that, at most 3 s: when it succeeds, refuses nothing and calls no reader, nothing of
+ * what was erased is left. Needs the space of one segment. When it fails, or the process is killed,
+ * the store is whole, and the next call goes on. options and result may be null.
  *
  * A dry run takes no lock and works with a read-only handle. It counts what is in the log now;
  * during a compaction, of before or after.

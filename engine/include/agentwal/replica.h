@@ -76,12 +76,11 @@ WAL_API WAL_MUST_USE enum wal_status wal_part_reader_open(struct wal_store *stor
  * stream to its successor; what compaction has replaced since comes as a whole segment, of any size
  * (WAL_PART_SEGMENT). position has WAL_PART_STREAMS places; null: from the beginning.
  *
- * part and info may be null. *part holds until the next call on the reader, or
- * its close. Threads: one at a time. Errors: WAL_END when there is no more,
- * as of this call: wal_store_wait waits for more. WAL_ECONFLICT when the log
- * has another past than the position: the store is older, or was restored;
- * WAL_ECORRUPT when what follows is damaged; WAL_EBUSY when compaction replaces
- * what is read again and again.
+ * part and info may be null. *part holds until the next call on the reader, or its close. Threads:
+ * one at a time. Errors: WAL_END when there is no more, as of this call: wal_store_wait waits for
+ * more. WAL_ECONFLICT when the log has another past than the position: the store is older, or was
+ * restored; WAL_ECORRUPT when what follows is damaged; WAL_EBUSY when compaction replaces what is
+ * read again and again.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_part_reader_next(struct wal_part_reader *reader,
                                                           const struct wal_part_place *position,

@@ -114,14 +114,12 @@ struct wal_transfer_result {
 /*
  * Takes sessions of `from` into `to`.
  *
- * `from` may be read-only and in use: what is appended to it meanwhile may be
- * missing, and a head that is moved meanwhile is then at the nearest entry
- * before that is copied. What its handle has queued is written first. `to` may
- * be in use too; a session that another process appends to at the same time is
- * refused or completed by the next call. Everything is durable when the call
- * returns WAL_OK. options and result may be null. Documents of the store are
- * put where `to` has none of that key, or where its versions are the beginning
- * of those here; others that differ are reported.
+ * `from` may be read-only and in use: what is appended to it meanwhile may be missing, and a head
+ * that is moved meanwhile is then at the nearest entry before that is copied. What its handle has
+ * queued is written first. `to` may be in use too; a session that another process appends to at the
+ * same time is refused or completed by the next call. Everything is durable when the call returns
+ * WAL_OK. options and result may be null. Documents of the store are put where `to` has none of
+ * that key, or where its versions are the beginning of those here; others that differ are reported.
  *
  * A session that is refused does not end the call: WAL_OK is returned, and the refusal is reported
  * and counted. Sessions that both stores have are read in both. Memory: 24 bytes for each record

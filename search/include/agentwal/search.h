@@ -43,12 +43,11 @@ struct wal_search_options {
 /*
  * Opens a search on a store. Reads nothing yet.
  *
- * options may be null. The index is kept in memory, not in files, with
- * WAL_SEARCH_MEMORY, on a read-only handle, of a store without files, and where
- * `index/` cannot be written: such a search uses the files that are there, and
- * makes an index of the other segments each time it is opened, of a tenth of
- * their size. Close *search with wal_search_close, before the store or after;
- * once the store is closed no other call may be made with it.
+ * options may be null. The index is kept in memory, not in files, with WAL_SEARCH_MEMORY, on a
+ * read-only handle, of a store without files, and where `index/` cannot be written: such a search
+ * uses the files that are there, and makes an index of the other segments each time it is opened,
+ * of a tenth of their size. Close *search with wal_search_close, before the store or after; once
+ * the store is closed no other call may be made with it.
  *
  * Threads: any.
  */

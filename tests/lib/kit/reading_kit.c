@@ -1,5 +1,5 @@
 /*
- * reading_kit.c - see reading.h.
+ * reading_kit.c - see reading_kit.h.
  */
 #include "tests/lib/kit/reading_kit.h"
 

@@ -1,5 +1,5 @@
 /*
- * stress.c - see racing.h.
+ * stress.c - see stress.h.
  */
 #include "tests/lib/stress/stress.h"
 

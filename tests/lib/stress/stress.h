@@ -1,9 +1,8 @@
 /*
- * stress.h - what many threads or processes do to one store at once, so that
- * a check detects whether they conflicted: counters that lose nothing, a head
- * that is a lock, batches of which everything or nothing is there. Whatever is
- * not as it must be ends the process, so that threads and children of a test
- * may call it.
+ * stress.h - what many threads or processes do to one store at once, so that a check detects
+ * whether they conflicted: counters that lose nothing, a head that is a lock, batches of which
+ * everything or nothing is there. Whatever is not as it must be ends the process, so that threads
+ * and children of a test may call it.
  */
 #ifndef AGENTWAL_TESTS_LIB_STRESS_STRESS_H
 #define AGENTWAL_TESTS_LIB_STRESS_STRESS_H
@@ -61,9 +60,8 @@ void stress_unlock(struct wal_session *session, int by);
 
 /* ------------------------------------------------------------- turns --- */
 
-/* Turn N is one batch: two entries, two documents of the session and one of
- * the store, two heads, and the title. Makes the turn after the last
- * one of any writer; returns its number. */
+/* Turn N is one batch: two entries, two documents of the session and one of the store, two heads,
+ * and the title. Makes the turn after the last one of any writer; returns its number. */
 uint64_t stress_write_turn(struct wal_store *store, struct wal_session *session, int by);
 /* Looks at all parts. Each look shows one turn, and no turn before `least` or the one that was
  * looked at before. Answers the last one seen. */

@@ -10,7 +10,6 @@
 
 static const struct wal_slice nothing = {NULL, 0};
 
-/* differential_append.c */
 static void differential_append(struct differential *run)
 {
     struct differential_request given;
@@ -264,7 +263,6 @@ void differential_fill_parts(struct differential *run, struct differential_reque
     }
 }
 
-/* differential_batch.c */
 static void differential_batch(struct differential *run)
 {
     struct differential_request given;
@@ -291,7 +289,6 @@ static void differential_batch(struct differential *run)
 
 /* --- operations on one head or one document ------------------------------- */
 
-/* differential_parts.c */
 static void differential_move_head(struct differential *run)
 {
     uint32_t number = differential_session(run);
@@ -508,7 +505,6 @@ static void session_invalidate(struct differential *run, struct wal_session_opti
     }
 }
 
-/* differential_session.c */
 static void differential_create(struct differential *run)
 {
     struct wal_session_options options;
@@ -955,7 +951,6 @@ static void update(struct differential *run, uint32_t nested)
     differential_check_session(run, number);
 }
 
-/* differential_change.c */
 static void differential_update(struct differential *run)
 {
     update(run, differential_one_in(run, 8) ? 1 + differential_random(run, 3) : 0);

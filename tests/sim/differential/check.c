@@ -362,8 +362,7 @@ static bool is_uncertain(const struct wal_entry_cursor_options *options)
     return options->mode == WAL_ENTRY_CURSOR_ALL && (options->flags & WAL_ENTRY_CURSOR_DELTAS) != 0;
 }
 
-/* The process may find the files of a compaction between two calls: not
- * twice. */
+/* The process may find the files of a compaction between two calls: not twice. */
 static bool differential_open_read(struct differential *run, uint32_t number,
                                    const struct wal_entry_cursor_options *options,
                                    struct wal_entry_cursor **iter, struct reference_entry **entries,

@@ -3,9 +3,8 @@
  * compared (reference.h). The engine runs on a simulated disk: it is closed and opened again,
  * killed, and loses power.
  *
- * An operation calls the engine first, then the reference with the same
- * arguments and the ids and times that the engine generated.
- * Everything follows from the seed.
+ * An operation calls the engine first, then the reference with the same arguments and the ids and
+ * times that the engine generated. Everything follows from the seed.
  *
  * One thread. A comparison that fails prints seed, step and operation.
  */

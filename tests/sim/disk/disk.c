@@ -518,7 +518,7 @@ struct wal__worktree_stat sim__tree_stat_of(const struct sim_file *file)
 /* --- file ----------------------------------------------------------------- */
 
 /*
- * Content, changes and locks of one simulated file; the invariant is that of sim_internal.h. One
+ * Content, changes and locks of one simulated file; the invariant is that of internal.h. One
  * thread at a time.
  */
 

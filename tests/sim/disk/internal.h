@@ -237,7 +237,7 @@ void sim__file_update_ctime(struct sim_file *file);
 void sim__file_set_mode(struct sim_file *file, uint32_t mode);
 struct wal__worktree_stat sim__tree_stat_of(const struct sim_file *file);
 
-/* sim_names.c: errno, or 0 */
+/* names.c: errno, or 0 */
 int sim__resolve(struct sim_disk *disk, const char *path, struct sim_file **file);
 int sim__create(struct sim_disk *disk, const char *path, bool is_directory, struct sim_file **file);
 int sim__rename(struct sim_disk *disk, const char *from, const char *to);
@@ -254,7 +254,7 @@ void sim__names_clear(struct sim_disk *disk);
 void sim__names_clone(const struct sim_disk *from, struct sim_disk *to);
 bool sim__names_are_durable(struct sim_disk *disk, const char *path);
 
-/* sim_process.c: every call of the table is one step. begin() may strike it down, and finish() says
+/* process.c: every call of the table is one step. begin() may strike it down, and finish() says
  * how it ends. */
 struct sim_op sim__op_begin(struct sim_process *process, struct sim_event event);
 enum wal_status sim__op_finish(struct sim_op *step, int *sys_errno);

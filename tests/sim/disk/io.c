@@ -1,6 +1,6 @@
 /*
  * io.c - the table of engine/base/io.h over a simulated disk: files, maps, locks and clocks.
- * Invariant: what a call changes is noted by sim_file.c before the caller hears of it. One thread
+ * Invariant: what a call changes is noted by disk.c before the caller hears of it. One thread
  * at a time.
  */
 
@@ -499,7 +499,7 @@ static uint64_t io_process_start_time(void *ctx, uint32_t pid)
     return each == NULL ? 0 : each->start;
 }
 
-/* Who stops processes knows of it: sched_io.c. */
+/* The scheduler, which stops processes, knows of it (sched/io.c). */
 static bool io_process_is_stopped(void *ctx, uint32_t pid)
 {
     (void)ctx;
@@ -610,7 +610,7 @@ const struct wal__io sim__io_table = {
  * time.
  */
 
-/* sim_io_names.c: the calls on names */
+/* The calls on names. */
 static enum wal_status sim__io_path_stat(void *ctx, const char *path, struct wal__io_stat *out,
                                          int *sys_errno)
 {
@@ -813,7 +813,7 @@ static enum wal_status sim__io_storage(void *ctx, const char *path, enum wal__st
  * One thread at a time.
  */
 
-/* io_space.c: the calls on space, and what writes need of it */
+/* The calls on space, and what writes need of it. */
 static uint64_t sim__round_to_page(uint64_t size)
 {
     return (size + SIM_PAGE_SIZE - 1) / SIM_PAGE_SIZE * SIM_PAGE_SIZE;

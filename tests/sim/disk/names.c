@@ -1,6 +1,6 @@
 /*
  * names.c - directories of a simulated disk: a table of (directory, name, file), and the changes to
- * it that no sync_directory has settled. Invariant as in sim_internal.h. One thread at a time.
+ * it that no sync_directory has settled. Invariant as in internal.h. One thread at a time.
  */
 #include "tests/sim/disk/tree.h"
 

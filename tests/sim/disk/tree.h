@@ -1,11 +1,9 @@
 /*
- * tree.h - work trees on a simulated disk as tests hold them: made and
- * compared from outside. What is made here is durable; nothing is counted or
- * traced. Paths are of the disk. A process reaches a tree by the table `tree`
- * of its io: sync_all() settles bytes, sizes and modes of the tree's files
- * and no name, sync_directories() names; a new file's mode, a link's target and
- * an inode come with its name. Modes hold for every process; the owner's bits
- * count. One thread at a time.
+ * tree.h - work trees on a simulated disk as tests hold them: made and compared from outside. What
+ * is made here is durable; nothing is counted or traced. Paths are of the disk. A process reaches a
+ * tree by the table `tree` of its io: sync_all() settles bytes, sizes and modes of the tree's files
+ * and no name, sync_directories() names; a new file's mode, a link's target and an inode come with
+ * its name. Modes hold for every process; the owner's bits count. One thread at a time.
  */
 #ifndef AGENTWAL_TESTS_SIM_DISK_TREE_H
 #define AGENTWAL_TESTS_SIM_DISK_TREE_H

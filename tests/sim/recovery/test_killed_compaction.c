@@ -1,8 +1,7 @@
 /*
- * test_killed_compaction.c - a process is killed at each name that its
- * compaction changes, before the others know of it: what those read, and what
- * they erase, is as if nothing had happened (SPEC.md 3.9,
- * SPEC.md).
+ * test_killed_compaction.c - a process is killed at each name that its compaction changes, before
+ * the others know of it: what those read, and what they erase, is as if nothing had happened
+ * (SPEC.md 3.9, SPEC.md).
  */
 #include <stddef.h>
 #include <stdint.h>

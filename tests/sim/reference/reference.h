@@ -1,8 +1,7 @@
 /*
- * reference.h - what agentwal.h promises, in the simplest form: a store is
- * the list of all records that were ever written to it, and every answer is
- * found by looking through that list. No other state is kept, so that
- * a loss of power is a cut of the list.
+ * reference.h - what agentwal.h promises, in the simplest form: a store is the list of all records
+ * that were ever written to it, and every answer is found by looking through that list. No other
+ * state is kept, so that a loss of power is a cut of the list.
  *
  * The functions are those of agentwal.h with the same structs. A session is its number here. Times
  * are between two readings of the clock. What a call gives back is borrowed and holds until the
@@ -173,9 +172,8 @@ struct reference_entry {
 enum wal_status reference_read(const struct reference *ref, uint32_t number,
                                const struct wal_entry_cursor_options *options,
                                struct reference_entry **entries, uint32_t *count);
-/* An entry that was given when a reader was opened, with the redactions among
- * the first `limit` records, of its parent those among the first
- * `parent_limit`; false: it is hidden. */
+/* An entry that was given when a reader was opened, with the redactions among the first `limit`
+ * records, of its parent those among the first `parent_limit`; false: it is hidden. */
 bool reference_refresh(const struct reference *ref, uint64_t sequence, uint32_t flags,
                        uint64_t limit, uint64_t parent_limit, struct reference_entry *out);
 /* Gives an entry of a copy the redaction with this id, one of several of it: the first that was

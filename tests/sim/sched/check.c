@@ -492,8 +492,7 @@ static void make_sessions(uint32_t size, uint32_t count)
     WAL__ASSERT(!maker.failed);
 }
 
-/* One more batch, whose write, or the sync of it, fails; nor can it be
- * healed. */
+/* One more batch, whose write, or the sync of it, fails; nor can it be healed. */
 static void make_failure(enum sim_call call)
 {
     struct sched_process *process = &maker.processes[0];

@@ -215,7 +215,7 @@ void sched__fail(struct sched *sched, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 void sched__trace(struct sched_process *process, int status, const char *text);
 
-/* sched_io.c: the table of a process, and who holds what */
+/* io.c: the table of a process, and who holds what */
 void sched__io_init(struct sched_process *process);
 void sched__unlock_all(struct sched_process *process);
 /* The exclusive holder, or null. */
@@ -229,7 +229,7 @@ void sched__apply_fault(struct sched *sched);
 void sched__on_death(void *arg);
 void sched__resume_stopped(struct sched_process *process);
 
-/* sched_script.c: what processes do */
+/* script.c: what processes do */
 void sched__script(struct sched_process *process);
 void sched__quiesce(struct sched_process *process);
 void sched__close_all(struct sched_process *process);
@@ -245,11 +245,11 @@ void sched__replaced_power_loss(struct sched *sched);
 /* Outside of the processes. */
 void sched__check_replaced(struct sched_process *process);
 
-/* sched_calls.c: what an answer may be */
+/* sched.c: what an answer may be */
 bool sched__check_status(struct sched_process *process, enum wal_status status,
                          const struct wal_error *error, const char *what);
 
-/* ledger.c: an operation is a batch of the ledger, to which its entries and parts are added before
+/* check.c: an operation is a batch of the ledger, to which its entries and parts are added before
  * anything else happens */
 uint32_t sched__op_begin(struct sched_process *process, uint32_t session);
 /* Makes the session too; it is answered. */
@@ -271,13 +271,13 @@ uint32_t sched__check_counter(struct sched *sched, uint32_t session, struct wal_
                               uint64_t since);
 void sched__check_free(void);
 
-/* seed_report.c: what is written to stderr when a signal ends the program: name, seed and number of
+/* sched.c: what is written to stderr when a signal ends the program: name, seed and number of
  * the schedule that runs, from 1 */
 void sched__seed_report_install(void);
 void sched__seed_report_begin(const char *name, uint64_t seed, uint64_t number);
 void sched__seed_report_end(void);
 
-/* sched_image.c: disks to begin with */
+/* check.c: disks to begin with */
 void sched__load_image(struct sched *sched, uint64_t which);
 void sched__images_free(void);
 

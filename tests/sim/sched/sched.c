@@ -571,8 +571,8 @@ static bool was_stopped(const struct sched *sched, uint64_t since_ns)
     return sched->stopped_ns != 0 && sched->stopped_ns >= since_ns;
 }
 
-/* Who has been stopped since before the last look is named, unless it was about to say that it
- * holds the lock, or had just said that it does not. */
+/* A process that has been stopped since before the last look is named, unless it was about to say
+ * that it holds the lock, or had just said that it does not. */
 static void check_holder(struct sched_process *process, const struct wal_error *error,
                          const char *what)
 {
@@ -827,7 +827,7 @@ static void append_after(struct sched *sched)
     }
 }
 
-/* sched_end.c: everybody goes, and what remains is compared with the ledger */
+/* All processes end, and what remains is compared with the ledger. */
 static void sched__verify_end(struct sched *sched)
 {
     uint64_t found;

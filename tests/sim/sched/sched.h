@@ -9,8 +9,7 @@
  *
  * Each process appends, with and without an expected tail, puts documents, moves heads, forks,
  * changes metadata, reads, preallocates segments, closes and opens again, all on the same few
- * sessions; a ledger (sched_ledger.c) records the results returned to each, and says what may be
- * seen.
+ * sessions; a ledger (check.c) records the results returned to each, and says what may be seen.
  *
  * Time is that of the simulated disk: a call takes a microsecond, and when every process waits, or
  * is stopped, it advances to the first due time. So a lock is refused for its time-out only where a

@@ -1,7 +1,6 @@
 /*
- * script.c - what a process of a schedule does: a few steps by the seed
- * on sessions that all share, and at the end an append that must succeed
- * (sched.h). Each call is taken note of in the ledger.
+ * script.c - what a process of a schedule does: a few steps by the seed on sessions that all share,
+ * and at the end an append that must succeed (sched.h). Each call is taken note of in the ledger.
  */
 #include <stdio.h>
 #include <string.h>
@@ -626,7 +625,6 @@ static void check_refusals(struct sched_process *process,
     }
 }
 
-/* script_compact.c */
 static void sched__step_compact(struct sched_process *process)
 {
     struct sched *sched = process->sched;
@@ -697,7 +695,6 @@ static struct ledger_part *add_part(struct sched_process *process, uint32_t batc
     return &ledger->parts[ledger_add_part(ledger, batch, &part)];
 }
 
-/* sched_script_parts.c */
 static void sched__step_put(struct sched_process *process, uint32_t session)
 {
     struct sched *sched = process->sched;
@@ -1121,7 +1118,6 @@ static void run_retainer(struct sched_process *process, struct sched_look *seen)
     }
 }
 
-/* script_replace.c */
 static void sched__step_replace(struct sched_process *process)
 {
     struct sched_look seen = {.session = NULL};

@@ -1,8 +1,7 @@
 /*
- * test_view_power.c - flushes and imports of views on a disk that loses power
- * before each change of a file, with every landing of what was not synced, and
- * whose calls fail one at a time (SPEC.md 10.3, 10.4, 10.6). The
- * next flush makes the view what it is when nothing happens, and leaves no
+ * test_view_power.c - flushes and imports of views on a disk that loses power before each change of
+ * a file, with every landing of what was not synced, and whose calls fail one at a time (SPEC.md
+ * 10.3, 10.4, 10.6). The next flush makes the view what it is when nothing happens, and leaves no
  * other file.
  */
 #include "tests/lib/kit/view_kit.h"

@@ -1,9 +1,8 @@
 /*
- * test_view_removal_power.c - the view of a session that was deleted is removed
- * (SPEC.md 10.7) on a disk that loses power before each change of
- * a file, with every landing of what was not synced, and whose calls fail one
- * at a time. What was removed is gone when the call returns; until then the
- * state is there while a file is, so that the next call removes the rest.
+ * test_view_removal_power.c - the view of a session that was deleted is removed (SPEC.md 10.7) on a
+ * disk that loses power before each change of a file, with every landing of what was not synced,
+ * and whose calls fail one at a time. What was removed is gone when the call returns; until then
+ * the state is there while a file is, so that the next call removes the rest.
  */
 #include "tests/lib/kit/view_kit.h"
 #include "tests/lib/sanitizers.h"

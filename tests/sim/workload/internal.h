@@ -31,8 +31,7 @@ bool workload__sync(struct workload *workload);
 void workload__record_answer(struct workload *workload, uint32_t number, uint32_t durability,
                              enum wal_status status, const struct wal_error *error);
 
-/* Steps (workload_parts.c): a batch of everything, one that is refused, and the deletion of a
- * session. */
+/* Steps (parts.c): a batch of everything, one that is refused, and the deletion of a session. */
 void workload__step_parts(struct workload *workload, struct wal_session *session, uint32_t number,
                           struct rng *rng);
 void workload__step_stale(struct workload *workload, struct wal_session *session, uint32_t number,

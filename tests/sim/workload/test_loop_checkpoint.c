@@ -466,8 +466,7 @@ TEST(loop_checkpoint__every_call_fails_or_kills)
 
 /* --- memory -------------------------------------------------------------- */
 
-/* One step with its Nth allocation failing; false when there were not so
- * many. */
+/* One step with its Nth allocation failing; false when there were fewer. */
 static bool fail_allocation(struct sim_disk *disk, uint32_t rank, uint64_t nth)
 {
     struct machine machine = {.disk = disk};

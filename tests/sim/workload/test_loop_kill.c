@@ -1,8 +1,7 @@
 /*
- * test_loop_kill.c - killing a process before and after the Nth call that it
- * makes, for every N, also in the middle of a write, alone and with another
- * process that goes on; and a sync that fails and marks the pages clean,
- * after which the same process or another one continues.
+ * test_loop_kill.c - killing a process before and after the Nth call that it makes, for every N,
+ * also in the middle of a write, alone and with another process that goes on; and a sync that fails
+ * and marks the pages clean, after which the same process or another one continues.
  */
 #include <errno.h>
 #include <stddef.h>

@@ -154,8 +154,7 @@ static void expect_segments(const struct scene *scene)
 
 /* --- the loop ----------------------------------------------------------- */
 
-/* The entries that the first parts have, by applying them on a separate
- * disk. */
+/* The entries that the first parts have, by applying them on a separate disk. */
 static int entries_of(const struct scene *scene, int parts)
 {
     static int known[PARTS_MAX + 1];

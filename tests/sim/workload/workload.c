@@ -511,7 +511,7 @@ struct submit_mode {
     bool other; /* with other content under the same ids */
 };
 
-/* Hands a batch to the store. The ledger is never changed by the submit_mode: a copy of it may be
+/* Hands a batch to the store. The ledger is never changed by the mode: a copy of it may be
  * taken during the call. */
 static enum wal_status submit(struct workload *workload, uint32_t number,
                               struct wal_session *session, const struct submit_mode *submit_mode,
@@ -1216,7 +1216,7 @@ static enum wal_status put(struct workload *workload, uint32_t number,
     return status;
 }
 
-/* workload_blobs.c: puts some content; content after all is well, of a script that puts any; and
+/* Puts some content; content after all is well, of a script that puts any; and
  * whether opening found content to be lost. */
 static void workload__step_blob(struct workload *workload)
 {

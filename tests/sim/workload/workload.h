@@ -97,8 +97,7 @@ struct workload_actor *workload_start(struct workload *workload, uint32_t number
 /* Runs the next step. */
 void workload_step(struct workload *workload);
 void workload_run(struct workload *workload, uint32_t until);
-/* Starts the process if it does not run and opens its store if it is not
- * open. */
+/* Starts the process if it does not run and opens its store if it is not open. */
 enum wal_status workload_open(struct workload *workload, uint32_t number);
 /* The same with more flags, whatever it answers. */
 enum wal_status workload_open_raw(struct workload *workload, uint32_t number, uint32_t flags,

@@ -15,7 +15,7 @@ enum {
     STRUCT_WORDS = 64 /* of 8 bytes: room for each struct but errors and paths */
 };
 
-struct struct_world {
+struct world {
     struct wal_store *store;
     struct wal_session *session; /* with entries a, b, c; document key;
                                   * checkpoint c of a file that is not there */
@@ -27,11 +27,10 @@ struct struct_world {
 };
 
 /* Passes a struct to a call. */
-typedef enum wal_status struct_call(struct struct_world *world, void *given,
-                                    struct wal_error *error);
+typedef enum wal_status struct_call(struct world *world, void *given, struct wal_error *error);
 
 /* An id that no other call returned, until the next call. */
-static struct wal_slice struct_world_id(struct struct_world *world)
+static struct wal_slice world_id(struct world *world)
 {
     (void)snprintf(world->id, sizeof(world->id), "id-%d", world->next++);
     return kit_text(world->id);
@@ -45,7 +44,7 @@ static int32_t struct_put_nothing(void *ctx, const void *data, uint64_t size)
     return 0;
 }
 
-static struct wal_view *struct_open_view(struct struct_world *world)
+static struct wal_view *struct_open_view(struct world *world)
 {
     struct wal_view_options options = WAL_INIT(wal_view_options);
     struct wal_view *view = NULL;
@@ -56,13 +55,13 @@ static struct wal_view *struct_open_view(struct struct_world *world)
     return view;
 }
 
-static void struct_world_init(struct struct_world *world)
+static void world_init(struct world *world)
 {
     struct wal_checkpoint_options options = WAL_INIT(wal_checkpoint_options);
     struct wal_file file = WAL_INIT(wal_file);
     struct wal_doc doc = WAL_INIT(wal_doc);
 
-    *world = (struct struct_world){.store = kit_store()};
+    *world = (struct world){.store = kit_store()};
     assert_non_null(getcwd(world->root, sizeof(world->root)));
     world->session = kit_create(world->store, "s");
     kit_append_all(world->session, "a b c");
@@ -79,16 +78,16 @@ static void struct_world_init(struct struct_world *world)
     world->view = struct_open_view(world);
 }
 
-static void struct_world_deinit(struct struct_world *world)
+static void world_deinit(struct world *world)
 {
     wal_view_close(world->view);
     wal_session_close(world->session);
     kit_close(world->store);
 }
 
-typedef void fill_fn(struct struct_world *world, void *given);
+typedef void fill_fn(struct world *world, void *given);
 
-static void fill_open(struct struct_world *world, void *given)
+static void fill_open(struct world *world, void *given)
 {
     struct wal_open_options *options = given;
 
@@ -96,7 +95,7 @@ static void fill_open(struct struct_world *world, void *given)
     options->flags = WAL_OPEN_MEMORY;
 }
 
-static enum wal_status call_open(struct struct_world *world, void *given, struct wal_error *error)
+static enum wal_status call_open(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_store *store = NULL;
     enum wal_status status = wal_open(NULL, given, &store, error);
@@ -106,7 +105,7 @@ static enum wal_status call_open(struct struct_world *world, void *given, struct
     return status;
 }
 
-static enum wal_status call_migrate_options(struct struct_world *world, void *given,
+static enum wal_status call_migrate_options(struct world *world, void *given,
                                             struct wal_error *error)
 {
     struct wal_open_options *options = given;
@@ -116,14 +115,13 @@ static enum wal_status call_migrate_options(struct struct_world *world, void *gi
     return wal_store_migrate(NULL, given, NULL, error);
 }
 
-static enum wal_status call_salvage(struct struct_world *world, void *given,
-                                    struct wal_error *error)
+static enum wal_status call_salvage(struct world *world, void *given, struct wal_error *error)
 {
-    (void)struct_world_id(world);
+    (void)world_id(world);
     return wal_salvage("store", world->id, given, NULL, error);
 }
 
-static enum wal_status call_create(struct struct_world *world, void *given, struct wal_error *error)
+static enum wal_status call_create(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_session *session = NULL;
     enum wal_status status = wal_session_create(world->store, given, &session, error);
@@ -132,7 +130,7 @@ static enum wal_status call_create(struct struct_world *world, void *given, stru
     return status;
 }
 
-static enum wal_status call_open_or_create(struct struct_world *world, void *given,
+static enum wal_status call_open_or_create(struct world *world, void *given,
                                            struct wal_error *error)
 {
     struct wal_session *session = NULL;
@@ -142,7 +140,7 @@ static enum wal_status call_open_or_create(struct struct_world *world, void *giv
     return status;
 }
 
-static enum wal_status call_fork(struct struct_world *world, void *given, struct wal_error *error)
+static enum wal_status call_fork(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_session *fork = NULL;
     enum wal_status status =
@@ -152,7 +150,7 @@ static enum wal_status call_fork(struct struct_world *world, void *given, struct
     return status;
 }
 
-static enum wal_status call_list(struct struct_world *world, void *given, struct wal_error *error)
+static enum wal_status call_list(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_session_cursor *cursor = NULL;
     enum wal_status status = wal_session_cursor_open(world->store, given, &cursor, error);
@@ -161,18 +159,18 @@ static enum wal_status call_list(struct struct_world *world, void *given, struct
     return status;
 }
 
-static void fill_entry(struct struct_world *world, void *given)
+static void fill_entry(struct world *world, void *given)
 {
     *(struct wal_entry *)given = kit_entry(NULL, NULL, "{\"role\":\"user\"}");
-    ((struct wal_entry *)given)->id = struct_world_id(world);
+    ((struct wal_entry *)given)->id = world_id(world);
 }
 
-static enum wal_status call_append(struct struct_world *world, void *given, struct wal_error *error)
+static enum wal_status call_append(struct world *world, void *given, struct wal_error *error)
 {
     return wal_append(world->session, given, 1, NULL, NULL, error);
 }
 
-static enum wal_status call_append_options(struct struct_world *world, void *given,
+static enum wal_status call_append_options(struct world *world, void *given,
                                            struct wal_error *error)
 {
     struct wal_entry entry;
@@ -183,7 +181,7 @@ static enum wal_status call_append_options(struct struct_world *world, void *giv
 
 static struct wal_entry batch_entry;
 
-static void fill_batch(struct struct_world *world, void *given)
+static void fill_batch(struct world *world, void *given)
 {
     struct wal_batch *batch = given;
 
@@ -192,13 +190,12 @@ static void fill_batch(struct struct_world *world, void *given)
     batch->entry_count = 1;
 }
 
-static enum wal_status call_batch(struct struct_world *world, void *given, struct wal_error *error)
+static enum wal_status call_batch(struct world *world, void *given, struct wal_error *error)
 {
     return wal_batch_commit(world->session, given, NULL, NULL, error);
 }
 
-static enum wal_status call_batch_submit(struct struct_world *world, void *given,
-                                         struct wal_error *error)
+static enum wal_status call_batch_submit(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_ticket *ticket = NULL;
     enum wal_status status = wal_batch_submit(world->session, given, NULL, &ticket, error);
@@ -210,7 +207,7 @@ static enum wal_status call_batch_submit(struct struct_world *world, void *given
     return status;
 }
 
-static enum wal_status call_remove(struct struct_world *world, void *given, struct wal_error *error)
+static enum wal_status call_remove(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_session *session = NULL;
     enum wal_status status = wal_session_create(world->store, NULL, &session, error);
@@ -222,7 +219,7 @@ static enum wal_status call_remove(struct struct_world *world, void *given, stru
     return status;
 }
 
-static void fill_change(struct struct_world *world, void *given)
+static void fill_change(struct world *world, void *given)
 {
     struct wal_session_change *change = given;
 
@@ -231,7 +228,7 @@ static void fill_change(struct struct_world *world, void *given)
     change->title = WAL_STR("title");
 }
 
-static enum wal_status call_change(struct struct_world *world, void *given, struct wal_error *error)
+static enum wal_status call_change(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_batch batch = WAL_INIT(wal_batch);
 
@@ -239,22 +236,20 @@ static enum wal_status call_change(struct struct_world *world, void *given, stru
     return wal_batch_commit(world->session, &batch, NULL, NULL, error);
 }
 
-static void fill_doc(struct struct_world *world, void *given)
+static void fill_doc(struct world *world, void *given)
 {
     struct wal_doc *doc = given;
 
-    doc->key = struct_world_id(world);
+    doc->key = world_id(world);
     doc->value = WAL_STR("{}");
 }
 
-static enum wal_status call_doc_put(struct struct_world *world, void *given,
-                                    struct wal_error *error)
+static enum wal_status call_doc_put(struct world *world, void *given, struct wal_error *error)
 {
     return wal_doc_put(NULL, world->session, given, NULL, error);
 }
 
-static enum wal_status call_doc_in_batch(struct struct_world *world, void *given,
-                                         struct wal_error *error)
+static enum wal_status call_doc_in_batch(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_batch batch = WAL_INIT(wal_batch);
 
@@ -263,7 +258,7 @@ static enum wal_status call_doc_in_batch(struct struct_world *world, void *given
     return wal_batch_commit(world->session, &batch, NULL, NULL, error);
 }
 
-static void fill_head(struct struct_world *world, void *given)
+static void fill_head(struct world *world, void *given)
 {
     struct wal_head *head = given;
 
@@ -271,13 +266,12 @@ static void fill_head(struct struct_world *world, void *given)
     head->entry_id = WAL_STR("b");
 }
 
-static enum wal_status call_head_move(struct struct_world *world, void *given,
-                                      struct wal_error *error)
+static enum wal_status call_head_move(struct world *world, void *given, struct wal_error *error)
 {
     return wal_head_move(world->session, given, NULL, error);
 }
 
-static void fill_compact(struct struct_world *world, void *given)
+static void fill_compact(struct world *world, void *given)
 {
     struct wal_compact_options *options = given;
     struct wal_head head = WAL_INIT(wal_head);
@@ -288,14 +282,12 @@ static void fill_compact(struct struct_world *world, void *given)
     options->summary = WAL_STR("summary");
 }
 
-static enum wal_status call_compact(struct struct_world *world, void *given,
-                                    struct wal_error *error)
+static enum wal_status call_compact(struct world *world, void *given, struct wal_error *error)
 {
     return wal_session_compact(world->session, given, NULL, NULL, error);
 }
 
-static enum wal_status call_compact_into(struct struct_world *world, void *given,
-                                         struct wal_error *error)
+static enum wal_status call_compact_into(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_compact_options options = WAL_INIT(wal_compact_options);
     struct wal_session *fork = NULL;
@@ -308,8 +300,7 @@ static enum wal_status call_compact_into(struct struct_world *world, void *given
     return status;
 }
 
-static enum wal_status call_doc_cursor(struct struct_world *world, void *given,
-                                       struct wal_error *error)
+static enum wal_status call_doc_cursor(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_doc_cursor *cursor = NULL;
     enum wal_status status = wal_doc_cursor_open(NULL, world->session, given, &cursor, error);
@@ -318,8 +309,7 @@ static enum wal_status call_doc_cursor(struct struct_world *world, void *given,
     return status;
 }
 
-static enum wal_status call_entry_cursor(struct struct_world *world, void *given,
-                                         struct wal_error *error)
+static enum wal_status call_entry_cursor(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_entry_cursor *cursor = NULL;
     enum wal_status status = wal_entry_cursor_open(world->session, given, &cursor, error);
@@ -328,21 +318,20 @@ static enum wal_status call_entry_cursor(struct struct_world *world, void *given
     return status;
 }
 
-static void fill_checkpoint(struct struct_world *world, void *given)
+static void fill_checkpoint(struct world *world, void *given)
 {
     struct wal_checkpoint_options *options = given;
 
-    options->id = struct_world_id(world);
+    options->id = world_id(world);
     options->root = kit_text(world->root);
 }
 
-static enum wal_status call_checkpoint(struct struct_world *world, void *given,
-                                       struct wal_error *error)
+static enum wal_status call_checkpoint(struct world *world, void *given, struct wal_error *error)
 {
     return wal_checkpoint_create(world->session, NULL, 0, given, NULL, error);
 }
 
-static void fill_file(struct struct_world *world, void *given)
+static void fill_file(struct world *world, void *given)
 {
     struct wal_file *file = given;
 
@@ -351,7 +340,7 @@ static void fill_file(struct struct_world *world, void *given)
     memcpy(file->digest, world->digest, sizeof(file->digest));
 }
 
-static enum wal_status call_import(struct struct_world *world, void *given, struct wal_error *error)
+static enum wal_status call_import(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_checkpoint_options options = WAL_INIT(wal_checkpoint_options);
 
@@ -359,7 +348,7 @@ static enum wal_status call_import(struct struct_world *world, void *given, stru
     return wal_checkpoint_import(world->session, given, 1, &options, NULL, error);
 }
 
-static void fill_rewind(struct struct_world *world, void *given)
+static void fill_rewind(struct world *world, void *given)
 {
     struct wal_rewind_options *options = given;
 
@@ -367,12 +356,12 @@ static void fill_rewind(struct struct_world *world, void *given)
     options->flags = WAL_REWIND_DRY_RUN;
 }
 
-static enum wal_status call_rewind(struct struct_world *world, void *given, struct wal_error *error)
+static enum wal_status call_rewind(struct world *world, void *given, struct wal_error *error)
 {
     return wal_rewind(world->session, WAL_STR("none"), given, NULL, NULL, error);
 }
 
-static void fill_view(struct struct_world *world, void *given)
+static void fill_view(struct world *world, void *given)
 {
     struct wal_view_options *options = given;
 
@@ -381,7 +370,7 @@ static void fill_view(struct struct_world *world, void *given)
     options->put = struct_put_nothing;
 }
 
-static enum wal_status call_view(struct struct_world *world, void *given, struct wal_error *error)
+static enum wal_status call_view(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_view *view = NULL;
     enum wal_status status = wal_view_open(world->store, world->session, given, &view, error);
@@ -390,8 +379,7 @@ static enum wal_status call_view(struct struct_world *world, void *given, struct
     return status;
 }
 
-static enum wal_status call_view_cursor(struct struct_world *world, void *given,
-                                        struct wal_error *error)
+static enum wal_status call_view_cursor(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_view_cursor *cursor = NULL;
     enum wal_status status = wal_view_cursor_open(world->store, given, &cursor, error);
@@ -444,7 +432,7 @@ static const struct input {
 
 /* Calls with the first `size` bytes of the filled struct, zeros after it, and the byte `last` at
  * the end. */
-static enum wal_status call_with(struct struct_world *world, const struct input *input, size_t size,
+static enum wal_status call_with(struct world *world, const struct input *input, size_t size,
                                  uint8_t last, struct wal_error *error)
 {
     uint64_t full[STRUCT_WORDS] = {0};
@@ -467,7 +455,7 @@ static enum wal_status call_with(struct struct_world *world, const struct input 
     return status;
 }
 
-static void assert_refused(struct struct_world *world, const struct input *input, size_t size,
+static void assert_refused(struct world *world, const struct input *input, size_t size,
                            uint8_t last, const char *text)
 {
     struct wal_error error = KIT_ERROR;
@@ -479,9 +467,9 @@ static void assert_refused(struct struct_world *world, const struct input *input
 
 KIT_TEST(struct_input__of_every_version_is_read)
 {
-    struct struct_world world;
+    struct world world;
 
-    struct_world_init(&world);
+    world_init(&world);
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
         const struct input *input = &inputs[i];
 
@@ -496,28 +484,28 @@ KIT_TEST(struct_input__of_every_version_is_read)
             assert_ok(status);
         }
     }
-    struct_world_deinit(&world);
+    world_deinit(&world);
 }
 
 /* With fewer fields than it needs, a call fails, or does less; it never reads beyond them. */
 KIT_TEST(struct_input__too_small_is_not_read_beyond)
 {
-    struct struct_world world;
+    struct world world;
 
-    struct_world_init(&world);
+    world_init(&world);
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
         for (size_t size = 8; size < inputs[i].least; size += 8) {
             (void)call_with(&world, &inputs[i], size, 0, NULL);
         }
     }
-    struct_world_deinit(&world);
+    world_deinit(&world);
 }
 
 KIT_TEST(struct_input__invalid_size_is_refused)
 {
-    struct struct_world world;
+    struct world world;
 
-    struct_world_init(&world);
+    world_init(&world);
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
         struct wal_error error = KIT_ERROR;
         uint64_t zeros[STRUCT_WORDS] = {0};
@@ -527,26 +515,26 @@ KIT_TEST(struct_input__invalid_size_is_refused)
         assert_refused(&world, &inputs[i], inputs[i].size - 1, 0, "WAL_INIT");
         assert_refused(&world, &inputs[i], 65536 + 8, 0, "WAL_INIT");
     }
-    struct_world_deinit(&world);
+    world_deinit(&world);
 }
 
 KIT_TEST(struct_input__unknown_bytes_are_refused)
 {
-    struct struct_world world;
+    struct world world;
 
-    struct_world_init(&world);
+    world_init(&world);
     for (size_t i = 0; i < sizeof(inputs) / sizeof(inputs[0]); i++) {
         assert_refused(&world, &inputs[i], inputs[i].size + 8, 1,
                        "8 bytes that this version of the library does not");
     }
-    struct_world_deinit(&world);
+    world_deinit(&world);
 }
 
 /* --- arrays --------------------------------------------------------------- */
 
 /* Appends two entries whose structs have this size; the second differs by
  * `more` in its struct_size. */
-static enum wal_status append_two(struct struct_world *world, size_t size, uint32_t more,
+static enum wal_status append_two(struct world *world, size_t size, uint32_t more,
                                   struct wal_error *error)
 {
     uint8_t *array = calloc(2, size);
@@ -572,9 +560,9 @@ KIT_TEST(struct_input__size_of_the_first_is_the_stride)
 {
     const size_t sizes[] = {offsetof(struct wal_entry, sequence), sizeof(struct wal_entry),
                             sizeof(struct wal_entry) + STRUCT_MORE};
-    struct struct_world world;
+    struct world world;
 
-    struct_world_init(&world);
+    world_init(&world);
     for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
         struct wal_error error = KIT_ERROR;
         char last[32];
@@ -585,27 +573,24 @@ KIT_TEST(struct_input__size_of_the_first_is_the_stride)
         assert_int_equal(append_two(&world, sizes[i], 8, &error), WAL_EINVAL);
         assert_error(&error, WAL_EINVAL, "in one element of an array");
     }
-    struct_world_deinit(&world);
+    world_deinit(&world);
 }
 
 enum {
     FILL = 0xA5
 };
 
-static enum wal_status call_store_info(struct struct_world *world, void *given,
-                                       struct wal_error *error)
+static enum wal_status call_store_info(struct world *world, void *given, struct wal_error *error)
 {
     return wal_store_get_info(world->store, given, error);
 }
 
-static enum wal_status call_session_info(struct struct_world *world, void *given,
-                                         struct wal_error *error)
+static enum wal_status call_session_info(struct world *world, void *given, struct wal_error *error)
 {
     return wal_session_get_info(world->session, given, error);
 }
 
-static enum wal_status call_list_next(struct struct_world *world, void *given,
-                                      struct wal_error *error)
+static enum wal_status call_list_next(struct world *world, void *given, struct wal_error *error)
 {
     static struct wal_session_cursor *cursor;
 
@@ -619,24 +604,21 @@ static enum wal_status call_list_next(struct struct_world *world, void *given,
     return wal_session_cursor_next(cursor, given, error);
 }
 
-static enum wal_status call_append_result(struct struct_world *world, void *given,
-                                          struct wal_error *error)
+static enum wal_status call_append_result(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_entry entry = kit_entry("a", NULL, "{\"id\":\"a\"}");
 
     return wal_append(world->session, &entry, 1, NULL, given, error);
 }
 
-static enum wal_status call_entry_get(struct struct_world *world, void *given,
-                                      struct wal_error *error)
+static enum wal_status call_entry_get(struct world *world, void *given, struct wal_error *error)
 {
     return wal_entry_get(world->session, WAL_STR("b"), given, error);
 }
 
 static struct wal_entry_cursor *entry_cursor;
 
-static enum wal_status call_entry_next(struct struct_world *world, void *given,
-                                       struct wal_error *error)
+static enum wal_status call_entry_next(struct world *world, void *given, struct wal_error *error)
 {
     wal_entry_cursor_close(entry_cursor);
     entry_cursor = NULL;
@@ -647,7 +629,7 @@ static enum wal_status call_entry_next(struct struct_world *world, void *given,
     return wal_entry_cursor_next(entry_cursor, given, error);
 }
 
-static enum wal_status call_entry_cursor_get(struct struct_world *world, void *given,
+static enum wal_status call_entry_cursor_get(struct world *world, void *given,
                                              struct wal_error *error)
 {
     wal_entry_cursor_close(entry_cursor);
@@ -659,16 +641,14 @@ static enum wal_status call_entry_cursor_get(struct struct_world *world, void *g
     return wal_entry_cursor_get(entry_cursor, WAL_STR("c"), given, error);
 }
 
-static enum wal_status call_doc_get(struct struct_world *world, void *given,
-                                    struct wal_error *error)
+static enum wal_status call_doc_get(struct world *world, void *given, struct wal_error *error)
 {
     return wal_doc_get(NULL, world->session, WAL_STR("key"), 0, given, error);
 }
 
 static struct wal_doc_cursor *doc_cursor;
 
-static enum wal_status call_doc_next(struct struct_world *world, void *given,
-                                     struct wal_error *error)
+static enum wal_status call_doc_next(struct world *world, void *given, struct wal_error *error)
 {
     wal_doc_cursor_close(doc_cursor);
     doc_cursor = NULL;
@@ -679,7 +659,7 @@ static enum wal_status call_doc_next(struct struct_world *world, void *given,
     return wal_doc_cursor_next(doc_cursor, given, error);
 }
 
-static enum wal_status call_doc_cursor_get(struct struct_world *world, void *given,
+static enum wal_status call_doc_cursor_get(struct world *world, void *given,
                                            struct wal_error *error)
 {
     wal_doc_cursor_close(doc_cursor);
@@ -691,8 +671,7 @@ static enum wal_status call_doc_cursor_get(struct struct_world *world, void *giv
     return wal_doc_cursor_get(doc_cursor, WAL_STR("key"), 0, given, error);
 }
 
-static enum wal_status call_head_next(struct struct_world *world, void *given,
-                                      struct wal_error *error)
+static enum wal_status call_head_next(struct world *world, void *given, struct wal_error *error)
 {
     static struct wal_head_cursor *cursor;
 
@@ -705,8 +684,7 @@ static enum wal_status call_head_next(struct struct_world *world, void *given,
     return wal_head_cursor_next(cursor, given, error);
 }
 
-static enum wal_status call_claim_next(struct struct_world *world, void *given,
-                                       struct wal_error *error)
+static enum wal_status call_claim_next(struct world *world, void *given, struct wal_error *error)
 {
     static struct wal_claim_cursor *cursor;
 
@@ -720,14 +698,12 @@ static enum wal_status call_claim_next(struct struct_world *world, void *given,
     return wal_claim_cursor_next(cursor, given, error);
 }
 
-static enum wal_status call_migrate(struct struct_world *world, void *given,
-                                    struct wal_error *error)
+static enum wal_status call_migrate(struct world *world, void *given, struct wal_error *error)
 {
     return wal_session_migrate(world->session, 1, NULL, NULL, given, error);
 }
 
-static enum wal_status call_store_migrate(struct struct_world *world, void *given,
-                                          struct wal_error *error)
+static enum wal_status call_store_migrate(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_open_options options = WAL_INIT(wal_open_options);
 
@@ -736,23 +712,23 @@ static enum wal_status call_store_migrate(struct struct_world *world, void *give
     return wal_store_migrate(NULL, &options, given, error);
 }
 
-static enum wal_status call_salvage_result(struct struct_world *world, void *given,
+static enum wal_status call_salvage_result(struct world *world, void *given,
                                            struct wal_error *error)
 {
-    (void)struct_world_id(world);
+    (void)world_id(world);
     return wal_salvage("store", world->id, NULL, given, error);
 }
 
 static struct wal_file_cursor *file_cursor;
 
-static enum wal_status open_file_cursor(struct struct_world *world)
+static enum wal_status open_file_cursor(struct world *world)
 {
     wal_file_cursor_close(file_cursor);
     file_cursor = NULL;
     return wal_file_cursor_open(world->session, WAL_STR("c"), &file_cursor, NULL);
 }
 
-static enum wal_status call_checkpoint_info(struct struct_world *world, void *given,
+static enum wal_status call_checkpoint_info(struct world *world, void *given,
                                             struct wal_error *error)
 {
     if (given == NULL) {
@@ -764,8 +740,7 @@ static enum wal_status call_checkpoint_info(struct struct_world *world, void *gi
     return wal_checkpoint_get_info(file_cursor, given, error);
 }
 
-static enum wal_status call_file_next(struct struct_world *world, void *given,
-                                      struct wal_error *error)
+static enum wal_status call_file_next(struct world *world, void *given, struct wal_error *error)
 {
     if (given == NULL) {
         return call_checkpoint_info(world, NULL, error);
@@ -774,7 +749,7 @@ static enum wal_status call_file_next(struct struct_world *world, void *given,
     return wal_file_cursor_next(file_cursor, given, error);
 }
 
-static enum wal_status call_checkpoint_next(struct struct_world *world, void *given,
+static enum wal_status call_checkpoint_next(struct world *world, void *given,
                                             struct wal_error *error)
 {
     static struct wal_checkpoint_cursor *cursor;
@@ -791,7 +766,7 @@ static enum wal_status call_checkpoint_next(struct struct_world *world, void *gi
 static struct wal_file_change_cursor *changes;
 
 /* The file is not there, and so differs from the checkpoint. */
-static void open_changes(struct struct_world *world)
+static void open_changes(struct world *world)
 {
     wal_file_change_cursor_close(changes);
     changes = NULL;
@@ -799,8 +774,7 @@ static void open_changes(struct struct_world *world)
                                   &changes, NULL));
 }
 
-static enum wal_status call_changes_info(struct struct_world *world, void *given,
-                                         struct wal_error *error)
+static enum wal_status call_changes_info(struct world *world, void *given, struct wal_error *error)
 {
     if (given == NULL) {
         wal_file_change_cursor_close(changes);
@@ -811,8 +785,7 @@ static enum wal_status call_changes_info(struct struct_world *world, void *given
     return wal_file_changes_get_info(changes, given, error);
 }
 
-static enum wal_status call_change_next(struct struct_world *world, void *given,
-                                        struct wal_error *error)
+static enum wal_status call_change_next(struct world *world, void *given, struct wal_error *error)
 {
     if (given == NULL) {
         return call_changes_info(world, NULL, error);
@@ -821,8 +794,7 @@ static enum wal_status call_change_next(struct struct_world *world, void *given,
     return wal_file_change_cursor_next(changes, given, error);
 }
 
-static enum wal_status call_rewind_result(struct struct_world *world, void *given,
-                                          struct wal_error *error)
+static enum wal_status call_rewind_result(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_rewind_options options = WAL_INIT(wal_rewind_options);
 
@@ -830,17 +802,15 @@ static enum wal_status call_rewind_result(struct struct_world *world, void *give
     return wal_rewind(world->session, WAL_STR("none"), &options, given, NULL, error);
 }
 
-static enum wal_status call_view_flush(struct struct_world *world, void *given,
-                                       struct wal_error *error)
+static enum wal_status call_view_flush(struct world *world, void *given, struct wal_error *error)
 {
     return wal_view_flush(world->view, given, error);
 }
 
-static enum wal_status call_view_import(struct struct_world *world, void *given,
-                                        struct wal_error *error)
+static enum wal_status call_view_import(struct world *world, void *given, struct wal_error *error)
 {
     struct wal_open_options options = WAL_INIT(wal_open_options);
-    struct struct_world other = {.store = NULL};
+    struct world other = {.store = NULL};
     enum wal_status status;
 
     (void)world;
@@ -849,12 +819,11 @@ static enum wal_status call_view_import(struct struct_world *world, void *given,
     other.session = kit_create(other.store, "s");
     other.view = struct_open_view(&other);
     status = wal_view_import(other.view, given, error);
-    struct_world_deinit(&other);
+    world_deinit(&other);
     return status;
 }
 
-static enum wal_status call_view_next(struct struct_world *world, void *given,
-                                      struct wal_error *error)
+static enum wal_status call_view_next(struct world *world, void *given, struct wal_error *error)
 {
     static struct wal_view_cursor *cursor;
     struct wal_view_options options = WAL_INIT(wal_view_options);
@@ -912,7 +881,7 @@ static const struct output {
 };
 
 /* Fills a struct of this size, which was full of FILL; the caller frees it. */
-static uint8_t *filled(struct struct_world *world, const struct output *output, size_t size)
+static uint8_t *filled(struct world *world, const struct output *output, size_t size)
 {
     const uint32_t struct_size = (uint32_t)size;
     uint8_t *given = malloc(size);
@@ -940,9 +909,9 @@ static bool is_filled(const uint8_t *given, size_t size)
 
 KIT_TEST(struct_output__of_every_version_is_written)
 {
-    struct struct_world world;
+    struct world world;
 
-    struct_world_init(&world);
+    world_init(&world);
     for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
         const struct output *output = &outputs[i];
 
@@ -958,14 +927,14 @@ KIT_TEST(struct_output__of_every_version_is_written)
         }
         (void)output->call(&world, NULL, NULL);
     }
-    struct_world_deinit(&world);
+    world_deinit(&world);
 }
 
 KIT_TEST(struct_output__zero_size_is_refused)
 {
-    struct struct_world world;
+    struct world world;
 
-    struct_world_init(&world);
+    world_init(&world);
     for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
         struct wal_error error = KIT_ERROR;
         uint64_t zeros[STRUCT_WORDS] = {0};
@@ -974,15 +943,15 @@ KIT_TEST(struct_output__zero_size_is_refused)
         assert_error(&error, WAL_EINVAL, "WAL_INIT(wal_");
         (void)outputs[i].call(&world, NULL, NULL);
     }
-    struct_world_deinit(&world);
+    world_deinit(&world);
 }
 
 /* A smaller struct gets the fields of the whole one. */
 KIT_TEST(struct_output__fields_are_the_same_in_all)
 {
-    struct struct_world world;
+    struct world world;
 
-    struct_world_init(&world);
+    world_init(&world);
     for (size_t size = 8; size <= sizeof(struct wal_session_info) + STRUCT_MORE; size += 8) {
         uint8_t *given = filled(&world, &outputs[1], sizeof(struct wal_session_info));
         uint8_t *other = filled(&world, &outputs[1], size);
@@ -994,7 +963,7 @@ KIT_TEST(struct_output__fields_are_the_same_in_all)
         free(given);
         free(other);
     }
-    struct_world_deinit(&world);
+    world_deinit(&world);
 }
 
 /* --- errors ----------------------------------------------------------------

@@ -265,8 +265,7 @@ KIT_TEST(control__round_that_is_over_is_not_kept)
     free(members);
 }
 
-/* A waiter for a position does not need the lock once the position is
- * durable. */
+/* A waiter for a position does not need the lock once the position is durable. */
 KIT_TEST(control__reached_position_needs_no_lock)
 {
     struct members *members = begin();

@@ -1,6 +1,5 @@
 /*
- * test_parallel.c - tests of the parallel for
- * (engine/base/thread.h).
+ * test_parallel.c - tests of the parallel for (engine/base/thread.h).
  */
 #include <sched.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /*
- * test_random.c - tests of random bytes kept in store (engine/base/random.h).
+ * test_random.c - tests of random bytes kept in store (engine/base/io.h).
  */
 #include <stddef.h>
 #include <stdlib.h>

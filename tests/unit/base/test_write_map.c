@@ -1,7 +1,6 @@
 /*
- * test_write_map.c - tests of writing through a map of a file
- * (engine/base/map.h): what is written is in the file at once, and what
- * cannot be written is refused without a signal.
+ * test_write_map.c - tests of writing through a map of a file (engine/base/map.h): what is written
+ * is in the file at once, and what cannot be written is refused without a signal.
  */
 #include "engine/base/map.h"
 

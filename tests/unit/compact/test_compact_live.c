@@ -518,7 +518,7 @@ KIT_TEST(dead_damage__keeps_the_segment)
     }
 }
 
-/* Who owns the contents of a damaged block of the pack is not known: they stay, and that is
+/* The owner of the contents of a damaged block of the pack is not known: they stay, and that is
  * reported. */
 static void erase(enum place place)
 {

@@ -359,8 +359,7 @@ static void put_checkpoints(struct wal_store *store)
     wal_session_close(work.session);
 }
 
-/* The titles of a session and of its fork are gone before anything is
- * erased. */
+/* The titles of a session and of its fork are gone before anything is erased. */
 static void check_no_title(struct wal_store *store, const char *id)
 {
     struct wal_session *session = kit_session(store, id);

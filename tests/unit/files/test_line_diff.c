@@ -1,7 +1,6 @@
 /*
- * test_line_diff.c - tests of engine/files/numstat.h. AGENTWAL_SEED sets the
- * seed. What git says is compared in
- * tests/cli/convert/line_diff_git.py.
+ * test_line_diff.c - tests of engine/files/numstat.h. AGENTWAL_SEED sets the seed. What git says is
+ * compared in tests/cli/convert/line_diff_git.py.
  */
 #include <stddef.h>
 #include <stdint.h>

@@ -370,8 +370,7 @@ KIT_TEST(query__what_a_fork_sees_of_a_deleted_session)
     kit_say(a, "a1", "user", "word");
     fork = kit_fork(a, NULL, "f");
     kit_say(a, "a2", "user", "word");
-    /* While it is there, its entries are shown once; the fork has its
-     * title. */
+    /* While it is there, its entries are shown once; the fork has its title. */
     assert_string_equal(kit_hits(search, "word"), "a:- a:a2 a:a1 f:-");
     query.session = kit_text("f");
     assert_string_equal(kit_query(search, &query), "f:- f:a1");
@@ -439,8 +438,7 @@ KIT_TEST(query__scripts_without_spaces)
     wal_search_close(search);
 }
 
-/* Letters whose marks unicode61 keeps, and symbols that it takes for
- * letters. */
+/* Letters whose marks unicode61 keeps, and symbols that it takes for letters. */
 KIT_TEST(query__marks_and_symbols)
 {
     struct wal_store *store = kit_store();

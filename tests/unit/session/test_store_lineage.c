@@ -87,8 +87,7 @@ KIT_TEST(fork__at_an_entry_off_the_branch)
     assert_int_equal(kit_info(fork).inherited, 3);
 }
 
-/* Its entry is the child of a shared entry that is older than the fork
- * point. */
+/* Its entry is the child of a shared entry that is older than the fork point. */
 KIT_TEST(fork__at_an_entry_after_the_fork_point)
 {
     struct wal_store *store = kit_store();

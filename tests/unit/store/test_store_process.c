@@ -68,8 +68,7 @@ static void wait_for_start(struct stress_shared *stress_shared, int count)
     }
 }
 
-/* A process that writes works once, one that reads until all writers are
- * done. */
+/* A process that writes works once, one that reads until all writers are done. */
 static pid_t start_process(struct stress_process stress_process, stress_process_fn *act, bool reads,
                            int count)
 {

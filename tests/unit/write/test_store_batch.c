@@ -340,8 +340,7 @@ KIT_TEST(batch__invalid_json_changes_nothing)
     (void)refused(&bench, &parts, WAL_EBADJSON);
 }
 
-/* Wrong struct sizes, flags and pointers, one at a time; false after the
- * last. */
+/* Wrong struct sizes, flags and pointers, one at a time; false after the last. */
 static bool invalidate_part(struct parts *parts, int nth)
 {
     uint32_t *const sizes[] = {&parts->batch.struct_size,   &parts->entries[1].struct_size,

@@ -85,8 +85,7 @@ static size_t sequence_size(const uint8_t *at, size_t left)
     return 0;
 }
 
-/* Whether it is UTF-8: no overlong form, no surrogate, nothing above
- * U+10FFFF. */
+/* Whether it is UTF-8: no overlong form, no surrogate, nothing above U+10FFFF. */
 static bool utf8_is_valid(struct wal_slice text)
 {
     const uint8_t *at = text.data;

@@ -98,10 +98,9 @@ napi_value list_make(struct call *call, const struct list *list,
                      napi_value (*make)(struct call *call, const struct list_item *item));
 
 /*
- * Structs of the library as objects of JavaScript, and arguments of
- * JavaScript as structs, by tables of their fields. bindings/generate.py makes
- * the tables from the public headers and native/interface.txt; interface.h
- * names those that code by hand uses.
+ * Structs of the library as objects of JavaScript, and arguments of JavaScript as structs, by
+ * tables of their fields. bindings/generate.py makes the tables from the public headers and
+ * native/interface.txt; interface.h names those that code by hand uses.
  */
 
 enum field_kind {

@@ -556,8 +556,7 @@ static void wait_for_jobs(struct store *store, bool is_ending)
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* Takes out the job of a close that waits for what was asked before; or
- * NULL. */
+/* Takes out the job of a close that waits for what was asked before; or NULL. */
 static struct job *take_close_job(struct store *store)
 {
     struct job *job = store->close_job;

@@ -17,9 +17,8 @@
 #include "bindings/node/native/store/submission.h"
 
 /*
- * Handles of the library that JavaScript holds: sessions, cursors,
- * views and the like. JavaScript has each as an external value, which its
- * classes keep to themselves.
+ * Handles of the library that JavaScript holds: sessions, cursors, views and the like. JavaScript
+ * has each as an external value, which its classes keep to themselves.
  *
  * A handle keeps its store's memory. It may outlive the store's close: its calls then fail with
  * WAL_ECLOSED. The library's handle is closed by handle_close, when JavaScript has lost it, or
@@ -67,9 +66,8 @@ void handle_use(struct handle *handle);
 void handle_unuse(struct handle *handle);
 
 /*
- * Threads of a store that wait for records of any process: one for
- * written and one for durable records, and one for those that are stored in the
- * remote; each is started by the first that asks.
+ * Threads of a store that wait for records of any process: one for written and one for durable
+ * records, and one for those that are stored in the remote; each is started by the first that asks.
  *
  * A thread waits in wal_store_wait, with a timeout so that it sees a stop, and calls the function
  * of JavaScript that asked with the newest number; then it sleeps until it is asked again.

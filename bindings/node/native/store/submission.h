@@ -77,8 +77,7 @@ void submissions_flush_backlog(struct store *store);
 void submissions_end(struct store *store, bool is_ending);
 
 /*
- * The thread of a store that waits for completed submissions and
- * rings the event loop.
+ * The thread of a store that waits for completed submissions and rings the event loop.
  *
  * It polls the library's completion descriptor and a stop descriptor; on a ring it calls a
  * threadsafe function with a queue of one, without waiting, so that rings coalesce. That calls

@@ -58,8 +58,7 @@ void call_unlist(struct call *call, struct gate *gate);
 bool call_is_of_this_thread(const struct gate *gate);
 
 /*
- * Functions of the caller that calls of the library run, in the
- * thread of the call.
+ * Functions of the caller that calls of the library run, in the thread of the call.
  *
  * An exception stops the call, and is raised in place of its failure. Signals are handled
  * meanwhile, so that an interrupt stops it too.

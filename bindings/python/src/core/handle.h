@@ -38,7 +38,7 @@ struct leftover;
 
 /* What the handles of a store share. */
 struct gate {
-    uint32_t generation; /* of the process that opened the store (process.h) */
+    uint32_t generation; /* of the process that opened the store (module.h) */
     bool is_closing;     /* no call begins */
     bool is_in_close;    /* wal_close runs */
     bool is_closed;

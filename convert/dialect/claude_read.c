@@ -47,6 +47,7 @@ enum {
     ROW_SUMMARY,
     ROW_CUSTOM_TITLE,
     ROW_AI_TITLE,
+    ROW_FORKED,
     ROW_COUNT
 };
 
@@ -64,6 +65,7 @@ static const struct wal__json_member row_wanted[ROW_COUNT] = {
     [ROW_SUMMARY] = {.key = "summary"},
     [ROW_CUSTOM_TITLE] = {.key = "customTitle"},
     [ROW_AI_TITLE] = {.key = "aiTitle"},
+    [ROW_FORKED] = {.parent = "forkedFrom", .key = "sessionId"},
 };
 
 static bool has(const struct wal__json_member *members, size_t key, enum wal__json_kind kind)
@@ -136,6 +138,7 @@ static enum wal__json_status claude_read(const void *data, size_t size, struct w
     line->session = wal__member_string(&members[ROW_SESSION]);
     line->cwd = wal__member_string(&members[ROW_CWD]);
     line->title = row_title(members);
+    line->starter = wal__member_string(&members[ROW_FORKED]);
     line->is_in_conversation = line->id.size > 0;
     if (!line->is_in_conversation) {
         line->head = WAL__HEAD_KEEP;

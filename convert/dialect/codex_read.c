@@ -40,6 +40,7 @@ enum {
     LINE_PAYLOAD_ID,
     LINE_PAYLOAD_CWD,
     LINE_PAYLOAD_NAME,
+    LINE_PAYLOAD_FORKED,
     LINE_COUNT
 };
 
@@ -55,6 +56,7 @@ static const struct wal__json_member line_wanted[LINE_COUNT] = {
     [LINE_PAYLOAD_ID] = {.parent = "payload", .key = "id"},
     [LINE_PAYLOAD_CWD] = {.parent = "payload", .key = "cwd"},
     [LINE_PAYLOAD_NAME] = {.parent = "payload", .key = "thread_name"},
+    [LINE_PAYLOAD_FORKED] = {.parent = "payload", .key = "forked_from_id"},
 };
 
 static bool has(const struct wal__json_member *members, size_t key, enum wal__json_kind kind)
@@ -113,6 +115,7 @@ static enum wal__json_status codex_read(const void *data, size_t size, struct wa
     if (wal__line_string_is(&members[LINE_TYPE], "session_meta")) {
         line->session = wal__member_string(&members[LINE_PAYLOAD_ID]);
         line->cwd = wal__member_string(&members[LINE_PAYLOAD_CWD]);
+        line->starter = wal__member_string(&members[LINE_PAYLOAD_FORKED]);
         line->is_header = true;
     } else if (is_untagged_header(members)) {
         line->session = wal__member_string(&members[LINE_ID]);

@@ -528,6 +528,7 @@ enum {
     ENTRY_PAYLOAD_CWD,
     ENTRY_PAYLOAD_SESSION,
     ENTRY_PAYLOAD_TITLE,
+    ENTRY_PAYLOAD_STARTER,
     ENTRY_PAYLOAD_CUSTOM,
     ENTRY_PAYLOAD_VERSION,
     ENTRY_VERSION,
@@ -546,6 +547,7 @@ static const struct wal__json_member entry_wanted[ENTRY_COUNT] = {
     [ENTRY_PAYLOAD_CWD] = {.parent = "payload", .key = "cwd"},
     [ENTRY_PAYLOAD_SESSION] = {.parent = "payload", .key = "sessionId"},
     [ENTRY_PAYLOAD_TITLE] = {.parent = "payload", .key = "title"},
+    [ENTRY_PAYLOAD_STARTER] = {.parent = "payload", .key = "parentSession"},
     [ENTRY_PAYLOAD_CUSTOM] = {.parent = "payload", .key = "customType"},
     [ENTRY_PAYLOAD_VERSION] = {.parent = "payload", .key = "version"},
     [ENTRY_VERSION] = {.key = "version"},
@@ -583,6 +585,7 @@ static void read_header(const struct wal__json_member *members, struct wal__line
     line->session = first_string(members, session, 3);
     line->cwd = first_string(members, cwd, 2);
     line->title = wal__member_string(&members[ENTRY_PAYLOAD_TITLE]);
+    line->starter = wal__member_string(&members[ENTRY_PAYLOAD_STARTER]);
     line->is_header = true;
     line->has_newer_version = wal__line_version_above(&members[ENTRY_PAYLOAD_VERSION], VERSION) ||
                               wal__line_version_above(&members[ENTRY_VERSION], VERSION);

@@ -791,14 +791,22 @@ enum {
     PI_NAME,
     PI_VERSION,
     PI_MESSAGE,
+    PI_STARTER,
+    PI_BRANCHED,
     PI_COUNT
 };
 
 static const struct wal__json_member pi_wanted[PI_COUNT] = {
-    [PI_TYPE] = {.key = "type"},       [PI_ID] = {.key = "id"},
-    [PI_PARENT] = {.key = "parentId"}, [PI_TIME] = {.key = "timestamp"},
-    [PI_CWD] = {.key = "cwd"},         [PI_NAME] = {.key = "name"},
-    [PI_VERSION] = {.key = "version"}, [PI_MESSAGE] = {.key = "message"},
+    [PI_TYPE] = {.key = "type"},
+    [PI_ID] = {.key = "id"},
+    [PI_PARENT] = {.key = "parentId"},
+    [PI_TIME] = {.key = "timestamp"},
+    [PI_CWD] = {.key = "cwd"},
+    [PI_NAME] = {.key = "name"},
+    [PI_VERSION] = {.key = "version"},
+    [PI_MESSAGE] = {.key = "message"},
+    [PI_STARTER] = {.key = "parentSession"},
+    [PI_BRANCHED] = {.key = "branchedFrom"},
 };
 
 static bool pi_recognise(const void *data, size_t size, bool is_first)
@@ -836,6 +844,10 @@ static enum wal__json_status pi_read(const void *data, size_t size, struct wal__
     if (wal__line_string_is(&members[PI_TYPE], "session")) {
         line->session = line->id;
         line->cwd = wal__member_string(&members[PI_CWD]);
+        line->starter = wal__member_string(&members[PI_STARTER]);
+        if (line->starter.size <= 2) { /* absent, or "" */
+            line->starter = wal__member_string(&members[PI_BRANCHED]);
+        }
         line->link = WAL__LINK_ROOT;
         line->is_header = true;
         line->has_newer_version = wal__line_version_above(&members[PI_VERSION], 3);

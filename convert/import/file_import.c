@@ -60,20 +60,22 @@ static bool skip_member(struct wal_slice metadata, const char *key, size_t *at)
     return true;
 }
 
-/* Returns true if the metadata is empty or consists of "created" and "imported": what an import
- * writes, or one of an older library wrote. */
+/* Returns true if the metadata is empty or consists of "created", "imported" and "subagent": what an
+ * import writes, or one of an older library wrote. */
 static bool is_metadata_of_import(struct wal_slice metadata)
 {
+    static const char *const keys[] = {"created", "imported", "subagent"};
     const char *bytes = metadata.data;
     size_t at = 1;
 
     if (metadata.size == 0) {
         return true;
     }
-    if (skip_member(metadata, "created", &at) && at < metadata.size && bytes[at] == ',') {
-        at++;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (skip_member(metadata, keys[i], &at) && at < metadata.size && bytes[at] == ',') {
+            at++;
+        }
     }
-    (void)skip_member(metadata, "imported", &at);
     return at + 1 == metadata.size;
 }
 
@@ -377,7 +379,7 @@ static enum wal_status create_session(struct wal__import_file *file, struct wal_
     options.source = wal__slice_from_text(file->source);
     options.cwd = wal__slice_from_text(probe->cwd);
     options.parent_id = wal__slice_from_text(probe->parent);
-    wal__import_describe(file->import, probe->created, &options);
+    wal__import_describe(file->import, probe->created, probe->is_subagent, &options);
     if (file->import->arena.has_failed) {
         return wal__no_memory(error);
     }

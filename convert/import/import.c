@@ -195,11 +195,13 @@ static void write_time(int64_t ms, char time[WAL__IMPORT_TIME_SIZE])
     snprintf(time, WAL__IMPORT_TIME_SIZE, "%.*s", (int)sizeof(text) - 2, (const char *)text + 1);
 }
 
-/* {"created":TIME,"imported":TIME}, or without `created`. */
-static struct wal_slice make_metadata(struct wal__import *import, const char *created)
+/* {"created":TIME,"imported":TIME,"subagent":true}; the first and the last only where they hold. */
+static struct wal_slice make_metadata(struct wal__import *import, const char *created,
+                                      bool is_subagent)
 {
     struct wal__arena *arena = &import->arena.arena;
-    char members[WAL__IMPORT_TIME_SIZE + 16];
+    const char *mark = is_subagent ? ",\"subagent\":true" : "";
+    char members[WAL__IMPORT_TIME_SIZE + 40];
     char time[WAL__IMPORT_TIME_SIZE];
     struct timespec now;
 
@@ -207,20 +209,20 @@ static struct wal_slice make_metadata(struct wal__import *import, const char *cr
     write_time((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, time);
     if (created == NULL) {
         return wal__slice_from_text(
-            wal__string_object(arena, "imported", wal__slice_from_text(time), ""));
+            wal__string_object(arena, "imported", wal__slice_from_text(time), mark));
     }
-    snprintf(members, sizeof(members), ",\"imported\":\"%s\"", time);
+    snprintf(members, sizeof(members), ",\"imported\":\"%s\"%s", time, mark);
     return wal__slice_from_text(
         wal__string_object(arena, "created", wal__slice_from_text(created), members));
 }
 
-void wal__import_describe(struct wal__import *import, const char *created,
+void wal__import_describe(struct wal__import *import, const char *created, bool is_subagent,
                           struct wal_session_options *options)
 {
     char *project;
     int64_t created_ms;
 
-    options->metadata = make_metadata(import, created);
+    options->metadata = make_metadata(import, created, is_subagent);
     if (created != NULL && options->created_ms == 0 &&
         wal__model_time_read_text(wal__model_literal(created), &created_ms)) {
         options->created_ms = created_ms;
@@ -560,7 +562,7 @@ int wal__line_reader_next(struct wal__line_reader *reader, struct wal__piece *pi
 /* --- the probe ----------------------------------------------------------- */
 
 #define RECOGNISE_LINES 64 /* lines that are used to detect the dialect */
-#define PARENT_LINES    16 /* lines that may name the forked session */
+#define PARENT_LINES    16 /* lines that may name the session that started this one */
 #define TEXT_MAX        4096
 #define ID_MAX          255
 
@@ -571,21 +573,6 @@ static void set_once(struct wal__arena *arena, char **text, struct wal__json_spa
         *text = wal__string_copy(arena, string, max);
     }
 }
-
-/* Members that name the session that a client forked, by its id or the path of its file. */
-static const struct wal__json_member parent_members[] = {
-    {.parent = "forkedFrom", .key = "sessionId"},
-    {.parent = "payload", .key = "forked_from_id"},
-    {.key = "forked_from_id"},
-    {.key = "parentSession"},
-    {.parent = "payload", .key = "parentSession"},
-    {.key = "branchedFrom"},
-    {.key = "parent_session_id"},
-};
-
-enum {
-    PARENT_MEMBERS = sizeof(parent_members) / sizeof(parent_members[0])
-};
 
 /* Returns the id in the name of a file, ID.jsonl or TIME_ID.jsonl. */
 static char *id_of_path(char *path)
@@ -601,25 +588,18 @@ static char *id_of_path(char *path)
     return id > base && *id == '_' ? id + 1 : base;
 }
 
-static void probe_parent(struct wal__arena *arena, struct wal__file_probe *probe,
-                         struct wal__json_span text)
+/* The first that is not the session itself. */
+static void probe_starter(struct wal__arena *arena, struct wal__file_probe *probe,
+                          const struct wal__line_info *line)
 {
-    struct wal__json_member members[PARENT_MEMBERS];
+    char *name = probe->parent == NULL ? wal__string_copy(arena, line->starter, TEXT_MAX) : NULL;
 
-    memcpy(members, parent_members, sizeof(members));
-    if (wal__model_members(text, members, PARENT_MEMBERS, NULL) != WAL__JSON_OK) {
-        return;
+    if (name != NULL && (strchr(name, '/') != NULL || strstr(name, ".json") != NULL)) {
+        name = id_of_path(name);
     }
-    for (size_t i = 0; probe->parent == NULL && i < PARENT_MEMBERS; i++) {
-        char *name = wal__string_copy(arena, members[i].value.span, TEXT_MAX);
-
-        if (name != NULL && (strchr(name, '/') != NULL || strstr(name, ".json") != NULL)) {
-            name = id_of_path(name);
-        }
-        if (name != NULL && name[0] != '\0' && strlen(name) <= ID_MAX &&
-            (probe->session == NULL || strcmp(name, probe->session) != 0)) {
-            probe->parent = name;
-        }
+    if (name != NULL && name[0] != '\0' && strlen(name) <= ID_MAX &&
+        (probe->session == NULL || strcmp(name, probe->session) != 0)) {
+        probe->parent = name;
     }
 }
 
@@ -646,8 +626,9 @@ static void probe_line(struct wal__arena *arena, struct wal__file_probe *probe,
     set_once(arena, &probe->session, line.session, ID_MAX);
     set_once(arena, &probe->cwd, line.cwd, TEXT_MAX);
     set_once(arena, &probe->created, line.time, 64);
+    probe->is_subagent |= line.is_subagent;
     if (probe->nonblank <= PARENT_LINES) {
-        probe_parent(arena, probe, text);
+        probe_starter(arena, probe, &line);
     }
 }
 
@@ -717,6 +698,7 @@ bool wal__file_probe_equal(const struct wal__file_probe *a, const struct wal__fi
 {
     return a->dialect == b->dialect && a->is_opaque == b->is_opaque &&
            a->has_mainline == b->has_mainline && a->has_sidechain == b->has_sidechain &&
-           is_same(a->session, b->session) && is_same(a->cwd, b->cwd) &&
-           is_same(a->created, b->created) && is_same(a->parent, b->parent);
+           a->is_subagent == b->is_subagent && is_same(a->session, b->session) &&
+           is_same(a->cwd, b->cwd) && is_same(a->created, b->created) &&
+           is_same(a->parent, b->parent);
 }

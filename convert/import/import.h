@@ -110,7 +110,7 @@ enum wal_status wal__session_open_source(struct wal_store *store, const char *so
 /* Sets the metadata, and if they are not set creation time and project, of a session that is about
  * to be created. `created` is the first time in the source, or NULL; the cwd is set. Texts are in
  * the arena. */
-void wal__import_describe(struct wal__import *import, const char *created,
+void wal__import_describe(struct wal__import *import, const char *created, bool is_subagent,
                           struct wal_session_options *options);
 
 /* Sets the time of lines that come before the first time: `known`, of the entry before them, or if
@@ -198,7 +198,8 @@ struct wal__file_probe {
     char *session;      /* in the arena; these are NULL when not found */
     char *cwd;
     char *created;
-    char *parent; /* id of the session that the client forked */
+    char *parent;     /* id of the session that this one was forked from, or that started it */
+    bool is_subagent; /* it does a part of the work of that session */
 };
 
 /* Returns true if both describe the same session. */

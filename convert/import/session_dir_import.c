@@ -395,7 +395,7 @@ static enum wal_status create_session(struct session_dir_target *target, struct 
     enum wal_status status;
     char hashed[HASHED_SIZE];
 
-    wal__import_describe(target->dir->import, group->created, &options);
+    wal__import_describe(target->dir->import, group->created, false, &options);
     status = wal__import_check_memory(target->dir->import, error);
     if (status != WAL_OK) {
         return status;

@@ -48,10 +48,13 @@ struct wal__line_info {
     struct wal__json_span session; /* id of the session the line belongs to */
     struct wal__json_span cwd;
     struct wal__json_span title;
+    /* Id, or path of the file, of the session that this one was forked from, or that started it. */
+    struct wal__json_span starter;
     enum wal__line_link link;
     enum wal__line_head head;
     bool is_in_conversation; /* part of the conversation */
     bool is_sidechain;       /* part of a side chain, not of the main one */
+    bool is_subagent;        /* the session does a part of the work of its starter */
     bool is_message;         /* has a role, in case it has no type */
     bool is_header;          /* identifies the session of its file */
     bool has_newer_version;  /* of an unknown, newer version */

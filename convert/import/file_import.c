@@ -60,8 +60,8 @@ static bool skip_member(struct wal_slice metadata, const char *key, size_t *at)
     return true;
 }
 
-/* Returns true if the metadata is empty or consists of "created", "imported" and "subagent": what an
- * import writes, or one of an older library wrote. */
+/* Returns true if the metadata is empty or consists of "created", "imported" and "subagent": what
+ * an import writes, or one of an older library wrote. */
 static bool is_metadata_of_import(struct wal_slice metadata)
 {
     static const char *const keys[] = {"created", "imported", "subagent"};

@@ -24,8 +24,12 @@ struct source {
     struct wal__json_span source_data;
     struct wal__json_span source_media;
     struct wal__json_span call; /* of a result */
+    struct wal__json_span name; /* of its tool */
     struct wal__json_token content;
+    struct wal__json_span response; /* of a part that is a result */
     bool is_error;
+    bool is_thought;
+    bool is_result;
 };
 
 #define SOURCE_AT(field) offsetof(struct source, field)
@@ -93,18 +97,73 @@ static void finish_image(struct wal__arena *arena, struct source *source)
     }
 }
 
+/* A part of a Content of Google's API. It has no type, but one of these members. */
+static const struct wal__field part_fields[] = {
+    {"text", .at = WAL__BLOCK_AT(text)},
+    {"thought", .at = SOURCE_AT(is_thought), .kind = WAL__FIELD_TRUE},
+    {"thoughtSignature", .at = WAL__BLOCK_AT(signature)},
+    {"id", .parent = "functionCall", .at = WAL__BLOCK_AT(id)},
+    {"name", .parent = "functionCall", .at = WAL__BLOCK_AT(name)},
+    {"args", .parent = "functionCall", .at = WAL__BLOCK_AT(arguments), .kind = WAL__FIELD_NON_NULL},
+    {"id", .parent = "functionResponse", .at = SOURCE_AT(call)},
+    {"name", .parent = "functionResponse", .at = SOURCE_AT(name)},
+    {"response", .parent = "functionResponse", .at = SOURCE_AT(response), .kind = WAL__FIELD_RAW},
+    {"parts", .parent = "functionResponse", .at = SOURCE_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"mimeType", .parent = "inlineData", .at = SOURCE_AT(media)},
+    {"data", .parent = "inlineData", .at = SOURCE_AT(data)},
+    {"mimeType", .parent = "fileData", .at = SOURCE_AT(source_media)},
+    {"fileUri", .parent = "fileData", .at = WAL__BLOCK_AT(url)},
+    {.key = NULL},
+};
+
+static bool read_part(struct wal__arena *arena, struct source *source, uint32_t *fields)
+{
+    struct wal__model_block *block = &source->block;
+    uint32_t unknown_count = 0;
+
+    if (wal__fields_read(block->raw, part_fields, source, &unknown_count) != WAL__JSON_OK) {
+        return false;
+    }
+    if (source->response.size > 0) {
+        source->is_result = true;
+    } else if (block->id.size + block->name.size + block->arguments.size > 0) {
+        block->kind = WAL__BLOCK_TOOL_CALL;
+        block->arguments = wal__content_unwrap_arguments(block->arguments);
+    } else if (source->data.size > 0 || block->url.size > 0) {
+        block->kind = WAL__BLOCK_IMAGE;
+        block->media = wal__arena_unescape(arena, wal__model_or(source->media, "\"\""));
+        block->data = wal__arena_unescape(arena, wal__model_or(source->data, "\"\""));
+    } else if (source->is_thought && block->text.size + block->signature.size > 0) {
+        block->kind = WAL__BLOCK_THINKING;
+        block->is_redacted = block->text.size == 0;
+    } else if (block->text.size > 0) {
+        block->kind = WAL__BLOCK_TEXT;
+    }
+    if (block->kind != WAL__BLOCK_RAW || source->is_result) {
+        *fields += unknown_count;
+    }
+    return true;
+}
+
 /* Reads a value of an array of blocks. */
 static bool read_source(struct wal__arena *arena, struct wal__json_span raw, struct source *source,
                         uint32_t *fields)
 {
     struct wal__model_block *block = &source->block;
     const struct wal__word *word;
+    uint32_t unknown_count = 0;
 
     *source = (struct source){.block = {.kind = WAL__BLOCK_RAW, .raw = raw}};
-    if (wal__word_read(raw, block_fields, block_words, &source->type, source, fields, &word) !=
-        WAL__JSON_OK) {
+    if (wal__word_read(raw, block_fields, block_words, &source->type, source, &unknown_count,
+                       &word) != WAL__JSON_OK) {
         return false;
     }
+    if (source->type.size == 0 && source->image_url.size == 0) {
+        *source = (struct source){.block = {.kind = WAL__BLOCK_RAW, .raw = raw}};
+        return read_part(arena, source, fields);
+    }
+    *fields += unknown_count;
+    source->is_result = wal__model_text_is(source->type, "tool_result");
     if (source->image_url.size > 0) {
         *block = (struct wal__model_block){
             .kind = WAL__BLOCK_IMAGE, .url = source->image_url, .raw = raw};
@@ -257,6 +316,30 @@ static bool add_piece(struct wal__content_pieces *pieces, const struct wal__mode
     return true;
 }
 
+/* Adds the text of a part that is a result: what its tool returned, or any other object. */
+static bool read_response(struct wal__model_blocks *blocks, struct wal__json_span response,
+                          bool *is_error, uint32_t *fields)
+{
+    struct wal__json_member members[] = {{.key = "output"}, {.key = "error"}};
+    struct wal__json_span text;
+    uint32_t unknown_count = 0;
+
+    if (wal__model_members(response, members, 2, &unknown_count) != WAL__JSON_OK) {
+        return false;
+    }
+    text = wal__member_string(&members[0]);
+    *is_error = text.size == 0 && members[1].value.kind == WAL__JSON_STRING;
+    if (*is_error) {
+        text = members[1].value.span;
+    }
+    if (text.size > 0) {
+        *fields += unknown_count;
+    } else {
+        text = wal__arena_escape(blocks->arena, response);
+    }
+    return text.data != NULL && add_text(blocks, text);
+}
+
 static bool add_result(struct wal__content_pieces *pieces, const struct wal__model_item *item,
                        const struct source *source, uint32_t *fields)
 {
@@ -265,13 +348,15 @@ static bool add_result(struct wal__content_pieces *pieces, const struct wal__mod
 
     result.role = WAL__ROLE_TOOL;
     result.is_meta = false;
-    result.name.size = 0;
+    result.name = source->name;
     result.call = source->call;
     result.is_error = source->is_error;
     if (pieces->first_call.size == 0) {
         pieces->first_call = result.call;
     }
-    return wal__content_read(source->content, &blocks, fields) &&
+    return (source->response.size == 0 ||
+            read_response(&blocks, source->response, &result.is_error, fields)) &&
+           wal__content_read(source->content, &blocks, fields) &&
            add_piece(pieces, &result, &blocks);
 }
 
@@ -290,7 +375,7 @@ static bool split_array(struct wal__content_pieces *pieces, const struct wal__mo
             is_done = add_text(&blocks, value.span);
         } else if (!read_source(pieces->arena, value.span, &source, fields)) {
             is_done = false;
-        } else if (!wal__model_text_is(source.type, "tool_result")) {
+        } else if (!source.is_result) {
             is_done = add_block(&blocks, &source.block);
         } else {
             is_done = (blocks.count == 0 || add_piece(pieces, item, &blocks)) &&
@@ -511,4 +596,87 @@ void wal__content_write_url(struct wal__json_out *out, const char *key,
     put_text(out, ";base64,");
     wal__json_out_string_text(out, block->data);
     wal__json_out_string_end(out);
+}
+
+/* --- parts of Google's API ------------------------------------------------ */
+
+static void write_image_part(struct wal__json_out *out, const struct wal__model_block *block)
+{
+    bool has_url = block->url.size > 0;
+
+    wal__json_out_member_open(out, has_url ? "fileData" : "inlineData", '{');
+    wal__json_out_member_text(out, "mimeType", block->media);
+    if (has_url) {
+        wal__json_out_member(out, "fileUri", block->url);
+    } else {
+        wal__json_out_member_text(out, "data", block->data);
+    }
+    wal__json_out_close(out, '}');
+}
+
+static void write_part(struct wal__json_out *out, const struct wal__model_block *block)
+{
+    if (block->kind == WAL__BLOCK_RAW) {
+        wal__json_out_compact(out, block->raw);
+        return;
+    }
+    wal__json_out_open(out, '{');
+    if (block->kind == WAL__BLOCK_TOOL_CALL) {
+        wal__json_out_member_open(out, "functionCall", '{');
+        wal__json_out_member(out, "id", wal__model_or(block->id, "\"\""));
+        wal__json_out_member(out, "name", wal__model_or(block->name, "\"\""));
+        wal__content_write_arguments(out, "args", block->arguments);
+        wal__json_out_close(out, '}');
+    } else if (block->kind == WAL__BLOCK_IMAGE) {
+        write_image_part(out, block);
+    } else if (!block->is_redacted) {
+        wal__json_out_member(out, "text", wal__model_or(block->text, "\"\""));
+    }
+    if (block->kind == WAL__BLOCK_THINKING) {
+        wal__json_out_member_bool(out, "thought", true);
+        wal__json_out_optional(out, "thoughtSignature", block->signature);
+    }
+    wal__json_out_close(out, '}');
+}
+
+void wal__content_write_parts(struct wal__json_out *out, const char *key,
+                              const struct wal__model_block *blocks, size_t count)
+{
+    wal__json_out_member_open(out, key, '[');
+    for (size_t i = 0; i < count; i++) {
+        write_part(out, &blocks[i]);
+    }
+    wal__json_out_close(out, ']');
+}
+
+void wal__content_write_response(struct wal__json_out *out, const struct wal__model_item *item)
+{
+    bool has_image = wal__model_has_block(item->blocks, item->block_count, WAL__BLOCK_IMAGE);
+
+    wal__json_out_open(out, '{');
+    wal__json_out_member_open(out, "functionResponse", '{');
+    wal__json_out_member(out, "id", wal__model_or(item->call, "\"\""));
+    wal__json_out_member(out, "name", wal__model_or(item->name, "\"\""));
+    wal__json_out_member_open(out, "response", '{');
+    wal__content_write_texts(out, item->is_error ? "error" : "output", item->blocks,
+                             item->block_count, "\n", false);
+    wal__json_out_close(out, '}');
+    if (has_image) {
+        wal__json_out_member_open(out, "parts", '[');
+        for (size_t i = 0; i < item->block_count; i++) {
+            if (item->blocks[i].kind == WAL__BLOCK_IMAGE) {
+                write_part(out, &item->blocks[i]);
+            }
+        }
+        wal__json_out_close(out, ']');
+    }
+    wal__json_out_close(out, '}');
+    wal__json_out_close(out, '}');
+}
+
+bool wal__content_is_response(const struct wal__model_item *item)
+{
+    return item->block_count > 0 && item->blocks[0].kind == WAL__BLOCK_TEXT &&
+           (item->block_count == 1 ||
+            (item->block_count == 2 && item->blocks[1].kind == WAL__BLOCK_IMAGE));
 }

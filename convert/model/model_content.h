@@ -6,6 +6,9 @@
  * write a block as an object of the same members with different names. A form has the names of one
  * client.
  *
+ * An object without a type is a part of Google's API: text, which `thought` makes thinking;
+ * functionCall; functionResponse, which is a result; inlineData and fileData, which are images.
+ *
  * Invariant: the order is kept; a block of another type is kept unchanged. Each block becomes one
  * value, which wal__content_read and wal__model_set_image_url read again.
  *
@@ -18,7 +21,7 @@
 #include "convert/model/model_member.h"
 #include "format/json/json_out.h"
 
-/* Adds the blocks of content. A tool_result becomes a raw block. Increases
+/* Adds the blocks of content. A result becomes a raw block. Increases
  * *fields by the fields that the model cannot represent. False: no memory. */
 bool wal__content_read(struct wal__json_token content, struct wal__model_blocks *blocks,
                        uint32_t *fields);
@@ -74,6 +77,17 @@ void wal__content_write_block(struct wal__json_out *out, const struct wal__block
 void wal__content_write_blocks(struct wal__json_out *out, const char *key,
                                const struct wal__block_form *form,
                                const struct wal__model_block *blocks, size_t count);
+
+/* Writes a member with an array of blocks as parts of Google's API. */
+void wal__content_write_parts(struct wal__json_out *out, const char *key,
+                              const struct wal__model_block *blocks, size_t count);
+
+/* Writes a result as a functionResponse, with its texts as one, and its images after it. */
+void wal__content_write_response(struct wal__json_out *out, const struct wal__model_item *item);
+
+/* Whether a functionResponse has the blocks of the result as they are: a text, or that and an
+ * image. */
+bool wal__content_is_response(const struct wal__model_item *item);
 
 /* Writes a member with all texts of the blocks as one string. `separator` is between them; with
  * `omits_empty` only between those that are not empty. */

@@ -158,13 +158,12 @@ bool wal__first_text_is_injected(struct wal__json_span string)
     return string.size > 1 && is_injected(string.data + 1, string.data + string.size);
 }
 
-/* Reads the text of the open object if it is a text block. */
-static enum wal__json_status read_block(struct reader *reader, const uint8_t **text)
+/* Reads the text of the open object if it is a text block. `is_text`: it is one without a type. */
+static enum wal__json_status read_block(struct reader *reader, bool is_text, const uint8_t **text)
 {
     struct wal__json_token key = {0};
     struct wal__json_token value = {0};
     const uint8_t *candidate = NULL;
-    bool is_text = false;
 
     enum wal__json_status status = next_token(reader, &key);
     while (status == WAL__JSON_OK && key.kind == WAL__JSON_KEY) {
@@ -175,6 +174,8 @@ static enum wal__json_status read_block(struct reader *reader, const uint8_t **t
         if (wal__json_string_is(key.span, "type")) {
             is_text = wal__json_string_is(value.span, "text") ||
                       wal__json_string_is(value.span, "input_text");
+        } else if (wal__json_string_is(key.span, "thought")) {
+            is_text &= value.kind != WAL__JSON_TRUE;
         } else if (wal__json_string_is(key.span, "text")) {
             candidate = string_begin(&value);
         }
@@ -189,15 +190,15 @@ static enum wal__json_status read_block(struct reader *reader, const uint8_t **t
     return status;
 }
 
-/* Finds the first text in the open array. */
-static enum wal__json_status read_items(struct reader *reader, const uint8_t **text)
+/* Finds the first text in the open array. `is_parts`: its objects have no types. */
+static enum wal__json_status read_items(struct reader *reader, bool is_parts, const uint8_t **text)
 {
     struct wal__json_token item = {0};
 
     enum wal__json_status status = next_token(reader, &item);
     while (status == WAL__JSON_OK && item.kind != WAL__JSON_ARRAY_END) {
         if (*text == NULL && item.kind == WAL__JSON_OBJECT) {
-            status = read_block(reader, text);
+            status = read_block(reader, is_parts, text);
         } else if (*text == NULL) {
             *text = string_begin(&item);
         }
@@ -224,8 +225,10 @@ static enum wal__json_status read_member(struct reader *reader, const struct wal
     } else if (wal__json_string_is(key->span, "content")) {
         message->text = string_begin(value);
         if (value->kind == WAL__JSON_ARRAY) {
-            return read_items(reader, &message->text);
+            return read_items(reader, false, &message->text);
         }
+    } else if (wal__json_string_is(key->span, "parts") && value->kind == WAL__JSON_ARRAY) {
+        return read_items(reader, true, &message->text);
     }
     return skip_rest(reader, value);
 }

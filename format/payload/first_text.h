@@ -26,9 +26,10 @@ enum {
 /*
  * Whether `payload` is a user's message with text. If so, writes the beginning of the text: of
  * `content` if that is a string, else of its first element that is a string or a block of type text
- * or input_text. Each run of white space and control characters becomes one space. A message with
- * isMeta or isSidechain true is not a user's message. A block that begins with a context that
- * clients inject does not count, nor does a string (SPEC.md 5.4).
+ * or input_text, or the first text in `parts` that is no thought. Each run of white space and
+ * control characters becomes one space. A message with isMeta or isSidechain true is not a user's
+ * message. A block that begins with a context that clients inject does not count, nor does a string
+ * (SPEC.md 5.4).
  */
 bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX], size_t *size);
 

@@ -45,10 +45,17 @@ static bool is_message(struct wal__json_span object, struct wal__message *messag
     is_opencode =
         m[INFO_ROLE].value.kind == WAL__JSON_STRING && m[PARTS].value.kind == WAL__JSON_ARRAY;
     message->role = m[is_opencode ? INFO_ROLE : ROLE].value;
-    message->content = m[is_opencode ? PARTS : CONTENT].value;
+    message->content =
+        m[m[PARTS].value.kind == WAL__JSON_ARRAY && m[CONTENT].value.kind == WAL__JSON_NONE
+              ? PARTS
+              : CONTENT]
+            .value;
     message->calls = m[CALLS].value;
     message->item = (struct wal__json_span){NULL, 0};
     message->object = object;
+    if (is_text(&m[ROLE], "model") && !is_opencode) {
+        message->role = assistant_role;
+    }
     return message->role.kind == WAL__JSON_STRING &&
            (message->content.kind != WAL__JSON_NONE || message->calls.kind == WAL__JSON_ARRAY);
 }
@@ -199,13 +206,21 @@ enum {
     TOOL_INPUT,
     TOOL_OUTPUT,
     TOOL_ERROR,
+    THOUGHT,
+    CALL,
+    CALL_NAME,
+    CALL_ARGUMENTS,
+    RESULT,
+    RESPONSE,
     MEMBER_COUNT
 };
 
 static void pass_text(const struct visit *visit, const struct wal__json_member *m)
 {
     const struct wal__message_part part = {
-        .kind = is_text(&m[TYPE], "reasoning") ? WAL__PART_THINKING : WAL__PART_TEXT,
+        .kind = is_text(&m[TYPE], "reasoning") || m[THOUGHT].value.kind == WAL__JSON_TRUE
+                    ? WAL__PART_THINKING
+                    : WAL__PART_TEXT,
         .is_synthetic = m[SYNTHETIC].value.kind == WAL__JSON_TRUE,
         .text = m[TEXT].value,
         .block = visit->block};
@@ -224,6 +239,28 @@ static void pass_tool(const struct visit *visit, const struct wal__json_member *
     }
 }
 
+/* A call or a result of Google's API, which is an object in its part. The response is an object
+ * with the output or the error of the tool. */
+static void pass_function(struct visit visit, const struct wal__json_member *m)
+{
+    struct wal__json_member response[] = {{.key = "output"}, {.key = "error"}};
+    struct wal__json_span span = m[RESPONSE].value.span;
+    const struct wal__json_token *value = &m[RESPONSE].value;
+
+    if (m[CALL_NAME].value.kind == WAL__JSON_STRING) {
+        visit.block = m[CALL].value.span;
+        pass(&visit, WAL__PART_CALL, &m[CALL_NAME].value, &m[CALL_ARGUMENTS].value);
+        return;
+    }
+    if (wal__json_members(span.data, span.size, response, 2, NULL) == WAL__JSON_OK) {
+        for (size_t i = 2; i-- > 0;) {
+            value = response[i].value.kind == WAL__JSON_STRING ? &response[i].value : value;
+        }
+    }
+    visit.block = m[RESULT].value.span;
+    pass(&visit, WAL__PART_RESULT, NULL, value);
+}
+
 static void visit_members(const struct visit *visit, const struct wal__json_member *m)
 {
     if (m[TEXT].value.kind == WAL__JSON_STRING) {
@@ -233,6 +270,9 @@ static void visit_members(const struct visit *visit, const struct wal__json_memb
     } else if (m[NAME].value.kind == WAL__JSON_STRING) {
         size_t at = m[ARGUMENTS].value.kind != WAL__JSON_NONE ? ARGUMENTS : INPUT;
         pass(visit, WAL__PART_CALL, &m[NAME].value, &m[at].value);
+    } else if (m[CALL_NAME].value.kind == WAL__JSON_STRING ||
+               m[RESPONSE].value.kind != WAL__JSON_NONE) {
+        pass_function(*visit, m);
     } else if (is_text(&m[TYPE], "tool") && m[TOOL].value.kind == WAL__JSON_STRING) {
         pass_tool(visit, m);
     } else if (is_text(&m[TYPE], "local_shell_call")) {
@@ -268,6 +308,12 @@ void wal__message_visit_block(struct wal__json_span block, wal__message_part_fn 
         [TOOL_INPUT] = {.parent = "state", .key = "input"},
         [TOOL_OUTPUT] = {.parent = "state", .key = "output"},
         [TOOL_ERROR] = {.parent = "state", .key = "error"},
+        [THOUGHT] = {.key = "thought"},
+        [CALL] = {.key = "functionCall"},
+        [CALL_NAME] = {.parent = "functionCall", .key = "name"},
+        [CALL_ARGUMENTS] = {.parent = "functionCall", .key = "args"},
+        [RESULT] = {.key = "functionResponse"},
+        [RESPONSE] = {.parent = "functionResponse", .key = "response"},
     };
 
     if (wal__json_members(block.data, block.size, m, MEMBER_COUNT, NULL) == WAL__JSON_OK) {

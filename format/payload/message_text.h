@@ -5,7 +5,8 @@
  * The dialects keep a message in the payload itself, in its `message`, in its `payload`, or in the
  * `message` of that. Its content is a string, or a list of blocks with text, thinking, tool calls
  * and results; calls may also be in its `tool_calls`. A message of OpenCode has its role in `info`,
- * and `parts`. Calls of Codex and their outputs are items without a role.
+ * and `parts`; one of Google's API has `parts` too. Calls of Codex and their outputs are items
+ * without a role.
  *
  * Invariant: every function is total over valid JSON. Tokens are inside the text, or constants.
  *

@@ -249,6 +249,8 @@ static bool read_image(struct wal__json_span block, struct cli_texts *texts, str
         IMAGE_URL,
         NESTED_URL,
         MIME_OF_FILE,
+        PART_DATA,
+        PART_TYPE,
         COUNT
     };
     struct wal__json_member m[COUNT] = {
@@ -261,6 +263,8 @@ static bool read_image(struct wal__json_span block, struct cli_texts *texts, str
         [IMAGE_URL] = {.key = "image_url"},
         [NESTED_URL] = {.parent = "image_url", .key = "url"},
         [MIME_OF_FILE] = {.key = "mime"},
+        [PART_DATA] = {.parent = "inlineData", .key = "data"},
+        [PART_TYPE] = {.parent = "inlineData", .key = "mimeType"},
     };
     struct wal_slice text[COUNT];
 
@@ -273,9 +277,15 @@ static bool read_image(struct wal__json_span block, struct cli_texts *texts, str
     *image = (struct image){.digest = text[DIGEST]};
     if (!read_url(text[URL], image) && !read_url(text[IMAGE_URL], image) &&
         !read_url(text[NESTED_URL], image)) {
-        bool has_source = text[SOURCE_DATA].size > 0;
-        image->data = text[has_source ? SOURCE_DATA : DATA];
-        image->type = text[has_source ? SOURCE_TYPE : MIME];
+        static const size_t places[][2] = {
+            {SOURCE_DATA, SOURCE_TYPE}, {PART_DATA, PART_TYPE}, {DATA, MIME}};
+        size_t i = 0;
+
+        while (i < 2 && text[places[i][0]].size == 0) {
+            i++;
+        }
+        image->data = text[places[i][0]];
+        image->type = text[places[i][1]];
         if (image->type.size == 0) {
             image->type = text[MIME_OF_FILE];
         }
@@ -367,11 +377,12 @@ static bool is_error(struct wal__json_span object)
         {.key = "is_error"},
         {.key = "isError"},
         {.parent = "state", .key = "status"},
+        {.parent = "response", .key = "error"},
     };
 
-    return wal__json_members(object.data, object.size, m, 3, NULL) == WAL__JSON_OK &&
+    return wal__json_members(object.data, object.size, m, 4, NULL) == WAL__JSON_OK &&
            (m[0].value.kind == WAL__JSON_TRUE || m[1].value.kind == WAL__JSON_TRUE ||
-            is_string(&m[2].value, "error"));
+            is_string(&m[2].value, "error") || m[3].value.kind == WAL__JSON_STRING);
 }
 
 /* --- joining ------------------------------------------------------------ */
@@ -447,8 +458,8 @@ static void put_call(struct shown *shown, const struct wal__message_part *part)
 static void put_result(struct shown *shown, struct wal__json_span object,
                        const struct joined *joined)
 {
-    static const char *const ids[] = {"tool_use_id", "call_id",      "callID",
-                                      "toolCallId",  "tool_call_id", NULL};
+    static const char *const ids[] = {"tool_use_id",  "call_id", "callID", "toolCallId",
+                                      "tool_call_id", "id",      NULL};
     struct wal__json_token id = find_string(object, ids);
 
     open_part(shown, "result");

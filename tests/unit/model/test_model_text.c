@@ -222,6 +222,11 @@ TEST(first_text__shapes_of_agents)
                 "\"role\":\"user\",\"content\":[{\"type\":\"input_text\","
                 "\"text\":\"Start\"}]}}",
                 "Start");
+    assert_text("{\"message\":{\"role\":\"user\",\"parts\":[{\"inlineData\":{}},{\"text\":"
+                "\"no\",\"thought\":true},{\"text\":\"go\"}]}}",
+                "go");
+    assert_none("{\"role\":\"user\",\"parts\":\"no\"}");
+    assert_none("{\"role\":\"user\",\"content\":[{\"text\":\"no\"}]}");
 }
 
 TEST(first_text__agents_internal_messages_are_skipped)

@@ -21,7 +21,7 @@
 
 # All archives, found where the shared libraries are.
 set(portable_archives)
-set(portable_libraries ${agentwal_libraries})
+set(portable_libraries agentwal::zstd ${agentwal_libraries})
 if(agentwal_with_search)
   list(INSERT portable_libraries 0 agentwal::sqlite3)
 endif()
@@ -131,7 +131,7 @@ set(CPACK_DEBIAN_RUNTIME_PACKAGE_SECTION libs)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_NAME libagentwal-dev)
 set(CPACK_DEBIAN_DEVELOPMENT_PACKAGE_SECTION libdevel)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME agentwal)
-set(convert_needed zlib1g-dev)
+set(convert_needed "zlib1g-dev, libzstd-dev")
 set(search_needed libsqlite3-dev)
 set(remote_needed "libcurl4-openssl-dev, libexpat1-dev, libssl-dev")
 foreach(part convert search remote)

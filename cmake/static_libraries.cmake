@@ -2,9 +2,9 @@
 # the part of its source that is made.
 
 # agentwal_find_static_libraries(VARIABLE): sets VARIABLE to the archives of what
-# the library links, and VARIABLE_missing to a text for each that is not found.
+# the library and conversion link, and VARIABLE_missing to a text for each that is not found.
 function(agentwal_find_static_libraries variable)
-  set(packages lz4 liblz4-dev z zlib1g-dev crypto libssl-dev)
+  set(packages zstd libzstd-dev lz4 liblz4-dev z zlib1g-dev crypto libssl-dev)
   if(agentwal_with_libdeflate)
     list(PREPEND packages deflate libdeflate-dev)
   endif()

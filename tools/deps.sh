@@ -10,6 +10,7 @@ gcc             deps_command gcc
 libc6-dev       deps_header stdio.h
 liblz4-dev      deps_library liblz4 lz4.h
 zlib1g-dev      deps_library zlib zlib.h
+libzstd-dev     deps_library libzstd zstd.h
 libssl-dev      deps_library libcrypto openssl/evp.h
 "
 
@@ -44,6 +45,7 @@ python3-installer   deps_python installer
 python3-pytest      deps_python pytest
 python3-mypy        deps_python mypy
 shellcheck          deps_command shellcheck
+zstd                deps_command zstd
 strace              deps_command strace
 git                 deps_command git
 doxygen             deps_command doxygen

@@ -23,7 +23,7 @@ cd "$here"
 mkdir -p prebuilds
 objcopy --strip-all "$binary" "prebuilds/linux-$(node -p process.arch).node"
 cp ../../LICENSE LICENSE
-for library in libssl-dev liblz4-dev zlib1g-dev libdeflate-dev libsqlite3-dev; do
+for library in libssl-dev liblz4-dev zlib1g-dev libzstd-dev libdeflate-dev libsqlite3-dev; do
     printf 'The binary contains code of %s:\n\n' "${library%-dev}"
     cat "/usr/share/doc/$library/copyright"
     printf '\n\n'

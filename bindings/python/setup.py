@@ -44,7 +44,8 @@ def write_licences() -> None:
     if (source / "LICENSE").is_file():
         shutil.copyfile(source / "LICENSE", here / "LICENSE")
     texts = []
-    for library in ("libssl-dev", "liblz4-dev", "zlib1g-dev", "libdeflate-dev", "libsqlite3-dev"):
+    for library in ("libssl-dev", "liblz4-dev", "zlib1g-dev", "libzstd-dev", "libdeflate-dev",
+                    "libsqlite3-dev"):
         text = Path("/usr/share/doc", library, "copyright")
         if text.is_file():
             texts.append("The extension contains code of %s:\n\n%s\n\n" % (

@@ -9,12 +9,16 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
+#include <zstd.h>
 
 #include "convert/model/model_member.h"
 #include "convert/source/source_name.h"
@@ -296,6 +300,152 @@ ssize_t wal__file_read_full(int fd, void *data, size_t size)
         done += (size_t)got;
     }
     return (ssize_t)done;
+}
+
+/* --- compressed files ---------------------------------------------------- */
+
+/* Creates a file without a name where temporary files are. Returns -1 with errno set. */
+static int create_temporary(void)
+{
+    const char *folder = getenv("TMPDIR");
+    char name[PATH_MAX];
+    int fd;
+
+    folder = folder != NULL && folder[0] == '/' ? folder : P_tmpdir;
+    fd = open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) {
+        return fd;
+    }
+    snprintf(name, sizeof(name), "%s/agentwal-XXXXXX", folder);
+    fd = mkostemp(name, O_CLOEXEC);
+    if (fd >= 0) {
+        unlink(name);
+    }
+    return fd;
+}
+
+static bool write_full(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t done = write(fd, data, size);
+
+        if (done < 0 && errno != EINTR) {
+            return false;
+        }
+        data += done > 0 ? done : 0;
+        size -= done > 0 ? (size_t)done : 0;
+    }
+    return true;
+}
+
+/* One file that is expanded. */
+struct unpacking {
+    ZSTD_DCtx *context;
+    int from;
+    int to;
+    uint64_t most;
+    uint64_t size;   /* of what was written */
+    size_t expected; /* bytes that the frame needs at least; 0: it is complete */
+    bool has_frame;  /* a frame was complete */
+    char in[65536];
+    char out[131072];
+};
+
+static enum wal_status fail_expanding(uint64_t most, struct wal_error *error)
+{
+    return wal__fail(error, WAL_ETOOBIG,
+                     "it expands to more than %" PRIu64 " MiB, which is the most that is read",
+                     most >> 20);
+}
+
+/* Expands the bytes that were read. */
+static enum wal_status unpack_bytes(struct unpacking *file, size_t size, struct wal_error *error)
+{
+    ZSTD_inBuffer in = {file->in, size, 0};
+    bool is_full = false;
+
+    while (in.pos < in.size || is_full) {
+        ZSTD_outBuffer out = {file->out, sizeof(file->out), 0};
+        bool begins = file->expected == 0;
+
+        file->expected = ZSTD_decompressStream(file->context, &out, &in);
+        if (ZSTD_isError(file->expected)) {
+            return begins && file->has_frame
+                       ? wal__fail(error, WAL_EBADJSON, "other bytes follow its compressed content")
+                       : wal__fail(error, WAL_EBADJSON, "its compressed content is damaged: %s",
+                                   ZSTD_getErrorName(file->expected));
+        }
+        file->has_frame |= file->expected == 0;
+        file->size += out.pos;
+        if (file->size > file->most) {
+            return fail_expanding(file->most, error);
+        }
+        if (!write_full(file->to, file->out, out.pos)) {
+            return wal__fail_at(error, errno == ENOSPC ? WAL_ENOSPACE : WAL_EIO, errno, NULL, 0,
+                                "no temporary file for its content: %s", strerror(errno));
+        }
+        is_full = out.pos == out.size && file->expected != 0;
+    }
+    return WAL_OK;
+}
+
+static enum wal_status unpack(struct unpacking *file, struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    bool is_first = true;
+    ssize_t got;
+
+    do {
+        got = wal__file_read_full(file->from, file->in, sizeof(file->in));
+        if (got < 0) {
+            return wal__import_errno(error);
+        }
+        if (is_first) {
+            unsigned long long declared = ZSTD_getFrameContentSize(file->in, (size_t)got);
+
+            if (declared != ZSTD_CONTENTSIZE_ERROR && declared != ZSTD_CONTENTSIZE_UNKNOWN &&
+                declared > file->most) {
+                return fail_expanding(file->most, error);
+            }
+            is_first = false;
+        }
+        status = unpack_bytes(file, (size_t)got, error);
+    } while (status == WAL_OK && got == (ssize_t)sizeof(file->in));
+    if (status == WAL_OK && (file->expected != 0 || !file->has_frame)) {
+        status = wal__fail(error, WAL_EBADJSON, "its compressed content is cut short");
+    }
+    return status;
+}
+
+enum wal_status wal__file_unpack(const struct wal__heap *heap, int fd, uint64_t most, int *plain,
+                                 struct wal_error *error)
+{
+    struct unpacking *file = wal__heap_zalloc(heap, sizeof(*file));
+    enum wal_status status = WAL_OK;
+
+    if (file == NULL) {
+        return wal__no_memory(error);
+    }
+    file->context = ZSTD_createDCtx();
+    file->from = fd;
+    file->most = most;
+    file->to = create_temporary();
+    if (file->context == NULL) {
+        status = wal__no_memory(error);
+    } else if (file->to < 0) {
+        status = wal__fail_at(error, WAL_EIO, errno, NULL, 0,
+                              "no temporary file for its content: %s", strerror(errno));
+    } else {
+        status = unpack(file, error);
+    }
+    if (status == WAL_OK) {
+        *plain = file->to;
+    } else if (file->to >= 0) {
+        close(file->to);
+    }
+    ZSTD_freeDCtx(file->context);
+    wal__heap_free(heap, file);
+    return status;
 }
 
 /* --- the file ------------------------------------------------------------ */

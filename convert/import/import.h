@@ -129,6 +129,15 @@ int wal__file_open_regular(int directory, const char *name, struct stat *stat);
 /* Reads `size` bytes, or up to the end of the file. Returns the count, or -1 with errno set. */
 ssize_t wal__file_read_full(int fd, void *data, size_t size);
 
+/* Bytes that a compressed file may expand to. */
+#define WAL__UNPACKED_SIZE_MAX ((uint64_t)4 << 30)
+
+/* Expands a file of Zstandard frames into a temporary file without a name, *plain, which the caller
+ * closes. WAL_EBADJSON: it is cut short or damaged, or other bytes follow its last frame.
+ * WAL_ETOOBIG: it expands to more than `most` bytes. */
+enum wal_status wal__file_unpack(const struct wal__heap *heap, int fd, uint64_t most, int *plain,
+                                 struct wal_error *error) WAL_MUST_USE;
+
 /* --- the file ------------------------------------------------------------ */
 
 /*

@@ -249,6 +249,47 @@ static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry, bool is_
     return false;
 }
 
+static bool has_ending(const char *path, const char *ending)
+{
+    size_t size = strlen(path);
+    size_t ending_size = strlen(ending);
+
+    return size > ending_size && strcmp(path + size - ending_size, ending) == 0;
+}
+
+#define PACKED_ENDING ".zst"
+
+/* Removes the ending of a compressed file from the paths if without it the file is a client's
+ * session, or one of lines. */
+static void unpack_path(struct wal__tree_walk *walk, const FTSENT *entry,
+                        struct wal__tree_source *source)
+{
+    const size_t ending = sizeof(PACKED_ENDING) - 1;
+    size_t size = strlen(walk->path);
+
+    if (!has_ending(entry->fts_name, PACKED_ENDING) ||
+        wal__dialect_is(walk->import->forced, "lines")) {
+        return;
+    }
+    walk->path[size - ending] = '\0';
+    if (client_path(walk, entry) == NULL && !has_ending(walk->path, ".jsonl")) {
+        walk->path[size - ending] = PACKED_ENDING[0];
+        return;
+    }
+    snprintf(walk->plain, sizeof(walk->plain), "%.*s", (int)(strlen(source->path) - ending),
+             source->path);
+    source->path = walk->plain;
+    source->is_packed = true;
+}
+
+/* Whether the file is there without compression too: then the compressed one is not read. */
+static bool has_plain_file(const struct wal__tree_walk *walk)
+{
+    struct stat plain;
+
+    return lstat(walk->path, &plain) == 0 && S_ISREG(plain.st_mode);
+}
+
 static enum wal_status walk_file(struct wal__tree_walk *walk, FTSENT *entry,
                                  struct wal_error *error)
 {
@@ -261,8 +302,12 @@ static enum wal_status walk_file(struct wal__tree_walk *walk, FTSENT *entry,
     const char *client;
 
     set_path(walk, entry);
-    client = client_path(walk, entry);
     source.below = source.is_argument ? "" : source.path;
+    unpack_path(walk, entry, &source);
+    if (source.is_packed && !source.is_argument && has_plain_file(walk)) {
+        return WAL_OK;
+    }
+    client = client_path(walk, entry);
     source.is_matched_by_id = client != NULL || (walk->flags & TAKES_OTHERS) == 0;
     if (!source.is_argument && !is_wanted(walk, entry, client != NULL, &source.must_be_session)) {
         return WAL_OK;
@@ -284,14 +329,6 @@ static void leave_out_link(struct wal__tree_walk *walk, const FTSENT *entry)
     if (place.kind != WAL__PLACE_ABOVE && place.kind != WAL__PLACE_IGNORED) {
         walk->import->result.left_out[WAL__FILE_LINK]++;
     }
-}
-
-static bool has_ending(const char *path, const char *ending)
-{
-    size_t size = strlen(path);
-    size_t ending_size = strlen(ending);
-
-    return size > ending_size && strcmp(path + size - ending_size, ending) == 0;
 }
 
 /* *is_session: the open file has lines of a dialect, or the name of a session.
@@ -522,6 +559,24 @@ static enum wal_status import_open_file(struct wal__import *import, int fd,
                : status;
 }
 
+/* Imports what a compressed file contains. While that is read, no other import reads the file. */
+static enum wal_status import_packed_file(struct wal__import *import, int fd,
+                                          const struct wal__tree_source *source,
+                                          struct wal_error *error)
+{
+    enum wal_status status = wal__source_file_lock(import, fd, source->name, error);
+    int plain = -1;
+
+    if (status == WAL_OK) {
+        status = wal__file_unpack(import->heap, fd, WAL__UNPACKED_SIZE_MAX, &plain, error);
+    }
+    if (status == WAL_OK) {
+        status = import_open_file(import, plain, source, error);
+        close(plain);
+    }
+    return status;
+}
+
 enum wal_status wal__tree_import_file(struct wal__import *import,
                                       const struct wal__tree_source *source,
                                       struct wal_error *error)
@@ -533,7 +588,7 @@ enum wal_status wal__tree_import_file(struct wal__import *import,
 
     import->result.sources++;
     reset(import, source);
-    if (!source->must_be_session || wal__is_json_name(source->path)) {
+    if (!source->is_packed && (!source->must_be_session || wal__is_json_name(source->path))) {
         status = wal__import_exported(import, source->name, source->path, &is_exported, error);
         if (status != WAL_OK || is_exported) {
             return status;
@@ -543,7 +598,8 @@ enum wal_status wal__tree_import_file(struct wal__import *import,
     if (fd < 0) {
         status = wal__import_errno(error);
     } else {
-        status = import_open_file(import, fd, source, error);
+        status = source->is_packed ? import_packed_file(import, fd, source, error)
+                                   : import_open_file(import, fd, source, error);
         close(fd);
     }
     return status == WAL_OK ? WAL_OK : wal__import_fail(import, source->name, status, error);
@@ -702,7 +758,8 @@ static enum wal_status check_content(struct wal__import *import,
                                      struct wal_error *error)
 {
     struct wal__session_dir dir = {.import = import, .root = "."};
-    enum wal_status status;
+    enum wal_status status = WAL_OK;
+    int packed;
     int fd;
 
     if (wal__is_json_name(source->path)) {
@@ -714,8 +771,15 @@ static enum wal_status check_content(struct wal__import *import,
     if (fd < 0) {
         return wal__import_errno(error);
     }
-    status = tree_is_session(import, fd, source->path, is_session, error);
-    close(fd);
+    if (source->is_packed) {
+        packed = fd;
+        status = wal__file_unpack(import->heap, packed, WAL__UNPACKED_SIZE_MAX, &fd, error);
+        close(packed);
+    }
+    if (status == WAL_OK) {
+        status = tree_is_session(import, fd, source->path, is_session, error);
+        close(fd);
+    }
     return status;
 }
 

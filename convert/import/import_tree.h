@@ -33,6 +33,7 @@ struct wal__tree_source {
     const struct wal__dialect *dialect;
     const char *const *files;
     bool is_argument;
+    bool is_packed;        /* `name` is compressed; the other paths are without the ending */
     bool is_matched_by_id; /* wal__import.matches_ids */
     bool must_be_session;  /* a file without the content of one is left out */
 };
@@ -62,6 +63,8 @@ struct wal__tree_walk {
     const char *argument;
     char resolved[WAL__CLIENT_PATH_SIZE]; /* the argument, absolute */
     char path[2 * WAL__CLIENT_PATH_SIZE]; /* of the entry, absolute */
+    /* of a compressed file: its path relative to the argument, without the ending */
+    char plain[2 * WAL__CLIENT_PATH_SIZE];
 };
 
 /* Visits the sources of one argument, in the walk's import's arena for the whole call. What cannot

@@ -68,7 +68,7 @@ ELSEWHERE = {
     "--add --plots docs/bench --page docs/benchmarks.md":
         "tests/cli/bench_run.sh",
     "apt-get install cmake ninja-build gcc pkg-config liblz4-dev zlib1g-dev "
-    "libssl-dev libdeflate-dev libsqlite3-dev libmicrohttpd-dev "
+    "libzstd-dev libssl-dev libdeflate-dev libsqlite3-dev libmicrohttpd-dev "
     "libcurl4-openssl-dev libexpat1-dev libcmocka-dev libjansson-dev python3":
         "tests/packaging/configure.sh",
     "bindings/node/pack.sh": "tests/node/package.sh",

@@ -66,7 +66,7 @@ find package -name '*.md' | while read -r page; do
 done >broken
 [ ! -s broken ] || fail "links lead nowhere: $(xargs <broken)"
 grep -q '(docs/api.md)' package/README.md || fail 'README.md has lost its links'
-for library in libssl liblz4 zlib1g libdeflate libsqlite3; do
+for library in libssl liblz4 zlib1g libzstd libdeflate libsqlite3; do
     grep -q "code of $library:" package/NOTICE || fail "NOTICE has no $library"
 done
 ! grep -q '"resolved": "[a-z+]*:' "$source/package-lock.json" ||

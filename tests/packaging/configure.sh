@@ -30,11 +30,12 @@ with() {
 for prefix in base no_lz4 all; do
     with $prefix z zlib.h zconf.h
     with $prefix crypto openssl
+    with $prefix zstd zstd.h
     [ $prefix = no_lz4 ] || with $prefix lz4 lz4.h
 done
 with all cmocka cmocka.h
 with all jansson jansson.h
-for library in z crypto lz4 cmocka jansson; do
+for library in z crypto zstd lz4 cmocka jansson; do
     folder=$(dirname "$(realpath "$(gcc -print-file-name="lib$library.so")")")
     ignored+=";$folder;${folder#/usr}"
 done
@@ -103,8 +104,8 @@ liblz4-dev). On Debian or Ubuntu: apt-get install liblz4-dev"
 mkdir none
 ! configure none || fail 'succeeds without libraries'
 reports "not found: lz4 (Debian: liblz4-dev), zlib (Debian: zlib1g-dev), \
-libcrypto (Debian: libssl-dev). On Debian or Ubuntu: apt-get install \
-liblz4-dev zlib1g-dev libssl-dev"
+libcrypto (Debian: libssl-dev), zstd (Debian: libzstd-dev). On Debian or \
+Ubuntu: apt-get install liblz4-dev zlib1g-dev libssl-dev libzstd-dev"
 
 # Part of another project, which links either library and has no tests.
 mkdir parent

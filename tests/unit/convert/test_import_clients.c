@@ -5,11 +5,14 @@
 #include "tests/lib/kit/store_kit.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <zstd.h>
 
 #include "agentwal/import.h"
+#include "convert/import/import.h"
 
 #define SECRET "planted-secret-0123456789"
 #define ID_1   "11111111-2222-4333-8444-555555555551"
@@ -532,6 +535,51 @@ KIT_TEST(identity__session_that_no_import_made)
     add_claude("a", ID_1 ".jsonl", ID_1, "one", 1, 2);
     assert_int_equal(import(store, "a", 0, NULL).appended, 2);
     assert_int_equal(count_sessions(store), 2);
+}
+
+/* ------------------------------------------------------------ compressed --- */
+
+/* Expands frames of zeros, which do not state their sizes; at most 5,000 bytes. */
+static enum wal_status unpack_zeros(size_t size, unsigned frames, struct wal_error *error)
+{
+    static char zeros[5000];
+    char packed[256];
+    ZSTD_CCtx *context = ZSTD_createCCtx();
+    int fd = open("packed", O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    enum wal_status status;
+    struct stat info;
+    int plain = -1;
+
+    assert_true(context != NULL && fd >= 0);
+    assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_contentSizeFlag, 0)));
+    for (unsigned i = 0; i < frames; i++) {
+        size_t got = ZSTD_compress2(context, packed, sizeof(packed), zeros, size);
+
+        assert_false(ZSTD_isError(got));
+        assert_int_equal(write(fd, packed, got), (ssize_t)got);
+    }
+    ZSTD_freeCCtx(context);
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    status = wal__file_unpack(&wal__heap_libc, fd, 5000, &plain, error);
+    if (status == WAL_OK) {
+        assert_int_equal(fstat(plain, &info), 0);
+        assert_int_equal(info.st_size, (off_t)(size * frames));
+        assert_int_equal(info.st_nlink, 0);
+        close(plain);
+    }
+    close(fd);
+    return status;
+}
+
+KIT_TEST(compressed__file_that_expands_to_too_much)
+{
+    struct wal_error error = WAL_INIT(wal_error);
+
+    assert_ok(unpack_zeros(5000, 1, &error));
+    assert_ok(unpack_zeros(2500, 2, &error));
+    assert_int_equal(unpack_zeros(5000, 2, &error), WAL_ETOOBIG);
+    assert_non_null(strstr(error.text, "it expands to more than"));
+    assert_int_equal(unpack_zeros(1667, 3, &error), WAL_ETOOBIG);
 }
 
 /* ------------------------------------------------------------- changing --- */

@@ -289,8 +289,10 @@ static bool is_first_erased(const struct check_store *store, const struct wal__s
     return first != NULL && first->is_erased;
 }
 
+/* Compares the texts; without the first text, if the message was erased, or if the summary has none
+ * and is of a rewritten segment. */
 static bool texts_differ(const struct check_store *store, const struct check_session *session,
-                         const struct wal__summary *summary)
+                         const struct wal__summary *summary, bool is_rewritten)
 {
     const struct wal__session_record *record = &session->record;
     const struct {
@@ -306,8 +308,9 @@ static bool texts_differ(const struct check_store *store, const struct check_ses
         {{(const uint8_t *)session->first_text, session->first_size}, summary->first_text},
     };
 
-    const size_t count =
-        sizeof(pairs) / sizeof(pairs[0]) - (is_first_erased(store, summary) ? 1 : 0);
+    bool has_no_first =
+        is_first_erased(store, summary) || (is_rewritten && summary->first_text.size == 0);
+    const size_t count = sizeof(pairs) / sizeof(pairs[0]) - (has_no_first ? 1 : 0);
 
     for (size_t i = 0; i < count; i++) {
         if (pairs[i].a.size != pairs[i].b.size ||
@@ -460,7 +463,7 @@ static bool record_differs(const struct check_store *store, const struct check_s
     return positions_differ(store, summary->session_position, session->state.session_position,
                             rewritten, true) ||
            summary->schema_version != session->state.schema_version ||
-           texts_differ(store, session, summary);
+           texts_differ(store, session, summary, true);
 }
 
 /* Whether nothing but the id is left of the session's newest SESSION record. So erasing leaves one
@@ -504,7 +507,7 @@ const char *check_summary(const struct check_store *store, struct check_session 
             : summary->schema_version != state->schema_version ? "schema version"
                                                                : NULL;
     }
-    if (field == NULL && is_record_known && texts_differ(store, session, summary)) {
+    if (field == NULL && is_record_known && texts_differ(store, session, summary, false)) {
         if (of == NULL || !is_emptied(store, session)) {
             return "texts";
         }
@@ -539,6 +542,10 @@ void check_summary_adopt(const struct check_store *store, struct check_session *
     if (session->outdated_in == NULL && session->has_record &&
         record_differs(store, session, summary, rewritten)) {
         session->outdated_in = rewritten;
+    }
+    if (session->first_size > 0 && summary->first_text.size == 0 &&
+        !is_first_erased(store, summary)) {
+        session->stripped_in = rewritten;
     }
 }
 
@@ -919,6 +926,7 @@ static void replay_redact(const struct replay *replay)
         free(session->first_text);
         session->first_text = NULL;
         session->first_size = 0;
+        session->stripped_in = NULL;
     }
 }
 
@@ -1066,10 +1074,12 @@ void check_replay_finish(struct check_store *store)
 {
     for (size_t i = 0; i < store->model.session_count; i++) {
         const struct check_session *session = store->model.sessions[i];
+        const struct check_segment *segment =
+            session->outdated_in != NULL ? session->outdated_in : session->stripped_in;
 
-        if (session->outdated_in != NULL && !session->damaged && !store->records_lost &&
+        if (segment != NULL && !session->damaged && !store->records_lost &&
             !check_session_is_deleted(session)) {
-            check_damage_add_redundant(&store->damages, session->outdated_in->head->name, 0, 0,
+            check_damage_add_redundant(&store->damages, segment->head->name, 0, 0,
                                        "the index has other texts of session %" PRIu32
                                        " than the log; it is derived: no record is lost",
                                        session->number);

@@ -176,6 +176,9 @@ struct check_session {
     /* The index of this segment has another SESSION record, which was left out or emptied: there is
      * a later one, or this is damage of that segment. */
     const struct check_segment *outdated_in;
+    /* The index of this segment lacks the first text, as erasing makes it where the message is
+     * redacted: its REDACT is later, or this is damage of that segment. */
+    const struct check_segment *stripped_in;
     bool is_kept;                      /* the catalogue must have it */
     uint8_t *payload;                  /* payload of the newest SESSION record */
     struct wal__session_record record; /* its texts point into payload */

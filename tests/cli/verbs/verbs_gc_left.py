@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A redacted first message whose beginning, or a replaced SESSION record, the index of a later
-segment has: agentwal check finds no damage while that is not rewritten, and erasing with
---max-bytes says what it left."""
+segment has, or of which only the message is left: agentwal check finds no damage while the rest is
+not rewritten, and erasing with --max-bytes says what it left."""
 import json
 import os
 import random
@@ -67,9 +67,9 @@ def rewrite_the_first_only(directory):
         sys.exit("verbs_gc_left.py: the text is still there")
 
 
-def erase_up_to_the_second():
-    text = run(1, "gc", "--erase", "--max-bytes", "70000")
-    if "beyond the limit of bytes" not in text or "0000000000000002.seg" not in text:
+def erase_but_for(segment, limit):
+    text = run(1, "gc", "--erase", "--max-bytes", limit)
+    if "beyond the limit of bytes" not in text or segment not in text:
         sys.exit("verbs_gc_left.py: it is not named: " + text)
     run(0, "check")
     run(0, "gc", "--erase")
@@ -84,7 +84,7 @@ def leave_a_replaced_record(directory):
     add(2, 1, 10)
     run(0, "gc", "--max-bytes", "1")
     run(0, "meta", "s", "--merge", '{"reviewed": true}')
-    erase_up_to_the_second()
+    erase_but_for("0000000000000002.seg", "70000")
     run(0, "check")
 
 
@@ -97,7 +97,23 @@ def leave_one_by_the_limit(directory):
     run(0, "gc", "--max-bytes", "1")
     run(0, "redact", "s", "e0")
     run(0, "check")
-    erase_up_to_the_second()
+    erase_but_for("0000000000000002.seg", "70000")
+    run(0, "check")
+    if holds_secret(store):
+        sys.exit("verbs_gc_left.py: the text is still there")
+
+
+def leave_the_message(directory):
+    """The limit leaves the first segment, with the message. The index of the second is made anew
+    without its beginning; the REDACT is in a later one."""
+    store = begin(directory, "message")
+    add(0, 12, 50000)
+    run(0, "gc")
+    add(12, 1, 10)
+    run(0, "gc", "--max-bytes", "140000")
+    add(13, 12, 50000)
+    run(0, "redact", "s", "e0")
+    erase_but_for("0000000000000001.seg", "140000")
     run(0, "check")
     if holds_secret(store):
         sys.exit("verbs_gc_left.py: the text is still there")
@@ -108,6 +124,7 @@ def main():
         rewrite_the_first_only(directory)
         leave_one_by_the_limit(directory)
         leave_a_replaced_record(directory)
+        leave_the_message(directory)
 
 
 main()

@@ -1,61 +1,23 @@
 /*
- * client.c - the table of clients, and places of folders (client.h).
+ * client.c - paths of clients, and places of folders (client.h).
  */
 #include "convert/clients/client.h"
 
 #include <assert.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <fnmatch.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-static const struct wal__client clients[] = {
-    {
-        .name = "Claude Code",
-        .dialect = "claude",
-        .folder = ".claude",
-        .variable = "CLAUDE_CONFIG_DIR",
-        .roots = {"projects"},
-        .files = {"projects/*/*.jsonl", "projects/*/*/subagents/*.jsonl",
-                  "projects/*/*/subagents/*/*.jsonl", "projects/*/*/subagents/*/*/*.jsonl"},
-    },
-    {
-        .name = "Claude Code",
-        .dialect = "claude",
-        .folder = ".config/claude",
-        .roots = {"projects"},
-        .files = {"projects/*/*.jsonl", "projects/*/*/subagents/*.jsonl",
-                  "projects/*/*/subagents/*/*.jsonl", "projects/*/*/subagents/*/*/*.jsonl"},
-    },
-    {
-        .name = "Codex",
-        .dialect = "codex",
-        .folder = ".codex",
-        .variable = "CODEX_HOME",
-        .roots = {"sessions", "archived_sessions"},
-        .files = {"sessions/*/*/*/rollout-*.jsonl", "sessions/rollout-*.jsonl",
-                  "archived_sessions/rollout-*.jsonl", "archived_sessions/*/*/*/rollout-*.jsonl"},
-    },
-    {
-        .name = "pi",
-        .dialect = "pi",
-        .folder = ".pi/agent",
-        .variable = "PI_CODING_AGENT_DIR",
-        .roots = {"sessions"},
-        .files = {"sessions/*/*.jsonl", "sessions/*.jsonl"},
-    },
-    {
-        .name = "OpenCode",
-        .dialect = "opencode",
-        .folder = ".local/share/opencode",
-        .variable = "XDG_DATA_HOME",
-        .below = "opencode",
-        .roots = {"storage", "project"},
-        .directories = {"storage", "project/*/storage"},
-    },
-};
+#include "convert/source/source_name.h"
+#include "engine/base/heap.h"
+
+#define SETTINGS_MAX (1 << 20) /* bytes of a file of settings */
 
 /* Files of session directories, for the dialects that have them. */
 static const struct {
@@ -110,28 +72,74 @@ static const struct {
     {".claude.json", WAL__FILE_SETTINGS},
 };
 
-const struct wal__client *wal__client_at(size_t index)
+/* --- folders of clients --------------------------------------------------- */
+
+/* Joins the two if there is a second. Returns false if it is too long. */
+static bool join(char *path, size_t size, const char *base, const char *below)
 {
-    return index < sizeof(clients) / sizeof(clients[0]) ? &clients[index] : NULL;
+    bool has_below = below != NULL && below[0] != '\0';
+    int used = snprintf(path, size, "%s%s%s", base, has_below ? "/" : "", has_below ? below : "");
+
+    return used >= 0 && (size_t)used < size;
 }
 
-bool wal__client_folder(const struct wal__client *client, char path[WAL__CLIENT_PATH_SIZE])
+/* Writes where the variable, or else the home directory, says that a folder is. */
+static bool default_path(const struct wal__client_folder *folder, char path[WAL__CLIENT_PATH_SIZE])
 {
-    const char *base = client->variable != NULL ? getenv(client->variable) : NULL;
-    const char *below = client->below != NULL ? client->below : "";
-    char resolved[PATH_MAX];
-    int used;
+    const char *home = getenv("HOME");
+    const char *base = folder->variable != NULL ? getenv(folder->variable) : NULL;
+    bool is_moved = base != NULL && base[0] == '/';
 
-    if (base == NULL || base[0] != '/') {
-        base = getenv("HOME");
-        below = client->folder;
+    if (!is_moved) {
+        base = folder->home != NULL ? home : NULL;
     }
-    if (base == NULL || base[0] == '\0') {
+    return base != NULL && base[0] != '\0' &&
+           join(path, WAL__CLIENT_PATH_SIZE, base, is_moved ? folder->below : folder->home);
+}
+
+/* Reads where the settings of the client say that a folder is. */
+static bool read_setting(const struct wal__client *client, const struct wal__client_folder *folder,
+                         char path[WAL__CLIENT_PATH_SIZE])
+{
+    const char *home = getenv("HOME");
+    char value[WAL__STRING_MAX + 1] = "";
+    char name[WAL__CLIENT_PATH_SIZE];
+    struct stat stat;
+    char *text = NULL;
+    ssize_t size;
+    int fd = -1;
+
+    if (default_path(&client->folders[0], path) &&
+        join(name, sizeof(name), path, "settings.json")) {
+        fd = open(name, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    }
+    if (fd < 0) {
         return false;
     }
-    used =
-        snprintf(path, WAL__CLIENT_PATH_SIZE, "%s%s%s", base, below[0] != '\0' ? "/" : "", below);
-    if (used < 0 || used >= WAL__CLIENT_PATH_SIZE) {
+    if (fstat(fd, &stat) == 0 && S_ISREG(stat.st_mode) && stat.st_size <= SETTINGS_MAX) {
+        text = wal__heap_alloc(&wal__heap_libc, (size_t)stat.st_size);
+    }
+    if (text != NULL) {
+        size = read(fd, text, (size_t)stat.st_size);
+        if (size > 0) {
+            (void)wal__string_member(text, (size_t)size, folder->object, folder->setting, value);
+        }
+        wal__heap_free(&wal__heap_libc, text);
+    }
+    close(fd);
+    if (value[0] == '~' && value[1] == '/' && home != NULL && home[0] == '/') {
+        return join(path, WAL__CLIENT_PATH_SIZE, home, value + 2);
+    }
+    return value[0] == '/' && join(path, WAL__CLIENT_PATH_SIZE, value, NULL);
+}
+
+bool wal__client_folder(const struct wal__client *client, const struct wal__client_folder *folder,
+                        char path[WAL__CLIENT_PATH_SIZE])
+{
+    char resolved[PATH_MAX];
+
+    if (!(folder->setting != NULL ? read_setting(client, folder, path)
+                                  : default_path(folder, path))) {
         return false;
     }
     static_assert(PATH_MAX <= WAL__CLIENT_PATH_SIZE, "a resolved path");
@@ -140,6 +148,8 @@ bool wal__client_folder(const struct wal__client *client, char path[WAL__CLIENT_
     }
     return true;
 }
+
+/* --- patterns -------------------------------------------------------------- */
 
 /* Compares one component of a path with one of a pattern. */
 static bool component_matches(const char *pattern, size_t pattern_size, const char *text,
@@ -268,6 +278,54 @@ const char *wal__left_kind_name(enum wal__left_kind kind)
     return (unsigned)kind < WAL__FILE_KINDS ? names[kind] : NULL;
 }
 
+/* --- sources -------------------------------------------------------------- */
+
+static bool has_dialect(const struct wal__client *client, const char *dialect)
+{
+    return client->dialect != NULL && strcmp(client->dialect, dialect) == 0;
+}
+
+/* Returns the first client whose sessions have this dialect. */
+static const struct wal__client *first_of_dialect(const char *dialect)
+{
+    const struct wal__client *client;
+
+    for (size_t i = 0; (client = wal__client_at(i)) != NULL; i++) {
+        if (has_dialect(client, dialect)) {
+            break;
+        }
+    }
+    return client;
+}
+
+/* Returns what follows the folder `above` in a path, or NULL. */
+static const char *path_below(const char *path, const char *above)
+{
+    size_t size = above != NULL ? strlen(above) : 0;
+
+    return size > 0 && strncmp(path, above, size) == 0 && path[size] == '/' ? path + size + 1
+                                                                            : NULL;
+}
+
+const struct wal__client *wal__client_of_source(const char *dialect, const char *path,
+                                                const char **below)
+{
+    const struct wal__client *client;
+    const char *rest = NULL;
+
+    for (size_t i = 0; (client = wal__client_at(i)) != NULL; i++) {
+        rest = path_below(path, client->folders[0].home);
+        if (rest != NULL && (client->dialect == NULL || has_dialect(client, dialect))) {
+            break;
+        }
+        rest = NULL;
+    }
+    if (below != NULL) {
+        *below = rest != NULL ? rest : path;
+    }
+    return client != NULL ? client : first_of_dialect(dialect);
+}
+
 /* --- places --------------------------------------------------------------- */
 
 static bool is_folder(const char *path)
@@ -275,6 +333,16 @@ static bool is_folder(const char *path)
     struct stat stat;
 
     return lstat(path, &stat) == 0 && S_ISDIR(stat.st_mode);
+}
+
+/* Returns true if the path is a symbolic link to a folder of the user who owns it. */
+static bool is_link_to_folder(const char *path)
+{
+    struct stat link;
+    struct stat target;
+
+    return lstat(path, &link) == 0 && S_ISLNK(link.st_mode) && stat(path, &target) == 0 &&
+           S_ISDIR(target.st_mode) && target.st_uid == link.st_uid;
 }
 
 /* Returns true if the first `size` bytes of the path end with the components of `end`. */
@@ -286,36 +354,117 @@ static bool ends_with(const char *path, size_t size, const char *end)
            memcmp(path + size - end_size, end, end_size) == 0;
 }
 
-/* Returns true if the first `size` bytes of the path are a client's folder, by its name or by the
- * environment. */
-static bool is_client_folder(const struct wal__client *client, const char *path, size_t size)
-{
-    char folder[WAL__CLIENT_PATH_SIZE];
+/* A walk through the folders of all clients, which begins with {0, 0}. */
+struct folder_walk {
+    size_t client;
+    size_t index; /* of the next folder of the client */
+};
 
-    return ends_with(path, size, client->folder) ||
-           (client->variable != NULL && wal__client_folder(client, folder) &&
-            strlen(folder) == size && memcmp(folder, path, size) == 0);
-}
-
-/* Finds the client whose folder the first `size` bytes of the path are. */
-static bool find_client(const char *path, size_t size, size_t *index)
+/* Returns the next folder, and the index of its client; NULL after the last. */
+static const struct wal__client_folder *next_folder(struct folder_walk *walk, size_t *index)
 {
     const struct wal__client *client;
 
-    for (size_t i = 0; (client = wal__client_at(i)) != NULL; i++) {
-        if (is_client_folder(client, path, size)) {
-            *index = i;
+    for (; (client = wal__client_at(walk->client)) != NULL; walk->client++, walk->index = 0) {
+        const struct wal__client_folder *folder = &client->folders[walk->index];
+
+        if (walk->index < WAL__CLIENT_FOLDERS &&
+            (folder->home != NULL || folder->variable != NULL || folder->setting != NULL)) {
+            walk->index++;
+            *index = walk->client;
+            return folder;
+        }
+    }
+    return NULL;
+}
+
+/* Returns 1 and the index of a root in the client's list. */
+static size_t number_of_root(const struct wal__client *client, const char *root)
+{
+    for (size_t i = 0; root != NULL && client->roots[i] != NULL; i++) {
+        if (strcmp(client->roots[i], root) == 0) {
+            return i + 1;
+        }
+    }
+    return 0;
+}
+
+static void add_moved(struct wal__places *places, size_t client, size_t root, const char *path)
+{
+    size_t size = strlen(path);
+
+    if (places->count < WAL__CLIENT_MOVED && size <= sizeof(places->paths) - places->used) {
+        memcpy(places->paths + places->used, path, size);
+        places->moved[places->count].client = client;
+        places->moved[places->count].root = root;
+        places->moved[places->count].size = size;
+        places->moved[places->count].at = places->used;
+        places->used += size;
+        places->count++;
+    }
+}
+
+void wal__places_read(struct wal__places *places)
+{
+    const struct wal__client_folder *folder;
+    struct folder_walk walk = {0, 0};
+    char path[WAL__CLIENT_PATH_SIZE];
+    char root[2 * WAL__CLIENT_PATH_SIZE];
+    char resolved[PATH_MAX];
+    size_t index;
+
+    places->count = 0;
+    places->used = 0;
+    while ((folder = next_folder(&walk, &index)) != NULL) {
+        const struct wal__client *client = wal__client_at(index);
+
+        if (!wal__client_folder(client, folder, path)) {
+            continue;
+        }
+        if (folder->home == NULL || !ends_with(path, strlen(path), folder->home)) {
+            add_moved(places, index, number_of_root(client, folder->root), path);
+        }
+        for (size_t i = 0; folder->root == NULL && client->roots[i] != NULL; i++) {
+            if (join(root, sizeof(root), path, client->roots[i]) && is_link_to_folder(root) &&
+                realpath(root, resolved) != NULL) {
+                add_moved(places, index, i + 1, resolved);
+            }
+        }
+    }
+}
+
+/* Finds the client whose folder or root the first `size` bytes of the path are, by its name or in
+ * `places`. Sets *place if there is one. */
+static bool find_client(const struct wal__places *places, const char *path, size_t size,
+                        struct wal__place *place)
+{
+    const struct wal__client_folder *folder;
+    struct folder_walk walk = {0, 0};
+    size_t index;
+
+    for (size_t i = 0; i < places->count; i++) {
+        if (places->moved[i].size == size &&
+            memcmp(places->paths + places->moved[i].at, path, size) == 0) {
+            *place = (struct wal__place){.kind = WAL__PLACE_CLIENT,
+                                         .client = places->moved[i].client,
+                                         .root = places->moved[i].root,
+                                         .base = size};
+            return true;
+        }
+    }
+    while ((folder = next_folder(&walk, &index)) != NULL) {
+        if (folder->home != NULL && ends_with(path, size, folder->home)) {
+            *place = (struct wal__place){.kind = WAL__PLACE_CLIENT, .client = index, .base = size};
             return true;
         }
     }
     return false;
 }
 
-/* Returns the rest of the client's folder below a directory: all of it, or what follows the
+/* Returns the rest of a client's folder below a directory: all of it, or what follows the
  * components with which the path ends. */
-static const char *rest_below(const struct wal__client *client, const char *path)
+static const char *rest_below(const char *folder, const char *path)
 {
-    const char *folder = client->folder;
     const char *slash = folder;
     char first[WAL__CLIENT_PATH_SIZE];
 
@@ -332,27 +481,52 @@ static const char *rest_below(const struct wal__client *client, const char *path
     return folder;
 }
 
-/* Returns true if the client has sessions below the directory. */
-static bool has_client(const struct wal__client *client, const char *path)
+/* Returns true if the client has a folder of sessions in its folder. */
+static bool has_root(const struct wal__client *client, const char *path, const char *rest)
 {
-    const char *rest = rest_below(client, path);
     char root[2 * WAL__CLIENT_PATH_SIZE];
 
     for (size_t i = 0; client->roots[i] != NULL; i++) {
         int used = snprintf(root, sizeof(root), "%s/%s/%s", path, rest, client->roots[i]);
-        if (used > 0 && (size_t)used < sizeof(root) && is_folder(root)) {
+
+        if (used > 0 && (size_t)used < sizeof(root) &&
+            (is_folder(root) || is_link_to_folder(root))) {
             return true;
         }
     }
     return false;
 }
 
+/* Returns true if a directory has one whose name begins with a dot, as that of each client in a
+ * home directory does. */
+static bool has_hidden_folder(const char *path)
+{
+    DIR *folder = opendir(path[0] != '\0' ? path : "/");
+    bool is_found = false;
+    struct dirent *entry;
+
+    while (folder != NULL && !is_found && (entry = readdir(folder)) != NULL) {
+        is_found = entry->d_name[0] == '.' && entry->d_name[1] != '\0' &&
+                   strcmp(entry->d_name, "..") != 0 && entry->d_type != DT_REG;
+    }
+    if (folder != NULL) {
+        closedir(folder);
+    }
+    return is_found;
+}
+
 static bool has_clients(const char *path)
 {
-    const struct wal__client *client;
+    bool is_hidden = has_hidden_folder(path);
+    const struct wal__client_folder *folder;
+    struct folder_walk walk = {0, 0};
+    size_t index;
 
-    for (size_t i = 0; (client = wal__client_at(i)) != NULL; i++) {
-        if (has_client(client, path)) {
+    while ((folder = next_folder(&walk, &index)) != NULL) {
+        const char *rest = folder->home != NULL ? rest_below(folder->home, path) : NULL;
+
+        if (rest != NULL && (is_hidden || rest != folder->home) &&
+            has_root(wal__client_at(index), path, rest)) {
             return true;
         }
     }
@@ -360,13 +534,11 @@ static bool has_clients(const char *path)
 }
 
 /* The place of a folder that is in no client's folder. */
-static struct wal__place place_outside(const char *path)
+static struct wal__place place_outside(const struct wal__places *places, const char *path)
 {
     struct wal__place place = {.base = strlen(path)};
 
-    if (find_client(path, place.base, &place.client)) {
-        place.kind = WAL__PLACE_CLIENT;
-    } else {
+    if (!find_client(places, path, place.base, &place)) {
         place.kind = has_clients(path) ? WAL__PLACE_ABOVE : WAL__PLACE_PLAIN;
     }
     return place;
@@ -376,71 +548,109 @@ static struct wal__place place_outside(const char *path)
 static void check_leads(struct wal__place *place, const char *path)
 {
     const struct wal__client *client = wal__client_at(place->client);
-    const char *below = wal__place_below(place, path);
+    char buffer[WAL__CLIENT_BELOW_SIZE];
+    const char *below = wal__place_below(place, path, buffer);
 
-    if (!client_leads(client->files, below) && !client_leads(client->directories, below)) {
+    if (!client_leads(client->files, below) && !client_leads(client->directories, below) &&
+        !client_leads(client->unread, below)) {
         place->kind = WAL__PLACE_LEFT_OUT;
     }
 }
 
-struct wal__place wal__place_of_argument(const char *path)
+bool wal__place_follows_link(const struct wal__place *place, const char *path)
+{
+    const struct wal__client *client = wal__client_at(place->client);
+    char buffer[WAL__CLIENT_BELOW_SIZE];
+    const char *below;
+
+    if (place->kind != WAL__PLACE_CLIENT) {
+        return false;
+    }
+    below = wal__place_below(place, path, buffer);
+    for (size_t i = 0; client->roots[i] != NULL; i++) {
+        const char *rest = path_below(below, client->roots[i]);
+
+        if (strcmp(below, client->roots[i]) == 0 || (rest != NULL && strchr(rest, '/') == NULL)) {
+            return is_link_to_folder(path);
+        }
+    }
+    return false;
+}
+
+struct wal__place wal__place_of_argument(const struct wal__places *places, const char *path)
 {
     struct wal__place place = {.kind = WAL__PLACE_PLAIN};
-    size_t size = strlen(path);
 
-    for (; size > 0; size--) {
-        if ((path[size] == '/' || path[size] == '\0') && find_client(path, size, &place.client)) {
-            place.kind = WAL__PLACE_CLIENT;
-            place.base = size;
+    for (size_t size = strlen(path); size > 0; size--) {
+        if ((path[size] == '/' || path[size] == '\0') && find_client(places, path, size, &place)) {
             check_leads(&place, path);
             return place;
         }
     }
-    return place_outside(strcmp(path, "/") == 0 ? "" : path);
+    return place_outside(places, strcmp(path, "/") == 0 ? "" : path);
 }
 
 /* Below a folder that contains clients' folders: the way to one of them. */
-static struct wal__place place_below_home(const struct wal__place *parent, const char *path)
+static struct wal__place place_below_home(const struct wal__places *places,
+                                          const struct wal__place *parent, const char *path)
 {
     struct wal__place place = {.kind = WAL__PLACE_IGNORED, .base = parent->base};
     const char *below = path + parent->base + 1;
     char home[WAL__CLIENT_PATH_SIZE];
-    const struct wal__client *client;
+    const struct wal__client_folder *folder;
+    struct folder_walk walk = {0, 0};
+    size_t index;
 
-    if (find_client(path, strlen(path), &place.client)) {
-        place.kind = WAL__PLACE_CLIENT;
-        place.base = strlen(path);
-        return place;
-    }
-    if (parent->base >= sizeof(home)) {
+    if (find_client(places, path, strlen(path), &place) || parent->base >= sizeof(home)) {
         return place;
     }
     memcpy(home, path, parent->base);
     home[parent->base] = '\0';
-    for (size_t i = 0; (client = wal__client_at(i)) != NULL; i++) {
-        const char *rest = rest_below(client, home);
-        size_t size = strlen(below);
-
-        if (strncmp(rest, below, size) == 0 && rest[size] == '/') {
+    while ((folder = next_folder(&walk, &index)) != NULL) {
+        if (folder->home != NULL && path_below(rest_below(folder->home, home), below) != NULL) {
             place.kind = WAL__PLACE_ABOVE;
         }
     }
     return place;
 }
 
-struct wal__place wal__place_of_folder(const struct wal__place *parent, const char *path)
+/* In a client's folder: whether the path is the folder of another client, whose name begins with
+ * that of the first. */
+static bool is_nested(const struct wal__place *parent, const char *path, struct wal__place *place)
+{
+    const char *outer = wal__client_at(parent->client)->folders[0].home;
+    const struct wal__client_folder *folder;
+    struct folder_walk walk = {0, 0};
+    size_t index;
+
+    while (parent->root == 0 && (folder = next_folder(&walk, &index)) != NULL) {
+        const char *rest = folder->home != NULL ? path_below(folder->home, outer) : NULL;
+
+        if (rest != NULL && strcmp(path + parent->base + 1, rest) == 0) {
+            *place = (struct wal__place){
+                .kind = WAL__PLACE_CLIENT, .client = index, .base = strlen(path)};
+            return true;
+        }
+    }
+    return false;
+}
+
+struct wal__place wal__place_of_folder(const struct wal__places *places,
+                                       const struct wal__place *parent, const char *path)
 {
     struct wal__place place = *parent;
     const char *slash = strrchr(path, '/');
 
     switch (parent->kind) {
     case WAL__PLACE_CLIENT:
-        check_leads(&place, path);
+        if (!is_nested(parent, path, &place)) {
+            check_leads(&place, path);
+        }
         return place;
     case WAL__PLACE_ABOVE:
-        return place_below_home(parent, path);
+        return place_below_home(places, parent, path);
     case WAL__PLACE_PLAIN:
-        place = place_outside(path);
+        place = place_outside(places, path);
         if (place.kind == WAL__PLACE_PLAIN && slash != NULL && slash[1] == '.') {
             place.kind = WAL__PLACE_IGNORED;
         }
@@ -452,22 +662,49 @@ struct wal__place wal__place_of_folder(const struct wal__place *parent, const ch
     return place;
 }
 
-const char *wal__place_below(const struct wal__place *place, const char *path)
+const char *wal__place_below(const struct wal__place *place, const char *path,
+                             char below[WAL__CLIENT_BELOW_SIZE])
 {
-    const char *below = path + place->base;
+    const char *rest = path + place->base + (path[place->base] == '/' ? 1 : 0);
 
-    return *below == '/' ? below + 1 : below;
+    if (place->root == 0) {
+        return rest;
+    }
+    return join(below, WAL__CLIENT_BELOW_SIZE,
+                wal__client_at(place->client)->roots[place->root - 1], rest)
+               ? below
+               : "";
+}
+
+const char *wal__place_kept_path(const struct wal__place *place, const char *path,
+                                 char kept[WAL__CLIENT_BELOW_SIZE])
+{
+    const struct wal__client *client = wal__client_at(place->client);
+    char buffer[WAL__CLIENT_BELOW_SIZE];
+    const char *below = wal__place_below(place, path, kept);
+
+    if (client->dialect != NULL && first_of_dialect(client->dialect) == client) {
+        return below;
+    }
+    (void)join(buffer, sizeof(buffer), client->folders[0].home, below);
+    memcpy(kept, buffer, sizeof(buffer));
+    return kept;
 }
 
 bool wal__place_has_session(const struct wal__place *place, const char *path)
 {
+    char buffer[WAL__CLIENT_BELOW_SIZE];
+
     return place->kind == WAL__PLACE_CLIENT &&
-           wal__client_matches(wal__client_at(place->client)->files, wal__place_below(place, path));
+           wal__client_matches(wal__client_at(place->client)->files,
+                               wal__place_below(place, path, buffer));
 }
 
 bool wal__place_is_session(const struct wal__place *place, const char *path)
 {
+    char buffer[WAL__CLIENT_BELOW_SIZE];
+
     return place->kind == WAL__PLACE_CLIENT &&
            wal__client_matches(wal__client_at(place->client)->directories,
-                               wal__place_below(place, path));
+                               wal__place_below(place, path, buffer));
 }

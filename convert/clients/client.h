@@ -1,16 +1,23 @@
 /*
- * client.h - the clients whose session files are known by their path (docs/clients.md, Session
- * paths), and where a folder is in relation to their folders.
+ * client.h - the clients whose session files are known by their path: their contract, as data
+ * (docs/clients.md, Programs, Versions and files, Session paths; `agentwal dialects --json`), and
+ * where a folder is in relation to their folders.
  *
- * A client keeps its files in one folder: its home, which an environment variable may name. A
- * pattern is a path below that folder. Its components may contain '*', which matches no '/'; the
- * component '**' matches everything below.
+ * A client keeps its files in one folder, which variables and settings may move, as a whole or one
+ * of its roots: the folders of sessions in it. Patterns and roots are paths below the client's
+ * folder, wherever that, or the root, is. The components of a pattern may contain '*', which
+ * matches no '/'; the component '**' matches everything below.
+ *
+ * A client that is known and not read has no dialect. Its sessions are counted, and named with what
+ * to do about them; so are those sessions of another client that are in `unread` only.
  *
  * A walk asks for the place of its argument, then for that of each folder by the place of the
- * folder around it. Paths are absolute, without symbolic links and without a '/' at the end.
+ * folder around it. Paths are absolute and without a '/' at the end.
  *
- * Invariant: the table is the only place that knows paths of clients. A path that no pattern
- * matches is not a session, whatever the file contains. Nothing else of a home directory is read.
+ * Invariant: the table is the only place that knows paths and commands of clients. Below a client's
+ * folder a path that no pattern matches is not a session, whatever the file contains, and the
+ * dialect of one that a pattern matches is that of the client. Nothing else of a home directory is
+ * read, but the settings that move a folder.
  *
  * Threads: any; the environment is read.
  */
@@ -21,20 +28,54 @@
 #include <stddef.h>
 
 enum {
-    WAL__CLIENT_PATH_SIZE = 4096 /* bytes of a path, with its NUL */
+    WAL__CLIENT_PATH_SIZE = 4096, /* bytes of a path, with its NUL */
+    WAL__CLIENT_BELOW_SIZE = 2 * WAL__CLIENT_PATH_SIZE + 64,
+    WAL__CLIENT_MOVED = 16 /* folders that are not at their names; more are not known */
 };
 
+/* A folder of a client: the path in a variable, with `below` appended, else that below the user's
+ * home directory; or the one that a setting has, if that is absolute or begins with "~/". */
+struct wal__client_folder {
+    const char *home;     /* below the home directory; or NULL */
+    const char *variable; /* of the environment; or NULL */
+    const char *below;    /* or NULL */
+    const char *setting;  /* a member of the JSON object in the client's settings.json; or NULL */
+    const char *object;   /* the member of the settings that has it; NULL: it is at the top */
+    const char *root;     /* the root that it is; NULL: the client's folder */
+};
+
+enum {
+    WAL__CLIENT_FOLDERS = 4 /* of one client */
+};
+
+/* Lists end with NULL. Texts without another comment are phrases for a reader. */
 struct wal__client {
-    const char *name;     /* of the program */
-    const char *dialect;  /* of its sessions */
-    const char *folder;   /* below the user's home directory */
-    const char *variable; /* environment variable that names the folder; or
-                           * NULL */
-    const char *below;    /* appended to the variable's value; or NULL */
-    /* Each list ends with NULL. Folders of sessions, below the folder. */
-    const char *roots[5];
-    const char *files[8];       /* files of sessions */
+    const char *name;    /* of the program */
+    const char *dialect; /* of its sessions; NULL: they are not read */
+    const char *versions;
+    /* The first is the default; the rest is used in addition if it is set. */
+    struct wal__client_folder folders[WAL__CLIENT_FOLDERS];
+    const char *roots[5];       /* folders of sessions */
+    const char *files[10];      /* files of sessions */
     const char *directories[3]; /* folders that are sessions as a whole */
+    const char *unread[6];      /* files of sessions that cannot be read */
+    const char *advice;         /* what to do about those: an imperative clause */
+    /* A path for each pattern of files, directories and unread, in their order. */
+    const char *examples[16];
+
+    const char *session; /* what identifies one */
+    const char *parent;  /* what links an entry, and a session, to its parent */
+    const char *message;
+    const char *call;
+    const char *result;
+    const char *usage;
+    const char *compaction;
+    const char *title;
+
+    const char *reads;
+    const char *writes;   /* NULL: nothing is written */
+    const char *resume;   /* the command that continues a session, with %s for its id; or NULL */
+    const char *tests[6]; /* names of files below tests/, without their ending */
 };
 
 /* What a file that is not imported is, by its path. */
@@ -53,9 +94,17 @@ enum wal__left_kind {
 /* Returns the client with this index, from 0 on, or NULL after the last. */
 const struct wal__client *wal__client_at(size_t index);
 
-/* Writes the client's folder, without symbolic links if it exists: the value of its variable, else
- * its folder below HOME. Returns false if neither is set, or the path is too long. */
-bool wal__client_folder(const struct wal__client *client, char path[WAL__CLIENT_PATH_SIZE]);
+/* Writes where a folder of the client is, without symbolic links if it exists. Returns false if it
+ * is not set, or the path is too long. */
+bool wal__client_folder(const struct wal__client *client, const struct wal__client_folder *folder,
+                        char path[WAL__CLIENT_PATH_SIZE]);
+
+/* Returns the client of a session with this dialect and path, as its source has them, and sets
+ * *below, unless it is NULL, to the path below the client's folder. NULL: no client reads the
+ * dialect. The path of a session of another client than the first that has the dialect begins with
+ * the first folder of that client. */
+const struct wal__client *wal__client_of_source(const char *dialect, const char *path,
+                                                const char **below);
 
 /* Returns true if a pattern of the list matches the path. */
 bool wal__client_matches(const char *const *patterns, const char *path);
@@ -82,18 +131,47 @@ enum wal__place_kind {
 struct wal__place {
     enum wal__place_kind kind;
     size_t client; /* index, of CLIENT and LEFT_OUT */
-    size_t base;   /* size of the path of the client's folder; of ABOVE: of the
-                    * folder that contains clients' folders */
+    size_t root;   /* the folder is the client's root of index root - 1; 0: the client's folder */
+    size_t base;   /* size of the path of the client's folder or root; of ABOVE: of the folder that
+                    * contains clients' folders */
 };
 
+/* Folders and roots of clients that are not where their names say it: moved by a variable, a
+ * setting or a symbolic link. */
+struct wal__places {
+    size_t count;
+    struct {
+        size_t client;
+        size_t root; /* as in struct wal__place */
+        size_t size;
+        size_t at; /* of the path, in `paths` */
+    } moved[WAL__CLIENT_MOVED];
+    char paths[4 * WAL__CLIENT_PATH_SIZE];
+    size_t used;
+};
+
+/* Reads the environment and the settings. */
+void wal__places_read(struct wal__places *places);
+
+/* Whether a symbolic link in a place leads to a folder of the client: it is the link to a root, or
+ * to a folder in a root, and what it leads to is a folder of the user who owns the link. */
+bool wal__place_follows_link(const struct wal__place *place, const char *path);
+
 /* Returns the place of the argument of an import. */
-struct wal__place wal__place_of_argument(const char *path);
+struct wal__place wal__place_of_argument(const struct wal__places *places, const char *path);
 
 /* Returns the place of a folder whose parent has the given one. */
-struct wal__place wal__place_of_folder(const struct wal__place *parent, const char *path);
+struct wal__place wal__place_of_folder(const struct wal__places *places,
+                                       const struct wal__place *parent, const char *path);
 
-/* Returns the path below the client's folder. CLIENT and LEFT_OUT only. */
-const char *wal__place_below(const struct wal__place *place, const char *path);
+/* Returns the path below the client's folder, in `below` or in `path`. CLIENT and LEFT_OUT only. */
+const char *wal__place_below(const struct wal__place *place, const char *path,
+                             char below[WAL__CLIENT_BELOW_SIZE]);
+
+/* Returns the path that a session of this place keeps, in `kept` or in `path`:
+ * wal__client_of_source. */
+const char *wal__place_kept_path(const struct wal__place *place, const char *path,
+                                 char kept[WAL__CLIENT_BELOW_SIZE]);
 
 /* Returns true if a file in a client's folder is a session of the client. */
 bool wal__place_has_session(const struct wal__place *place, const char *path);

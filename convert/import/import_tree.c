@@ -42,7 +42,8 @@ static struct wal__place place_of(const FTSENT *entry)
 
     return (struct wal__place){.kind = (enum wal__place_kind)(number & 15),
                                .client = number >> 4 & 255,
-                               .base = number >> 12};
+                               .root = number >> 12 & 15,
+                               .base = number >> 16};
 }
 
 static bool is_argument(const struct wal__tree_walk *walk, const FTSENT *entry)
@@ -101,7 +102,7 @@ static enum wal_status walk_directory(struct wal__tree_walk *walk, FTSENT *entry
 
     source.below = source.path;
     if (is_client && (walk->flags & TAKES_OTHERS) == 0) {
-        source.path = wal__place_below(place, walk->path);
+        source.path = wal__place_kept_path(place, walk->path, walk->kept);
     }
     wal__heap_arena_reset(&import->arena);
     source.dialect = wal__session_dir_detect(import, entry->fts_path);
@@ -143,17 +144,18 @@ static enum wal_status enter_directory(struct wal__tree_walk *walk, FTSENT *entr
     }
     set_path(walk, entry);
     if (is_argument(walk, entry)) {
-        place = wal__place_of_argument(walk->path);
+        place = wal__place_of_argument(&walk->places, walk->path);
     } else {
         parent = place_above(walk, entry);
-        place = wal__place_of_folder(&parent, walk->path);
+        place = wal__place_of_folder(&walk->places, &parent, walk->path);
     }
     if ((walk->flags & TAKES_OTHERS) != 0 &&
         (place.kind == WAL__PLACE_ABOVE || place.kind == WAL__PLACE_IGNORED)) {
         place.kind = WAL__PLACE_PLAIN;
     }
     /* While the walk is below it. */
-    entry->fts_number = (long)((size_t)place.kind | place.client << 4 | place.base << 12);
+    entry->fts_number =
+        (long)((size_t)place.kind | place.client << 4 | place.root << 12 | place.base << 16);
     if (walk->is_one_source || (walk->flags & WAL_IMPORT_ALL_FILES) != 0 ||
         place.kind == WAL__PLACE_PLAIN || wal__place_is_session(&place, walk->path)) {
         return walk_directory(walk, entry, &place, error);
@@ -200,9 +202,11 @@ static const char *client_path(struct wal__tree_walk *walk, const FTSENT *entry)
         }
         memcpy(folder, walk->path, (size_t)(slash - walk->path));
         folder[slash - walk->path] = '\0';
-        place = wal__place_of_argument(folder);
+        place = wal__place_of_argument(&walk->places, folder);
     }
-    return wal__place_has_session(&place, walk->path) ? wal__place_below(&place, walk->path) : NULL;
+    return wal__place_has_session(&place, walk->path)
+               ? wal__place_kept_path(&place, walk->path, walk->kept)
+               : NULL;
 }
 
 /* Whether a file has other names too, which may be those of credentials: its own name does not say
@@ -217,7 +221,7 @@ static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry, bool is_
                       bool *must_be_session)
 {
     struct wal__place place = place_above(walk, entry);
-    const char *below = relative_path(walk, entry);
+    char below[WAL__CLIENT_BELOW_SIZE];
 
     *must_be_session = false;
     if ((walk->flags & WAL_IMPORT_ALL_FILES) != 0) {
@@ -242,10 +246,9 @@ static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry, bool is_
         return false;
     case WAL__PLACE_CLIENT:
     case WAL__PLACE_LEFT_OUT:
-        below = wal__place_below(&place, walk->path);
         break;
     }
-    tree_leave_out(walk->import, below);
+    tree_leave_out(walk->import, wal__place_below(&place, walk->path, below));
     return false;
 }
 
@@ -498,6 +501,7 @@ enum wal_status wal__tree_set_options(struct wal__tree_walk *walk,
     struct wal__import *import = walk->import;
     const char *text;
 
+    wal__places_read(&walk->places);
     if (options == NULL) {
         return WAL_OK;
     }
@@ -920,22 +924,45 @@ enum wal_status wal_import_scan(const struct wal_slice *paths, uint32_t path_cou
     return status;
 }
 
+/* Returns the client with this index among the folders of all clients: the first of each, and the
+ * others that are set. *is_set: the path of the folder. */
+static const struct wal__client *find_folder(uint32_t index, char path[WAL__CLIENT_PATH_SIZE],
+                                             bool *is_set)
+{
+    const struct wal__client *client;
+
+    for (size_t i = 0; (client = wal__client_at(i)) != NULL; i++) {
+        for (size_t f = 0; client->folders[0].home != NULL && f < WAL__CLIENT_FOLDERS; f++) {
+            *is_set = wal__client_folder(client, &client->folders[f], path);
+            if ((f == 0 || *is_set) && index-- == 0) {
+                return client;
+            }
+        }
+    }
+    return NULL;
+}
+
 enum wal_status wal_import_client(uint32_t index, struct wal_import_client *client,
                                   struct wal_error *error)
 {
     const struct wal__struct *type = WAL__STRUCT(wal_import_client);
-    const struct wal__client *found = wal__client_at(index);
     struct wal_import_client own = WAL_INIT(wal_import_client);
     enum wal_status status = wal__struct_check_output(type, client, error);
+    const struct wal__client *found = NULL;
+    bool is_set = false;
 
-    if (status != WAL_OK || found == NULL) {
-        return status == WAL_OK ? WAL_END : status;
+    if (status == WAL_OK) {
+        found = find_folder(index, own.folder, &is_set);
+        status = found != NULL ? WAL_OK : WAL_END;
     }
-    own.name = found->name;
-    own.dialect = found->dialect;
-    if (!wal__client_folder(found, own.folder)) {
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (!is_set) {
         return wal__fail(error, WAL_ENOTFOUND, "HOME is not set");
     }
+    own.name = found->name;
+    own.dialect = found->dialect != NULL ? found->dialect : "";
     wal__struct_store(type, client, &own);
     return WAL_OK;
 }

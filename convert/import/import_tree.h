@@ -59,12 +59,14 @@ struct wal__tree_walk {
     bool is_below; /* the walk began below its argument, in this place */
     struct wal__place below;
     struct wal__place parent; /* of the folder around the visited source */
+    struct wal__places places;
     FTS *fts;
     const char *argument;
     char resolved[WAL__CLIENT_PATH_SIZE]; /* the argument, absolute */
     char path[2 * WAL__CLIENT_PATH_SIZE]; /* of the entry, absolute */
     /* of a compressed file: its path relative to the argument, without the ending */
     char plain[2 * WAL__CLIENT_PATH_SIZE];
+    char kept[WAL__CLIENT_BELOW_SIZE]; /* the path that its session keeps */
 };
 
 /* Visits the sources of one argument, in the walk's import's arena for the whole call. What cannot

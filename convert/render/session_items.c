@@ -160,18 +160,6 @@ static char *path_of_source(struct wal_slice source, const char *dialect, struct
     return path;
 }
 
-static bool is_path_of_client(const char *path, const char *dialect)
-{
-    const struct wal__client *client;
-
-    for (size_t i = 0; (client = wal__client_at(i)) != NULL; i++) {
-        if (strcmp(client->dialect, dialect) == 0 && wal__client_matches(client->files, path)) {
-            return true;
-        }
-    }
-    return false;
-}
-
 /*
  * Returns the path below the client's folder, terminated by NUL, in the arena: of a session with
  * this id and source, whose lines have the given dialect. Returns an empty span when the source
@@ -182,6 +170,8 @@ static struct wal__json_span client_file(const struct wal__dialect *dialect, str
 {
     const struct wal__json_span none = {NULL, 0};
     char *path = path_of_source(source, dialect->name, arena);
+    const struct wal__client *client;
+    const char *below;
 
     if (path == NULL || !is_named_after(path, id.data, (size_t)id.size)) {
         return none;
@@ -192,7 +182,9 @@ static struct wal__json_span client_file(const struct wal__dialect *dialect, str
         memmove(path + sizeof("projects/") - 1, path, strlen(path) + 1);
         memcpy(path, "projects/", sizeof("projects/") - 1);
     }
-    return is_path_of_client(path, dialect->name) ? wal__model_literal(path) : none;
+    client = wal__client_of_source(dialect->name, path, &below);
+    return client != NULL && wal__client_matches(client->files, below) ? wal__model_literal(below)
+                                                                       : none;
 }
 
 /* --- the fields ---------------------------------------------------------- */

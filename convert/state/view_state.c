@@ -583,9 +583,12 @@ enum wal_status wal__view_state_write(const char *name, const struct wal__view_i
 /* Whether the root is a client's folder, and not only below one. */
 static bool is_client_folder(const char *root)
 {
-    struct wal__place place = wal__place_of_argument(root);
+    struct wal__places places;
+    struct wal__place place;
 
-    return place.kind == WAL__PLACE_CLIENT && place.base == strlen(root);
+    wal__places_read(&places);
+    place = wal__place_of_argument(&places, root);
+    return place.kind == WAL__PLACE_CLIENT && place.root == 0 && place.base == strlen(root);
 }
 
 static bool has_old_state(const char *root)

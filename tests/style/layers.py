@@ -28,11 +28,11 @@ MODEL = ["convert/model/", "convert/dialect/"]
 ENGINE = ["engine/" + room + "/" for room in (
     "base", "log", "store", "session", "files", "care")]
 CONVERT = ["convert/" + room + "/" for room in (
-    "clients", "copy", "files", "render", "source", "state", "import", "view")]
+    "copy", "source", "clients", "files", "render", "state", "import", "view")]
 DIALECTS = ["convert/dialect/" + name for name in (
     "claude", "codex", "entries", "lines", "opencode", "pi", "rollouts", "sdk")]
 TOOL = [API, CONVERT_API, "format/bytes/"] + LINES + MODEL + [
-    "convert/copy/", "convert/source/", "engine/base/",
+    "convert/copy/", "convert/source/", "convert/clients/", "engine/base/",
     "tools/terminal/", "tools/cli/", "tools/project/"]
 
 

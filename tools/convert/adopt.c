@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "convert/clients/client.h"
 #include "tools/cli/verbs.h"
 
 #define UNIT "agentwal-import.service"
@@ -91,27 +92,39 @@ static bool put_word(FILE *file, const char *text, bool is_command)
     return true;
 }
 
-/* Passes on the variables that name clients' folders. */
-static bool put_environment(FILE *file)
+/* Writes the assignment of a variable that is set to a folder. */
+static bool put_variable(FILE *file, const char *name)
 {
-    static const char *const names[] = {"CLAUDE_CONFIG_DIR", "CODEX_HOME", "PI_CODING_AGENT_DIR",
-                                        "XDG_DATA_HOME"};
+    const char *value = getenv(name);
     bool is_valid = true;
+    char *assignment;
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        const char *value = getenv(names[i]);
-        char *assignment;
-
-        if (value == NULL || value[0] != '/') {
-            continue;
-        }
-        assignment = cli_format("%s=%s", names[i], value);
+    if (value != NULL && value[0] == '/') {
+        assignment = cli_format("%s=%s", name, value);
         fputs("Environment=", file);
-        is_valid = put_word(file, assignment, false) && is_valid;
+        is_valid = put_word(file, assignment, false);
         putc('\n', file);
         free(assignment);
     }
     return is_valid;
+}
+
+/* Passes on the variables that name clients' folders. That of several clients is the last. */
+static bool put_environment(FILE *file)
+{
+    const struct wal__client *client;
+    bool is_valid = true;
+
+    for (size_t i = 0; (client = wal__client_at(i)) != NULL; i++) {
+        for (size_t f = 0; f < WAL__CLIENT_FOLDERS; f++) {
+            const char *name = client->folders[f].variable;
+
+            if (name != NULL && strcmp(name, "XDG_DATA_HOME") != 0) {
+                is_valid = put_variable(file, name) && is_valid;
+            }
+        }
+    }
+    return put_variable(file, "XDG_DATA_HOME") && is_valid;
 }
 
 /* Writes the unit; returns false if a path cannot be written in one. */
@@ -351,7 +364,7 @@ static void find_clients(struct adopt *adopt)
         if (status == WAL_END) {
             break;
         }
-        if (status == WAL_OK && !is_known(adopt, client.folder)) {
+        if (status == WAL_OK && client.dialect[0] != '\0' && !is_known(adopt, client.folder)) {
             (void)scan_client(adopt, &client);
         }
     }

@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "convert/clients/client.h"
 #include "convert/model/dialect.h"
 #include "convert/source/source_lines.h"
+#include "convert/source/source_name.h"
 #include "tools/cli/session.h"
 #include "tools/usage/usage.h"
 
@@ -278,14 +280,6 @@ static void put_word(struct writer *writer, struct wal_slice text)
     put_literal(writer, "'");
 }
 
-static bool has_dialect(struct wal_slice source, const char *name)
-{
-    size_t size = strlen(name);
-
-    return source.size > size && memcmp(source.data, name, size) == 0 &&
-           ((const char *)source.data)[size] == ' ';
-}
-
 /* Whether the client knows the session by its id: it has none with a number, and none without a
  * text. */
 static bool is_client_id(struct wal_slice id)
@@ -295,35 +289,28 @@ static bool is_client_id(struct wal_slice id)
 
 void shown_resume_text(const struct wal_session_info *info, char text[SHOWN_RESUME_SIZE])
 {
-    static const struct {
-        const char *dialect;
-        const char *command;
-    } clients[] = {
-        {"claude", "claude --resume "},
-        {"codex", "codex resume "},
-        {"pi", "pi --session "},
-        {"opencode", "opencode -s "},
-    };
     struct writer writer = {.text = text};
-    const char *command = NULL;
+    const struct wal__client *client = NULL;
+    const char *command = "agentwal cat --text %s";
+    struct wal__source source;
+    const char *id;
 
     text[0] = '\0';
-    for (size_t i = 0; i < sizeof(clients) / sizeof(clients[0]); i++) {
-        if (has_dialect(info->source, clients[i].dialect) && is_client_id(info->id)) {
-            command = clients[i].command;
-        }
+    if (is_client_id(info->id) && wal__source_parse(info->source, &source)) {
+        client = wal__client_of_source(source.dialect, source.path, NULL);
     }
-    if (command == NULL) {
-        put_literal(&writer, "agentwal cat --text ");
-    } else {
+    if (client != NULL && client->resume != NULL) {
+        command = client->resume;
         if (info->cwd.size > 0 && !has_control(info->cwd)) {
             put_literal(&writer, "cd ");
             put_word(&writer, info->cwd);
             put_literal(&writer, " && ");
         }
-        put_literal(&writer, command);
     }
+    id = strstr(command, "%s");
+    put(&writer, command, (size_t)(id - command));
     put_word(&writer, info->id);
+    put_literal(&writer, id + strlen("%s"));
 }
 
 /* --- sessions ----------------------------------------------------------- */

@@ -166,12 +166,12 @@ struct wal_import_result {
     uint64_t left_out[WAL_IMPORT_LEFT_OUT_SIZE];
 };
 
-/* A client whose session files are known by their path. The library fills it. */
+/* A folder of a client whose session files are known by their path. The library fills it. */
 struct wal_import_client {
     uint32_t struct_size;
     uint32_t reserved;
     const char *name;    /* of the program */
-    const char *dialect; /* of its sessions */
+    const char *dialect; /* of its sessions; empty: they cannot be read */
     char folder[4096];   /* in which it keeps its files; it may not exist */
 };
 
@@ -194,9 +194,10 @@ struct wal_import_follow_info {
  * any. */
 WAL_API const char *wal_import_dialect(uint32_t index);
 
-/* Returns the client with this index, from 0 on; its folder is the one that the environment names,
- * else the default below HOME. Threads: any that do not change the environment. Errors: WAL_END
- * after the last; WAL_ENOTFOUND when neither is set. */
+/* Returns the folder of a client with this index, from 0 on: the one that the environment names,
+ * else the default below HOME; then those to which the client's settings, and variables that do not
+ * replace the first, move its sessions. Threads: any that do not change the environment. Errors:
+ * WAL_END after the last; WAL_ENOTFOUND when neither the variable nor HOME is set. */
 WAL_API WAL_MUST_USE enum wal_status
 wal_import_client(uint32_t index, struct wal_import_client *client, struct wal_error *error);
 

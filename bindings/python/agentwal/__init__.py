@@ -21,6 +21,9 @@ as an escape. Times are datetimes or seconds, names that end in _ms milliseconds
 
 from __future__ import annotations
 
+import importlib
+from types import ModuleType
+
 from ._blobs import BlobReader, Blobs, BlobWriter
 from ._change import HeadMove, SessionChange
 from ._documents import DocumentChange, Documents
@@ -66,3 +69,10 @@ __all__ = [
     "ViewIssue", "__version__", "import_clients", "import_dialects", "is_bundle", "memory",
     "migrate", "noop", "open", "salvage", "scan_import", "view_dialects",
 ]
+
+
+def __getattr__(name: str) -> ModuleType:
+    """Imports a module that not every program needs when it is first used."""
+    if name not in ("aio", "claude", "openai_agents"):
+        raise AttributeError("module %r has no attribute %r" % (__name__, name))
+    return importlib.import_module("." + name, __name__)

@@ -580,6 +580,11 @@ def test_exit__with_coroutines_that_were_never_awaited(run_python):
     assert "never awaited" in done.stderr and "Error" not in done.stderr
 
 
+def test_modules__are_imported_by_their_first_use(run_python):
+    run_python("import agentwal; agentwal.aio.open; agentwal.claude; agentwal.openai_agents\n"
+               "assert not hasattr(agentwal, 'other')")
+
+
 # asyncio of Python 3.11 itself does not work in several subinterpreters at a time.
 IN_SUBINTERPRETER = textwrap.dedent("""
     import sys

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """agentwal usage counts as ccusage does, from the same files of Claude Code,
-Codex and pi: tokens of each kind, and stated costs, by day and model. Where the
-two differ, EXPLAINED says why, and has the figures of both. The files are made;
-those of AGENTWAL_FIXTURES come on top.
+Codex and pi: tokens of each kind, and stated costs, by day and model; and costs
+by list prices, of each day. Where the two differ, EXPLAINED and EXPLAINED_COSTS
+say why, and have the figures of both. The files are made; those of
+AGENTWAL_FIXTURES come on top.
 """
 import datetime
 import json
@@ -57,21 +58,27 @@ def counted_here(folder, client):
     for day in [row["day"] for row in usage(folder) if row["day"]]:
         end = datetime.date.fromisoformat(day) + datetime.timedelta(1)
         for row in usage(folder, "--by", "model", "--since", day, "--until", str(end)):
-            last = row["reasoningTokens"] if client == "codex" else rounded(row["cost"])
+            last = row["reasoningTokens"] if client == "codex" else rounded(
+                (row["cost"] or 0) - (row["computedCost"] or 0))
             counts[day, row["model"]] = (*[row[kind] for kind in KINDS],
                                          row["cacheWriteTokens"], last)
             assert row["totalTokens"] == sum(counts[day, row["model"]][:4]), row
     return counts
 
 
-def counted_there(folder, client):
-    """{(day, model): counts} of ccusage."""
-    options = {"claude": ("--mode", "display"), "codex": (),
-               "pi": ("--pi-path", os.path.join(folder, "sessions"))}[client]
+def reported(folder, client, *options):
+    """The days of ccusage."""
+    if client == "pi":
+        options += "--pi-path", os.path.join(folder, "sessions")
     report = json.loads(run(folder, "node", CCUSAGE, client, "daily", "--offline", "--json",
                             "--timezone", "UTC", *options))
+    return report["daily"] if isinstance(report, dict) else []
+
+
+def counted_there(folder, client):
+    """{(day, model): counts} of ccusage."""
     counts = {}
-    for day in report["daily"] if isinstance(report, dict) else []:
+    for day in reported(folder, client, *(("--mode", "display") if client == "claude" else ())):
         rows = day["models"].items() if client == "codex" else [
             (row["modelName"].removeprefix("[pi] "), row) for row in day["modelBreakdowns"]]
         for model, row in rows:
@@ -92,6 +99,16 @@ def compare(folder, client):
         if pair[0] != pair[1]:
             pairs[group] = pair
     return pairs, sum(any(counts) for counts in here.values())
+
+
+def compare_costs(folder, client, differences):
+    """{day: costs} of the days that differ in nothing but their costs."""
+    there = {day["date"]: rounded(day.get("totalCost", day.get("costUSD")))
+             for day in reported(folder, client)}
+    here = {row["day"]: rounded(row["cost"]) for row in usage(folder) if row["day"]}
+    days = (there.keys() | here.keys()) - {day for day, _ in differences}
+    pairs = {day: (there.get(day, 0), here.get(day, 0)) for day in days}
+    return {day: pair for day, pair in pairs.items() if abs(pair[0] - pair[1]) > 2e-9}
 
 
 def write(path, rows):
@@ -182,6 +199,12 @@ def claude_cases():
     yield "blanks", {ONE: [json.dumps(row("msg_1", "req_1"))]}
     yield "no model", {ONE: [row("msg_1", "req_1", model=None)]}
     yield "synthetic", {ONE: [row("msg_1", "req_1", model="<synthetic>")]}
+    yield "an hour", {ONE: [row("msg_1", "req_1", (1, 2, 3, 40000), usage_members={
+        "cache_creation": {"ephemeral_5m_input_tokens": 10000,
+                           "ephemeral_1h_input_tokens": 30000}})]}
+    yield "a large request", {ONE: [row("msg_1", "req_1", (150000, 1000, 100000, 50000),
+                                        model="claude-sonnet-4-5-20250929")]}
+    yield "an unknown model", {ONE: [row("msg_1", "req_1", model="claude-unknown-9")]}
     yield "fast", {ONE: [row("msg_1", "req_1", usage_members={"speed": "fast"})]}
 
 
@@ -245,6 +268,8 @@ def codex_cases():
     yield "last only", {(one, 1): start + [event(2, None, first), event(3, None, first)]}
     yield "totals begin again", {(one, 1): start + [event(2, both, both), event(3, first, first)]}
     yield "more cached than input", {(one, 1): start + [event(2, None, tokens((10, 20, 1, 0)))]}
+    yield "a large request", {(one, 1): [header(one), line(1, "turn_context", {"model": "gpt-5.4"}),
+                                         event(2, *[tokens((300000, 100000, 1000, 0))] * 2)]}
     yield "cache writes", {(one, 1): start + [event(2, *[tokens((100, 60, 10, 4), 7)] * 2)]}
     yield "another model", {(one, 1): history[:3] + [
         line(3, "turn_context", {"model": "gpt-6"}), history[3]]}
@@ -350,6 +375,16 @@ EXPLAINED = {
 }
 
 
+# Case: {day: (ccusage, agentwal)}.
+EXPLAINED_COSTS = {
+    # More than 200,000 tokens of input make each token of the request dearer.
+    # To ccusage they do so from the 200,001st token of one kind on, but not of Codex.
+    "claude a large request": {DAY: (0.6825, 1.3575)},
+    # ccusage gives a name that it does not know, gpt-6, the price of a similar one.
+    "codex another model": {DAY: (0.0008805, 0.0002205)},
+}
+
+
 # --- real sessions -------------------------------------------------------------
 
 def as_written(text):
@@ -381,7 +416,7 @@ def main():
     work = os.getcwd()
     layouts = {"claude": claude, "codex": codex, "pi": pi}
     cases = {"claude": claude_cases(), "codex": codex_cases(), "pi": pi_cases(work)}
-    found, count, failed = {}, 0, False
+    found, dearer, count, failed = {}, {}, 0, False
     for client, made in cases.items():
         for name, files in made:
             folder = os.path.join(work, "%s-%s" % (client, name.replace(" ", "-")))
@@ -389,12 +424,16 @@ def main():
                 write(os.path.join(folder, path), rows)
             differences, _ = compare(folder, client)
             count += 1
+            costs = compare_costs(folder, client, differences)
             if differences:
                 found["%s %s" % (client, name)] = differences
-    for name in sorted(found.keys() | EXPLAINED.keys()):
-        if found.get(name) != EXPLAINED.get(name):
-            print("%s: found %s, explained %s" % (name, found.get(name), EXPLAINED.get(name)))
-            failed = True
+            if costs:
+                dearer["%s %s" % (client, name)] = costs
+    for got, explained in ((found, EXPLAINED), (dearer, EXPLAINED_COSTS)):
+        for name in sorted(got.keys() | explained.keys()):
+            if got.get(name) != explained.get(name):
+                print("%s: found %s, explained %s" % (name, got.get(name), explained.get(name)))
+                failed = True
     for client in layouts if FIXTURES else ():
         folder = os.path.join(work, "real-" + client)
         copy_fixtures(folder, client)
@@ -403,11 +442,13 @@ def main():
         for day, model in guessed:  # as in the case of Codex without a model
             if differences[day, model][0] == differences.get((day, None), (0, 0))[1]:
                 del differences[day, model], differences[day, None]
-        print("%s: %d groups of real sessions, %d differ" % (client, groups, len(differences)))
-        if differences or groups == 0:
-            print("%s: %s" % (client, differences))
+        costs = compare_costs(folder, client, guessed)
+        print("%s: %d groups of real sessions, %d differ, and costs of %d days" % (
+            client, groups, len(differences), len(costs)))
+        if differences or costs or groups == 0:
+            print("%s: %s, %s" % (client, differences, costs))
             failed = True
-    print("%d cases, %d differences are explained" % (count, len(EXPLAINED)))
+    print("%d cases, %d differences are explained" % (count, len(EXPLAINED) + len(EXPLAINED_COSTS)))
     return 1 if failed else 0
 
 

@@ -82,7 +82,7 @@ LAYERS = {
     "tools/search/": TOOL + [SEARCH_API, "tools/shown/", "tools/walcat/"],
     "tools/remote/": TOOL + [REMOTE_API, "tools/walcat/"],
     "tools/page/": ["format/bytes/"],
-    "tools/view/": TOOL + ["tools/page/", "tools/shown/"],
+    "tools/view/": TOOL + ["tools/page/", "tools/shown/", "tools/usage/"],
     "tools/usage/": TOOL,
     "tools/watch/": TOOL + ["tools/shown/", "tools/walcat/"],
     "tools/resume/": TOOL + ["tools/shown/", "tools/walcat/"],

@@ -298,11 +298,12 @@ static const struct verb_help help_search = {
 
 static const struct verb_help help_usage = {
     .usage = "[OPTION]...",
-    .summary = "Add up the tokens and costs that the sessions state",
+    .summary = "Add up the tokens and costs of the sessions",
     .text = "An answer that several lines, sessions or forks have is counted once. "
             "INPUT is\nwithout what was read from or written to a cache. COST USD "
-            "is what clients\nwrote; many write none. There is no table of "
-            "prices.\n",
+            "is what clients\nwrote; with ~ it is in part computed with list prices, "
+            "of requests of which\nclients wrote none. A model without a price is "
+            "named, and adds nothing.\n",
     .options =
         {
             {"--by GROUP", "day (the default), model, project, client or "
@@ -310,6 +311,8 @@ static const struct verb_help help_usage = {
             {"--since TIME", "from 2026-11-20, 2026-11-20T14:03, or an age: "
                              "12h, 7d, 2w"},
             {"--until TIME", "before that time"},
+            {"--prices FILE", "list prices, in the form of LiteLLM, instead of the "
+                              "built-in ones"},
         },
     .examples =
         {
@@ -398,6 +401,8 @@ static const struct verb_help help_view = {
             {"--no-tool-results", "leave the results of tools out"},
             {"--no-paths", "shorten absolute paths to their last name, or to "
                            "what is below the session's directory"},
+            {"--prices FILE", "list prices, in the form of LiteLLM, instead of the "
+                              "built-in ones"},
         },
     .examples =
         {
@@ -1059,6 +1064,8 @@ static const struct verb_help help_serve = {
                                "otherwise 60"},
             {"--link-time SECONDS", "how long the link may be opened; "
                                     "otherwise 600"},
+            {"--prices FILE", "list prices, in the form of LiteLLM, instead of the "
+                              "built-in ones"},
         },
     .examples =
         {

@@ -923,30 +923,41 @@ int cli_report_file(const struct cli *cli, const char *what, enum wal_status sta
     return cli_report(cli, is_named ? error->file : what, status, error);
 }
 
-char *cli_read_stdin(const struct cli *cli, size_t most, const char *advice, size_t *size)
+char *cli_read_file(const struct cli *cli, const char *path, size_t most, const char *advice,
+                    size_t *size)
 {
+    const char *what = path == NULL ? "standard input" : path;
+    FILE *file = path == NULL ? stdin : fopen(path, "re");
     char *input = NULL;
     size_t capacity = 0;
     size_t read_size;
 
+    if (file == NULL) {
+        cli_error(cli, CLI_FAILED, what, "%s", strerror(errno));
+        return NULL;
+    }
     *size = 0;
     do {
         if (*size == capacity) {
             capacity = capacity > 0 ? capacity * 2 : 65536;
             input = cli_realloc(input, capacity);
         }
-        read_size = fread(input + *size, 1, capacity - *size, stdin);
+        read_size = fread(input + *size, 1, capacity - *size, file);
         *size += read_size;
     } while (read_size > 0 && *size <= most);
-    if (ferror(stdin)) {
-        cli_error(cli, CLI_FAILED, "standard input", "%s", strerror(errno));
+    if (ferror(file)) {
+        cli_error(cli, CLI_FAILED, what, "%s", strerror(errno));
+        free(input);
+        input = NULL;
     } else if (*size > most) {
-        cli_error(cli, CLI_FAILED, "standard input", "too large%s", advice);
-    } else {
-        return input;
+        cli_error(cli, CLI_FAILED, what, "too large%s", advice);
+        free(input);
+        input = NULL;
     }
-    free(input);
-    return NULL;
+    if (path != NULL) {
+        fclose(file);
+    }
+    return input;
 }
 
 int cli_print_done(const struct cli *cli, const char *key, const char *value, const char *sentence)

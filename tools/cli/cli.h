@@ -347,9 +347,11 @@ int cli_report_file(const struct cli *cli, const char *what, enum wal_status sta
 int cli_open_or_create_session(const struct cli *cli, struct wal_store *store, const char *id,
                                struct wal_session **session);
 
-/* Reads all of standard input; the caller frees it. Null, after printing why, if it cannot be read
- * or has more than `most` bytes; then the text ends with `advice`. */
-char *cli_read_stdin(const struct cli *cli, size_t most, const char *advice, size_t *size);
+/* Reads all of a file, or of standard input if the path is NULL; the caller frees it. NULL, after
+ * printing why, if it cannot be read or has more than `most` bytes; then the text ends with
+ * `advice`. */
+char *cli_read_file(const struct cli *cli, const char *path, size_t most, const char *advice,
+                    size_t *size);
 
 /* Prints what a verb did: the sentence and the value, or {key: value}. Returns CLI_OK. */
 int cli_print_done(const struct cli *cli, const char *key, const char *value, const char *sentence);

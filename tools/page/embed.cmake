@@ -1,6 +1,8 @@
 # Puts the page together from its parts, as HTML and as C:
 #   cmake -DFOLDER=... -DSCRIPTS="a.js b.js" -DHTML=out.html -DC=out.c -P embed.cmake
 
+include(${CMAKE_CURRENT_LIST_DIR}/../../cmake/embed_bytes.cmake)
+
 # hash(VARIABLE TEXT): its SHA-256 in Base64.
 function(hash variable text)
   set(digits ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/)
@@ -40,14 +42,8 @@ foreach(mark style script)
 endforeach()
 file(WRITE ${HTML} "${page}")
 
-file(READ ${HTML} bytes HEX)
-string(LENGTH "${bytes}" size)
-math(EXPR size "${size} / 2")
-string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
-string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
+embed_bytes(${HTML} bytes page_bytes)
 file(WRITE ${C}
-  "#include \"tools/page/page.h\"\n\n"
-  "const unsigned char page_bytes[] = {\n${bytes}};\n"
-  "const size_t page_bytes_size = ${size};\n"
+  "#include \"tools/page/page.h\"\n\n${bytes}"
   "const char page_script_hash[] = \"${script_hash}\";\n"
   "const char page_style_hash[] = \"${style_hash}\";\n")

@@ -69,10 +69,11 @@ function tokensText(count) {
   return (count / 1e6).toFixed(count < 9.95e6 ? 2 : 1) + 'M';
 }
 
-function costText(cost) {
+// The cost of a row of usage; ~: in part computed with list prices.
+function costText({ cost, computed }) {
   if (cost === null || cost === undefined) return '\u2013';
-  return '$' + (cost >= 100 ? cost.toFixed(0) : cost >= 0.1 ? cost.toFixed(2) :
-    cost.toFixed(cost >= 0.01 ? 3 : 4));
+  return (computed ? '~$' : '$') + (cost >= 100 ? cost.toFixed(0) : cost >= 0.1 ?
+    cost.toFixed(2) : cost.toFixed(cost >= 0.01 ? 3 : 4));
 }
 
 function lastName(path) {

@@ -18,14 +18,16 @@ function tile(value, label) {
 
 function costOf(rows) {
   const known = rows.filter((row) => row.cost !== null && row.cost !== undefined);
-  return known.length > 0 ? sumOf(known, 'cost') : null;
+  return { cost: known.length > 0 ? sumOf(known, 'cost') : null,
+    computed: sumOf(known, 'computed') };
 }
 
 function tilesNode(rows) {
+  const cost = costOf(rows);
   const read = sumOf(rows, 'cacheReadTokens');
   const prompt = read + sumOf(rows, 'inputTokens') + sumOf(rows, 'cacheWriteTokens');
   return el('div', { class: 'tiles' },
-    tile(costText(costOf(rows)), 'cost'),
+    tile(costText(cost), cost.computed ? 'cost, by list prices' : 'cost'),
     tile(tokensText(sumOf(rows, 'totalTokens')), 'tokens'),
     tile(tokensText(sumOf(rows, 'outputTokens')), 'output'),
     tile(prompt > 0 ? Math.round(read / prompt * 100) + '%' : '\u2013', 'cached'));
@@ -39,7 +41,7 @@ function usageTable(rows, nameOf, title) {
     el('td', {}, tokensText((row.inputTokens || 0) + (row.cacheWriteTokens || 0))),
     el('td', {}, tokensText(row.cacheReadTokens || 0)),
     el('td', {}, tokensText(row.outputTokens || 0)),
-    el('td', {}, costText(row.cost))));
+    el('td', {}, costText(row))));
   return el('div', { class: 'tablebox' }, el('table', { class: 'usage' },
     el('thead', {}, el('tr', {}, heads.map((head) => el('th', {}, head)))),
     el('tbody', {}, body)));
@@ -101,7 +103,7 @@ class Usage {
     }
     const titleOf = (row) => [plain(row.model || 'unknown model'), timeText(row.time),
       ...SHARES.map(([key, name]) => name + ' ' + (row[key] || 0).toLocaleString('en')),
-      row.cost === null ? '' : costText(row.cost)].join('\n');
+      row.cost === null ? '' : costText(row)].join('\n');
     replace(this.node, tilesNode(turns),
       el('h3', {}, 'Tokens of each turn'),
       barsNode(turns, titleOf, (row) => this.app.jump(row.entryId)), legend(),
@@ -118,7 +120,7 @@ class Usage {
       button(timeText(turn.time) || turn.entryId, 'show the answer',
         () => this.app.jump(turn.entryId), 'plain link'),
       el('span', { class: 'dim' }, ' ' + tokensText(turn.totalTokens) + ' tokens' +
-        (turn.cost ? ', ' + costText(turn.cost) : '')))));
+        (turn.cost ? ', ' + costText(turn) : '')))));
   }
 }
 
@@ -140,7 +142,7 @@ async function homeNode(app) {
       append(place, [el('h2', {}, title)]);
       if (by === 'day') {
         append(place, [tilesNode(usage), barsNode(usage.slice(-120), (row) =>
-          row.day + '\n' + tokensText(row.totalTokens) + ' tokens\n' + costText(row.cost)),
+          row.day + '\n' + tokensText(row.totalTokens) + ' tokens\n' + costText(row)),
         legend()]);
       } else {
         append(place, [usageTable(usage.slice(0, 15), (row) => nameOf(row) || 'unknown', by)]);

@@ -61,6 +61,7 @@ struct serve_server {
     /* Set by the caller before the start. */
     const struct cli *cli;
     struct wal_store *store;
+    const struct usage_prices *prices;
     bool can_write;
     bool has_port;
     uint16_t port;           /* 0: any; afterwards that which was taken */

@@ -23,6 +23,7 @@
 
 #include "tools/cli/verbs.h"
 #include "tools/page/page.h"
+#include "tools/usage/usage.h"
 
 /* --- methods and paths -------------------------------------------------- */
 
@@ -305,6 +306,7 @@ struct arguments {
     const char *connections;
     const char *idle;
     const char *link_time;
+    const char *prices;
     bool writes;
     bool opens;
 };
@@ -571,6 +573,7 @@ int serve_run(struct cli *cli, int argc, char **argv)
 {
     struct arguments arguments = {.port = NULL};
     static struct serving serving;
+    static struct usage_prices prices;
     const struct cli_option options[] = {
         {.name = "port", .value = &arguments.port},
         {.name = "socket", .value = &arguments.socket},
@@ -578,6 +581,7 @@ int serve_run(struct cli *cli, int argc, char **argv)
         {.name = "connections", .value = &arguments.connections},
         {.name = "idle", .value = &arguments.idle},
         {.name = "link-time", .value = &arguments.link_time},
+        {.name = "prices", .value = &arguments.prices},
         {.name = "write", .flag = &arguments.writes},
         {.name = "open", .flag = &arguments.opens},
         {.name = NULL},
@@ -588,14 +592,19 @@ int serve_run(struct cli *cli, int argc, char **argv)
         code = configure(cli, &arguments, &serving);
     }
     if (code == CLI_CONTINUE) {
+        code = usage_prices_open(&prices, cli, arguments.prices);
+        serving.server.prices = &prices;
+    }
+    if (code == CLI_CONTINUE) {
         block_signals(&serving.mask); /* before the store has threads */
         code = cli_open_store(cli, cli->items[1], 0, &serving.server.store);
     }
-    if (code != CLI_CONTINUE) {
-        return code;
+    if (code == CLI_CONTINUE) {
+        mallopt(M_MMAP_THRESHOLD, RETURNED_SIZE);
+        mallopt(M_ARENA_MAX, ARENAS);
+        code = serve(&serving, &arguments);
+        code = cli_close_store(cli, cli->items[1], serving.server.store, code);
     }
-    mallopt(M_MMAP_THRESHOLD, RETURNED_SIZE);
-    mallopt(M_ARENA_MAX, ARENAS);
-    code = serve(&serving, &arguments);
-    return cli_close_store(cli, cli->items[1], serving.server.store, code);
+    usage_prices_deinit(&prices);
+    return code;
 }

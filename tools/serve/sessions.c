@@ -387,6 +387,7 @@ void serve_get_blob(struct serve_exchange *exchange)
 static enum wal_status write_turns(struct serve_exchange *exchange, struct wal_session *session,
                                    struct wal_error *error)
 {
+    exchange->shown.prices = exchange->server->prices;
     return shown_usage(&exchange->shown, exchange->server->store, session, error);
 }
 
@@ -430,6 +431,7 @@ void serve_get_usage(struct serve_exchange *exchange)
     progress_init(&progress, false);
     status = usage_read(&usage, exchange->server->store, &error);
     if (status == WAL_OK) {
+        usage_answers_price(&usage.answers, exchange->server->prices);
         write_groups(&exchange->json, &usage, by);
     } else {
         serve_exchange_fail(exchange, status, &error);

@@ -175,7 +175,7 @@ static int append_batch(struct append *append)
     const uint64_t none = 0;
     size_t size = 0;
     size_t at = 0;
-    char *input = cli_read_stdin(append->cli, INPUT_MAX, " for one batch; use --each", &size);
+    char *input = cli_read_file(append->cli, NULL, INPUT_MAX, " for one batch; use --each", &size);
     int code = input != NULL ? CLI_CONTINUE : CLI_FAILED;
 
     while (code == CLI_CONTINUE && at < size) {

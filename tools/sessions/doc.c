@@ -302,7 +302,7 @@ static int put(const struct request *request)
     struct wal__json_token end = {0};
     uint64_t version = 0;
     size_t size = 0;
-    char *input = cli_read_stdin(request->cli, VALUE_MAX, " for a document", &size);
+    char *input = cli_read_file(request->cli, NULL, VALUE_MAX, " for a document", &size);
     enum wal__json_status json_status;
     enum wal_status status;
     int code;

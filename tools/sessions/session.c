@@ -505,7 +505,7 @@ int verb_compact_session(struct cli *cli, int argc, char **argv)
     if (code != CLI_CONTINUE) {
         return cli_end_session(cli, store, session, code);
     }
-    summary = cli_read_stdin(cli, SUMMARY_MAX, " for a summary", &size);
+    summary = cli_read_file(cli, NULL, SUMMARY_MAX, " for a summary", &size);
     if (summary != NULL) {
         /* A final newline is added by the shell and not part of the summary. */
         size -= size > 0 && summary[size - 1] == '\n';

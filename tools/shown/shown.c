@@ -424,13 +424,15 @@ static void put_turns(struct shown *shown, const struct reading *reading)
     wal__json_out_member_open(shown->json, "turns", '[');
     for (size_t i = 0; i < answers->count; i++) {
         const struct usage_answer *answer = &answers->items[i];
+        struct usage_group group = {.name = NULL};
 
+        usage_group_add(&group, answer);
         wal__json_out_open(shown->json, '{');
         cli_json_member_text(shown->json, "entryId", cli_slice(reading->entry_ids.items[i]));
         shown_time(shown, "time", answer->time_ms);
         shown_member(shown, "model", cli_slice(answers->models.texts.items[answer->model]));
         usage_tokens_write(shown->json, &answer->tokens);
-        usage_cost_write(shown->json, answer->has_cost, answer->cost);
+        usage_costs_write(shown->json, &group);
         wal__json_out_close(shown->json, '}');
     }
     wal__json_out_close(shown->json, ']');
@@ -447,10 +449,8 @@ static void put_models(struct shown *shown, const struct usage_answers *answers)
     for (size_t i = 0; i < answers->models.texts.count; i++) {
         wal__json_out_open(shown->json, '{');
         shown_member(shown, "model", cli_slice(answers->models.texts.items[i]));
-        wal__json_out_member_count(shown->json, "requests", sums[i].requests);
         usage_tokens_write(shown->json, &sums[i].tokens);
-        usage_cost_write(shown->json, sums[i].costed > 0, sums[i].cost);
-        wal__json_out_member_count(shown->json, "costed", sums[i].costed);
+        usage_costs_write(shown->json, &sums[i]);
         wal__json_out_close(shown->json, '}');
     }
     wal__json_out_close(shown->json, ']');
@@ -466,6 +466,9 @@ enum wal_status shown_usage(struct shown *shown, struct wal_store *store,
         shown_entries_visit(store, session, 0, read_entry, &reading, &damaged, error);
 
     if (status == WAL_OK) {
+        if (shown->prices != NULL) {
+            usage_answers_price(&reading.answers, shown->prices);
+        }
         put_turns(shown, &reading);
         put_models(shown, &reading.answers);
     }

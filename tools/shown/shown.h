@@ -18,6 +18,8 @@
 
 #include "tools/cli/json.h"
 
+struct usage_prices;
+
 enum {
     SHOWN_LIMIT = 16384, /* bytes of a text in a list of entries */
     SHOWN_PREVIEW = 80   /* bytes of a text in a tree */
@@ -31,10 +33,11 @@ typedef struct wal_slice shown_strike_fn(void *ctx, struct wal_slice key, struct
 /* Where and how to write. The owner sets all fields. */
 struct shown {
     struct wal__json_out *json;
-    uint64_t limit;          /* bytes that a longer text is cut to; 0: none is */
-    shown_strike_fn *strike; /* or NULL */
-    void *ctx;               /* of strike */
-    bool hides_results;      /* leave the results of tools out */
+    uint64_t limit;                    /* bytes that a longer text is cut to; 0: none is */
+    shown_strike_fn *strike;           /* or NULL */
+    void *ctx;                         /* of strike */
+    bool hides_results;                /* leave the results of tools out */
+    const struct usage_prices *prices; /* of answers that state no cost; NULL: none */
 };
 
 /* Writes the member "text", and "cut" and "bytes" when it is cut. */

@@ -127,24 +127,29 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
         READ_TOKENS,
         WRITE,
         WRITE_TOKENS,
+        WRITE_1H,
         CACHED,
         REASONING,
         COST,
         COST_TOTAL,
+        SPEED,
         COUNT
     };
-    struct wal__json_member m[COUNT] = {[INPUT] = {.key = "input"},
-                                        [INPUT_TOKENS] = {.key = "input_tokens"},
-                                        [OUTPUT] = {.key = "output"},
-                                        [OUTPUT_TOKENS] = {.key = "output_tokens"},
-                                        [READ] = {.key = "cacheRead"},
-                                        [READ_TOKENS] = {.key = "cache_read_input_tokens"},
-                                        [WRITE] = {.key = "cacheWrite"},
-                                        [WRITE_TOKENS] = {.key = "cache_creation_input_tokens"},
-                                        [CACHED] = {.key = "cached_input_tokens"},
-                                        [REASONING] = {.key = "reasoning"},
-                                        [COST] = {.key = "cost"},
-                                        [COST_TOTAL] = {.parent = "cost", .key = "total"}};
+    struct wal__json_member m[COUNT] = {
+        [INPUT] = {.key = "input"},
+        [INPUT_TOKENS] = {.key = "input_tokens"},
+        [OUTPUT] = {.key = "output"},
+        [OUTPUT_TOKENS] = {.key = "output_tokens"},
+        [READ] = {.key = "cacheRead"},
+        [READ_TOKENS] = {.key = "cache_read_input_tokens"},
+        [WRITE] = {.key = "cacheWrite"},
+        [WRITE_TOKENS] = {.key = "cache_creation_input_tokens"},
+        [WRITE_1H] = {.parent = "cache_creation", .key = "ephemeral_1h_input_tokens"},
+        [CACHED] = {.key = "cached_input_tokens"},
+        [REASONING] = {.key = "reasoning"},
+        [COST] = {.key = "cost"},
+        [COST_TOTAL] = {.parent = "cost", .key = "total"},
+        [SPEED] = {.key = "speed"}};
     struct usage_tokens *tokens = &sample->tokens;
     uint64_t cached;
     bool is_known = false;
@@ -159,6 +164,7 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
     tokens->output = add(count_of(&m[OUTPUT]), count_of(&m[OUTPUT_TOKENS]));
     tokens->cache_read = add(count_of(&m[READ]), count_of(&m[READ_TOKENS]));
     tokens->cache_write = add(count_of(&m[WRITE]), count_of(&m[WRITE_TOKENS]));
+    tokens->cache_write_1h = smaller(count_of(&m[WRITE_1H]), tokens->cache_write);
     cached = smaller(count_of(&m[CACHED]), tokens->input);
     tokens->input -= cached;
     tokens->cache_read = add(tokens->cache_read, cached);
@@ -167,6 +173,7 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
         add(add(tokens->input, tokens->output), add(tokens->cache_read, tokens->cache_write));
     read_cost(&m[COST], sample);
     read_cost(&m[COST_TOTAL], sample);
+    sample->is_fast = is_string(&m[SPEED], "fast");
     sample->is_request = true;
     return is_known;
 }

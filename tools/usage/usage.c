@@ -110,6 +110,7 @@ static void set_counts(struct usage_answers *answers, struct usage_answer *answe
     answer->model = usage_names_number(&answers->models, sample->model);
     answer->is_request = sample->is_request;
     answer->is_sidechain = sample->is_sidechain;
+    answer->is_fast = sample->is_fast;
     if (sample->has_cost) {
         answer->has_cost = true;
         answer->cost = sample->cost;
@@ -216,8 +217,15 @@ void usage_group_add(struct usage_group *group, const struct usage_answer *answe
     sum->reasoning = add(sum->reasoning, answer->tokens.reasoning);
     sum->total = add(sum->total, answer->tokens.total);
     group->requests += answer->is_request ? 1 : 0;
-    group->costed += answer->has_cost ? 1 : 0;
     group->cost += answer->cost;
+    if (answer->has_cost) {
+        group->costed++;
+    } else if (answer->is_computed) {
+        group->computed++;
+        group->computed_cost += answer->cost;
+    } else if (answer->is_request && answer->tokens.total > 0) {
+        group->unpriced++;
+    }
 }
 
 static void add_answer(struct usage_group *group, const struct usage *usage,
@@ -276,6 +284,9 @@ void usage_groups_fill(struct usage_groups *groups, const struct usage *usage, i
         }
         add_answer(find_group(groups, name_of(groups->by, usage, answer, day)), usage, answer);
         add_answer(&groups->total, usage, answer);
+    }
+    for (size_t i = 0; groups->by == USAGE_BY_CLIENT && i < usage->session_count; i++) {
+        (void)find_group(groups, usage->sessions[i].client); /* also one that states nothing */
     }
     if (groups->count > 0) {
         qsort(groups->items, groups->count, sizeof(*groups->items),
@@ -547,15 +558,25 @@ enum {
 
 /* --- JSON --------------------------------------------------------------- */
 
-void usage_cost_write(struct wal__json_out *json, bool has_cost, double cost)
+static void write_cost(struct wal__json_out *json, const char *key, bool has_cost, double cost)
 {
     char text[COST_SIZE] = "null";
 
     if (has_cost) {
         snprintf(text, sizeof(text), "%.9g", cost);
     }
-    wal__json_out_key(json, "cost");
+    wal__json_out_key(json, key);
     cli_json_raw(json, cli_slice(text));
+}
+
+void usage_costs_write(struct wal__json_out *json, const struct usage_group *group)
+{
+    wal__json_out_member_count(json, "requests", group->requests);
+    write_cost(json, "cost", group->costed + group->computed > 0, group->cost);
+    wal__json_out_member_count(json, "costed", group->costed);
+    write_cost(json, "computedCost", group->computed > 0, group->computed_cost);
+    wal__json_out_member_count(json, "computed", group->computed);
+    wal__json_out_member_count(json, "unpriced", group->unpriced);
 }
 
 void usage_tokens_write(struct wal__json_out *json, const struct usage_tokens *tokens)
@@ -600,10 +621,8 @@ void usage_group_write(struct wal__json_out *json, enum usage_by by,
 {
     wal__json_out_open(json, '{');
     write_name(json, by, group);
-    wal__json_out_member_count(json, "requests", group->requests);
     usage_tokens_write(json, &group->tokens);
-    usage_cost_write(json, group->costed > 0, group->cost);
-    wal__json_out_member_count(json, "costed", group->costed);
+    usage_costs_write(json, group);
     wal__json_out_close(json, '}');
 }
 
@@ -649,8 +668,8 @@ static void print_row(const char *label, size_t width, const struct usage_group 
     size_t printed = cli_print_name(stdout, cli_slice(label));
     char cost[COST_SIZE] = "-";
 
-    if (group->costed > 0) {
-        snprintf(cost, sizeof(cost), "%.4f", group->cost);
+    if (group->costed + group->computed > 0) {
+        snprintf(cost, sizeof(cost), "%s%.4f", group->computed > 0 ? "~" : "", group->cost);
     }
     printf("%*s  %8" PRIu64 "  %12" PRIu64 "  %12" PRIu64 "  %14" PRIu64 "  %12" PRIu64
            "  %12" PRIu64 "  %14" PRIu64 "  %10s\n",
@@ -693,17 +712,108 @@ static int parse_by(const struct cli *cli, const char *text, enum usage_by *by)
                            text);
 }
 
+/* Notes which costs are computed, and the models without a price: those with most requests. */
+static void note_prices(const struct cli *cli, const struct usage *usage,
+                        const struct usage_prices *prices, const struct usage_group *total)
+{
+    enum {
+        NAMED = 5 /* models that are named */
+    };
+    const struct usage_answers *answers = &usage->answers;
+    uint64_t *counts = cli_alloc((answers->models.texts.count + 1) * sizeof(*counts));
+    size_t size = 0;
+    char *text = NULL;
+    FILE *file;
+
+    if (total->computed > 0) {
+        char *note = cli_format(
+            "~: computed with %s%s%s for %" PRIu64 " of %" PRIu64 " requests",
+            prices->path == NULL ? "list prices" : prices->path, prices->date == NULL ? "" : " of ",
+            prices->date == NULL ? "" : prices->date, total->computed, total->requests);
+
+        cli_note(cli, "usage", note);
+        free(note);
+    }
+    for (size_t i = 0; i < answers->count; i++) {
+        struct usage_group group = {.name = NULL};
+
+        usage_group_add(&group, &answers->items[i]);
+        counts[answers->items[i].model] += group.unpriced;
+    }
+    file = cli_open_memory(&text, &size);
+    fprintf(file, "no price of");
+    for (int i = 0; i <= NAMED; i++) {
+        size_t most = 0;
+
+        for (size_t j = 0; j < answers->models.texts.count; j++) {
+            most = counts[j] > counts[most] ? j : most;
+        }
+        if (counts[most] == 0) {
+            break;
+        }
+        if (i == NAMED) {
+            fprintf(file, ", and others");
+            break;
+        }
+        fputs(i == 0 ? " " : ", ", file);
+        cli_print_name(file, cli_slice(answers->models.texts.items[most][0] == '\0'
+                                           ? "requests without a model"
+                                           : answers->models.texts.items[most]));
+        fprintf(file, " (%" PRIu64 " %s)", counts[most],
+                cli_plural(counts[most], "request", "requests"));
+        counts[most] = 0;
+    }
+    fclose(file);
+    if (total->unpriced > 0) {
+        cli_note(cli, "usage", text);
+    }
+    free(text);
+    free(counts);
+}
+
+/* Notes the clients whose sessions state no count and no cost. */
+static void note_silent(const struct cli *cli, const struct usage *usage)
+{
+    struct usage_names clients = {.texts = {.items = NULL}};
+    uint64_t *sessions = cli_alloc((usage->session_count + 1) * sizeof(*sessions));
+    bool *states = cli_alloc((usage->session_count + 1) * sizeof(*states));
+
+    for (size_t i = 0; i < usage->session_count; i++) {
+        sessions[usage_names_number(&clients, usage->sessions[i].client)]++;
+    }
+    for (size_t i = 0; i < usage->answers.count; i++) {
+        const char *client = usage->sessions[usage->answers.items[i].session].client;
+
+        states[usage_names_number(&clients, client)] = true;
+    }
+    for (size_t i = 0; i < clients.texts.count; i++) {
+        if (!states[i]) {
+            char *note = cli_format("%s: %" PRIu64 " %s no token counts", clients.texts.items[i],
+                                    sessions[i],
+                                    cli_plural(sessions[i], "session states", "sessions state"));
+
+            cli_note(cli, "usage", note);
+            free(note);
+        }
+    }
+    usage_names_deinit(&clients);
+    free(sessions);
+    free(states);
+}
+
 /* Prints the sums; damage makes the exit code CLI_NEGATIVE. */
 static int print(const struct cli *cli, const struct usage *usage,
-                 const struct usage_groups *groups)
+                 const struct usage_prices *prices, const struct usage_groups *groups)
 {
     if (cli->json) {
         usage_groups_write(groups);
-    } else if (groups->count == 0) {
+    } else if (groups->total.session == NULL) {
         cli_note(cli, "usage", "no session states a token count or a cost");
     } else {
         cli_start_pager(cli);
         usage_groups_print(groups);
+        note_prices(cli, usage, prices, &groups->total);
+        note_silent(cli, usage);
     }
     if (usage->damaged == 0) {
         return CLI_OK;
@@ -716,8 +826,8 @@ static int print(const struct cli *cli, const struct usage *usage,
                      cli_plural(usage->damaged, "is", "are"));
 }
 
-static int count(const struct cli *cli, struct wal_store *store, enum usage_by by, int64_t since_ms,
-                 int64_t until_ms)
+static int count(const struct cli *cli, struct wal_store *store, const struct usage_prices *prices,
+                 enum usage_by by, int64_t since_ms, int64_t until_ms)
 {
     struct wal_error error = CLI_ERROR_INIT;
     struct usage_groups groups = {.by = by};
@@ -729,8 +839,9 @@ static int count(const struct cli *cli, struct wal_store *store, enum usage_by b
     progress_init(&progress, !cli->no_progress);
     status = usage_read(&usage, store, &error);
     if (status == WAL_OK) {
+        usage_answers_price(&usage.answers, prices);
         usage_groups_fill(&groups, &usage, since_ms, until_ms);
-        code = print(cli, &usage, &groups);
+        code = print(cli, &usage, prices, &groups);
     } else {
         code = cli_report(cli, "usage", status, &error);
     }
@@ -744,10 +855,13 @@ int usage_run(struct cli *cli, int argc, char **argv)
     const char *by_text = NULL;
     const char *since = NULL;
     const char *until = NULL;
+    const char *prices_path = NULL;
+    struct usage_prices prices = {.items = NULL};
     const struct cli_option options[] = {
         {.name = "by", .value = &by_text},
         {.name = "since", .value = &since},
         {.name = "until", .value = &until},
+        {.name = "prices", .value = &prices_path},
         {.name = NULL},
     };
     enum usage_by by = USAGE_BY_DAY;
@@ -766,10 +880,15 @@ int usage_run(struct cli *cli, int argc, char **argv)
         code = cli_parse_time(cli, "--until", until, &until_ms);
     }
     if (code == CLI_CONTINUE) {
+        code = usage_prices_open(&prices, cli, prices_path);
+    }
+    if (code == CLI_CONTINUE) {
         code = cli_open_store(cli, cli->items[1], 0, &store);
     }
-    if (code != CLI_CONTINUE) {
-        return code;
+    if (code == CLI_CONTINUE) {
+        code = cli_close_store(cli, cli->items[1], store,
+                               count(cli, store, &prices, by, since_ms, until_ms));
     }
-    return cli_close_store(cli, cli->items[1], store, count(cli, store, by, since_ms, until_ms));
+    usage_prices_deinit(&prices);
+    return code;
 }

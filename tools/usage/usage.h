@@ -1,6 +1,6 @@
 /*
- * usage.h - tokens and costs as sessions state them (docs/seeing.md): what a line or document
- * states, whatever its dialect; the answers of a store, each once; and sums of them.
+ * usage.h - tokens and costs of sessions (docs/seeing.md): what a line or document states, whatever
+ * its dialect; the answers of a store, each once; list prices; and sums of them.
  *
  * Invariant: reading is total over any bytes. What is not a count, such as a negative number,
  * counts as none. Answers with a key are unique by it. Of those that repeat one, the one with most
@@ -13,6 +13,7 @@
 #define AGENTWAL_TOOLS_USAGE_USAGE_H
 
 #include "format/json/json_text.h"
+#include "tools/cli/cli.h"
 #include "tools/cli/json.h"
 
 /* --- what a line or document states ------------------------------------- */
@@ -27,6 +28,7 @@ struct usage_tokens {
     uint64_t output;
     uint64_t cache_read;
     uint64_t cache_write;
+    uint64_t cache_write_1h; /* those of cache_write that are kept for an hour */
     uint64_t reasoning;
     uint64_t total; /* of all, each once */
 };
@@ -38,6 +40,7 @@ struct usage_sample {
     bool is_sidechain;
     struct usage_tokens tokens;
     bool is_request; /* false: only a cost, of a whole session */
+    bool is_fast;    /* was answered at the speed that costs more */
     bool has_cost;
     double cost;                  /* US dollars */
     int64_t time_ms;              /* Unix time in milliseconds; 0: unknown */
@@ -84,7 +87,9 @@ struct usage_answer {
     uint32_t session; /* rank in the list of sessions */
     bool is_sidechain;
     bool is_request;
-    bool has_cost;
+    bool is_fast;
+    bool has_cost;    /* the client states it */
+    bool is_computed; /* the cost is by list prices */
 };
 
 /* A key of an answer. */
@@ -109,6 +114,57 @@ struct usage_answers {
 void usage_answers_add(struct usage_answers *answers, uint32_t session,
                        const struct usage_sample *sample);
 void usage_answers_deinit(struct usage_answers *answers);
+
+/* --- list prices (prices.c) ----------------------------------------------- */
+
+/* The table that is part of the program. */
+extern const unsigned char usage_prices_bytes[];
+extern const size_t usage_prices_bytes_size;
+
+enum {
+    USAGE_TIERS = 4 /* of a model, with the one from 0 tokens on */
+};
+
+/* Kinds of prices, in US dollars for a token. */
+enum usage_rate {
+    USAGE_RATE_INPUT,
+    USAGE_RATE_OUTPUT,
+    USAGE_RATE_READ,
+    USAGE_RATE_WRITE,
+    USAGE_RATE_WRITE_1H,
+    USAGE_RATE_REASONING,
+    USAGE_RATES
+};
+
+/* Prices of a request with more input than that. */
+struct usage_tier {
+    uint64_t above;            /* tokens, those of the cache included */
+    double rates[USAGE_RATES]; /* below 0: not stated */
+};
+
+struct usage_price {
+    struct usage_tier tiers[USAGE_TIERS]; /* the first one is above 0; ascending */
+    size_t tier_count;
+    double fast; /* factor of fast answers; 0: not stated */
+};
+
+/* Zeroed: no prices. */
+struct usage_prices {
+    struct usage_price *items;
+    size_t count;
+    size_t capacity;
+    struct cli_ids numbers; /* by name in lower case: number + 1 */
+    char *date;             /* of the table; NULL: it states none */
+    const char *path;       /* NULL: the table of the program */
+};
+
+/* Reads the table in the file, or that of the program if the path is NULL. Returns CLI_CONTINUE, or
+ * prints an error and returns the exit code; the caller deinitialises the prices in any case. */
+int usage_prices_open(struct usage_prices *prices, const struct cli *cli, const char *path);
+void usage_prices_deinit(struct usage_prices *prices);
+
+/* Computes the costs of the answers that state none. */
+void usage_answers_price(struct usage_answers *answers, const struct usage_prices *prices);
 
 /* --- the answers of a store: each record once, however many forks see it - */
 
@@ -151,9 +207,12 @@ struct usage_group {
     const struct usage_session *session; /* of its newest answer */
     int64_t time_ms;                     /* of that */
     struct usage_tokens tokens;
-    double cost;
+    double cost; /* stated and computed */
+    double computed_cost;
     uint64_t requests;
-    uint64_t costed; /* requests, and sessions, that state a cost */
+    uint64_t costed;   /* requests, and sessions, that state a cost */
+    uint64_t computed; /* requests whose cost is by list prices */
+    uint64_t unpriced; /* requests with tokens and without a cost */
 };
 
 /* Zeroed it is empty. */
@@ -174,9 +233,10 @@ void usage_group_add(struct usage_group *group, const struct usage_answer *answe
 void usage_groups_fill(struct usage_groups *groups, const struct usage *usage, int64_t since_ms,
                        int64_t until_ms);
 void usage_groups_deinit(struct usage_groups *groups);
-/* Write the members of tokens, and the member "cost", null without one. */
+/* Writes the members of tokens. */
 void usage_tokens_write(struct wal__json_out *json, const struct usage_tokens *tokens);
-void usage_cost_write(struct wal__json_out *json, bool has_cost, double cost);
+/* Writes the members of requests and costs. */
+void usage_costs_write(struct wal__json_out *json, const struct usage_group *group);
 
 /* Writes a group as a value. */
 void usage_group_write(struct wal__json_out *json, enum usage_by by,

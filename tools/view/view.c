@@ -12,6 +12,7 @@
 #include "tools/cli/verbs.h"
 #include "tools/page/page.h"
 #include "tools/shown/shown.h"
+#include "tools/usage/usage.h"
 #include "tools/view/filter.h"
 
 enum {
@@ -243,17 +244,24 @@ static int print(const struct cli *cli, struct view *view)
 int view_run(struct cli *cli, int argc, char **argv)
 {
     struct view view = {.store = NULL};
+    struct usage_prices prices = {.items = NULL};
+    const char *prices_path = NULL;
     struct cli_values patterns = {.items = NULL};
     const struct cli_option options[] = {
         {.name = "redact", .values = &patterns},
         {.name = "no-tool-results", .flag = &view.shown.hides_results},
         {.name = "no-paths", .flag = &view.filter.hides_paths},
+        {.name = "prices", .value = &prices_path},
         {.name = NULL},
     };
     int code = cli_parse_operands(cli, argc, argv, options, 2, 2);
 
     if (code == CLI_CONTINUE) {
         code = view_filter_compile(cli, &view.filter, &patterns);
+    }
+    if (code == CLI_CONTINUE) {
+        code = usage_prices_open(&prices, cli, prices_path);
+        view.shown.prices = &prices;
     }
     if (code == CLI_CONTINUE && isatty(STDOUT_FILENO) != 0) {
         code = cli_error(cli, CLI_USAGE, "view",
@@ -271,6 +279,7 @@ int view_run(struct cli *cli, int argc, char **argv)
         wal_session_close(view.session);
         code = cli_close_store(cli, cli->items[0], view.store, code);
     }
+    usage_prices_deinit(&prices);
     view_filter_deinit(&view.filter);
     free(patterns.items);
     return code;

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # agentwal usage: what sessions of each dialect state, what is counted once, the
-# groups, and bad input.
+# groups, list prices, and bad input.
 set -euo pipefail
 # shellcheck source=tests/lib/cli.sh
 . "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
@@ -8,16 +8,18 @@ cd "$work"
 export AGENTWAL_STORE=$store HOME=$work TZ=UTC
 
 # counts CLIENT: requests, input, output, cache read and write, reasoning, total
-# and cost of a client.
+# and stated cost of a client that states something.
 counts() {
     agentwal usage --by client --json >rows 2>stderr || fail "usage: $(cat stderr)"
     python3 -ISc '
 import json, sys
 for row in map(json.loads, open("rows")):
-    if row["client"] == sys.argv[1]:
+    if row["client"] == sys.argv[1] and row["requests"] + row["costed"] > 0:
+        stated = row["cost"] - (row["computedCost"] or 0) if row["costed"] else None
         print(*[row[key] for key in (
             "requests", "inputTokens", "outputTokens", "cacheReadTokens",
-            "cacheWriteTokens", "reasoningTokens", "totalTokens", "cost")])
+            "cacheWriteTokens", "reasoningTokens", "totalTokens")],
+            0 if stated == 0 else stated and round(stated, 9))
 ' "$1"
 }
 
@@ -145,6 +147,133 @@ for _ in 1 2 3 4 5; do
     wait $! || fail "gc: $(cat "$work/gc")"
     same "$expected" "$(counts agentwal)" 'after it'
 done
+
+# List prices. The tokens are round, so that costs are whole dollars.
+export AGENTWAL_STORE=$work/priced
+agentwal init >/dev/null 2>&1
+cat >prices <<'END'
+{"about": {"date": "2026-05-04", "source": "made up"},
+ "Plain": {"input_cost_per_token": 1e-06, "output_cost_per_token": 1e-05, "mode": "chat"},
+ "all": {"input_cost_per_token": 1e-06, "output_cost_per_token": 1e-05,
+  "cache_read_input_token_cost": 2e-06, "cache_creation_input_token_cost": 3e-06,
+  "cache_creation_input_token_cost_above_1hr": 4e-06, "output_cost_per_reasoning_token": 2e-05,
+  "output_cost_per_token_above_2000k_tokens": 5e-05,
+  "input_cost_per_token_above_2000k_tokens": 6e-06,
+  "input_cost_per_token_above_9000k_tokens": 7e-06, "input_cost_per_token_priority": 1,
+  "output_cost_per_image": "none", "input_cost_per_token_above_1k_images": 1,
+  "provider_specific_entry": {"fast": 3}},
+ "day-2026-01-02": {"input_cost_per_token": 5e-06, "output_cost_per_token": 0},
+ "day": {"input_cost_per_token": 1e-06, "output_cost_per_token": null},
+ "day\u0032": {"input_cost_per_token": 2e-06, "output_cost_per_token": 0},
+ "part": {"input_cost_per_token": 2e-06}}
+END
+# priced MODEL USAGE: the cost of a request of that model, the number of those that the client
+# states, that are computed, and without a price.
+priced() {
+    local session
+    session=$(agentwal create)
+    printf '{"type":"message","payload":{"model":"%s","usage":%s}}\n' "$1" "${2//$'\n'/}" |
+        agentwal append "$session" >/dev/null
+    agentwal usage --json --prices prices >rows 2>stderr || fail "usage: $(cat stderr)"
+    agentwal delete "$session" >/dev/null
+    python3 -ISc 'import json
+row = json.load(open("rows"))
+print(row["cost"], row["costed"], row["computed"], row["unpriced"], row["computedCost"])'
+}
+million='"input_tokens":1000000'
+same '1 0 1 0 1' "$(priced plain "{$million}")" 'a name in other letters'
+same '1 0 1 0 1' "$(priced a/b/PLAIN "{$million}")" 'a provider before the name'
+same '1 0 1 0 1' "$(priced plain-20260203 "{$million}")" 'a version of the model'
+same '1 0 1 0 1' "$(priced x/plain-2026-02-03 "{$million}")" 'both'
+same '5 0 1 0 5' "$(priced day-2026-01-02 "{$million}")" 'a version with its own price'
+same '2 0 1 0 2' "$(priced day2 "{$million}")" 'an escaped name'
+for model in plain-2026-02-033 plain-latest plain- lain plain-2026-2-3 day part about '' \
+    -20260203; do
+    same 'None 0 0 1 None' "$(priced "$model" "{$million}")" "no price of $model"
+done
+same '0.5 1 0 0 None' "$(priced plain "{$million,\"cost\":0.5}")" 'a stated cost'
+same '0 1 0 0 None' "$(priced plain "{$million,\"cost\":0}")" 'a stated cost of nothing'
+same 'None 0 0 0 None' "$(priced plain '{"input_tokens":0}')" 'no tokens'
+same '2 0 1 0 2' "$(priced plain '{"input_tokens":1000000,"cache_read_input_tokens":500000,
+    "cache_creation_input_tokens":500000}')" 'a cache without a price'
+same '1 0 1 0 1' "$(priced all "{$million}")" input
+same '2 0 1 0 2' "$(priced all '{"input_tokens":1000000,"cached_input_tokens":1000000}')" 'read'
+same '3 0 1 0 3' "$(priced all '{"cache_creation_input_tokens":1000000}')" 'written'
+same '3.25 0 1 0 3.25' "$(priced all '{"cache_creation_input_tokens":1000000,
+    "cache_creation":{"ephemeral_1h_input_tokens":250000}}')" 'written for an hour'
+same '4 0 1 0 4' "$(priced all '{"cache_creation_input_tokens":1000000,
+    "cache_creation":{"ephemeral_1h_input_tokens":9000000}}')" 'more for an hour than written'
+same '12.5 0 1 0 12.5' "$(priced all '{"output":1000000,"reasoning":250000}')" 'reasoning'
+same '20 0 1 0 20' "$(priced all '{"output":1000000,"reasoning":9000000}')" 'reasoning above output'
+same '2 0 1 0 2' "$(priced all '{"input_tokens":2000000}')" 'the last size of a tier'
+same '12.000006 0 1 0 12.000006' "$(priced all '{"input_tokens":2000001}')" 'a larger request'
+same '70 0 1 0 70' "$(priced all '{"input_tokens":10000000}')" 'a still larger one'
+same '69 0 1 0 69' "$(priced all '{"input_tokens":2000000,"cache_creation_input_tokens":1000000,
+    "cache_creation":{"ephemeral_1h_input_tokens":1000000},"output":1000000,
+    "cache_read_input_tokens":1500000}')" 'a larger request with all kinds'
+same '3 0 1 0 3' "$(priced all "{$million,\"speed\":\"fast\"}")" 'a fast answer'
+same 'None 0 0 1 None' "$(priced plain "{$million,\"speed\":\"fast\"}")" 'no price of fast answers'
+agentwal create --id open >/dev/null
+printf '{"id":"msg_e","role":"assistant","modelID":"all","tokens":%s}' \
+    '{"input":0,"output":1000000,"reasoning":1000000,"cache":{"read":0,"write":0}}' |
+    agentwal doc put open message/ses_d/msg_e.json >/dev/null
+agentwal usage --json --prices prices >rows
+json 'rows[0]["cost"] == 30' rows
+agentwal create --id unknown --cwd /srv/app >/dev/null
+for model in no-1 no-1 no-2 ''; do
+    printf '{"type":"message","payload":{"model":"%s","usage":{"input":5}}}\n' "$model" |
+        agentwal append unknown >/dev/null
+done
+code 0 agentwal usage --prices prices
+grep -q '~30.0000$' stdout || fail 'no mark of a computed cost'
+grep -q 'computed with prices of 2026-05-04 for 1 of 5 requests' stderr || fail 'no source'
+grep -q 'no price of no-1 (2 requests), no-2 (1 request), requests without a model (1 request)$' \
+    stderr || fail "no names: $(cat stderr)"
+agentwal create --id silent >/dev/null
+agentwal import "$AGENTWAL_SOURCE/tests/golden/model/rollouts.jsonl" >/dev/null 2>&1
+code 0 agentwal usage --by client
+grep -q 'rollouts: 1 session states no token counts' stderr || fail "silence: $(cat stderr)"
+grep -Eq '^rollouts +0 .* -$' stdout || fail "no row of a client without counts: $(cat stdout)"
+code 0 agentwal usage --by model
+grep -q 'list prices of 20' stderr || ! grep -q computed stderr || fail 'no date'
+
+# Bad tables of prices.
+# bad CODE TEXT: the table on standard input is refused with that sentence.
+bad() {
+    cat >bad
+    code "$1" agentwal usage --prices bad
+    grep -Fq -- "$2" stderr || fail "no \"$2\" in: $(cat stderr)"
+    [ ! -s stdout ] || fail 'a table with bad prices'
+}
+code 3 agentwal usage --prices missing
+grep -q 'missing: No such file' stderr || fail 'no cause'
+code 3 agentwal usage --prices "$work"
+code 2 agentwal usage --prices ''
+code 3 agentwal view unknown --prices missing
+code 3 agentwal serve --prices missing
+both='"input_cost_per_token":1e-06,"output_cost_per_token":1e-06'
+bad 2 'line 1: text ends inside a value' </dev/null
+bad 2 'line 2: unexpected byte' <<<$'{"m":\nx}'
+bad 2 'line 2: text ends inside a value' <<<'{"m":{'
+bad 2 'line 1: a table of prices is a JSON object' <<<'[]'
+bad 2 'line 1: ill-formed UTF-8' < <(printf '{"\377":1}')
+bad 2 'line 1: raw NUL byte' < <(printf '{"m":\0}')
+bad 2 'line 1: a member is no object with prices of a model' <<<'{"m":3}'
+bad 2 'no model has an input_cost_per_token' <<<'{}'
+bad 2 'no model has an input_cost_per_token' <<<'{"m":{"input_cost_per_token":1e-06}}'
+for value in '"1e-06"' -1 1e999 true '{}' '[1]'; do
+    bad 2 'line 2: m: a price is a number of US dollars' \
+        <<<$'{\n"m":{"input_cost_per_token":'"$value}}"
+done
+bad 2 'line 1: m: more than a cent for a token' <<<'{"m":{"input_cost_per_token":3}}'
+bad 2 'line 2: m: this model is in the table twice' <<<"{\"m\":{$both},"$'\n'"\"M\":{$both}}"
+bad 2 'line 1: m: states a price twice' <<<"{\"m\":{$both,$both}}"
+bad 2 'the name of a model is longer' <<<"{\"$(printf '%300s' '' | tr ' ' m)\":{$both}}"
+bad 2 'more than 4 sizes' <<<"{\"m\":{$(for n in 1 2 3 4; do
+    printf '"input_cost_per_token_above_%sk_tokens":1e-06,' "$n"; done)$both}}"
+bad 2 'nested too deeply' <<<"{\"m\":$(printf '%600s' '' | tr ' ' '[')"
+unset AGENTWAL_STORE
+export AGENTWAL_STORE=$store
 
 # The files of AGENTWAL_FIXTURES, against a count of the rows in Python.
 if [ -d "${AGENTWAL_FIXTURES:-}/claude/projects" ]; then

@@ -22,7 +22,7 @@ as an escape. Times are datetimes or seconds, names that end in _ms milliseconds
 from __future__ import annotations
 
 import importlib
-from types import ModuleType
+import types
 
 from ._blobs import BlobReader, Blobs, BlobWriter
 from ._change import HeadMove, SessionChange
@@ -71,7 +71,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> ModuleType:
+def __getattr__(name: str) -> types.ModuleType:
     """Imports a module that not every program needs when it is first used."""
     if name not in ("aio", "claude", "openai_agents"):
         raise AttributeError("module %r has no attribute %r" % (__name__, name))

@@ -449,17 +449,6 @@ static enum wal_status import_new_lines(struct wal__import_file *file,
     return status == WAL_OK ? check_read(got, error) : status;
 }
 
-static enum wal_status flush_batch(struct wal__import_file *file, struct wal_error *error)
-{
-    struct wal__import_batch *batch = &file->lines.batch;
-    enum wal_status status = wal__import_batch_flush(batch, error);
-
-    if (status == WAL_OK && batch->appended > 0) {
-        status = wal_sync(file->import->store, error);
-    }
-    return status;
-}
-
 /* Reports JSON errors of an opaque file, unless it is too large for memory. The file is read, not
  * mapped: a map raises SIGBUS when another process truncates the file. */
 static enum wal_status check_opaque(struct wal__import_file *file, struct wal_error *error)
@@ -496,7 +485,7 @@ static enum wal_status import_opaque(struct wal__import_file *file, struct wal__
     enum wal_status status = import_new_lines(file, reader, true, error);
 
     if (status == WAL_OK) {
-        status = flush_batch(file, error);
+        status = wal__import_batch_flush(&lines->batch, error);
     }
     if (status != WAL_OK) {
         return status;
@@ -521,7 +510,7 @@ static enum wal_status import_lines(struct wal__import_file *file, struct wal__l
     if (status == WAL_OK) {
         status = wal__import_lines_finish(&file->lines, error);
     }
-    return status == WAL_OK ? flush_batch(file, error) : status;
+    return status == WAL_OK ? wal__import_batch_flush(&file->lines.batch, error) : status;
 }
 
 static enum wal_status import_content(struct wal__import_file *file, struct wal_error *error)
@@ -537,6 +526,7 @@ static enum wal_status import_content(struct wal__import_file *file, struct wal_
     wal__line_reader_init(&reader, file->import->heap, file->fd, file->size, is_opaque, 0);
     status = is_opaque ? import_opaque(file, &reader, error) : import_lines(file, &reader, error);
     wal__line_reader_deinit(&reader);
+    file->import->must_sync |= file->lines.batch.appended > 0;
     return status;
 }
 

@@ -60,6 +60,14 @@ static enum wal_status send_report(struct wal__import *import, struct wal_import
                                   : check_callback(import->report(import->ctx, report), error);
 }
 
+enum wal_status wal__import_sync(struct wal__import *import, struct wal_error *error)
+{
+    enum wal_status status = import->must_sync ? wal_sync(import->store, error) : WAL_OK;
+
+    import->must_sync = import->must_sync && status != WAL_OK;
+    return status;
+}
+
 enum wal_status wal__import_report(struct wal__import *import, struct wal_import_report *report,
                                    struct wal_session *session, struct wal_error *error)
 {
@@ -226,6 +234,8 @@ void wal__import_describe(struct wal__import *import, const char *created, bool 
     char *project;
     int64_t created_ms;
 
+    options->durability = WAL_WRITTEN;
+    import->must_sync = true;
     options->metadata = make_metadata(import, created, is_subagent);
     if (created != NULL && options->created_ms == 0 &&
         wal__model_time_read_text(wal__model_literal(created), &created_ms)) {

@@ -61,6 +61,7 @@ struct wal__import {
     /* A source that another import is writing is not reported as failed, but here. */
     bool retries;
     bool must_retry;
+    bool must_sync; /* something was written that wal__import_sync makes durable */
     struct wal_import_result result;
     struct wal_error first; /* the first failure; its status, or WAL_OK */
 };
@@ -68,6 +69,10 @@ struct wal__import {
 /* Calls the progress callback. */
 enum wal_status wal__import_progress(struct wal__import *import, const char *path, uint64_t done,
                                      uint64_t total, struct wal_error *error) WAL_MUST_USE;
+
+/* Makes durable what the import wrote. Sessions and their lines are written without a sync each;
+ * the call that imports ends with this one. */
+enum wal_status wal__import_sync(struct wal__import *import, struct wal_error *error) WAL_MUST_USE;
 
 /* Counts and reports what was imported. The caller sets all but the session's id, which is read
  * from `session`. */
@@ -107,9 +112,9 @@ enum wal_status wal__session_open_source(struct wal_store *store, const char *so
 /* --- new sessions -------------------------------------------------------- */
 #define WAL__IMPORT_TIME_SIZE 65 /* of a time with its terminator */
 
-/* Sets the metadata, and if they are not set creation time and project, of a session that is about
- * to be created. `created` is the first time in the source, or NULL; the cwd is set. Texts are in
- * the arena. */
+/* Sets durability, metadata, and if they are not set creation time and project, of a session that
+ * is about to be created. `created` is the first time in the source, or NULL; the cwd is set. Texts
+ * are in the arena. */
 void wal__import_describe(struct wal__import *import, const char *created, bool is_subagent,
                           struct wal_session_options *options);
 

@@ -879,6 +879,7 @@ static void wait_for_events(const struct wal_import_follow *follow, uint32_t tim
 static enum wal_status import_changes(struct wal_import_follow *follow, struct wal_error *error)
 {
     enum wal_status status = folder_watch_read(&follow->watch, on_change, follow, error);
+    enum wal_status sync_status;
     bool must_scan =
         follow->watch.loses_events ||
         ((follow->watch.needs_scans || follow->has_missing) && now_ms() >= follow->scan_ms);
@@ -887,7 +888,11 @@ static enum wal_status import_changes(struct wal_import_follow *follow, struct w
         follow->watch.loses_events = false;
         status = scan_all(follow, error);
     }
-    return status == WAL_OK ? import_pending(follow, error) : status;
+    if (status == WAL_OK) {
+        status = import_pending(follow, error);
+    }
+    sync_status = wal__import_sync(&follow->import, status == WAL_OK ? error : NULL);
+    return status == WAL_OK ? sync_status : status;
 }
 
 enum wal_status wal_import_follow_next(struct wal_import_follow *follow, uint32_t timeout_ms,

@@ -672,6 +672,7 @@ enum wal_status wal__import_paths(struct wal_store *store, const struct wal_slic
 {
     struct wal_error cause = {.struct_size = sizeof(cause)};
     struct tree *tree = wal__heap_zalloc(heap, sizeof(*tree));
+    enum wal_status sync_status;
     enum wal_status status;
 
     if (tree == NULL) {
@@ -687,6 +688,8 @@ enum wal_status wal__import_paths(struct wal_store *store, const struct wal_slic
         status = (enum wal_status)tree->import.first.status;
         cause = tree->import.first;
     }
+    sync_status = wal__import_sync(&tree->import, status == WAL_OK ? &cause : NULL);
+    status = status == WAL_OK ? sync_status : status;
     if (result != NULL) {
         *result = tree->import.result;
     }

@@ -789,9 +789,7 @@ static enum wal_status import_files(struct dir_import *dir_import, struct wal_er
     if (status == WAL_OK) {
         status = commit_docs(dir_import, error);
     }
-    if (status == WAL_OK && dir_import->changed > 0) {
-        status = wal_sync(dir_import->import->store, error);
-    }
+    dir_import->import->must_sync |= dir_import->changed > 0;
     /* A storage of OpenCode has no directory per session. */
     if (status == WAL_OK && !dir_import->has_failed &&
         dir_import->dialect->read_ops->stream != NULL) {

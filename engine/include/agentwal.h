@@ -423,6 +423,8 @@ struct wal_session_options {
                                    changes */
     int64_t created_ms;         /* Unix time in milliseconds; 0: now, also for
                                  * one before 1970 or over a day ahead */
+    uint32_t durability;        /* WAL_DURABLE or WAL_WRITTEN */
+    uint32_t reserved;
 };
 
 enum wal_session_flag {
@@ -466,14 +468,15 @@ struct wal_session_info {
 };
 
 /*
- * Creates a session, durably.
+ * Creates a session, as durable as options->durability says: one that is WAL_WRITTEN is durable
+ * after wal_sync, or with its first durable entry.
  *
  * options may be null: a session with a made-up id and no texts. Close *session with
  * wal_session_close.
  *
  * Threads: any. Errors: WAL_EEXISTS when the id is taken, WAL_ETRASHED when a session in the trash
- * has it, WAL_EINVAL for an id or a text that is too long or not UTF-8, WAL_EBADJSON for metadata,
- * and those of wal_append. SPEC.md, Sessions.
+ * has it, WAL_EINVAL for another durability, and for an id or a text that is too long or not UTF-8,
+ * WAL_EBADJSON for metadata, and those of wal_append. SPEC.md, Sessions.
  */
 WAL_API WAL_MUST_USE enum wal_status wal_session_create(struct wal_store *store,
                                                         const struct wal_session_options *options,

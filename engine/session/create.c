@@ -24,8 +24,9 @@
 /* A session that is being created, resolved under the append lock. */
 struct wal__new_session {
     struct wal__core *core;
-    uint32_t number; /* number of the new session */
-    bool is_only;    /* no other session of its cwd may be listed */
+    uint32_t number;     /* number of the new session */
+    bool is_only;        /* no other session of its cwd may be listed */
+    uint32_t durability; /* enum wal_durability */
     /* For a fork. */
     uint32_t depth; /* sessions it descends from; set when resolved */
     uint32_t source;
@@ -230,6 +231,9 @@ static enum wal_status new_session_init_record(const struct wal_session_options 
     if (options->id.size == 0 && options->id.data != NULL) {
         return wal__invalid(error, "the session's id is empty");
     }
+    if (options->durability > WAL_WRITTEN) {
+        return wal__invalid(error, "a session is created with WAL_DURABLE or WAL_WRITTEN");
+    }
     record->schema_version = options->schema_version;
     record->created_ms = options->created_ms;
     return WAL_OK;
@@ -286,6 +290,7 @@ static enum wal_status new_session_create_op(struct wal__core *core,
     frame->frame.type = WAL__FRAME_SESSION;
     frame->frame.id_hash = wal__id_hash(record->id.data, record->id.size);
     created->request = new_session;
+    created->durability = new_session->durability;
     created->reservation.texts = size - record->metadata.size;
     *op = created;
     return WAL_OK;
@@ -328,10 +333,14 @@ static enum wal_status session_create(struct wal__core *core,
     struct wal__op *op = NULL;
     enum wal_status status;
 
-    status = new_session_init_record(options == NULL ? &none : options, &record, error);
+    if (options == NULL) {
+        options = &none;
+    }
+    status = new_session_init_record(options, &record, error);
     if (status != WAL_OK) {
         return status;
     }
+    new_session.durability = options->durability;
     if (record.id.size == 0) {
         wal__text_uuid(&core->env, id);
         record.id.data = (const uint8_t *)id;
@@ -608,9 +617,13 @@ static enum wal_status prepare(struct fork_build *fork_build, struct wal_session
     struct wal__core *core = source->core;
     enum wal_status status;
 
+    if (options == NULL) {
+        options = &none;
+    }
     fork_build->new_session.core = core;
     fork_build->new_session.source = source->number;
-    status = new_session_init_record(options == NULL ? &none : options, record, error);
+    fork_build->new_session.durability = options->durability;
+    status = new_session_init_record(options, record, error);
     if (status == WAL_OK) {
         /* A separate handle: the caller owns the info texts of its handle. */
         status = wal__session_open(core, source->number, &fork_build->reader, error);

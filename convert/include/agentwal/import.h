@@ -27,7 +27,9 @@
  * these. The metadata of an imported session has the member `imported`, the time of the import, and
  * `created`, the first time in the source.
  *
- * Durability: the entries of a source are durable when its report is made.
+ * Durability: what an import wrote, and so what its reports and its result count, is durable when
+ * the call returns, also with an error; one sync ends it. When a report is made the entries are
+ * written: they survive a killed process.
  *
  * Threads: any; calls may run at the same time, in several processes too. An
  * import of a source that another import is writing fails with WAL_ECLAIMED or
@@ -263,8 +265,8 @@ wal_import_follow_open(struct wal_store *store, const struct wal_slice *paths, u
 /*
  * The first call imports everything, as wal_import_tree does. Later calls wait for changes, at most
  * timeout_ms, or until a signal is handled, and import them; an incomplete last line waits for its
- * end. The entries are durable when their report is made. A source that another import is writing
- * is tried again later. result may be null; it is about this call.
+ * end. What they import is durable when they return. A source that another import is writing is
+ * tried again later. result may be null; it is about this call.
  *
  * Errors: WAL_ECALLBACK, WAL_ENOMEM; the next call goes on.
  */

@@ -553,6 +553,90 @@ KIT_TEST(import_report__stops_the_tree)
     assert_int_equal(result.appended, 2);
 }
 
+/* Returns the syncs that the handle made. */
+static uint64_t count_syncs(struct wal_store *store)
+{
+    struct wal_store_info info = {.struct_size = sizeof(info)};
+
+    assert_ok(wal_store_get_info(store, &info, NULL));
+    return info.syncs;
+}
+
+static uint64_t count_durable(struct wal_store *store, const char *id)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .flags = WAL_ENTRY_CURSOR_DURABLE,
+    };
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_session *session = kit_session(store, id);
+    uint64_t count = 0;
+
+    assert_ok(wal_entry_cursor_open(session, &options, &cursor, NULL));
+    while (wal_entry_cursor_next(cursor, &entry, NULL) == WAL_OK) {
+        count++;
+    }
+    wal_entry_cursor_close(cursor);
+    wal_session_close(session);
+    return count;
+}
+
+/* The store is new: its first segment is larger than all files. */
+KIT_TEST(import_durability__one_sync_for_all_files)
+{
+    const struct wal_slice paths[] = {kit_text("t")};
+    struct wal_store *store = kit_store();
+    struct wal_import_result result = {.struct_size = sizeof(result)};
+    char path[64];
+    char id[16];
+    uint64_t syncs;
+
+    assert_int_equal(mkdir("t", 0700), 0);
+    for (unsigned i = 0; i < 50; i++) {
+        (void)snprintf(path, sizeof(path), "t/%u.jsonl", i);
+        (void)snprintf(id, sizeof(id), "s%u", i);
+        write_rows(path, id, 1, 3);
+    }
+    wal_session_close(kit_create(store, "first"));
+    syncs = count_syncs(store);
+    assert_ok(wal_import_tree(store, paths, 1, NULL, &result, NULL));
+    assert_int_equal(result.appended, 150);
+    assert_int_equal(count_syncs(store), syncs + 1);
+    for (unsigned i = 0; i < 50; i++) {
+        (void)snprintf(id, sizeof(id), "s%u", i);
+        assert_int_equal(count_durable(store, id), 3);
+    }
+    assert_ok(wal_import_tree(store, paths, 1, NULL, &result, NULL));
+    assert_int_equal(count_syncs(store), syncs + 1);
+}
+
+KIT_TEST(import_durability__of_a_stopped_import)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result result;
+    struct seen seen = {.stop_after = 2};
+
+    assert_int_equal(mkdir("t", 0700), 0);
+    write_rows("t/a.jsonl", "a", 1, 2);
+    write_rows("t/b.jsonl", "b", 1, 3);
+    write_rows("t/c.jsonl", "c", 1, 4);
+    assert_int_equal(import_tree(store, "t", &seen, &result, NULL), WAL_ECALLBACK);
+    assert_int_equal(result.appended, 5);
+    assert_int_equal(count_durable(store, "a"), 2);
+    assert_int_equal(count_durable(store, "b"), 3);
+}
+
+KIT_TEST(import_durability__of_a_directory)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_result result;
+    struct seen seen = {.reports = 0};
+
+    must_import(store, MODEL "sdk/s-1", &seen, &result);
+    assert_true(count_durable(store, seen.session) > 0);
+}
+
 /* The issues are those that the tool prints for this file. */
 KIT_TEST(import_report__issues_of_damaged_lines)
 {

@@ -130,17 +130,6 @@ static enum line_kind kind_of(struct wal__json_span text, struct wal__json_span 
 
 /* --- counts -------------------------------------------------------------- */
 
-static uint64_t number_of(const struct wal__json_member *member)
-{
-    int64_t number = 0;
-
-    return member->value.kind == WAL__JSON_NUMBER &&
-                   wal__json_integer(member->value.span, &number) == WAL__JSON_OK && number > 0 &&
-                   number < INT64_MAX / 4
-               ? (uint64_t)number
-               : 0;
-}
-
 static struct counts read_counts(struct wal__json_span info, const char *parent)
 {
     struct wal__json_member members[] = {
@@ -153,17 +142,12 @@ static struct counts read_counts(struct wal__json_span info, const char *parent)
 
     if (wal__model_members(info, members, 4, NULL) == WAL__JSON_OK) {
         counts.is_known = members[0].value.kind == WAL__JSON_NUMBER;
-        counts.input = number_of(&members[0]);
-        counts.cached = number_of(&members[1]);
-        counts.output = number_of(&members[2]);
-        counts.reasoning = number_of(&members[3]);
+        counts.input = wal__model_count(wal__member_number(&members[0]));
+        counts.cached = wal__model_count(wal__member_number(&members[1]));
+        counts.output = wal__model_count(wal__member_number(&members[2]));
+        counts.reasoning = wal__model_count(wal__member_number(&members[3]));
     }
     return counts;
-}
-
-static uint64_t less(uint64_t total, uint64_t before)
-{
-    return total > before ? total - before : 0;
 }
 
 /* The counts of the last call: older versions only have the totals. */
@@ -174,10 +158,10 @@ static struct counts last_counts(struct wal__codex_held *held, struct wal__json_
 
     if (!last.is_known && total.is_known) {
         last = (struct counts){.is_known = true,
-                               .input = less(total.input, held->input),
-                               .cached = less(total.cached, held->cached),
-                               .output = less(total.output, held->output),
-                               .reasoning = less(total.reasoning, held->reasoning)};
+                               .input = wal__model_less(total.input, held->input),
+                               .cached = wal__model_less(total.cached, held->cached),
+                               .output = wal__model_less(total.output, held->output),
+                               .reasoning = wal__model_less(total.reasoning, held->reasoning)};
     }
     if (total.is_known) {
         held->input = total.input;
@@ -186,19 +170,6 @@ static struct counts last_counts(struct wal__codex_held *held, struct wal__json_
         held->reasoning = total.reasoning;
     }
     return last;
-}
-
-static bool write_number(struct wal__arena *arena, uint64_t number, struct wal__json_span *span)
-{
-    uint8_t text[20];
-    size_t at = sizeof(text);
-
-    do {
-        text[--at] = (uint8_t)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    *span = wal__arena_copy(arena, (struct wal__json_span){text + at, sizeof(text) - at});
-    return span->data != NULL;
 }
 
 /* --- holding ------------------------------------------------------------- */
@@ -267,10 +238,11 @@ enum wal__json_status wal__codex_hold(struct wal__model_reader *reader,
         has_usage = counts.is_known && held->count > 0;
         /* Input tokens of the model do not include those read from a cache. */
         if (has_usage &&
-            (!write_number(reader->scratch, less(counts.input, counts.cached), &usage.input) ||
-             !write_number(reader->scratch, counts.output, &usage.output) ||
-             !write_number(reader->scratch, counts.cached, &usage.cache_read) ||
-             !write_number(reader->scratch, counts.reasoning, &usage.reasoning))) {
+            (!wal__model_number(reader->scratch, wal__model_less(counts.input, counts.cached),
+                                &usage.input) ||
+             !wal__model_number(reader->scratch, counts.output, &usage.output) ||
+             !wal__model_number(reader->scratch, counts.cached, &usage.cache_read) ||
+             !wal__model_number(reader->scratch, counts.reasoning, &usage.reasoning))) {
             return WAL__JSON_NO_SPACE;
         }
     }

@@ -553,25 +553,14 @@ static void write_content(struct wal__json_out *out, const struct wal__model_ite
     wal__content_write_blocks(out, "content", &form, item->blocks, item->block_count);
 }
 
-/* Returns a count of tokens; 0 if it is missing or out of range. */
-static int64_t token_count(struct wal__json_span number)
-{
-    int64_t count = 0;
-
-    return number.size > 0 && wal__json_integer(number, &count) == WAL__JSON_OK && count > 0 &&
-                   count < INT64_MAX / 4
-               ? count
-               : 0;
-}
-
 static void write_usage(struct wal__json_out *out, const struct wal__model_usage *usage)
 {
-    int64_t total = token_count(usage->input) + token_count(usage->output) +
-                    token_count(usage->cache_read) + token_count(usage->cache_write);
+    uint64_t total = wal__model_count(usage->input) + wal__model_count(usage->output) +
+                     wal__model_count(usage->cache_read) + wal__model_count(usage->cache_write);
 
     wal__json_out_member_open(out, "usage", '{');
     wal__fields_write(out, pi_usage, usage);
-    wal__json_out_member_int(out, "totalTokens", total);
+    wal__json_out_member_count(out, "totalTokens", total);
     wal__json_out_member_open(out, "cost", '{');
     wal__json_out_member_int(out, "input", 0);
     wal__json_out_member_int(out, "output", 0);

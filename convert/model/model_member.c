@@ -110,6 +110,34 @@ bool wal__member_is_true(const struct wal__json_member *member)
     return member->value.kind == WAL__JSON_TRUE;
 }
 
+uint64_t wal__model_count(struct wal__json_span number)
+{
+    int64_t count = 0;
+
+    return number.size > 0 && wal__json_integer(number, &count) == WAL__JSON_OK && count > 0 &&
+                   count < INT64_MAX / 4
+               ? (uint64_t)count
+               : 0;
+}
+
+uint64_t wal__model_less(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : 0;
+}
+
+bool wal__model_number(struct wal__arena *arena, uint64_t number, struct wal__json_span *span)
+{
+    uint8_t text[20];
+    size_t at = sizeof(text);
+
+    do {
+        text[--at] = (uint8_t)('0' + number % 10);
+        number /= 10;
+    } while (number > 0);
+    *span = wal__arena_copy(arena, (struct wal__json_span){text + at, sizeof(text) - at});
+    return span->data != NULL;
+}
+
 bool wal__model_text_is(struct wal__json_span string, const char *text)
 {
     return string.size > 0 && wal__json_string_is(string, text);

@@ -43,6 +43,15 @@ struct wal__json_span wal__member_non_null(const struct wal__json_member *member
 struct wal__json_span wal__member_raw(const struct wal__json_member *member);
 bool wal__member_is_true(const struct wal__json_member *member);
 
+/* Returns a number that is a count of tokens; 0 for any other. */
+uint64_t wal__model_count(struct wal__json_span number);
+
+/* Returns a - b, or 0 if that is less. */
+uint64_t wal__model_less(uint64_t a, uint64_t b);
+
+/* Writes a number in the arena. False: no memory. */
+bool wal__model_number(struct wal__arena *arena, uint64_t number, struct wal__json_span *span);
+
 /* Whether the string is not empty and decodes to that text. */
 bool wal__model_text_is(struct wal__json_span string, const char *text);
 

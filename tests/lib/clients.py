@@ -611,7 +611,73 @@ def opencode(files):
     return shown
 
 
-CLIENTS = {"pi": pi, "claude": claude, "codex": codex, "rollouts": rollouts,
+# ---------------------------------------------- parts of Google's API -----
+
+def google_parts(content, role):
+    need(isinstance(content.get("parts"), list), "parts", content)
+    for part in content["parts"]:
+        need(isinstance(part, dict) and len(set(part) & {
+            "text", "thought", "functionCall", "functionResponse",
+            "inlineData", "fileData"}) > 0, "part", part)
+        if "functionCall" in part:
+            call = part["functionCall"]
+            text_of(call, "name")
+            id_of(call, "id")
+            need(isinstance(call["args"], dict), "args", call)
+            yield "call", call["name"] + arguments(call["args"])
+        elif "functionResponse" in part:
+            result = part["functionResponse"]
+            id_of(result, "id")
+            response = result["response"]
+            need(isinstance(response, dict), "response", result)
+            for key in ("output", "error"):
+                if isinstance(response.get(key), str):
+                    yield "result", response[key]
+                    break
+            else:
+                yield "result", json.dumps(response)
+        elif "text" in part and not part.get("thought"):
+            need(isinstance(part["text"], str), part)
+            yield role, part["text"]
+        elif "inlineData" in part:
+            text_of(part["inlineData"], "mimeType", "data")
+
+
+# ---------------------------------------------------------------- qwen -----
+
+def qwen(files):
+    text, match = only(files, r"projects/[^/]*/chats/([^/]*)\.jsonl$")
+    need(re.match(r"[0-9a-fA-F-]{32,36}$", match[1]), "name", match[1])
+    rows = lines_of(text)
+    items = {}
+    for row in rows:
+        text_of(row, "uuid", "timestamp", "cwd")
+        need(row.get("sessionId") == match[1], "sessionId", row)
+        need(row.get("type") in ("user", "assistant", "tool_result",
+                                 "system"), "type", row)
+        need(row["uuid"] not in items, "uuid twice", row)
+        need(row["parentUuid"] is None or row["parentUuid"] in items,
+             "parent", row)
+        items[row["uuid"]] = row
+    path = branch(items, rows[-1]["uuid"] if rows else None,
+                  lambda row: row["parentUuid"])
+    shown = []
+    for row in path:
+        if row["type"] == "system" or "message" not in row or \
+                row.get("provenance") == "system":
+            continue
+        message = row["message"]
+        if "parts" not in message:
+            shown += claude_blocks({**row, "type": {
+                "assistant": "assistant"}.get(row["type"], "user")})
+            continue
+        need(message.get("role") in ("user", "model"), "role", row)
+        shown += google_parts(message, "assistant" if message["role"] ==
+                              "model" else "user")
+    return shown
+
+
+CLIENTS = {"pi": pi, "claude": claude, "qwen": qwen, "codex": codex, "rollouts": rollouts,
            "sdk": sdk, "spec11": spec11, "entries": entries,
            "opencode": opencode}
 

@@ -100,9 +100,9 @@ static bool members_of(struct wal__json_span object, struct wal__json_member *me
 
 bool usage_may_count(struct wal_slice text)
 {
-    static const char *const names[] = {"\"usage\"",        "\"token_count\"",
-                                        "\"tokens\"",       "\"turn_context\"",
-                                        "\"session_meta\"", "\"total_cost_usd\""};
+    static const char *const names[] = {
+        "\"usage\"",        "\"token_count\"",    "\"tokens\"",       "\"turn_context\"",
+        "\"session_meta\"", "\"total_cost_usd\"", "\"usageMetadata\""};
 
     for (size_t i = 0; text.size > 0 && i < sizeof(names) / sizeof(names[0]); i++) {
         if (memmem(text.data, (size_t)text.size, names[i], strlen(names[i])) != NULL) {
@@ -230,6 +230,42 @@ static bool read_opencode(struct wal__json_span info, struct usage_sample *sampl
     return tokens->total > 0 || sample->cost > 0;
 }
 
+/* Reads the counts of Google's API, whose prompt includes what was read from a cache, and whose
+ * total may include thoughts that the candidates do not. Returns whether it has a count. */
+static bool read_metadata(struct wal__json_span metadata, struct usage_sample *sample)
+{
+    enum {
+        PROMPT,
+        CANDIDATES,
+        CACHED,
+        THOUGHTS,
+        TOTAL,
+        COUNT
+    };
+    struct wal__json_member m[COUNT] = {[PROMPT] = {.key = "promptTokenCount"},
+                                        [CANDIDATES] = {.key = "candidatesTokenCount"},
+                                        [CACHED] = {.key = "cachedContentTokenCount"},
+                                        [THOUGHTS] = {.key = "thoughtsTokenCount"},
+                                        [TOTAL] = {.key = "totalTokenCount"}};
+    struct usage_tokens *tokens = &sample->tokens;
+    uint64_t prompt;
+
+    if (metadata.size == 0 || !members_of(metadata, m, COUNT)) {
+        return false;
+    }
+    prompt = count_of(&m[PROMPT]);
+    tokens->cache_read = smaller(count_of(&m[CACHED]), prompt);
+    tokens->input = prompt - tokens->cache_read;
+    tokens->reasoning = count_of(&m[THOUGHTS]);
+    tokens->output = count_of(&m[CANDIDATES]);
+    if (add(add(prompt, tokens->output), tokens->reasoning) == count_of(&m[TOTAL])) {
+        tokens->output = add(tokens->output, tokens->reasoning);
+    }
+    tokens->total = add(prompt, tokens->output);
+    sample->is_request = true;
+    return tokens->total > 0;
+}
+
 /* --- Codex -------------------------------------------------------------- */
 
 enum {
@@ -349,6 +385,8 @@ enum {
     LINE_PAYLOAD_USAGE,
     LINE_PAYLOAD_MODEL,
     LINE_INFO,
+    LINE_UUID,
+    LINE_METADATA,
     LINE_COUNT
 };
 
@@ -371,7 +409,9 @@ static const struct wal__json_member line_members[LINE_COUNT] = {
     [LINE_PAYLOAD_INFO] = {.parent = "payload", .key = "info"},
     [LINE_PAYLOAD_USAGE] = {.parent = "payload", .key = "usage"},
     [LINE_PAYLOAD_MODEL] = {.parent = "payload", .key = "model"},
-    [LINE_INFO] = {.key = "info"}};
+    [LINE_INFO] = {.key = "info"},
+    [LINE_UUID] = {.key = "uuid"},
+    [LINE_METADATA] = {.key = "usageMetadata"}};
 
 /* Identifies an answer: several lines of Claude Code may have it, and a copied session the same
  * line again. A side chain that goes on from another one copies its answers with other requests. */
@@ -499,7 +539,13 @@ void usage_read_line(struct wal__json_span line, int64_t time_ms, struct usage_c
         return;
     }
     usage = read_message(line, m, &sample);
-    if (usage.size > 0) {
+    if (usage.size == 0 && read_metadata(wal__member_container(&m[LINE_METADATA]), &sample)) {
+        read_model(&m[LINE_MODEL], sample.model);
+        if (m[LINE_UUID].value.kind == WAL__JSON_STRING) {
+            sample.key = wal__model_string_hash(4, m[LINE_UUID].value.span); /* a fork keeps it */
+        }
+        each(ctx, &sample);
+    } else if (usage.size > 0) {
         each(ctx, &sample);
         read_advisors(usage, &sample, each, ctx);
     } else if (read_opencode(wal__member_container(&m[LINE_INFO]), &sample)) {

@@ -62,6 +62,13 @@ same '2 2 4 3 4 0 13 0.75' "$(counts entries)" entries
 agentwal import "$AGENTWAL_SOURCE"/tests/golden/model/sdk >/dev/null 2>&1
 same '0 0 0 0 0 0 0 0.5' "$(counts sdk)" sdk
 
+# Qwen Code: the prompt includes what was cached; a fork has the same records.
+agentwal import "$AGENTWAL_SOURCE"/tests/golden/model/qwen.jsonl >/dev/null 2>&1
+same '7 658 49 66 0 5 773 None' "$(counts qwen)" qwen
+sed 's/11111111-2222/11111112-2222/g' "$AGENTWAL_SOURCE"/tests/golden/model/qwen.jsonl >fork.jsonl
+agentwal import fork.jsonl >/dev/null 2>&1
+same '7 658 49 66 0 5 773 None' "$(counts qwen)" 'a fork of qwen'
+
 # A new version of a document, with a fraction, counts instead of the old one; a deleted one not.
 agentwal create --id docs >/dev/null
 # answer OUTPUT

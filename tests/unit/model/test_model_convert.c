@@ -645,12 +645,12 @@ static char *shuffled(const char *text, size_t size, uint64_t *random)
 /* What lines say of others that are not there, or not yet, or twice. */
 TEST(model_convert__lines_in_any_order)
 {
-    static const char *const names[] = {"claude", "codex", "entries", "pi", "rollouts"};
+    static const char *const names[] = {"claude", "codex", "entries", "pi", "qwen", "rollouts"};
     uint64_t random = rng_seed(1);
 
     for (size_t i = 0; i < 500; i++) {
-        const char *name = names[i % 5];
-        const struct wal__dialect *to = wal__dialect_at(random_below(&random, 8));
+        const char *name = names[i % 6];
+        const struct wal__dialect *to = wal__dialect_at(random_below(&random, 9));
         struct model_kit_files files = {.items = NULL};
         struct model_kit kit;
         struct model_kit again;

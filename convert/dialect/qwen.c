@@ -1,0 +1,777 @@
+/*
+ * qwen.c - the sessions of Qwen Code.
+ *
+ * A line is a record {uuid, parentUuid, sessionId, timestamp, cwd, type, ...}: of a user, of the
+ * assistant, of results of tools, or of the system. The client goes on after the last one, so every
+ * record is on a branch. Its message is a Content of Google's API, {role, parts}; the first
+ * versions wrote one of Anthropic's API, {role, content}, and its names of usage. A line has what
+ * one request to a model returned; what a person sees as an answer are several, with the results of
+ * tools between them.
+ *
+ * A record of the system is an item of kind LINE, but for titles, commands that begin with a slash,
+ * and compressions: the model then has the summary in the place of all that is before it. A rewind
+ * names the record before those that it removes as its parent. A fork has the lines of its source
+ * with another sessionId and the source's in `forkedFrom`; the file of a subagent has lines with an
+ * agentId and the sessionId of the session that started it.
+ *
+ * Items for which the client has no record become records of the system whose subtypes begin with
+ * "walconv_", which the client ignores.
+ *
+ * Invariant: every line outside side chains moves the head. A line that has its ids in the log can
+ * be written unchanged, with the id of its session.
+ *
+ * Threads: one thread at a time per reader and per writer.
+ */
+#include "convert/model/dialect.h"
+
+#include <string.h>
+
+#include "convert/model/model_content.h"
+#include "convert/model/model_member.h"
+#include "convert/model/model_write.h"
+#include "format/bytes/assert.h"
+#include "format/json/json_text.h"
+
+/* --- lines --------------------------------------------------------------- */
+
+enum {
+    LINE_TYPE,
+    LINE_UUID,
+    LINE_PARENT,
+    LINE_TIME,
+    LINE_SESSION,
+    LINE_CWD,
+    LINE_SIDECHAIN,
+    LINE_AGENT,
+    LINE_ROLE,
+    LINE_PARTS,
+    LINE_PAYLOAD,
+    LINE_TITLE,
+    LINE_PARENT_SESSION,
+    LINE_FORK,
+    LINE_COUNT
+};
+
+static const struct wal__json_member line_wanted[LINE_COUNT] = {
+    [LINE_TYPE] = {.key = "type"},
+    [LINE_UUID] = {.key = "uuid"},
+    [LINE_PARENT] = {.key = "parentUuid"},
+    [LINE_TIME] = {.key = "timestamp"},
+    [LINE_SESSION] = {.key = "sessionId"},
+    [LINE_CWD] = {.key = "cwd"},
+    [LINE_SIDECHAIN] = {.key = "isSidechain"},
+    [LINE_AGENT] = {.key = "agentId"},
+    [LINE_ROLE] = {.parent = "message", .key = "role"},
+    [LINE_PARTS] = {.parent = "message", .key = "parts"},
+    [LINE_PAYLOAD] = {.key = "systemPayload"},
+    [LINE_TITLE] = {.parent = "systemPayload", .key = "customTitle"},
+    [LINE_PARENT_SESSION] = {.parent = "systemPayload", .key = "parentSessionId"},
+    [LINE_FORK] = {.parent = "forkedFrom", .key = "sessionId"},
+};
+
+static bool qwen_recognise(const void *data, size_t size, bool is_first)
+{
+    struct wal__json_member members[LINE_COUNT];
+    const struct wal__json_member *type = &members[LINE_TYPE];
+
+    (void)is_first;
+    if (wal__line_read(data, size, line_wanted, members, LINE_COUNT, NULL, NULL) != WAL__JSON_OK ||
+        members[LINE_SESSION].value.kind != WAL__JSON_STRING) {
+        return false;
+    }
+    if (wal__line_string_is(type, "system")) {
+        return members[LINE_PAYLOAD].value.kind == WAL__JSON_OBJECT;
+    }
+    return wal__line_string_is(type, "tool_result") ||
+           ((wal__line_string_is(type, "user") || wal__line_string_is(type, "assistant")) &&
+            (members[LINE_PARTS].value.kind == WAL__JSON_ARRAY ||
+             wal__line_string_is(&members[LINE_ROLE], "model")));
+}
+
+static enum wal__json_status qwen_read(const void *data, size_t size, struct wal__line_info *line,
+                                       size_t *error_offset)
+{
+    struct wal__json_member members[LINE_COUNT];
+    enum wal__json_status status =
+        wal__line_read(data, size, line_wanted, members, LINE_COUNT, line, error_offset);
+
+    if (status != WAL__JSON_OK) {
+        return status;
+    }
+    line->id = wal__member_string(&members[LINE_UUID]);
+    line->type = wal__member_string(&members[LINE_TYPE]);
+    line->time = wal__member_string(&members[LINE_TIME]);
+    line->session = wal__member_string(&members[LINE_SESSION]);
+    line->cwd = wal__member_string(&members[LINE_CWD]);
+    line->title = wal__member_string(&members[LINE_TITLE]);
+    line->is_subagent = members[LINE_AGENT].value.kind == WAL__JSON_STRING ||
+                        wal__member_is_true(&members[LINE_SIDECHAIN]);
+    line->is_sidechain = line->is_subagent;
+    line->head = line->is_sidechain ? WAL__HEAD_KEEP : WAL__HEAD_MOVE;
+    line->starter = line->is_subagent ? line->session : wal__member_string(&members[LINE_FORK]);
+    if (line->starter.size == 0) {
+        line->starter = wal__member_string(&members[LINE_PARENT_SESSION]);
+    }
+    line->parent = wal__member_string(&members[LINE_PARENT]);
+    if (line->parent.size > 0) {
+        line->link = WAL__LINK_EXPLICIT;
+    } else if (members[LINE_PARENT].value.kind == WAL__JSON_NULL) {
+        line->link = WAL__LINK_ROOT;
+    }
+    return WAL__JSON_OK;
+}
+
+/* --- records ------------------------------------------------------------- */
+
+struct record {
+    struct wal__entry entry; /* first: offsets in it are offsets in the record */
+    struct wal__model_reader *reader;
+    const struct wal__model_line *line;
+    bool *has_header; /* state of the reader: the header was emitted */
+    struct wal__json_span subtype;
+    struct wal__json_span provenance;
+    struct wal__json_span uuid;
+    struct wal__json_span message;
+    struct wal__json_span counts;
+    struct wal__json_span status;  /* of a call */
+    struct wal__json_token blocks; /* of a result that an export wrote */
+    struct wal__json_span history; /* of a compression */
+    struct wal__json_span phase;   /* of a command */
+    struct wal__json_span command;
+    struct wal__json_span output;
+    bool is_hidden;
+    bool is_sent;
+};
+
+#define RECORD_AT(field) offsetof(struct record, field)
+
+static const struct wal__field record_fields[] = {
+    {"type", .at = WAL__ENTRY_AT(type)},
+    {"subtype", .at = RECORD_AT(subtype)},
+    {"provenance", .at = RECORD_AT(provenance)},
+    {"uuid", .at = RECORD_AT(uuid)},
+    {"parentUuid", .kind = WAL__FIELD_KNOWN},
+    {"timestamp", .at = WAL__SESSION_AT(time)},
+    {"sessionId", .at = WAL__SESSION_AT(id)},
+    {"cwd", .at = WAL__SESSION_AT(cwd)},
+    {"version", .kind = WAL__FIELD_KNOWN},
+    {"message", .at = RECORD_AT(message), .kind = WAL__FIELD_CONTAINER},
+    {"model", .at = WAL__ITEM_AT(model)},
+    {"usageMetadata", .at = RECORD_AT(counts), .kind = WAL__FIELD_CONTAINER},
+    {"status", .parent = "toolCallResult", .at = RECORD_AT(status)},
+    {"walconvBlocks", .at = RECORD_AT(blocks), .kind = WAL__FIELD_TOKEN},
+    {"customTitle", .parent = "systemPayload", .at = WAL__ITEM_AT(text)},
+    {"compressedHistory", .parent = "systemPayload", .at = RECORD_AT(history),
+     .kind = WAL__FIELD_CONTAINER},
+    {"info", .parent = "systemPayload", .at = WAL__ITEM_AT(data), .kind = WAL__FIELD_CONTAINER},
+    {"phase", .parent = "systemPayload", .at = RECORD_AT(phase)},
+    {"rawCommand", .parent = "systemPayload", .at = RECORD_AT(command)},
+    {"outputHistoryItems", .parent = "systemPayload", .at = RECORD_AT(output),
+     .kind = WAL__FIELD_CONTAINER},
+    {"hiddenInvocation", .parent = "systemPayload", .at = RECORD_AT(is_hidden),
+     .kind = WAL__FIELD_TRUE},
+    {"sentToModel", .parent = "systemPayload", .at = RECORD_AT(is_sent), .kind = WAL__FIELD_TRUE},
+    {"isSidechain", .at = WAL__ITEM_AT(is_sidechain), .kind = WAL__FIELD_TRUE},
+    {.key = NULL},
+};
+
+static const struct wal__field message_fields[] = {
+    {"parts", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"content", .at = WAL__ENTRY_AT(content), .kind = WAL__FIELD_TOKEN},
+    {"id", .at = WAL__ITEM_AT(answer_id)},
+    {"model", .at = WAL__ITEM_AT(model)},
+    {"usage", .at = WAL__ENTRY_AT(usage), .kind = WAL__FIELD_CONTAINER},
+    {"role", .kind = WAL__FIELD_KNOWN},
+    {.key = NULL},
+};
+
+static const struct wal__field usage_fields[] = {
+    {"input_tokens", WAL__USAGE_AT(input), .kind = WAL__FIELD_NUMBER},
+    {"output_tokens", WAL__USAGE_AT(output), .kind = WAL__FIELD_NUMBER},
+    {"cache_read_input_tokens", WAL__USAGE_AT(cache_read), .kind = WAL__FIELD_NUMBER},
+    {"cache_creation_input_tokens", WAL__USAGE_AT(cache_write), .kind = WAL__FIELD_NUMBER},
+    {.key = NULL},
+};
+
+/* Token counts of a record: those of the prompt include what was read from a cache, or written to
+ * one. */
+static const struct wal__field count_fields[] = {
+    {"promptTokenCount", WAL__USAGE_AT(input), .kind = WAL__FIELD_NUMBER},
+    {"candidatesTokenCount", WAL__USAGE_AT(output), .kind = WAL__FIELD_NUMBER},
+    {"cachedContentTokenCount", WAL__USAGE_AT(cache_read), .kind = WAL__FIELD_NUMBER},
+    {"walconvCacheWrite", WAL__USAGE_AT(cache_write), .kind = WAL__FIELD_NUMBER},
+    {"thoughtsTokenCount", WAL__USAGE_AT(reasoning), .kind = WAL__FIELD_NUMBER},
+    {.key = NULL},
+};
+
+static bool emit_line(struct record *record)
+{
+    record->entry.item.kind = WAL__ITEM_LINE;
+    record->entry.item.data = record->line->text;
+    return wal__model_emit(record->reader, &record->entry.item);
+}
+
+static bool read_usage(struct record *record)
+{
+    struct wal__model_usage *usage = &record->entry.item.usage;
+    uint64_t cached;
+
+    if (wal__fields_read(record->entry.usage, usage_fields, usage, NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    if (record->counts.size == 0) {
+        return true;
+    }
+    if (wal__fields_read(record->counts, count_fields, usage, NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    cached = wal__model_count(usage->cache_read) + wal__model_count(usage->cache_write);
+    return cached == 0 || usage->input.size == 0 ||
+           wal__model_number(record->reader->scratch,
+                             wal__model_less(wal__model_count(usage->input), cached),
+                             &usage->input);
+}
+
+static bool emit_answer(struct record *record)
+{
+    struct wal__model_item *item = &record->entry.item;
+
+    item->role = WAL__ROLE_ASSISTANT;
+    return read_usage(record) &&
+           wal__content_read_item(record->entry.content, record->entry.calls,
+                                  record->reader->scratch, item) &&
+           wal__model_emit(record->reader, item);
+}
+
+/* Whether a record with a user's message has not the words of a person. */
+static bool is_meta(const struct record *record)
+{
+    static const char *const subtypes[] = {"notification", "cron", "background_task_completed"};
+
+    for (size_t i = 0; i < sizeof(subtypes) / sizeof(subtypes[0]); i++) {
+        if (wal__model_text_is(record->subtype, subtypes[i])) {
+            return true;
+        }
+    }
+    return (record->subtype.size > 5 && memcmp(record->subtype.data, "\"goal_", 6) == 0) ||
+           wal__model_text_is(record->provenance, "system") ||
+           wal__model_text_is(record->provenance, "goal_control") ||
+           wal__model_text_is(record->provenance, "goal_runtime");
+}
+
+/* Emits the texts of a user and the results of tools. */
+static bool emit_user(struct record *record)
+{
+    struct wal__content_pieces pieces = {.arena = record->reader->scratch};
+    struct wal__model_item *item = &record->entry.item;
+    bool is_result = wal__model_text_is(record->entry.type, "tool_result");
+
+    item->role = WAL__ROLE_USER;
+    item->model.size = 0;
+    if (!is_result && is_meta(record)) {
+        item->is_meta = true;
+        item->name = record->subtype;
+    }
+    if (!wal__content_split(&pieces, item, record->entry.content)) {
+        return false;
+    }
+    for (size_t i = 0; i < pieces.count; i++) {
+        struct wal__model_item *piece = &pieces.items[i];
+        piece->is_error |= piece->role == WAL__ROLE_TOOL && pieces.count == 1 &&
+                           wal__model_text_is(record->status, "error");
+        if (record->blocks.kind == WAL__JSON_ARRAY && piece->role == WAL__ROLE_TOOL) {
+            struct wal__json_token none = {.kind = WAL__JSON_NONE};
+            if (!wal__content_read_item(record->blocks, none, pieces.arena, piece)) {
+                return false;
+            }
+        }
+    }
+    return wal__content_emit(&pieces, item->parent, record->reader);
+}
+
+/* --- records of the system ------------------------------------------------ */
+
+/* Emits a compression, with the first text of the history that replaces what is before it. */
+static bool emit_compression(struct record *record)
+{
+    struct wal__json_member tokens = {.key = "originalTokenCount"};
+    struct wal__json_member parts = {.key = "parts"};
+    struct wal__model_blocks blocks = {.arena = record->reader->scratch};
+    struct wal__model_item *item = &record->entry.item;
+    struct wal__json_scan scan;
+    struct wal__json_token content;
+    bool has_summary = false;
+
+    item->kind = WAL__ITEM_COMPACTION;
+    if (wal__model_members(item->data, &tokens, 1, NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    item->tokens = wal__member_number(&tokens);
+    item->data.size = 0;
+    wal__model_array_begin(&scan, record->history);
+    while (wal__model_array_next(&scan, &content)) {
+        if (has_summary) {
+            item->fields++;
+            continue;
+        }
+        has_summary = true;
+        if (wal__model_members(content.span, &parts, 1, NULL) != WAL__JSON_OK ||
+            !wal__content_read(parts.value, &blocks, &item->fields)) {
+            return false;
+        }
+    }
+    for (size_t i = 0; i < blocks.count && item->text.size == 0; i++) {
+        item->text = blocks.items[i].text;
+    }
+    return wal__model_emit(record->reader, item);
+}
+
+/* Emits a command that a person typed for the client, or what the client answered. */
+static bool emit_command(struct record *record)
+{
+    struct wal__model_blocks blocks = {.arena = record->reader->scratch};
+    struct wal__model_item *item = &record->entry.item;
+    struct wal__json_scan scan;
+    struct wal__json_token shown;
+
+    if (wal__model_text_is(record->phase, "result")) {
+        wal__model_array_begin(&scan, record->output);
+        while (wal__model_array_next(&scan, &shown)) {
+            struct wal__json_span text = wal__model_string(shown.span, "text");
+            struct wal__model_block *block =
+                text.size > 2 ? wal__model_blocks_add(&blocks, WAL__BLOCK_TEXT, text) : NULL;
+            if (text.size > 2 && block == NULL) {
+                return false;
+            }
+            if (block != NULL) {
+                block->text = text;
+            }
+        }
+    } else if (!record->is_hidden && !record->is_sent && record->command.size > 2) {
+        struct wal__model_block *block =
+            wal__model_blocks_add(&blocks, WAL__BLOCK_TEXT, record->command);
+        if (block == NULL) {
+            return false;
+        }
+        block->text = record->command;
+    }
+    if (blocks.count == 0) {
+        return emit_line(record);
+    }
+    item->kind = WAL__ITEM_MESSAGE;
+    item->role = WAL__ROLE_USER;
+    item->is_meta = true;
+    item->name = record->subtype;
+    item->blocks = blocks.items;
+    item->block_count = blocks.count;
+    return wal__model_emit(record->reader, item);
+}
+
+static bool emit_system(struct record *record)
+{
+    struct wal__model_item *item = &record->entry.item;
+
+    if (wal__model_text_is(record->subtype, "chat_compression")) {
+        return emit_compression(record);
+    }
+    item->data.size = 0;
+    if (wal__model_text_is(record->subtype, "slash_command")) {
+        return emit_command(record);
+    }
+    if (wal__model_text_is(record->subtype, "custom_title") && item->text.size > 0) {
+        item->kind = WAL__ITEM_TITLE;
+        return wal__model_emit(record->reader, item);
+    }
+    if (wal__model_text_is(record->subtype, "walconv_head")) {
+        item->kind = WAL__ITEM_HEAD;
+        return wal__model_emit(record->reader, item);
+    }
+    if (wal__model_text_is(record->subtype, "walconv_system")) {
+        item->role = WAL__ROLE_SYSTEM;
+        return wal__content_read_item(record->entry.content, record->entry.calls,
+                                      record->reader->scratch, item) &&
+               wal__model_emit(record->reader, item);
+    }
+    if (wal__model_text_is(record->subtype, "mid_turn_user_message") && record->message.size > 0) {
+        return emit_user(record);
+    }
+    return emit_line(record);
+}
+
+/* Emits the header from the first record that has a session and a directory. */
+static bool emit_header(struct record *record)
+{
+    struct wal__model_session *session = &record->entry.session;
+    struct wal__model_item item = {.kind = WAL__ITEM_HEADER, .session = session};
+
+    if (*record->has_header || session->id.size == 0 || session->cwd.size == 0) {
+        return true;
+    }
+    session->raw = session->id;
+    session->dialect = record->reader->dialect;
+    *record->has_header = true;
+    return wal__model_emit(record->reader, &item);
+}
+
+static bool emit_record(struct record *record)
+{
+    struct wal__model_item *item = &record->entry.item;
+    struct wal__json_span type = record->entry.type;
+    bool is_message = record->message.size > 0 && record->message.data[0] == '{';
+
+    if (!emit_header(record) ||
+        wal__fields_read(is_message ? record->message : (struct wal__json_span){NULL, 0},
+                         message_fields, record, &item->fields) != WAL__JSON_OK) {
+        return false;
+    }
+    if (wal__model_text_is(type, "system")) {
+        return emit_system(record);
+    }
+    item->text.size = 0;
+    item->data.size = 0;
+    if (is_message && wal__model_text_is(type, "assistant")) {
+        return emit_answer(record);
+    }
+    return is_message &&
+                   (wal__model_text_is(type, "user") || wal__model_text_is(type, "tool_result"))
+               ? emit_user(record)
+               : emit_line(record);
+}
+
+static enum wal__json_status qwen_line(struct wal__model_reader *reader,
+                                       const struct wal__model_line *line)
+{
+    struct record record = {.reader = reader, .line = line, .has_header = reader->state};
+    struct wal__model_item *item = &record.entry.item;
+    enum wal__json_status status;
+
+    if (record.has_header == NULL) {
+        record.has_header = wal__arena_calloc(reader->arena, sizeof(*record.has_header));
+        if (record.has_header == NULL) {
+            return WAL__JSON_NO_SPACE;
+        }
+        reader->state = record.has_header;
+    }
+    item->kind = WAL__ITEM_MESSAGE;
+    item->id = line->id;
+    item->parent = line->parent;
+    item->time = line->time;
+    item->stream = line->stream;
+    status = wal__fields_read(line->text, record_fields, &record, &item->fields);
+    if (status != WAL__JSON_OK) {
+        return status;
+    }
+    if (line->is_exact) {
+        item->raw = line->text;
+    }
+    return emit_record(&record) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
+}
+
+static const struct wal__dialect_read_ops qwen_read_ops = {.line = qwen_line};
+
+/* --- writing ------------------------------------------------------------- */
+
+struct writer {
+    struct wal__json_span session; /* id to write in records */
+    bool session_id_changed;       /* the source's records have another id */
+};
+
+/* Appends the folder of a directory: its UTF-16 units, with dashes for all but ASCII letters and
+ * digits. */
+static void add_folder(struct wal__model_path *path, struct wal__json_span cwd)
+{
+    const uint8_t *at = cwd.size > 2 ? cwd.data + 1 : NULL;
+    const uint8_t *end = cwd.size > 2 ? cwd.data + cwd.size - 1 : NULL;
+    uint32_t code;
+
+    if (at == NULL) {
+        wal__model_path_add(path, "-");
+    }
+    while (at < end && wal__json_character_read(&at, end, &code)) {
+        bool is_plain = (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z') ||
+                        (code >= 'a' && code <= 'z');
+        char name[] = "-";
+
+        if (is_plain) {
+            name[0] = (char)code;
+        }
+        wal__model_path_add(path, code > 0xFFFF ? "--" : name);
+    }
+}
+
+/* Returns projects/FOLDER/chats/UUID.jsonl. NULL: no memory. */
+static const char *qwen_path(const struct wal__model_session *session, uint32_t stream,
+                             struct wal__arena *arena)
+{
+    const char *given = wal__model_client_path(session, stream, "qwen");
+    struct wal__json_span id = wal__model_session_uuid(session->id, arena);
+    struct wal__model_path path;
+
+    if (given != NULL || id.data == NULL) {
+        return given;
+    }
+    wal__model_path_init(&path, arena);
+    wal__model_path_add(&path, "projects/");
+    add_folder(&path, session->cwd);
+    wal__model_path_add(&path, "/chats/");
+    wal__model_path_add_id(&path, id);
+    wal__model_path_add(&path, ".jsonl");
+    return path.text;
+}
+
+static bool qwen_can_copy_verbatim(const struct wal__model_session *session,
+                                   struct wal__arena *arena)
+{
+    (void)arena;
+    return wal__dialect_is(session->dialect, "qwen") && wal__model_is_uuid(session->id) &&
+           wal__json_span_equal(session->raw, session->id);
+}
+
+static size_t qwen_make_id(const struct wal__model_writer *writer,
+                           const struct wal__model_item *item, const uint64_t hash[2],
+                           char id[WAL__MODEL_ID_SIZE])
+{
+    (void)writer;
+    (void)item;
+    return wal__model_uuid(hash, id);
+}
+
+static bool qwen_begin(struct wal__model_writer *writer)
+{
+    const struct wal__model_session *session = writer->session;
+    struct writer *to = writer->state;
+
+    to->session = wal__model_session_uuid(session->id, writer->arena);
+    to->session_id_changed =
+        session->dialect == writer->dialect && !wal__json_span_equal(session->raw, to->session);
+    return to->session.data != NULL && wal__model_write_stream(writer, 0);
+}
+
+/* Opens a record and writes its first members. */
+static void open_record(struct wal__model_writer *writer, const struct wal__model_item *item,
+                        const char *type, const char *subtype)
+{
+    const struct writer *to = writer->state;
+    struct wal__json_out *out = &writer->out;
+
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "uuid", item->id);
+    wal__json_out_member(out, "parentUuid", wal__model_or(item->parent, "null"));
+    wal__json_out_member(out, "sessionId", to->session);
+    wal__model_write_time(out, "timestamp", item->time);
+    wal__json_out_member_str(out, "type", type);
+    if (subtype != NULL) {
+        wal__json_out_member_str(out, "subtype", subtype);
+    }
+    wal__json_out_member(out, "cwd", wal__model_or(writer->session->cwd, "\"/\""));
+    wal__json_out_member_str(out, "version", "0.15.0");
+}
+
+static void write_parts(struct wal__json_out *out, const char *role,
+                        const struct wal__model_item *item)
+{
+    wal__json_out_member_open(out, "message", '{');
+    wal__json_out_member_str(out, "role", role);
+    wal__content_write_parts(out, "parts", item->blocks, item->block_count);
+    wal__json_out_close(out, '}');
+}
+
+static bool write_counts(struct wal__model_writer *writer, const struct wal__model_usage *usage)
+{
+    struct wal__model_usage counts = *usage;
+    uint64_t prompt = wal__model_count(usage->input) + wal__model_count(usage->cache_read) +
+                      wal__model_count(usage->cache_write);
+    struct wal__json_out *out = &writer->out;
+
+    if (usage->input.size + usage->output.size + usage->cache_read.size + usage->cache_write.size +
+            usage->reasoning.size ==
+        0) {
+        return true;
+    }
+    if (!wal__model_number(writer->scratch, prompt, &counts.input)) {
+        return false;
+    }
+    wal__json_out_member_open(out, "usageMetadata", '{');
+    wal__fields_write(out, count_fields, &counts);
+    wal__json_out_member_count(out, "totalTokenCount", prompt + wal__model_count(usage->output));
+    wal__json_out_close(out, '}');
+    return true;
+}
+
+static bool write_answer(struct wal__model_writer *writer, const struct wal__model_item *item)
+{
+    struct wal__json_out *out = &writer->out;
+
+    open_record(writer, item, "assistant", NULL);
+    wal__json_out_optional(out, "model", item->model);
+    write_parts(out, "model", item);
+    if (!write_counts(writer, &item->usage)) {
+        return false;
+    }
+    wal__json_out_close_line(out);
+    return true;
+}
+
+static void write_result(struct wal__model_writer *writer, const struct wal__model_item *item)
+{
+    struct wal__json_out *out = &writer->out;
+
+    open_record(writer, item, "tool_result", NULL);
+    wal__json_out_member_open(out, "message", '{');
+    wal__json_out_member_str(out, "role", "user");
+    wal__json_out_member_open(out, "parts", '[');
+    wal__content_write_response(out, item);
+    wal__json_out_close(out, ']');
+    wal__json_out_close(out, '}');
+    wal__json_out_member_open(out, "toolCallResult", '{');
+    wal__json_out_member(out, "callId", wal__model_or(item->call, "\"\""));
+    wal__json_out_member_str(out, "status", item->is_error ? "error" : "success");
+    wal__json_out_close(out, '}');
+    if (!wal__content_is_response(item)) {
+        wal__content_write_parts(out, "walconvBlocks", item->blocks, item->block_count);
+    }
+    wal__json_out_close_line(out);
+}
+
+static bool write_message(struct wal__model_writer *writer, const struct wal__model_item *item)
+{
+    if (item->role == WAL__ROLE_ASSISTANT) {
+        return write_answer(writer, item);
+    }
+    if (item->role == WAL__ROLE_TOOL) {
+        write_result(writer, item);
+        return true;
+    }
+    if (item->role == WAL__ROLE_SYSTEM) {
+        open_record(writer, item, "system", "walconv_system");
+    } else {
+        open_record(writer, item, "user", item->is_meta ? "notification" : NULL);
+        wal__json_out_member_str(&writer->out, "provenance",
+                                 item->is_meta ? "system" : "real_user");
+    }
+    write_parts(&writer->out, "user", item);
+    wal__json_out_close_line(&writer->out);
+    return true;
+}
+
+/* Writes a text as the only part of a message. */
+static void write_content(struct wal__json_out *out, const char *role, struct wal__json_span text)
+{
+    wal__json_out_open(out, '{');
+    wal__json_out_member_str(out, "role", role);
+    wal__json_out_member_open(out, "parts", '[');
+    wal__json_out_open(out, '{');
+    wal__json_out_member(out, "text", text);
+    wal__json_out_close(out, '}');
+    wal__json_out_close(out, ']');
+    wal__json_out_close(out, '}');
+}
+
+static void write_compression(struct wal__model_writer *writer, const struct wal__model_item *item)
+{
+    struct wal__json_out *out = &writer->out;
+
+    open_record(writer, item, "system", "chat_compression");
+    wal__json_out_member_open(out, "systemPayload", '{');
+    wal__json_out_member_open(out, "info", '{');
+    wal__json_out_optional(out, "originalTokenCount", item->tokens);
+    wal__json_out_member_int(out, "compressionStatus", 1);
+    wal__json_out_close(out, '}');
+    wal__json_out_member_open(out, "compressedHistory", '[');
+    if (item->text.size > 0) {
+        write_content(out, "user", item->text);
+    }
+    wal__json_out_close(out, ']');
+    wal__json_out_close(out, '}');
+    wal__json_out_close_line(out);
+}
+
+static void write_raw(struct wal__model_writer *writer, struct wal__json_span raw,
+                      const struct wal__json_override *overrides, size_t count)
+{
+    wal__json_out_overridden(&writer->out, raw, overrides, count);
+    wal__json_out_newline(&writer->out);
+}
+
+static bool qwen_item(struct wal__model_writer *writer, const struct wal__model_item *item)
+{
+    const struct writer *to = writer->state;
+    const struct wal__json_override overrides[] = {
+        {"sessionId", to->session},
+        {"uuid", item->id},
+        {"parentUuid", wal__model_or(item->parent, "null")},
+    };
+
+    if (item->raw.size > 0 && !to->session_id_changed) {
+        wal__json_out_line(&writer->out, item->raw);
+        return true;
+    }
+    if (item->raw.size > 0 || item->kind == WAL__ITEM_LINE) {
+        write_raw(writer, item->raw.size > 0 ? item->raw : item->data, overrides,
+                  item->raw.size > 0 ? 1 : 3);
+        return true;
+    }
+    if (item->kind == WAL__ITEM_MESSAGE) {
+        return write_message(writer, item);
+    }
+    if (item->kind == WAL__ITEM_COMPACTION) {
+        write_compression(writer, item);
+    } else if (item->kind == WAL__ITEM_TITLE) {
+        open_record(writer, item, "system", "custom_title");
+        wal__json_out_member_open(&writer->out, "systemPayload", '{');
+        wal__json_out_member(&writer->out, "customTitle", wal__model_or(item->text, "\"\""));
+        wal__json_out_member_str(&writer->out, "titleSource", "manual");
+        wal__json_out_close(&writer->out, '}');
+        wal__json_out_close_line(&writer->out);
+    }
+    return true;
+}
+
+/* Writes a record after `id`: the client goes on after the last one. */
+static bool qwen_head(struct wal__model_writer *writer, struct wal__json_span id)
+{
+    struct wal__model_item item = {.time = writer->session->time};
+
+    item.id = wal__model_literal("\"walconv_head\"");
+    if (!wal__model_derive_id(writer, &item, writer->items, &item.id)) {
+        return false;
+    }
+    item.parent = id;
+    open_record(writer, &item, "system", "walconv_head");
+    wal__json_out_close_line(&writer->out);
+    return true;
+}
+
+/* The client does not read an empty file. */
+static bool qwen_end(struct wal__model_writer *writer)
+{
+    return writer->items > 0 || qwen_head(writer, (struct wal__json_span){NULL, 0});
+}
+
+static const struct wal__dialect_write_ops qwen_write_ops = {
+    .carries = WAL__CARRIES(BRANCHES) | WAL__CARRIES(TIMES) | WAL__CARRIES(THINKING) |
+               WAL__CARRIES(SIGNATURES) | WAL__CARRIES(IMAGES) | WAL__CARRIES(RESULT_IMAGES) |
+               WAL__CARRIES(TEXT_BOUNDARIES) | WAL__CARRIES(EMPTY) | WAL__CARRIES(TOOL_NAMES) |
+               WAL__CARRIES(TOOL_ERRORS) | WAL__CARRIES(MODELS) | WAL__CARRIES(USAGE) |
+               WAL__CARRIES(REASONING) | WAL__CARRIES(COMPACTIONS) | WAL__CARRIES(TOKENS_BEFORE) |
+               WAL__CARRIES(TITLES) | WAL__CARRIES(META),
+    .merges_parts = true,
+    .path = qwen_path,
+    .is_id = wal__model_is_uuid,
+    .make_id = qwen_make_id,
+    .begin = qwen_begin,
+    .item = qwen_item,
+    .end = qwen_end,
+    .state_size = sizeof(struct writer),
+    .can_copy_verbatim = qwen_can_copy_verbatim,
+    .head = qwen_head,
+};
+
+const struct wal__dialect wal__dialect_qwen = {
+    .name = "qwen",
+    .summary = "sessions of Qwen Code, subagents too",
+    .recognise = qwen_recognise,
+    .read = qwen_read,
+    .read_ops = &qwen_read_ops,
+    .write_ops = &qwen_write_ops,
+};

@@ -20,7 +20,7 @@ enum {
     SNIPPET_CHARACTERS = 80,
     SNIPPET_MAX = 100000,
     PATH_SIZE = 4096,
-    ATTEMPTS = 16 /* of a query, each after a damaged index was made again */
+    ATTEMPTS = 16 /* of a query, each after an index was made again or the segments changed */
 };
 
 struct wal_search_cursor {
@@ -225,13 +225,15 @@ static enum wal_status run(struct wal__query *query, struct wal_error *error)
     if (status == WAL_OK) {
         status = wal__query_filter(query, error);
     }
-    if (status == WAL_OK) {
-        status = update(query, error);
-    }
+    query->must_update = true;
     for (int i = 0; status == WAL_OK && i < ATTEMPTS; i++) {
         wal__query_reset(query);
-        status = wal__query_collect(query, error);
+        status = query->must_update ? update(query, error) : WAL_OK;
+        query->must_update = false;
         if (status == WAL_OK) {
+            status = wal__query_collect(query, error);
+        }
+        if (status == WAL_OK && (!query->must_restart || i + 1 == ATTEMPTS)) {
             status = wal__query_resolve(query, error);
         }
         if (!query->must_restart) {

@@ -699,8 +699,11 @@ static enum wal_status collect_or_rebuild(struct adding *adding, const char *exp
     if (status != WAL_ENOTFOUND && status != WAL_ECORRUPT && status != WAL_EIO) {
         return status;
     }
-    /* The segment was replaced meanwhile, or cannot be read. */
+    /* The segment cannot be read, or was replaced by what the indexes do not have yet. */
     query->is_complete = false;
+    query->must_update |=
+        status == WAL_ENOTFOUND && (query->options.flags & WAL_SEARCH_NO_UPDATE) == 0;
+    query->must_restart |= query->must_update;
     return WAL_OK;
 }
 

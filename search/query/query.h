@@ -72,7 +72,8 @@ struct wal__query {
     uint64_t matches;          /* candidates that were not refuted, and those that
                                 * were not kept */
     bool is_complete;
-    bool must_restart; /* an index was found damaged after it was searched */
+    bool must_restart; /* an index was found damaged after it was searched, or must_update */
+    bool must_update;  /* a segment was found replaced, which the indexes do not know */
     struct wal__shown_session *shown;
     size_t shown_count;
     size_t shown_capacity;

@@ -520,6 +520,63 @@ KIT_TEST(index__maker_that_is_killed)
     assert_int_equal(system("! ls store/index | grep -q new-"), 0);
 }
 
+/* A progress function of a search. The first time another process replaces the first segment, of
+ * which this search knows the index, and makes that of the new one, which has the same name. */
+static int32_t replace_first_segment(void *ctx, uint64_t done, uint64_t total)
+{
+    const struct wal_store_compact_options options = {
+        .struct_size = sizeof(options), .flags = WAL_STORE_COMPACT_ERASE, .max_bytes = 65536};
+    bool *is_replaced = ctx;
+    int result = 0;
+    pid_t child;
+
+    (void)done;
+    (void)total;
+    if (*is_replaced) {
+        return 0;
+    }
+    *is_replaced = true;
+    child = kit_start_process();
+    if (child == 0) {
+        struct wal_store *store = kit_store();
+
+        assert_ok(wal_store_compact(store, &options, NULL, NULL));
+        assert_string_equal(kit_hits_anew("w498"), "a:new a:e498");
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_int_equal(result, 0);
+    return 0;
+}
+
+KIT_TEST(index__of_a_segment_that_is_replaced_during_the_search)
+{
+    struct wal_search_query query = kit_search_query("w498");
+    bool is_replaced = false;
+    struct wal_store *store;
+    struct wal_session *session;
+    struct wal_search *search;
+
+    make_store();
+    store = kit_store();
+    session = kit_session(store, "a");
+    search = kit_search(store);
+    kit_compact(store, 0);
+    assert_string_equal(kit_hits(search, "w498"), "a:e498");
+    assert_ok(wal_session_redact(session, kit_text("e3"), kit_text(""), NULL, NULL));
+    for (int i = 0; i < 600; i++) { /* progress is reported after 256 of a segment */
+        kit_say(session, NULL, "user", "another");
+    }
+    kit_say(session, "new", "user", "after w498");
+    query.progress = replace_first_segment;
+    query.ctx = &is_replaced;
+    assert_string_equal(kit_query(search, &query), "a:new a:e498");
+    assert_true(is_replaced);
+    wal_search_close(search);
+    wal_session_close(session);
+    kit_close(store);
+}
+
 /* --- without files ------------------------------------------------------- */
 
 /* Exit code of a process that searches while no file may have more than this many bytes: what a

@@ -11,7 +11,8 @@
 
 LITERAL(assistant_role, "\"assistant\"");
 LITERAL(tool_role, "\"tool\"");
-LITERAL(shell_name, "\"shell\"");
+LITERAL(shell_name, "\"local_shell\"");
+LITERAL(bash_name, "\"bash\"");
 LITERAL(search_name, "\"web_search\"");
 
 static bool is_text(const struct wal__json_member *member, const char *text)
@@ -30,12 +31,13 @@ static bool is_message(struct wal__json_span object, struct wal__message *messag
         CALLS,
         INFO_ROLE,
         PARTS,
+        COMMAND,
         COUNT
     };
     struct wal__json_member m[COUNT] = {
         [ROLE] = {.key = "role"},        [CONTENT] = {.key = "content"},
         [CALLS] = {.key = "tool_calls"}, [INFO_ROLE] = {.parent = "info", .key = "role"},
-        [PARTS] = {.key = "parts"},
+        [PARTS] = {.key = "parts"},      [COMMAND] = {.key = "command"},
     };
     bool is_opencode;
 
@@ -55,6 +57,10 @@ static bool is_message(struct wal__json_span object, struct wal__message *messag
     message->object = object;
     if (is_text(&m[ROLE], "model") && !is_opencode) {
         message->role = assistant_role;
+    }
+    if (is_text(&m[ROLE], "bashExecution") && m[COMMAND].value.kind == WAL__JSON_STRING) {
+        message->item = object;
+        return true;
     }
     return message->role.kind == WAL__JSON_STRING &&
            (message->content.kind != WAL__JSON_NONE || message->calls.kind == WAL__JSON_ARRAY);
@@ -101,6 +107,22 @@ static bool follow(const char *const path[2], struct wal__json_span *at)
     return true;
 }
 
+/* Whether an object in `message` without a role is one by the type of the row. */
+static bool is_message_of_row(struct wal__json_span row, struct wal__json_span object,
+                              struct wal__message *message)
+{
+    struct wal__json_member type = {.key = "type"};
+
+    if (message->object.data != object.data || message->role.kind != WAL__JSON_NONE ||
+        message->content.kind == WAL__JSON_NONE ||
+        wal__json_members(row.data, row.size, &type, 1, NULL) != WAL__JSON_OK ||
+        !(is_text(&type, "user") || is_text(&type, "assistant"))) {
+        return false;
+    }
+    message->role = type.value;
+    return true;
+}
+
 bool wal__message_find(struct wal__json_span payload, struct wal__message *message)
 {
     static const char *const paths[][2] = {
@@ -113,7 +135,8 @@ bool wal__message_find(struct wal__json_span payload, struct wal__message *messa
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         struct wal__json_span at = payload;
 
-        if (follow(paths[i], &at) && is_message(at, message)) {
+        if (follow(paths[i], &at) &&
+            (is_message(at, message) || (i == 1 && is_message_of_row(payload, at, message)))) {
             return true;
         }
     }
@@ -212,6 +235,7 @@ enum {
     CALL_ARGUMENTS,
     RESULT,
     RESPONSE,
+    COMMAND,
     MEMBER_COUNT
 };
 
@@ -282,6 +306,9 @@ static void visit_members(const struct visit *visit, const struct wal__json_memb
     } else if (m[CONTENT].value.kind != WAL__JSON_NONE) {
         pass(visit, WAL__PART_RESULT, NULL, &m[CONTENT].value);
     } else if (m[OUTPUT].value.kind != WAL__JSON_NONE) {
+        if (m[COMMAND].value.kind == WAL__JSON_STRING) {
+            pass(visit, WAL__PART_CALL, &bash_name, &m[COMMAND].value);
+        }
         pass(visit, WAL__PART_RESULT, NULL, &m[OUTPUT].value);
     } else if (m[TYPE].value.kind == WAL__JSON_STRING) {
         pass(visit, WAL__PART_OTHER, &m[TYPE].value, NULL);
@@ -314,6 +341,7 @@ void wal__message_visit_block(struct wal__json_span block, wal__message_part_fn 
         [CALL_ARGUMENTS] = {.parent = "functionCall", .key = "args"},
         [RESULT] = {.key = "functionResponse"},
         [RESPONSE] = {.parent = "functionResponse", .key = "response"},
+        [COMMAND] = {.key = "command"},
     };
 
     if (wal__json_members(block.data, block.size, m, MEMBER_COUNT, NULL) == WAL__JSON_OK) {
@@ -400,6 +428,8 @@ void wal__message_visit_result(const struct wal__json_token *result, wal__messag
 
     if (result->kind == WAL__JSON_STRING) {
         pass(&visit, WAL__PART_TEXT, result, NULL);
+    } else if (result->kind == WAL__JSON_OBJECT) {
+        visit_result_block(&visit, result);
     } else {
         visit_array(result, visit_result_block, &visit);
     }

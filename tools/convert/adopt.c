@@ -148,10 +148,8 @@ static bool put_unit(FILE *file, const char *program, const char *store,
     is_valid = put_word(file, store, true) && is_valid;
     fputs(" import --follow", file);
     for (size_t i = 0; i < count; i++) {
-        if (clients[i].dialect[0] != '\0') {
-            putc(' ', file);
-            is_valid = put_word(file, clients[i].folder, true) && is_valid;
-        }
+        putc(' ', file);
+        is_valid = put_word(file, clients[i].folder, true) && is_valid;
     }
     fputs("\n"
           "\n"
@@ -309,7 +307,7 @@ static int unit_uninstall(const struct cli *cli)
 /* --- the verb ----------------------------------------------------------- */
 
 enum {
-    CLIENTS_MAX = 64
+    CLIENTS_MAX = 16
 };
 
 struct adopt {
@@ -321,48 +319,20 @@ struct adopt {
     bool is_verbose;
     struct wal_import_client clients[CLIENTS_MAX];
     struct wal_import_result plans[CLIENTS_MAX];
-    struct cli_texts unread[CLIENTS_MAX]; /* of the client: why sessions cannot be read */
     size_t count;
 };
 
 /* ----------------------------------------------------------------- plan --- */
 
-/* Whether the folder is that of a client before, or below it. */
+/* Whether the folder is that of a client before. */
 static bool is_known(const struct adopt *adopt, const char *folder)
 {
     for (size_t i = 0; i < adopt->count; i++) {
-        size_t size = strlen(adopt->clients[i].folder);
-
-        if (strncmp(adopt->clients[i].folder, folder, size) == 0 &&
-            (folder[size] == '\0' || folder[size] == '/')) {
+        if (strcmp(adopt->clients[i].folder, folder) == 0) {
             return true;
         }
     }
     return false;
-}
-
-static bool is_read(const struct wal_import_client *client)
-{
-    return client->dialect[0] != '\0';
-}
-
-static bool is_any_read(const struct adopt *adopt)
-{
-    bool is_any = false;
-
-    for (size_t i = 0; i < adopt->count; i++) {
-        is_any = is_any || is_read(&adopt->clients[i]);
-    }
-    return is_any;
-}
-
-/* Keeps what the scan reports about sessions that cannot be read. */
-static int32_t keep_unread(void *ctx, const struct wal_import_report *report)
-{
-    if (report->status == WAL_EVERSION) {
-        cli_texts_add(ctx, cli_slice(report->error->text));
-    }
-    return 0;
 }
 
 /* Counts what is in the folder of a client. */
@@ -373,11 +343,8 @@ static bool scan_client(struct adopt *adopt, const struct wal_import_client *cli
     struct wal_import_result plan = WAL_INIT(wal_import_result);
 
     options.exclude = cli_slice(adopt->store);
-    options.report = keep_unread;
-    options.ctx = &adopt->unread[adopt->count];
     if (access(client->folder, F_OK) != 0 ||
-        wal_import_scan(&path, 1, &options, &plan, NULL) != WAL_OK ||
-        (!is_read(client) && plan.failed == 0)) {
+        wal_import_scan(&path, 1, &options, &plan, NULL) != WAL_OK) {
         return false;
     }
     adopt->clients[adopt->count] = *client;
@@ -397,20 +364,10 @@ static void find_clients(struct adopt *adopt)
         if (status == WAL_END) {
             break;
         }
-        if (status == WAL_OK && !is_known(adopt, client.folder)) {
+        if (status == WAL_OK && client.dialect[0] != '\0' && !is_known(adopt, client.folder)) {
             (void)scan_client(adopt, &client);
         }
     }
-}
-
-static bool has_unread(const struct adopt *adopt)
-{
-    bool has = false;
-
-    for (size_t i = 0; i < adopt->count; i++) {
-        has = has || adopt->unread[i].count > 0;
-    }
-    return has;
 }
 
 static uint64_t count_sessions(const struct adopt *adopt)
@@ -423,8 +380,7 @@ static uint64_t count_sessions(const struct adopt *adopt)
     return sessions;
 }
 
-static void write_plan(const struct wal_import_client *client, const struct wal_import_result *plan,
-                       const struct cli_texts *unread)
+static void write_plan(const struct wal_import_client *client, const struct wal_import_result *plan)
 {
     struct wal__json_out json;
 
@@ -440,11 +396,6 @@ static void write_plan(const struct wal_import_client *client, const struct wal_
         wal__json_out_count(&json, plan->left_out[i]);
     }
     wal__json_out_close(&json, '}');
-    wal__json_out_member_open(&json, "unread", '[');
-    for (size_t i = 0; i < unread->count; i++) {
-        cli_json_text(&json, cli_slice(unread->items[i]));
-    }
-    wal__json_out_close(&json, ']');
     wal__json_out_close_line(&json);
 }
 
@@ -454,7 +405,7 @@ static void print_plan(const struct adopt *adopt)
         const struct wal_import_result *plan = &adopt->plans[i];
 
         if (adopt->cli->json) {
-            write_plan(&adopt->clients[i], plan, &adopt->unread[i]);
+            write_plan(&adopt->clients[i], plan);
             continue;
         }
         printf("%s: ", adopt->clients[i].name);
@@ -464,9 +415,6 @@ static void print_plan(const struct adopt *adopt)
         convert_print_bytes(plan->bytes);
         putchar('\n');
         convert_print_left_out("    left out: ", plan);
-        for (size_t t = 0; t < adopt->unread[i].count; t++) {
-            printf("    %s\n", adopt->unread[i].items[t]);
-        }
     }
     if (!adopt->cli->json) {
         fputs("store: ", stdout);
@@ -493,11 +441,11 @@ static bool ask(const struct adopt *adopt)
 /* Returns CLI_CONTINUE if the user agrees. */
 static int agree(const struct adopt *adopt)
 {
-    if (adopt->is_agreed || (count_sessions(adopt) == 0 && !adopt->installs)) {
+    if (adopt->is_agreed) {
         return CLI_CONTINUE;
     }
     if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
-        return cli_error(adopt->cli, has_unread(adopt) ? CLI_NEGATIVE : CLI_OK, NULL,
+        return cli_error(adopt->cli, CLI_OK, NULL,
                          "nothing was imported: this is the plan; do it with "
                          "--yes");
     }
@@ -510,54 +458,44 @@ static void print_next(const struct adopt *adopt)
 {
     fputs("to follow these folders: agentwal import --follow", stdout);
     for (size_t i = 0; i < adopt->count; i++) {
-        if (is_read(&adopt->clients[i])) {
-            putchar(' ');
-            cli_print_name(stdout, cli_slice(adopt->clients[i].folder));
-        }
+        putchar(' ');
+        cli_print_name(stdout, cli_slice(adopt->clients[i].folder));
     }
     puts("\nto do so at each login: agentwal adopt --install");
 }
 
-/* Imports the folders of all clients, unless there is nothing to import into a new store. Returns
- * the exit code. */
-static int import_clients(const struct adopt *adopt, struct convert_run *run)
+/* Imports the folders of all clients. */
+static int import_clients(const struct adopt *adopt, struct wal_store *store)
 {
-    const struct cli *cli = adopt->cli;
+    struct convert_run run = {
+        .cli = adopt->cli, .exclude = adopt->store, .is_verbose = adopt->is_verbose};
     struct wal_slice paths[CLIENTS_MAX];
-    struct wal_store *store = NULL;
     int code;
 
     for (size_t i = 0; i < adopt->count; i++) {
         paths[i] = cli_slice(adopt->clients[i].folder);
     }
-    if ((!adopt->installs || !is_any_read(adopt)) &&
-        convert_run_is_empty(run, paths, (uint32_t)adopt->count)) {
-        convert_run_print(run);
-        return run->code;
-    }
-    code = cli_open_store(cli, adopt->store, 0, &store);
-    if (code == CLI_CONTINUE) {
-        code = convert_run_import(run, store, paths, (uint32_t)adopt->count);
-        convert_run_print(run);
-        code = cli_close_store(cli, adopt->store, store, code);
-    }
+    code = convert_run_import(&run, store, paths, (uint32_t)adopt->count);
+    convert_run_print(&run);
+    convert_run_deinit(&run);
     return code;
 }
 
 static int import_and_install(const struct adopt *adopt)
 {
     const struct cli *cli = adopt->cli;
-    struct convert_run run = {.cli = cli, .exclude = adopt->store, .is_verbose = adopt->is_verbose};
+    struct wal_store *store = NULL;
     char *absolute;
     int code;
 
     convert_catch_signals();
-    code = import_clients(adopt, &run);
-    convert_run_deinit(&run);
-    convert_end_interrupted(cli);
-    if (access(adopt->store, F_OK) != 0 || !is_any_read(adopt)) {
+    code = cli_open_store(cli, adopt->store, 0, &store);
+    if (code != CLI_CONTINUE) {
         return code;
     }
+    code = import_clients(adopt, store);
+    code = cli_close_store(cli, adopt->store, store, code);
+    convert_end_interrupted(cli);
     if (adopt->installs) {
         absolute = cli_absolute_path(adopt->store);
         code = cli_worse_code(code, unit_install(cli, absolute, adopt->clients, adopt->count));
@@ -602,9 +540,6 @@ int verb_adopt(struct cli *cli, int argc, char **argv)
         adopt->cli = cli;
         adopt->store = cli->items[1];
         code = adopt->uninstalls ? unit_uninstall(cli) : adopt_clients(adopt);
-    }
-    for (size_t i = 0; i < CLIENTS_MAX; i++) {
-        cli_texts_deinit(&adopt->unread[i]);
     }
     free(adopt);
     return code;

@@ -1,0 +1,259 @@
+"""Small sessions of each client, as it writes them: what a reader must not miss."""
+import json
+import os
+
+PNG = "iVBORw0KGgo="
+ID = "11111111-2222-4333-8444-%012d"
+THREAD = "019b2ea4-0000-4000-8000-%012d"
+
+
+def write(path, rows):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w", encoding="utf-8") as file:
+        for row in rows:
+            file.write((row if isinstance(row, str) else json.dumps(
+                row, separators=(",", ":"))) + "\n")
+
+
+# --- Claude Code ---
+
+class Tree:
+    """The rows of a session; each is the child of the one before, unless it says otherwise."""
+
+    def __init__(self, session):
+        self.session, self.rows, self.last = session, [], None
+
+    def row(self, kind, **members):
+        number = len(self.rows) + 1
+        row = {"parentUuid": self.last, "isSidechain": False, "userType": "external",
+               "cwd": "/srv/app", "sessionId": self.session, "version": "2.1.0", "type": kind,
+               "uuid": "00000000-0000-4000-8000-%012d" % number,
+               "timestamp": "2026-03-01T10:00:%02d.000Z" % (number % 60)} | members
+        self.rows.append(row)
+        self.last = row["uuid"]
+        return row["uuid"]
+
+    def user(self, content, **members):
+        return self.row("user", message={"role": "user", "content": content}, **members)
+
+    def answer(self, *blocks, message="msg_1", **members):
+        return self.row("assistant", message={
+            "id": message, "type": "message", "role": "assistant", "model": "claude-opus-4-5",
+            "content": list(blocks), "stop_reason": None,
+            "usage": {"input_tokens": 1, "output_tokens": 1}}, **members)
+
+    def result(self, call, content, **members):
+        return self.user([{"type": "tool_result", "tool_use_id": call, "content": content}],
+                         **members)
+
+
+def text(words):
+    return {"type": "text", "text": words}
+
+
+def call(number, **arguments):
+    return {"type": "tool_use", "id": "toolu_%d" % number, "name": "Bash", "input": arguments}
+
+
+def claude_sessions():
+    tree = Tree(ID % 1)
+    tree.user("Parallel calls")
+    tree.answer(text("Three at once."))
+    calls = [tree.answer(call(number, command="echo %d" % number)) for number in (1, 2, 3)]
+    for number, parent in zip((2, 3, 1), (calls[1], calls[2], calls[0])):
+        tree.result("toolu_%d" % number, "result %d" % number, parentUuid=parent)
+    tree.answer(text("All have ended."), message="msg_2")
+    yield tree
+    tree = Tree(ID % 2)
+    start = tree.user("Which way?")
+    tree.answer(text("The first way."))
+    tree.user("A question about the first way")
+    tree.user("Rather the second way", parentUuid=start)
+    tree.answer(text("The second way."), message="msg_2")
+    tree.user([text("With an image"), {"type": "image", "source": {
+        "type": "base64", "media_type": "image/png", "data": PNG}}])
+    tree.answer(call(4, path="a\nb \"é\" \ud83d\ude00"), message="msg_3")
+    tree.result("toolu_4", [text("one, "), text("two"), {"type": "image", "source": {
+        "type": "base64", "media_type": "image/png", "data": PNG + "AAAA"}}])
+    tree.answer({"type": "thinking", "thinking": "Hidden thought", "signature": "c2ln"},
+                message="msg_4")
+    tree.answer(text("The same text."), message="msg_4")
+    tree.answer(text("The same text."), message="msg_5")
+    yield tree
+    tree = Tree(ID % 3)
+    tree.user("Before the compaction")
+    tree.answer(text("An answer before it."))
+    last = tree.last
+    tree.row("system", parentUuid=None, logicalParentUuid=last, subtype="compact_boundary",
+             content="Conversation compacted",
+             compactMetadata={"trigger": "auto", "preTokens": 9})
+    tree.user("The summary of it.", isCompactSummary=True, isVisibleInTranscriptOnly=True)
+    tree.user("After the compaction")
+    tree.answer(text("An answer after it."), message="msg_2")
+    yield tree
+    tree = Tree(ID % 4)
+    tree.user("<local-command-caveat>Caveat: it is no prompt</local-command-caveat>", isMeta=True)
+    tree.user("<command-name>/model</command-name>\n<command-message>model</command-message>\n"
+              "<command-args>opus</command-args>")
+    tree.user("<local-command-stdout>Set model to opus</local-command-stdout>")
+    tree.user("A typed prompt")
+    tree.answer(text("At work."))
+    tree.rows.append({"type": "queue-operation", "operation": "enqueue", "sessionId": ID % 4,
+                      "timestamp": "2026-03-01T10:00:30.000Z", "content": "A queued prompt"})
+    tree.rows.append({"type": "queue-operation", "operation": "remove", "sessionId": ID % 4,
+                      "timestamp": "2026-03-01T10:00:31.000Z"})
+    tree.row("attachment", attachment={"type": "queued_command", "prompt": "A queued prompt",
+                                       "commandMode": "prompt"})
+    tree.answer(text("Both are done."), message="msg_2")
+    yield tree
+
+
+def claude(root):
+    for tree in claude_sessions():
+        write("%s/projects/-srv-app/%s.jsonl" % (root, tree.session), tree.rows)
+    child = Tree(ID % 1)
+    child.user("The task of a subagent", isSidechain=True, agentId="a1")
+    child.answer(text("The answer of a subagent."), isSidechain=True, agentId="a1",
+                 message="msg_9")
+    write("%s/projects/-srv-app/%s/subagents/agent-a1.jsonl" % (root, ID % 1), child.rows)
+
+
+# --- Codex ---
+
+def line(number, kind, **payload):
+    return {"timestamp": "2026-03-01T10:00:%02d.000Z" % number, "ordinal": number, "type": kind,
+            "payload": payload}
+
+
+def item(number, kind, **members):
+    return line(number, "response_item", type=kind, **members)
+
+
+def message(number, role, *texts):
+    inner = "output_text" if role == "assistant" else "input_text"
+    return item(number, "message", role=role,
+                content=[{"type": inner, "text": words} for words in texts])
+
+
+def completed(number, kind, words):
+    return line(number, "event_msg", type="item_completed", thread_id=THREAD % 2, turn_id="t",
+                item={"type": kind, "id": "i%d" % number, "content": [
+                    {"type": "Text" if kind == "AgentMessage" else "text", "text": words}]})
+
+
+def header(number, thread, **members):
+    return line(number, "session_meta", id=THREAD % thread, timestamp="2026-03-01T10:00:00.000Z",
+                cwd="/srv/tool", originator="codex_cli_rs", cli_version="0.150.0", source="cli",
+                **members)
+
+
+def codex(root):
+    legacy = [
+        header(0, 1),
+        message(1, "user", "<environment_context>\n<cwd>/srv</cwd>\n</environment_context>"),
+        message(2, "user", "A prompt"),
+        line(2, "event_msg", type="user_message", message="A prompt", images=[]),
+        line(3, "event_msg", type="agent_message", message="I look."),
+        message(3, "assistant", "I look."),
+        item(4, "function_call", name="shell", arguments='{"command":["ls"]}', call_id="call_1"),
+        item(5, "function_call_output", call_id="call_1", output="a\nb"),
+        item(6, "custom_tool_call", name="apply_patch", input="*** Begin", call_id="call_2"),
+        item(7, "custom_tool_call_output", call_id="call_2",
+             output={"type": "input_text", "text": "Done."}),
+        message(8, "assistant", "I look."),
+        line(8, "event_msg", type="agent_message", message="I look."),
+        line(9, "event_msg", type="user_message", message="A second prompt", images=[]),
+        message(9, "user", "A second prompt"),
+        line(10, "event_msg", type="agent_message", message="Done with all."),
+        message(10, "assistant", "Done with all.")]
+    paginated = [
+        header(0, 2, history_mode="paginated", history_base=None),
+        completed(1, "UserMessage", "A prompt of a page"),
+        message(2, "user", "A prompt of a page"),
+        message(3, "assistant", "An answer of a page."),
+        completed(4, "AgentMessage", "An answer of a page.")]
+    for number, rows in ((1, legacy), (2, paginated)):
+        write("%s/sessions/2026/03/01/rollout-2026-03-01T10-00-00-%s.jsonl" % (
+            root, THREAD % number), rows)
+
+
+# --- pi ---
+
+def entry(number, parent, **members):
+    return {"type": "message", "id": "%08x" % number, "parentId": parent and "%08x" % parent,
+            "timestamp": "2026-03-01T10:00:%02d.000Z" % number} | members
+
+
+def said(number, parent, role, *blocks, **members):
+    return entry(number, parent, message={"role": role, "content": list(blocks),
+                                          "timestamp": 1772359200000 + number} | members)
+
+
+def answered(number, parent, *blocks):
+    return said(number, parent, "assistant", *blocks, api="a", provider="p", model="m",
+                usage={}, stopReason="stop")
+
+
+def pi(root):
+    image = {"type": "image", "data": PNG, "mimeType": "image/png"}
+    rows = [
+        {"type": "session", "version": 3, "id": "s-1", "cwd": "/srv/app",
+         "timestamp": "2026-03-01T10:00:00.000Z"},
+        said(1, None, "user", text("A prompt"), image),
+        answered(2, 1, text("A look."), {"type": "toolCall", "id": "c1", "name": "read",
+                                         "arguments": {"path": "a"}}),
+        said(3, 2, "toolResult", text("its text"), image, toolCallId="c1", toolName="read",
+             isError=False),
+        answered(4, 3, text("An abandoned answer.")),
+        answered(5, 3, text("A better answer."), text("In two blocks.")),
+        entry(6, 5, message={"role": "bashExecution", "command": "ls -l", "output": "total 0",
+                             "exitCode": 0, "timestamp": 1772359206000}),
+        said(7, 6, "user", text("Go on"))]
+    write(root + "/sessions/--srv-app--/2026-03-01T10-00-00-000Z_s-1.jsonl", rows)
+    first = [{key: value for key, value in row.items()
+              if key not in ("id", "parentId", "version")} for row in rows[1:4]]
+    write(root + "/sessions/--srv-app--/2026-03-01T10-00-00-000Z_s-0.jsonl", [
+        {"type": "session", "id": "s-0", "cwd": "/srv/app", "provider": "p", "modelId": "m",
+         "timestamp": "2026-03-01T10:00:00.000Z"}, *first])
+
+
+# --- OpenCode ---
+
+def opencode(root):
+    session = "ses_7fffffffffffBBBBBBBBBBBBBB"
+    place = root + "/storage"
+    made = {"created": 1772359200000, "updated": 1772359209000}
+    write("%s/session/global/%s.json" % (place, session), [
+        {"id": session, "version": "1.0.0", "projectID": "global", "directory": "/srv/app",
+         "title": "Made", "time": made}])
+    messages = [
+        ("user", [{"type": "text", "text": "A prompt"},
+                  {"type": "text", "text": "Read by the client", "synthetic": True},
+                  {"type": "file", "mime": "image/png", "filename": "a.png",
+                   "url": "data:image/png;base64," + PNG}]),
+        ("assistant", [
+            {"type": "step-start"}, {"type": "reasoning", "text": "Hidden thought",
+                                     "time": {"start": 1, "end": 2}},
+            {"type": "text", "text": "An answer."},
+            {"type": "tool", "callID": "c1", "tool": "bash", "state": {
+                "status": "completed", "input": {"command": "ls"}, "output": "a\nb",
+                "title": "ls", "metadata": {}, "time": {"start": 1, "end": 2}}},
+            {"type": "tool", "callID": "c2", "tool": "read", "state": {
+                "status": "error", "input": {"path": "b"}, "error": "No such file",
+                "time": {"start": 1, "end": 2}}},
+            {"type": "text", "text": "The end."}])]
+    for at, (role, parts) in enumerate(messages):
+        name = "msg_b7ca9907%04dBBBBBBBBBBBBBB" % at
+        info = {"id": name, "sessionID": session, "role": role, "time": made, "agent": "build"}
+        if role == "user":
+            info["model"] = {"providerID": "p", "modelID": "m"}
+        else:
+            info |= {"parentID": "msg_b7ca99070000BBBBBBBBBBBBBB", "modelID": "m", "mode": "build",
+                     "providerID": "p", "path": {"cwd": "/srv/app", "root": "/"}, "cost": 0,
+                     "tokens": {"input": 1, "output": 1, "reasoning": 0,
+                                "cache": {"read": 0, "write": 0}}}
+        write("%s/message/%s/%s.json" % (place, session, name), [info])
+        for number, part in enumerate(parts):
+            part_name = "prt_b7ca9907%d%03dBBBBBBBBBBBBBB" % (at, number)
+            write("%s/part/%s/%s.json" % (place, name, part_name), [
+                {"id": part_name, "sessionID": session, "messageID": name} | part])

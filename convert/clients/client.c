@@ -557,24 +557,28 @@ static void check_leads(struct wal__place *place, const char *path)
     }
 }
 
-bool wal__place_follows_link(const struct wal__place *place, const char *path)
+enum wal__symlink_kind wal__place_symlink(const struct wal__place *place, const char *path)
 {
     const struct wal__client *client = wal__client_at(place->client);
     char buffer[WAL__CLIENT_BELOW_SIZE];
     const char *below;
 
     if (place->kind != WAL__PLACE_CLIENT) {
-        return false;
+        return WAL__SYMLINK_OTHER;
     }
     below = wal__place_below(place, path, buffer);
     for (size_t i = 0; client->roots[i] != NULL; i++) {
         const char *rest = path_below(below, client->roots[i]);
+        bool is_root = strcmp(below, client->roots[i]) == 0;
 
-        if (strcmp(below, client->roots[i]) == 0 || (rest != NULL && strchr(rest, '/') == NULL)) {
-            return is_link_to_folder(path);
+        if ((is_root || (rest != NULL && strchr(rest, '/') == NULL)) && is_link_to_folder(path)) {
+            return WAL__SYMLINK_FOLLOWED;
+        }
+        if (is_root) {
+            return WAL__SYMLINK_REFUSED;
         }
     }
-    return false;
+    return WAL__SYMLINK_OTHER;
 }
 
 struct wal__place wal__place_of_argument(const struct wal__places *places, const char *path)
@@ -698,6 +702,28 @@ bool wal__place_has_session(const struct wal__place *place, const char *path)
     return place->kind == WAL__PLACE_CLIENT &&
            wal__client_matches(wal__client_at(place->client)->files,
                                wal__place_below(place, path, buffer));
+}
+
+bool wal__place_has_unread(struct wal__place *place, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char buffer[WAL__CLIENT_BELOW_SIZE];
+    const struct wal__client *client;
+
+    if (place->kind == WAL__PLACE_CLIENT) {
+        return wal__client_matches(wal__client_at(place->client)->unread,
+                                   wal__place_below(place, path, buffer));
+    }
+    for (size_t i = 0;
+         place->kind == WAL__PLACE_PLAIN && slash != NULL && (client = wal__client_at(i)) != NULL;
+         i++) {
+        if (client->folders[0].home == NULL && wal__client_matches(client->unread, slash + 1)) {
+            place->client = i;
+            place->base = (size_t)(slash - path);
+            return true;
+        }
+    }
+    return false;
 }
 
 bool wal__place_is_session(const struct wal__place *place, const char *path)

@@ -153,9 +153,15 @@ struct wal__places {
 /* Reads the environment and the settings. */
 void wal__places_read(struct wal__places *places);
 
-/* Whether a symbolic link in a place leads to a folder of the client: it is the link to a root, or
- * to a folder in a root, and what it leads to is a folder of the user who owns the link. */
-bool wal__place_follows_link(const struct wal__place *place, const char *path);
+enum wal__symlink_kind {
+    WAL__SYMLINK_OTHER,
+    WAL__SYMLINK_FOLLOWED, /* it is a root of the client, or in a root, and leads to a folder of the
+                         * user who owns the link */
+    WAL__SYMLINK_REFUSED   /* it is a root, and does not */
+};
+
+/* What a symbolic link in a place is. */
+enum wal__symlink_kind wal__place_symlink(const struct wal__place *place, const char *path);
 
 /* Returns the place of the argument of an import. */
 struct wal__place wal__place_of_argument(const struct wal__places *places, const char *path);
@@ -176,7 +182,11 @@ const char *wal__place_kept_path(const struct wal__place *place, const char *pat
 /* Returns true if a file in a client's folder is a session of the client. */
 bool wal__place_has_session(const struct wal__place *place, const char *path);
 
-/* The same for a folder whose files together are sessions. */
+/* Returns true if a file is one of sessions that cannot be read. Of a client without a folder that
+ * is so in any PLAIN place; then sets the place's client and base. */
+bool wal__place_has_unread(struct wal__place *place, const char *path);
+
+/* Returns true if the files of a folder together are sessions. */
 bool wal__place_is_session(const struct wal__place *place, const char *path);
 
 #endif

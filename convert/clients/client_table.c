@@ -28,7 +28,7 @@ static const struct wal__client clients[] = {
         .reads = "transcripts, with those of subagents, summaries, compactions and titles",
         .writes = "projects/CWD/ID.jsonl",
         .resume = "claude --resume %s",
-        .tests = {"unit/convert/test_import_clients", "cli/adopt"},
+        .tests = {"unit/convert/test_import_clients", "unit/model/test_model_claude", "cli/adopt"},
     },
     {
         .name = "Codex",
@@ -53,7 +53,7 @@ static const struct wal__client clients[] = {
         .reads = "rollouts, tagged and untagged (2025), also compressed (`.jsonl.zst`)",
         .writes = "sessions/YYYY/MM/DD/rollout-TIME-ID.jsonl",
         .resume = "codex resume %s",
-        .tests = {"unit/convert/test_import_clients", "cli/adopt"},
+        .tests = {"unit/convert/test_import_clients", "unit/model/test_model_codex", "cli/adopt"},
     },
     {
         .name = "pi",
@@ -77,7 +77,7 @@ static const struct wal__client clients[] = {
         .reads = "versions 1 to 3",
         .writes = "sessions/--CWD--/TIME_ID.jsonl",
         .resume = "pi --session %s",
-        .tests = {"unit/convert/test_import_clients", "cli/adopt"},
+        .tests = {"unit/convert/test_import_clients", "unit/model/test_model_pi", "cli/adopt"},
     },
     {
         .name = "OpenCode",
@@ -89,7 +89,7 @@ static const struct wal__client clients[] = {
         .roots = {"storage", "project"},
         .directories = {"storage", "project/*/storage"},
         .unread = {"opencode.db", "opencode-*.db"},
-        .advice = "run `opencode export SESSION >FILE`, and import the file",
+        .advice = "run: opencode export SESSION >FILE, and import the file",
         .examples = {"storage", "project/srv-app/storage", "opencode.db", "opencode-dev.db"},
         .session = "`id` of `session/PROJECT/ID.json`",
         .parent = "the time of the message; of a session `parentID`",
@@ -102,7 +102,7 @@ static const struct wal__client clients[] = {
         .reads = "`storage/` trees, also the older `project/*/storage`, and exported files",
         .writes = "storage/session, message, part",
         .resume = "opencode -s %s",
-        .tests = {"unit/convert/test_import_clients"},
+        .tests = {"unit/convert/test_import_clients", "unit/model/test_model_opencode"},
     },
     {
         .name = "GitHub Copilot CLI",
@@ -163,7 +163,7 @@ static const struct wal__client clients[] = {
                  "of Anthropic's API",
         .writes = "projects/CWD/chats/ID.jsonl",
         .resume = "qwen --resume %s",
-        .tests = {"unit/model/test_model_qwen", "cli/convert/client_homes"},
+        .tests = {"unit/model/test_model_qwen"},
     },
     {
         .name = "Cursor CLI",

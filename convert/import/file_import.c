@@ -567,6 +567,12 @@ static enum wal_status has_other_content(const struct wal__import_file *file,
     return status;
 }
 
+/* The dialect of the source, unless its lines decide. */
+static const struct wal__dialect *expected(const struct wal__import *import)
+{
+    return import->forced != NULL ? import->forced : import->placed;
+}
+
 /* Returns 1 if a probe of the first `known` bytes gives another result than a probe of the file, 0
  * if not, -1 with errno set. */
 static int probe_differs(const struct wal__import_file *file, uint64_t known)
@@ -577,7 +583,7 @@ static int probe_differs(const struct wal__import_file *file, uint64_t known)
     if (file->probe.end <= known) {
         return 0;
     }
-    if (wal__file_probe(&file->import->arena, file->fd, known, file->import->forced, &previous) <
+    if (wal__file_probe(&file->import->arena, file->fd, known, expected(file->import), &previous) <
         0) {
         differs = -1;
     } else if (!wal__file_probe_equal(&previous, &file->probe)) {
@@ -754,7 +760,7 @@ enum wal_status wal__import_file(struct wal__import *import, int fd, const char 
     file->lines.fd = fd;
     status = wal__source_file_lock(import, fd, name, error);
     if (status == WAL_OK) {
-        status = probe(file, import->forced, error);
+        status = probe(file, expected(import), error);
     }
     if (status == WAL_OK) {
         status = find_or_create_session(file, error);

@@ -43,6 +43,8 @@ struct wal__import {
     struct wal_store *store;
     const struct wal__heap *heap;
     const struct wal__dialect *forced; /* NULL: detect the dialect */
+    const struct wal__dialect *placed; /* that of the source's path, unless another is forced; or
+                                        * NULL */
     wal_import_progress_fn *progress;
     wal_import_report_fn *report;
     wal_import_project_fn *project;

@@ -188,11 +188,17 @@ static enum wal_status folder_watch_add(struct folder_watch *watch, const char *
                                         const struct folder *folder, struct wal_error *error)
 {
     struct folder added = *folder;
+    char target[2 * WAL__CLIENT_PATH_SIZE];
 
     if (watch->fd < 0) {
         return WAL_OK;
     }
     added.wd = inotify_add_watch(watch->fd, name, WATCH_EVENTS | WATCH_FLAGS);
+    /* A link that the walk followed. */
+    if (added.wd < 0 && errno == ENOTDIR &&
+        snprintf(target, sizeof(target), "%s/.", name) < (int)sizeof(target)) {
+        added.wd = inotify_add_watch(watch->fd, target, WATCH_EVENTS | WATCH_FLAGS);
+    }
     if (added.wd < 0) {
         /* A folder that is gone has nothing to report. */
         if (errno != ENOENT && errno != ENOTDIR) {

@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -185,28 +186,32 @@ static enum wal_status report_folder(struct wal__tree_walk *walk, FTSENT *entry,
 
 /* --- files --------------------------------------------------------------- */
 
-/* Returns the path below the client's folder if the file is a session of a client by its path, else
- * NULL. */
-static const char *client_path(struct wal__tree_walk *walk, const FTSENT *entry)
+/* What the path of a file says: whether it is a session of a client. */
+struct client_file {
+    struct wal__place place; /* of the folder that contains it */
+    const char *path;        /* that the session keeps; NULL: of no client's session */
+    bool is_unread;          /* the sessions are not read */
+};
+
+static struct client_file client_file(struct wal__tree_walk *walk, const FTSENT *entry)
 {
-    const char *slash;
-    struct wal__place place;
+    const char *slash = strrchr(walk->path, '/');
+    struct client_file file = {.place = {.kind = WAL__PLACE_PLAIN}};
     char folder[sizeof(walk->path)];
 
     if (!is_argument(walk, entry)) {
-        place = place_above(walk, entry);
-    } else {
-        slash = strrchr(walk->path, '/');
-        if (slash == NULL) {
-            return NULL;
-        }
+        file.place = place_above(walk, entry);
+    } else if (slash != NULL) {
         memcpy(folder, walk->path, (size_t)(slash - walk->path));
         folder[slash - walk->path] = '\0';
-        place = wal__place_of_argument(&walk->places, folder);
+        file.place = wal__place_of_argument(&walk->places, folder);
     }
-    return wal__place_has_session(&place, walk->path)
-               ? wal__place_kept_path(&place, walk->path, walk->kept)
-               : NULL;
+    file.is_unread = wal__place_has_unread(&file.place, walk->path);
+    if ((file.is_unread && file.place.kind == WAL__PLACE_CLIENT) ||
+        wal__place_has_session(&file.place, walk->path)) {
+        file.path = wal__place_kept_path(&file.place, walk->path, walk->kept);
+    }
+    return file;
 }
 
 /* Whether a file has other names too, which may be those of credentials: its own name does not say
@@ -216,18 +221,72 @@ static bool is_hard_link(const struct stat *stat)
     return stat->st_nlink > 1;
 }
 
-/* Whether a file below a directory is a source. Counts it if it is not. */
-static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry, bool is_client,
-                      bool *must_be_session)
+/* Counts a file of sessions that cannot be read, and keeps the first folder of its client. */
+static enum wal_status count_unread(struct wal__tree_walk *walk, const FTSENT *entry,
+                                    const struct wal__place *place, struct wal_error *error)
 {
-    struct wal__place place = place_above(walk, entry);
+    size_t below = strlen(walk->path) - place->base;
+    size_t size = strlen(entry->fts_path);
+    size_t least = strlen(walk->argument);
+    struct wal__tree_unread *unread = walk->unread;
+    char *name;
+
+    size = size > below && size - below > least ? size - below : least;
+    while (unread != NULL && unread->client != place->client) {
+        unread = unread->next;
+    }
+    if (unread == NULL) {
+        name = wal__arena_alloc(&walk->import->walk.arena, size + 1);
+        unread = wal__arena_alloc(&walk->import->walk.arena, sizeof(*unread));
+        if (name == NULL || unread == NULL) {
+            return wal__no_memory(error);
+        }
+        memcpy(name, entry->fts_path, size);
+        name[size] = '\0';
+        *unread =
+            (struct wal__tree_unread){.name = name, .client = place->client, .next = walk->unread};
+        walk->unread = unread;
+    }
+    unread->files++;
+    return WAL_OK;
+}
+
+/* Reports the clients with sessions that cannot be read, once each. */
+static enum wal_status report_unread(struct wal__tree_walk *walk, struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+
+    for (struct wal__tree_unread *unread = walk->unread; status == WAL_OK && unread != NULL;
+         unread = unread->next) {
+        const struct wal__client *client = wal__client_at(unread->client);
+        const char *advice = client->advice != NULL
+                                 ? client->advice
+                                 : "to keep one as it is, import its path with --dialect lines";
+
+        if (!unread->is_reported) {
+            unread->is_reported = true;
+            status = wal__fail(
+                error, WAL_EVERSION,
+                "%" PRIu64 " %s with sessions of %s, which this version does not read: %s",
+                unread->files, unread->files == 1 ? "file" : "files", client->name, advice);
+            status = wal__import_fail(walk->import, unread->name, status, error);
+        }
+    }
+    return status;
+}
+
+/* Whether a file below a directory is a source. Counts it if it is not. */
+static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry,
+                      const struct client_file *file, bool *must_be_session)
+{
+    const struct wal__place place = file->place;
     char below[WAL__CLIENT_BELOW_SIZE];
 
     *must_be_session = false;
     if ((walk->flags & WAL_IMPORT_ALL_FILES) != 0) {
         return true;
     }
-    if (is_client) {
+    if (file->path != NULL && !file->is_unread) {
         /* Also where a client keeps its sessions. */
         if (!wal__client_is_session_name(entry->fts_name) &&
             wal__left_kind_of(entry->fts_name) == WAL__FILE_CREDENTIALS) {
@@ -240,7 +299,10 @@ static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry, bool is_
     switch (place.kind) {
     case WAL__PLACE_PLAIN:
         *must_be_session = (walk->flags & WAL_IMPORT_OTHER_FILES) == 0;
-        return true;
+        if (!file->is_unread) {
+            return true;
+        }
+        break;
     case WAL__PLACE_ABOVE:
     case WAL__PLACE_IGNORED:
         return false;
@@ -248,7 +310,9 @@ static bool is_wanted(struct wal__tree_walk *walk, const FTSENT *entry, bool is_
     case WAL__PLACE_LEFT_OUT:
         break;
     }
-    tree_leave_out(walk->import, wal__place_below(&place, walk->path, below));
+    tree_leave_out(walk->import, place.kind == WAL__PLACE_PLAIN
+                                     ? relative_path(walk, entry)
+                                     : wal__place_below(&place, walk->path, below));
     return false;
 }
 
@@ -275,7 +339,7 @@ static void unpack_path(struct wal__tree_walk *walk, const FTSENT *entry,
         return;
     }
     walk->path[size - ending] = '\0';
-    if (client_path(walk, entry) == NULL && !has_ending(walk->path, ".jsonl")) {
+    if (client_file(walk, entry).path == NULL && !has_ending(walk->path, ".jsonl")) {
         walk->path[size - ending] = PACKED_ENDING[0];
         return;
     }
@@ -302,7 +366,8 @@ static enum wal_status walk_file(struct wal__tree_walk *walk, FTSENT *entry,
         .size = (uint64_t)entry->fts_statp->st_size,
         .is_argument = is_argument(walk, entry),
     };
-    const char *client;
+    struct client_file file;
+    enum wal_status status;
 
     set_path(walk, entry);
     source.below = source.is_argument ? "" : source.path;
@@ -310,13 +375,17 @@ static enum wal_status walk_file(struct wal__tree_walk *walk, FTSENT *entry,
     if (source.is_packed && !source.is_argument && has_plain_file(walk)) {
         return WAL_OK;
     }
-    client = client_path(walk, entry);
-    source.is_matched_by_id = client != NULL || (walk->flags & TAKES_OTHERS) == 0;
-    if (!source.is_argument && !is_wanted(walk, entry, client != NULL, &source.must_be_session)) {
-        return WAL_OK;
+    file = client_file(walk, entry);
+    source.is_matched_by_id = file.path != NULL || (walk->flags & TAKES_OTHERS) == 0;
+    if (!source.is_argument && !is_wanted(walk, entry, &file, &source.must_be_session)) {
+        status = file.is_unread ? count_unread(walk, entry, &file.place, error) : WAL_OK;
+        return status;
     }
-    if (client != NULL && (walk->flags & TAKES_OTHERS) == 0) {
-        source.path = client;
+    if (file.path != NULL && (file.is_unread || (walk->flags & TAKES_OTHERS) == 0)) {
+        source.path = file.path;
+    }
+    if (file.path != NULL && !file.is_unread) {
+        source.dialect = wal__dialect_find(wal__client_at(file.place.client)->dialect);
     }
     if (!source.is_argument) {
         walk->parent = place_above(walk, entry);
@@ -325,13 +394,31 @@ static enum wal_status walk_file(struct wal__tree_walk *walk, FTSENT *entry,
 }
 
 /* A symbolic link below an argument. */
-static void leave_out_link(struct wal__tree_walk *walk, const FTSENT *entry)
+static enum wal_status visit_link(struct wal__tree_walk *walk, FTSENT *entry,
+                                  struct wal_error *error)
 {
     struct wal__place place = place_above(walk, entry);
+    enum wal__symlink_kind kind;
+    enum wal_status status;
 
-    if (place.kind != WAL__PLACE_ABOVE && place.kind != WAL__PLACE_IGNORED) {
-        walk->import->result.left_out[WAL__FILE_LINK]++;
+    if (place.kind == WAL__PLACE_ABOVE || place.kind == WAL__PLACE_IGNORED) {
+        return WAL_OK;
     }
+    set_path(walk, entry);
+    kind = wal__place_symlink(&place, walk->path);
+    if (kind == WAL__SYMLINK_FOLLOWED) {
+        fts_set(walk->fts, entry, FTS_FOLLOW);
+        return WAL_OK;
+    }
+    walk->import->result.left_out[WAL__FILE_LINK]++;
+    if (kind == WAL__SYMLINK_OTHER) {
+        return WAL_OK;
+    }
+    status =
+        wal__fail(error, WAL_EOUTSIDE,
+                  "a link that leads to no folder of its owner is not followed: import what it "
+                  "leads to");
+    return wal__import_fail(walk->import, entry->fts_path, status, error);
 }
 
 /* *is_session: the open file has lines of a dialect, or the name of a session.
@@ -379,21 +466,46 @@ static enum wal_status visit(struct wal__tree_walk *walk, FTSENT *entry, struct 
         errno = entry->fts_errno;
         status = wal__import_errno(error);
         return wal__import_fail(walk->import, entry->fts_path, status, error);
+    case FTS_SL:
+    case FTS_SLNONE:
+        if (!is_argument(walk, entry)) {
+            return visit_link(walk, entry, error);
+        }
+        break;
     default:
         if (!is_argument(walk, entry) || entry->fts_info == FTS_DP) {
-            if (entry->fts_info == FTS_SL || entry->fts_info == FTS_SLNONE) {
-                leave_out_link(walk, entry);
-            }
             return WAL_OK;
         }
-        status = wal__fail(error, WAL_ENOTFILE, "neither a regular file nor a directory");
-        return wal__import_fail(walk->import, entry->fts_path, status, error);
+        break;
     }
+    status = wal__fail(error, WAL_ENOTFILE, "neither a regular file nor a directory");
+    return wal__import_fail(walk->import, entry->fts_path, status, error);
 }
 
-/* Resolves the argument; a path that does not exist is reported by the walk. */
+/* Resolves the argument; a path that does not exist is reported by the walk. A link that a walk of
+ * the client's folder follows is a folder of the client. */
 static void resolve(struct wal__tree_walk *walk)
 {
+    const char *slash = strrchr(walk->argument, '/');
+    struct wal__place place;
+    char folder[WAL__CLIENT_PATH_SIZE];
+    size_t size;
+
+    if (slash != NULL && slash != walk->argument && slash[1] != '\0' &&
+        (size_t)(slash - walk->argument) < sizeof(folder)) {
+        memcpy(folder, walk->argument, (size_t)(slash - walk->argument));
+        folder[slash - walk->argument] = '\0';
+        if (realpath(folder, walk->resolved) != NULL) {
+            place = wal__place_of_argument(&walk->places, walk->resolved);
+            size = strlen(walk->resolved);
+            snprintf(walk->path, sizeof(walk->path), "%s%s", walk->resolved, slash);
+            if (wal__place_symlink(&place, walk->path) == WAL__SYMLINK_FOLLOWED &&
+                strlen(walk->path) < sizeof(walk->resolved)) {
+                memcpy(walk->resolved + size, slash, strlen(slash) + 1);
+                return;
+            }
+        }
+    }
     static_assert(sizeof(walk->resolved) >= PATH_MAX, "realpath's buffer");
     if (realpath(walk->argument, walk->resolved) == NULL) {
         snprintf(walk->resolved, sizeof(walk->resolved), "%s", walk->argument);
@@ -426,10 +538,13 @@ static enum wal_status walk_path(struct wal__tree_walk *walk, char *path, int fl
 enum wal_status wal__tree_walk_argument(struct wal__tree_walk *walk, char *argument,
                                         struct wal_error *error)
 {
+    enum wal_status status;
+
     walk->argument = argument;
     walk->is_below = false;
     resolve(walk);
-    return walk_path(walk, argument, FTS_COMFOLLOW, error);
+    status = walk_path(walk, argument, FTS_COMFOLLOW, error);
+    return status == WAL_OK ? report_unread(walk, error) : status;
 }
 
 enum wal_status wal__tree_walk_below(struct wal__tree_walk *walk, char *argument, const char *path,
@@ -537,6 +652,7 @@ static void reset(struct wal__import *import, const struct wal__tree_source *sou
 {
     wal__heap_arena_reset(&import->arena);
     import->view_session = NULL;
+    import->placed = source->dialect;
     import->matches_ids = source->is_matched_by_id;
 }
 

@@ -3,8 +3,8 @@
  * sessions (convert/clients/client.h), and what is left out; and imports them: wal_import_file and
  * wal_import_tree with a given heap.
  *
- * Invariant: sources are visited in the order of their names. Symbolic links below an argument are
- * not followed.
+ * Invariant: sources are visited in the order of their names. Of the symbolic links below an
+ * argument only those to folders of sessions of a client are followed (wal__place_symlink).
  *
  * Threads: one thread at a time per walk and per import.
  */
@@ -29,9 +29,9 @@ struct wal__tree_source {
     const char *path;
     const char *below; /* relative to the argument; of the argument empty */
     uint64_t size;     /* of a file */
-    /* of a directory: its dialect, and the files that belong to it; NULL: all of them */
+    /* of a directory, and of a client's file, by its path; NULL: the lines decide */
     const struct wal__dialect *dialect;
-    const char *const *files;
+    const char *const *files; /* that belong to a directory; NULL: all of them */
     bool is_argument;
     bool is_packed;        /* `name` is compressed; the other paths are without the ending */
     bool is_matched_by_id; /* wal__import.matches_ids */
@@ -45,6 +45,15 @@ typedef enum wal_status wal__tree_visit_fn(void *ctx, const struct wal__tree_sou
 /* A folder whose files may be sources, or those of a session directory. */
 typedef enum wal_status wal__tree_enter_fn(void *ctx, const char *name, const char *path,
                                            const struct wal__place *place, struct wal_error *error);
+
+/* A client with sessions that cannot be read. In the arena of the whole call. */
+struct wal__tree_unread {
+    struct wal__tree_unread *next;
+    const char *name; /* of the first folder of the client */
+    size_t client;
+    uint64_t files;
+    bool is_reported;
+};
 
 struct wal__tree_walk {
     struct wal__import *import;
@@ -60,6 +69,7 @@ struct wal__tree_walk {
     struct wal__place below;
     struct wal__place parent; /* of the folder around the visited source */
     struct wal__places places;
+    struct wal__tree_unread *unread;
     FTS *fts;
     const char *argument;
     char resolved[WAL__CLIENT_PATH_SIZE]; /* the argument, absolute */

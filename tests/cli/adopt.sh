@@ -114,6 +114,43 @@ fi
 HOME=$work/nobody AGENTWAL_STORE=$work/no-store code 1 agentwal adopt --yes
 [ ! -e "$work/no-store" ] || fail "adopt without clients made a store"
 
+# Sessions of a client that is known and not read: one sentence, exit code 1, and no store.
+mkdir -p "$work/other/.qoder/projects/-srv-app" "$work/other/.local/share/goose/sessions"
+cp "$(find "$HOME/.claude/projects" -name '*.jsonl' | sort | head -n 1)" \
+    "$work/other/.qoder/projects/-srv-app/q1.jsonl"
+echo >"$work/other/.local/share/goose/sessions/sessions.db"
+for command in "adopt" "adopt --yes" "import $work/other" "import --follow $work/other/.qoder"; do
+    # shellcheck disable=SC2086
+    HOME=$work/other AGENTWAL_STORE=$work/no-store code 1 agentwal $command </dev/null
+    cat "$work/stdout" "$work/stderr" >"$work/both"
+    grep -q '1 file with sessions of Qoder, which this version does not read: ' "$work/both" ||
+        fail "$command: $(cat "$work/both")"
+    [ ! -e "$work/no-store" ] || fail "$command made a store"
+done
+HOME=$work/other AGENTWAL_STORE=$work/no-store code 1 agentwal adopt --json </dev/null
+json 'rows[0]["unread"][0].startswith("1 file with sessions of Goose")' "$work/stdout"
+HOME=$work/other AGENTWAL_STORE=$work/other-store code 0 agentwal import \
+    "$work/other/.qoder/projects/-srv-app/q1.jsonl"
+AGENTWAL_STORE=$work/other-store code 0 agentwal resume --json
+if grep -q 'claude --resume' "$work/stdout"; then
+    fail "a session of Qoder has a command of Claude Code"
+fi
+mkdir "$work/empty"
+AGENTWAL_STORE=$work/no-store code 0 agentwal import "$work/empty"
+[ ! -e "$work/no-store" ] || fail "an import of nothing made a store"
+
+# The folder of projects is a link.
+mkdir -p "$work/linked-home/.claude"
+cp -r "$HOME/.claude/projects" "$work/linked-projects"
+ln -s "$work/linked-projects" "$work/linked-home/.claude/projects"
+HOME=$work/linked-home AGENTWAL_STORE=$work/linked-home-store code 0 agentwal adopt --yes
+grep -q "^$count sessions, " "$work/stdout" || fail "a linked folder: $(cat "$work/stdout")"
+rm "$work/linked-home/.claude/projects"
+ln -s nowhere "$work/linked-home/.claude/projects"
+HOME=$work/linked-home AGENTWAL_STORE=$work/no-store code 1 agentwal adopt --yes
+grep -q 'a link that leads to no folder of its owner' "$work/stderr" || fail "a bad link"
+[ ! -e "$work/no-store" ] || fail "a bad link made a store"
+
 # The unit. A systemctl that only records its calls.
 mkdir "$work/bin"
 cat >"$work/bin/systemctl" <<EOF

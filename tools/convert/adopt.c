@@ -148,8 +148,10 @@ static bool put_unit(FILE *file, const char *program, const char *store,
     is_valid = put_word(file, store, true) && is_valid;
     fputs(" import --follow", file);
     for (size_t i = 0; i < count; i++) {
-        putc(' ', file);
-        is_valid = put_word(file, clients[i].folder, true) && is_valid;
+        if (clients[i].dialect[0] != '\0') {
+            putc(' ', file);
+            is_valid = put_word(file, clients[i].folder, true) && is_valid;
+        }
     }
     fputs("\n"
           "\n"
@@ -307,7 +309,7 @@ static int unit_uninstall(const struct cli *cli)
 /* --- the verb ----------------------------------------------------------- */
 
 enum {
-    CLIENTS_MAX = 16
+    CLIENTS_MAX = 64
 };
 
 struct adopt {
@@ -319,20 +321,48 @@ struct adopt {
     bool is_verbose;
     struct wal_import_client clients[CLIENTS_MAX];
     struct wal_import_result plans[CLIENTS_MAX];
+    struct cli_texts unread[CLIENTS_MAX]; /* of the client: why sessions cannot be read */
     size_t count;
 };
 
 /* ----------------------------------------------------------------- plan --- */
 
-/* Whether the folder is that of a client before. */
+/* Whether the folder is that of a client before, or below it. */
 static bool is_known(const struct adopt *adopt, const char *folder)
 {
     for (size_t i = 0; i < adopt->count; i++) {
-        if (strcmp(adopt->clients[i].folder, folder) == 0) {
+        size_t size = strlen(adopt->clients[i].folder);
+
+        if (strncmp(adopt->clients[i].folder, folder, size) == 0 &&
+            (folder[size] == '\0' || folder[size] == '/')) {
             return true;
         }
     }
     return false;
+}
+
+static bool is_read(const struct wal_import_client *client)
+{
+    return client->dialect[0] != '\0';
+}
+
+static bool is_any_read(const struct adopt *adopt)
+{
+    bool is_any = false;
+
+    for (size_t i = 0; i < adopt->count; i++) {
+        is_any = is_any || is_read(&adopt->clients[i]);
+    }
+    return is_any;
+}
+
+/* Keeps what the scan reports about sessions that cannot be read. */
+static int32_t keep_unread(void *ctx, const struct wal_import_report *report)
+{
+    if (report->status == WAL_EVERSION) {
+        cli_texts_add(ctx, cli_slice(report->error->text));
+    }
+    return 0;
 }
 
 /* Counts what is in the folder of a client. */
@@ -343,8 +373,11 @@ static bool scan_client(struct adopt *adopt, const struct wal_import_client *cli
     struct wal_import_result plan = WAL_INIT(wal_import_result);
 
     options.exclude = cli_slice(adopt->store);
+    options.report = keep_unread;
+    options.ctx = &adopt->unread[adopt->count];
     if (access(client->folder, F_OK) != 0 ||
-        wal_import_scan(&path, 1, &options, &plan, NULL) != WAL_OK) {
+        wal_import_scan(&path, 1, &options, &plan, NULL) != WAL_OK ||
+        (!is_read(client) && plan.failed == 0)) {
         return false;
     }
     adopt->clients[adopt->count] = *client;
@@ -364,10 +397,20 @@ static void find_clients(struct adopt *adopt)
         if (status == WAL_END) {
             break;
         }
-        if (status == WAL_OK && client.dialect[0] != '\0' && !is_known(adopt, client.folder)) {
+        if (status == WAL_OK && !is_known(adopt, client.folder)) {
             (void)scan_client(adopt, &client);
         }
     }
+}
+
+static bool has_unread(const struct adopt *adopt)
+{
+    bool has = false;
+
+    for (size_t i = 0; i < adopt->count; i++) {
+        has = has || adopt->unread[i].count > 0;
+    }
+    return has;
 }
 
 static uint64_t count_sessions(const struct adopt *adopt)
@@ -380,7 +423,8 @@ static uint64_t count_sessions(const struct adopt *adopt)
     return sessions;
 }
 
-static void write_plan(const struct wal_import_client *client, const struct wal_import_result *plan)
+static void write_plan(const struct wal_import_client *client, const struct wal_import_result *plan,
+                       const struct cli_texts *unread)
 {
     struct wal__json_out json;
 
@@ -396,6 +440,11 @@ static void write_plan(const struct wal_import_client *client, const struct wal_
         wal__json_out_count(&json, plan->left_out[i]);
     }
     wal__json_out_close(&json, '}');
+    wal__json_out_member_open(&json, "unread", '[');
+    for (size_t i = 0; i < unread->count; i++) {
+        cli_json_text(&json, cli_slice(unread->items[i]));
+    }
+    wal__json_out_close(&json, ']');
     wal__json_out_close_line(&json);
 }
 
@@ -405,7 +454,7 @@ static void print_plan(const struct adopt *adopt)
         const struct wal_import_result *plan = &adopt->plans[i];
 
         if (adopt->cli->json) {
-            write_plan(&adopt->clients[i], plan);
+            write_plan(&adopt->clients[i], plan, &adopt->unread[i]);
             continue;
         }
         printf("%s: ", adopt->clients[i].name);
@@ -415,6 +464,9 @@ static void print_plan(const struct adopt *adopt)
         convert_print_bytes(plan->bytes);
         putchar('\n');
         convert_print_left_out("    left out: ", plan);
+        for (size_t t = 0; t < adopt->unread[i].count; t++) {
+            printf("    %s\n", adopt->unread[i].items[t]);
+        }
     }
     if (!adopt->cli->json) {
         fputs("store: ", stdout);
@@ -441,11 +493,11 @@ static bool ask(const struct adopt *adopt)
 /* Returns CLI_CONTINUE if the user agrees. */
 static int agree(const struct adopt *adopt)
 {
-    if (adopt->is_agreed) {
+    if (adopt->is_agreed || (count_sessions(adopt) == 0 && !adopt->installs)) {
         return CLI_CONTINUE;
     }
     if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1) {
-        return cli_error(adopt->cli, CLI_OK, NULL,
+        return cli_error(adopt->cli, has_unread(adopt) ? CLI_NEGATIVE : CLI_OK, NULL,
                          "nothing was imported: this is the plan; do it with "
                          "--yes");
     }
@@ -458,44 +510,54 @@ static void print_next(const struct adopt *adopt)
 {
     fputs("to follow these folders: agentwal import --follow", stdout);
     for (size_t i = 0; i < adopt->count; i++) {
-        putchar(' ');
-        cli_print_name(stdout, cli_slice(adopt->clients[i].folder));
+        if (is_read(&adopt->clients[i])) {
+            putchar(' ');
+            cli_print_name(stdout, cli_slice(adopt->clients[i].folder));
+        }
     }
     puts("\nto do so at each login: agentwal adopt --install");
 }
 
-/* Imports the folders of all clients. */
-static int import_clients(const struct adopt *adopt, struct wal_store *store)
+/* Imports the folders of all clients, unless there is nothing to import into a new store. Returns
+ * the exit code. */
+static int import_clients(const struct adopt *adopt, struct convert_run *run)
 {
-    struct convert_run run = {
-        .cli = adopt->cli, .exclude = adopt->store, .is_verbose = adopt->is_verbose};
+    const struct cli *cli = adopt->cli;
     struct wal_slice paths[CLIENTS_MAX];
+    struct wal_store *store = NULL;
     int code;
 
     for (size_t i = 0; i < adopt->count; i++) {
         paths[i] = cli_slice(adopt->clients[i].folder);
     }
-    code = convert_run_import(&run, store, paths, (uint32_t)adopt->count);
-    convert_run_print(&run);
-    convert_run_deinit(&run);
+    if ((!adopt->installs || !is_any_read(adopt)) &&
+        convert_run_is_empty(run, paths, (uint32_t)adopt->count)) {
+        convert_run_print(run);
+        return run->code;
+    }
+    code = cli_open_store(cli, adopt->store, 0, &store);
+    if (code == CLI_CONTINUE) {
+        code = convert_run_import(run, store, paths, (uint32_t)adopt->count);
+        convert_run_print(run);
+        code = cli_close_store(cli, adopt->store, store, code);
+    }
     return code;
 }
 
 static int import_and_install(const struct adopt *adopt)
 {
     const struct cli *cli = adopt->cli;
-    struct wal_store *store = NULL;
+    struct convert_run run = {.cli = cli, .exclude = adopt->store, .is_verbose = adopt->is_verbose};
     char *absolute;
     int code;
 
     convert_catch_signals();
-    code = cli_open_store(cli, adopt->store, 0, &store);
-    if (code != CLI_CONTINUE) {
+    code = import_clients(adopt, &run);
+    convert_run_deinit(&run);
+    convert_end_interrupted(cli);
+    if (access(adopt->store, F_OK) != 0 || !is_any_read(adopt)) {
         return code;
     }
-    code = import_clients(adopt, store);
-    code = cli_close_store(cli, adopt->store, store, code);
-    convert_end_interrupted(cli);
     if (adopt->installs) {
         absolute = cli_absolute_path(adopt->store);
         code = cli_worse_code(code, unit_install(cli, absolute, adopt->clients, adopt->count));
@@ -540,6 +602,9 @@ int verb_adopt(struct cli *cli, int argc, char **argv)
         adopt->cli = cli;
         adopt->store = cli->items[1];
         code = adopt->uninstalls ? unit_uninstall(cli) : adopt_clients(adopt);
+    }
+    for (size_t i = 0; i < CLIENTS_MAX; i++) {
+        cli_texts_deinit(&adopt->unread[i]);
     }
     free(adopt);
     return code;

@@ -169,6 +169,7 @@ struct convert_run {
     uint64_t other_warnings; /* of further texts */
     uint64_t other_ids;      /* sessions that could not have their id */
     uint64_t trashed;        /* sources of sessions in the trash */
+    uint64_t unread;         /* clients whose sessions cannot be read */
     const struct wal_slice *paths;
     uint32_t path_count;
     struct wal_import_result result;
@@ -183,6 +184,10 @@ void convert_catch_signals(void);
 /* If a signal came, prints how to continue and ends the process by it. Does nothing otherwise. Call
  * it when the store is closed. */
 void convert_end_interrupted(const struct cli *cli);
+
+/* Whether there is no store and nothing to import, so that none is created; then prints the
+ * reports, and sets the result and the exit code. */
+bool convert_run_is_empty(struct convert_run *run, const struct wal_slice *paths, uint32_t count);
 
 /* Imports the paths and prints the reports. Returns the exit code. */
 int convert_run_import(struct convert_run *run, struct wal_store *store,

@@ -1,6 +1,6 @@
 /*
- * import.c - the verb import, running an import for a command, with its progress, its reports, and
- * one summary at the end; and the verb dialects, what can be imported and exported.
+ * import.c - the verb import; running an import for a command, with its progress, its reports, and
+ * one summary at the end.
  */
 #include "tools/convert/convert.h"
 
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "convert/model/dialect.h"
 #include "tools/cli/transfer.h"
@@ -120,15 +121,21 @@ static bool is_of_file(int number)
            number == ENOTDIR || number == ESTALE;
 }
 
-/* An argument that cannot be read is a failure of the tool; below it the answer is no. The files of
- * sessions in the trash are expected below a directory. */
+/* An argument that cannot be read is a failure of the tool; below it, and for sessions that this
+ * version does not read, the answer is no. The files of sessions in the trash are expected below a
+ * directory. */
 static int print_failure(const struct cli *cli, const struct wal_import_report *report,
                          unsigned what)
 {
     enum wal_status status = (enum wal_status)report->status;
     int number = report->error->sys_errno;
-    int code = cli_report(cli, report->path.data, status, report->error);
+    int code;
 
+    /* What cli_report advises for these is about a store. */
+    if (status == WAL_EVERSION || status == WAL_EOUTSIDE) {
+        return cli_error(cli, CLI_NEGATIVE, report->path.data, "%s", report->error->text);
+    }
+    code = cli_report(cli, report->path.data, status, report->error);
     if ((what & PRINT_ARGUMENT) == 0 && status == WAL_ETRASHED) {
         return CLI_OK;
     }
@@ -319,6 +326,7 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
         run->bytes += report->bytes;
     }
     run->trashed += report->status == WAL_ETRASHED ? 1 : 0;
+    run->unread += report->status == WAL_EVERSION ? 1 : 0;
     run->other_ids += (report->flags & WAL_IMPORT_OTHER_ID) != 0 ? 1 : 0;
     for (uint64_t i = 0; what == 0 && i < report->issue_count; i++) {
         count_warning(run, &report->issues[i]);
@@ -493,6 +501,25 @@ static void begin(struct convert_run *run, const struct wal_slice *paths, uint32
     run->result = (struct wal_import_result)WAL_INIT(wal_import_result);
 }
 
+bool convert_run_is_empty(struct convert_run *run, const struct wal_slice *paths, uint32_t count)
+{
+    struct wal_import_options options = convert_run_options(run);
+    struct wal_import_result result = WAL_INIT(wal_import_result);
+
+    options.report = NULL;
+    options.progress = NULL;
+    if (access(run->exclude, F_OK) == 0 ||
+        wal_import_scan(paths, count, &options, &result, NULL) != WAL_OK || result.sources > 0) {
+        return false;
+    }
+    run->paths = paths;
+    run->path_count = count;
+    run->start_ms = when_steady_ms();
+    options.report = on_report;
+    run->result = (struct wal_import_result)WAL_INIT(wal_import_result);
+    return wal_import_scan(paths, count, &options, &run->result, NULL) == WAL_OK;
+}
+
 int convert_run_import(struct convert_run *run, struct wal_store *store,
                        const struct wal_slice *paths, uint32_t count)
 {
@@ -564,8 +591,10 @@ static int run_follow(struct convert_run *run, struct wal_store *store,
     if (status == WAL_OK) {
         status = wal_import_follow_next(follow, 0, &run->result, &error);
     }
-    if (status == WAL_OK) {
+    if (status == WAL_OK && (run->unread == 0 || run->result.sources > 0)) {
         status = follow_changes(run, follow, &error);
+    } else if (status == WAL_OK && run->prints_summary) {
+        convert_run_print(run);
     }
     progress_clear(&run->progress);
     wal_import_follow_close(follow);
@@ -595,42 +624,75 @@ struct import_arguments {
     bool follows;
 };
 
-/* Imports the operands after the store, bundles first. Returns the exit code.
- */
-static int import_operands(struct convert_run *run, struct wal_store *store,
-                           const struct import_arguments *arguments)
-{
-    const struct cli *cli = run->cli;
-    uint32_t count = (uint32_t)cli->count - 2;
-    struct wal_slice *paths = cli_alloc(count * sizeof(paths[0]));
-    uint32_t bundles = 0;
-    int bundles_code = CLI_OK;
-    int code;
+/* The operands after the store. */
+struct operands {
+    struct wal_slice *paths; /* those that are no bundles */
+    uint32_t count;
+    const char **bundles;
+    uint32_t bundle_count;
+};
 
-    for (uint32_t i = 0; i < count; i++) {
+static void split_operands(const struct cli *cli, struct operands *operands)
+{
+    size_t count = (size_t)cli->count - 2;
+
+    *operands = (struct operands){.paths = cli_alloc(count * sizeof(operands->paths[0])),
+                                  .bundles = cli_alloc(count * sizeof(operands->bundles[0]))};
+    for (size_t i = 0; i < count; i++) {
         const char *path = cli->items[2 + i];
 
         if (wal_bundle_detect(cli_slice(path)) != 0) {
-            bundles++;
-            bundles_code = cli_worse_code(bundles_code, cli_transfer_import(cli, store, path));
+            operands->bundles[operands->bundle_count++] = path;
         } else {
-            paths[i - bundles] = cli_slice(path);
+            operands->paths[operands->count++] = cli_slice(path);
         }
     }
-    if (bundles == count) {
-        free(paths);
+}
+
+/* Imports the operands, bundles first. Returns the exit code. */
+static int import_operands(struct convert_run *run, struct wal_store *store,
+                           const struct operands *operands, bool follows)
+{
+    const struct cli *cli = run->cli;
+    int bundles_code = CLI_OK;
+    int code;
+
+    for (uint32_t i = 0; i < operands->bundle_count; i++) {
+        bundles_code =
+            cli_worse_code(bundles_code, cli_transfer_import(cli, store, operands->bundles[i]));
+    }
+    if (operands->count == 0) {
         return bundles_code;
     }
-    count -= bundles;
-    run->prints_summary = arguments->summary || !cli->json;
-    code = arguments->follows ? run_follow(run, store, paths, count)
-                              : convert_run_import(run, store, paths, count);
-    if (run->prints_summary && !arguments->follows) {
+    code = follows ? run_follow(run, store, operands->paths, operands->count)
+                   : convert_run_import(run, store, operands->paths, operands->count);
+    if (run->prints_summary && !follows) {
         convert_run_print(run);
     }
-    convert_run_deinit(run);
-    free(paths);
     return cli_worse_code(code, bundles_code);
+}
+
+/* Opens the store, unless there is nothing to import into a new one. Returns the exit code. */
+static int import_into_store(struct convert_run *run, const struct operands *operands, bool follows)
+{
+    const struct cli *cli = run->cli;
+    struct wal_store *store = NULL;
+    int code;
+
+    if (operands->bundle_count == 0 &&
+        convert_run_is_empty(run, operands->paths, operands->count) &&
+        (!follows || run->unread > 0)) {
+        if (run->prints_summary) {
+            convert_run_print(run);
+        }
+        return run->code;
+    }
+    code = cli_open_store(cli, cli->items[1], 0, &store);
+    if (code == CLI_CONTINUE) {
+        code = import_operands(run, store, operands, follows);
+        code = cli_close_store(cli, cli->items[1], store, code);
+    }
+    return code;
 }
 
 static int check_dialect(const struct cli *cli, struct import_arguments *arguments)
@@ -656,7 +718,7 @@ int verb_import(struct cli *cli, int argc, char **argv)
         {.name = NULL},
     };
     struct convert_run run = {.cli = cli};
-    struct wal_store *store = NULL;
+    struct operands operands;
     int code = cli_parse_operands(cli, argc, argv, options, 3, argc);
 
     if (code == CLI_CONTINUE) {
@@ -669,102 +731,15 @@ int verb_import(struct cli *cli, int argc, char **argv)
     run.dialect = arguments.dialect;
     run.exclude = cli->items[1];
     run.is_verbose = arguments.is_verbose;
+    run.prints_summary = arguments.summary || !cli->json;
     convert_catch_signals();
-    code = cli_open_store(cli, cli->items[1], 0, &store);
-    if (code == CLI_CONTINUE) {
-        code = cli_close_store(cli, cli->items[1], store, import_operands(&run, store, &arguments));
-    }
+    split_operands(cli, &operands);
+    code = import_into_store(&run, &operands, arguments.follows);
+    convert_run_deinit(&run);
+    free(operands.paths);
+    free(operands.bundles);
     if (!run.has_followed) {
         convert_end_interrupted(cli);
     }
     return code;
-}
-
-/* --- the verb dialects -------------------------------------------------- */
-
-static bool carries(const struct wal__dialect *dialect, unsigned feature)
-{
-    return dialect->write_ops != NULL && (dialect->write_ops->carries >> feature & 1) != 0;
-}
-
-/* Features for losses of no particular dialect are not listed. */
-static bool is_feature(unsigned feature)
-{
-    return feature < WAL__FEATURE_FIELDS || feature == WAL__FEATURE_PARENTS;
-}
-
-/* `dialect` is NULL for the source. */
-static void write_dialect(const char *name, const char *summary, const struct wal__dialect *dialect)
-{
-    struct wal__json_out json;
-
-    cli_json_begin(&json);
-    cli_json_member_text(&json, "name", cli_slice(name));
-    wal__json_out_member_bool(&json, "import", dialect != NULL);
-    wal__json_out_member_bool(&json, "export", dialect == NULL || dialect->write_ops != NULL);
-    cli_json_member_text(&json, "summary", cli_slice(summary));
-    wal__json_out_member_open(&json, "carries", '{');
-    for (unsigned i = 0; dialect != NULL && i < WAL__FEATURE_COUNT; i++) {
-        if (is_feature(i)) {
-            cli_json_key_text(&json, cli_slice(wal__feature_text((enum wal__feature)i)));
-            wal__json_out_literal(&json, carries(dialect, i) ? "true" : "false");
-        }
-    }
-    wal__json_out_close(&json, '}');
-    wal__json_out_close_line(&json);
-}
-
-static void print_dialect(const struct cli *cli, const char *name, const char *summary,
-                          const struct wal__dialect *dialect)
-{
-    if (cli->json) {
-        write_dialect(name, summary, dialect);
-        return;
-    }
-    printf("%-8s  %-6s  %-6s  %s\n", name, dialect != NULL ? "import" : "-",
-           dialect == NULL || dialect->write_ops != NULL ? "export" : "-", summary);
-}
-
-/* Prints a table of what each writable dialect can represent. */
-static void print_features(void)
-{
-    const struct wal__dialect *dialect;
-
-    printf("\n%-44s", "carried");
-    for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
-        if (dialect->write_ops != NULL) {
-            printf("  %s", dialect->name);
-        }
-    }
-    putchar('\n');
-    for (unsigned f = 0; f < WAL__FEATURE_COUNT; f++) {
-        if (!is_feature(f)) {
-            continue;
-        }
-        printf("%-44s", wal__feature_text((enum wal__feature)f));
-        for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
-            if (dialect->write_ops != NULL) {
-                printf("  %*s", (int)strlen(dialect->name), carries(dialect, f) ? "yes" : "-");
-            }
-        }
-        putchar('\n');
-    }
-}
-
-int verb_dialects(struct cli *cli, int argc, char **argv)
-{
-    const struct wal__dialect *dialect;
-    int code = cli_parse_operands(cli, argc, argv, NULL, 1, 1);
-
-    if (code != CLI_CONTINUE) {
-        return code;
-    }
-    print_dialect(cli, "source", "the files as they were imported", NULL);
-    for (size_t i = 0; (dialect = wal__dialect_at(i)) != NULL; i++) {
-        print_dialect(cli, dialect->name, dialect->summary, dialect);
-    }
-    if (!cli->json) {
-        print_features();
-    }
-    return CLI_OK;
 }

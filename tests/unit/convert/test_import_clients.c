@@ -133,6 +133,7 @@ static void make_home(const char *root)
 struct seen {
     unsigned other_ids;
     char failed[PATH_SIZE];
+    char text[PATH_SIZE]; /* of its error */
     int32_t status;
 };
 
@@ -146,6 +147,7 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
     if (report->status != WAL_OK) {
         seen->status = report->status;
         snprintf(seen->failed, sizeof(seen->failed), "%s", (const char *)report->path.data);
+        snprintf(seen->text, sizeof(seen->text), "%s", report->error->text);
     }
     return 0;
 }
@@ -293,22 +295,142 @@ KIT_TEST(select__plain_folder_has_files_with_content_of_one)
     assert_false(has_secret());
 }
 
-KIT_TEST(select__links_are_not_followed)
+KIT_TEST(select__links_to_files_and_below_a_project_are_not_followed)
 {
     struct wal_store *store = kit_store();
     struct wal_import_result result;
 
     add_claude("elsewhere", ID_2 ".jsonl", ID_2, SECRET, 1, 2);
     add_claude("home", ".claude/projects/p/" ID_1 ".jsonl", ID_1, "one", 1, 2);
+    assert_int_equal(mkdir("home/.claude/projects/p/" ID_1, 0700), 0);
     assert_int_equal(
         symlink("../../../../elsewhere/" ID_2 ".jsonl", "home/.claude/projects/p/" ID_2 ".jsonl"),
         0);
-    assert_int_equal(symlink("../../../elsewhere", "home/.claude/projects/q"), 0);
+    assert_int_equal(
+        symlink("../../../../../elsewhere", "home/.claude/projects/p/" ID_1 "/subagents"), 0);
+    assert_int_equal(symlink("../../elsewhere", "home/.claude/plans"), 0);
     result = import(store, "home", 0, NULL);
+    assert_int_equal(result.failed, 0);
     assert_int_equal(result.sessions, 1);
-    assert_int_equal(result.left_out[WAL_IMPORT_LINKS], 2);
+    assert_int_equal(result.left_out[WAL_IMPORT_LINKS], 3);
     kit_close(store);
     assert_false(has_secret());
+}
+
+/* The session has this source. */
+static void assert_source(struct wal_store *store, const char *id, const char *source)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_session *session = NULL;
+
+    assert_ok(wal_session_open(store, kit_text(id), &session, NULL));
+    assert_ok(wal_session_get_info(session, &info, NULL));
+    assert_slice(info.source, source);
+    wal_session_close(session);
+}
+
+KIT_TEST(select__links_to_the_folder_of_projects_and_to_a_project_are_followed)
+{
+    static const char *const arguments[] = {"home", "home/.claude", "home/.claude/projects",
+                                            "home/.claude/projects/q"};
+
+    char home[PATH_SIZE];
+
+    assert_non_null(getcwd(home, sizeof(home) - sizeof("/home")));
+    strcat(home, "/home");
+    assert_int_equal(setenv("HOME", home, 1), 0);
+    add_claude("data", "p/" ID_1 ".jsonl", ID_1, "one", 1, 2);
+    add_claude("app", ID_2 ".jsonl", ID_2, "two", 1, 2);
+    assert_int_equal(symlink("../app", "data/q"), 0);
+    add_text("home", ".claude/settings.json", SECRET);
+    assert_int_equal(symlink("../../data", "home/.claude/projects"), 0);
+    for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
+        struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
+
+        assert_sessions(store, arguments[i], i < 3 ? 2 : 1);
+        assert_source(store, ID_2, "claude 0 projects/q/" ID_2 ".jsonl");
+        kit_close(store);
+    }
+}
+
+KIT_TEST(select__link_to_the_folder_of_projects_that_is_not_followed_is_a_failure)
+{
+    struct wal_store *store = kit_store();
+    struct seen seen = {.status = WAL_OK};
+
+    add_text("home", ".claude/settings.json", SECRET);
+    assert_int_equal(symlink("nowhere", "home/.claude/projects"), 0);
+    assert_int_equal(import(store, "home/.claude", 0, &seen).failed, 1);
+    assert_int_equal(seen.status, WAL_EOUTSIDE);
+    assert_string_equal(seen.failed, "home/.claude/projects");
+    kit_close(store);
+}
+
+KIT_TEST(select__links_in_a_circle_end)
+{
+    struct wal_store *store = kit_store();
+
+    add_claude("home", ".claude/projects/p/" ID_1 ".jsonl", ID_1, "one", 1, 2);
+    assert_int_equal(symlink("../projects", "home/.claude/projects/q"), 0);
+    assert_int_equal(symlink("../../..", "home/.claude/projects/r"), 0);
+    assert_sessions(store, "home", 1);
+    kit_close(store);
+}
+
+KIT_TEST(select__path_in_a_clients_folder_decides_the_dialect)
+{
+    struct wal_store *store = kit_store();
+
+    add_text("home", ".claude/projects/p/" ID_1 ".jsonl", "{\"note\":1}\n");
+    add_text("home", "plain/" ID_2 ".jsonl", "{\"note\":1}\n");
+    assert_sessions(store, "home/.claude", 1);
+    assert_source(store, ID_1, "claude 0 projects/p/" ID_1 ".jsonl");
+    assert_sessions(store, "home/plain", 1);
+    assert_source(store, ID_2, "lines 0 " ID_2 ".jsonl");
+    kit_close(store);
+}
+
+KIT_TEST(unread__client_is_named_and_nothing_is_imported)
+{
+    static const char *const arguments[] = {"home/.qoder", "home/.qoder/projects/p", "home"};
+
+    add_claude("home", ".qoder/projects/p/" ID_1 ".jsonl", ID_1, "one", 1, 2);
+    add_claude("home", ".qoder/projects/p/" ID_2 ".jsonl", ID_2, "one", 1, 2);
+    for (size_t i = 0; i < sizeof(arguments) / sizeof(arguments[0]); i++) {
+        struct wal_store *store = kit_open(NULL, WAL_OPEN_MEMORY);
+        struct seen seen = {.status = WAL_OK};
+        struct wal_import_result result = import(store, arguments[i], 0, &seen);
+
+        assert_int_equal(result.sessions, 0);
+        assert_int_equal(result.left_out[WAL_IMPORT_OTHERS], 2);
+        assert_int_equal(result.failed, 1);
+        assert_int_equal(seen.status, WAL_EVERSION);
+        assert_string_equal(seen.failed, i == 1 ? arguments[i] : "home/.qoder");
+        assert_non_null(strstr(seen.text, "2 files with sessions of Qoder"));
+        kit_close(store);
+    }
+}
+
+KIT_TEST(unread__file_given_by_its_path_keeps_the_name_of_its_client)
+{
+    struct wal_store *store = kit_store();
+
+    add_claude("home", ".qoder/projects/p/" ID_1 ".jsonl", ID_1, "one", 1, 2);
+    assert_sessions(store, "home/.qoder/projects/p/" ID_1 ".jsonl", 1);
+    assert_source(store, ID_1, "claude 0 .qoder/projects/p/" ID_1 ".jsonl");
+    kit_close(store);
+}
+
+KIT_TEST(unread__client_without_a_folder_is_known_by_the_name_of_its_file)
+{
+    struct wal_store *store = kit_store();
+    struct seen seen = {.status = WAL_OK};
+
+    add_text("work", "a/.aider.chat.history.md", "# chat\n");
+    add_text("work", "b/.aider.chat.history.md", "# chat\n");
+    assert_int_equal(import(store, "work", 0, &seen).failed, 1);
+    assert_non_null(strstr(seen.text, "2 files with sessions of Aider"));
+    kit_close(store);
 }
 
 KIT_TEST(select__all_files)

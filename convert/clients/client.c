@@ -155,14 +155,23 @@ bool wal__client_folder(const struct wal__client *client, const struct wal__clie
 static bool component_matches(const char *pattern, size_t pattern_size, const char *text,
                               size_t size, int flags)
 {
+    const char *rest =
+        pattern_size > 0 && pattern[0] == '{' ? memchr(pattern, '}', pattern_size) : NULL;
     char wanted[256];
     char name[256];
 
     if (pattern_size >= sizeof(wanted) || size >= sizeof(name)) {
         return false;
     }
+    if (rest != NULL) {
+        pattern_size -= (size_t)(rest - pattern);
+        pattern = rest;
+    }
     memcpy(wanted, pattern, pattern_size);
     wanted[pattern_size] = '\0';
+    if (rest != NULL) {
+        wanted[0] = '*'; /* in the place of "{NAME}" */
+    }
     memcpy(name, text, size);
     name[size] = '\0';
     return fnmatch(wanted, name, flags) == 0;
@@ -195,6 +204,44 @@ bool wal__client_matches(const char *const *patterns, const char *path)
         }
     }
     return false;
+}
+
+/* Reads one component of a path by that of a pattern. */
+static void read_component(const char *pattern, size_t pattern_size, struct wal_slice text,
+                           struct wal__client_ids *ids)
+{
+    const struct {
+        const char *name;
+        struct wal_slice *slice;
+    } names[] = {{"{id}", &ids->id}, {"{starter}", &ids->starter}, {"{agent}", &ids->agent}};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        size_t size = strlen(names[i].name);
+
+        if (pattern_size >= size && memcmp(pattern, names[i].name, size) == 0) {
+            text.size -= pattern_size - size;
+            *names[i].slice = text;
+        }
+    }
+}
+
+struct wal__client_ids wal__client_read_path(const struct wal__client *client, const char *path)
+{
+    struct wal__client_ids ids = {.id = {NULL, 0}};
+    const char *const *patterns = client->files;
+
+    while (*patterns != NULL && !pattern_matches(*patterns, path, false)) {
+        patterns++;
+    }
+    for (const char *pattern = *patterns; pattern != NULL && *pattern != '\0' && *path != '\0';) {
+        size_t pattern_size = strcspn(pattern, "/");
+        size_t size = strcspn(path, "/");
+
+        read_component(pattern, pattern_size, (struct wal_slice){path, size}, &ids);
+        pattern += pattern_size + (pattern[pattern_size] == '/' ? 1 : 0);
+        path += size + (path[size] == '/' ? 1 : 0);
+    }
+    return ids;
 }
 
 /* Returns true if a folder may contain what a pattern of the list matches. */

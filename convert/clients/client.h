@@ -6,7 +6,9 @@
  * A client keeps its files in one folder, which variables and settings may move, as a whole or one
  * of its roots: the folders of sessions in it. Patterns and roots are paths below the client's
  * folder, wherever that, or the root, is. The components of a pattern may contain '*', which
- * matches no '/'; the component '**' matches everything below.
+ * matches no '/'; the component '**' matches everything below. A component that begins with "{id}",
+ * "{starter}" or "{agent}" matches as one with '*' there, and what that matches identifies the
+ * session, for clients whose lines do not.
  *
  * A client that is known and not read has no dialect. Its sessions are counted, and named with what
  * to do about them; so are those sessions of another client that are in `unread` only.
@@ -26,6 +28,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+
+#include "agentwal.h"
 
 enum {
     WAL__CLIENT_PATH_SIZE = 4096, /* bytes of a path, with its NUL */
@@ -48,6 +52,16 @@ enum {
     WAL__CLIENT_FOLDERS = 4 /* of one client */
 };
 
+/* A file of JSON that has what the lines of a session do not. Members that it has are strings, but
+ * for a time, which may be a number of milliseconds. */
+struct wal__client_info {
+    const char *path; /* below the client's folder, with "{id}" and '*'; NULL: there is none */
+    const char *title;
+    const char *untitled; /* the title of a session without one; or NULL */
+    const char *cwd;
+    const char *created;
+};
+
 /* Lists end with NULL. Texts without another comment are phrases for a reader. */
 struct wal__client {
     const char *name;    /* of the program */
@@ -58,6 +72,7 @@ struct wal__client {
     const char *roots[5];       /* folders of sessions */
     const char *files[10];      /* files of sessions */
     const char *directories[3]; /* folders that are sessions as a whole */
+    struct wal__client_info info;
     const char *unread[6];      /* files of sessions that cannot be read */
     const char *advice;         /* what to do about those: an imperative clause */
     /* A path for each pattern of files, directories and unread, in their order. */
@@ -108,6 +123,17 @@ const struct wal__client *wal__client_of_source(const char *dialect, const char 
 
 /* Returns true if a pattern of the list matches the path. */
 bool wal__client_matches(const char *const *patterns, const char *path);
+
+/* What the path of a session's file says; empty where its pattern has no such component. Slices of
+ * the path. */
+struct wal__client_ids {
+    struct wal_slice id;
+    struct wal_slice starter; /* id of the session that started this one, which is a subagent's */
+    struct wal_slice agent;   /* name of the subagent in that */
+};
+
+/* Reads the ids in the path of a session's file below the client's folder. */
+struct wal__client_ids wal__client_read_path(const struct wal__client *client, const char *path);
 
 /* The files that belong to a session directory of a dialect; NULL: all. */
 const char *const *wal__client_directory_files(const char *dialect);

@@ -9,7 +9,10 @@
 #include "convert/import/file_import.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <glob.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -19,10 +22,13 @@
 
 #include "agentwal.h"
 #include "agentwal/convert.h"
+#include "convert/clients/client.h"
 #include "convert/import/import.h"
+#include "convert/model/model_member.h"
 #include "convert/source/source_lines.h"
 #include "engine/base/error.h"
 #include "format/json/json_scan.h"
+#include "format/payload/timestamp.h"
 
 /* --- changes to an imported session -------------------------------------- */
 
@@ -134,6 +140,169 @@ static enum wal_status session_count_others(struct wal_session *session, uint64_
         status = count_stream(session, i, others, error);
     }
     return status;
+}
+
+/* --- what the lines of a session do not say ------------------------------ */
+
+#define INFO_SIZE_MAX (1 << 20) /* bytes of a client's file with a title */
+
+/* Appends a text to a pattern of glob() that ends with NUL. False: it does not fit. */
+static bool add_literal(char *pattern, size_t capacity, const char *text, size_t text_size)
+{
+    size_t size = strlen(pattern);
+
+    for (size_t i = 0; i < text_size; i++) {
+        if (size + 3 > capacity) {
+            return false;
+        }
+        if (strchr("*?[]\\", text[i]) != NULL) {
+            pattern[size++] = '\\';
+        }
+        pattern[size++] = text[i];
+    }
+    pattern[size] = '\0';
+    return true;
+}
+
+/* Makes the pattern of the file with a session's title: below the folder that the path of the
+ * session's file, `below`, is in. */
+static bool make_info_pattern(const struct wal__import_file *file, const char *info,
+                              const char *below, struct wal_slice id, char pattern[PATH_MAX])
+{
+    size_t name_size = strlen(file->name);
+    size_t below_size = strlen(below);
+    const char *mark = strstr(info, "{id}");
+    size_t size;
+
+    pattern[0] = '\0';
+    if (mark == NULL || name_size < below_size ||
+        strcmp(file->name + name_size - below_size, below) != 0 ||
+        !add_literal(pattern, PATH_MAX, file->name, name_size - below_size)) {
+        return false;
+    }
+    size = strlen(pattern);
+    if (size + (size_t)(mark - info) >= PATH_MAX) {
+        return false;
+    }
+    memcpy(pattern + size, info, (size_t)(mark - info));
+    pattern[size + (size_t)(mark - info)] = '\0';
+    if (!add_literal(pattern, PATH_MAX, id.data, (size_t)id.size)) {
+        return false;
+    }
+    size = strlen(pattern);
+    return (size_t)snprintf(pattern + size, PATH_MAX - size, "%s", mark + 4) < PATH_MAX - size;
+}
+
+static char *read_info_file(const struct wal__import_file *file, const char *pattern, size_t *size)
+{
+    const struct wal__heap *heap = file->import->heap;
+    struct stat stat;
+    glob_t found;
+    char *text = NULL;
+    int fd = -1;
+
+    if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0) {
+        return NULL;
+    }
+    if (found.gl_pathc > 0) {
+        fd = wal__file_open_regular(AT_FDCWD, found.gl_pathv[0], &stat);
+    }
+    globfree(&found);
+    if (fd < 0) {
+        return NULL;
+    }
+    if (stat.st_size > 0 && stat.st_size <= INFO_SIZE_MAX) {
+        *size = (size_t)stat.st_size;
+        text = wal__heap_alloc(heap, *size);
+    }
+    if (text != NULL && wal__file_read_full(fd, text, *size) != (ssize_t)*size) {
+        wal__heap_free(heap, text);
+        text = NULL;
+    }
+    close(fd);
+    return text;
+}
+
+/* Sets what the probe did not find and the client has in another file. */
+static void probe_info(struct wal__import_file *file, const struct wal__client_info *info,
+                       const char *text, size_t size, struct wal__file_probe *probe)
+{
+    struct wal__arena *arena = &file->import->arena.arena;
+    struct wal__json_member members[] = {
+        {.key = info->title}, {.key = info->cwd}, {.key = info->created}};
+    char time[WAL__IMPORT_TIME_SIZE];
+    int64_t ms;
+
+    if (wal__json_members(text, size, members, 3, NULL) != WAL__JSON_OK) {
+        return;
+    }
+    if (info->untitled == NULL || !wal__line_string_is(&members[0], info->untitled)) {
+        file->title =
+            wal__string_copy(arena, wal__member_string(&members[0]), WAL__LINE_TITLE_SIZE);
+    }
+    if (probe->cwd == NULL) {
+        probe->cwd = wal__string_copy(arena, wal__member_string(&members[1]), WAL__STRING_MAX);
+    }
+    if (probe->created == NULL && wal__model_time_read(members[2].value.span, &ms)) {
+        wal__import_write_time(ms, time);
+        probe->created = wal__arena_copy_text(arena, time);
+    }
+}
+
+static char *copy_slice(struct wal__arena *arena, struct wal_slice slice)
+{
+    char *text = wal__arena_alloc(arena, (size_t)slice.size + 1);
+
+    if (text != NULL) {
+        memcpy(text, slice.data, (size_t)slice.size);
+        text[slice.size] = '\0';
+    }
+    return text;
+}
+
+/* Sets what the path of the file says of its session, and what the client has in another file. */
+static void probe_path(struct wal__import_file *file, struct wal__file_probe *probe)
+{
+    struct wal__arena *arena = &file->import->arena.arena;
+    const char *below = NULL;
+    const struct wal__client *client =
+        wal__client_of_source(probe->dialect->name, file->path, &below);
+    struct wal__client_ids ids;
+    char pattern[PATH_MAX];
+    size_t size = 0;
+    char *text;
+
+    if (client == NULL) {
+        return;
+    }
+    ids = wal__client_read_path(client, below);
+    if (ids.id.size > 0) {
+        probe->session = copy_slice(arena, ids.id);
+    }
+    if (ids.starter.size > 0) {
+        probe->parent = copy_slice(arena, ids.starter);
+        probe->is_subagent = true;
+    }
+    if (ids.agent.size > 0 && probe->parent != NULL) {
+        size = (size_t)(ids.starter.size + ids.agent.size) + 2;
+        probe->session = wal__arena_alloc(arena, size);
+        if (probe->session != NULL) {
+            (void)snprintf(probe->session, size, "%s~%.*s", probe->parent, WAL_ARG(ids.agent));
+        }
+    }
+    if (client->info.path == NULL || ids.id.size + ids.starter.size == 0 ||
+        !make_info_pattern(file, client->info.path, below, ids.id.size > 0 ? ids.id : ids.starter,
+                           pattern)) {
+        return;
+    }
+    text = read_info_file(file, pattern, &size);
+    if (text != NULL) {
+        probe_info(file, &client->info, text, size, probe);
+        wal__heap_free(file->import->heap, text);
+    }
+    if (ids.id.size == 0) {
+        file->title = NULL; /* it is the starter's */
+    }
 }
 
 /* --- the session that a file continues ----------------------------------- */
@@ -378,7 +547,10 @@ static enum wal_status create_session(struct wal__import_file *file, struct wal_
     memcpy(file->source, file->free_source, sizeof(file->source));
     options.source = wal__slice_from_text(file->source);
     options.cwd = wal__slice_from_text(probe->cwd);
-    options.parent_id = wal__slice_from_text(probe->parent);
+    options.parent_id = wal__slice_from_text(
+        probe->parent != NULL || !probe->is_subagent || id == probe->session ? probe->parent
+                                                                             : probe->session);
+    options.title = wal__slice_from_text(file->title);
     wal__import_describe(file->import, probe->created, probe->is_subagent, &options);
     if (file->import->arena.has_failed) {
         return wal__no_memory(error);
@@ -543,6 +715,9 @@ static enum wal_status probe(struct wal__import_file *file, const struct wal__di
         wal__file_probe(&file->import->arena, file->fd, file->size, forced, &file->probe) < 0) {
         return wal__import_errno(error);
     }
+    if (file->path != NULL) {
+        probe_path(file, &file->probe);
+    }
     file->lines.arena = &file->import->arena;
     file->lines.name = file->name;
     file->lines.dialect = file->probe.dialect;
@@ -575,21 +750,19 @@ static const struct wal__dialect *expected(const struct wal__import *import)
 
 /* Returns 1 if a probe of the first `known` bytes gives another result than a probe of the file, 0
  * if not, -1 with errno set. */
-static int probe_differs(const struct wal__import_file *file, uint64_t known)
+static int probe_differs(struct wal__import_file *file, uint64_t known)
 {
     struct wal__file_probe previous = {.end = 0};
-    int differs = 0;
 
     if (file->probe.end <= known) {
         return 0;
     }
     if (wal__file_probe(&file->import->arena, file->fd, known, expected(file->import), &previous) <
         0) {
-        differs = -1;
-    } else if (!wal__file_probe_equal(&previous, &file->probe)) {
-        differs = 1;
+        return -1;
     }
-    return differs;
+    probe_path(file, &previous);
+    return !wal__file_probe_equal(&previous, &file->probe);
 }
 
 /* Returns 1 if the last entry's line continues in a way that an entry cannot, 0 if not, -1 with

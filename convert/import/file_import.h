@@ -26,6 +26,7 @@ struct wal__import_file {
     uint64_t size;
     const char *name;
     const char *path;
+    const char *title; /* that the client has in another file; or NULL */
     struct wal__file_probe probe;
     struct wal_session *session;
     char source[WAL__SOURCE_SIZE_MAX + 1]; /* of the session */

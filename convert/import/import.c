@@ -198,8 +198,7 @@ enum wal_status wal__session_open_source(struct wal_store *store, const char *so
 #define PROJECT_SIZE 4097                     /* of an id with its terminator */
 #define TIME_LAST    INT64_C(253402300799999) /* of the year 9999 */
 
-/* Writes a time as text, without quotes. */
-static void write_time(int64_t ms, char time[WAL__IMPORT_TIME_SIZE])
+void wal__import_write_time(int64_t ms, char time[WAL__IMPORT_TIME_SIZE])
 {
     uint8_t text[WAL__MODEL_TIME_SIZE];
 
@@ -218,7 +217,7 @@ static struct wal_slice make_metadata(struct wal__import *import, const char *cr
     struct timespec now;
 
     clock_gettime(CLOCK_REALTIME, &now);
-    write_time((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, time);
+    wal__import_write_time((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, time);
     if (created == NULL) {
         return wal__slice_from_text(
             wal__string_object(arena, "imported", wal__slice_from_text(time), mark));
@@ -272,7 +271,7 @@ enum wal_status wal__import_first_time(struct wal_session *session, struct wal_s
     }
     status = wal_session_get_info(session, &info, error);
     if (status == WAL_OK) {
-        write_time(info.created_ms, time);
+        wal__import_write_time(info.created_ms, time);
     }
     return status;
 }
@@ -769,6 +768,7 @@ static void probe_line(struct wal__arena *arena, struct wal__file_probe *probe,
 {
     const struct wal__dialect *dialect = probe->dialect;
     struct wal__line_info line;
+    char time[WAL__IMPORT_TIME_SIZE];
 
     if (dialect == NULL && forced == NULL && probe->nonblank <= RECOGNISE_LINES) {
         dialect = wal__dialect_recognise(text.data, text.size, probe->nonblank == 1);
@@ -786,6 +786,10 @@ static void probe_line(struct wal__arena *arena, struct wal__file_probe *probe,
     set_once(arena, &probe->session, line.session, ID_MAX);
     set_once(arena, &probe->cwd, line.cwd, TEXT_MAX);
     set_once(arena, &probe->created, line.time, 64);
+    if (probe->created == NULL && line.time_ms > 0) {
+        wal__import_write_time(line.time_ms, time);
+        probe->created = wal__arena_copy_text(arena, time);
+    }
     probe->is_subagent |= line.is_subagent;
     if (probe->nonblank <= PARENT_LINES) {
         probe_starter(arena, probe, &line);

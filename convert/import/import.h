@@ -114,6 +114,9 @@ enum wal_status wal__session_open_source(struct wal_store *store, const char *so
 /* --- new sessions -------------------------------------------------------- */
 #define WAL__IMPORT_TIME_SIZE 65 /* of a time with its terminator */
 
+/* Writes a time as text, without quotes. */
+void wal__import_write_time(int64_t ms, char time[WAL__IMPORT_TIME_SIZE]);
+
 /* Sets durability, metadata, and if they are not set creation time and project, of a session that
  * is about to be created. `created` is the first time in the source, or NULL; the cwd is set. Texts
  * are in the arena. */

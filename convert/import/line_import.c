@@ -4,6 +4,7 @@
  */
 #include "convert/import/line_import.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -394,12 +395,15 @@ static enum wal__line_link find_parent(struct wal__import_lines *lines,
     return WAL__LINK_PREVIOUS;
 }
 
-static void update_time(struct wal__import_lines *lines, struct wal__json_span time)
+static void update_time(struct wal__import_lines *lines, const struct wal__line_info *line)
 {
     char text[sizeof(lines->time)];
 
-    if (wal__string_decode(time, sizeof(text) - 1, text)) {
+    static_assert(sizeof(text) >= WAL__IMPORT_TIME_SIZE, "a time fits");
+    if (wal__string_decode(line->time, sizeof(text) - 1, text)) {
         memcpy(lines->time, text, sizeof(text));
+    } else if (line->time_ms > 0) {
+        wal__import_write_time(line->time_ms, lines->time);
     }
 }
 
@@ -464,7 +468,7 @@ static void parse_object(struct wal__import_lines *lines, const struct wal__piec
     parsed->is_inexact |= link != line->link;
     set_parent(lines, parsed, link);
     if (lines->sequence == 0) {
-        update_time(lines, line->time);
+        update_time(lines, line);
         update_title(lines, line->title);
     }
 }

@@ -48,6 +48,7 @@ struct wal__line_info {
     struct wal__json_span session; /* id of the session the line belongs to */
     struct wal__json_span cwd;
     struct wal__json_span title;
+    int64_t time_ms; /* Unix time of a line without `time`; 0: unknown */
     /* Id, or path of the file, of the session that this one was forked from, or that started it. */
     struct wal__json_span starter;
     enum wal__line_link link;
@@ -203,6 +204,7 @@ extern const struct wal__dialect wal__dialect_rollouts;
 extern const struct wal__dialect wal__dialect_pi;
 extern const struct wal__dialect wal__dialect_claude;
 extern const struct wal__dialect wal__dialect_qwen;
+extern const struct wal__dialect wal__dialect_cursor;
 extern const struct wal__dialect wal__dialect_entries;
 extern const struct wal__dialect wal__dialect_sdk;
 extern const struct wal__dialect wal__dialect_spec11;

@@ -321,6 +321,10 @@ bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX],
     if (status != WAL__JSON_OK || reader.is_meta || reader.is_sidechain) {
         return false;
     }
+    if (messages[LOCATION_TOP].text == NULL &&
+        messages[LOCATION_MESSAGE].role.kind == WAL__JSON_NONE) {
+        messages[LOCATION_TOP].text = messages[LOCATION_MESSAGE].text; /* the role is outside */
+    }
     const struct message *message = messages;
     while (message->role.kind == WAL__JSON_NONE) {
         if (++message == messages + LOCATION_COUNT) {

@@ -107,19 +107,23 @@ static bool follow(const char *const path[2], struct wal__json_span *at)
     return true;
 }
 
-/* Whether an object in `message` without a role is one by the type of the row. */
+/* Whether an object in `message` without a role is one by the role or the type of the row. */
 static bool is_message_of_row(struct wal__json_span row, struct wal__json_span object,
                               struct wal__message *message)
 {
-    struct wal__json_member type = {.key = "type"};
+    struct wal__json_member m[] = {{.key = "type"}, {.key = "role"}};
+    const struct wal__json_member *role = &m[1];
 
     if (message->object.data != object.data || message->role.kind != WAL__JSON_NONE ||
         message->content.kind == WAL__JSON_NONE ||
-        wal__json_members(row.data, row.size, &type, 1, NULL) != WAL__JSON_OK ||
-        !(is_text(&type, "user") || is_text(&type, "assistant"))) {
+        wal__json_members(row.data, row.size, m, 2, NULL) != WAL__JSON_OK) {
         return false;
     }
-    message->role = type.value;
+    role = role->value.kind == WAL__JSON_NONE ? &m[0] : role;
+    if (!is_text(role, "user") && !is_text(role, "assistant")) {
+        return false;
+    }
+    message->role = role->value;
     return true;
 }
 
@@ -132,6 +136,7 @@ bool wal__message_find(struct wal__json_span payload, struct wal__message *messa
         {"payload", "message"},
     };
 
+    *message = (struct wal__message){.item = {NULL, 0}};
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         struct wal__json_span at = payload;
 

@@ -225,6 +225,7 @@ TEST(first_text__shapes_of_agents)
     assert_text("{\"message\":{\"role\":\"user\",\"parts\":[{\"inlineData\":{}},{\"text\":"
                 "\"no\",\"thought\":true},{\"text\":\"go\"}]}}",
                 "go");
+    assert_text("{\"role\":\"user\",\"message\":{\"content\":\"hi\"}}", "hi");
     assert_none("{\"role\":\"user\",\"parts\":\"no\"}");
     assert_none("{\"role\":\"user\",\"content\":[{\"text\":\"no\"}]}");
 }

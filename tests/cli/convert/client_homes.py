@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""Homes of clients whose lines do not say all of a session: adopted, listed, shown,
+searched, counted, exported as they were and as another client's, followed and resumed.
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+TOOLS = os.environ["WALBIN"]
+ID = "11111111-2222-4333-8444-555555555555"
+CHILD = "22222222-2222-4333-8444-555555555555"
+
+
+def line(*rows):
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+
+
+class Home:
+    """A home directory with the files of one client, adopted into a store."""
+
+    def __init__(self, work, files, **variables):
+        self.home = work
+        self.store = os.path.join(work, "store")
+        self.files = files
+        self.env = {**{key: value for key, value in os.environ.items()
+                       if not key.endswith(("_HOME", "_DIR"))}, "HOME": work,
+                    "XDG_DATA_HOME": "", "AGENTWAL_STORE": self.store,
+                    "TZ": "UTC", **variables}
+        for path, text in files.items():
+            self.write(path, text)
+        self.run("adopt", "--yes")
+
+    def write(self, path, text, mode="w"):
+        path = os.path.join(self.home, path)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, mode, encoding="utf-8") as file:
+            file.write(text)
+
+    def run(self, *arguments, code=0):
+        done = subprocess.run([os.path.join(TOOLS, "agentwal"), *arguments],
+                              capture_output=True, text=True, check=False,
+                              env=self.env, cwd=self.home, timeout=120)
+        assert done.returncode == code, (arguments, done)
+        return done.stdout
+
+    def rows(self, *arguments):
+        return {row["sessionId"]: row for row in map(
+            json.loads, self.run(*arguments, "--json").splitlines())}
+
+    def sessions(self):
+        return self.rows("list")
+
+    def children(self, session):
+        return set(self.rows("children", session))
+
+    def usage(self):
+        rows = list(map(json.loads, self.run("usage", "--json").splitlines()))
+        return sum(row["totalTokens"] for row in rows)
+
+    def check_source(self, folder):
+        """The files come back with their bytes."""
+        self.run("export", "--dialect", "source", "back")
+        for path, text in self.files.items():
+            if path.endswith(".jsonl"):
+                below = os.path.relpath(path, folder)
+                with open(os.path.join(self.home, "back", below),
+                          encoding="utf-8") as file:
+                    assert file.read() == text, path
+
+    def exported(self, session, dialect="entries"):
+        return self.run("export", "--dialect", dialect, "--session", session,
+                        "--stdout")
+
+
+def qwen_record(number, parent, kind, **more):
+    name = "00000000-0000-4000-8000-%012d"
+    return {"uuid": name % number, "parentUuid": name % parent if parent
+            else None, "sessionId": ID, "cwd": "/srv/app", "type": kind,
+            "timestamp": "2026-02-03T09:00:%02d.000Z" % number, **more}
+
+
+def qwen_message(role, text):
+    return {"message": {"role": role, "parts": [{"text": text}]}}
+
+
+def qwen(work):
+    counts = {"promptTokenCount": 10, "candidatesTokenCount": 5,
+              "cachedContentTokenCount": 4, "totalTokenCount": 15}
+    main = line(
+        qwen_record(1, 0, "user", **qwen_message("user", "Count in cents.")),
+        qwen_record(2, 1, "assistant", model="qwen3", usageMetadata=counts,
+                    **qwen_message("model", "Counted.")),
+        qwen_record(3, 2, "system", subtype="custom_title",
+                    systemPayload={"customTitle": "Cents"}))
+    child = line(qwen_record(4, 0, "user", isSidechain=True, agentId="a1",
+                             **qwen_message("user", "Look for floats.")))
+    fork = main.replace(ID, CHILD).replace(
+        '"type"', '"forkedFrom": {"sessionId": "%s"}, "type"' % ID)
+    home = Home(work, {
+        ".qwen/projects/-srv-app/chats/%s.jsonl" % ID: main,
+        ".qwen/projects/-srv-app/chats/%s.jsonl" % CHILD: fork,
+        ".qwen/projects/-srv-app/subagents/%s/agent-a1.jsonl" % ID: child})
+    home.write(".qwen/projects/-srv-app/chats/%s.ledger.jsonl" % ID, main)
+    rows = home.sessions()
+    assert rows[ID]["title"] == "Cents" and rows[ID]["cwd"] == "/srv/app"
+    assert home.children(ID) == {CHILD, ID + "~agent-a1"}, home.children(ID)
+    shown = home.run("cat", "--text", ID)
+    assert "Count in cents." in shown and "Counted." in shown, shown
+    assert "Look for floats." in home.run("search", "floats")
+    assert home.usage() == 15
+    assert "qwen --resume " + ID in home.run("resume", ID)
+    home.check_source(".qwen")
+    home.exported(ID, "pi")
+    home.run("export", "--dialect", "qwen", "--session", ID, "out")
+    with open(os.path.join(work, "out/projects/-srv-app/chats/%s.jsonl" % ID),
+              encoding="utf-8") as file:
+        assert file.read() == main
+    home.write(".qwen/projects/-srv-app/chats/%s.jsonl" % ID, line(
+        qwen_record(5, 3, "user", **qwen_message("user", "More."))), "a")
+    home.run("import", os.path.join(work, ".qwen"))
+    assert home.run("cat", "--text", ID).count("More.") == 1
+
+
+def cursor_line(role, text, **more):
+    return {"role": role, "message": {"content": [
+        {"type": "text", "text": text}]}, **more}
+
+
+def cursor(work):
+    folder = ".cursor/projects/srv-app/agent-transcripts/%s" % ID
+    main = line(
+        cursor_line("user", "<timestamp>Friday, Sep 4, 2026, 2:21 AM (UTC+8)"
+                    "</timestamp>\n<user_query>\nCount cents.\n</user_query>"),
+        cursor_line("assistant", "Counted."), {"type": "turn_ended"})
+    child = line(cursor_line("user", "Look for floats."))
+    home = Home(work, {
+        folder + "/%s.jsonl" % ID: main,
+        folder + "/subagents/%s.jsonl" % CHILD: child,
+        ".cursor/chats/0a1b/%s/meta.json" % ID: json.dumps({
+            "title": "Cents", "cwd": "/srv/app", "createdAtMs": 1788459600000,
+            "blobEncryptionKey": "a secret"})})
+    rows = home.sessions()
+    assert rows[ID]["title"] == "Cents" and rows[ID]["cwd"] == "/srv/app"
+    assert home.children(ID) == {CHILD}, home.children(ID)
+    assert rows[ID]["updated"].startswith("2026-09-03T18:21"), rows[ID]
+    shown = home.run("cat", "--text", ID)
+    assert "Count cents." in shown and "Counted." in shown, shown
+    assert home.usage() == 0
+    assert "cd /srv/app && cursor-agent --resume=" + ID in home.run("resume", ID)
+    home.check_source(".cursor")
+    assert '"text":"Count cents."' in home.exported(ID, "pi")
+    for path, _, names in os.walk(home.store):
+        for name in names:
+            with open(os.path.join(path, name), "rb") as file:
+                assert b"a secret" not in file.read(), name
+
+
+def main():
+    for check in (qwen, cursor):
+        with tempfile.TemporaryDirectory() as work:
+            check(work)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -652,6 +652,7 @@ static const struct wal__dialect_read_ops claude_read_ops = {
 const struct wal__dialect wal__dialect_claude = {
     .name = "claude",
     .summary = "transcripts of Claude Code, subagents too",
+    .has_id_in_name = true,
     .recognise = claude_recognise,
     .read = claude_read,
     .read_ops = &claude_read_ops,

@@ -851,10 +851,22 @@ static enum wal__json_status pi_read(const void *data, size_t size, struct wal__
     return WAL__JSON_OK;
 }
 
+/* Version 2 has ids, of kept entries too; version 3 another name of a role. */
+static const struct wal__json_member pi_rewritten[] = {
+    {.key = "version"},
+    {.key = "id"},
+    {.key = "parentId"},
+    {.key = "firstKeptEntryIndex"},
+    {.key = "firstKeptEntryId"},
+    {.parent = "message", .key = "role"},
+    {.key = NULL},
+};
+
 const struct wal__dialect wal__dialect_pi = {
     .name = "pi",
     .summary = "session files of pi, versions 1 to 3",
     .headers = WAL__HEADERS_ONE,
+    .rewritten = pi_rewritten,
     .recognise = pi_recognise,
     .read = pi_read,
     .read_ops = &pi_read_ops,

@@ -25,6 +25,7 @@
 #include "convert/clients/client.h"
 #include "convert/import/import.h"
 #include "convert/model/model_member.h"
+#include "convert/model/model_write.h"
 #include "convert/source/source_lines.h"
 #include "engine/base/error.h"
 #include "format/json/json_scan.h"
@@ -361,15 +362,53 @@ static const char *base_name(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
+/* Size of a file's name without its ending. */
+static size_t stem_size(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot != NULL ? (size_t)(dot - name) : strlen(name);
+}
+
+static bool is_stem(const char *id, const char *name)
+{
+    size_t size = stem_size(name);
+
+    return strlen(id) == size && memcmp(id, name, size) == 0;
+}
+
+/* Makes the file's name the session's id where the client knows it by that, and the id that its
+ * lines state that of the parent. */
+static void probe_name(const struct wal__import_file *file, struct wal__file_probe *probe)
+{
+    const char *name;
+    char id[40];
+
+    if (!probe->dialect->has_id_in_name) {
+        return;
+    }
+    name = base_name(file->path);
+    (void)snprintf(id, sizeof(id), "\"%.*s\"", (int)stem_size(name), name);
+    if (!wal__model_is_uuid(wal__model_literal(id)) ||
+        (probe->session != NULL && is_stem(probe->session, name))) {
+        return;
+    }
+    probe->stated = probe->session;
+    if (probe->parent == NULL) {
+        probe->parent = probe->session;
+    }
+    probe->session = wal__string_copy(&file->import->arena.arena, wal__model_literal(id), 36);
+}
+
 /* For the parts: the id that the file suggests: its session's id; for a file of a side chain, that
  * and the file's name. NULL: none, or no memory. */
 static const char *file_id(const struct wal__import_file *file)
 {
     const struct wal__file_probe *probe = &file->probe;
-    bool is_side_chain = probe->session != NULL && !probe->has_mainline && probe->has_sidechain;
     const char *base = base_name(file->path);
-    const char *dot = strrchr(base, '.');
-    size_t base_size = dot != NULL ? (size_t)(dot - base) : strlen(base);
+    size_t base_size = stem_size(base);
+    bool is_side_chain = probe->session != NULL && !probe->has_mainline && probe->has_sidechain &&
+                         !is_stem(probe->session, base);
     size_t size;
     char *id;
 
@@ -435,11 +474,11 @@ static void forget_session(struct wal__import_file *file)
     file->session = NULL;
 }
 
-/* Finds the session that the file continues among those of its id, wherever the file was when they
+/* Finds the session that the file continues among those of an id, wherever the file was when they
  * were imported; or else one that begins with it. */
-static enum wal_status find_by_id(struct wal__import_file *file, struct wal_error *error)
+static enum wal_status find_by_id(struct wal__import_file *file, const char *base,
+                                  struct wal_error *error)
 {
-    const char *base = file_id(file);
     enum wal_status status = WAL_OK;
     char covering[WAL__SOURCE_SIZE_MAX] = "";
     char id[WAL__SOURCE_SIZE_MAX];
@@ -495,7 +534,11 @@ static enum wal_status find_session(struct wal__import_file *file, struct wal_er
         }
     }
     if (status == WAL_OK && file->session == NULL && file->import->matches_ids) {
-        status = find_by_id(file, error);
+        status = find_by_id(file, file_id(file), error);
+        if (status == WAL_OK && file->session == NULL) {
+            /* An older library gave it that one. */
+            status = find_by_id(file, file->probe.stated, error);
+        }
         if (status == WAL_OK && file->session != NULL) {
             status = read_source(file, error);
         }
@@ -716,6 +759,7 @@ static enum wal_status probe(struct wal__import_file *file, const struct wal__di
         return wal__import_errno(error);
     }
     if (file->path != NULL) {
+        probe_name(file, &file->probe);
         probe_path(file, &file->probe);
     }
     file->lines.arena = &file->import->arena;
@@ -761,6 +805,7 @@ static int probe_differs(struct wal__import_file *file, uint64_t known)
         0) {
         return -1;
     }
+    probe_name(file, &previous);
     probe_path(file, &previous);
     return !wal__file_probe_equal(&previous, &file->probe);
 }
@@ -851,13 +896,186 @@ static enum wal_status delete_outdated_session(struct wal__import_file *file,
     return differs && status == WAL_OK && others == 0 ? delete_session(file, error) : status;
 }
 
+/* --- forms of a file ----------------------------------------------------- */
+
+/* The tokens of a line without those of some members. */
+struct kept_tokens {
+    struct wal__json_scan scan;
+    const struct wal__json_member *left_out;
+    struct wal__json_span outer; /* the last key of the top-level object */
+};
+
+static bool is_left_out(struct kept_tokens *tokens, const struct wal__json_token *key)
+{
+    if (key->kind != WAL__JSON_KEY || key->depth > 2) {
+        return false;
+    }
+    if (key->depth == 1) {
+        tokens->outer = key->span;
+    }
+    for (const struct wal__json_member *member = tokens->left_out; member->key != NULL; member++) {
+        bool is_below = member->parent != NULL;
+
+        if (key->depth == 1 + is_below && wal__json_string_is(key->span, member->key) &&
+            (!is_below || wal__json_string_is(tokens->outer, member->parent))) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Returns false if the text is not valid. */
+static bool next_kept(struct kept_tokens *tokens, struct wal__json_token *token)
+{
+    while (wal__json_scan_next(&tokens->scan, token) == WAL__JSON_OK) {
+        if (!is_left_out(tokens, token)) {
+            return true;
+        }
+        if (wal__json_scan_skip(&tokens->scan, token) != WAL__JSON_OK) {
+            return false;
+        }
+    }
+    return false;
+}
+
+/* Returns true if two lines differ in these members only. */
+static bool is_same_line(struct wal_slice a, const struct wal__piece *b,
+                         const struct wal__json_member *left_out)
+{
+    struct kept_tokens one = {.left_out = left_out};
+    struct kept_tokens other = {.left_out = left_out};
+    struct wal__json_token token = {.kind = WAL__JSON_NONE};
+    struct wal__json_token same;
+
+    wal__json_scan_init(&one.scan, a.data, (size_t)a.size);
+    wal__json_scan_init(&other.scan, b->data, b->size);
+    while (token.kind != WAL__JSON_END) {
+        if (!next_kept(&one, &token) || !next_kept(&other, &same) || token.kind != same.kind ||
+            token.span.size != same.span.size ||
+            memcmp(token.span.data, same.span.data, same.span.size) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The number of a line's form; 0: none. */
+static int64_t form_of(struct wal_slice line, const struct wal__json_member *rewritten)
+{
+    struct wal__json_member version = rewritten[0];
+    int64_t form = 0;
+
+    return wal__json_members(line.data, (size_t)line.size, &version, 1, NULL) == WAL__JSON_OK &&
+                   wal__json_integer(version.value.span, &form) == WAL__JSON_OK
+               ? form
+               : 0;
+}
+
+/* Which of two forms the session and the file are. */
+enum form {
+    FORM_OTHER,  /* none of each other */
+    FORM_OLDER,  /* the file has all lines of the session in a newer form */
+    FORM_COVERED /* the session has all lines of the file in a newer form */
+};
+
+static enum wal_status compare_forms(struct wal__import_file *file, struct wal_session *session,
+                                     enum form *form, struct wal_error *error)
+{
+    const struct wal__json_member *rewritten = file->probe.dialect->rewritten;
+    const struct wal__heap *heap = file->import->heap;
+    struct wal__source_lines lines;
+    struct wal__line_reader reader;
+    struct wal__piece piece = {.line = 0};
+    struct wal_entry entry;
+    int64_t file_form = 0;
+    int64_t session_form = 0;
+    bool is_same = true;
+    int got = 1;
+    enum wal_status status = wal__source_lines_open(&lines, heap, session, 0, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    wal__line_reader_init(&reader, heap, file->fd, file->size, false, 0);
+    while (is_same && got > 0 &&
+           (status = wal__source_lines_next(&lines, &entry, error)) == WAL_OK &&
+           entry.stream != WAL__PARTIAL_STREAM) {
+        char *memory = NULL;
+
+        got = wal__line_reader_next(&reader, &piece);
+        status = got < 0
+                     ? wal__import_errno(error)
+                     : wal__entry_payload_load(heap, file->import->store, &entry, &memory, error);
+        is_same = status == WAL_OK && (got == 0 || is_same_line(entry.payload, &piece, rewritten));
+        if (is_same && piece.line == 1) {
+            file_form = form_of((struct wal_slice){piece.data, piece.size}, rewritten);
+            session_form = form_of(entry.payload, rewritten);
+        }
+        wal__heap_free(heap, memory);
+    }
+    if (is_same && got > 0 && file_form > session_form) {
+        *form = FORM_OLDER;
+    } else if (is_same && file_form < session_form &&
+               (got == 0 || wal__line_reader_next(&reader, &piece) == 0)) {
+        *form = FORM_COVERED;
+    }
+    wal__line_reader_deinit(&reader);
+    wal__source_lines_close(&lines);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+/* Finds the session of the file's id and name that has the file in another form. One that is older
+ * is deleted, unless it was used otherwise; one that is newer covers the file. */
+static enum wal_status find_other_form(struct wal__import_file *file, struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    const char *id = file_id(file);
+    enum form form = FORM_OTHER;
+    bool is_modified = false;
+    uint64_t others = 0;
+    enum wal_status status;
+
+    if (file->probe.dialect->rewritten == NULL || id == NULL || !file->import->matches_ids) {
+        return WAL_OK;
+    }
+    status = wal_session_open(file->import->store, wal__slice_from_text(id), &file->session, error);
+    if (status != WAL_OK) {
+        return status == WAL_ENOTFOUND || status == WAL_EINVAL ? WAL_OK : status;
+    }
+    status = wal_session_get_info(file->session, &info, error);
+    file->seen = info.last_sequence;
+    if (status == WAL_OK && has_file_name(file, file->session)) {
+        status = compare_forms(file, file->session, &form, error);
+    }
+    if (status == WAL_OK && form != FORM_OTHER) {
+        status = read_source(file, error);
+    }
+    file->is_covered = status == WAL_OK && form == FORM_COVERED;
+    if (file->is_covered) {
+        return WAL_OK;
+    }
+    if (status == WAL_OK && form == FORM_OLDER) {
+        status = has_other_content(file, &is_modified, error);
+    }
+    if (status == WAL_OK && form == FORM_OLDER && !is_modified) {
+        status = session_count_others(file->session, &others, error);
+    }
+    if (status == WAL_OK && form == FORM_OLDER && !is_modified && others == 0) {
+        return delete_session(file, error);
+    }
+    forget_session(file);
+    return status;
+}
+
 /* Finds the file's session, or creates it. WAL_ECONFLICT: others wrote to a session that would have
  * been created again. */
 static enum wal_status try_find_or_create(struct wal__import_file *file, struct wal_error *error)
 {
     enum wal_status status = find_session(file, error);
 
-    if (status == WAL_OK && file->session != NULL && !file->is_covered) {
+    if (status == WAL_OK && file->session == NULL) {
+        status = find_other_form(file, error);
+    } else if (status == WAL_OK && !file->is_covered) {
         status = delete_outdated_session(file, error);
     }
     return status == WAL_OK && file->session == NULL ? create_session(file, error) : status;

@@ -215,6 +215,7 @@ struct wal__file_probe {
     bool has_mainline;  /* a line of the conversation is not in a side chain */
     bool has_sidechain; /* a line is in a side chain */
     char *session;      /* in the arena; these are NULL when not found */
+    char *stated;       /* id in the lines where that of the session is another */
     char *cwd;
     char *created;
     char *parent;     /* id of the session that this one was forked from, or that started it */

@@ -75,6 +75,15 @@ struct wal__dialect {
 
     enum wal__headers headers;
 
+    /* The client knows a session by the name of its file: where that is a UUID, it is the session's
+     * id, and the id that the lines state first is that of the session it was resumed from. */
+    bool has_id_in_name;
+
+    /* Members, up to one without a key, that the client changes in lines when it rewrites a file in
+     * a newer form: a line that differs in nothing else is the same. The first has the number of
+     * the form, in the first line. NULL: it rewrites none. */
+    const struct wal__json_member *rewritten;
+
     /* Whether this valid line can only be of this dialect. `is_first`: only blank lines precede it
      * in its file. */
     bool (*recognise)(const void *data, size_t size, bool is_first);

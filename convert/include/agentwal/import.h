@@ -16,6 +16,7 @@
  * of the source, nothing is added. With flags, files that are no client's are identified by their
  * dialect and path, relative to the path that was given (of that path itself: its name). A source
  * that continues no session becomes a new one; when its id is taken, a number is added to the id. A
+ * file that its client rewrote in a newer form replaces its session, unless others wrote to that. A
  * file that a client made by copying that of another session becomes a session with all its lines;
  * its parent_id is the id of the session that the file names. A file that is a view of a session of
  * this store continues that session, as wal_view_import does.

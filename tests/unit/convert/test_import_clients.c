@@ -659,6 +659,123 @@ KIT_TEST(identity__session_that_no_import_made)
     assert_int_equal(count_sessions(store), 2);
 }
 
+/* The client resumes the session by the name of its file. */
+KIT_TEST(identity__name_of_the_file_is_the_id)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session;
+
+    add_claude("a", "p/" ID_1 ".jsonl", ID_1, "one", 1, 2);
+    add_claude("a", "p/" ID_2 ".jsonl", ID_1, "one", 1, 2);
+    add_claude("a", "p/" ID_2 ".jsonl", ID_2, "one", 3, 3);
+    assert_int_equal(import(store, "a", 0, NULL).sessions, 2);
+    session = kit_session(store, ID_2);
+    assert_slice(kit_info(session).parent_id, ID_1);
+    assert_int_equal(kit_info(session).entries, 3);
+    wal_session_close(session);
+    session = kit_session(store, ID_1);
+    assert_slice(kit_info(session).parent_id, "");
+    wal_session_close(session);
+    assert_int_equal(import(store, "a/p", 0, NULL).appended, 0);
+    assert_int_equal(count_sessions(store), 2);
+}
+
+#define OLD_PATH  ".pi/agent/sessions/p/s.jsonl"
+#define HEADER(v) "{\"type\":\"session\",\"id\":\"s\",\"cwd\":\"/p\"" v "}\n"
+#define MESSAGE(role, text, members)                                    \
+    "{\"type\":\"message\",\"timestamp\":\"2026-01-02T03:04:05.000Z\"," \
+    "\"message\":{\"role\":\"" role "\",\"content\":\"" text "\"}" members "}\n"
+#define VERSION_1 HEADER("") MESSAGE("user", "one", "") MESSAGE("hookMessage", "two", "")
+#define VERSION_2                                             \
+    HEADER(",\"version\":2")                                  \
+    MESSAGE("user", "one", ",\"id\":\"a\",\"parentId\":null") \
+    MESSAGE("hookMessage", "two", ",\"id\":\"b\",\"parentId\":\"a\"")
+#define VERSION_3                                             \
+    HEADER(",\"version\":3")                                  \
+    MESSAGE("user", "one", ",\"id\":\"a\",\"parentId\":null") \
+    MESSAGE("custom", "two", ",\"id\":\"b\",\"parentId\":\"a\"")
+
+static void set_text(const char *root, const char *path, const char *text)
+{
+    char name[256];
+
+    (void)snprintf(name, sizeof(name), "%s/%s", root, path);
+    (void)unlink(name);
+    add_text(root, path, text);
+}
+
+KIT_TEST(identity__rewritten_file_replaces_its_older_form)
+{
+    static const char *const forms[] = {VERSION_1, VERSION_2,
+                                        VERSION_3 MESSAGE("user", "three", ",\"id\":\"c\"")};
+    struct wal_store *store = kit_store();
+    struct wal_session *session;
+
+    for (size_t i = 0; i < 3; i++) {
+        set_text("home", OLD_PATH, forms[i]);
+        assert_int_equal(import(store, "home", 0, NULL).appended, i == 2 ? 4 : 3);
+        assert_int_equal(import(store, "home", 0, NULL).appended, 0);
+        assert_int_equal(count_sessions(store), 1);
+    }
+    session = kit_session(store, "s");
+    assert_slice(kit_info(session).source, "pi 0 sessions/p/s.jsonl");
+    wal_session_close(session);
+}
+
+KIT_TEST(identity__older_form_adds_nothing)
+{
+    static const char *const forms[] = {VERSION_1, VERSION_2,
+                                        HEADER("") MESSAGE("user", "one", "")};
+    struct wal_store *store = kit_store();
+
+    add_text("home", OLD_PATH, VERSION_3);
+    (void)import(store, "home", 0, NULL);
+    for (size_t i = 0; i < 3; i++) {
+        set_text("backup", OLD_PATH, forms[i]);
+        assert_int_equal(import(store, "backup", 0, NULL).appended, 0);
+        assert_int_equal(import(store, "home", 0, NULL).appended, 0);
+        assert_int_equal(count_sessions(store), 1);
+    }
+}
+
+KIT_TEST(identity__rewritten_file_of_a_continued_session)
+{
+    struct wal_store *store = kit_store();
+    struct wal_session *session;
+
+    add_text("home", OLD_PATH, VERSION_1);
+    (void)import(store, "home", 0, NULL);
+    session = kit_session(store, "s");
+    kit_append(session, "own", NULL);
+    set_text("home", OLD_PATH, VERSION_3);
+    assert_int_equal(import(store, "home", 0, NULL).appended, 3);
+    assert_int_equal(kit_info(session).entries, 4);
+    wal_session_close(session);
+    wal_session_close(kit_session(store, "s~2"));
+}
+
+/* Files that are no newer form of VERSION_1: each is a session. */
+KIT_TEST(identity__file_with_other_content_replaces_none)
+{
+    static const char *const files[] = {
+        HEADER(",\"version\":3") MESSAGE("user", "one", "") MESSAGE("user", "other", ""),
+        HEADER(",\"version\":3") MESSAGE("user", "one", ",\"id\":\"a\""),
+        HEADER(",\"version\":\"3\"") MESSAGE("user", "one", "") MESSAGE("custom", "two", ""),
+        HEADER(",\"version\":3,\"more\":[") MESSAGE("user", "one", ""),
+        HEADER(",\"version\":3") "\n" MESSAGE("user", "one", "") MESSAGE("custom", "two", ""),
+        HEADER(",\"version\":3") "[]\n{\"id\":\n\n",
+    };
+    struct wal_store *store = kit_store();
+
+    add_text("home", OLD_PATH, VERSION_1);
+    (void)import(store, "home", 0, NULL);
+    for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+        set_text("home", OLD_PATH, files[i]);
+        (void)import(store, "home", 0, NULL);
+        assert_int_equal(count_sessions(store), i + 2);
+    }
+}
+
 /* ------------------------------------------------------------ compressed --- */
 
 /* Expands frames of zeros, which do not state their sizes; at most 5,000 bytes. */

@@ -1137,6 +1137,46 @@ static struct wal__import_file *create(struct wal__import *import, int fd, const
     return file;
 }
 
+#define TEXT_SIZE 4096 /* bytes of a file that show whether it is text */
+
+/* Whether the file begins with the mark of UTF-16, or with two characters of ASCII in it. */
+static bool is_utf16(const uint8_t *bytes, ssize_t size)
+{
+    bool has_mark = size >= 2 && (bytes[0] ^ bytes[1]) == 1 && (bytes[0] | bytes[1]) == 0xff;
+
+    return has_mark || (size >= 4 && (bytes[0] == 0) != (bytes[1] == 0) &&
+                        (bytes[0] == 0) == (bytes[2] == 0) && (bytes[1] == 0) == (bytes[3] == 0));
+}
+
+/* Refuses a file without a line of JSON that begins with bytes that no text has. */
+static enum wal_status check_text(const struct wal__import_file *file, struct wal_error *error)
+{
+    uint8_t bytes[TEXT_SIZE];
+    bool is_text = true;
+    ssize_t size;
+
+    if (!file->import->refuses_binary || file->probe.parsed > 0) {
+        return WAL_OK;
+    }
+    size = pread(file->fd, bytes, sizeof(bytes), 0);
+    if (size < 0) {
+        return wal__import_errno(error);
+    }
+    if (is_utf16(bytes, size)) {
+        return wal__fail(error, WAL_EBADJSON,
+                         "the file is in UTF-16, which no client writes: import what iconv -f "
+                         "UTF-16 -t UTF-8 makes of it, or keep it as it is with --dialect lines");
+    }
+    for (ssize_t i = 0; i < size; i++) {
+        is_text = is_text &&
+                  (bytes[i] >= ' ' || (bytes[i] >= '\a' && bytes[i] <= '\r') || bytes[i] == '\x1b');
+    }
+    return is_text ? WAL_OK
+                   : wal__fail(error, WAL_EBADJSON,
+                               "the file is not text: to keep it as it is, import it with "
+                               "--dialect lines");
+}
+
 enum wal_status wal__import_file(struct wal__import *import, int fd, const char *name,
                                  const char *path, struct wal_error *error)
 {
@@ -1152,6 +1192,9 @@ enum wal_status wal__import_file(struct wal__import *import, int fd, const char 
     status = wal__source_file_lock(import, fd, name, error);
     if (status == WAL_OK) {
         status = probe(file, expected(import), error);
+    }
+    if (status == WAL_OK) {
+        status = check_text(file, error);
     }
     if (status == WAL_OK) {
         status = find_or_create_session(file, error);

@@ -58,6 +58,8 @@ struct wal__import {
     /* The source is the session of its id that has its content, whatever its path was when that was
      * imported. */
     bool matches_ids;
+    /* A file that is not text is refused. */
+    bool refuses_binary;
     /* A last line without its newline is not read: it is being written. */
     bool waits_for_newline;
     /* A source that another import is writing is not reported as failed, but here. */

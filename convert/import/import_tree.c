@@ -365,6 +365,7 @@ static enum wal_status walk_file(struct wal__tree_walk *walk, FTSENT *entry,
         .path = relative_path(walk, entry),
         .size = (uint64_t)entry->fts_statp->st_size,
         .is_argument = is_argument(walk, entry),
+        .is_any_file = (walk->flags & TAKES_OTHERS) != 0,
     };
     struct client_file file;
     enum wal_status status;
@@ -654,6 +655,7 @@ static void reset(struct wal__import *import, const struct wal__tree_source *sou
     import->view_session = NULL;
     import->placed = source->dialect;
     import->matches_ids = source->is_matched_by_id;
+    import->refuses_binary = !source->is_any_file && !wal__dialect_is(import->forced, "lines");
 }
 
 /* --- files --------------------------------------------------------------- */

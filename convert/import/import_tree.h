@@ -36,6 +36,7 @@ struct wal__tree_source {
     bool is_packed;        /* `name` is compressed; the other paths are without the ending */
     bool is_matched_by_id; /* wal__import.matches_ids */
     bool must_be_session;  /* a file without the content of one is left out */
+    bool is_any_file;      /* a file may be of any kind, also not text */
 };
 
 /* Returns WAL_OK if the walk goes on. */

@@ -311,8 +311,9 @@ bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX],
     struct message messages[LOCATION_COUNT] = {0};
     struct reader reader = {.is_truncated = payload.size > WAL__FIRST_TEXT_SCAN_MAX};
     size_t scan_size = reader.is_truncated ? WAL__FIRST_TEXT_SCAN_MAX : payload.size;
+    size_t mark = payload.size >= 3 && memcmp(payload.data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 
-    wal__json_scan_init(&reader.scan, payload.data, scan_size);
+    wal__json_scan_init(&reader.scan, payload.data + mark, scan_size - mark);
     reader.end = reader.scan.end;
     enum wal__json_status status = read_payload(&reader, messages);
     if (status == WAL__JSON_TRUNCATED && reader.is_truncated) {

@@ -40,8 +40,8 @@ if grep -qP '[\x00-\x08\x0b-\x1f\x7f]' "$work/stdout" "$work/stderr"; then
 fi
 grep -q 'the version is not known' "$work/stderr" || fail "unknown version"
 code 0 agentwal import "$work/home"
-grep -q 'warning: the version is not known (1 time)' "$work/stderr" ||
-    fail "a grouped warning: $(cat "$work/stderr")"
+grep -q '1 line of 1 file is odd and was kept unchanged; -v lists them' "$work/stderr" ||
+    fail "odd lines: $(cat "$work/stderr")"
 code 0 agentwal list
 if grep -qP '[\x00-\x08\x0b-\x1f\x7f]' "$work/stdout"; then
     fail "control characters in the list"
@@ -107,3 +107,33 @@ code 0 agentwal export --dialect claude "$work/view"
 if grep -rq '"key":"value"' "$work/view"; then
     fail "a view of settings"
 fi
+
+# What is not text is refused, with what to do; --dialect lines takes it.
+AGENTWAL_STORE=$work/text-store
+export AGENTWAL_STORE
+mkdir "$work/files"
+row b1 1 'typed in PowerShell' >"$work/files/utf-8"
+for form in UTF-16 UTF-16LE UTF-16BE; do
+    iconv -f UTF-8 -t "$form" "$work/files/utf-8" >"$work/files/$form"
+    code 1 agentwal import "$work/files/$form"
+    grep -q 'in UTF-16, .* iconv -f UTF-16 -t UTF-8 .* --dialect lines' "$work/stderr" ||
+        fail "$form: $(cat "$work/stderr")"
+done
+printf '\x1f\x8b\x08\0\0\0\0\0' >"$work/files/gzip"
+printf 'SQLite format 3\0' >"$work/files/database"
+printf '\x89PNG\r\n\x1a\n' >"$work/files/image"
+for name in gzip database image; do
+    code 1 agentwal import "$work/files/$name"
+    grep -q 'is not text: .* --dialect lines' "$work/stderr" || fail "$name: $(cat "$work/stderr")"
+done
+same 0 "$(agentwal list --json | wc -l)" "sessions of files that are not text"
+code 0 agentwal import --dialect lines "$work/files/UTF-16" "$work/files/database"
+same 2 "$(agentwal list --json | wc -l)" "sessions of the dialect lines"
+# Text, and lines of a client that end in zeros.
+printf 'caf\xe9\tau lait\n' >"$work/files/latin-1"
+{ row b2 1 'torn' && head -c 512 /dev/zero; } >"$work/files/torn"
+code 0 agentwal import "$work/files/latin-1" "$work/files/torn"
+# A file that begins with a byte order mark has its title.
+{ printf '\xef\xbb\xbf' && row b3 1 'after a mark'; } >"$work/files/mark.jsonl"
+code 0 agentwal import "$work/files/mark.jsonl"
+agentwal list --json | json 'any(r["firstText"] == "after a mark" for r in rows)'

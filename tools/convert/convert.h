@@ -139,14 +139,7 @@ int convert_source_print(const struct convert_source *source, struct convert_out
 /* --- imports ------------------------------------------------------------ */
 
 enum {
-    CONVERT_WARNINGS_MAX = 64, /* different texts that are counted */
-    CONVERT_NAMES_MAX = 10     /* sessions with another id that are printed */
-};
-
-/* Warnings of one text. */
-struct convert_warning {
-    char *reason;
-    uint64_t count;
+    CONVERT_NAMES_MAX = 10 /* sessions with another id that are printed */
 };
 
 /* The caller sets the first five members and zeroes the others. */
@@ -164,12 +157,11 @@ struct convert_run {
     struct wal_import_result total; /* to be imported, for the progress */
     uint64_t files;                 /* imported so far */
     uint64_t bytes;
-    struct convert_warning warnings[CONVERT_WARNINGS_MAX];
-    uint32_t warning_count;
-    uint64_t other_warnings; /* of further texts */
-    uint64_t other_ids;      /* sessions that could not have their id */
-    uint64_t trashed;        /* sources of sessions in the trash */
-    uint64_t unread;         /* clients whose sessions cannot be read */
+    uint64_t odd_files; /* in which the client's format is not followed */
+    uint64_t odd_lines;
+    uint64_t other_ids; /* sessions that could not have their id */
+    uint64_t trashed;   /* sources of sessions in the trash */
+    uint64_t unread;    /* clients whose sessions cannot be read */
     const struct wal_slice *paths;
     uint32_t path_count;
     struct wal_import_result result;

@@ -271,25 +271,18 @@ static int32_t on_progress(void *ctx, struct wal_slice path, uint64_t done, uint
 
 /* ------------------------------------------------------------- reports --- */
 
-static void count_warning(struct convert_run *run, const struct wal_import_issue *issue)
+/* Counts the lines of a file that have issues; those of one line follow each other. */
+static void count_odd(struct convert_run *run, const struct wal_import_report *report)
 {
-    const char *reason = issue->reason.data;
-    /* The text after a colon is that of one line. */
-    size_t size = strcspn(reason, ":");
+    uint64_t last = 0;
 
-    for (uint32_t i = 0; i < run->warning_count; i++) {
-        if (strlen(run->warnings[i].reason) == size &&
-            memcmp(run->warnings[i].reason, reason, size) == 0) {
-            run->warnings[i].count++;
-            return;
-        }
+    for (uint64_t i = 0; i < report->issue_count; i++) {
+        uint64_t line = report->issues[i].line;
+
+        run->odd_lines += line != 0 && line != last ? 1 : 0;
+        last = line;
     }
-    if (run->warning_count == CONVERT_WARNINGS_MAX) {
-        run->other_warnings++;
-        return;
-    }
-    run->warnings[run->warning_count++] =
-        (struct convert_warning){.reason = cli_copy_text(reason, size), .count = 1};
+    run->odd_files += report->issue_count > 0 ? 1 : 0;
 }
 
 /* Whether the path is one that the command was called with. */
@@ -328,8 +321,8 @@ static int32_t on_report(void *ctx, const struct wal_import_report *report)
     run->trashed += report->status == WAL_ETRASHED ? 1 : 0;
     run->unread += report->status == WAL_EVERSION ? 1 : 0;
     run->other_ids += (report->flags & WAL_IMPORT_OTHER_ID) != 0 ? 1 : 0;
-    for (uint64_t i = 0; what == 0 && i < report->issue_count; i++) {
-        count_warning(run, &report->issues[i]);
+    if (what == 0) {
+        count_odd(run, report);
     }
     if (run->has_followed && report->status == WAL_OK && report->appended == 0) {
         return caught != 0 ? STOP : 0;
@@ -388,25 +381,22 @@ static void print_json(const struct convert_run *run, double seconds)
 static void print_warnings(const struct convert_run *run)
 {
     const struct cli *cli = run->cli;
+    const char *files = cli_plural(run->odd_files, "file", "files");
 
-    for (uint32_t i = 0; i < run->warning_count; i++) {
-        const struct convert_warning *warning = &run->warnings[i];
-
-        cli_error(cli, CLI_OK, NULL, "warning: %s (%" PRIu64 " %s)", warning->reason,
-                  warning->count, cli_plural(warning->count, "time", "times"));
-    }
-    if (run->other_warnings > 0) {
-        cli_error(cli, CLI_OK, NULL, "%" PRIu64 " further warnings", run->other_warnings);
-    }
-    if (run->warning_count > 0) {
+    if (run->odd_lines > 0) {
         cli_error(cli, CLI_OK, NULL,
-                  "their lines are imported unchanged (--verbose names "
-                  "them)");
+                  "%" PRIu64 " %s of %" PRIu64 " %s %s odd and %s kept unchanged; -v lists them",
+                  run->odd_lines, cli_plural(run->odd_lines, "line", "lines"), run->odd_files,
+                  files, cli_plural(run->odd_lines, "is", "are"),
+                  cli_plural(run->odd_lines, "was", "were"));
+    } else if (run->odd_files > 0) {
+        cli_error(cli, CLI_OK, NULL, "%" PRIu64 " %s %s odd and %s kept unchanged; -v lists them",
+                  run->odd_files, files, cli_plural(run->odd_files, "is", "are"),
+                  cli_plural(run->odd_files, "was", "were"));
     }
     if (!run->is_verbose && run->other_ids > CONVERT_NAMES_MAX) {
         cli_error(cli, CLI_OK, NULL,
-                  "%" PRIu64 " sessions have another id than their files "
-                  "state (--verbose names them)",
+                  "%" PRIu64 " sessions have another id than their files state; -v lists them",
                   run->other_ids);
     }
 }
@@ -606,10 +596,6 @@ static int run_follow(struct convert_run *run, struct wal_store *store,
 
 void convert_run_deinit(struct convert_run *run)
 {
-    for (uint32_t i = 0; i < run->warning_count; i++) {
-        free(run->warnings[i].reason);
-    }
-    run->warning_count = 0;
     free(run->directory);
     run->directory = NULL;
 }

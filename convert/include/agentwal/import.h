@@ -9,7 +9,12 @@
  * Selection: of a directory, the files that are sessions of a client by their path are imported
  * (docs/clients.md, Session paths); in a directory that belongs to no client, files of lines whose
  * content is that of a dialect. Everything else is left out and counted. A file that is given by
- * its path is always imported. Symbolic links below a directory are not followed.
+ * its path is imported, unless it is not text; with the dialect `lines`, and with flags, that too.
+ * Symbolic links below a directory are followed to a client's folders of sessions only.
+ *
+ * Sessions that cannot be read: of a client that is known and not read, and in a form of another
+ * that is not, they are left out, and one report for each client has the status WAL_EVERSION and a
+ * text that names it and says what to do.
  *
  * Identity: a source continues the session of its id, dialect and file name whose bytes are its
  * beginning, whatever the directories above it are named; if that session already begins with all

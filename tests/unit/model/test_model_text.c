@@ -197,6 +197,7 @@ TEST(first_text__message_is_found_in_three_places)
     assert_text("{\"role\":\"user\",\"content\":\"hi\"}", "hi");
     assert_text("{\"message\":{\"role\":\"user\",\"content\":\"hi\"}}", "hi");
     assert_text("{\"payload\":{\"content\":\"hi\",\"role\":\"user\"}}", "hi");
+    assert_text("\xef\xbb\xbf{\"role\":\"user\",\"content\":\"hi\"}", "hi");
     /* The first of them with a role counts. */
     assert_none("{\"message\":{\"role\":\"user\",\"content\":\"hi\"},"
                 "\"role\":\"assistant\",\"content\":\"no\"}");

@@ -257,3 +257,169 @@ def opencode(root):
             part_name = "prt_b7ca9907%d%03dBBBBBBBBBBBBBB" % (at, number)
             write("%s/part/%s/%s.json" % (place, name, part_name), [
                 {"id": part_name, "sessionID": session, "messageID": name} | part])
+
+
+# --- clients whose lines have one form ---
+
+def rows_of(make, folder, *lines):
+    """Lines as make(number, line), from 1 on."""
+    write(folder, [make(number, row) for number, row in enumerate(lines, 1)])
+
+
+def qwen(root):
+    session = ID % 5
+    name = "00000000-0000-4000-8000-%012d"
+
+    def row(number, members):
+        return {"uuid": name % number, "parentUuid": name % (number - 1) if number > 1 else None,
+                "sessionId": session, "timestamp": "2026-03-01T10:00:%02d.000Z" % number,
+                "cwd": "/srv/app", "version": "0.5.0"} | members
+
+    def said(kind, role, *parts, **members):
+        return {"type": kind, "message": {"role": role, "parts": list(parts)}} | members
+
+    rows_of(row, "%s/projects/-srv-app/chats/%s.jsonl" % (root, session),
+            said("user", "user", {"text": "A prompt of Qwen"},
+                 {"inlineData": {"mimeType": "image/png", "data": PNG}}),
+            said("assistant", "model", {"text": "Hidden thought", "thought": True},
+                 {"text": "I look."}, {"functionCall": {
+                     "id": "c1", "name": "read_file", "args": {"path": "a"}}}, model="qwen3"),
+            said("tool_result", "user", {"functionResponse": {
+                "id": "c1", "name": "read_file", "response": {"output": "the file's text"}}}),
+            said("assistant", "model", {"functionCall": {
+                "id": "c2", "name": "read_file", "args": {"path": "b"}}}, model="qwen3"),
+            said("tool_result", "user", {"functionResponse": {
+                "id": "c2", "name": "read_file", "response": {"error": "No such file"}}}),
+            said("assistant", "model", {"text": "An abandoned answer."}, model="qwen3"),
+            said("assistant", "model", {"text": "The better answer."}, model="qwen3",
+                 parentUuid=name % 5))
+
+
+def gemini(root):
+    chats = root + "/tmp/app/chats/session-2026-03-01T10-00-"
+
+    def row(number, members):
+        return {"id": "m%d" % number, "timestamp": "2026-03-01T10:00:%02d.000Z" % number} | \
+            members if "type" in members else members
+
+    def head(session):
+        return {"sessionId": session, "projectHash": "abc", "kind": "main",
+                "startTime": "2026-03-01T10:00:00.000Z", "directories": ["/srv/app"],
+                "lastUpdated": "2026-03-01T10:00:00.000Z"}
+
+    def call(name, output):
+        return {"id": name, "name": "run_shell_command", "args": {"command": "ls " + name},
+                "status": "success", "timestamp": "2026-03-01T10:00:02.000Z",
+                "result": [{"functionResponse": {"id": name, "name": "run_shell_command",
+                                                 "response": {"output": output}}}]}
+
+    rows_of(row, chats + "11111111.jsonl", head(ID % 6),
+            {"type": "user", "content": [{"text": "A prompt of Gemini"}]},
+            {"type": "gemini", "content": "", "model": "gemini-3-pro", "toolCalls": [
+                call("t1", "one"), call("t2", "two")], "thoughts": [
+                    {"subject": "Hidden", "description": "a thought"}]},
+            {"type": "gemini", "content": "Both are listed.", "model": "gemini-3-pro"},
+            {"$set": {"lastUpdated": "2026-03-01T10:00:05.000Z"}},
+            {"type": "user", "content": "A prompt to take back"},
+            {"type": "gemini", "content": "An answer to take back.", "model": "gemini-3-pro"},
+            {"$rewindTo": "m6"},
+            {"type": "user", "content": "@a.txt with its text", "displayContent": "@a.txt"},
+            {"type": "gemini", "content": "The last an", "model": "gemini-3-pro", "id": "last"},
+            {"type": "gemini", "content": "The last answer.", "model": "gemini-3-pro",
+             "id": "last"},
+            {"type": "info", "content": "Request cancelled."})
+    rows_of(row, chats + "22222222.jsonl", head(ID % 7), {"$set": {"messages": [
+        row(1, {"type": "user", "content": [{"text": "All at once"}]}),
+        row(2, {"type": "gemini", "content": [{"text": "In one line."}]})]}})
+
+
+def copilot(root):
+    def event(number, members):
+        kind, data = members
+        return {"type": kind, "data": data, "id": "00000000-0000-4000-8000-%012d" % number,
+                "timestamp": "2026-03-01T10:00:%02d.000Z" % number, "parentId":
+                "00000000-0000-4000-8000-%012d" % (number - 1) if number > 1 else None}
+
+    def asked(name, arguments):
+        return {"toolCallId": name, "name": "bash", "arguments": arguments, "type": "function"}
+
+    def done(name, **members):
+        return "tool.execution_complete", {"toolCallId": name, "success": "result" in members} | \
+            members
+
+    rows_of(event, "%s/session-state/%s/events.jsonl" % (root, ID % 8),
+            ("session.start", {"sessionId": ID % 8, "version": 1, "producer": "copilot-agent",
+                               "copilotVersion": "1.0.71", "context": {"cwd": "/srv/app"},
+                               "startTime": "2026-03-01T10:00:00.000Z"}),
+            ("system.message", {"role": "system", "content": "Rules"}),
+            ("user.message", {"content": "A prompt of Copilot", "transformedContent":
+                              "A prompt of Copilot, and the time"}),
+            ("assistant.message", {"messageId": "m1", "content": "I look.", "reasoningText":
+                                   "Hidden thought", "toolRequests": [
+                                       asked("c1", {"command": "ls"}),
+                                       asked("c2", '{"command": "cat"}')]}),
+            ("tool.execution_start", {"toolCallId": "c1", "toolName": "bash",
+                                      "arguments": {"command": "ls"}}),
+            done("c2", error={"message": "No such file"}),
+            done("c1", result={"content": "a\nb"}),
+            ("user.message", {"content": "A steering prompt", "delivery": "steering"}),
+            ("user.message", {"content": "<skill-context>not typed</skill-context>",
+                              "source": "skill-x"}),
+            ("assistant.message", {"messageId": "m2", "content": "The end.", "toolRequests": []}))
+
+
+def kimi(root):
+    place = "%s/sessions/wd_app_0123456789ab/session_1" % root
+
+    def record(number, members):
+        return members | {"time": 1772359200000 + number}
+
+    def loop(kind, **members):
+        return {"type": "context.append_loop_event", "event": {
+            "type": kind, "uuid": "u-" + kind, "turnId": "t1", "step": 0} | members}
+
+    def prompt(words):
+        return {"type": "context.append_message", "message": {
+            "role": "user", "content": [text(words)], "toolCalls": []}}
+
+    write(place + "/state.json", [{"title": "Made", "workDir": "/srv/app", "agents": {
+        "main": {"type": "main"}}}])
+    rows_of(record, place + "/agents/main/wire.jsonl",
+            {"type": "metadata", "protocol_version": "1.4", "created_at": 1772359200000},
+            {"type": "turn.prompt", "input": [text("A prompt of Kimi")],
+             "origin": {"kind": "user"}},
+            prompt("A prompt of Kimi"), loop("step.begin"),
+            loop("content.part", part={"type": "think", "think": "Hidden thought"}),
+            loop("content.part", part=text("I look.")),
+            loop("tool.call", toolCallId="c1", name="Shell", args={"command": "ls"}),
+            loop("tool.result", toolCallId="c1", result={"output": "a\nb", "isError": False}),
+            loop("step.end", finishReason="end_turn"),
+            prompt("Only in the context"), loop("step.begin"),
+            loop("content.part", part=text("The end.")))
+
+
+def cursor(root):
+    def row(_, members):
+        role, *content = members
+        return {"role": role, "message": {"content": content}}
+
+    rows_of(row, "%s/projects/srv-app/agent-transcripts/%s/%s.jsonl" % (root, ID % 9, ID % 9),
+            ("user", text("<timestamp>Sunday, Mar 1, 2026, 10:00 AM (UTC)</timestamp>\n"
+                          "<user_query>\nA prompt of Cursor\n</user_query>")),
+            ("assistant", text("I look."), {"type": "tool_use", "name": "Shell",
+                                            "input": {"command": "ls"}}),
+            ("assistant", text("The end.")))
+
+
+def droid(root):
+    def row(number, members):
+        return {"id": "d%d" % number, "timestamp": "2026-03-01T10:00:%02d.000Z" % number,
+                "type": "message", "message": members} if "role" in members else members
+
+    rows_of(row, "%s/sessions/-srv-app/%s.jsonl" % (root, ID % 10),
+            {"type": "session_start", "id": ID % 10, "cwd": "/srv/app", "title": "Made"},
+            {"role": "user", "content": [text("A prompt of Droid")]},
+            {"role": "assistant", "content": [text("I look."), call(1, command="ls")]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1",
+                                          "content": "a\nb"}]},
+            {"role": "assistant", "content": [text("The end.")]})

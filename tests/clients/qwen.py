@@ -1,0 +1,47 @@
+"""What a person saw in Qwen Code, of projects/*/chats/*.jsonl: rows of a tree, as Claude Code has
+them, with parts of Google's API."""
+import os
+
+import claude
+from google import parts
+from shown import Session, jsonl
+
+
+def items_of(row):
+    message, kind = row.get("message"), row.get("type")
+    payload = row.get("systemPayload") or {}
+    if isinstance(message, dict) and kind in ("user", "assistant", "tool_result"):
+        if "parts" not in message:  # as older versions write it
+            yield from claude.message(row)
+            return
+        role = "user" if kind == "user" else "assistant" if kind == "assistant" else "result"
+        yield from parts(role, message["parts"], row.get("subtype") is None)
+    elif row.get("subtype") == "mid_turn_user_message":
+        for key in ("displayText", "text", "message", "content", "prompt"):
+            if key in payload:
+                yield from parts("user", payload[key])
+                break
+    elif row.get("subtype") == "slash_command":
+        yield "note", payload.get("rawCommand") or "", False
+    elif row.get("subtype") == "chat_compression":
+        for content in payload.get("compressedHistory") or ():
+            for _, value, _ in parts("note", content.get("parts")):
+                yield "note", value if isinstance(value, str) else "", False
+
+
+def sessions(root):
+    for path, rows in jsonl(root):
+        by_id = {row["uuid"]: row for row in rows if "uuid" in row}
+        said = [row for row in rows if "message" in row]
+        if not said:
+            continue
+        live = rows
+        if by_id:
+            live, at = [], rows[-1]
+            while at is not None and not any(at is row for row in live):
+                live.append(at)
+                at = by_id.get(at.get("parentUuid"))
+            live.reverse()
+        yield Session(said[0].get("sessionId") or os.path.basename(path)[:-6], path,
+                      [item for row in rows for item in items_of(row)],
+                      [item for row in live for item in items_of(row)])

@@ -532,6 +532,7 @@ enum {
     ENTRY_PAYLOAD_CUSTOM,
     ENTRY_PAYLOAD_VERSION,
     ENTRY_VERSION,
+    ENTRY_SIDECHAIN,
     ENTRY_COUNT
 };
 
@@ -551,6 +552,7 @@ static const struct wal__json_member entry_wanted[ENTRY_COUNT] = {
     [ENTRY_PAYLOAD_CUSTOM] = {.parent = "payload", .key = "customType"},
     [ENTRY_PAYLOAD_VERSION] = {.parent = "payload", .key = "version"},
     [ENTRY_VERSION] = {.key = "version"},
+    [ENTRY_SIDECHAIN] = {.parent = "meta", .key = "isSidechain"},
 };
 
 static bool entries_recognise(const void *data, size_t size, bool is_first)
@@ -606,7 +608,8 @@ static enum wal__json_status entries_read(const void *data, size_t size,
     line->type = wal__member_string(&members[ENTRY_TYPE]);
     line->time = wal__member_string(&members[ENTRY_TIME]);
     line->link = WAL__LINK_HEAD;
-    line->head = WAL__HEAD_EXTEND;
+    line->is_sidechain = wal__member_is_true(&members[ENTRY_SIDECHAIN]);
+    line->head = line->is_sidechain ? WAL__HEAD_KEEP : WAL__HEAD_EXTEND;
     if (wal__line_string_is(&members[ENTRY_TYPE], "session_header")) {
         read_header(members, line);
     }

@@ -329,12 +329,12 @@ static void make_unused_id(const struct wal__import_lines *lines, const char *ow
 static void set_parent(const struct wal__import_lines *lines, struct parsed *parsed,
                        enum wal__line_link link)
 {
-    if (link == WAL__LINK_PREVIOUS) {
-        set_text(parsed->parent, lines->previous_id);
-    } else if (link != WAL__LINK_EXPLICIT) {
+    if (link == WAL__LINK_PREVIOUS || link == WAL__LINK_MAIN) {
+        set_text(parsed->parent, link == WAL__LINK_MAIN ? lines->main_id : lines->previous_id);
+    } else if (link == WAL__LINK_HEAD || link == WAL__LINK_ROOT) {
         parsed->parent[0] = '\0';
     }
-    if (link == WAL__LINK_ROOT || (link == WAL__LINK_PREVIOUS && parsed->parent[0] == '\0')) {
+    if (link != WAL__LINK_HEAD && parsed->parent[0] == '\0') {
         parsed->flags |= WAL_ENTRY_ROOT;
     }
 }
@@ -375,11 +375,46 @@ static bool is_copied_parent(struct wal__import_lines *lines, struct parsed *par
     return is_found;
 }
 
+/* Sets the parent to that of the entry that the line names. Returns false if there is no such entry
+ * before the line. */
+static bool set_parent_of_named(const struct wal__import_lines *lines,
+                                const struct wal__line_info *line, struct parsed *parsed)
+{
+    const struct wal__import_batch *batch = &lines->batch;
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    char named[WAL__LINE_ID_SIZE];
+    struct wal_slice parent;
+    uint16_t slot;
+
+    parsed->parent[0] = '\0';
+    if (!wal__string_decode(line->parent, NAME_MAX_SIZE, named) || !is_parent(lines, named)) {
+        return false;
+    }
+    slot = batch->slots[find_slot(batch, wal__slice_from_text(named))];
+    if (slot != 0) {
+        parent = text_at(batch, &batch->items[slot - 1].texts[WAL__IMPORT_PARENT]);
+    } else if (wal_entry_cursor_get(lines->cursor, wal__slice_from_text(named), &entry, NULL) ==
+               WAL_OK) {
+        parent = entry.parent_id;
+    } else {
+        return false;
+    }
+    snprintf(parsed->parent, sizeof(parsed->parent), "%.*s", (int)parent.size,
+             (const char *)parent.data);
+    return true;
+}
+
 static enum wal__line_link find_parent(struct wal__import_lines *lines,
                                        const struct wal__piece *piece,
                                        const struct wal__line_info *line, const char *own_id,
                                        struct parsed *parsed)
 {
+    if (line->link == WAL__LINK_BEFORE) {
+        bool is_known = set_parent_of_named(lines, line, parsed);
+
+        return is_known || !wal__json_span_equal(line->parent, line->id) ? line->link
+                                                                         : WAL__LINK_PREVIOUS;
+    }
     if (line->link != WAL__LINK_EXPLICIT) {
         return line->link;
     }
@@ -443,12 +478,14 @@ static void parse_object(struct wal__import_lines *lines, const struct wal__piec
     enum wal__line_head head = line->head;
     char own_id[WAL__LINE_ID_SIZE];
     enum wal__line_link link;
+    /* A line that replaces another has its id. */
+    bool replaces = line->link == WAL__LINK_BEFORE && wal__json_span_equal(line->parent, line->id);
 
     report_anomalies(lines, piece, line);
     wal__string_decode(line->id, NAME_MAX_SIZE, own_id);
     link = find_parent(lines, piece, line, own_id, parsed);
     make_unused_id(lines, own_id, piece->line, parsed->id);
-    if (own_id[0] != '\0' && strcmp(own_id, parsed->id) != 0 &&
+    if (own_id[0] != '\0' && strcmp(own_id, parsed->id) != 0 && !replaces &&
         !is_of_other_stream(lines, own_id)) {
         add_issue(lines, piece, piece->offset, "its id is taken; it is kept under another");
     }
@@ -463,9 +500,9 @@ static void parse_object(struct wal__import_lines *lines, const struct wal__piec
     if (head != WAL__HEAD_EXTEND) {
         parsed->flags |= head == WAL__HEAD_MOVE ? WAL_ENTRY_HEAD_MOVE : WAL_ENTRY_HEAD_KEEP;
     }
-    parsed->is_inexact = own_id[0] != '\0' ? strcmp(own_id, parsed->id) != 0
+    parsed->is_inexact = own_id[0] != '\0' ? strcmp(own_id, parsed->id) != 0 && !replaces
                                            : line->is_in_conversation || line->id.size > 0;
-    parsed->is_inexact |= link != line->link;
+    parsed->is_inexact |= link != line->link && line->link != WAL__LINK_BEFORE;
     set_parent(lines, parsed, link);
     if (lines->sequence == 0) {
         update_time(lines, line);
@@ -551,6 +588,9 @@ static enum wal_status add_entry(struct wal__import_lines *lines, const struct w
         return wal__no_memory(error);
     }
     set_text(lines->previous_id, parsed->id);
+    if ((parsed->flags & WAL_ENTRY_HEAD_MOVE) != 0) {
+        set_text(lines->main_id, parsed->id);
+    }
     return batch_add(&lines->batch, &entry, error);
 }
 
@@ -727,6 +767,28 @@ enum wal_status wal__import_lines_add_opaque(struct wal__import_lines *lines,
     return add_entry(lines, piece, &parsed, "{\"eol\":false,\"whole\":true}", error);
 }
 
+/* Finds the last line of the session that moves the head: side chains follow the line that they
+ * begin at. */
+static void find_main(struct wal__import_lines *lines)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal__line_info line;
+
+    set_text(lines->main_id, lines->previous_id);
+    while (lines->main_id[0] != '\0' &&
+           wal_entry_cursor_get(lines->cursor, wal__slice_from_text(lines->main_id), &entry,
+                                NULL) == WAL_OK) {
+        struct wal__json_span text = wal__line_text(entry.payload.data, (size_t)entry.payload.size);
+
+        if (lines->dialect->read(text.data, text.size, &line, NULL) == WAL__JSON_OK &&
+            line.head != WAL__HEAD_KEEP) {
+            return;
+        }
+        snprintf(lines->main_id, sizeof(lines->main_id), "%.*s", (int)entry.parent_id.size,
+                 (const char *)entry.parent_id.data);
+    }
+}
+
 enum wal_status wal__import_lines_begin(struct wal__import_lines *lines,
                                         struct wal_session *session, struct wal_error *error)
 {
@@ -745,8 +807,13 @@ enum wal_status wal__import_lines_begin(struct wal__import_lines *lines,
     set_text(lines->previous_id, lines->match.last_id);
     status = wal__import_first_time(session, wal__slice_from_text(lines->match.timestamp),
                                     lines->probe->created, lines->time, error);
-    return status == WAL_OK ? wal_entry_cursor_open(session, &options, &lines->cursor, error)
-                            : status;
+    if (status == WAL_OK) {
+        status = wal_entry_cursor_open(session, &options, &lines->cursor, error);
+    }
+    if (status == WAL_OK && !lines->match.is_opaque) {
+        find_main(lines);
+    }
+    return status;
 }
 
 void wal__import_lines_deinit(struct wal__import_lines *lines)

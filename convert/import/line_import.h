@@ -92,6 +92,7 @@ struct wal__import_lines {
     uint64_t known_lines;                /* lines that the session has */
     uint64_t sequence;                   /* of the known line that is parsed again; 0: none */
     char previous_id[WAL__LINE_ID_SIZE]; /* of the previous line; or "" */
+    char main_id[WAL__LINE_ID_SIZE];     /* of the last line that moves the head; or "" */
     bool is_open;                        /* the previous line has no newline yet */
     bool has_rest;                       /* the rest of the previous line was read */
     char rest[WAL__LINE_PREFIX_SIZE];

@@ -30,7 +30,12 @@ enum wal__line_link {
     WAL__LINK_PREVIOUS, /* unspecified: the previous line */
     WAL__LINK_HEAD,     /* the head of its session */
     WAL__LINK_ROOT,     /* none */
-    WAL__LINK_EXPLICIT  /* wal__line_info.parent */
+    WAL__LINK_EXPLICIT, /* wal__line_info.parent */
+    /* The parent of the entry that wal__line_info.parent names, which the line replaces or goes
+     * back to before; none if there is no such entry. A line that names itself and is the first
+     * with its id has the previous line. */
+    WAL__LINK_BEFORE,
+    WAL__LINK_MAIN /* the last line before it that moves the head */
 };
 
 /* Whether the head moves to the line. */
@@ -218,6 +223,7 @@ extern const struct wal__dialect wal__dialect_entries;
 extern const struct wal__dialect wal__dialect_sdk;
 extern const struct wal__dialect wal__dialect_spec11;
 extern const struct wal__dialect wal__dialect_opencode;
+extern const struct wal__dialect wal__dialect_copilot;
 extern const struct wal__dialect wal__dialect_lines;
 
 /* Their conversions. */

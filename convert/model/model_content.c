@@ -242,6 +242,7 @@ bool wal__content_read(struct wal__json_token content, struct wal__model_blocks 
 
 static const struct wal__field call_fields[] = {
     {"id", .at = WAL__BLOCK_AT(id)},
+    {"toolCallId", .at = WAL__BLOCK_AT(id)},
     {"name", .parent = "function", .at = WAL__BLOCK_AT(name)},
     {"name", .at = WAL__BLOCK_AT(name)},
     {"arguments", .parent = "function", .at = WAL__BLOCK_AT(arguments),
@@ -276,6 +277,7 @@ bool wal__content_read_calls(struct wal__json_token calls, struct wal__model_blo
         } else if (text.size == 0 && call.data.size > 0) {
             arguments->size = 0;
         }
+        *arguments = wal__content_unwrap_arguments(*arguments);
         if (!add_block(blocks, &call.block)) {
             return false;
         }

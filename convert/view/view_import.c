@@ -362,6 +362,30 @@ static enum wal_status find_named_parent(struct wal__view_importer *importer,
     return status;
 }
 
+/* Sets the parent to that of the entry that the line names, as an import of the file does. */
+static enum wal_status set_parent_of_named(struct wal__view_importer *importer,
+                                           struct wal__imported_line *imported,
+                                           struct wal_error *error)
+{
+    const struct wal__line_info *line = &imported->line;
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal_slice named;
+    enum wal_status status = find_named_parent(importer, imported, &named, error);
+
+    if (status != WAL_OK) {
+        return status;
+    }
+    if (named.size > 0 && find_entry(importer, named, &entry) && entry.parent_id.size > 0) {
+        imported->entry.parent_id = copy_to_import(importer, entry.parent_id);
+        return WAL_OK;
+    }
+    if (named.size == 0 && wal__json_span_equal(line->parent, line->id)) {
+        return set_parent_to_previous(importer, imported, error);
+    }
+    imported->entry.flags |= WAL_ENTRY_ROOT;
+    return WAL_OK;
+}
+
 static enum wal_status set_parent(struct wal__view_importer *importer,
                                   struct wal__imported_line *imported, struct wal_error *error)
 {
@@ -371,6 +395,9 @@ static enum wal_status set_parent(struct wal__view_importer *importer,
     if (imported->line.link == WAL__LINK_ROOT) {
         imported->entry.flags |= WAL_ENTRY_ROOT;
         return WAL_OK;
+    }
+    if (imported->line.link == WAL__LINK_BEFORE) {
+        return set_parent_of_named(importer, imported, error);
     }
     if (imported->line.link != WAL__LINK_EXPLICIT) {
         return set_parent_to_previous(importer, imported, error);
@@ -430,7 +457,7 @@ static void set_id(struct wal__view_importer *importer, struct wal__imported_lin
             return;
         }
     }
-    if (imported->line_id.size > 0) {
+    if (imported->line_id.size > 0 && imported->line.link != WAL__LINK_BEFORE) {
         report_issue(importer, imported->offset, "its id is taken; it is kept under another");
     }
     imported->is_inexact |= imported->line.id.size > 0 || imported->line.is_in_conversation;

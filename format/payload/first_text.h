@@ -3,7 +3,9 @@
  * (SPEC.md 5.4).
  *
  * The message is the first of these objects that has a string member `role`: the payload itself,
- * its member `message`, its member `payload`. Of duplicate keys the last one counts.
+ * its member `message`, its member `payload`. Without one it is the payload if that has the type
+ * `user`, and its member `data` if the type is `user.message`. Of duplicate keys the last one
+ * counts.
  *
  * Invariant: a returned text is well-formed UTF-8 of 1 to WAL__FIRST_TEXT_MAX bytes that neither
  * begins nor ends with a space and has no control character. Outputs are untouched otherwise.
@@ -25,15 +27,19 @@ enum {
 
 /*
  * Whether `payload` is a user's message with text. If so, writes the beginning of the text: of
- * `content` if that is a string, else of its first element that is a string or a block of type text
- * or input_text, or the first text in `parts` that is no thought. Each run of white space and
- * control characters becomes one space. A message with isMeta or isSidechain true is not a user's
- * message. A block that begins with a context that clients inject does not count, nor does a string
- * (SPEC.md 5.4).
+ * `content` if that is a string, else of the first element of it or of `parts` that is a string, or
+ * a block of type text or input_text; of `parts`, and of a message without a role, also of one
+ * without a type that is no thought. Each run of white
+ * space and control characters becomes one space. A message with isMeta or isSidechain true is not
+ * a user's message. A block that begins with a context that clients inject does not count, nor does
+ * a string (SPEC.md 5.4).
  */
 bool wal__first_text(struct wal__span payload, uint8_t out[WAL__FIRST_TEXT_MAX], size_t *size);
 
 /* Whether a JSON string begins with a context that clients inject. */
 bool wal__first_text_is_injected(struct wal__json_span string);
+
+/* Whether a message with this source, a JSON string, is by the client, a skill or an agent. */
+bool wal__first_text_is_client_source(struct wal__json_span string);
 
 #endif

@@ -4,11 +4,14 @@
 #include "format/payload/message_text.h"
 
 #include "format/json/json_text.h"
+#include "format/payload/first_text.h"
 
 #define LITERAL(name, text)                      \
     static const struct wal__json_token name = { \
         .span = {(const uint8_t *)(text), sizeof(text) - 1}, .kind = WAL__JSON_STRING}
 
+LITERAL(user_role, "\"user\"");
+LITERAL(system_role, "\"system\"");
 LITERAL(assistant_role, "\"assistant\"");
 LITERAL(tool_role, "\"tool\"");
 LITERAL(shell_name, "\"local_shell\"");
@@ -44,6 +47,7 @@ static bool is_message(struct wal__json_span object, struct wal__message *messag
     if (wal__json_members(object.data, object.size, m, COUNT, NULL) != WAL__JSON_OK) {
         return false;
     }
+    *message = (struct wal__message){.object = object};
     is_opencode =
         m[INFO_ROLE].value.kind == WAL__JSON_STRING && m[PARTS].value.kind == WAL__JSON_ARRAY;
     message->role = m[is_opencode ? INFO_ROLE : ROLE].value;
@@ -53,8 +57,6 @@ static bool is_message(struct wal__json_span object, struct wal__message *messag
               : CONTENT]
             .value;
     message->calls = m[CALLS].value;
-    message->item = (struct wal__json_span){NULL, 0};
-    message->object = object;
     if (is_text(&m[ROLE], "model") && !is_opencode) {
         message->role = assistant_role;
     }
@@ -87,6 +89,131 @@ static bool is_item(struct wal__json_span object, struct wal__message *message)
     for (size_t i = 0; i < sizeof(outputs) / sizeof(outputs[0]); i++) {
         if (is_text(&type, outputs[i])) {
             message->role = tool_role;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Removes a text that is empty. */
+static void drop_empty(struct wal__json_token *text)
+{
+    if (text->kind == WAL__JSON_STRING && text->span.size <= 2) {
+        text->kind = WAL__JSON_NONE;
+    }
+}
+
+/* Whether the payload is an event of Copilot whose data is a message; sets it. */
+static bool is_event(struct wal__json_span payload, struct wal__message *message)
+{
+    enum {
+        TYPE,
+        DATA,
+        CONTENT,
+        SOURCE,
+        REASONING,
+        REQUESTS,
+        ATTACHMENTS,
+        RESULT,
+        ERROR,
+        COUNT
+    };
+    struct wal__json_member m[COUNT] = {
+        [TYPE] = {.key = "type"},
+        [DATA] = {.key = "data"},
+        [CONTENT] = {.parent = "data", .key = "content"},
+        [SOURCE] = {.parent = "data", .key = "source"},
+        [REASONING] = {.parent = "data", .key = "reasoningText"},
+        [REQUESTS] = {.parent = "data", .key = "toolRequests"},
+        [ATTACHMENTS] = {.parent = "data", .key = "attachments"},
+        [RESULT] = {.parent = "data", .key = "result"},
+        [ERROR] = {.parent = "data", .key = "error"},
+    };
+    struct wal__json_member inner[] = {{.key = "content"}, {.key = "contents"}, {.key = "message"}};
+
+    if (wal__json_members(payload.data, payload.size, m, COUNT, NULL) != WAL__JSON_OK ||
+        m[DATA].value.kind != WAL__JSON_OBJECT) {
+        return false;
+    }
+    *message = (struct wal__message){
+        .content = m[CONTENT].value, .files = m[ATTACHMENTS].value, .object = m[DATA].value.span};
+    if (is_text(&m[TYPE], "user.message")) {
+        message->role = m[SOURCE].value.kind == WAL__JSON_STRING &&
+                                wal__first_text_is_client_source(m[SOURCE].value.span)
+                            ? system_role
+                            : user_role;
+    } else if (is_text(&m[TYPE], "assistant.message")) {
+        message->role = assistant_role;
+        message->thoughts = m[REASONING].value;
+        message->calls = m[REQUESTS].value;
+    } else if (is_text(&m[TYPE], "system.message") || is_text(&m[TYPE], "system.notification")) {
+        message->role = system_role;
+    } else if (is_text(&m[TYPE], "tool.execution_complete")) {
+        size_t from = m[RESULT].value.kind == WAL__JSON_OBJECT ? RESULT : ERROR;
+
+        message->role = tool_role;
+        message->content = m[ERROR].value; /* unless it is an object */
+        if (m[from].value.kind == WAL__JSON_OBJECT &&
+            wal__json_members(m[from].value.span.data, m[from].value.span.size, inner, 3, NULL) ==
+                WAL__JSON_OK) {
+            message->content = inner[from == RESULT ? 0 : 2].value;
+            message->files = inner[1].value;
+        }
+    } else {
+        return false;
+    }
+    drop_empty(&message->content);
+    drop_empty(&message->thoughts);
+    return true;
+}
+
+/* Whether the payload is a message of Gemini; sets it. */
+static bool is_record(struct wal__json_span payload, struct wal__message *message)
+{
+    static const char *const models[] = {"gemini", "tabnine", "model"};
+    enum {
+        TYPE,
+        ID,
+        TIME,
+        CONTENT,
+        SHOWN,
+        PARTS,
+        THOUGHTS,
+        CALLS,
+        COUNT
+    };
+    struct wal__json_member m[COUNT] = {
+        [TYPE] = {.key = "type"},
+        [ID] = {.key = "id"},
+        [TIME] = {.key = "timestamp"},
+        [CONTENT] = {.key = "content"},
+        [SHOWN] = {.key = "displayContent"},
+        [PARTS] = {.key = "parts"},
+        [THOUGHTS] = {.key = "thoughts"},
+        [CALLS] = {.key = "toolCalls"},
+    };
+
+    if (wal__json_members(payload.data, payload.size, m, COUNT, NULL) != WAL__JSON_OK ||
+        m[ID].value.kind != WAL__JSON_STRING || m[TIME].value.kind != WAL__JSON_STRING ||
+        (m[CONTENT].value.kind == WAL__JSON_NONE && m[PARTS].value.kind != WAL__JSON_ARRAY)) {
+        return false;
+    }
+    *message = (struct wal__message){
+        .content = m[m[CONTENT].value.kind == WAL__JSON_NONE ? PARTS : CONTENT].value,
+        .object = payload};
+    if (is_text(&m[TYPE], "user")) {
+        message->role = user_role;
+        if (m[SHOWN].value.kind == WAL__JSON_STRING || m[SHOWN].value.kind == WAL__JSON_ARRAY) {
+            message->content = m[SHOWN].value;
+        }
+        return true;
+    }
+    for (size_t i = 0; i < sizeof(models) / sizeof(models[0]); i++) {
+        if (is_text(&m[TYPE], models[i])) {
+            message->role = assistant_role;
+            message->thoughts = m[THOUGHTS].value;
+            message->calls = m[CALLS].value;
+            drop_empty(&message->content);
             return true;
         }
     }
@@ -152,26 +279,38 @@ bool wal__message_find(struct wal__json_span payload, struct wal__message *messa
             return true;
         }
     }
-    return false;
+    return is_event(payload, message) || is_record(payload, message);
 }
 
 bool wal__message_find_note(struct wal__json_span payload, struct wal__json_token *note,
                             const char **key)
 {
-    static const char *const names[] = {"summary", "text", "content", "name"};
-    struct wal__json_member m[8];
+    static const struct {
+        const char *parent;
+        const char *key;
+        const char *as;
+    } names[] = {
+        {NULL, "summary", "summary"},          {NULL, "text", "text"},
+        {NULL, "content", "content"},          {NULL, "name", "name"},
+        {"payload", "summary", "summary"},     {"payload", "text", "text"},
+        {"payload", "content", "content"},     {"payload", "name", "name"},
+        {"data", "summaryContent", "summary"}, {"data", "message", "text"},
+    };
+    enum {
+        COUNT = sizeof(names) / sizeof(names[0])
+    };
+    struct wal__json_member m[COUNT];
 
-    for (size_t i = 0; i < 4; i++) {
-        m[i] = (struct wal__json_member){.key = names[i]};
-        m[i + 4] = (struct wal__json_member){.parent = "payload", .key = names[i]};
+    for (size_t i = 0; i < COUNT; i++) {
+        m[i] = (struct wal__json_member){.parent = names[i].parent, .key = names[i].key};
     }
-    if (wal__json_members(payload.data, payload.size, m, 8, NULL) != WAL__JSON_OK) {
+    if (wal__json_members(payload.data, payload.size, m, COUNT, NULL) != WAL__JSON_OK) {
         return false;
     }
-    for (size_t i = 0; i < 8; i++) {
+    for (size_t i = 0; i < COUNT; i++) {
         if (m[i].value.kind == WAL__JSON_STRING) {
             *note = m[i].value;
-            *key = m[i].key;
+            *key = names[i].as;
             return true;
         }
     }
@@ -368,7 +507,8 @@ static void visit_element(void *ctx, const struct wal__json_token *element)
     }
 }
 
-/* A call of a list `tool_calls`: of a function, or of a tool with free text as its input. */
+/* A call of a list: of a function, of a tool with free text as its input, or a call itself, which
+ * may have its result. */
 static void visit_call(void *ctx, const struct wal__json_token *call)
 {
     enum {
@@ -376,13 +516,23 @@ static void visit_call(void *ctx, const struct wal__json_token *call)
         FUNCTION_ARGUMENTS,
         CUSTOM_NAME,
         CUSTOM_INPUT,
+        OWN_NAME,
+        OWN_ARGUMENTS,
+        GOOGLE_ARGUMENTS,
+        OWN_RESULT,
+        SHOWN,
         COUNT
     };
     struct wal__json_member m[COUNT] = {
         [FUNCTION_NAME] = {.parent = "function", .key = "name"},
         [FUNCTION_ARGUMENTS] = {.parent = "function", .key = "arguments"},
         [CUSTOM_NAME] = {.parent = "custom", .key = "name"},
-        [CUSTOM_INPUT] = {.parent = "custom", .key = "input"}};
+        [CUSTOM_INPUT] = {.parent = "custom", .key = "input"},
+        [OWN_NAME] = {.key = "name"},
+        [OWN_ARGUMENTS] = {.key = "arguments"},
+        [GOOGLE_ARGUMENTS] = {.key = "args"},
+        [OWN_RESULT] = {.key = "result"},
+        [SHOWN] = {.key = "resultDisplay"}};
     const struct visit *outer = ctx;
     const struct visit visit = {outer->each, outer->ctx, call->span};
     size_t at;
@@ -390,9 +540,47 @@ static void visit_call(void *ctx, const struct wal__json_token *call)
     if (wal__json_members(call->span.data, call->span.size, m, COUNT, NULL) != WAL__JSON_OK) {
         return;
     }
-    at = m[FUNCTION_NAME].value.kind == WAL__JSON_STRING ? FUNCTION_NAME : CUSTOM_NAME;
+    if (m[OWN_ARGUMENTS].value.kind == WAL__JSON_NONE) {
+        m[OWN_ARGUMENTS].value = m[GOOGLE_ARGUMENTS].value;
+    }
+    for (at = FUNCTION_NAME; at < OWN_NAME && m[at].value.kind != WAL__JSON_STRING; at += 2) {
+    }
     if (m[at].value.kind == WAL__JSON_STRING) {
         pass(&visit, WAL__PART_CALL, &m[at].value, &m[at + 1].value);
+    }
+    at = m[OWN_RESULT].value.kind == WAL__JSON_ARRAY || m[OWN_RESULT].value.kind == WAL__JSON_STRING
+             ? OWN_RESULT
+             : SHOWN;
+    if (m[at].value.kind == WAL__JSON_ARRAY || m[at].value.kind == WAL__JSON_STRING) {
+        pass(&visit, WAL__PART_RESULT, NULL, &m[at].value);
+    }
+}
+
+/* A thought of a list: what it is about, and its text. */
+static void visit_thought(void *ctx, const struct wal__json_token *thought)
+{
+    struct wal__json_member m[] = {{.key = "subject"}, {.key = "description"}};
+
+    if (wal__json_members(thought->span.data, thought->span.size, m, 2, NULL) != WAL__JSON_OK) {
+        return;
+    }
+    for (size_t i = 0; i < 2; i++) {
+        if (m[i].value.kind == WAL__JSON_STRING) {
+            pass(ctx, WAL__PART_THINKING, &m[i].value, NULL);
+        }
+    }
+}
+
+/* A file with its data; what is only named was not shown in the conversation. */
+static void visit_file(void *ctx, const struct wal__json_token *file)
+{
+    const struct visit *outer = ctx;
+    const struct visit visit = {outer->each, outer->ctx, file->span};
+    struct wal__json_member m[] = {{.key = "type"}, {.key = "data"}};
+
+    if (wal__json_members(file->span.data, file->span.size, m, 2, NULL) == WAL__JSON_OK &&
+        m[1].value.kind == WAL__JSON_STRING) {
+        pass(&visit, WAL__PART_OTHER, &m[0].value, NULL);
     }
 }
 
@@ -406,23 +594,37 @@ void wal__message_visit(const struct wal__message *message, wal__message_part_fn
         wal__message_visit_block(message->item, each, ctx);
         return;
     }
+    if (message->thoughts.kind == WAL__JSON_STRING) {
+        pass(&visit, WAL__PART_THINKING, &message->thoughts, NULL);
+    }
+    visit_array(&message->thoughts, visit_thought, &visit);
     if (message->content.kind == WAL__JSON_STRING) {
         each(ctx, &whole);
     } else {
         visit_array(&message->content, visit_element, &visit);
     }
+    visit_array(&message->files, visit_file, &visit);
     visit_array(&message->calls, visit_call, &visit);
 }
 
-/* A block with text of a result. */
+/* A block with text of a result, or a result of Google's API. */
 static void visit_result_block(void *ctx, const struct wal__json_token *block)
 {
+    static const char *const path[] = {"functionResponse", "response"};
+    static const char *const keys[] = {"text", "output", "error"};
+    struct wal__json_span at = block->span;
     struct wal__json_token text;
 
-    if (block->kind == WAL__JSON_OBJECT &&
-        wal__json_find(block->span.data, block->span.size, "text", &text) == WAL__JSON_OK &&
-        text.kind == WAL__JSON_STRING) {
-        pass(ctx, WAL__PART_TEXT, &text, NULL);
+    if (block->kind == WAL__JSON_OBJECT) {
+        bool is_response = follow(path, &at);
+
+        for (size_t i = is_response ? 1 : 0; i < (is_response ? 3 : 1); i++) {
+            if (wal__json_find(at.data, at.size, keys[i], &text) == WAL__JSON_OK &&
+                text.kind == WAL__JSON_STRING) {
+                pass(ctx, WAL__PART_TEXT, &text, NULL);
+                return;
+            }
+        }
     }
 }
 

@@ -6,7 +6,8 @@
  * `message` of that. Its content is a string, or a list of blocks with text, thinking, tool calls
  * and results; calls may also be in its `tool_calls`. A message of OpenCode has its role in `info`,
  * and `parts`; one of Google's API has `parts` too. Calls of Codex and their outputs are items
- * without a role; so is a command that a person ran in pi, with its output.
+ * without a role; so is a command that a person ran in pi, with its output. Events of Copilot and
+ * records of Gemini have a type instead of the role.
  *
  * Invariant: every function is total over valid JSON. Tokens are inside the text, or constants.
  *
@@ -20,9 +21,11 @@
 struct wal__message {
     struct wal__json_token role; /* a string */
     struct wal__json_token content;
-    struct wal__json_token calls; /* `tool_calls`: an array, or anything else */
-    struct wal__json_span item;   /* of Codex or pi, instead of the two; or empty */
-    struct wal__json_span object; /* that has the members above */
+    struct wal__json_token calls;    /* `tool_calls`: an array, or anything else */
+    struct wal__json_token thoughts; /* before the content: a text or an array of objects */
+    struct wal__json_token files;    /* after the content: an array; images are of interest */
+    struct wal__json_span item;      /* of Codex or pi, instead of the others; or empty */
+    struct wal__json_span object;    /* that has the members above */
 };
 
 enum wal__message_part_kind {

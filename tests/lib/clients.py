@@ -454,6 +454,75 @@ def rollouts(files):
     return shown
 
 
+# ------------------------------------------------------------- copilot -----
+
+def copilot_files(files):
+    """Attachments of a message, or contents of a result."""
+    for file in files:
+        text_of(file, "type")
+        if file["type"] in ("blob", "image"):
+            text_of(file, "mimeType")
+            need("data" in file or "omittedReason" in file, "image", file)
+
+
+def copilot_event(row):
+    data = row["data"]
+    if "agentId" in row or "parentToolCallId" in data:
+        return  # of a subagent
+    if row["type"] == "user.message":
+        need(isinstance(data.get("content"), str), "content", row)
+        copilot_files(data.get("attachments", []))
+        if not data.get("source", "").startswith("skill-"):
+            yield "user", data["content"]
+    elif row["type"] == "assistant.message":
+        need(isinstance(data.get("content"), str), "content", row)
+        yield "assistant", data["content"]
+        for call in data.get("toolRequests", []):
+            text_of(call, "name")
+            id_of(call, "toolCallId")
+            value = call["arguments"]
+            try:
+                value = json.loads(value) if isinstance(value, str) else value
+            except ValueError:
+                pass
+            yield "call", call["name"] + arguments(value)
+    elif row["type"] == "tool.execution_complete":
+        id_of(data, "toolCallId")
+        need(isinstance(data.get("success"), bool), "success", row)
+        result = data.get("result", {"content": ""})
+        need(isinstance(result.get("content"), str), "result", row)
+        copilot_files(result.get("contents", []))
+        yield "result", result["content"]
+    elif row["type"] == "tool.execution_start":
+        id_of(data, "toolCallId", "toolName")
+    elif row["type"] == "session.compaction_complete":
+        need(isinstance(data.get("success"), bool), "success", row)
+
+
+def copilot(files):
+    text, match = only(files, r"session-state/([^/]*)/events\.jsonl$")
+    rows = lines_of(text)
+    need(UUID.match(match[1]), "folder", match[1])
+    need(rows[0].get("type") == "session.start", "header", rows[0])
+    start = rows[0]["data"]
+    need(start.get("sessionId") == match[1], "sessionId", start)
+    need(start.get("version") == 1, "version", start)
+    text_of(start, "producer", "copilotVersion")
+    need(TIME.match(start.get("startTime", "")), "startTime", start)
+    text_of(start["context"], "cwd")
+    ids = set()
+    shown = []
+    for row in rows:
+        text_of(row, "type", "id")
+        need(row["id"] not in ids, "id twice", row)
+        ids.add(row["id"])
+        need(TIME.match(row.get("timestamp", "")), "timestamp", row)
+        need("parentId" in row, "no parentId", row)
+        need(isinstance(row.get("data"), dict), "data", row)
+        shown += copilot_event(row)
+    return shown
+
+
 # ------------------------------------------------------ sdk and spec11 -----
 
 def sdk_content(row):
@@ -679,7 +748,7 @@ def qwen(files):
 
 CLIENTS = {"pi": pi, "claude": claude, "qwen": qwen, "codex": codex, "rollouts": rollouts,
            "sdk": sdk, "spec11": spec11, "entries": entries,
-           "opencode": opencode}
+           "opencode": opencode, "copilot": copilot}
 
 
 def misses(before, after):

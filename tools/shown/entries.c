@@ -378,11 +378,14 @@ static bool is_error(struct wal__json_span object)
         {.key = "isError"},
         {.parent = "state", .key = "status"},
         {.parent = "response", .key = "error"},
+        {.key = "status"},
+        {.key = "success"},
     };
 
-    return wal__json_members(object.data, object.size, m, 4, NULL) == WAL__JSON_OK &&
+    return wal__json_members(object.data, object.size, m, 6, NULL) == WAL__JSON_OK &&
            (m[0].value.kind == WAL__JSON_TRUE || m[1].value.kind == WAL__JSON_TRUE ||
-            is_string(&m[2].value, "error") || m[3].value.kind == WAL__JSON_STRING);
+            is_string(&m[2].value, "error") || m[3].value.kind == WAL__JSON_STRING ||
+            is_string(&m[4].value, "error") || m[5].value.kind == WAL__JSON_FALSE);
 }
 
 /* --- joining ------------------------------------------------------------ */
@@ -560,7 +563,8 @@ static bool is_summary_type(struct wal_slice type)
     return cli_slice_equal(type, cli_slice(WAL_TYPE_COMPACTION_SUMMARY)) ||
            cli_slice_equal(type, cli_slice(WAL_TYPE_COMPACTION)) ||
            cli_slice_equal(type, cli_slice(WAL_TYPE_BRANCH_SUMMARY)) ||
-           cli_slice_equal(type, cli_slice("compacted"));
+           cli_slice_equal(type, cli_slice("compacted")) ||
+           cli_slice_equal(type, cli_slice("session.compaction_complete"));
 }
 
 static void put_summary(struct shown *shown, const struct wal__message *message)
@@ -762,7 +766,7 @@ static void put_model(struct shown *shown, const struct wal_entry *entry)
 {
     static const char *const places[][2] = {
         {NULL, "model"},      {"message", "model"}, {"info", "modelID"},
-        {"payload", "model"}, {NULL, "modelId"},
+        {"payload", "model"}, {NULL, "modelId"},    {"data", "model"},
     };
     enum {
         COUNT = sizeof(places) / sizeof(places[0])

@@ -21,7 +21,7 @@ from tree_files import files_of  # noqa: E402
 
 TOOLS = os.environ["WALBIN"]
 DIALECTS = ("source", "pi", "claude", "codex", "rollouts", "entries", "sdk",
-            "spec11", "opencode")
+            "spec11", "opencode", "copilot")
 
 
 def row(session, number=0):

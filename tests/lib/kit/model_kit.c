@@ -132,8 +132,10 @@ struct reading {
     struct wal__model_reader reader;
     struct wal__model_table ids;
     struct wal__json_span before;
-    struct wal__json_span head; /* of the log */
-    struct wal__json_span last; /* item of the line */
+    struct wal__json_span main;      /* the last line that moves the head */
+    struct wal__model_table parents; /* of lines, by hash of id */
+    struct wal__json_span head;      /* of the log */
+    struct wal__json_span last;      /* item of the line */
     bool has_mainline;
     const struct model_kit_files *files;
 };
@@ -215,11 +217,17 @@ static void resolve_line(struct reading *reading, const struct wal__line_info *l
         out->id = generated_id(reading, line->id, number);
     }
     out->parent = none;
-    if (line->link == WAL__LINK_EXPLICIT && is_taken(reading, line->parent)) {
+    if (line->link == WAL__LINK_BEFORE && is_taken(reading, line->parent)) {
+        (void)wal__model_table_get(&reading->parents, wal__model_string_hash(0, line->parent),
+                                   &out->parent);
+    } else if (line->link == WAL__LINK_MAIN) {
+        out->parent = reading->main;
+    } else if (line->link == WAL__LINK_EXPLICIT && is_taken(reading, line->parent)) {
         out->parent = line->parent;
     } else if (line->link == WAL__LINK_HEAD) {
         out->parent = reading->head;
-    } else if (line->link != WAL__LINK_ROOT) {
+    } else if (line->link != WAL__LINK_ROOT &&
+               (line->link != WAL__LINK_BEFORE || wal__json_span_equal(line->parent, line->id))) {
         out->parent = reading->before;
         out->is_exact = out->is_exact && line->link != WAL__LINK_EXPLICIT;
     }
@@ -229,8 +237,11 @@ static void resolve_line(struct reading *reading, const struct wal__line_info *l
         (line->head == WAL__HEAD_MOVE || (line->head == WAL__HEAD_EXTEND && goes_under) ||
          (!reading->has_mainline && line->is_sidechain))) {
         reading->head = out->id;
+        reading->main = out->id;
     }
     reading->before = out->id;
+    assert_true(
+        wal__model_table_put(&reading->parents, wal__model_string_hash(0, out->id), out->parent));
     assert_true(wal__model_table_put(&reading->ids, wal__model_string_hash(0, out->id), out->id));
 }
 
@@ -356,6 +367,7 @@ void model_kit_read(struct model_kit *kit, const char *dialect, const struct mod
     assert_non_null(reading.dialect);
     from = reading.dialect->read_ops;
     reading.ids.arena = &kit->memory.arena;
+    reading.parents.arena = &kit->memory.arena;
     reading.reader = (struct wal__model_reader){
         .dialect = reading.dialect,
         .arena = &kit->memory.arena,

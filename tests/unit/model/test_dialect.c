@@ -81,6 +81,15 @@ TEST(dialect__recognised_by_content)
         {"claude", "{\"type\":\"user\",\"message\":{},\"cwd\":\"/\"}"},
         {"claude", "{\"type\":\"file-history-snapshot\","
                    "\"messageId\":\"m\"}"},
+        {"copilot", "{\"type\":\"session.start\",\"data\":{},\"id\":\"i\","
+                    "\"timestamp\":\"t\",\"parentId\":null}"},
+        {"copilot", "{\"type\":\"hook.start\",\"data\":{},\"id\":\"i\","
+                    "\"timestamp\":\"t\",\"parentId\":\"p\"}"},
+        {"", "{\"type\":\"session.start\",\"data\":{},\"id\":\"i\",\"timestamp\":\"t\"}"},
+        {"", "{\"type\":\"message.updated\",\"data\":{},\"id\":\"i\","
+             "\"timestamp\":\"t\",\"parentId\":null}"},
+        {"", "{\"type\":\"user.message\",\"data\":[],\"id\":\"i\","
+             "\"timestamp\":\"t\",\"parentId\":null}"},
         {"", "{\"timestamp\":\"t\",\"type\":\"session_meta\"}"},
         {"", "{\"id\":\"i\",\"timestamp\":\"t\",\"type\":\"event_msg\","
              "\"payload\":{}}"},
@@ -110,6 +119,41 @@ TEST(dialect__header_is_recognised_in_the_first_line_only)
                         "codex");
     assert_string_equal(
         recognised("{\"id\":\"x\",\"timestamp\":\"t\",\"instructions\":\"\"}", false), "");
+}
+
+TEST(dialect__copilot_lines)
+{
+    struct wal__line_info line;
+
+    line = read_as("copilot", "{\"type\":\"session.start\",\"data\":{\"sessionId\":\"S\","
+                              "\"version\":2,\"context\":{\"cwd\":\"/w\"}},\"id\":\"i\","
+                              "\"timestamp\":\"T\",\"parentId\":null}");
+    assert_is(line.id, "i");
+    assert_is(line.session, "S");
+    assert_is(line.cwd, "/w");
+    assert_is(line.time, "T");
+    assert_true(line.is_header && line.has_newer_version);
+    assert_int_equal(line.link, WAL__LINK_MAIN);
+    assert_int_equal(line.head, WAL__HEAD_MOVE);
+
+    line = read_as("copilot", "{\"type\":\"assistant.message\",\"data\":{},\"agentId\":\"a\"}");
+    assert_true(line.is_sidechain);
+    assert_int_equal(line.link, WAL__LINK_PREVIOUS);
+    assert_int_equal(line.head, WAL__HEAD_KEEP);
+
+    line = read_as("copilot", "{\"type\":\"tool.execution_start\","
+                              "\"data\":{\"parentToolCallId\":\"c\"}}");
+    assert_true(line.is_sidechain);
+
+    line = read_as("copilot", "{\"type\":\"session.snapshot_rewind\","
+                              "\"data\":{\"upToEventId\":\"e\"}}");
+    assert_is(line.parent, "e");
+    assert_int_equal(line.link, WAL__LINK_BEFORE);
+
+    line = read_as("copilot", "{\"type\":\"session.title_changed\",\"data\":{\"title\":\"N\"}}");
+    assert_is(line.title, "N");
+    line = read_as("copilot", "{\"type\":\"session.start\",\"data\":{\"context\":[]}}");
+    assert_is(line.cwd, NULL);
 }
 
 TEST(dialect__codex_lines)

@@ -197,6 +197,7 @@ static struct client_file client_file(struct wal__tree_walk *walk, const FTSENT 
 {
     const char *slash = strrchr(walk->path, '/');
     struct client_file file = {.place = {.kind = WAL__PLACE_PLAIN}};
+    bool is_read;
     char folder[sizeof(walk->path)];
 
     if (!is_argument(walk, entry)) {
@@ -206,9 +207,9 @@ static struct client_file client_file(struct wal__tree_walk *walk, const FTSENT 
         folder[slash - walk->path] = '\0';
         file.place = wal__place_of_argument(&walk->places, folder);
     }
-    file.is_unread = wal__place_has_unread(&file.place, walk->path);
-    if ((file.is_unread && file.place.kind == WAL__PLACE_CLIENT) ||
-        wal__place_has_session(&file.place, walk->path)) {
+    is_read = wal__place_has_session(&file.place, walk->path);
+    file.is_unread = !is_read && wal__place_has_unread(&file.place, walk->path);
+    if (is_read || (file.is_unread && file.place.kind == WAL__PLACE_CLIENT)) {
         file.path = wal__place_kept_path(&file.place, walk->path, walk->kept);
     }
     return file;

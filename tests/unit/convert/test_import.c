@@ -1077,6 +1077,28 @@ KIT_TEST(follow__file_that_grows)
     wal_import_follow_close(follow);
 }
 
+KIT_TEST(follow__folder_of_projects_that_is_a_link)
+{
+    struct wal_store *store = kit_store();
+    struct wal_import_follow *follow;
+
+    make_folder("data/p");
+    make_folder("other");
+    make_folder("home/.claude");
+    assert_int_equal(symlink("../../data", "home/.claude/projects"), 0);
+    add_rows("data/p", "a", 1, 2);
+    follow = follow_path(store, "home/.claude");
+    assert_int_equal(count_entries(store, "a"), 2);
+    add_rows("data/p", "a", 3, 5);
+    wait_for(follow, store, "a", 5);
+    assert_int_equal(symlink("../other", "data/q"), 0);
+    assert_int_equal(settle(follow), 0);
+    add_rows("other", "b", 1, 2);
+    wait_for(follow, store, "b", 2);
+    assert_int_equal(info_of(follow).is_scanning, 0);
+    wal_import_follow_close(follow);
+}
+
 /* By the first import, and by what follows it. */
 KIT_TEST(follow__project_is_named_by_the_caller)
 {

@@ -806,8 +806,10 @@ static bool pi_recognise(const void *data, size_t size, bool is_first)
         members[PI_ID].value.kind != WAL__JSON_STRING) {
         return false;
     }
+    /* Versions of pi begin with 1, which its files do not state. */
     if (is_first && wal__line_string_is(&members[PI_TYPE], "session")) {
-        return true;
+        return members[PI_VERSION].value.kind == WAL__JSON_NONE ||
+               wal__line_version_above(&members[PI_VERSION], 0);
     }
     /* Entries of a file without its header. */
     return wal__line_string_is(&members[PI_TYPE], "message") &&

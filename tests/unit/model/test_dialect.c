@@ -94,6 +94,7 @@ TEST(dialect__recognised_by_content)
         {"", "{\"id\":\"i\",\"timestamp\":\"t\",\"type\":\"event_msg\","
              "\"payload\":{}}"},
         {"", "{\"type\":\"session\",\"id\":7}"},
+        {"", "{\"type\":\"session\",\"version\":0,\"id\":\"x\"}"},
         {"", "{\"type\":\"summary\",\"summary\":\"t\"}"},
         {"", "{\"type\":\"user\",\"message\":\"text\",\"cwd\":\"/\"}"},
         {"", "{\"role\":\"user\",\"content\":\"x\"}"},

@@ -41,6 +41,11 @@ enum {
     LINE_PAYLOAD_CWD,
     LINE_PAYLOAD_NAME,
     LINE_PAYLOAD_FORKED,
+    LINE_PAYLOAD_PARENT,
+    LINE_PAYLOAD_SOURCE,
+    LINE_PAYLOAD_THREAD,
+    LINE_PAYLOAD_BASE,
+    LINE_ORDINAL,
     LINE_COUNT
 };
 
@@ -57,6 +62,11 @@ static const struct wal__json_member line_wanted[LINE_COUNT] = {
     [LINE_PAYLOAD_CWD] = {.parent = "payload", .key = "cwd"},
     [LINE_PAYLOAD_NAME] = {.parent = "payload", .key = "thread_name"},
     [LINE_PAYLOAD_FORKED] = {.parent = "payload", .key = "forked_from_id"},
+    [LINE_PAYLOAD_PARENT] = {.parent = "payload", .key = "parent_thread_id"},
+    [LINE_PAYLOAD_SOURCE] = {.parent = "payload", .key = "source"},
+    [LINE_PAYLOAD_THREAD] = {.parent = "payload", .key = "thread_source"},
+    [LINE_PAYLOAD_BASE] = {.parent = "payload", .key = "history_base"},
+    [LINE_ORDINAL] = {.key = "ordinal"},
 };
 
 static bool has(const struct wal__json_member *members, size_t key, enum wal__json_kind kind)
@@ -96,6 +106,40 @@ static bool codex_recognise(const void *data, size_t size, bool is_first)
     return false;
 }
 
+/* Returns the id in {subagent:{thread_spawn:{parent_thread_id}}}, or an empty span. */
+static struct wal__json_span spawning_thread(const struct wal__json_member *source)
+{
+    struct wal__json_member spawn = {.parent = "subagent", .key = "thread_spawn"};
+    struct wal__json_member parent = {.key = "parent_thread_id"};
+    struct wal__json_span object = wal__member_container(source);
+
+    if (object.size > 0 && wal__model_members(object, &spawn, 1, NULL) == WAL__JSON_OK) {
+        object = wal__member_container(&spawn);
+    }
+    if (object.size > 0 && wal__model_members(object, &parent, 1, NULL) == WAL__JSON_OK) {
+        return wal__member_string(&parent);
+    }
+    return (struct wal__json_span){NULL, 0};
+}
+
+/* Reads what a header says of other threads, and of the file that its own goes on from. */
+static void read_links(const struct wal__json_member *members, struct wal__line_info *line)
+{
+    struct wal__json_member base[] = {{.key = "thread_id"}, {.key = "end_ordinal_exclusive"}};
+    struct wal__json_span object = wal__member_container(&members[LINE_PAYLOAD_BASE]);
+
+    line->starter = spawning_thread(&members[LINE_PAYLOAD_SOURCE]);
+    line->is_subagent =
+        line->starter.size > 0 || wal__line_string_is(&members[LINE_PAYLOAD_THREAD], "subagent");
+    for (size_t i = LINE_PAYLOAD_FORKED; line->starter.size == 0 && i <= LINE_PAYLOAD_PARENT; i++) {
+        line->starter = wal__member_string(&members[i]);
+    }
+    if (object.size > 0 && wal__model_members(object, base, 2, NULL) == WAL__JSON_OK) {
+        line->base = wal__member_string(&base[0]);
+        line->base_end = wal__member_number(&base[1]);
+    }
+}
+
 static enum wal__json_status codex_read(const void *data, size_t size, struct wal__line_info *line,
                                         size_t *error_offset)
 {
@@ -108,6 +152,7 @@ static enum wal__json_status codex_read(const void *data, size_t size, struct wa
     }
     line->type = wal__member_string(&members[LINE_TYPE]);
     line->time = wal__member_string(&members[LINE_TIME]);
+    line->ordinal = wal__member_number(&members[LINE_ORDINAL]);
     line->is_message = has(members, LINE_ROLE, WAL__JSON_STRING);
     if (line->time.size == 0) {
         line->time = wal__member_string(&members[LINE_CREATED]);
@@ -115,7 +160,7 @@ static enum wal__json_status codex_read(const void *data, size_t size, struct wa
     if (wal__line_string_is(&members[LINE_TYPE], "session_meta")) {
         line->session = wal__member_string(&members[LINE_PAYLOAD_ID]);
         line->cwd = wal__member_string(&members[LINE_PAYLOAD_CWD]);
-        line->starter = wal__member_string(&members[LINE_PAYLOAD_FORKED]);
+        read_links(members, line);
         line->is_header = true;
     } else if (is_untagged_header(members)) {
         line->session = wal__member_string(&members[LINE_ID]);

@@ -31,118 +31,6 @@
 #include "format/json/json_scan.h"
 #include "format/payload/timestamp.h"
 
-/* --- changes to an imported session -------------------------------------- */
-
-/* Returns true if the session has no head other than `main`. */
-static bool has_one_head(struct wal_session *session)
-{
-    struct wal_head head = {.struct_size = sizeof(head)};
-    struct wal_head_cursor *heads = NULL;
-    unsigned count = 0;
-
-    if (wal_head_cursor_open(session, &heads, NULL) != WAL_OK) {
-        return false;
-    }
-    while (wal_head_cursor_next(heads, &head, NULL) == WAL_OK) {
-        count++;
-    }
-    wal_head_cursor_close(heads);
-    return count <= 1;
-}
-
-/* Advances *at past a member, if the metadata has it there and once. */
-static bool skip_member(struct wal_slice metadata, const char *key, size_t *at)
-{
-    const uint8_t *bytes = metadata.data;
-    char quoted[32];
-    struct wal__json_token found;
-    size_t size = (size_t)snprintf(quoted, sizeof(quoted), "\"%s\":", key);
-
-    if (metadata.size < *at + size || memcmp(bytes + *at, quoted, size) != 0 ||
-        wal__json_find(bytes, (size_t)metadata.size, key, &found) != WAL__JSON_OK ||
-        found.span.data != bytes + *at + size) {
-        return false;
-    }
-    *at += size + found.span.size;
-    return true;
-}
-
-/* Returns true if the metadata is empty or consists of "created", "imported" and "subagent": what
- * an import writes, or one of an older library wrote. */
-static bool is_metadata_of_import(struct wal_slice metadata)
-{
-    static const char *const keys[] = {"created", "imported", "subagent"};
-    const char *bytes = metadata.data;
-    size_t at = 1;
-
-    if (metadata.size == 0) {
-        return true;
-    }
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        if (skip_member(metadata, keys[i], &at) && at < metadata.size && bytes[at] == ',') {
-            at++;
-        }
-    }
-    return at + 1 == metadata.size;
-}
-
-/* *is_modified: the session has documents, checkpoints, heads or metadata that
- * an import did not write, or a title but no entries. Does not check the
- * entries. */
-static enum wal_status session_is_modified(struct wal_session *session, bool *is_modified,
-                                           struct wal_error *error)
-{
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    enum wal_status status = wal_session_get_info(session, &info, error);
-
-    if (status == WAL_OK) {
-        /* A title of a session with entries may be from their lines. */
-        *is_modified = info.documents > 0 || !is_metadata_of_import(info.metadata) ||
-                       (info.entries == 0 && info.title.size > 0) || !has_one_head(session);
-    }
-    return status;
-}
-
-static enum wal_status count_stream(struct wal_session *session, uint32_t stream, uint64_t *others,
-                                    struct wal_error *error)
-{
-    const struct wal_entry_cursor_options options = {
-        .struct_size = sizeof(options),
-        .mode = WAL_ENTRY_CURSOR_ALL,
-        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE,
-        .stream = stream,
-    };
-    bool has_lines = stream == 0 || stream == WAL__PARTIAL_STREAM;
-    struct wal_entry_cursor *cursor = NULL;
-    struct wal_entry entry = {.struct_size = sizeof(entry)};
-    enum wal_status status = wal_entry_cursor_open(session, &options, &cursor, error);
-
-    while (status == WAL_OK) {
-        status = wal_entry_cursor_next(cursor, &entry, error);
-        if (status == WAL_OK && (!has_lines || (entry.flags & WAL_ENTRY_LINE) == 0 ||
-                                 wal__source_line_is_from_view(&entry))) {
-            ++*others;
-        }
-    }
-    wal_entry_cursor_close(cursor);
-    return status == WAL_END ? WAL_OK : status;
-}
-
-/* Counts the entries, of all streams, that are no lines such as an import writes; one at least
- * where the session is damaged. The session is no fork. */
-static enum wal_status session_count_others(struct wal_session *session, uint64_t *others,
-                                            struct wal_error *error)
-{
-    struct wal_session_info info = {.struct_size = sizeof(info)};
-    enum wal_status status = wal_session_get_info(session, &info, error);
-
-    *others = (info.flags & WAL_SESSION_DAMAGED) != 0 ? 1 : 0;
-    for (uint32_t i = 0; status == WAL_OK && i <= UINT8_MAX; i++) {
-        status = count_stream(session, i, others, error);
-    }
-    return status;
-}
-
 /* --- what the lines of a session do not say ------------------------------ */
 
 #define INFO_SIZE_MAX (1 << 20) /* bytes of a client's file with a title */
@@ -310,16 +198,18 @@ static void probe_path(struct wal__import_file *file, struct wal__file_probe *pr
 
 #define FILE_ID_MAX 200 /* bytes of an id that is a file's name */
 
-/* Compares the file with a session's lines, of which others may append more meanwhile. */
+/* Compares the file with a session's lines, of its source or of the file with the id, of which
+ * others may append more meanwhile. */
 static enum wal_status match_source(struct wal__import_file *file, struct wal_session *session,
-                                    struct wal__source_match *match, struct wal_error *error)
+                                    const char *id, struct wal__source_match *match,
+                                    struct wal_error *error)
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     enum wal_status status = wal_session_get_info(session, &info, error);
 
     file->seen = info.last_sequence;
     return status == WAL_OK ? wal__source_compare(file->import->heap, file->import->store, session,
-                                                  0, file->fd, match, error)
+                                                  0, id, file->fd, match, error)
                             : status;
 }
 
@@ -341,7 +231,7 @@ static enum wal_status find_in_dialect(struct wal__import_file *file, const char
             return status == WAL_ENOTFOUND ? WAL_OK : status;
         }
         match = (struct wal__source_match){.issues = NULL};
-        status = match_source(file, session, &match, error);
+        status = match_source(file, session, NULL, &match, error);
         if (status == WAL_OK && match.is_prefix) {
             file->session = session;
             file->lines.match = match;
@@ -452,7 +342,7 @@ static enum wal_status match_id(struct wal__import_file *file, const char *id, b
         return status == WAL_ENOTFOUND || status == WAL_EINVAL ? WAL_OK : status;
     }
     if (has_file_name(file, session)) {
-        status = match_source(file, session, &match, error);
+        status = match_source(file, session, NULL, &match, error);
         *is_covered = status == WAL_OK && match.is_covered;
         if (status == WAL_OK && (match.is_prefix || match.is_covered)) {
             file->session = session;
@@ -470,6 +360,7 @@ static void forget_session(struct wal__import_file *file)
 {
     wal__source_match_deinit(&file->lines.match);
     file->lines.match = (struct wal__source_match){.entries = 0};
+    file->lines.file[0] = '\0';
     wal_session_close(file->session);
     file->session = NULL;
 }
@@ -546,6 +437,49 @@ static enum wal_status find_session(struct wal__import_file *file, struct wal_er
     return status;
 }
 
+/* --- what a file goes on from -------------------------------------------- */
+
+/* Finds the session of other files of the file's thread: that of the id which the file states, and
+ * which is not the file's; or one that is partial for want of this file. If it has lines of the
+ * file it is the file's session. */
+static enum wal_status find_thread(struct wal__import_file *file, struct wal_error *error)
+{
+    const struct wal__file_probe *probe = &file->probe;
+    struct wal__source_match match = {.issues = NULL};
+    char missing[WAL__STRING_MAX + 1];
+    bool is_wanted;
+    bool is_other;
+    enum wal_status status;
+
+    if (file->id[0] == '\0' || probe->session == NULL) {
+        return WAL_OK;
+    }
+    is_other = probe->base != NULL && strcmp(file->id, probe->session) != 0;
+    file->thread = wal__import_open_of_dialect(file, probe->session);
+    if (file->thread == NULL) {
+        return WAL_OK;
+    }
+    status = match_source(file, file->thread, file->id, &match, error);
+    is_wanted = strcmp(file->id, probe->session) == 0 &&
+                wal__import_is_partial(file->thread, missing) && strcmp(missing, file->id) == 0;
+    if (status == WAL_OK && match.entries > 0 && (match.is_prefix || match.is_covered)) {
+        /* Its lines are where they should not be while those after them can be made anew. */
+        file->is_deferred = is_wanted && file->import->defers;
+        file->session = file->thread;
+        file->thread = NULL;
+        file->is_other = true;
+        file->is_covered = match.is_covered;
+        file->lines.match = match;
+        return WAL_OK;
+    }
+    if (status != WAL_OK || match.entries > 0 || !(is_wanted || is_other)) {
+        wal_session_close(file->thread);
+        file->thread = NULL;
+    }
+    wal__source_match_deinit(&match);
+    return status;
+}
+
 /* --- the import of a file ------------------------------------------------ */
 
 #define REPLACED_SIZE_MAX ((uint64_t)64 << 20) /* of an opaque file */
@@ -562,7 +496,10 @@ static enum wal_status try_create(void *ctx, struct wal_session_options *options
     struct wal_store *store = file->import->store;
     enum wal_status status;
 
-    status = wal_session_create(store, options, &file->session, error);
+    status = file->base != NULL
+                 ? wal_session_fork(file->base, wal__slice_from_text(file->lines.base), options,
+                                    &file->session, error)
+                 : wal_session_create(store, options, &file->session, error);
     if (status != WAL_EEXISTS) {
         return status;
     }
@@ -594,7 +531,7 @@ static enum wal_status create_session(struct wal__import_file *file, struct wal_
         probe->parent != NULL || !probe->is_subagent || id == probe->session ? probe->parent
                                                                              : probe->session);
     options.title = wal__slice_from_text(file->title);
-    wal__import_describe(file->import, probe->created, probe->is_subagent, &options);
+    wal__import_describe(file->import, probe->created, probe->is_subagent, file->missing, &options);
     if (file->import->arena.has_failed) {
         return wal__no_memory(error);
     }
@@ -728,6 +665,34 @@ static enum wal_status import_lines(struct wal__import_file *file, struct wal__l
     return status == WAL_OK ? wal__import_batch_flush(&file->lines.batch, error) : status;
 }
 
+/* A wal__source_file_fn: stops at a file whose name comes after that of the imported one. */
+static bool is_older(void *ctx, const char *id, const char *path)
+{
+    struct wal__import_file *file = ctx;
+
+    (void)id;
+    file->lines.keeps_head = strcmp(base_name(path), base_name(file->path)) > 0;
+    return !file->lines.keeps_head;
+}
+
+/* Determines whether the session has a file that is newer: then the head is on that one. */
+static enum wal_status find_newest_file(struct wal__import_file *file, struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal__source source;
+    enum wal_status status = WAL_OK;
+
+    if (!file->is_other && !file->lines.match.has_other_files) {
+        return WAL_OK;
+    }
+    status = wal_session_get_info(file->session, &info, error);
+    if (status == WAL_OK && wal__source_parse(info.source, &source) &&
+        is_older(file, "", source.path)) {
+        status = wal__source_files_visit(file->session, is_older, file, error);
+    }
+    return status;
+}
+
 static enum wal_status import_content(struct wal__import_file *file, struct wal_error *error)
 {
     const struct wal__source_match *match = &file->lines.match;
@@ -776,7 +741,7 @@ static enum wal_status has_other_content(const struct wal__import_file *file,
 {
     struct wal_session_info info = {.struct_size = sizeof(info)};
     bool is_modified = false;
-    enum wal_status status = session_is_modified(file->session, &is_modified, error);
+    enum wal_status status = wal__import_is_modified(file->session, &is_modified, error);
 
     if (status == WAL_OK) {
         status = wal_session_get_info(file->session, &info, error);
@@ -876,7 +841,7 @@ static enum wal_status delete_outdated_session(struct wal__import_file *file,
         return WAL_OK;
     }
     status = has_other_content(file, &is_shared, error);
-    if (status != WAL_OK || is_shared) {
+    if (status != WAL_OK || is_shared || file->lines.match.has_other_files) {
         return status;
     }
     differs = probe_differs(file, known);
@@ -891,7 +856,7 @@ static enum wal_status delete_outdated_session(struct wal__import_file *file,
         return status;
     }
     if (differs) {
-        status = session_count_others(file->session, &others, error);
+        status = wal__import_count_others(file->session, &others, error);
     }
     return differs && status == WAL_OK && others == 0 ? delete_session(file, error) : status;
 }
@@ -991,7 +956,7 @@ static enum wal_status compare_forms(struct wal__import_file *file, struct wal_s
     int64_t session_form = 0;
     bool is_same = true;
     int got = 1;
-    enum wal_status status = wal__source_lines_open(&lines, heap, session, 0, error);
+    enum wal_status status = wal__source_lines_open(&lines, heap, session, 0, NULL, error);
 
     if (status != WAL_OK) {
         return status;
@@ -1058,13 +1023,100 @@ static enum wal_status find_other_form(struct wal__import_file *file, struct wal
         status = has_other_content(file, &is_modified, error);
     }
     if (status == WAL_OK && form == FORM_OLDER && !is_modified) {
-        status = session_count_others(file->session, &others, error);
+        status = wal__import_count_others(file->session, &others, error);
     }
     if (status == WAL_OK && form == FORM_OLDER && !is_modified && others == 0) {
         return delete_session(file, error);
     }
     forget_session(file);
     return status;
+}
+
+struct waiting {
+    const struct wal__import *import;
+    bool all;
+};
+
+/* A wal__source_file_fn: stops at a file that does not wait. */
+static bool does_wait(void *ctx, const char *id, const char *path)
+{
+    struct waiting *waiting = ctx;
+
+    (void)path;
+    waiting->all = wal__import_is_waiting(waiting->import, id);
+    return waiting->all;
+}
+
+/* Deletes the session if it is partial, what its lines go on from is in the store or waits to be
+ * imported, and it has the lines of this file alone, or others of files that wait. */
+static enum wal_status delete_partial_session(struct wal__import_file *file,
+                                              struct wal_error *error)
+{
+    struct waiting waiting = {file->import, true};
+    char missing[WAL__STRING_MAX + 1];
+    bool is_modified = false;
+    uint64_t others = 0;
+    enum wal_status status;
+
+    if (file->probe.base == NULL || !wal__import_is_partial(file->session, missing)) {
+        return WAL_OK;
+    }
+    status = wal__import_find_base(file, error);
+    if (status != WAL_OK ||
+        (file->missing != NULL && !wal__import_is_waiting(file->import, file->missing))) {
+        return status;
+    }
+    status = wal__import_is_modified(file->session, &is_modified, error);
+    if (status == WAL_OK && !is_modified) {
+        status = wal__import_count_others(file->session, &others, error);
+    }
+    if (status == WAL_OK) {
+        status = wal__source_files_visit(file->session, does_wait, &waiting, error);
+    }
+    return status == WAL_OK && !is_modified && others == 0 && waiting.all
+               ? delete_session(file, error)
+               : status;
+}
+
+/* Adds the file to the session of other files, after a line that this one has. */
+static void join_thread(struct wal__import_file *file)
+{
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+
+    if (wal_entry_get(file->thread, wal__slice_from_text(file->lines.base), &entry, NULL) !=
+        WAL_OK) {
+        file->lines.base[0] = '\0';
+    }
+    file->is_other = true;
+    file->session = file->thread;
+    file->thread = NULL;
+    snprintf(file->lines.file, sizeof(file->lines.file), "%s", file->id);
+    file->lines.path = wal__source_escape(&file->import->arena.arena, file->path);
+}
+
+/* Creates the session of a file that goes on from another one, or adds the file to that of its
+ * thread; or defers it until the other one is imported. */
+static enum wal_status create_with_base(struct wal__import_file *file, struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    bool is_of_thread = file->thread != NULL;
+
+    if (file->probe.base != NULL && file->base == NULL) {
+        status = wal__import_find_base(file, error);
+    }
+    if (status == WAL_OK && file->import->defers &&
+        (file->missing != NULL || (is_of_thread && file->probe.base == NULL))) {
+        file->is_deferred = true;
+        return WAL_OK;
+    }
+    if (status == WAL_OK && is_of_thread) {
+        join_thread(file);
+        return wal__import_check_memory(file->import, error);
+    }
+    if (status == WAL_OK && file->base != NULL) {
+        snprintf(file->lines.file, sizeof(file->lines.file), "%s", file->id);
+    }
+    return status == WAL_OK ? create_session(file, error) : status;
 }
 
 /* Finds the file's session, or creates it. WAL_ECONFLICT: others wrote to a session that would have
@@ -1075,10 +1127,23 @@ static enum wal_status try_find_or_create(struct wal__import_file *file, struct 
 
     if (status == WAL_OK && file->session == NULL) {
         status = find_other_form(file, error);
+        if (status == WAL_OK && file->session == NULL) {
+            status = find_thread(file, error);
+        }
     } else if (status == WAL_OK && !file->is_covered) {
         status = delete_outdated_session(file, error);
     }
-    return status == WAL_OK && file->session == NULL ? create_session(file, error) : status;
+    if (status == WAL_OK && file->is_deferred) {
+        return WAL_OK;
+    }
+    if (status == WAL_OK && file->session != NULL) {
+        status = delete_partial_session(file, error);
+    }
+    if (status != WAL_OK || file->session != NULL) {
+        return status;
+    }
+    return file->probe.base != NULL || file->thread != NULL ? create_with_base(file, error)
+                                                            : create_session(file, error);
 }
 
 /* After a conflict the session has what others appended: whether the file continues it, or becomes
@@ -1090,6 +1155,7 @@ static enum wal_status find_or_create_session(struct wal__import_file *file,
 
     for (unsigned i = 0; i < ATTEMPTS_MAX && status == WAL_ECONFLICT; i++) {
         forget_session(file);
+        wal__import_forget_base(file);
         status = try_find_or_create(file, error);
     }
     return status;
@@ -1187,6 +1253,7 @@ enum wal_status wal__import_file(struct wal__import *import, int fd, const char 
         return wal__no_memory(error);
     }
     file->path = path;
+    (void)wal__source_file_id(path, file->id);
     file->lines.sets_title = true;
     file->lines.fd = fd;
     status = wal__source_file_lock(import, fd, name, error);
@@ -1199,6 +1266,13 @@ enum wal_status wal__import_file(struct wal__import *import, int fd, const char 
     if (status == WAL_OK) {
         status = find_or_create_session(file, error);
     }
+    if (status == WAL_OK && file->is_deferred) {
+        import->is_deferred = true;
+        goto out;
+    }
+    if (status == WAL_OK) {
+        status = find_newest_file(file, error);
+    }
     if (status == WAL_OK) {
         if (!file->is_covered) {
             status = import_content(file, error);
@@ -1210,7 +1284,10 @@ enum wal_status wal__import_file(struct wal__import *import, int fd, const char 
     }
     if (status == WAL_OK) {
         status = report(file, WAL_IMPORT_FILE, error);
+        import->result.sessions -= file->is_other ? 1 : 0;
     }
+out:
+    wal__import_forget_base(file);
     wal_session_close(file->session);
     deinit(file);
     return status;
@@ -1228,7 +1305,7 @@ enum wal_status wal__import_stream(struct wal__import *import, int fd, const cha
     }
     file->session = session;
     file->lines.stream = stream;
-    status = wal__source_compare(import->heap, import->store, session, stream, fd,
+    status = wal__source_compare(import->heap, import->store, session, stream, NULL, fd,
                                  &file->lines.match, error);
     if (status == WAL_OK) {
         status = probe(file, dialect, error);

@@ -6,6 +6,12 @@
  * the sessions that have the file's id and file name; and if such a session begins with the file's
  * lines, the file adds nothing.
  *
+ * A file that goes on from a line of another file (struct wal__line_info.base) becomes a fork at
+ * that line, or if it states the id of that file's session, lines of that session: a branch. The
+ * head is on the file whose name is the last one. Without the line, the session is partial: it has
+ * the file's lines alone, and the first of them an issue; once the line is there, an import of the
+ * file makes the session anew.
+ *
  * A file that is a view of a session of the store adds to that session.
  *
  * Invariant: importing a file again appends nothing. Importing a file that has grown appends the
@@ -34,10 +40,40 @@ struct wal__import_file {
     /* unused source for a new session */
     char free_source[WAL__SOURCE_SIZE_MAX + 1];
     struct wal__import_lines lines;
-    uint64_t count;    /* lines of the file */
-    bool is_covered;   /* the session has all its lines, and more */
-    bool has_other_id; /* the new session could not have the file's id */
+    char id[WAL__FILE_ID_SIZE]; /* of the file, of its name; or "" */
+    /* The session with the line that the file goes on from: lines.base. NULL: it is not known. */
+    struct wal_session *base;
+    /* The session of other files of the same thread, to which this one belongs; or NULL. */
+    struct wal_session *thread;
+    const char *missing; /* id of the file that it, or what it goes on from, lacks; or NULL */
+    bool is_deferred;    /* it waits for the file that it goes on from */
+    bool is_other;       /* it is not the source of the session */
+    uint64_t count;      /* lines of the file */
+    bool is_covered;     /* the session has all its lines, and more */
+    bool has_other_id;   /* the new session could not have the file's id */
 };
+
+/* --- what a file goes on from (file_base.c) ------------------------------ */
+
+/* Finds the line that the file goes on from: file->base, and lines.base. Without it, or if the
+ * session that has it is partial, sets file->missing, and lines.missing to what people read. */
+enum wal_status wal__import_find_base(struct wal__import_file *file,
+                                      struct wal_error *error) WAL_MUST_USE;
+
+/* Closes file->base and file->thread. */
+void wal__import_forget_base(struct wal__import_file *file);
+
+/* Returns whether the session is partial for want of a file; then writes that file's id. */
+bool wal__import_is_partial(struct wal_session *session, char missing[WAL__STRING_MAX + 1]);
+
+/* Opens a session that was imported from the file's dialect. NULL: there is none. */
+struct wal_session *wal__import_open_of_dialect(const struct wal__import_file *file,
+                                                const char *id);
+
+/* Returns true if a file with the id waits for the end of the walk. */
+bool wal__import_is_waiting(const struct wal__import *import, const char *id);
+
+/* --- files --------------------------------------------------------------- */
 
 /* Imports an open regular file and reports the result. `name` is the path as it is reported, `path`
  * is relative to the argument of the import. */

@@ -21,6 +21,7 @@
 #include <zstd.h>
 
 #include "convert/model/model_member.h"
+#include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
 #include "engine/base/error.h"
 #include "engine/base/map.h"
@@ -206,15 +207,29 @@ void wal__import_write_time(int64_t ms, char time[WAL__IMPORT_TIME_SIZE])
     snprintf(time, WAL__IMPORT_TIME_SIZE, "%.*s", (int)sizeof(text) - 2, (const char *)text + 1);
 }
 
-/* {"created":TIME,"imported":TIME,"subagent":true}; the first and the last only where they hold. */
+/* {"created":TIME,"imported":TIME,"subagent":true,"partial":MISSING}; all but "imported" only where
+ * they hold. */
 static struct wal_slice make_metadata(struct wal__import *import, const char *created,
-                                      bool is_subagent)
+                                      bool is_subagent, const char *missing)
 {
     struct wal__arena *arena = &import->arena.arena;
-    const char *mark = is_subagent ? ",\"subagent\":true" : "";
-    char members[WAL__IMPORT_TIME_SIZE + 40];
+    const char *subagent = is_subagent ? ",\"subagent\":true" : "";
+    const char *partial =
+        missing == NULL ? NULL
+                        : wal__string_object(arena, "partial", wal__slice_from_text(missing), "");
+    size_t partial_size = partial != NULL ? strlen(partial) : 0;
+    size_t size = WAL__IMPORT_TIME_SIZE + 64 + partial_size;
+    char *members = wal__arena_alloc(arena, size);
+    char *mark = wal__arena_alloc(arena, size);
     char time[WAL__IMPORT_TIME_SIZE];
     struct timespec now;
+
+    if (members == NULL || mark == NULL) {
+        return (struct wal_slice){NULL, 0};
+    }
+    /* Without the braces. */
+    snprintf(mark, size, "%s%s%.*s", subagent, partial != NULL ? "," : "",
+             partial != NULL ? (int)partial_size - 2 : 0, partial != NULL ? partial + 1 : "");
 
     clock_gettime(CLOCK_REALTIME, &now);
     wal__import_write_time((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, time);
@@ -222,20 +237,20 @@ static struct wal_slice make_metadata(struct wal__import *import, const char *cr
         return wal__slice_from_text(
             wal__string_object(arena, "imported", wal__slice_from_text(time), mark));
     }
-    snprintf(members, sizeof(members), ",\"imported\":\"%s\"%s", time, mark);
+    snprintf(members, size, ",\"imported\":\"%s\"%s", time, mark);
     return wal__slice_from_text(
         wal__string_object(arena, "created", wal__slice_from_text(created), members));
 }
 
 void wal__import_describe(struct wal__import *import, const char *created, bool is_subagent,
-                          struct wal_session_options *options)
+                          const char *missing, struct wal_session_options *options)
 {
     char *project;
     int64_t created_ms;
 
     options->durability = WAL_WRITTEN;
     import->must_sync = true;
-    options->metadata = make_metadata(import, created, is_subagent);
+    options->metadata = make_metadata(import, created, is_subagent, missing);
     if (created != NULL && options->created_ms == 0 &&
         wal__model_time_read_text(wal__model_literal(created), &created_ms)) {
         options->created_ms = created_ms;
@@ -272,6 +287,113 @@ enum wal_status wal__import_first_time(struct wal_session *session, struct wal_s
     status = wal_session_get_info(session, &info, error);
     if (status == WAL_OK) {
         wal__import_write_time(info.created_ms, time);
+    }
+    return status;
+}
+
+/* --- changes to an imported session -------------------------------------- */
+
+/* Returns true if the session has no head other than `main`. */
+static bool has_one_head(struct wal_session *session)
+{
+    struct wal_head head = {.struct_size = sizeof(head)};
+    struct wal_head_cursor *heads = NULL;
+    unsigned count = 0;
+
+    if (wal_head_cursor_open(session, &heads, NULL) != WAL_OK) {
+        return false;
+    }
+    while (wal_head_cursor_next(heads, &head, NULL) == WAL_OK) {
+        count++;
+    }
+    wal_head_cursor_close(heads);
+    return count <= 1;
+}
+
+/* Advances *at past a member, if the metadata has it there and once. */
+static bool skip_member(struct wal_slice metadata, const char *key, size_t *at)
+{
+    const uint8_t *bytes = metadata.data;
+    char quoted[32];
+    struct wal__json_token found;
+    size_t size = (size_t)snprintf(quoted, sizeof(quoted), "\"%s\":", key);
+
+    if (metadata.size < *at + size || memcmp(bytes + *at, quoted, size) != 0 ||
+        wal__json_find(bytes, (size_t)metadata.size, key, &found) != WAL__JSON_OK ||
+        found.span.data != bytes + *at + size) {
+        return false;
+    }
+    *at += size + found.span.size;
+    return true;
+}
+
+/* Returns true if the metadata is empty or consists of "created", "imported", "subagent" and
+ * "partial": what an import writes, or one of an older library wrote. */
+static bool is_metadata_of_import(struct wal_slice metadata)
+{
+    static const char *const keys[] = {"created", "imported", "subagent", "partial"};
+    const char *bytes = metadata.data;
+    size_t at = 1;
+
+    if (metadata.size == 0) {
+        return true;
+    }
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (skip_member(metadata, keys[i], &at) && at < metadata.size && bytes[at] == ',') {
+            at++;
+        }
+    }
+    return at + 1 == metadata.size;
+}
+
+enum wal_status wal__import_is_modified(struct wal_session *session, bool *is_modified,
+                                        struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    enum wal_status status = wal_session_get_info(session, &info, error);
+
+    if (status == WAL_OK) {
+        /* A title of a session with entries may be from their lines. */
+        *is_modified = info.documents > 0 || !is_metadata_of_import(info.metadata) ||
+                       (info.entries == 0 && info.title.size > 0) || !has_one_head(session);
+    }
+    return status;
+}
+
+static enum wal_status count_stream(struct wal_session *session, uint32_t stream, uint64_t *others,
+                                    struct wal_error *error)
+{
+    const struct wal_entry_cursor_options options = {
+        .struct_size = sizeof(options),
+        .mode = WAL_ENTRY_CURSOR_ALL,
+        .flags = WAL_ENTRY_CURSOR_DELTAS | WAL_ENTRY_CURSOR_REDACTED | WAL_ENTRY_CURSOR_OUT_OF_LINE,
+        .stream = stream,
+    };
+    bool has_lines = stream == 0 || stream == WAL__PARTIAL_STREAM;
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    enum wal_status status = wal_entry_cursor_open(session, &options, &cursor, error);
+
+    while (status == WAL_OK) {
+        status = wal_entry_cursor_next(cursor, &entry, error);
+        if (status == WAL_OK && (!has_lines || (entry.flags & WAL_ENTRY_LINE) == 0 ||
+                                 wal__source_line_is_from_view(&entry))) {
+            ++*others;
+        }
+    }
+    wal_entry_cursor_close(cursor);
+    return status == WAL_END ? WAL_OK : status;
+}
+
+enum wal_status wal__import_count_others(struct wal_session *session, uint64_t *others,
+                                         struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    enum wal_status status = wal_session_get_info(session, &info, error);
+
+    *others = (info.flags & WAL_SESSION_DAMAGED) != 0 ? 1 : 0;
+    for (uint32_t i = 0; status == WAL_OK && i <= UINT8_MAX; i++) {
+        status = count_stream(session, i, others, error);
     }
     return status;
 }
@@ -769,6 +891,7 @@ static void probe_line(struct wal__arena *arena, struct wal__file_probe *probe,
     const struct wal__dialect *dialect = probe->dialect;
     struct wal__line_info line;
     char time[WAL__IMPORT_TIME_SIZE];
+    int64_t base_end = 0;
 
     if (dialect == NULL && forced == NULL && probe->nonblank <= RECOGNISE_LINES) {
         dialect = wal__dialect_recognise(text.data, text.size, probe->nonblank == 1);
@@ -791,6 +914,11 @@ static void probe_line(struct wal__arena *arena, struct wal__file_probe *probe,
         probe->created = wal__arena_copy_text(arena, time);
     }
     probe->is_subagent |= line.is_subagent;
+    if (probe->parsed == 1 && line.base_end.size > 0 &&
+        wal__json_integer(line.base_end, &base_end) == WAL__JSON_OK && base_end >= 0) {
+        probe->base = wal__string_copy(arena, line.base, ID_MAX);
+        probe->base_end = (uint64_t)base_end;
+    }
     if (probe->nonblank <= PARENT_LINES) {
         probe_starter(arena, probe, &line);
     }
@@ -864,5 +992,5 @@ bool wal__file_probe_equal(const struct wal__file_probe *a, const struct wal__fi
            a->has_mainline == b->has_mainline && a->has_sidechain == b->has_sidechain &&
            a->is_subagent == b->is_subagent && is_same(a->session, b->session) &&
            is_same(a->cwd, b->cwd) && is_same(a->created, b->created) &&
-           is_same(a->parent, b->parent);
+           is_same(a->parent, b->parent) && is_same(a->base, b->base) && a->base_end == b->base_end;
 }

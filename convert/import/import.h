@@ -38,6 +38,8 @@ enum {
     WAL__IMPORT_ID_TRIES = 9 /* ids derived from one name */
 };
 
+struct wal__tree_source;
+
 /* Must not move in memory. */
 struct wal__import {
     struct wal_store *store;
@@ -62,6 +64,13 @@ struct wal__import {
     bool refuses_binary;
     /* A last line without its newline is not read: it is being written. */
     bool waits_for_newline;
+    /* Files that go on from one that is not in the store wait for the end of the walk. */
+    bool defers;
+    bool is_deferred; /* the file that was given last waits */
+    struct wal__tree_source *deferred;
+    uint32_t deferred_begin; /* those before do not wait any longer */
+    uint32_t deferred_count;
+    uint32_t deferred_capacity;
     /* A source that another import is writing is not reported as failed, but here. */
     bool retries;
     bool must_retry;
@@ -120,10 +129,11 @@ enum wal_status wal__session_open_source(struct wal_store *store, const char *so
 void wal__import_write_time(int64_t ms, char time[WAL__IMPORT_TIME_SIZE]);
 
 /* Sets durability, metadata, and if they are not set creation time and project, of a session that
- * is about to be created. `created` is the first time in the source, or NULL; the cwd is set. Texts
- * are in the arena. */
+ * is about to be created. `created` is the first time in the source, or NULL; `missing` the id of
+ * the file that it goes on from and that is not in the store, or NULL. The cwd is set. Texts are in
+ * the arena. */
 void wal__import_describe(struct wal__import *import, const char *created, bool is_subagent,
-                          struct wal_session_options *options);
+                          const char *missing, struct wal_session_options *options);
 
 /* Sets the time of lines that come before the first time: `known`, of the entry before them, or if
  * that is empty `created`, or if that is NULL the session's. Imports that run at the same time
@@ -131,6 +141,19 @@ void wal__import_describe(struct wal__import *import, const char *created, bool 
 enum wal_status wal__import_first_time(struct wal_session *session, struct wal_slice known,
                                        const char *created, char time[WAL__IMPORT_TIME_SIZE],
                                        struct wal_error *error) WAL_MUST_USE;
+
+/* --- changes to an imported session -------------------------------------- */
+
+/* *is_modified: the session has documents, checkpoints, heads or metadata that
+ * an import did not write, or a title but no entries. Does not check the
+ * entries. */
+enum wal_status wal__import_is_modified(struct wal_session *session, bool *is_modified,
+                                        struct wal_error *error) WAL_MUST_USE;
+
+/* Counts the entries, of all streams, that are no lines such as an import writes; one at least
+ * where the session is damaged. */
+enum wal_status wal__import_count_others(struct wal_session *session, uint64_t *others,
+                                         struct wal_error *error) WAL_MUST_USE;
 
 /* --- regular files ------------------------------------------------------- */
 
@@ -220,8 +243,10 @@ struct wal__file_probe {
     char *stated;       /* id in the lines where that of the session is another */
     char *cwd;
     char *created;
-    char *parent;     /* id of the session that this one was forked from, or that started it */
-    bool is_subagent; /* it does a part of the work of that session */
+    char *parent;      /* id of the session that this one was forked from, or that started it */
+    bool is_subagent;  /* it does a part of the work of that session */
+    char *base;        /* id of the file that this one goes on from */
+    uint64_t base_end; /* the ordinals of its lines that precede this one are below */
 };
 
 /* Returns true if both describe the same session. */

@@ -672,6 +672,9 @@ static enum wal_status scan_all(struct wal_import_follow *follow, struct wal_err
     for (uint32_t i = 0; status == WAL_OK && i < follow->count; i++) {
         status = scan_argument(follow, i, error);
     }
+    if (status == WAL_OK) {
+        status = wal__tree_import_deferred(&follow->import, error);
+    }
     delay_ms = SCAN_SHARE * (now_ms() - begin_ms);
     follow->scan_ms = now_ms() + (delay_ms > SCAN_MS ? delay_ms : SCAN_MS);
     return status;
@@ -720,7 +723,7 @@ static enum wal_status import_pending(struct wal_import_follow *follow, struct w
                                             error);
         pending_free(&follow->pending, &pending);
     }
-    return status;
+    return status == WAL_OK ? wal__tree_import_deferred(&follow->import, error) : status;
 }
 
 /* --- interface ----------------------------------------------------------- */
@@ -964,6 +967,7 @@ void wal_import_follow_close(struct wal_import_follow *follow)
     folder_watch_deinit(&follow->watch);
     wal__heap_arena_deinit(&follow->import.arena);
     wal__heap_arena_deinit(&follow->import.walk);
+    wal__heap_free(follow->import.heap, follow->import.deferred);
     wal__view_index_deinit(&follow->import.views);
     wal__heap_free(&wal__heap_libc, follow);
 }

@@ -591,6 +591,7 @@ void wal__tree_init_import(struct wal__import *import, struct wal_store *store,
 {
     import->store = store;
     import->heap = heap;
+    import->defers = true;
     import->first.struct_size = sizeof(import->first);
     import->result.struct_size = sizeof(import->result);
     wal__heap_arena_init(&import->arena, heap);
@@ -655,6 +656,7 @@ static void reset(struct wal__import *import, const struct wal__tree_source *sou
     wal__heap_arena_reset(&import->arena);
     import->view_session = NULL;
     import->placed = source->dialect;
+    import->is_deferred = false;
     import->matches_ids = source->is_matched_by_id;
     import->refuses_binary = !source->is_any_file && !wal__dialect_is(import->forced, "lines");
 }
@@ -700,6 +702,28 @@ static enum wal_status import_packed_file(struct wal__import *import, int fd,
     return status;
 }
 
+/* Adds a source to those that wait. */
+static enum wal_status defer(struct wal__import *import, const struct wal__tree_source *source,
+                             struct wal_error *error)
+{
+    struct wal__arena *arena = &import->walk.arena;
+    struct wal__tree_source *deferred =
+        wal__heap_grow_array(import->heap, import->deferred, import->deferred_count,
+                             &import->deferred_capacity, sizeof(*deferred));
+
+    if (deferred == NULL) {
+        return wal__no_memory(error);
+    }
+    import->deferred = deferred;
+    import->result.sources--;
+    deferred += import->deferred_count++;
+    *deferred = *source;
+    deferred->name = wal__arena_copy_text(arena, source->name);
+    deferred->path = wal__arena_copy_text(arena, source->path);
+    deferred->below = wal__arena_copy_text(arena, source->below);
+    return wal__import_check_memory(import, error);
+}
+
 enum wal_status wal__tree_import_file(struct wal__import *import,
                                       const struct wal__tree_source *source,
                                       struct wal_error *error)
@@ -725,7 +749,36 @@ enum wal_status wal__tree_import_file(struct wal__import *import,
                                    : import_open_file(import, fd, source, error);
         close(fd);
     }
-    return status == WAL_OK ? WAL_OK : wal__import_fail(import, source->name, status, error);
+    if (status != WAL_OK) {
+        return wal__import_fail(import, source->name, status, error);
+    }
+    return import->is_deferred ? defer(import, source, error) : WAL_OK;
+}
+
+enum wal_status wal__tree_import_deferred(struct wal__import *import, struct wal_error *error)
+{
+    enum wal_status status = WAL_OK;
+    uint32_t before = UINT32_MAX;
+
+    while (status == WAL_OK && import->deferred_count > 0) {
+        uint32_t count = import->deferred_count;
+
+        /* Once no file has got what it waits for, none waits any longer. */
+        import->defers = count < before;
+        before = count;
+        for (uint32_t i = 0; status == WAL_OK && i < count; i++) {
+            struct wal__tree_source source = import->deferred[i];
+
+            import->deferred_begin = i + 1;
+            status = wal__tree_import_file(import, &source, error);
+        }
+        import->deferred_count -= import->deferred_begin;
+        memmove(import->deferred, import->deferred + import->deferred_begin,
+                import->deferred_count * sizeof(import->deferred[0]));
+        import->deferred_begin = 0;
+    }
+    import->defers = true;
+    return status;
 }
 
 /* A wal__tree_visit_fn. */
@@ -769,7 +822,7 @@ static enum wal_status import_arguments(struct tree *tree, const struct wal_slic
         status = argument != NULL ? wal__tree_walk_argument(&tree->walk, argument, error)
                                   : wal__no_memory(error);
     }
-    return status;
+    return status == WAL_OK ? wal__tree_import_deferred(&tree->import, error) : status;
 }
 
 static void init(struct tree *tree, struct wal_store *store, const struct wal__heap *heap)
@@ -817,6 +870,7 @@ enum wal_status wal__import_paths(struct wal_store *store, const struct wal_slic
     }
     wal__heap_arena_deinit(&tree->import.arena);
     wal__heap_arena_deinit(&tree->import.walk);
+    wal__heap_free(heap, tree->import.deferred);
     wal__view_index_deinit(&tree->import.views);
     wal__heap_free(tree->import.heap, tree);
     return status;

@@ -121,6 +121,11 @@ enum wal_status wal__tree_import_file(struct wal__import *import,
                                       const struct wal__tree_source *source,
                                       struct wal_error *error) WAL_MUST_USE;
 
+/* Imports the files that waited for others: each when what it goes on from is in the store, and the
+ * rest without that. */
+enum wal_status wal__tree_import_deferred(struct wal__import *import,
+                                          struct wal_error *error) WAL_MUST_USE;
+
 /* The same for a session directory. */
 enum wal_status wal__tree_import_directory(struct wal__import *import,
                                            const struct wal__tree_source *source,

@@ -307,18 +307,22 @@ static bool is_of_other_stream(const struct wal__import_lines *lines, const char
 static void make_unused_id(const struct wal__import_lines *lines, const char *own_id, uint64_t line,
                            char *id)
 {
+    char file[WAL__FILE_ID_SIZE + 1]; /* what the id begins with */
     char base[WAL__LINE_ID_SIZE];
+    bool has_id = own_id[0] != '\0' && !wal__source_names_file(wal__slice_from_text(own_id));
 
-    if (own_id[0] != '\0') {
-        set_text(id, own_id);
+    snprintf(file, sizeof(file), "%s%s", lines->file, lines->file[0] != '\0' ? ":" : "");
+    if (has_id && strlen(own_id) + strlen(file) < WAL__LINE_ID_SIZE) {
+        set_text(id, file);
+        set_text(id + strlen(file), own_id);
         if (!is_id_used(lines, id)) {
             return;
         }
     }
-    if (own_id[0] != '\0' && strlen(own_id) <= 210) {
-        snprintf(base, sizeof(base), "%.210s~%" PRIu64, own_id, line);
+    if (has_id && strlen(own_id) + strlen(file) <= 210) {
+        snprintf(base, sizeof(base), "%s%.210s~%" PRIu64, file, own_id, line);
     } else {
-        snprintf(base, sizeof(base), "line-%" PRIu64, line);
+        snprintf(base, sizeof(base), "%sline-%" PRIu64, file, line);
     }
     set_text(id, base);
     for (unsigned n = 2; is_id_used(lines, id); n++) {
@@ -351,8 +355,8 @@ static bool is_copied_parent(struct wal__import_lines *lines, struct parsed *par
     struct wal__piece piece;
     bool is_found = false;
 
-    if (!lines->match.is_copy ||
-        wal__source_lines_open(&known, heap, lines->batch.session, lines->stream, NULL) != WAL_OK) {
+    if (!lines->match.is_copy || wal__source_lines_open(&known, heap, lines->batch.session,
+                                                        lines->stream, NULL, NULL) != WAL_OK) {
         return false;
     }
     wal__line_reader_init(&reader, heap, lines->fd, lines->file_size, false, 0);
@@ -464,6 +468,9 @@ static void report_anomalies(struct wal__import_lines *lines, const struct wal__
     } else if (headers == WAL__HEADERS_ONE && !is_first && line->is_header) {
         add_issue(lines, piece, piece->offset, "a second header");
     }
+    if (is_first && lines->missing != NULL) {
+        add_issue(lines, piece, piece->offset, lines->missing);
+    }
     if (line->has_newer_version) {
         add_issue(lines, piece, piece->offset, "the version is not known");
     }
@@ -497,6 +504,9 @@ static void parse_object(struct wal__import_lines *lines, const struct wal__piec
     if (!lines->probe->has_mainline && (line->is_sidechain || !lines->probe->has_sidechain)) {
         head = WAL__HEAD_MOVE;
     }
+    if (lines->keeps_head) {
+        head = WAL__HEAD_KEEP;
+    }
     if (head != WAL__HEAD_EXTEND) {
         parsed->flags |= head == WAL__HEAD_MOVE ? WAL_ENTRY_HEAD_MOVE : WAL_ENTRY_HEAD_KEEP;
     }
@@ -506,6 +516,8 @@ static void parse_object(struct wal__import_lines *lines, const struct wal__piec
     set_parent(lines, parsed, link);
     if (lines->sequence == 0) {
         update_time(lines, line);
+    }
+    if (lines->sequence == 0 && !lines->keeps_head) {
         update_title(lines, line->title);
     }
 }
@@ -612,6 +624,9 @@ static enum wal_status add_line(struct wal__import_lines *lines, const struct wa
              parsed->is_inexact ? ",\"inexact\":true" : "");
     if (lines->has_rest && (lines->rest_size != 1 || lines->rest[0] != '\n')) {
         rest_meta = wal__string_object(&lines->arena->arena, "before", rest_slice(lines), members);
+    } else if (lines->path != NULL && piece->line == 1) {
+        rest_meta = wal__string_object(&lines->arena->arena, "file",
+                                       wal__slice_from_text(lines->path), members);
     } else if (members[0] != '\0') {
         snprintf(meta, sizeof(meta), "{%s}", members + 1);
     }
@@ -804,7 +819,10 @@ enum wal_status wal__import_lines_begin(struct wal__import_lines *lines,
     lines->is_open =
         lines->match.entries > 0 && !lines->match.has_newline && !lines->match.is_opaque;
     lines->known_lines = lines->match.is_opaque ? 0 : lines->match.lines + (lines->is_open ? 1 : 0);
-    set_text(lines->previous_id, lines->match.last_id);
+    if (lines->match.entries > 0) {
+        memcpy(lines->file, lines->match.file, sizeof(lines->file));
+    }
+    set_text(lines->previous_id, lines->match.entries > 0 ? lines->match.last_id : lines->base);
     status = wal__import_first_time(session, wal__slice_from_text(lines->match.timestamp),
                                     lines->probe->created, lines->time, error);
     if (status == WAL_OK) {

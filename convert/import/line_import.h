@@ -87,6 +87,11 @@ struct wal__import_lines {
     struct wal__import_batch batch;
     struct wal_entry_cursor *cursor; /* looks up entries by id */
     int fd;                          /* the file */
+    char file[WAL__FILE_ID_SIZE];    /* ids of its entries name it; or "" */
+    const char *path;                /* to be kept with its first line; or NULL */
+    char base[WAL__LINE_ID_SIZE];    /* entry that its first line comes after; or "" */
+    const char *missing;             /* issue of its first line: what it goes on from; or NULL */
+    bool keeps_head;                 /* another file of the session is newer */
     uint32_t stream;                 /* stream of the lines */
     uint64_t file_size;
     uint64_t known_lines;                /* lines that the session has */

@@ -244,8 +244,8 @@ static enum wal_status match_stream(const struct session_dir_target *target,
     if (fd < 0) {
         return WAL_OK;
     }
-    status = wal__source_compare(dir->import->heap, dir->import->store, session, stream, fd, &match,
-                                 error);
+    status = wal__source_compare(dir->import->heap, dir->import->store, session, stream, NULL, fd,
+                                 &match, error);
     close(fd);
     *matches = match.is_prefix;
     wal__source_match_deinit(&match);
@@ -395,7 +395,7 @@ static enum wal_status create_session(struct session_dir_target *target, struct 
     enum wal_status status;
     char hashed[HASHED_SIZE];
 
-    wal__import_describe(target->dir->import, group->created, false, &options);
+    wal__import_describe(target->dir->import, group->created, false, NULL, &options);
     status = wal__import_check_memory(target->dir->import, error);
     if (status != WAL_OK) {
         return status;

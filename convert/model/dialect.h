@@ -56,6 +56,11 @@ struct wal__line_info {
     int64_t time_ms; /* Unix time of a line without `time`; 0: unknown */
     /* Id, or path of the file, of the session that this one was forked from, or that started it. */
     struct wal__json_span starter;
+    /* Id, in its name, of the file that this one goes on from: its lines, and those that it goes on
+     * from itself, with ordinals below base_end come before. */
+    struct wal__json_span base;
+    struct wal__json_span base_end; /* a number */
+    struct wal__json_span ordinal;  /* of the line, among all of these; a number */
     enum wal__line_link link;
     enum wal__line_head head;
     bool is_in_conversation; /* part of the conversation */

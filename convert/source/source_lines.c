@@ -251,13 +251,35 @@ static enum wal_status open_stream(const struct wal__source_lines *lines, uint32
     return wal_entry_cursor_open(lines->session, &options, cursor, error);
 }
 
+/* Sets the id that the ids of entries of the session's source name, if they name one. */
+static enum wal_status set_own_file(struct wal__source_lines *lines, struct wal_error *error)
+{
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal__source source;
+    enum wal_status status = wal_session_get_info(lines->session, &info, error);
+
+    if (status == WAL_OK && (info.flags & WAL_SESSION_FORK) != 0 &&
+        wal__source_parse(info.source, &source)) {
+        (void)wal__source_file_id(source.path, lines->file);
+    }
+    return status;
+}
+
 enum wal_status wal__source_lines_open(struct wal__source_lines *lines,
                                        const struct wal__heap *heap, struct wal_session *session,
-                                       uint32_t stream, struct wal_error *error)
+                                       uint32_t stream, const char *file, struct wal_error *error)
 {
     enum wal_status status = WAL_OK;
 
     *lines = (struct wal__source_lines){.heap = heap, .session = session, .stream = stream};
+    if (file != NULL) {
+        snprintf(lines->file, sizeof(lines->file), "%s", file);
+    } else {
+        status = set_own_file(lines, error);
+    }
+    if (status != WAL_OK) {
+        return status;
+    }
     if (stream == 0) {
         status = wal__copy_open(&lines->copy, session, heap, LINE_FLAGS, &lines->is_copy, error);
     }
@@ -284,7 +306,7 @@ static bool is_partial_line(const struct wal__source_lines *lines, const struct 
         return false;
     }
     if (members[1].value.kind != WAL__JSON_STRING) {
-        return lines->last_id[0] == '\0';
+        return lines->last_id[0] == '\0' && lines->file[0] == '\0';
     }
     return wal__json_string_is(members[1].value.span, lines->last_id);
 }
@@ -320,6 +342,15 @@ static enum wal_status next_partial_line(struct wal__source_lines *lines, struct
     return status == WAL_OK ? wal_entry_cursor_next(lines->partial_lines, entry, error) : status;
 }
 
+/* Whether the entry's id names the file of the lines, or none as they do. */
+static bool is_of_file(const struct wal__source_lines *lines, const struct wal_entry *entry)
+{
+    if (!wal__source_names_file(entry->id)) {
+        return lines->file[0] == '\0';
+    }
+    return memcmp(entry->id.data, lines->file, WAL__FILE_ID_SIZE - 1) == 0;
+}
+
 /* Returns the next entry that is a line of the file. */
 static enum wal_status next_line(struct wal__source_lines *lines, struct wal_entry *entry,
                                  struct wal_error *error)
@@ -327,14 +358,17 @@ static enum wal_status next_line(struct wal__source_lines *lines, struct wal_ent
     enum wal_status status;
 
     for (;;) {
+        bool is_line;
+
         *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
         status = lines->is_copy ? wal__copy_next(&lines->copy, entry, error)
                                 : wal_entry_cursor_next(lines->cursor, entry, error);
-        if (status != WAL_OK ||
-            ((entry->flags & WAL_ENTRY_LINE) != 0 && !wal__source_line_is_from_view(entry))) {
+        is_line = (entry->flags & WAL_ENTRY_LINE) != 0 && !wal__source_line_is_from_view(entry);
+        if (status != WAL_OK || (is_line && (lines->is_copy || is_of_file(lines, entry)))) {
             return status;
         }
-        lines->native_count++;
+        lines->native_count += is_line ? 0 : 1;
+        lines->has_other_files |= is_line;
     }
 }
 
@@ -352,6 +386,65 @@ enum wal_status wal__source_lines_next(struct wal__source_lines *lines, struct w
                  (const char *)entry->id.data);
     }
     return status;
+}
+
+/* Whether the entry is the first line of another file than `own`; then writes its id and its path,
+ * which is next to `source` if it is not known. */
+static bool is_first_of_file(const struct wal_entry *entry, const char *own, const char *source,
+                             char file[WAL__FILE_ID_SIZE], char path[WAL__SOURCE_SIZE_MAX + 1])
+{
+    static const char first[] = ":line-1";
+    const size_t size = WAL__FILE_ID_SIZE - 1;
+    const char *slash = strrchr(source, '/');
+    char escaped[WAL__STRING_MAX + 1];
+
+    if (!wal__source_names_file(entry->id) || memcmp(entry->id.data, own, size) == 0) {
+        return false;
+    }
+    snprintf(file, WAL__FILE_ID_SIZE, "%.*s", (int)size, (const char *)entry->id.data);
+    if (entry->meta.size > 0 &&
+        wal__string_member(entry->meta.data, (size_t)entry->meta.size, NULL, "file", escaped) &&
+        wal__source_unescape(wal__slice_from_text(escaped), path)) {
+        return true;
+    }
+    snprintf(path, WAL__SOURCE_SIZE_MAX + 1, "%.*s%s.jsonl",
+             slash != NULL ? (int)(slash + 1 - source) : 0, source, file);
+    return entry->id.size == size + sizeof(first) - 1 &&
+           memcmp((const char *)entry->id.data + size, first, sizeof(first) - 1) == 0;
+}
+
+enum wal_status wal__source_files_visit(struct wal_session *session, wal__source_file_fn *visit,
+                                        void *ctx, struct wal_error *error)
+{
+    struct wal__source_lines lines = {.session = session};
+    struct wal_session_info info = {.struct_size = sizeof(info)};
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal__source source = {.path = ""};
+    char path[WAL__SOURCE_SIZE_MAX + 1];
+    char file[WAL__FILE_ID_SIZE];
+    enum wal_status status = set_own_file(&lines, error);
+    bool is_own = lines.file[0] == '\0'; /* what follows is not shared */
+
+    if (status == WAL_OK) {
+        status = wal_session_get_info(session, &info, error);
+    }
+    if (status != WAL_OK || !wal__source_parse(info.source, &source)) {
+        return status;
+    }
+    status = open_stream(&lines, 0, 0, &lines.cursor, error);
+    while (status == WAL_OK || status == WAL_ECORRUPT || status == WAL_EIO) {
+        status = wal_entry_cursor_next(lines.cursor, &entry, error);
+        if (status != WAL_OK) {
+            continue;
+        }
+        is_own |= is_of_file(&lines, &entry);
+        if (is_own && is_first_of_file(&entry, lines.file, source.path, file, path) &&
+            !visit(ctx, file, path)) {
+            break;
+        }
+    }
+    wal_entry_cursor_close(lines.cursor);
+    return status == WAL_END ? WAL_OK : status;
 }
 
 void wal__source_lines_close(struct wal__source_lines *lines)
@@ -528,8 +621,9 @@ static enum wal_status match_entry(struct wal__source_lines *lines, struct wal_s
 }
 
 enum wal_status wal__source_compare(const struct wal__heap *heap, struct wal_store *store,
-                                    struct wal_session *session, uint32_t stream, int fd,
-                                    struct wal__source_match *match, struct wal_error *error)
+                                    struct wal_session *session, uint32_t stream, const char *file,
+                                    int fd, struct wal__source_match *match,
+                                    struct wal_error *error)
 {
     struct wal__source_match found = {.heap = heap != NULL ? heap : &wal__heap_libc,
                                       .is_prefix = true};
@@ -538,7 +632,7 @@ enum wal_status wal__source_compare(const struct wal__heap *heap, struct wal_sto
     struct wal_entry entry;
     enum wal_status status;
 
-    status = wal__source_lines_open(&lines, heap, session, stream, error);
+    status = wal__source_lines_open(&lines, heap, session, stream, file, error);
     if (status != WAL_OK) {
         return status;
     }
@@ -558,6 +652,8 @@ enum wal_status wal__source_compare(const struct wal__heap *heap, struct wal_sto
     wal__file_compare_deinit(&window);
     found.is_copy = lines.is_copy;
     found.native_count = lines.native_count;
+    found.has_other_files = lines.has_other_files;
+    memcpy(found.file, lines.is_copy ? "" : lines.file, lines.is_copy ? 1 : sizeof(found.file));
     found.is_covered = !found.is_prefix && window.has_ended;
     wal__source_lines_close(&lines);
     if (status != WAL_OK && status != WAL_END) {

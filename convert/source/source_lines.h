@@ -12,6 +12,12 @@
  *   {"odd":true}       the import reported an issue of the line
  *   {"inexact":true}   the line is blank or not JSON, or its id or parent
  *                      differs from the one in the log
+ *   {"file":"PATH"}    the first line of a file that is not the session's source
+ *
+ * A session may have the lines of several files, each of which goes on from a line of another one
+ * (struct wal__line_info.base). Ids of entries name the file of their lines, as FILE:ID; those of
+ * the session's source do not, unless the session is a fork, whose source goes on from a line of
+ * the session that it shares.
  *
  * A partial line, the last line while it has no newline yet, is provisional. It is an entry of the
  * stream WAL__PARTIAL_STREAM, which conversation readers ignore. Its meta records where it belongs:
@@ -35,6 +41,7 @@
 
 #include "agentwal.h"
 #include "convert/copy/copy.h"
+#include "convert/source/source_name.h"
 #include "engine/base/heap.h"
 
 /* Receives a piece; returns false to stop. */
@@ -87,26 +94,37 @@ struct wal__source_lines {
     const struct wal__heap *heap; /* NULL: the C library's */
     struct wal_session *session;
     uint32_t stream;
+    char file[WAL__FILE_ID_SIZE];    /* only lines whose ids name it, or if it is empty none */
     struct wal_entry_cursor *cursor; /* lines; NULL: of a copy */
     /* NULL until the lines have ended. */
     struct wal_entry_cursor *partial_lines;
     char last_id[256];     /* id of the last line; or empty */
-    uint64_t native_count; /* entries skipped that are not lines of the file */
+    uint64_t native_count; /* entries skipped that are no lines */
+    bool has_other_files;  /* lines were skipped that are of other files */
     struct wal__copy copy;
     bool is_copy; /* the lines are read from `copy` */
 };
 
-/* Opens the lines. Invalidates slices of an earlier wal_session_get_info.
- * heap NULL: the C library's. */
+/* Opens the lines of the file with an id; NULL: of the session's source. Invalidates slices of an
+ * earlier wal_session_get_info. heap NULL: the C library's. */
 enum wal_status wal__source_lines_open(struct wal__source_lines *lines,
                                        const struct wal__heap *heap, struct wal_session *session,
-                                       uint32_t stream, struct wal_error *error);
+                                       uint32_t stream, const char *file, struct wal_error *error);
 
 /* Returns the next line, its payload out of line when it is a blob, or WAL_END. WAL_ECORRUPT and
  * WAL_EIO concern one entry. The payload of a shared line is valid until the next call. */
 enum wal_status wal__source_lines_next(struct wal__source_lines *lines, struct wal_entry *entry,
                                        struct wal_error *error);
 void wal__source_lines_close(struct wal__source_lines *lines);
+
+/* Receives another file of a session. Returns false to stop. */
+typedef bool wal__source_file_fn(void *ctx, const char *file, const char *path);
+
+/* Visits the files of the session that are not its source, in the order in which they were imported
+ * first; of a fork, not those of the session that it was forked from. A path whose line was
+ * redacted is that of the source with the file's id as name. */
+enum wal_status wal__source_files_visit(struct wal_session *session, wal__source_file_fn *visit,
+                                        void *ctx, struct wal_error *error);
 
 /* Read the payload of the last line returned, as wal__entry_payload_visit and
  * wal__entry_payload_verify do. */
@@ -150,6 +168,8 @@ struct wal__source_match {
     uint64_t entries;             /* without the partial line */
     uint64_t lines;               /* that end with a newline */
     uint64_t native_count;        /* entries that are not lines */
+    char file[WAL__FILE_ID_SIZE]; /* that ids of the entries name; or "" */
+    bool has_other_files;         /* the session has lines of other files */
     char last_id[256];            /* of the last entry; or empty */
     char timestamp[65];           /* of the last entry; empty if longer */
     struct wal__source_issue *issues;
@@ -157,11 +177,13 @@ struct wal__source_match {
     uint32_t issue_capacity;
 };
 
-/* Compares by streaming both. *match is untouched on failure. The caller deinitialises *match,
- * which it zeroes before, in any case. heap NULL: the C library's. */
+/* Compares the lines of a file, as wal__source_lines_open names it, by streaming both. *match is
+ * untouched on failure. The caller deinitialises *match, which it zeroes before, in any case. heap
+ * NULL: the C library's. */
 enum wal_status wal__source_compare(const struct wal__heap *heap, struct wal_store *store,
-                                    struct wal_session *session, uint32_t stream, int fd,
-                                    struct wal__source_match *match, struct wal_error *error);
+                                    struct wal_session *session, uint32_t stream, const char *file,
+                                    int fd, struct wal__source_match *match,
+                                    struct wal_error *error);
 void wal__source_match_deinit(struct wal__source_match *match);
 
 #endif

@@ -213,6 +213,42 @@ bool wal__source_parse(struct wal_slice text, struct wal__source *source)
     return true;
 }
 
+static bool is_uuid(const char *text)
+{
+    for (size_t i = 0; i + 1 < WAL__FILE_ID_SIZE; i++) {
+        bool is_dash = i == 8 || i == 13 || i == 18 || i == 23;
+
+        if (is_dash ? text[i] != '-' : strchr("0123456789abcdefABCDEF", text[i]) == NULL) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool wal__source_file_id(const char *path, char id[WAL__FILE_ID_SIZE])
+{
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    size_t size = strcspn(name, ".");
+    const size_t id_size = WAL__FILE_ID_SIZE - 1;
+
+    id[0] = '\0';
+    if (size < id_size || memchr(name + size - id_size, '\0', id_size) != NULL ||
+        !is_uuid(name + size - id_size)) {
+        return false;
+    }
+    memcpy(id, name + size - id_size, id_size);
+    id[id_size] = '\0';
+    return true;
+}
+
+bool wal__source_names_file(struct wal_slice id)
+{
+    const char *text = id.data;
+
+    return id.size > WAL__FILE_ID_SIZE && text[WAL__FILE_ID_SIZE - 1] == ':' && is_uuid(text);
+}
+
 uint64_t wal__source_hash(const char *text)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);

@@ -1,6 +1,6 @@
 /*
  * source_name.h - the names of sources: which file a session came from; and texts in the JSON of
- * sources and of their entries' meta.
+ * sources and of their entries' meta; the ids of files.
  *
  * A session's source is "DIALECT ORDINAL PATH". PATH is relative to the argument of the import;
  * '%', control bytes and bytes that are not UTF-8 are written as %XX.
@@ -57,6 +57,17 @@ char *wal__source_escape(struct wal__arena *arena, const char *path);
 
 /* The reverse. Returns false for malformed escapes and for a text that is too long. */
 bool wal__source_unescape(struct wal_slice text, char path[WAL__SOURCE_SIZE_MAX + 1]);
+
+enum {
+    WAL__FILE_ID_SIZE = 37 /* bytes of the id of a file, with its NUL */
+};
+
+/* Writes the id of a file: the UUID at the end of its name, without the endings. Returns false, and
+ * an empty id, if there is none. */
+bool wal__source_file_id(const char *path, char id[WAL__FILE_ID_SIZE]);
+
+/* Returns true if the id of an entry names the file that its line is from, as FILE:ID. */
+bool wal__source_names_file(struct wal_slice id);
 
 /* Returns the 64-bit FNV-1a hash of a text, of which ids are made. */
 uint64_t wal__source_hash(const char *text);

@@ -377,7 +377,7 @@ static bool is_file(struct wal_store *store, const char *id, const char *file)
     bool same = false;
 
     if (fd >= 0 && wal_session_open(store, cli_slice(id), &session, NULL) == WAL_OK) {
-        same = wal__source_compare(NULL, store, session, 0, fd, &match, NULL) == WAL_OK &&
+        same = wal__source_compare(NULL, store, session, 0, NULL, fd, &match, NULL) == WAL_OK &&
                match.is_prefix;
         wal__source_match_deinit(&match);
         wal_session_close(session);

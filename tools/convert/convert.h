@@ -120,6 +120,7 @@ struct convert_source {
     const char *path;    /* of the file, below root */
     const char *name;    /* of the file, in messages */
     uint32_t stream;     /* stream that the file's lines are in */
+    const char *file;    /* id of the file; NULL: the session's source */
     int64_t modified_ms; /* time of the file; 0: that of the session */
 };
 

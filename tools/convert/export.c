@@ -94,7 +94,7 @@ static int write_lines(const struct convert_source *source, struct sink *sink,
     struct wal__source_lines lines;
     struct wal_entry entry;
     enum wal_status status =
-        wal__source_lines_open(&lines, NULL, source->session, source->stream, &error);
+        wal__source_lines_open(&lines, NULL, source->session, source->stream, source->file, &error);
     int code = CLI_OK;
 
     if (status != WAL_OK) {
@@ -423,7 +423,8 @@ static int export_stream(struct dir_export *dir_export, uint32_t stream, bool *i
     char *file_path = dir_file_path(source.path, dir_export->dialect, stream);
     int code = CLI_OK;
 
-    *is_written = wal__source_lines_open(&lines, NULL, source.session, stream, NULL) == WAL_OK;
+    *is_written =
+        wal__source_lines_open(&lines, NULL, source.session, stream, NULL, NULL) == WAL_OK;
     if (*is_written) {
         *is_written = wal__source_lines_next(&lines, &entry, NULL) != WAL_END;
         wal__source_lines_close(&lines);
@@ -734,10 +735,48 @@ static int write_source(const struct convert_source *source, const struct item *
                                      : convert_source_write(source, outcome);
 }
 
+/* The export of a session that has lines of several files. */
+struct several {
+    struct export *export;
+    const struct item *item;
+    struct convert_source source;
+    int code;
+};
+
+/* A wal__source_file_fn. */
+static bool export_other_file(void *ctx, const char *file, const char *path)
+{
+    struct several *several = ctx;
+    const struct item *item = several->item;
+    struct convert_source source = several->source;
+    struct convert_outcome outcome = {.added = 0};
+    /* The folder of a source whose path others have too. */
+    int folder = item->is_shared ? (int)strcspn(item->path, "/") + 1 : 0;
+    char *relative = cli_format("%.*s%s", folder, item->path, path);
+    char *name = join_path(source.root, relative);
+    int code;
+
+    source.path = relative;
+    source.name = name;
+    source.file = file;
+    code = convert_source_write(&source, &outcome);
+    if (code < CLI_USAGE && !outcome.is_rejected) {
+        print_result(several->export, item, name, &outcome);
+    }
+    several->code = cli_worse_code(several->code, code);
+    free(name);
+    free(relative);
+    return several->code < CLI_USAGE;
+}
+
 static int export_source(struct export *export, const struct item *item)
 {
-    struct convert_source source = {
-        .cli = export->cli, .store = export->store, .root = export->root, .path = item->path};
+    struct several several = {
+        .export = export,
+        .item = item,
+        .source = {
+            .cli = export->cli, .store = export->store, .root = export->root, .path = item->path}};
+    struct convert_source *source = &several.source;
     struct convert_outcome outcome = {.added = 0};
     struct wal_error error = CLI_ERROR_INIT;
     enum wal_status status;
@@ -745,22 +784,30 @@ static int export_source(struct export *export, const struct item *item)
     int code = CLI_OK;
 
     if (item->path != NULL) {
-        status = wal_session_open(export->store, cli_slice(item->id), &source.session, &error);
+        status = wal_session_open(export->store, cli_slice(item->id), &source->session, &error);
         if (status != WAL_OK) {
             return cli_report(export->cli, item->id, status, &error);
         }
         char *relative = relative_path(item, 0);
         path = join_path(export->root != NULL ? export->root : "", relative);
-        source.name = export->root != NULL ? path : item->path;
-        code = write_source(&source, item, &outcome);
+        source->name = export->root != NULL ? path : item->path;
+        code = write_source(source, item, &outcome);
         free(relative);
-        wal_session_close(source.session);
     }
     progress_clear(&export->progress);
     if (code < CLI_USAGE && !outcome.is_rejected) {
         print_result(export, item, path, &outcome);
     }
     free(path);
+    if (code < CLI_USAGE && item->path != NULL && item->dir_dialect == NULL &&
+        export->root != NULL) {
+        status = wal__source_files_visit(source->session, export_other_file, &several, &error);
+        code = cli_worse_code(code, several.code);
+        if (status != WAL_OK) {
+            code = cli_worse_code(code, cli_report(export->cli, item->id, status, &error));
+        }
+    }
+    wal_session_close(source->session);
     return code;
 }
 

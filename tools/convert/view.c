@@ -318,7 +318,7 @@ static int write_rows(struct history *history, struct wal_session *session, cons
     struct wal__source_lines lines;
     struct wal_entry entry;
     int code = CLI_OK;
-    enum wal_status status = wal__source_lines_open(&lines, NULL, session, 0, &error);
+    enum wal_status status = wal__source_lines_open(&lines, NULL, session, 0, NULL, &error);
 
     if (status != WAL_OK) {
         return cli_report(target->cli, name, status, &error);

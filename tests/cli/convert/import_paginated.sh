@@ -1,0 +1,244 @@
+#!/usr/bin/env bash
+# Files of Codex that go on from a line of another file: a fork is a fork at that line, a
+# thread that was reverted one session with a branch for each file, whichever of them is
+# imported first. What a file goes on from may be missing, too short, or the file itself.
+set -euo pipefail
+# shellcheck source=tests/lib/cli.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../../lib/cli.sh"
+
+export HOME=$work/home
+unset CODEX_HOME
+home=$HOME/.codex
+day=sessions/2026/11/20
+
+# uuid NAME: ids are named by a letter or two.
+uuid() {
+    printf '019fb000-0000-7000-8000-%012x' "$((16#$1))"
+}
+# name SECOND THREAD [FILE]: the path of a rollout below the client's folder.
+name() {
+    printf '%s/rollout-2026-11-20T09-00-%02d-%s%s.jsonl' "$day" "$1" "$(uuid "$2")" \
+        "${3:+_$(uuid "$3")}"
+}
+# rollout SECOND THREAD BASE:END|- TEXT...: a header and messages, with ordinals from END on.
+rollout() {
+    python3 -ISc '
+import json, sys
+second, thread, base, *texts = sys.argv[1:]
+ordinal = 0
+def line(kind, **payload):
+    global ordinal
+    print(json.dumps({"timestamp": "2026-11-20T09:00:%02d.%03dZ" % (int(second), ordinal),
+                      "ordinal": ordinal, "type": kind, "payload": payload},
+                     separators=(",", ":")))
+    ordinal += 1
+links = {}
+if base != "-":
+    file, end = base.split(":")
+    ordinal = int(end)
+    links["history_base"] = {"thread_id": file, "end_ordinal_exclusive": ordinal,
+                             "end_byte_offset": None}
+    if file != thread:
+        links["forked_from_id"] = file
+line("session_meta", id=thread, timestamp="2026-11-20T09:00:00.000Z", cwd="/srv/app",
+     originator="codex-tui", cli_version="0.169.0", source="cli", history_mode="paginated", **links)
+for text in texts:
+    is_user = text.endswith("?")
+    line("response_item", type="message", role="user" if is_user else "assistant",
+         content=[{"type": "input_text" if is_user else "output_text", "text": text}])
+' "$1" "$(uuid "$2")" "$3" "${@:4}"
+}
+# put SECOND THREAD FILE|- BASE|- END TEXT...: adds a rollout to the client's folder.
+put() {
+    local path
+    path=$home/$(name "$1" "$2" "${3#-}")
+    mkdir -p "$(dirname "$path")"
+    if [ "$4" = - ]; then
+        rollout "$1" "$2" - "${@:6}" >"$path"
+    else
+        rollout "$1" "$2" "$(uuid "$4"):$5" "${@:6}" >"$path"
+    fi
+}
+# A thread a, its fork b, a after a revert, and a fork c of b.
+put_all() {
+    rm -rf "$home"
+    put 1 a - - 0 'one?' 'One.' 'two?' 'Two.'
+    put 5 b - a 3 'fork?' 'Fork.'
+    put 8 a cc a 3 'two again?' 'Two again.'
+    put 9 c - b 5 'deeper?' 'Deeper.'
+}
+begin() {
+    rm -rf "$store"
+    agentwal --store "$store" init 2>/dev/null
+}
+# give PATH...: imports; the result is in $work/stdout, warnings are in $work/stderr.
+give() {
+    code 0 agentwal --store "$store" import -v "$@"
+}
+# texts THREAD TEXT...: the messages on the branch of the session's head.
+texts() {
+    local session
+    session=$(uuid "$1")
+    shift
+    agentwal --store "$store" cat --text "$session" | grep -E '[?.]$' >"$work/texts"
+    diff <(printf '%s\n' "$@") "$work/texts" >&2 || fail "texts of $session: ${label-}"
+}
+# back: an export gives each file back.
+back() {
+    rm -rf "$work/out"
+    agentwal --store "$store" export --dialect source "$work/out" >/dev/null
+    diff -r "$home" "$work/out" || fail "the export differs: $*"
+    code 0 walcheck "$store"
+}
+# all: the sessions of put_all, whole.
+all() {
+    label=$*
+    same 3 "$(agentwal --store "$store" list --json | wc -l)" "sessions: $*"
+    texts a 'one?' 'One.' 'two again?' 'Two again.'
+    texts b 'one?' 'One.' 'fork?' 'Fork.'
+    texts c 'one?' 'One.' 'fork?' 'deeper?' 'Deeper.'
+    agentwal --store "$store" list --json | json '{r["sessionId"][-1]: (r["parentId"] or "-")[-1]
+        for r in rows} == {"a": "-", "b": "a", "c": "b"}'
+    agentwal --store "$store" tree "$(uuid a)" >"$work/tree"
+    grep -q 'Two\.' "$work/tree" || fail "the branch before the revert is lost: $*"
+    back "$@"
+    give --json "$home"
+    json 'all(r["appended"] == 0 and r["damaged"] == [] for r in rows)' "$work/stdout"
+}
+
+# In one import, one by one in any order, and with the originals in a folder that comes later.
+put_all
+begin
+give "$home"
+grep -q '^3 sessions, 14 new entries' "$work/stdout" || fail "$(cat "$work/stdout")"
+[ ! -s "$work/stderr" ] || fail "$(cat "$work/stderr")"
+all 'at once'
+one=$(name 1 a) two=$(name 5 b) three=$(name 8 a cc) four=$(name 9 c)
+for order in "$one $two $three $four" "$four $three $two $one" "$three $one $four $two"; do
+    begin
+    for path in $order $order; do
+        code 0 agentwal --store "$store" import "$home/$path"
+    done
+    # Sessions that were partial are made anew when their files are imported again.
+    give "$home"
+    all "$order"
+done
+begin
+mkdir -p "$home/archived_sessions"
+mv "$home/$two" "$home/$four" "$home/$three" "$home/archived_sessions/"
+give "$home"
+[ ! -s "$work/stderr" ] || fail "$(cat "$work/stderr")"
+all 'archived'
+
+# The files grow, also the one before the revert, which keeps the head on the other.
+for path in "$one" "archived_sessions/${two##*/}" "archived_sessions/${three##*/}"; do
+    printf '{"timestamp":"2026-11-20T09:01:00.000Z","type":"event_msg","payload":{"type":"x"}}\n' \
+        >>"$home/$path"
+    give --json "$home"
+    json 'sum(r["appended"] for r in rows) == 1' "$work/stdout"
+done
+all 'grown'
+# Compressed, and without the last newline.
+zstd -q --rm "$home/archived_sessions/${three##*/}"
+give --json "$home"
+json 'all(r["appended"] == 0 for r in rows)' "$work/stdout"
+zstd -dq --rm "$home/archived_sessions/${three##*/}.zst"
+printf '{"timestamp":"2026-11-20T09:01:01.000Z","type":"event_msg","payl' \
+    >>"$home/archived_sessions/${three##*/}"
+give "$home"
+back 'cut'
+printf 'oad":{"type":"x"}}\n' >>"$home/archived_sessions/${three##*/}"
+give "$home"
+all 'completed'
+agentwal --store "$store" gc >/dev/null
+back 'after gc'
+# The first line of a file is redacted: its other lines stay those of the file.
+agentwal --store "$store" redact "$(uuid a)" "$(uuid cc):line-1" >/dev/null
+give --json "$home"
+json 'all(r["appended"] == 0 for r in rows)' "$work/stdout"
+texts a 'one?' 'One.' 'two again?' 'Two again.'
+
+# Exports to other clients have all of it once, and nothing is lost with the pointers.
+put_all
+begin
+give "$home"
+for dialect in claude pi codex entries; do
+    for thread in a b c; do
+        agentwal --store "$store" export --dialect "$dialect" --stdout \
+            --session "$(uuid "$thread")" >"$work/exported"
+        for text in 'one?' 'One.'; do
+            grep -qF "\"$text\"" "$work/exported" || fail "$dialect, $thread: no $text"
+        done
+    done
+    ! grep -q '"two?"' "$work/exported" || fail "$dialect: what was reverted"
+done
+
+# A file without what it goes on from: its lines, a mark, and a warning by name.
+begin
+rm "$home/$one" "$home/$three"
+give "$home"
+grep -q "it goes on from line 3 of $(uuid a), which was not found" "$work/stderr" ||
+    fail "$(cat "$work/stderr")"
+texts b 'fork?' 'Fork.'
+texts c 'fork?' 'deeper?' 'Deeper.'
+agentwal --store "$store" show --json "$(uuid b)" |
+    json "rows[0]['metadata']['partial'] == '$(uuid a)'"
+give "$home"
+grep -q "which was not found" "$work/stderr" || fail 'no second warning'
+back 'without the original'
+
+# Too short; then it has the line.
+rm -rf "$home"
+put 1 a - - 0 'one?' 'One.'
+put 5 b - a 4 'fork?' 'Fork.'
+begin
+give "$home"
+grep -q "it goes on from line 4 of $(uuid a), which has fewer lines" "$work/stderr" ||
+    fail "$(cat "$work/stderr")"
+put 1 a - - 0 'one?' 'One.' 'two?' 'Two.'
+give "$home"
+texts b 'one?' 'One.' 'two?' 'fork?' 'Fork.'
+back 'longer'
+! grep -q partial <(agentwal --store "$store" show --json "$(uuid b)") || fail 'still partial'
+
+# Circles: of a file with itself, and of two.
+rm -rf "$home"
+put 1 a - a 2 'one?'
+put 2 b - c 2 'two?'
+put 3 c - b 3 'three?'
+begin
+for _ in 1 2 3; do
+    give "$home"
+    grep -q "it goes on from line 2 of $(uuid a)" "$work/stderr" || fail 'a is not named'
+    grep -q "it goes on from line 2 of $(uuid c)" "$work/stderr" || fail 'b is not named'
+    same 3 "$(agentwal --store "$store" list --json | wc -l)" 'sessions'
+    back 'circles'
+done
+texts a 'one?'
+
+# What is no pointer.
+number=0
+for base in '"x"' '[]' '{}' 'null' '{"thread_id":7,"end_ordinal_exclusive":1}' \
+    '{"thread_id":"a\u0000b","end_ordinal_exclusive":1}' \
+    '{"thread_id":"","end_ordinal_exclusive":1}' \
+    "{\"thread_id\":\"$(uuid a)\",\"end_ordinal_exclusive\":-1}" \
+    "{\"thread_id\":\"$(uuid a)\",\"end_ordinal_exclusive\":1e99}" \
+    "{\"thread_id\":\"$(uuid a)\",\"end_ordinal_exclusive\":9223372036854775807}" \
+    "{\"thread_id\":\"$(uuid a)\",\"end_ordinal_exclusive\":0}" \
+    '{"thread_id":"../../etc/passwd","end_ordinal_exclusive":3}' \
+    '{"thread_id":"\ud800","end_ordinal_exclusive":3}'; do
+    number=$((number + 1))
+    rm -rf "$home"
+    put 1 a - - 0 'one?' 'One.'
+    put 2 b - a 3 'two?'
+    python3 -IS -c '
+import re, sys
+path, base = sys.argv[1:]
+text = open(path).read()
+open(path, "w").write(re.sub(r"\"history_base\":\{[^}]*\}", lambda _: "\"history_base\":" + base,
+                             text))' "$home/$(name 2 b)" "$base"
+    begin
+    code 0 agentwal --store "$store" import "$home"
+    texts b 'two?'
+    back "$base"
+done

@@ -958,7 +958,8 @@ export const version: string;
 /** Names of the dialects of views, and of imports. */
 export const viewDialects: readonly string[];
 export const importDialects: readonly string[];
-/** Clients whose session files are known by their path; folder null: unknown. */
+/** Folders of clients whose session files are known by their path; dialect empty: they cannot be
+ * read; folder null: unknown. */
 export function importClients(): { name: string; dialect: string; folder: string | null }[];
 /** Counts what Store.import would import. */
 export function scanImport(paths: string | URL | (string | URL)[], options?: ImportOptions):

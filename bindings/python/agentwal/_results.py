@@ -193,9 +193,10 @@ def import_result(row: dict[str, Any]) -> ImportResult:
 
 
 class ImportClient(Record):
-    """A client whose session files are known by their path."""
+    """A folder of a client whose session files are known by their path."""
 
     name: str
     dialect: str
+    """Empty: they cannot be read."""
     folder: str | None
     """In which it keeps its files; it may not exist; None: unknown."""

@@ -360,11 +360,14 @@ static double rate_of(const struct usage_price *price, const struct usage_tier *
     return tier->rates[rate] >= 0 ? tier->rates[rate] : price->tiers[0].rates[rate];
 }
 
-/* What an answer costs: each of its tokens by the tier of the whole request. */
-static double cost_of(const struct usage_price *price, const struct usage_tokens *tokens)
+/* What an answer costs: each of its tokens by the tier of the whole request. Of a sum of requests
+ * the size of each is not known: it has the first tier. */
+static double cost_of(const struct usage_price *price, const struct usage_tokens *tokens,
+                      bool is_sum)
 {
     const struct usage_tier *tier = &price->tiers[0];
     double input = (double)tokens->input + (double)tokens->cache_read + (double)tokens->cache_write;
+    double size = is_sum ? 0 : input;
     double others = input + (double)tokens->output; /* what is in the total only is reasoning */
     double apart = (double)tokens->total > others ? (double)tokens->total - others : 0;
     double reasoning = (double)tokens->reasoning > apart ? (double)tokens->reasoning : apart;
@@ -372,7 +375,7 @@ static double cost_of(const struct usage_price *price, const struct usage_tokens
     double cost = 0;
 
     reasoning = reasoning < output ? reasoning : output;
-    for (size_t i = 1; i < price->tier_count && input > (double)price->tiers[i].above; i++) {
+    for (size_t i = 1; i < price->tier_count && size > (double)price->tiers[i].above; i++) {
         tier = &price->tiers[i];
     }
     cost += (double)tokens->input * rate_of(price, tier, USAGE_RATE_INPUT);
@@ -401,7 +404,8 @@ void usage_answers_price(struct usage_answers *answers, const struct usage_price
             (answer->is_fast && price->fast == 0)) {
             continue;
         }
-        answer->cost = cost_of(price, &answer->tokens) * (answer->is_fast ? price->fast : 1);
+        answer->cost = cost_of(price, &answer->tokens, answer->others > 0) *
+                       (answer->is_fast ? price->fast : 1);
         answer->is_computed = answer->tokens.total > 0;
     }
     free(found);

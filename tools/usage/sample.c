@@ -101,8 +101,9 @@ static bool members_of(struct wal__json_span object, struct wal__json_member *me
 bool usage_may_count(struct wal_slice text)
 {
     static const char *const names[] = {
-        "\"usage\"",        "\"token_count\"",    "\"tokens\"",       "\"turn_context\"",
-        "\"session_meta\"", "\"total_cost_usd\"", "\"usageMetadata\""};
+        "\"usage\"",         "\"token_count\"",    "\"tokens\"",        "\"turn_context\"",
+        "\"session_meta\"",  "\"total_cost_usd\"", "\"usageMetadata\"", "\"modelMetrics\"",
+        "\"session.start\"", "\"projectHash\""};
 
     for (size_t i = 0; text.size > 0 && i < sizeof(names) / sizeof(names[0]); i++) {
         if (memmem(text.data, (size_t)text.size, names[i], strlen(names[i])) != NULL) {
@@ -114,8 +115,9 @@ bool usage_may_count(struct wal_slice text)
 
 /* --- usage of a message ------------------------------------------------- */
 
-/* Reads {"input_tokens",...} of Claude Code or {"input",...} of pi and of appended entries.
- * cached_input_tokens are part of the input. Returns whether it has a count. */
+/* Reads {"input_tokens",...} of Claude Code, {"inputOther",...} of Kimi Code, or {"input",...} of
+ * pi and of appended entries. cached_input_tokens are part of the input. Returns whether it has a
+ * count. */
 static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
 {
     enum {
@@ -127,6 +129,9 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
         READ_TOKENS,
         WRITE,
         WRITE_TOKENS,
+        INPUT_OTHER,
+        READ_INPUT,
+        WRITE_INPUT,
         WRITE_1H,
         CACHED,
         REASONING,
@@ -144,6 +149,9 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
         [READ_TOKENS] = {.key = "cache_read_input_tokens"},
         [WRITE] = {.key = "cacheWrite"},
         [WRITE_TOKENS] = {.key = "cache_creation_input_tokens"},
+        [INPUT_OTHER] = {.key = "inputOther"},
+        [READ_INPUT] = {.key = "inputCacheRead"},
+        [WRITE_INPUT] = {.key = "inputCacheCreation"},
         [WRITE_1H] = {.parent = "cache_creation", .key = "ephemeral_1h_input_tokens"},
         [CACHED] = {.key = "cached_input_tokens"},
         [REASONING] = {.key = "reasoning"},
@@ -157,13 +165,16 @@ static bool read_usage(struct wal__json_span usage, struct usage_sample *sample)
     if (usage.size == 0 || !members_of(usage, m, COUNT)) {
         return false;
     }
-    for (size_t i = INPUT; i <= WRITE_TOKENS; i++) {
+    for (size_t i = INPUT; i <= WRITE_INPUT; i++) {
         is_known |= m[i].value.kind == WAL__JSON_NUMBER;
     }
-    tokens->input = add(count_of(&m[INPUT]), count_of(&m[INPUT_TOKENS]));
+    tokens->input =
+        add(add(count_of(&m[INPUT]), count_of(&m[INPUT_TOKENS])), count_of(&m[INPUT_OTHER]));
     tokens->output = add(count_of(&m[OUTPUT]), count_of(&m[OUTPUT_TOKENS]));
-    tokens->cache_read = add(count_of(&m[READ]), count_of(&m[READ_TOKENS]));
-    tokens->cache_write = add(count_of(&m[WRITE]), count_of(&m[WRITE_TOKENS]));
+    tokens->cache_read =
+        add(add(count_of(&m[READ]), count_of(&m[READ_TOKENS])), count_of(&m[READ_INPUT]));
+    tokens->cache_write =
+        add(add(count_of(&m[WRITE]), count_of(&m[WRITE_TOKENS])), count_of(&m[WRITE_INPUT]));
     tokens->cache_write_1h = smaller(count_of(&m[WRITE_1H]), tokens->cache_write);
     cached = smaller(count_of(&m[CACHED]), tokens->input);
     tokens->input -= cached;
@@ -264,6 +275,122 @@ static bool read_metadata(struct wal__json_span metadata, struct usage_sample *s
     tokens->total = add(prompt, tokens->output);
     sample->is_request = true;
     return tokens->total > 0;
+}
+
+/* --- Gemini CLI and Copilot CLI ------------------------------------------ */
+
+/* Reads the counts of a message of Gemini CLI, whose input includes what was read from a cache and
+ * whose output does not include the thoughts. It is written again while it grows. */
+static bool read_gemini(struct wal__json_span message, const struct usage_codex *codex,
+                        struct usage_sample *sample)
+{
+    enum {
+        ID,
+        MODEL,
+        TIME,
+        INPUT,
+        OUTPUT,
+        CACHED,
+        THOUGHTS,
+        COUNT
+    };
+    struct wal__json_member m[COUNT] = {[ID] = {.key = "id"},
+                                        [MODEL] = {.key = "model"},
+                                        [TIME] = {.key = "timestamp"},
+                                        [INPUT] = {.parent = "tokens", .key = "input"},
+                                        [OUTPUT] = {.parent = "tokens", .key = "output"},
+                                        [CACHED] = {.parent = "tokens", .key = "cached"},
+                                        [THOUGHTS] = {.parent = "tokens", .key = "thoughts"}};
+    struct usage_tokens *tokens = &sample->tokens;
+    uint64_t input;
+
+    if (message.size == 0 || !members_of(message, m, COUNT) ||
+        m[INPUT].value.kind != WAL__JSON_NUMBER) {
+        return false;
+    }
+    input = count_of(&m[INPUT]);
+    tokens->cache_read = smaller(count_of(&m[CACHED]), input);
+    tokens->input = input - tokens->cache_read;
+    tokens->reasoning = count_of(&m[THOUGHTS]);
+    tokens->output = add(count_of(&m[OUTPUT]), tokens->reasoning);
+    tokens->total = add(input, tokens->output);
+    if (m[ID].value.kind == WAL__JSON_STRING) {
+        sample->key = wal__model_string_hash(codex->thread + 5, m[ID].value.span);
+    }
+    read_model(&m[MODEL], sample->model);
+    read_time(&m[TIME], &sample->time_ms);
+    sample->is_request = true;
+    return true;
+}
+
+/* Passes on the messages of a list that replaces all before it. */
+static void read_gemini_list(struct wal__json_span messages, const struct usage_codex *codex,
+                             int64_t time_ms, usage_sample_fn *each, void *ctx)
+{
+    struct wal__json_scan scan;
+    struct wal__json_token message;
+
+    wal__model_array_begin(&scan, messages);
+    while (wal__model_array_next(&scan, &message)) {
+        struct usage_sample sample = {.time_ms = time_ms};
+
+        if (message.kind == WAL__JSON_OBJECT && read_gemini(message.span, codex, &sample)) {
+            each(ctx, &sample);
+        }
+    }
+}
+
+/* Passes on the sums of a session of Copilot CLI, {MODEL:{requests,usage}}, whose input includes
+ * that of the cache. A later one has the earlier one in it. */
+static void read_metrics(struct wal__json_span metrics, const struct usage_codex *codex,
+                         int64_t time_ms, usage_sample_fn *each, void *ctx)
+{
+    enum {
+        REQUESTS,
+        INPUT,
+        OUTPUT,
+        READ,
+        WRITE,
+        REASONING,
+        COUNT
+    };
+    struct wal__json_scan scan;
+    struct wal__json_member name = {.key = NULL};
+    struct wal__json_token value;
+
+    wal__json_scan_init(&scan, metrics.data, metrics.size);
+    while (wal__json_scan_next(&scan, &name.value) == WAL__JSON_OK &&
+           name.value.kind != WAL__JSON_END) {
+        struct wal__json_member m[COUNT] = {
+            [REQUESTS] = {.parent = "requests", .key = "count"},
+            [INPUT] = {.parent = "usage", .key = "inputTokens"},
+            [OUTPUT] = {.parent = "usage", .key = "outputTokens"},
+            [READ] = {.parent = "usage", .key = "cacheReadTokens"},
+            [WRITE] = {.parent = "usage", .key = "cacheWriteTokens"},
+            [REASONING] = {.parent = "usage", .key = "reasoningTokens"}};
+        struct usage_sample sample = {.time_ms = time_ms, .is_request = true};
+        struct usage_tokens *tokens = &sample.tokens;
+        uint64_t input;
+
+        if (name.value.kind != WAL__JSON_KEY ||
+            wal__json_scan_skip(&scan, &value) != WAL__JSON_OK || value.kind != WAL__JSON_OBJECT ||
+            !members_of(value.span, m, COUNT) || m[INPUT].value.kind != WAL__JSON_NUMBER) {
+            continue;
+        }
+        input = count_of(&m[INPUT]);
+        tokens->cache_read = smaller(count_of(&m[READ]), input);
+        tokens->cache_write = smaller(count_of(&m[WRITE]), input - tokens->cache_read);
+        tokens->input = input - tokens->cache_read - tokens->cache_write;
+        tokens->output = count_of(&m[OUTPUT]);
+        tokens->reasoning = count_of(&m[REASONING]);
+        tokens->total = add(input, tokens->output);
+        sample.others = less(count_of(&m[REQUESTS]), 1);
+        name.value.kind = WAL__JSON_STRING;
+        read_model(&name, sample.model);
+        sample.key =
+            codex->thread == 0 ? 0 : wal__model_string_hash(codex->thread + 6, name.value.span);
+        each(ctx, &sample);
+    }
 }
 
 /* --- Codex -------------------------------------------------------------- */
@@ -387,6 +514,11 @@ enum {
     LINE_INFO,
     LINE_UUID,
     LINE_METADATA,
+    LINE_SCOPE,
+    LINE_DATA_SESSION,
+    LINE_DATA_METRICS,
+    LINE_SET_MESSAGES,
+    LINE_PROJECT,
     LINE_COUNT
 };
 
@@ -411,7 +543,12 @@ static const struct wal__json_member line_members[LINE_COUNT] = {
     [LINE_PAYLOAD_MODEL] = {.parent = "payload", .key = "model"},
     [LINE_INFO] = {.key = "info"},
     [LINE_UUID] = {.key = "uuid"},
-    [LINE_METADATA] = {.key = "usageMetadata"}};
+    [LINE_METADATA] = {.key = "usageMetadata"},
+    [LINE_SCOPE] = {.key = "usageScope"},
+    [LINE_DATA_SESSION] = {.parent = "data", .key = "sessionId"},
+    [LINE_DATA_METRICS] = {.parent = "data", .key = "modelMetrics"},
+    [LINE_SET_MESSAGES] = {.parent = "$set", .key = "messages"},
+    [LINE_PROJECT] = {.key = "projectHash"}};
 
 /* Identifies an answer: several lines of Claude Code may have it, and a copied session the same
  * line again. A side chain that goes on from another one copies its answers with other requests. */
@@ -509,6 +646,37 @@ static bool read_codex_line(const struct wal__json_member *m, struct usage_codex
     return is_string(&m[LINE_TYPE], "event_msg") || is_string(&m[LINE_TYPE], "token_usage_record");
 }
 
+/* Reads a line of Gemini CLI or Copilot CLI, or counts of Kimi Code that others have in them.
+ * Returns whether it is one. */
+static bool read_other_line(struct wal__json_span line, const struct wal__json_member *m,
+                            struct usage_codex *codex, int64_t time_ms, usage_sample_fn *each,
+                            void *ctx)
+{
+    size_t session = is_string(&m[LINE_TYPE], "session.start") ? LINE_DATA_SESSION : LINE_SESSION;
+    struct usage_sample sample = {.time_ms = time_ms};
+
+    if ((session == LINE_DATA_SESSION || m[LINE_PROJECT].value.kind == WAL__JSON_STRING) &&
+        m[session].value.kind == WAL__JSON_STRING) {
+        codex->thread = wal__model_string_hash(7, m[session].value.span);
+        return true;
+    }
+    if (is_string(&m[LINE_TYPE], "session.shutdown")) {
+        read_metrics(wal__member_container(&m[LINE_DATA_METRICS]), codex, time_ms, each, ctx);
+        return true;
+    }
+    if (m[LINE_SET_MESSAGES].value.kind == WAL__JSON_ARRAY) {
+        read_gemini_list(m[LINE_SET_MESSAGES].value.span, codex, time_ms, each, ctx);
+        return true;
+    }
+    if ((is_string(&m[LINE_TYPE], "gemini") || is_string(&m[LINE_TYPE], "tabnine")) &&
+        read_gemini(line, codex, &sample)) {
+        each(ctx, &sample);
+        return true;
+    }
+    /* The sums of a turn are counted, not those of a session or a step as well. */
+    return m[LINE_SCOPE].value.kind == WAL__JSON_STRING && !is_string(&m[LINE_SCOPE], "turn");
+}
+
 void usage_read_line(struct wal__json_span line, int64_t time_ms, struct usage_codex *codex,
                      usage_sample_fn *each, void *ctx)
 {
@@ -531,6 +699,9 @@ void usage_read_line(struct wal__json_span line, int64_t time_ms, struct usage_c
     read_time(&m[LINE_TIMESTAMP], &sample.time_ms);
     if (is_string(&m[LINE_TYPE], "result")) {
         return; /* the sum of a run, of which each answer is a line */
+    }
+    if (read_other_line(line, m, codex, sample.time_ms, each, ctx)) {
+        return;
     }
     if (read_codex_line(m, codex, &sample)) {
         if (sample.is_request) {

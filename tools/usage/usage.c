@@ -111,6 +111,7 @@ static void set_counts(struct usage_answers *answers, struct usage_answer *answe
     answer->is_request = sample->is_request;
     answer->is_sidechain = sample->is_sidechain;
     answer->is_fast = sample->is_fast;
+    answer->others = sample->others;
     if (sample->has_cost) {
         answer->has_cost = true;
         answer->cost = sample->cost;
@@ -216,15 +217,15 @@ void usage_group_add(struct usage_group *group, const struct usage_answer *answe
     sum->cache_write = add(sum->cache_write, answer->tokens.cache_write);
     sum->reasoning = add(sum->reasoning, answer->tokens.reasoning);
     sum->total = add(sum->total, answer->tokens.total);
-    group->requests += answer->is_request ? 1 : 0;
+    group->requests += answer->is_request ? 1 + answer->others : 0;
     group->cost += answer->cost;
     if (answer->has_cost) {
         group->costed++;
     } else if (answer->is_computed) {
-        group->computed++;
+        group->computed += 1 + answer->others;
         group->computed_cost += answer->cost;
     } else if (answer->is_request && answer->tokens.total > 0) {
-        group->unpriced++;
+        group->unpriced += 1 + answer->others;
     }
 }
 

@@ -42,20 +42,22 @@ struct usage_sample {
     bool is_request; /* false: only a cost, of a whole session */
     bool is_fast;    /* was answered at the speed that costs more */
     bool has_cost;
+    uint64_t others;              /* requests that the counts are a sum of, but for this one */
     double cost;                  /* US dollars */
     int64_t time_ms;              /* Unix time in milliseconds; 0: unknown */
     char model[USAGE_MODEL_SIZE]; /* empty: unknown */
 };
 
-/* What lines of Codex before this one said. Zeroed: none did. */
+/* What lines of Codex, Copilot CLI or Gemini CLI before this one said. Zeroed: none did. */
 struct usage_codex {
     char model[USAGE_MODEL_SIZE];
-    uint64_t thread; /* hash of the thread that counts the totals */
+    uint64_t thread; /* hash of the thread or session that counts the totals */
     bool has_total;
     uint64_t total[USAGE_CODEX_COUNTS];
 };
 
-/* Returns whether the bytes may state a count, a cost, or the model of Codex; false is certain. */
+/* Returns whether the bytes may state a count, a cost, or the model or session of others; false is
+ * certain. */
 bool usage_may_count(struct wal_slice text);
 
 typedef void usage_sample_fn(void *ctx, const struct usage_sample *sample);
@@ -83,6 +85,7 @@ struct usage_answer {
     struct usage_tokens tokens;
     double cost;
     int64_t time_ms;
+    uint64_t others;
     uint32_t model;   /* number in `models` */
     uint32_t session; /* rank in the list of sessions */
     bool is_sidechain;

@@ -85,7 +85,7 @@ def cat_differences(text, items):
             yield "lacks", part, needed[part] - text.count(part)
         text = text.replace(part, "\1", wanted[part])
     for part in parts:
-        if len(part) >= 30 and part in text:
+        if len(part) >= 300 and part in text:  # longer than what is shown of a call
             yield "has", part, text.count(part)
 
 

@@ -174,52 +174,62 @@ cat >prices <<'END'
  "day\u0032": {"input_cost_per_token": 2e-06, "output_cost_per_token": 0},
  "part": {"input_cost_per_token": 2e-06}}
 END
-# priced MODEL USAGE: the cost of a request of that model, the number of those that the client
-# states, that are computed, and without a price.
+# priced EXPECTED MODEL USAGE NAME: a session with a request of that model. EXPECTED: its cost, the
+# number of requests that state one, of those that are computed, and of those without a price.
+mkdir cases
+count=0
 priced() {
-    local session
-    session=$(agentwal create)
-    printf '{"type":"message","payload":{"model":"%s","usage":%s}}\n' "$1" "${2//$'\n'/}" |
-        agentwal append "$session" >/dev/null
-    agentwal usage --json --prices prices >rows 2>stderr || fail "usage: $(cat stderr)"
-    agentwal delete "$session" >/dev/null
-    python3 -ISc 'import json
-row = json.load(open("rows"))
-print(row["cost"], row["costed"], row["computed"], row["unpriced"], row["computedCost"])'
+    count=$((count + 1))
+    printf '{"type":"session","version":3,"id":"case-%s","cwd":"/p"}\n%s\n' "$count" \
+        "{\"type\":\"message\",\"id\":\"0000$((1000 + count))\",\"parentId\":null,\
+\"timestamp\":\"2026-03-01T10:00:00.000Z\",\"message\":{\"role\":\"assistant\",\"content\":[],\
+\"model\":\"$2\",\"usage\":${3//$'\n'/}}}" >"cases/case-$count.jsonl"
+    printf 'case-%s\t%s\t%s\n' "$count" "$1" "$4" >>expected
 }
 million='"input_tokens":1000000'
-same '1 0 1 0 1' "$(priced plain "{$million}")" 'a name in other letters'
-same '1 0 1 0 1' "$(priced a/b/PLAIN "{$million}")" 'a provider before the name'
-same '1 0 1 0 1' "$(priced plain-20260203 "{$million}")" 'a version of the model'
-same '1 0 1 0 1' "$(priced x/plain-2026-02-03 "{$million}")" 'both'
-same '5 0 1 0 5' "$(priced day-2026-01-02 "{$million}")" 'a version with its own price'
-same '2 0 1 0 2' "$(priced day2 "{$million}")" 'an escaped name'
+priced '1 0 1 0' plain "{$million}" 'a name in other letters'
+priced '1 0 1 0' a/b/PLAIN "{$million}" 'a provider before the name'
+priced '1 0 1 0' plain-20260203 "{$million}" 'a version of the model'
+priced '1 0 1 0' x/plain-2026-02-03 "{$million}" 'both'
+priced '5 0 1 0' day-2026-01-02 "{$million}" 'a version with its own price'
+priced '2 0 1 0' day2 "{$million}" 'an escaped name'
 for model in plain-2026-02-033 plain-latest plain- lain plain-2026-2-3 day part about '' \
     -20260203; do
-    same 'None 0 0 1 None' "$(priced "$model" "{$million}")" "no price of $model"
+    priced 'None 0 0 1' "$model" "{$million}" "no price of $model"
 done
-same '0.5 1 0 0 None' "$(priced plain "{$million,\"cost\":0.5}")" 'a stated cost'
-same '0 1 0 0 None' "$(priced plain "{$million,\"cost\":0}")" 'a stated cost of nothing'
-same 'None 0 0 0 None' "$(priced plain '{"input_tokens":0}')" 'no tokens'
-same '2 0 1 0 2' "$(priced plain '{"input_tokens":1000000,"cache_read_input_tokens":500000,
-    "cache_creation_input_tokens":500000}')" 'a cache without a price'
-same '1 0 1 0 1' "$(priced all "{$million}")" input
-same '2 0 1 0 2' "$(priced all '{"input_tokens":1000000,"cached_input_tokens":1000000}')" 'read'
-same '3 0 1 0 3' "$(priced all '{"cache_creation_input_tokens":1000000}')" 'written'
-same '3.25 0 1 0 3.25' "$(priced all '{"cache_creation_input_tokens":1000000,
-    "cache_creation":{"ephemeral_1h_input_tokens":250000}}')" 'written for an hour'
-same '4 0 1 0 4' "$(priced all '{"cache_creation_input_tokens":1000000,
-    "cache_creation":{"ephemeral_1h_input_tokens":9000000}}')" 'more for an hour than written'
-same '12.5 0 1 0 12.5' "$(priced all '{"output":1000000,"reasoning":250000}')" 'reasoning'
-same '20 0 1 0 20' "$(priced all '{"output":1000000,"reasoning":9000000}')" 'reasoning above output'
-same '2 0 1 0 2' "$(priced all '{"input_tokens":2000000}')" 'the last size of a tier'
-same '12.000006 0 1 0 12.000006' "$(priced all '{"input_tokens":2000001}')" 'a larger request'
-same '70 0 1 0 70' "$(priced all '{"input_tokens":10000000}')" 'a still larger one'
-same '69 0 1 0 69' "$(priced all '{"input_tokens":2000000,"cache_creation_input_tokens":1000000,
+priced '0.5 1 0 0' plain "{$million,\"cost\":0.5}" 'a stated cost'
+priced '0 1 0 0' plain "{$million,\"cost\":0}" 'a stated cost of nothing'
+priced 'None 0 0 0' plain '{"input_tokens":0}' 'no tokens'
+priced '2 0 1 0' plain '{"input_tokens":1000000,"cache_read_input_tokens":500000,
+    "cache_creation_input_tokens":500000}' 'a cache without a price'
+priced '1 0 1 0' all "{$million}" input
+priced '2 0 1 0' all '{"input_tokens":1000000,"cached_input_tokens":1000000}' 'read'
+priced '3 0 1 0' all '{"cache_creation_input_tokens":1000000}' 'written'
+priced '3.25 0 1 0' all '{"cache_creation_input_tokens":1000000,
+    "cache_creation":{"ephemeral_1h_input_tokens":250000}}' 'written for an hour'
+priced '4 0 1 0' all '{"cache_creation_input_tokens":1000000,
+    "cache_creation":{"ephemeral_1h_input_tokens":9000000}}' 'more for an hour than written'
+priced '12.5 0 1 0' all '{"output":1000000,"reasoning":250000}' 'reasoning'
+priced '20 0 1 0' all '{"output":1000000,"reasoning":9000000}' 'reasoning above output'
+priced '2 0 1 0' all '{"input_tokens":2000000}' 'the last size of a tier'
+priced '12.000006 0 1 0' all '{"input_tokens":2000001}' 'a larger request'
+priced '70 0 1 0' all '{"input_tokens":10000000}' 'a still larger one'
+priced '69 0 1 0' all '{"input_tokens":2000000,"cache_creation_input_tokens":1000000,
     "cache_creation":{"ephemeral_1h_input_tokens":1000000},"output":1000000,
-    "cache_read_input_tokens":1500000}')" 'a larger request with all kinds'
-same '3 0 1 0 3' "$(priced all "{$million,\"speed\":\"fast\"}")" 'a fast answer'
-same 'None 0 0 1 None' "$(priced plain "{$million,\"speed\":\"fast\"}")" 'no price of fast answers'
+    "cache_read_input_tokens":1500000}' 'a larger request with all kinds'
+priced '3 0 1 0' all "{$million,\"speed\":\"fast\"}" 'a fast answer'
+priced 'None 0 0 1' plain "{$million,\"speed\":\"fast\"}" 'no price of fast answers'
+agentwal import cases >/dev/null 2>&1
+agentwal usage --by session --json --prices prices >rows
+python3 -ISc 'import json
+rows = {row["sessionId"]: row for row in map(json.loads, open("rows"))}
+for line in open("expected"):
+    session, expected, name = line.rstrip("\n").split("\t")
+    row = rows.get(session, {"cost": None, "costed": 0, "computed": 0, "unpriced": 0})
+    got = " ".join(str(row[key]) for key in ("cost", "costed", "computed", "unpriced"))
+    assert got == expected, (name, got, expected)' || fail 'a price'
+export AGENTWAL_STORE=$work/priced-2
+agentwal init >/dev/null 2>&1
 agentwal create --id open >/dev/null
 printf '{"id":"msg_e","role":"assistant","modelID":"all","tokens":%s}' \
     '{"input":0,"output":1000000,"reasoning":1000000,"cache":{"read":0,"write":0}}' |
@@ -236,6 +246,51 @@ grep -q '~30.0000$' stdout || fail 'no mark of a computed cost'
 grep -q 'computed with prices of 2026-05-04 for 1 of 5 requests' stderr || fail 'no source'
 grep -q 'no price of no-1 (2 requests), no-2 (1 request), requests without a model (1 request)$' \
     stderr || fail "no names: $(cat stderr)"
+# Lines of other clients: Copilot CLI sums up a session, Gemini CLI writes a growing message again,
+# and Kimi Code has sums of several scopes.
+# lines CLIENT: requests, tokens and computed cost of the lines on standard input.
+lines() {
+    local session
+    session=$(agentwal create)
+    while read -r line; do
+        printf '{"type":"line","payload":%s}\n' "$line"
+    done | agentwal append "$session" >/dev/null
+    agentwal usage --by session --json --prices prices >rows
+    agentwal delete "$session" >/dev/null
+    python3 -ISc 'import json, sys
+for row in map(json.loads, open("rows")):
+    if row["sessionId"] == sys.argv[1]:
+        print(*[row[key] for key in (
+            "requests", "inputTokens", "outputTokens", "cacheReadTokens",
+            "cacheWriteTokens", "reasoningTokens", "totalTokens", "computedCost", "unpriced")])
+' "$session"
+}
+metrics='"requests":{"count":3},"usage":{"inputTokens":3000000,"cacheReadTokens":1000000,
+    "cacheWriteTokens":500000,"outputTokens":200000,"reasoningTokens":100000}'
+few='"no":{"requests":{"count":2},"usage":{"inputTokens":2,"outputTokens":1}},"odd":7'
+same '5 1500002 200001 1000000 500000 100000 3200003 8 2' "$(lines <<END
+{"type":"session.start","data":{"sessionId":"s-1"}}
+{"type":"session.shutdown","data":{"modelMetrics":{"all":{"usage":{"inputTokens":5}}}}}
+{"type":"session.shutdown","data":{"modelMetrics":{"all":{${metrics//$'\n'/}},$few}}}
+END
+)" 'Copilot CLI'
+same '3 2 17 5 0 4 24 None 3' "$(lines <<'END'
+{"sessionId":"s-2","projectHash":"a","kind":"main"}
+{"id":"m1","type":"gemini","model":"no","tokens":{"input":5,"output":1,"cached":4}}
+{"id":"m1","type":"gemini","model":"no","tokens":{"input":5,"output":9,"cached":4,"thoughts":4}}
+{"$set":{"messages":[{"id":"m1","tokens":{"input":5,"output":1}},7,{"tokens":[]}]}}
+{"$set":{"messages":[{"id":"m2","tokens":{"input":1,"output":3}}]}}
+{"$set":{"messages":[{"id":"m3","tokens":{"input":1,"output":1,"cached":9}}]}}
+END
+)" 'Gemini CLI'
+record='"type":"usage.record","model":"no","usage":{"inputOther":10,"output":20'
+cached='"inputCacheRead":30,"inputCacheCreation":40'
+same '2 20 40 60 80 0 200 None 2' "$(lines <<END
+{$record,$cached},"usageScope":"turn"}
+{$record,$cached}}
+{$record},"usageScope":"session"}
+END
+)" 'Kimi Code'
 agentwal create --id silent >/dev/null
 agentwal import "$AGENTWAL_SOURCE/tests/golden/model/rollouts.jsonl" >/dev/null 2>&1
 code 0 agentwal usage --by client

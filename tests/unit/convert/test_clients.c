@@ -192,7 +192,10 @@ KIT_TEST(place__settings_that_name_no_folder_are_ignored)
                                            "{\"sessionDir\":1}",
                                            "{\"sessionDir\":\"moved\"}",
                                            "{\"sessionDir\":\"\"}",
-                                           "{\"sessionDir\":\"/a\\u0000b\"}"};
+                                           "{\"sessionDir\":\"/a\\u0000b\"}",
+                                           "{\"sessionDir\":\"/\\ud800\"}",
+                                           "{\"sessionDir\":\"~/moved\",\"sessionDir\":null}",
+                                           "{\"sessionDir\":{\"sessionDir\":\"~/moved\"}}"};
 
     make_folders(".pi/agent");
     make_folders("moved");
@@ -200,6 +203,16 @@ KIT_TEST(place__settings_that_name_no_folder_are_ignored)
         write_text(".pi/agent/settings.json", settings[i]);
         assert_place("moved", NULL, "t_1.jsonl", NULL);
     }
+}
+
+KIT_TEST(place__settings_that_are_no_file_are_ignored)
+{
+    make_folders(".pi/agent/settings.json");
+    make_folders("moved");
+    assert_place("moved", NULL, "t_1.jsonl", NULL);
+    assert_int_equal(rmdir(".pi/agent/settings.json"), 0);
+    assert_int_equal(mkfifo(".pi/agent/settings.json", 0600), 0);
+    assert_place("moved", NULL, "t_1.jsonl", NULL);
 }
 
 KIT_TEST(place__root_that_a_variable_names)

@@ -531,6 +531,7 @@ static enum wal_status create_session(struct wal__import_file *file, struct wal_
         probe->parent != NULL || !probe->is_subagent || id == probe->session ? probe->parent
                                                                              : probe->session);
     options.title = wal__slice_from_text(file->title);
+    options.created_ms = probe->created == NULL ? file->modified_ms : 0;
     wal__import_describe(file->import, probe->created, probe->is_subagent, file->missing, &options);
     if (file->import->arena.has_failed) {
         return wal__no_memory(error);
@@ -719,6 +720,7 @@ static enum wal_status probe(struct wal__import_file *file, const struct wal__di
         return wal__import_errno(error);
     }
     file->size = (uint64_t)stat.st_size;
+    file->modified_ms = (int64_t)stat.st_mtim.tv_sec * 1000 + stat.st_mtim.tv_nsec / 1000000;
     if ((file->import->waits_for_newline && wal__source_file_end(file->fd, &file->size) < 0) ||
         wal__file_probe(&file->import->arena, file->fd, file->size, forced, &file->probe) < 0) {
         return wal__import_errno(error);

@@ -30,6 +30,7 @@ struct wal__import_file {
     struct wal__import *import;
     int fd;
     uint64_t size;
+    int64_t modified_ms; /* time of the file, where no line has one */
     const char *name;
     const char *path;
     const char *title; /* that the client has in another file; or NULL */

@@ -23,6 +23,7 @@
 #include "convert/model/model_member.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
+#include "engine/base/directory.h"
 #include "engine/base/error.h"
 #include "engine/base/map.h"
 #include "format/payload/timestamp.h"
@@ -245,6 +246,7 @@ static struct wal_slice make_metadata(struct wal__import *import, const char *cr
 void wal__import_describe(struct wal__import *import, const char *created, bool is_subagent,
                           const char *missing, struct wal_session_options *options)
 {
+    char directory[WAL__DIRECTORY_SIZE];
     char *project;
     int64_t created_ms;
 
@@ -258,7 +260,8 @@ void wal__import_describe(struct wal__import *import, const char *created, bool 
     if (options->project.size > 0 || options->cwd.size == 0) {
         return;
     }
-    options->project = options->cwd;
+    wal__directory_normalise(options->cwd, directory);
+    options->project = wal__slice_from_text(wal__arena_copy_text(&import->arena.arena, directory));
     if (import->project == NULL) {
         return;
     }
@@ -553,6 +556,7 @@ enum wal_status wal__file_unpack(const struct wal__heap *heap, int fd, uint64_t 
 {
     struct unpacking *file = wal__heap_zalloc(heap, sizeof(*file));
     enum wal_status status = WAL_OK;
+    struct stat stat;
 
     if (file == NULL) {
         return wal__no_memory(error);
@@ -568,6 +572,11 @@ enum wal_status wal__file_unpack(const struct wal__heap *heap, int fd, uint64_t 
                               "no temporary file for its content: %s", strerror(errno));
     } else {
         status = unpack(file, error);
+    }
+    if (status == WAL_OK && fstat(fd, &stat) == 0) {
+        const struct timespec times[] = {stat.st_atim, stat.st_mtim};
+
+        (void)!futimens(file->to, times);
     }
     if (status == WAL_OK) {
         *plain = file->to;

@@ -129,9 +129,9 @@ enum wal_status wal__session_open_source(struct wal_store *store, const char *so
 void wal__import_write_time(int64_t ms, char time[WAL__IMPORT_TIME_SIZE]);
 
 /* Sets durability, metadata, and if they are not set creation time and project, of a session that
- * is about to be created. `created` is the first time in the source, or NULL; `missing` the id of
- * the file that it goes on from and that is not in the store, or NULL. The cwd is set. Texts are in
- * the arena. */
+ * is about to be created. `created` is the first time in the source, or NULL: then the caller has
+ * set the creation time; `missing` the id of the file that it goes on from and that is not in the
+ * store, or NULL. The cwd is set. Texts are in the arena. */
 void wal__import_describe(struct wal__import *import, const char *created, bool is_subagent,
                           const char *missing, struct wal_session_options *options);
 

@@ -381,6 +381,24 @@ static enum wal_status try_create(void *ctx, struct wal_session_options *options
     return wal_session_create(target->dir->import->store, options, &target->session, error);
 }
 
+/* The time of the session's first file; 0: there is none. */
+static int64_t modified_ms(const struct wal__session_dir *dir,
+                           const struct wal__session_dir_group *group)
+{
+    struct wal__arena *arena = &dir->import->arena.arena;
+    struct stat stat;
+    uint32_t i = 0;
+    char *path;
+
+    while (i < dir->file_count && &dir->groups[dir->files[i].group] != group) {
+        i++;
+    }
+    path = i < dir->file_count ? wal__import_path(arena, dir->root, dir->files[i].path) : NULL;
+    return path != NULL && lstat(path, &stat) == 0
+               ? (int64_t)stat.st_mtim.tv_sec * 1000 + stat.st_mtim.tv_nsec / 1000000
+               : 0;
+}
+
 static enum wal_status create_session(struct session_dir_target *target, struct wal_error *error)
 {
     const struct wal__session_dir_group *group = target->group;
@@ -395,6 +413,7 @@ static enum wal_status create_session(struct session_dir_target *target, struct 
     enum wal_status status;
     char hashed[HASHED_SIZE];
 
+    options.created_ms = group->created == NULL ? modified_ms(target->dir, group) : 0;
     wal__import_describe(target->dir->import, group->created, false, NULL, &options);
     status = wal__import_check_memory(target->dir->import, error);
     if (status != WAL_OK) {

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine/base/directory.h"
 #include "search/query/query.h"
 #include "search/text/tokenizer.h"
 
@@ -158,14 +159,16 @@ static enum wal_status list_all(struct wal__query *query, struct numbers *listed
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     struct wal_session_info info = WAL_INIT(wal_session_info);
     struct wal_session_cursor *cursor = NULL;
+    struct wal__directory directory;
     enum wal_status status;
 
-    options.cwd = query->options.cwd;
+    wal__directory_init(&directory, query->options.cwd);
     options.project = query->options.project;
     status = wal_session_cursor_open(query->search->store, &options, &cursor, error);
     while (status == WAL_OK) {
         status = wal_session_cursor_next(cursor, &info, error);
-        if (status == WAL_OK) {
+        if (status == WAL_OK &&
+            (query->options.cwd.size == 0 || wal__directory_is(&directory, info.cwd))) {
             status = add_listed(query, &info, listed, owners, error);
         }
     }

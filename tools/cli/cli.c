@@ -432,6 +432,12 @@ bool cli_slice_equal(struct wal_slice a, struct wal_slice b)
     return a.size == b.size && (a.size == 0 || memcmp(a.data, b.data, a.size) == 0);
 }
 
+/* A path of Windows, which sessions that come from there have. */
+static bool has_drive(const char *path)
+{
+    return path[0] != '\0' && path[1] == ':' && (path[2] == '\\' || path[2] == '/');
+}
+
 char *cli_absolute_path(const char *path)
 {
     char *resolved = realpath(path, NULL);
@@ -440,7 +446,7 @@ char *cli_absolute_path(const char *path)
     if (resolved != NULL) {
         return resolved;
     }
-    if (path[0] == '/' || getcwd(here, sizeof(here)) == NULL) {
+    if (path[0] == '/' || has_drive(path) || getcwd(here, sizeof(here)) == NULL) {
         return cli_copy_text(path, strlen(path));
     }
     return cli_format("%s/%s", here, path);

@@ -15,6 +15,7 @@
 #include "agentwal/checkpoint.h"
 #include "convert/source/source_lines.h"
 #include "convert/source/source_name.h"
+#include "engine/base/directory.h"
 #include "format/bytes/bytes.h"
 
 /* --- accepting ------------------------------------------------------------ */
@@ -534,6 +535,27 @@ static int open_candidate(const struct cli *cli, struct wal_store *store, const 
     return code;
 }
 
+enum wal_status cli_open_latest(struct wal_store *store,
+                                const struct wal_session_cursor_options *options,
+                                struct wal_session_cursor **list, struct wal_session_info *info,
+                                struct wal_error *error)
+{
+    struct wal_session_cursor_options all = *options;
+    struct wal__directory directory;
+    enum wal_status status;
+
+    wal__directory_init(&directory, options->cwd);
+    all.cwd.size = 0;
+    status = wal_session_cursor_open(store, &all, list, error);
+    while (status == WAL_OK) {
+        status = wal_session_cursor_next(*list, info, error);
+        if (options->cwd.size == 0 || wal__directory_is(&directory, info->cwd)) {
+            break;
+        }
+    }
+    return status;
+}
+
 static int open_latest(const struct cli *cli, struct wal_store *store, struct wal_session **session)
 {
     struct wal_session_info info = WAL_INIT(wal_session_info);
@@ -541,21 +563,15 @@ static int open_latest(const struct cli *cli, struct wal_store *store, struct wa
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
-    char *directory = cli_absolute_path(".");
+    char *path = cli_absolute_path(".");
 
-    options.cwd = cli_slice(directory);
-    status = wal_session_cursor_open(store, &options, &list, &error);
-    if (status != WAL_OK) {
-        goto done;
+    options.cwd = cli_slice(path);
+    status = cli_open_latest(store, &options, &list, &info, &error);
+    if (status == WAL_OK) {
+        status = wal_session_open(store, info.id, session, &error);
     }
-    status = wal_session_cursor_next(list, &info, &error);
-    if (status != WAL_OK) {
-        goto done;
-    }
-    status = wal_session_open(store, info.id, session, &error);
-done:
     wal_session_cursor_close(list);
-    free(directory);
+    free(path);
     if (status == WAL_END) {
         return cli_error(cli, CLI_NEGATIVE, "@latest", "no session of this directory");
     }
@@ -892,7 +908,9 @@ int cli_print_sessions(const struct cli *cli, struct wal_store *store, const cha
                        const struct wal_session_cursor_options *options, uint64_t limit,
                        bool cursor)
 {
+    struct wal_session_cursor_options all = *options;
     struct wal_session_info info = WAL_INIT(wal_session_info);
+    struct wal__directory directory;
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
@@ -903,13 +921,18 @@ int cli_print_sessions(const struct cli *cli, struct wal_store *store, const cha
     if (!cli->json) {
         table_init(&table, cli, store);
     }
-    status = wal_session_cursor_open(store, options, &list, &error);
+    wal__directory_init(&directory, options->cwd);
+    all.cwd.size = 0;
+    status = wal_session_cursor_open(store, &all, &list, &error);
     if (status == WAL_OK) {
         cli_start_pager(cli);
     }
     cli_json_init(&json, stdout);
     while (status == WAL_OK && (limit == 0 || count < limit) && !cli_output_failed() &&
            (status = wal_session_cursor_next(list, &info, &error)) == WAL_OK) {
+        if (options->cwd.size > 0 && !wal__directory_is(&directory, info.cwd)) {
+            continue;
+        }
         if (cli->json) {
             write_row(&json, store, &info);
         } else {

@@ -109,10 +109,18 @@ struct wal_slice cli_session_client(const struct wal_session_info *info);
  * is put into `text`. */
 struct wal_slice cli_session_title(const struct wal_session_info *info, char text[CLI_TEXT_MAX]);
 
+/* Opens a list of the sessions of the directory options->cwd, if it is not empty, however their
+ * paths of it are written, and returns the first. The caller closes *list. */
+enum wal_status cli_open_latest(struct wal_store *store,
+                                const struct wal_session_cursor_options *options,
+                                struct wal_session_cursor **list, struct wal_session_info *info,
+                                struct wal_error *error);
+
 /*
  * Prints the sessions of the store at `path`, newest first, at most `limit` (0: all): a table, or
  * one object a line with --json. With `cursor`, and when there are more sessions, prints the cursor
- * of the next page to standard error as its only line. Returns an exit code.
+ * of the next page to standard error as its only line. Paths of the directory options->cwd count
+ * however they are written. Returns an exit code.
  */
 int cli_print_sessions(const struct cli *cli, struct wal_store *store, const char *path,
                        const struct wal_session_cursor_options *options, uint64_t limit,

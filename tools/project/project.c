@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "engine/base/directory.h"
 #include "format/bytes/bytes.h"
 
 enum {
@@ -442,10 +443,13 @@ static void project_legacy_id(struct wal_slice directory, char id[CLI_PROJECT_SI
 static bool is_legacy_project(const struct wal_session_info *info)
 {
     char former[CLI_PROJECT_SIZE];
+    char normal[WAL__DIRECTORY_SIZE];
 
     /* An import of a directory that was not there has its path. */
+    wal__directory_normalise(info->cwd, normal);
     if (cli_slice_equal(info->project, cli_slice(CLI_PROJECT_GLOBAL)) ||
-        (info->cwd.size > 0 && cli_slice_equal(info->project, info->cwd))) {
+        (info->cwd.size > 0 && (cli_slice_equal(info->project, info->cwd) ||
+                                cli_slice_equal(info->project, cli_slice(normal))))) {
         return true;
     }
     project_legacy_id(info->cwd, former);

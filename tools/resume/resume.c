@@ -6,6 +6,7 @@
 #include <unistd.h>
 #include <wctype.h>
 
+#include "engine/base/directory.h"
 #include "tools/cli/session.h"
 #include "tools/cli/verbs.h"
 #include "tools/shown/shown.h"
@@ -49,8 +50,9 @@ struct resume_list {
     /* private */
     size_t match_capacity;
     struct wal_session_cursor *cursor;
-    char query[RESUME_QUERY_SIZE]; /* folded */
-    char words[RESUME_QUERY_SIZE]; /* each with its terminator */
+    struct wal__directory *directory; /* of all rows; NULL: any */
+    char query[RESUME_QUERY_SIZE];    /* folded */
+    char words[RESUME_QUERY_SIZE];    /* each with its terminator */
     const char *word[RESUME_WORDS];
     size_t word_count;
 };
@@ -186,7 +188,8 @@ static enum wal_status resume_list_load(struct resume_list *list, size_t count,
 
     while (status == WAL_OK && count-- > 0 && !list->is_complete) {
         status = wal_session_cursor_next(list->cursor, &info, error);
-        if (status == WAL_OK) {
+        if (status == WAL_OK &&
+            (list->directory == NULL || wal__directory_is(list->directory, info.cwd))) {
             add_row(list, &info);
             match_row(list, list->count - 1);
         }
@@ -714,7 +717,8 @@ static int resume(const struct cli *cli, const struct arguments *arguments, stru
 {
     struct wal_session_cursor_options options = WAL_INIT(wal_session_cursor_options);
     char *cwd = arguments->cwd != NULL ? cli_absolute_path(arguments->cwd) : NULL;
-    struct resume_list list = {.rows = NULL};
+    struct wal__directory directory;
+    struct resume_list list = {.directory = cwd != NULL ? &directory : NULL};
     struct wal_error error = CLI_ERROR_INIT;
     struct screen screen = {.file = NULL};
     char query[RESUME_QUERY_SIZE];
@@ -724,7 +728,7 @@ static int resume(const struct cli *cli, const struct arguments *arguments, stru
 
     join(cli, query);
     options.project = cli_slice(arguments->project);
-    options.cwd = cli_slice(cwd);
+    wal__directory_init(&directory, cli_slice(cwd));
     if (arguments->limit != NULL) {
         code = cli_parse_number(cli, "--limit", arguments->limit, UINT64_MAX, &limit);
     }

@@ -70,10 +70,7 @@ static int print_latest(const struct cli *cli, struct wal_store *store,
     struct wal_session_cursor *list = NULL;
     enum wal_status status;
 
-    status = wal_session_cursor_open(store, options, &list, &error);
-    if (status == WAL_OK) {
-        status = wal_session_cursor_next(list, &info, &error);
-    }
+    status = cli_open_latest(store, options, &list, &info, &error);
     if (status == WAL_OK && cli->json) {
         struct wal_session_move move = WAL_INIT(wal_session_move);
         struct wal__json_out json;

@@ -29,9 +29,10 @@
  * Idempotence: a repeated import adds only what is new, also after a crash or an import that failed
  * or was stopped. The same sources give the same sessions, in one import or in several.
  *
- * Times: an entry has the time of its line, or that of the line before. The order of lists follows
- * these. The metadata of an imported session has the member `imported`, the time of the import, and
- * `created`, the first time in the source.
+ * Times: an entry has the time of its line, or that of the line before; in a source without times
+ * that of the file, its last modification. The order of lists follows these. The metadata of an
+ * imported session has the member `imported`, the time of the import, and `created`, the first time
+ * in the source.
  *
  * Durability: what an import wrote, and so what its reports and its result count, is durable when
  * the call returns, also with an error; one sync ends it. When a report is made the entries are

@@ -126,7 +126,8 @@ struct wal_search_query {
     uint32_t flags;                   /* enum wal_search_query_flag */
     struct wal_slice text;            /* at most 4,096 bytes */
     struct wal_slice project;         /* project id */
-    struct wal_slice cwd;             /* directory of the session */
+    struct wal_slice cwd;             /* directory of the session, however its path
+                                * is written */
     struct wal_slice session;         /* session id; with what it shares as a fork */
     struct wal_slice tool;            /* name of the tool that a call is of; then hits
                                  * are calls */

@@ -803,7 +803,14 @@ KIT_TEST(import_times__order_the_list)
     wal_session_close(session);
 }
 
-/* A file without any time is as old as its import. */
+static void set_time(const char *path, time_t time)
+{
+    const struct timespec times[] = {{.tv_sec = time}, {.tv_sec = time, .tv_nsec = 5000000}};
+
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+/* The time of the file is that of the session and its lines, then of lines that are added. */
 KIT_TEST(import_times__without_any)
 {
     struct wal_store *store = kit_store();
@@ -812,13 +819,19 @@ KIT_TEST(import_times__without_any)
 
     write_row("f.jsonl", "we", "s", 1, -1);
     write_row("f.jsonl", "ae", "s", 2, -1);
+    set_time("f.jsonl", 1700000000);
     import(store, "f.jsonl", NULL);
     session = kit_session(store, "s");
     info = kit_info(session);
+    assert_int_equal(info.created_ms, 1700000000005);
     assert_int_equal(info.updated_ms, info.created_ms);
-    assert_true(info.updated_ms > at(0));
     assert_true(info.metadata.size > 12);
     assert_memory_equal(info.metadata.data, "{\"imported\":", 12);
+    write_row("f.jsonl", "ae", "s", 3, -1);
+    import(store, "f.jsonl", NULL);
+    info = kit_info(session);
+    assert_int_equal(info.entries, 3);
+    assert_int_equal(info.updated_ms, info.created_ms);
 }
 
 KIT_TEST(import_times__time_of_the_import_is_in_metadata)

@@ -10,8 +10,8 @@
  * "{starter}" or "{agent}" matches as one with '*' there, and what that matches identifies the
  * session, for clients whose lines do not.
  *
- * A client that is known and not read has no dialect. Its sessions are counted, and named with what
- * to do about them; so are those sessions of another client that are in `unread` only.
+ * The files in `unread` are counted and reported with what to do about them. A client whose sessions
+ * are all of that kind has no dialect.
  *
  * A walk asks for the place of its argument, then for that of each folder by the place of the
  * folder around it. Paths are absolute and without a '/' at the end.

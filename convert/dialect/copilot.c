@@ -46,7 +46,8 @@ enum event_kind {
     EVENT_NOTIFICATION,
     EVENT_COMPACTION,
     EVENT_MODEL,
-    EVENT_TITLE
+    EVENT_TITLE,
+    EVENT_REWIND
 };
 
 struct event {
@@ -125,6 +126,7 @@ static const struct wal__word event_words[] = {
     {"session.model_change",
      EVENT_MODEL,
      {{"newModel", .at = WAL__ITEM_AT(model)}, {"previousModel", .kind = WAL__FIELD_KNOWN}}},
+    {"session.snapshot_rewind", EVENT_REWIND, {{.key = NULL}}},
     {"session.title_changed", EVENT_TITLE, {{"title", .at = WAL__ITEM_AT(text)}}},
     {.name = NULL},
 };
@@ -386,6 +388,9 @@ static bool emit_event(struct event *event, enum event_kind kind)
         return item->model.size > 2 ? wal__model_emit(event->reader, item) : emit_line(event);
     case EVENT_TITLE:
         item->kind = WAL__ITEM_TITLE;
+        return wal__model_emit(event->reader, item);
+    case EVENT_REWIND:
+        item->kind = WAL__ITEM_HEAD;
         return wal__model_emit(event->reader, item);
     case EVENT_OTHER:
         break;

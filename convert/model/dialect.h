@@ -229,6 +229,7 @@ extern const struct wal__dialect wal__dialect_sdk;
 extern const struct wal__dialect wal__dialect_spec11;
 extern const struct wal__dialect wal__dialect_opencode;
 extern const struct wal__dialect wal__dialect_copilot;
+extern const struct wal__dialect wal__dialect_gemini;
 extern const struct wal__dialect wal__dialect_lines;
 
 /* Their conversions. */

@@ -425,20 +425,35 @@ bool wal__content_split(struct wal__content_pieces *pieces, const struct wal__mo
     if (pieces->count == 0 && !add_piece(pieces, item, &blocks)) {
         return false;
     }
+    pieces->items[0].fields = fields;
+    for (size_t i = 1; i < pieces->count; i++) {
+        pieces->items[i].fields = 0;
+    }
+    return wal__content_number(pieces, item->id);
+}
+
+bool wal__content_number(struct wal__content_pieces *pieces, struct wal__json_span id)
+{
+    WAL__ASSERT(pieces->count > 0);
     for (size_t i = 0; i < pieces->count; i++) {
         struct wal__model_item *piece = &pieces->items[i];
-        piece->fields = i == 0 ? fields : 0;
+        piece->id = id;
         if (i > 0) {
             piece->raw.size = 0;
         }
-        if (i + 1 < pieces->count && item->id.size >= 2 &&
-            !derive_id(pieces, item->id, i, &piece->id)) {
+        if (i + 1 < pieces->count && id.size >= 2 && !derive_id(pieces, id, i, &piece->id)) {
             return false;
         }
     }
-    WAL__ASSERT(pieces->count > 0);
     pieces->items[0].raw_items_left = (uint32_t)(pieces->count - 1);
     return true;
+}
+
+bool wal__content_add(struct wal__content_pieces *pieces, const struct wal__model_item *item)
+{
+    struct wal__model_blocks blocks = {.items = item->blocks, .count = item->block_count};
+
+    return add_piece(pieces, item, &blocks);
 }
 
 bool wal__content_emit(struct wal__content_pieces *pieces, struct wal__json_span parent,

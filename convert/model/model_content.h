@@ -53,6 +53,13 @@ struct wal__content_pieces {
 bool wal__content_split(struct wal__content_pieces *pieces, const struct wal__model_item *item,
                         struct wal__json_token content);
 
+/* Adds an item as a piece. False: no memory. */
+bool wal__content_add(struct wal__content_pieces *pieces, const struct wal__model_item *item);
+
+/* Makes the pieces, of which there is one at least, the items of one line: the last has its id, the
+ * others ids derived from it, and the first its raw text. False: no memory. */
+bool wal__content_number(struct wal__content_pieces *pieces, struct wal__json_span id);
+
 /* Emits the pieces, the first with `parent`. False: the sink returned false. */
 bool wal__content_emit(struct wal__content_pieces *pieces, struct wal__json_span parent,
                        struct wal__model_reader *reader);

@@ -13,6 +13,7 @@
 LITERAL(user_role, "\"user\"");
 LITERAL(system_role, "\"system\"");
 LITERAL(assistant_role, "\"assistant\"");
+LITERAL(history_role, "\"history\"");
 LITERAL(tool_role, "\"tool\"");
 LITERAL(shell_name, "\"local_shell\"");
 LITERAL(bash_name, "\"bash\"");
@@ -220,6 +221,19 @@ static bool is_record(struct wal__json_span payload, struct wal__message *messag
     return false;
 }
 
+/* Whether the payload replaces the messages of Gemini by others; sets it. */
+static bool is_history(struct wal__json_span payload, struct wal__message *message)
+{
+    struct wal__json_member m = {.parent = "$set", .key = "messages"};
+
+    if (wal__json_members(payload.data, payload.size, &m, 1, NULL) != WAL__JSON_OK ||
+        m.value.kind != WAL__JSON_ARRAY) {
+        return false;
+    }
+    *message = (struct wal__message){.role = history_role, .messages = m.value, .object = payload};
+    return true;
+}
+
 /* Follows a path of at most two keys. */
 static bool follow(const char *const path[2], struct wal__json_span *at)
 {
@@ -279,7 +293,8 @@ bool wal__message_find(struct wal__json_span payload, struct wal__message *messa
             return true;
         }
     }
-    return is_event(payload, message) || is_record(payload, message);
+    return is_event(payload, message) || is_record(payload, message) ||
+           is_history(payload, message);
 }
 
 bool wal__message_find_note(struct wal__json_span payload, struct wal__json_token *note,
@@ -584,6 +599,17 @@ static void visit_file(void *ctx, const struct wal__json_token *file)
     }
 }
 
+/* A message of a list that replaces others. */
+static void visit_record(void *ctx, const struct wal__json_token *record)
+{
+    const struct visit *visit = ctx;
+    struct wal__message message;
+
+    if (is_record(record->span, &message)) {
+        wal__message_visit(&message, visit->each, visit->ctx);
+    }
+}
+
 void wal__message_visit(const struct wal__message *message, wal__message_part_fn *each, void *ctx)
 {
     struct visit visit = {.each = each, .ctx = ctx};
@@ -594,6 +620,7 @@ void wal__message_visit(const struct wal__message *message, wal__message_part_fn
         wal__message_visit_block(message->item, each, ctx);
         return;
     }
+    visit_array(&message->messages, visit_record, &visit);
     if (message->thoughts.kind == WAL__JSON_STRING) {
         pass(&visit, WAL__PART_THINKING, &message->thoughts, NULL);
     }

@@ -24,6 +24,7 @@ struct wal__message {
     struct wal__json_token calls;    /* `tool_calls`: an array, or anything else */
     struct wal__json_token thoughts; /* before the content: a text or an array of objects */
     struct wal__json_token files;    /* after the content: an array; images are of interest */
+    struct wal__json_token messages; /* of Gemini, instead of the others: a list of messages */
     struct wal__json_span item;      /* of Codex or pi, instead of the others; or empty */
     struct wal__json_span object;    /* that has the members above */
 };

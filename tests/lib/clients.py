@@ -523,6 +523,73 @@ def copilot(files):
     return shown
 
 
+# -------------------------------------------------------------- gemini -----
+
+def gemini_parts(content):
+    """(what, text) of a list of parts."""
+    if isinstance(content, str):
+        content = [{"text": content}]
+    for part in content if isinstance(content, list) else [content]:
+        if "functionCall" in part:
+            yield "call", part["functionCall"]["name"] + arguments(
+                part["functionCall"]["args"])
+        elif "functionResponse" in part:
+            response = part["functionResponse"]["response"]
+            yield "result", response.get("output", response.get("error", ""))
+        elif "text" in part and not part.get("thought"):
+            yield None, part["text"]
+        else:
+            need("inlineData" in part or "fileData" in part or
+                 part.get("thought"), "part", part)
+
+
+def gemini_message(row):
+    need(row.get("type") in ("user", "gemini", "info", "warning", "error"),
+         "type", row)
+    need(TIME.match(row.get("timestamp", "")), "timestamp", row)
+    role = {"user": "user", "gemini": "assistant"}.get(row["type"])
+    for what, text in gemini_parts(row.get("displayContent", row["content"])):
+        if what or role:
+            yield what or role, text
+    calls = row.get("toolCalls", [])
+    need(not calls or role == "assistant", "calls of", row)
+    for call in calls:
+        text_of(call, "name", "status", "timestamp")
+        id_of(call, "id")
+        need(isinstance(call.get("args"), dict), "args", call)
+        yield "call", call["name"] + arguments(call["args"])
+    for call in calls:
+        for what, text in gemini_parts(call.get("result") or []):
+            yield what or "result", text
+    for thought in row.get("thoughts", []):
+        need(isinstance(thought.get("description"), str), "thought", thought)
+
+
+def gemini(files):
+    text, match = only(files, r"tmp/[a-z0-9-]+/chats/session-"
+                       r"\d{4}-\d\d-\d\dT\d\d-\d\d-([0-9a-f]{8})\.jsonl$")
+    rows = lines_of(text)
+    text_of(rows[0], "sessionId", "projectHash", "startTime", "lastUpdated")
+    need(UUID.match(rows[0]["sessionId"]), "sessionId", rows[0])
+    need(rows[0]["sessionId"].startswith(match[1]), "name", match[0])
+    need(rows[0].get("kind") == "main", "kind", rows[0])
+    messages = {}
+    for row in rows[1:]:
+        if "$rewindTo" in row:
+            ids = list(messages)
+            at = ids.index(row["$rewindTo"]) if row["$rewindTo"] in ids else 0
+            for gone in ids[at:]:
+                del messages[gone]
+        elif "id" in row:
+            messages[row["id"]] = list(gemini_message(row))
+        elif "messages" in row.get("$set", {}):
+            messages = {message["id"]: list(gemini_message(message))
+                        for message in row["$set"]["messages"]}
+        else:
+            need("$set" in row, "row", row)
+    return [shown for message in messages.values() for shown in message]
+
+
 # ------------------------------------------------------ sdk and spec11 -----
 
 def sdk_content(row):
@@ -748,7 +815,7 @@ def qwen(files):
 
 CLIENTS = {"pi": pi, "claude": claude, "qwen": qwen, "codex": codex, "rollouts": rollouts,
            "sdk": sdk, "spec11": spec11, "entries": entries,
-           "opencode": opencode, "copilot": copilot}
+           "opencode": opencode, "gemini": gemini, "copilot": copilot}
 
 
 def misses(before, after):

@@ -30,7 +30,8 @@ ENGINE = ["engine/" + room + "/" for room in (
 CONVERT = ["convert/" + room + "/" for room in (
     "copy", "source", "clients", "files", "render", "state", "import", "view")]
 DIALECTS = ["convert/dialect/" + name for name in (
-    "claude", "codex", "copilot", "entries", "lines", "opencode", "pi", "rollouts", "sdk")]
+    "claude", "codex", "copilot", "cursor", "entries", "gemini", "lines", "opencode", "pi", "qwen",
+    "rollouts", "sdk")]
 TOOL = [API, CONVERT_API, "format/bytes/"] + LINES + MODEL + [
     "convert/copy/", "convert/source/", "convert/clients/", "engine/base/",
     "tools/terminal/", "tools/cli/", "tools/project/"]

@@ -81,6 +81,13 @@ TEST(dialect__recognised_by_content)
         {"claude", "{\"type\":\"user\",\"message\":{},\"cwd\":\"/\"}"},
         {"claude", "{\"type\":\"file-history-snapshot\","
                    "\"messageId\":\"m\"}"},
+        {"gemini", "{\"sessionId\":\"s\",\"projectHash\":\"h\",\"startTime\":\"t\"}"},
+        {"gemini", "{\"$set\":{}}"},
+        {"gemini", "{\"$rewindTo\":\"i\"}"},
+        {"gemini", "{\"type\":\"tabnine\",\"id\":\"i\",\"timestamp\":\"t\",\"content\":\"\"}"},
+        {"", "{\"$rewindTo\":7}"},
+        {"", "{\"sessionId\":\"s\",\"startTime\":\"t\"}"},
+        {"", "{\"type\":\"user\",\"id\":\"i\",\"timestamp\":\"t\",\"content\":\"\"}"},
         {"copilot", "{\"type\":\"session.start\",\"data\":{},\"id\":\"i\","
                     "\"timestamp\":\"t\",\"parentId\":null}"},
         {"copilot", "{\"type\":\"hook.start\",\"data\":{},\"id\":\"i\","
@@ -120,6 +127,37 @@ TEST(dialect__header_is_recognised_in_the_first_line_only)
                         "codex");
     assert_string_equal(
         recognised("{\"id\":\"x\",\"timestamp\":\"t\",\"instructions\":\"\"}", false), "");
+}
+
+TEST(dialect__gemini_lines)
+{
+    struct wal__line_info line;
+
+    line = read_as("gemini", "{\"sessionId\":\"S\",\"projectHash\":\"h\",\"startTime\":\"T\","
+                             "\"kind\":\"subagent\",\"directories\":[\"/w\",\"/x\"]}");
+    assert_is(line.id, NULL);
+    assert_is(line.session, "S");
+    assert_is(line.cwd, "/w");
+    assert_is(line.time, "T");
+    assert_true(line.is_header && line.is_subagent && !line.is_in_conversation);
+
+    line = read_as("gemini", "{\"id\":\"i\",\"timestamp\":\"T\",\"type\":\"user\"}");
+    assert_is(line.id, "i");
+    assert_is(line.parent, "i");
+    assert_int_equal(line.link, WAL__LINK_BEFORE);
+
+    line = read_as("gemini", "{\"$rewindTo\":\"i\"}");
+    assert_is(line.id, NULL);
+    assert_is(line.parent, "i");
+    assert_int_equal(line.link, WAL__LINK_BEFORE);
+
+    line = read_as("gemini", "{\"$set\":{\"summary\":\"N\",\"directories\":7}}");
+    assert_is(line.title, "N");
+    assert_is(line.cwd, NULL);
+    assert_int_equal(line.link, WAL__LINK_PREVIOUS);
+    line = read_as("gemini", "{\"$set\":{\"messages\":[]}}");
+    assert_int_equal(line.link, WAL__LINK_ROOT);
+    assert_int_equal(line.head, WAL__HEAD_MOVE);
 }
 
 TEST(dialect__copilot_lines)

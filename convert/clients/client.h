@@ -10,8 +10,8 @@
  * "{starter}" or "{agent}" matches as one with '*' there, and what that matches identifies the
  * session, for clients whose lines do not.
  *
- * The files in `unread` are counted and reported with what to do about them. A client whose sessions
- * are all of that kind has no dialect.
+ * The files in `unread` are counted and reported with what to do about them. A client whose
+ * sessions are all of that kind has no dialect.
  *
  * A walk asks for the place of its argument, then for that of each folder by the place of the
  * folder around it. Paths are absolute and without a '/' at the end.

@@ -3,6 +3,8 @@
  */
 #include "format/payload/message_text.h"
 
+#include <string.h>
+
 #include "format/json/json_text.h"
 #include "format/payload/first_text.h"
 
@@ -36,19 +38,25 @@ static bool is_message(struct wal__json_span object, struct wal__message *messag
         INFO_ROLE,
         PARTS,
         COMMAND,
+        META,
+        SUMMARY,
         COUNT
     };
     struct wal__json_member m[COUNT] = {
         [ROLE] = {.key = "role"},        [CONTENT] = {.key = "content"},
         [CALLS] = {.key = "tool_calls"}, [INFO_ROLE] = {.parent = "info", .key = "role"},
         [PARTS] = {.key = "parts"},      [COMMAND] = {.key = "command"},
+        [META] = {.key = "isMeta"},      [SUMMARY] = {.key = "isCompactSummary"},
     };
     bool is_opencode;
 
     if (wal__json_members(object.data, object.size, m, COUNT, NULL) != WAL__JSON_OK) {
         return false;
     }
-    *message = (struct wal__message){.object = object};
+    *message = (struct wal__message){
+        .is_meta = message->is_meta || m[META].value.kind == WAL__JSON_TRUE,
+        .is_summary = message->is_summary || m[SUMMARY].value.kind == WAL__JSON_TRUE,
+        .object = object};
     is_opencode =
         m[INFO_ROLE].value.kind == WAL__JSON_STRING && m[PARTS].value.kind == WAL__JSON_ARRAY;
     message->role = m[is_opencode ? INFO_ROLE : ROLE].value;
@@ -268,6 +276,47 @@ static bool is_message_of_row(struct wal__json_span row, struct wal__json_span o
     return true;
 }
 
+/* Whether a payload has what a person typed while an agent worked. */
+static bool is_queued(struct wal__json_span payload, struct wal__message *message)
+{
+    enum {
+        TYPE,
+        OPERATION,
+        CONTENT,
+        ATTACHMENT,
+        MODE,
+        PROMPT,
+        META,
+        COUNT
+    };
+    struct wal__json_member m[COUNT] = {
+        [TYPE] = {.key = "type"},
+        [OPERATION] = {.key = "operation"},
+        [CONTENT] = {.key = "content"},
+        [ATTACHMENT] = {.parent = "attachment", .key = "type"},
+        [MODE] = {.parent = "attachment", .key = "commandMode"},
+        [PROMPT] = {.parent = "attachment", .key = "prompt"},
+        [META] = {.parent = "attachment", .key = "isMeta"},
+    };
+    size_t content = PROMPT;
+
+    *message = (struct wal__message){.role = user_role, .object = payload};
+    if (wal__json_members(payload.data, payload.size, m, COUNT, NULL) != WAL__JSON_OK) {
+        return false;
+    }
+    if (is_text(&m[TYPE], "queue-operation") && is_text(&m[OPERATION], "enqueue") &&
+        m[CONTENT].value.kind == WAL__JSON_STRING) {
+        content = CONTENT;
+        message->is_queued = true;
+    } else if (!is_text(&m[TYPE], "attachment") || !is_text(&m[ATTACHMENT], "queued_command") ||
+               !is_text(&m[MODE], "prompt")) {
+        return false;
+    }
+    message->is_meta = m[META].value.kind == WAL__JSON_TRUE;
+    message->content = m[content].value;
+    return message->content.kind == WAL__JSON_STRING || message->content.kind == WAL__JSON_ARRAY;
+}
+
 bool wal__message_find(struct wal__json_span payload, struct wal__message *message)
 {
     static const char *const paths[][2] = {
@@ -277,7 +326,7 @@ bool wal__message_find(struct wal__json_span payload, struct wal__message *messa
         {"payload", "message"},
     };
 
-    *message = (struct wal__message){.item = {NULL, 0}};
+    *message = (struct wal__message){.is_meta = false};
     for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
         struct wal__json_span at = payload;
 
@@ -294,7 +343,7 @@ bool wal__message_find(struct wal__json_span payload, struct wal__message *messa
         }
     }
     return is_event(payload, message) || is_record(payload, message) ||
-           is_history(payload, message);
+           is_history(payload, message) || is_queued(payload, message);
 }
 
 bool wal__message_find_note(struct wal__json_span payload, struct wal__json_token *note,
@@ -314,12 +363,13 @@ bool wal__message_find_note(struct wal__json_span payload, struct wal__json_toke
     enum {
         COUNT = sizeof(names) / sizeof(names[0])
     };
-    struct wal__json_member m[COUNT];
+    struct wal__json_member m[COUNT + 1] = {[COUNT] = {.key = "type"}};
 
     for (size_t i = 0; i < COUNT; i++) {
         m[i] = (struct wal__json_member){.parent = names[i].parent, .key = names[i].key};
     }
-    if (wal__json_members(payload.data, payload.size, m, COUNT, NULL) != WAL__JSON_OK) {
+    if (wal__json_members(payload.data, payload.size, m, COUNT + 1, NULL) != WAL__JSON_OK ||
+        is_text(&m[COUNT], "queue-operation")) {
         return false;
     }
     for (size_t i = 0; i < COUNT; i++) {
@@ -359,7 +409,183 @@ struct visit {
     wal__message_part_fn *each;
     void *ctx;
     struct wal__json_span block;
+    bool is_user; /* of a user's message */
+    bool is_meta;
 };
+
+/* --- texts of a user ----------------------------------------------------- */
+
+/* What a tag around a text says of it. */
+static const struct {
+    const char *name;
+    enum wal__message_part_kind kind; /* OTHER: left out */
+} tags[] = {
+    {"command-name", WAL__PART_COMMAND},      {"command-args", WAL__PART_TEXT},
+    {"command-message", WAL__PART_OTHER},     {"bash-input", WAL__PART_COMMAND},
+    {"bash-stdout", WAL__PART_NOTE},          {"bash-stderr", WAL__PART_NOTE},
+    {"local-command-stdout", WAL__PART_NOTE}, {"local-command-stderr", WAL__PART_NOTE},
+    {"local-command-caveat", WAL__PART_NOTE}, {"system-reminder", WAL__PART_NOTE},
+    {"task-notification", WAL__PART_NOTE},    {"ide_opened_file", WAL__PART_NOTE},
+    {"ide_selection", WAL__PART_NOTE},        {"ide_diagnostics", WAL__PART_NOTE},
+};
+
+enum {
+    TAG_COUNT = sizeof(tags) / sizeof(tags[0])
+};
+
+/* Skips white space, escaped or not. */
+static const uint8_t *skip_space(const uint8_t *at, const uint8_t *end)
+{
+    while (at < end) {
+        bool is_escape = end - at > 1 && at[0] == '\\' && strchr("nrt", at[1]) != NULL;
+
+        if (*at != ' ' && !is_escape) {
+            break;
+        }
+        at += is_escape ? 2 : 1;
+    }
+    return at;
+}
+
+/* Reads a text in a tag at *at, and advances past it. Returns its index, or TAG_COUNT. */
+static size_t read_tag(const uint8_t **at, const uint8_t *end, struct wal__json_span *inner)
+{
+    for (size_t i = 0; i < TAG_COUNT; i++) {
+        size_t size = strlen(tags[i].name);
+        const uint8_t *text = *at + size + 2;
+        const uint8_t *close;
+
+        if ((size_t)(end - *at) < 2 * size + 5 || **at != '<' ||
+            memcmp(*at + 1, tags[i].name, size) != 0 || text[-1] != '>') {
+            continue;
+        }
+        for (close = text; (close = memmem(close, (size_t)(end - close), "</", 2)) != NULL;
+             close += 2) {
+            if ((size_t)(end - close) >= size + 3 && memcmp(close + 2, tags[i].name, size) == 0 &&
+                close[size + 2] == '>') {
+                *inner = (struct wal__json_span){text, (size_t)(close - text)};
+                *at = close + size + 3;
+                return i;
+            }
+        }
+    }
+    return TAG_COUNT;
+}
+
+static void pass_excerpt(const struct visit *visit, enum wal__message_part_kind kind,
+                         struct wal__json_span text, struct wal__json_span value)
+{
+    const struct wal__message_part part = {
+        .kind = kind,
+        .is_excerpt = true,
+        .text = {.span = text, .kind = WAL__JSON_STRING},
+        .value = {.span = value, .kind = value.size > 0 ? WAL__JSON_STRING : WAL__JSON_NONE},
+        .block = visit->block};
+
+    visit->each(visit->ctx, &part);
+}
+
+/* Passes the parts of a text that begins with a tag; false if it does not. */
+static bool pass_tagged(const struct visit *visit, const struct wal__json_token *text)
+{
+    const uint8_t *at = text->span.data + 1;
+    const uint8_t *end = at + text->span.size - 2;
+    struct wal__json_span command = {NULL, 0};
+    struct wal__json_span arguments = {NULL, 0};
+    struct wal__json_span inner;
+    bool is_tagged = false;
+    size_t tag;
+
+    at = skip_space(at, end);
+    while ((tag = read_tag(&at, end, &inner)) < TAG_COUNT) {
+        if (tags[tag].kind == WAL__PART_COMMAND) {
+            command = inner;
+        } else if (tags[tag].kind == WAL__PART_TEXT) {
+            arguments = inner;
+        } else if (tags[tag].kind == WAL__PART_NOTE) {
+            pass_excerpt(visit, WAL__PART_NOTE, inner, (struct wal__json_span){NULL, 0});
+        }
+        is_tagged = true;
+        at = skip_space(at, end);
+    }
+    if (command.size > 0) {
+        pass_excerpt(visit, WAL__PART_COMMAND, command, arguments);
+    }
+    if (is_tagged && at < end) {
+        pass_excerpt(visit, visit->is_meta ? WAL__PART_NOTE : WAL__PART_TEXT,
+                     (struct wal__json_span){at, (size_t)(end - at)},
+                     (struct wal__json_span){NULL, 0});
+    }
+    return is_tagged;
+}
+
+/* Passes a text, as it is or as the parts of a user's. */
+static void pass_message_text(const struct visit *visit, struct wal__message_part part)
+{
+    if (part.kind == WAL__PART_TEXT && visit->is_user && part.text.kind == WAL__JSON_STRING) {
+        if (pass_tagged(visit, &part.text)) {
+            return;
+        }
+        part.kind = visit->is_meta ? WAL__PART_NOTE : WAL__PART_TEXT;
+    }
+    visit->each(visit->ctx, &part);
+}
+
+static const uint8_t *skip_sgr(const uint8_t *at, const uint8_t *end)
+{
+    static const char escape[] = "\\u001b[";
+    const size_t size = sizeof(escape) - 1;
+    const uint8_t *code = at + size;
+
+    if ((size_t)(end - at) <= size || memcmp(at, escape, 5) != 0 || (at[5] | 0x20) != 'b' ||
+        at[6] != '[') {
+        return at;
+    }
+    while (code < end && ((*code >= '0' && *code <= '9') || *code == ';' || *code == ':')) {
+        code++;
+    }
+    return code < end && *code == 'm' ? code + 1 : at;
+}
+
+size_t wal__message_decode(const struct wal__message_part *part,
+                           const struct wal__json_token *string, uint8_t *buffer)
+{
+    const size_t quote = part->is_excerpt ? 0 : 1;
+    const uint8_t *at = string->span.data + quote;
+    const uint8_t *end = string->span.data + string->span.size - quote;
+    uint8_t character[4];
+    uint32_t code_point;
+    size_t size = 0;
+
+    while (at < end) {
+        const uint8_t *next = skip_sgr(at, end);
+        size_t width;
+
+        if (next > at) {
+            at = next;
+            continue;
+        }
+        if (!wal__json_character_read(&at, end, &code_point)) {
+            break;
+        }
+        width = wal__json_character_write(code_point, character);
+        if (width > string->span.size - size) {
+            break;
+        }
+        memcpy(buffer + size, character, width);
+        size += width;
+    }
+    return size;
+}
+
+bool wal__message_is_plain(const struct wal__message_part *part,
+                           const struct wal__json_token *string)
+{
+    return !part->is_excerpt && (string->kind != WAL__JSON_STRING || !string->has_escapes ||
+                                 memmem(string->span.data, string->span.size, "\\u001", 5) == NULL);
+}
+
+/* --- parts -------------------------------------------------------------- */
 
 static void pass(const struct visit *visit, enum wal__message_part_kind kind,
                  const struct wal__json_token *text, const struct wal__json_token *value)
@@ -408,7 +634,7 @@ static void pass_text(const struct visit *visit, const struct wal__json_member *
         .text = m[TEXT].value,
         .block = visit->block};
 
-    visit->each(visit->ctx, &part);
+    pass_message_text(visit, part);
 }
 
 /* A part of OpenCode has a call and its result. */
@@ -476,9 +702,8 @@ static void visit_members(const struct visit *visit, const struct wal__json_memb
     }
 }
 
-void wal__message_visit_block(struct wal__json_span block, wal__message_part_fn *each, void *ctx)
+static void visit_block(struct visit visit, struct wal__json_span block)
 {
-    const struct visit visit = {each, ctx, block};
     struct wal__json_member m[MEMBER_COUNT] = {
         [TYPE] = {.key = "type"},
         [TEXT] = {.key = "text"},
@@ -503,9 +728,15 @@ void wal__message_visit_block(struct wal__json_span block, wal__message_part_fn 
         [COMMAND] = {.key = "command"},
     };
 
+    visit.block = block;
     if (wal__json_members(block.data, block.size, m, MEMBER_COUNT, NULL) == WAL__JSON_OK) {
         visit_members(&visit, m);
     }
+}
+
+void wal__message_visit_block(struct wal__json_span block, wal__message_part_fn *each, void *ctx)
+{
+    visit_block((struct visit){.each = each, .ctx = ctx}, block);
 }
 
 /* A string or a block of a content. */
@@ -516,9 +747,9 @@ static void visit_element(void *ctx, const struct wal__json_token *element)
         .kind = WAL__PART_TEXT, .is_bare = true, .text = *element};
 
     if (element->kind == WAL__JSON_STRING) {
-        visit->each(visit->ctx, &text);
+        pass_message_text(visit, text);
     } else if (element->kind == WAL__JSON_OBJECT) {
-        wal__message_visit_block(element->span, visit->each, visit->ctx);
+        visit_block(*visit, element->span);
     }
 }
 
@@ -549,7 +780,7 @@ static void visit_call(void *ctx, const struct wal__json_token *call)
         [OWN_RESULT] = {.key = "result"},
         [SHOWN] = {.key = "resultDisplay"}};
     const struct visit *outer = ctx;
-    const struct visit visit = {outer->each, outer->ctx, call->span};
+    const struct visit visit = {.each = outer->each, .ctx = outer->ctx, .block = call->span};
     size_t at;
 
     if (wal__json_members(call->span.data, call->span.size, m, COUNT, NULL) != WAL__JSON_OK) {
@@ -590,7 +821,7 @@ static void visit_thought(void *ctx, const struct wal__json_token *thought)
 static void visit_file(void *ctx, const struct wal__json_token *file)
 {
     const struct visit *outer = ctx;
-    const struct visit visit = {outer->each, outer->ctx, file->span};
+    const struct visit visit = {.each = outer->each, .ctx = outer->ctx, .block = file->span};
     struct wal__json_member m[] = {{.key = "type"}, {.key = "data"}};
 
     if (wal__json_members(file->span.data, file->span.size, m, 2, NULL) == WAL__JSON_OK &&
@@ -612,7 +843,11 @@ static void visit_record(void *ctx, const struct wal__json_token *record)
 
 void wal__message_visit(const struct wal__message *message, wal__message_part_fn *each, void *ctx)
 {
-    struct visit visit = {.each = each, .ctx = ctx};
+    struct visit visit = {.each = each,
+                          .ctx = ctx,
+                          .is_user = message->role.kind == WAL__JSON_STRING &&
+                                     wal__json_string_is(message->role.span, "user"),
+                          .is_meta = message->is_meta};
     const struct wal__message_part whole = {
         .kind = WAL__PART_TEXT, .is_whole = true, .text = message->content};
 
@@ -626,7 +861,7 @@ void wal__message_visit(const struct wal__message *message, wal__message_part_fn
     }
     visit_array(&message->thoughts, visit_thought, &visit);
     if (message->content.kind == WAL__JSON_STRING) {
-        each(ctx, &whole);
+        pass_message_text(&visit, whole);
     } else {
         visit_array(&message->content, visit_element, &visit);
     }
@@ -667,4 +902,113 @@ void wal__message_visit_result(const struct wal__json_token *result, wal__messag
     } else {
         visit_array(result, visit_result_block, &visit);
     }
+}
+
+/* What the parts of a message are. */
+struct contents {
+    bool has_note;
+    bool has_other;
+};
+
+static void note_part(void *ctx, const struct wal__message_part *part)
+{
+    struct contents *contents = ctx;
+
+    contents->has_note |= part->kind == WAL__PART_NOTE;
+    contents->has_other |= part->kind != WAL__PART_NOTE;
+}
+
+bool wal__message_is_note(const struct wal__message *message)
+{
+    struct contents contents = {.has_note = false};
+
+    wal__message_visit(message, note_part, &contents);
+    return contents.has_note && !contents.has_other;
+}
+
+/* --- the queue ----------------------------------------------------------- */
+
+/* Whether the text of one JSON string is that of another, or some lines of it. */
+static bool has_lines(struct wal__json_span within, struct wal__json_span string)
+{
+    const uint8_t *end = within.data + within.size;
+    const size_t size = string.size - 2;
+    const uint8_t *at = within.data;
+
+    while (at < end && (at = memmem(at, (size_t)(end - at), string.data + 1, size)) != NULL) {
+        const uint8_t *after = at + size;
+        bool begins = at > within.data &&
+                      (at[-1] == '"' || (at - within.data > 1 && at[-1] == 'n' && at[-2] == '\\'));
+
+        if (begins && after < end && (*after == '"' || *after == '\\')) {
+            return true;
+        }
+        at++;
+    }
+    return false;
+}
+
+/* Whether a user's text is the command with which a text begins: "/compact now". */
+static bool has_command(struct wal__json_span within, struct wal__json_span string)
+{
+    static const char open[] = "<command-name>";
+    const uint8_t *space = memchr(string.data, ' ', string.size);
+    size_t size = space != NULL ? (size_t)(space - string.data) - 1 : string.size - 2;
+    const uint8_t *at = memmem(within.data, within.size, open, sizeof(open) - 1);
+
+    if (string.data[1] != '/' || at == NULL) {
+        return false;
+    }
+    at += sizeof(open) - 1;
+    return (size_t)(within.data + within.size - at) > size &&
+           memcmp(at, string.data + 1, size) == 0 && at[size] == '<';
+}
+
+enum wal__queued_fate wal__queued_read(struct wal__queued *queued, struct wal__json_span payload)
+{
+    enum {
+        KIND,
+        OPERATION,
+        QUEUED,
+        ATTACHMENT,
+        PROMPT,
+        SAID,
+        TOOL_USE,
+        COUNT
+    };
+    struct wal__json_member m[COUNT] = {
+        [KIND] = {.key = "type"},
+        [OPERATION] = {.key = "operation"},
+        [QUEUED] = {.key = "content"},
+        [ATTACHMENT] = {.parent = "attachment", .key = "type"},
+        [PROMPT] = {.parent = "attachment", .key = "prompt"},
+        [SAID] = {.parent = "message", .key = "content"},
+        [TOOL_USE] = {.key = "toolUseResult"},
+    };
+    bool is_whole;
+
+    if (queued->text.size <= 2) {
+        return WAL__QUEUED_REPEATED;
+    }
+    if (wal__json_members(payload.data, payload.size, m, COUNT, NULL) != WAL__JSON_OK) {
+        return WAL__QUEUED_OPEN;
+    }
+    is_whole =
+        m[QUEUED].value.kind != WAL__JSON_STRING || has_lines(m[QUEUED].value.span, queued->text);
+    if (is_text(&m[KIND], "queue-operation")) {
+        queued->is_removed |= is_text(&m[OPERATION], "remove") && is_whole;
+        return is_text(&m[OPERATION], "popAll") && is_whole ? WAL__QUEUED_REPEATED
+                                                            : WAL__QUEUED_OPEN;
+    }
+    if (is_text(&m[ATTACHMENT], "queued_command")) {
+        return has_lines(m[PROMPT].value.span, queued->text) ? WAL__QUEUED_REPEATED
+                                                             : WAL__QUEUED_OPEN;
+    }
+    if (is_text(&m[KIND], "user") && m[TOOL_USE].value.kind == WAL__JSON_NONE &&
+        (has_lines(m[SAID].value.span, queued->text) ||
+         has_command(m[SAID].value.span, queued->text))) {
+        return WAL__QUEUED_REPEATED;
+    }
+    return is_text(&m[KIND], "assistant") && queued->is_removed ? WAL__QUEUED_LOST
+                                                                : WAL__QUEUED_OPEN;
 }

@@ -301,6 +301,29 @@ static void add_string(struct wal__extractor *extractor, enum wal__column column
 
 /* --- messages ----------------------------------------------------------- */
 
+/* Adds a string of a part. */
+static void add_part_string(struct wal__extractor *extractor, enum wal__column column,
+                            const struct wal__message_part *part,
+                            const struct wal__json_token *string)
+{
+    const struct wal__json_span none = {NULL, 0};
+    struct wal__json_span text = {NULL, 0};
+    uint8_t *buffer;
+
+    if (string->kind != WAL__JSON_STRING || wal__message_is_plain(part, string)) {
+        add_string(extractor, column, string->span);
+        return;
+    }
+    buffer = wal__arena_alloc(&extractor->arena.arena, string->span.size + 1);
+    if (buffer == NULL) {
+        extractor->has_failed = true;
+        return;
+    }
+    text.data = buffer;
+    text.size = wal__message_decode(part, string, buffer);
+    extract_add(extractor, column, text, none);
+}
+
 struct parts {
     struct wal__extractor *extractor;
     enum wal__column column; /* of texts; NONE: they are left out */
@@ -308,7 +331,7 @@ struct parts {
 
 static void add_result_text(void *ctx, const struct wal__message_part *part)
 {
-    add_string(ctx, WAL__COLUMN_RESULT, part->text.span);
+    add_part_string(ctx, WAL__COLUMN_RESULT, part, &part->text);
 }
 
 static void add_part(void *ctx, const struct wal__message_part *part)
@@ -319,7 +342,13 @@ static void add_part(void *ctx, const struct wal__message_part *part)
     case WAL__PART_TEXT:
         if (parts->column != WAL__COLUMN_NONE && !part->is_synthetic &&
             !(parts->column == WAL__COLUMN_USER && wal__first_text_is_injected(part->text.span))) {
-            add_string(parts->extractor, parts->column, part->text.span);
+            add_part_string(parts->extractor, parts->column, part, &part->text);
+        }
+        break;
+    case WAL__PART_COMMAND:
+        if (parts->column != WAL__COLUMN_NONE) {
+            add_part_string(parts->extractor, parts->column, part, &part->text);
+            add_part_string(parts->extractor, parts->column, part, &part->value);
         }
         break;
     case WAL__PART_CALL:
@@ -328,6 +357,7 @@ static void add_part(void *ctx, const struct wal__message_part *part)
     case WAL__PART_RESULT:
         wal__message_visit_result(&part->value, add_result_text, parts->extractor);
         break;
+    case WAL__PART_NOTE:
     case WAL__PART_THINKING:
     case WAL__PART_OTHER:
         break;
@@ -354,30 +384,6 @@ static enum wal__column column_of(struct wal__json_span role)
     return WAL__COLUMN_ASSISTANT;
 }
 
-/* What the client wrote as a message of a user. */
-static enum wal__column user_column(struct wal__json_span payload)
-{
-    enum {
-        META,
-        SUMMARY,
-        INNER_META,
-        COUNT
-    };
-    struct wal__json_member m[COUNT] = {
-        [META] = {.key = "isMeta"},
-        [SUMMARY] = {.key = "isCompactSummary"},
-        [INNER_META] = {.parent = "message", .key = "isMeta"},
-    };
-
-    if (wal__json_members(payload.data, payload.size, m, COUNT, NULL) != WAL__JSON_OK) {
-        return WAL__COLUMN_USER;
-    }
-    return m[META].value.kind == WAL__JSON_TRUE || m[INNER_META].value.kind == WAL__JSON_TRUE
-               ? WAL__COLUMN_NONE
-           : m[SUMMARY].value.kind == WAL__JSON_TRUE ? WAL__COLUMN_SUMMARY
-                                                     : WAL__COLUMN_USER;
-}
-
 /* Adds the texts of a message; false when the payload has none. */
 static bool add_message(struct wal__extractor *extractor, struct wal__json_span payload)
 {
@@ -389,7 +395,9 @@ static bool add_message(struct wal__extractor *extractor, struct wal__json_span 
     }
     parts.column = column_of(message.role.span);
     if (parts.column == WAL__COLUMN_USER) {
-        parts.column = user_column(payload);
+        parts.column = message.is_meta      ? WAL__COLUMN_NONE
+                       : message.is_summary ? WAL__COLUMN_SUMMARY
+                                            : WAL__COLUMN_USER;
     }
     wal__message_visit(&message, add_part, &parts);
     return true;
@@ -464,6 +472,17 @@ static bool trim(struct wal_slice payload, struct wal__json_span *json)
     return json->size > 1 && *at == '{';
 }
 
+/* Whether the client wrote an earlier line again. */
+static bool is_replay(const struct wal_entry *entry)
+{
+    struct wal__json_token mark;
+
+    return entry->meta.size > 0 &&
+           wal__json_find(entry->meta.data, (size_t)entry->meta.size, "replay", &mark) ==
+               WAL__JSON_OK &&
+           mark.kind == WAL__JSON_TRUE;
+}
+
 static void extract_entry(struct wal__extractor *extractor, const struct wal_entry *entry,
                           wal__unit_fn *each, void *ctx)
 {
@@ -471,7 +490,7 @@ static void extract_entry(struct wal__extractor *extractor, const struct wal_ent
     const struct wal__json_span time = {entry->timestamp.data, (size_t)entry->timestamp.size};
     struct wal__json_span payload;
 
-    if (!trim(entry->payload, &payload)) {
+    if (is_replay(entry) || !trim(entry->payload, &payload)) {
         return;
     }
     (void)wal__model_time_read_text(time, &unit.time_ms);

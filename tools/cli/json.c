@@ -351,6 +351,32 @@ struct wal_slice cli_unescape(const struct wal__json_token *token, struct cli_te
     return text;
 }
 
+bool cli_entry_is_replay(const struct wal_entry *entry)
+{
+    struct wal__json_token mark;
+
+    return entry->meta.size > 0 &&
+           wal__json_find(entry->meta.data, (size_t)entry->meta.size, "replay", &mark) ==
+               WAL__JSON_OK &&
+           mark.kind == WAL__JSON_TRUE;
+}
+
+struct wal_slice cli_part_text(const struct wal__message_part *part,
+                               const struct wal__json_token *string, struct cli_texts *texts)
+{
+    struct wal_slice text = {NULL, 0};
+    uint8_t *buffer;
+
+    if (wal__message_is_plain(part, string) || string->kind != WAL__JSON_STRING) {
+        return cli_unescape(string, texts);
+    }
+    buffer = cli_alloc(string->span.size + 1);
+    *CLI_ADD(texts) = (char *)buffer;
+    text.data = buffer;
+    text.size = wal__message_decode(part, string, buffer);
+    return text;
+}
+
 /* Returns a description of the first faulty member, or NULL. */
 static const char *member_problem(const struct wal__json_member *members)
 {

@@ -11,6 +11,7 @@
 
 #include "format/json/json_out.h"
 #include "format/json/json_scan.h"
+#include "format/payload/message_text.h"
 #include "tools/cli/cli.h"
 
 /* Begins output to a file. Whether it failed is the file's to say. */
@@ -108,7 +109,14 @@ enum wal_status cli_entry_write_value(struct wal__json_out *json, struct wal_sto
  * when the payload is not JSON. */
 bool cli_entry_json(const struct wal_entry *entry, struct wal__json_span *value);
 
+/* Whether the entry is a line that its client wrote again: what it shows, an earlier entry does. */
+bool cli_entry_is_replay(const struct wal_entry *entry);
+
 /* Unescapes a JSON string; texts owns the result. Empty for other values. */
 struct wal_slice cli_unescape(const struct wal__json_token *token, struct cli_texts *texts);
+
+/* The same of the text of a part of a message, or of its value, without what only a terminal obeys. */
+struct wal_slice cli_part_text(const struct wal__message_part *part,
+                               const struct wal__json_token *string, struct cli_texts *texts);
 
 #endif

@@ -202,6 +202,8 @@ function partNode(part, entry, context) {
   switch (part.kind) {
     case 'text':
       return el('div', { class: 'text' }, messageNode(part, entry.role), cutNode(part, context));
+    case 'note':
+      return el('div', { class: 'text dim' }, textBlock(part.text, 12), cutNode(part, context));
     case 'thinking':
       return thinkingNode(part);
     case 'call':
@@ -239,7 +241,8 @@ function entryClass(entry, context) {
     part.kind === 'result' && context.hasCall(part.id))) {
     names.push('attached');
   }
-  if (!entry.role && entry.parts.every((part) => part.kind === 'other')) names.push('is-note');
+  if (entry.parts.every((part) => part.kind === 'note' ||
+      (!entry.role && part.kind === 'other'))) names.push('is-note');
   if (entry.redacted) names.push('redacted');
   if (entry.damaged) names.push('broken');
   return names.join(' ');

@@ -454,6 +454,7 @@ void serve_get_entries(struct serve_exchange *exchange)
         return;
     }
     status = branch_open(&branch, exchange->server->store, session, &range, &error);
+    exchange->shown.session = session;
     if (status == WAL_OK) {
         status = write_part(&exchange->shown, &branch, &error);
     }
@@ -479,6 +480,7 @@ void serve_get_entry(struct serve_exchange *exchange)
                         &error);
     if (status == WAL_OK) {
         exchange->shown.limit = 0;
+        exchange->shown.session = session;
         status =
             shown_entry_with_payload(&exchange->shown, exchange->server->store, &entry, &error);
     }

@@ -407,13 +407,18 @@ static void join_text(void *ctx, const struct wal__message_part *part)
     struct joined *joined = ctx;
     struct cli_texts texts = {.items = NULL};
 
-    if (part->kind != WAL__PART_TEXT && part->kind != WAL__PART_THINKING) {
+    if (part->kind != WAL__PART_TEXT && part->kind != WAL__PART_THINKING &&
+        part->kind != WAL__PART_NOTE && part->kind != WAL__PART_COMMAND) {
         return;
     }
     if (joined->size > 0) {
         join(joined, cli_slice("\n"));
     }
-    join(joined, cli_unescape(&part->text, &texts));
+    join(joined, cli_part_text(part, &part->text, &texts));
+    if (part->kind == WAL__PART_COMMAND && part->value.kind != WAL__JSON_NONE) {
+        join(joined, cli_slice(" "));
+        join(joined, cli_part_text(part, &part->value, &texts));
+    }
     cli_texts_deinit(&texts);
 }
 
@@ -433,17 +438,17 @@ static void put_string(struct shown *shown, const char *key, const struct wal__j
     cli_texts_deinit(&texts);
 }
 
-static void put_text(struct shown *shown, const char *kind, const struct wal__json_token *string)
+static void put_text(struct shown *shown, const char *kind, const struct wal__message_part *part)
 {
-    struct cli_texts texts = {.items = NULL};
-    struct wal_slice text = cli_unescape(string, &texts);
+    struct joined joined = {.data = NULL};
 
-    if (text.size > 0) {
+    join_text(&joined, part);
+    if (joined.size > 0) {
         open_part(shown, kind);
-        shown_text(shown, text);
+        shown_text(shown, (struct wal_slice){joined.data, joined.size});
         wal__json_out_close(shown->json, '}');
     }
-    cli_texts_deinit(&texts);
+    free(joined.data);
 }
 
 static void put_call(struct shown *shown, const struct wal__message_part *part)
@@ -501,12 +506,16 @@ static void put_part(void *ctx, const struct wal__message_part *part)
 
     switch (part->kind) {
     case WAL__PART_TEXT:
+    case WAL__PART_COMMAND:
         if (!writer->is_result) {
-            put_text(shown, "text", &part->text);
+            put_text(shown, "text", part);
         }
         break;
+    case WAL__PART_NOTE:
+        put_text(shown, "note", part);
+        break;
     case WAL__PART_THINKING:
-        put_text(shown, "thinking", &part->text);
+        put_text(shown, "thinking", part);
         break;
     case WAL__PART_CALL:
         put_call(shown, part);
@@ -546,15 +555,6 @@ static void put_message(struct shown *shown, const struct wal__message *message)
         free(joined.data);
     }
     wal__message_visit(message, put_part, &writer);
-}
-
-/* Whether a message is the summary with which a compaction goes on. */
-static bool is_summary(struct wal__json_span payload)
-{
-    struct wal__json_token mark;
-
-    return wal__json_find(payload.data, payload.size, "isCompactSummary", &mark) == WAL__JSON_OK &&
-           mark.kind == WAL__JSON_TRUE;
 }
 
 /* Whether the type of an entry says that its text replaces entries. */
@@ -609,11 +609,12 @@ static void put_name(struct shown *shown, const struct wal_entry *entry,
     cli_texts_deinit(&texts);
 }
 
-/* Writes the member "parts". The payload of the entry is in line. */
-static void parts(struct shown *shown, const struct wal_entry *entry)
+/* Writes the member "parts". The payload of the entry is in line. `is_repeated`: another entry shows
+ * what this one does. */
+static void parts(struct shown *shown, const struct wal_entry *entry, bool is_repeated)
 {
+    struct wal__message_part note = {.kind = WAL__PART_TEXT};
     struct wal__json_span payload;
-    struct wal__json_token note;
     struct wal__message message;
     const char *key;
 
@@ -624,13 +625,13 @@ static void parts(struct shown *shown, const struct wal_entry *entry)
         open_part(shown, "text");
         shown_text(shown, entry->payload);
         wal__json_out_close(shown->json, '}');
-    } else if (wal__message_find(payload, &message)) {
-        if (is_summary(payload)) {
+    } else if (!is_repeated && wal__message_find(payload, &message)) {
+        if (message.is_summary) {
             put_summary(shown, &message);
         } else {
             put_message(shown, &message);
         }
-    } else if (wal__message_find_note(payload, &note, &key)) {
+    } else if (!is_repeated && wal__message_find_note(payload, &note.text, &key)) {
         put_text(shown, is_summary_type(entry->type) ? "summary" : "text", &note);
     } else {
         put_name(shown, entry, payload);
@@ -643,6 +644,7 @@ static void parts(struct shown *shown, const struct wal_entry *entry)
 /* What a message consists of. */
 struct contents {
     bool has_result;
+    bool has_note;
     bool has_other;
 };
 
@@ -650,11 +652,9 @@ static void note_part(void *ctx, const struct wal__message_part *part)
 {
     struct contents *contents = ctx;
 
-    if (part->kind == WAL__PART_RESULT) {
-        contents->has_result = true;
-    } else {
-        contents->has_other = true;
-    }
+    contents->has_result |= part->kind == WAL__PART_RESULT;
+    contents->has_note |= part->kind == WAL__PART_NOTE;
+    contents->has_other |= part->kind != WAL__PART_RESULT && part->kind != WAL__PART_NOTE;
 }
 
 /* Returns the role of an entry in the words of docs/seeing.md, or NULL. A message of a user that
@@ -675,7 +675,10 @@ static const char *shown_role(const struct wal_entry *entry)
     }
     if (is_string(&message.role, "user")) {
         wal__message_visit(&message, note_part, &contents);
-        return contents.has_result && !contents.has_other ? "tool" : "user";
+        if (contents.has_other || (!contents.has_result && !contents.has_note)) {
+            return "user";
+        }
+        return contents.has_result ? "tool" : "system";
     }
     for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
         if (is_string(&message.role, roles[i][0])) {
@@ -699,7 +702,7 @@ static void preview_part(void *ctx, const struct wal__message_part *part)
         join(joined, cli_slice("]"));
     } else if (part->kind == WAL__PART_RESULT) {
         wal__message_visit_result(&part->value, join_text, joined);
-    } else if (part->kind == WAL__PART_TEXT) {
+    } else if (part->kind != WAL__PART_THINKING) {
         join_text(joined, part);
     }
     cli_texts_deinit(&texts);
@@ -707,9 +710,8 @@ static void preview_part(void *ctx, const struct wal__message_part *part)
 
 static void join_preview(struct joined *joined, const struct wal_entry *entry, bool hides_results)
 {
-    struct cli_texts texts = {.items = NULL};
+    struct wal__message_part note = {.kind = WAL__PART_TEXT};
     struct wal__json_span payload;
-    struct wal__json_token note;
     struct wal__message message;
     const char *role = shown_role(entry);
     const char *key;
@@ -720,10 +722,9 @@ static void join_preview(struct joined *joined, const struct wal_entry *entry, b
     }
     if (wal__message_find(payload, &message)) {
         wal__message_visit(&message, preview_part, joined);
-    } else if (wal__message_find_note(payload, &note, &key)) {
-        join(joined, cli_unescape(&note, &texts));
+    } else if (wal__message_find_note(payload, &note.text, &key)) {
+        join_text(joined, &note);
     }
-    cli_texts_deinit(&texts);
 }
 
 /* Writes the member "text": the beginning of the entry's texts. */
@@ -743,6 +744,73 @@ static void preview(struct shown *shown, const struct wal_entry *entry)
     free(joined.data);
 }
 
+/* --- the queue ---------------------------------------------------------- */
+
+enum {
+    QUEUE_ENTRIES_MAX = 4096 /* that are read to find a text of the queue again */
+};
+
+/* Opens a cursor on the entries after one. */
+static enum wal_status open_after(struct wal_session *session, uint64_t sequence,
+                                  struct wal_entry_cursor **cursor)
+{
+    struct wal_entry_cursor_options options = {.struct_size = sizeof(options),
+                                               .mode = WAL_ENTRY_CURSOR_ALL,
+                                               .flags = WAL_ENTRY_CURSOR_OUT_OF_LINE};
+    struct wal_entry entry = WAL_INIT(wal_entry);
+    uint64_t low = 0;
+    uint64_t high;
+    enum wal_status status = wal_entry_cursor_open(session, &options, cursor, NULL);
+
+    for (high = status == WAL_OK ? wal_entry_cursor_remaining(*cursor) : 0;
+         status == WAL_OK && low < high;) {
+        uint64_t middle = low + (high - low) / 2;
+
+        wal_entry_cursor_close(*cursor);
+        *cursor = NULL;
+        options.skip = middle;
+        status = wal_entry_cursor_open(session, &options, cursor, NULL);
+        if (status == WAL_OK && wal_entry_cursor_next(*cursor, &entry, NULL) == WAL_OK &&
+            entry.sequence <= sequence) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    wal_entry_cursor_close(*cursor);
+    *cursor = NULL;
+    options.skip = low;
+    return status == WAL_OK ? wal_entry_cursor_open(session, &options, cursor, NULL) : status;
+}
+
+bool shown_is_repeated(struct wal_session *session, const struct wal_entry *entry)
+{
+    struct wal_entry_cursor *cursor = NULL;
+    struct wal_entry later = WAL_INIT(wal_entry);
+    struct wal__queued queued = {.is_removed = false};
+    enum wal__queued_fate fate = WAL__QUEUED_OPEN;
+    struct wal__json_span payload;
+    struct wal__message message;
+
+    if (session == NULL || !cli_slice_equal(entry->type, cli_slice("queue-operation")) ||
+        !cli_entry_json(entry, &payload) || !wal__message_find(payload, &message) ||
+        !message.is_queued) {
+        return false;
+    }
+    queued.text = message.content.span;
+    if (open_after(session, entry->sequence, &cursor) == WAL_OK) {
+        for (unsigned i = 0; i < QUEUE_ENTRIES_MAX && fate == WAL__QUEUED_OPEN &&
+                             wal_entry_cursor_next(cursor, &later, NULL) == WAL_OK;
+             i++) {
+            if (cli_entry_json(&later, &payload)) {
+                fate = wal__queued_read(&queued, payload);
+            }
+        }
+    }
+    wal_entry_cursor_close(cursor);
+    return fate == WAL__QUEUED_REPEATED;
+}
+
 /* --- an entry ----------------------------------------------------------- */
 
 int64_t shown_entry_time(const struct wal_entry *entry)
@@ -754,9 +822,9 @@ int64_t shown_entry_time(const struct wal_entry *entry)
     return ms;
 }
 
-static void put_role(struct shown *shown, const struct wal_entry *entry)
+static void put_role(struct shown *shown, const struct wal_entry *entry, bool is_repeated)
 {
-    const char *role = shown_role(entry);
+    const char *role = is_repeated ? NULL : shown_role(entry);
 
     cli_json_member_text_or_null(shown->json, "role", cli_slice(role));
 }
@@ -811,16 +879,17 @@ static void put_place(struct shown *shown, const struct wal_entry *entry)
 static void put_entry(struct shown *shown, const struct wal_entry *entry, bool is_read)
 {
     uint64_t size = entry->payload_size > 0 ? entry->payload_size : entry->payload.size;
+    bool is_repeated = cli_entry_is_replay(entry) || shown_is_repeated(shown->session, entry);
 
     put_place(shown, entry);
     wal__json_out_member_count(shown->json, "depth", entry->depth);
-    put_role(shown, entry);
+    put_role(shown, entry, is_repeated);
     put_model(shown, entry);
     wal__json_out_member_bool(shown->json, "redacted", (entry->flags & WAL_ENTRY_REDACTED) != 0);
     wal__json_out_member_bool(shown->json, "damaged", !is_read || is_damaged(entry));
     wal__json_out_member_count(shown->json, "bytes", size);
     if (is_read) {
-        parts(shown, entry);
+        parts(shown, entry, is_repeated);
     } else {
         wal__json_out_member_open(shown->json, "parts", '[');
         wal__json_out_close(shown->json, ']');
@@ -898,7 +967,7 @@ static enum wal_status node(struct shown *shown, struct wal_store *store,
     if (status == WAL_OK) {
         wal__json_out_open(shown->json, '{');
         put_place(shown, &loaded);
-        put_role(shown, &loaded);
+        put_role(shown, &loaded, cli_entry_is_replay(&loaded));
         preview(shown, &loaded);
         wal__json_out_close(shown->json, '}');
     }

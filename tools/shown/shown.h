@@ -33,6 +33,7 @@ typedef struct wal_slice shown_strike_fn(void *ctx, struct wal_slice key, struct
 /* Where and how to write. The owner sets all fields. */
 struct shown {
     struct wal__json_out *json;
+    struct wal_session *session;       /* of the entries; NULL: what is queued shows repeated */
     uint64_t limit;                    /* bytes that a longer text is cut to; 0: none is */
     shown_strike_fn *strike;           /* or NULL */
     void *ctx;                         /* of strike */
@@ -94,6 +95,10 @@ enum wal_status shown_entry(struct shown *shown, struct wal_store *store,
 /* As shown_entry, with the member "payload": null of a redacted entry. */
 enum wal_status shown_entry_with_payload(struct shown *shown, struct wal_store *store,
                                          const struct wal_entry *entry, struct wal_error *error);
+
+/* Whether the entry is a text that a person put into the queue, and that a later entry of the session
+ * repeats. */
+bool shown_is_repeated(struct wal_session *session, const struct wal_entry *entry);
 
 /* Returns the time of an entry in milliseconds; 0: unknown. */
 int64_t shown_entry_time(const struct wal_entry *entry);

@@ -187,6 +187,7 @@ static enum wal_status read_data(struct view *view, char **data, size_t *size,
 
     cli_json_init(&json, file);
     view->shown.json = &json;
+    view->shown.session = view->session;
     view->shown.limit = TEXT_MAX;
     view->shown.strike = view_filter_strike;
     view->shown.ctx = &view->filter;

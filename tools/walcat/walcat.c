@@ -99,14 +99,19 @@ struct stack {
 static void add_node(struct tree *tree, const struct wal_entry *entry)
 {
     uint32_t at = (uint32_t)tree->count;
-    uint32_t *parent = cli_ids_find(&tree->ids, entry->parent_id);
+    const uint32_t *found = cli_ids_find(&tree->ids, entry->parent_id);
+    uint32_t parent = found != NULL ? *found : NONE;
     struct node *above;
 
+    if (cli_entry_is_replay(entry)) {
+        *cli_ids_get_or_add(&tree->ids, entry->id) = parent;
+        return;
+    }
     tree->nodes = cli_reserve(tree->nodes, tree->count, &tree->capacity, sizeof(tree->nodes[0]));
     tree->nodes[tree->count] = (struct node){.entry = *entry};
     tree->nodes[tree->count].owned_payload = cli_entry_detach(&tree->nodes[tree->count].entry);
     tree->count++;
-    above = &tree->nodes[parent != NULL ? *parent : NONE];
+    above = &tree->nodes[parent];
     if (above->last_child == NONE) {
         above->first_child = at;
     } else {
@@ -397,13 +402,15 @@ struct writer {
     FILE *file;
     size_t columns; /* limit of a preview; 0: no limit, and newlines */
     size_t used;
+    bool names_notes; /* of a message that has other parts too */
 };
 
-/* Prints a string. */
-static void put_string(struct writer *writer, const struct wal__json_token *token)
+/* Prints a string of a part. */
+static void put_part_text(struct writer *writer, const struct wal__message_part *part,
+                          const struct wal__json_token *string)
 {
     struct cli_texts texts = {.items = NULL};
-    struct wal_slice text = cli_unescape(token, &texts);
+    struct wal_slice text = cli_part_text(part, string, &texts);
 
     if (writer->columns == 0) {
         cli_print_text(writer->file, text, 0, true);
@@ -411,6 +418,14 @@ static void put_string(struct writer *writer, const struct wal__json_token *toke
         writer->used += cli_print_text(writer->file, text, writer->columns - writer->used, false);
     }
     cli_texts_deinit(&texts);
+}
+
+/* Prints a string. */
+static void put_string(struct writer *writer, const struct wal__json_token *token)
+{
+    const struct wal__message_part part = {.kind = WAL__PART_TEXT};
+
+    put_part_text(writer, &part, token);
 }
 
 static void put_literal(struct writer *writer, const char *text)
@@ -426,7 +441,7 @@ static void put_literal(struct writer *writer, const char *text)
 /* Prints a text of a tool's result. */
 static void put_result_text(void *ctx, const struct wal__message_part *part)
 {
-    put_string(ctx, &part->text);
+    put_part_text(ctx, part, &part->text);
 }
 
 static void put_call(struct writer *writer, const struct wal__json_token *name,
@@ -455,12 +470,25 @@ static void put_part(void *ctx, const struct wal__message_part *part)
     struct writer *writer = ctx;
 
     switch (part->kind) {
+    case WAL__PART_NOTE:
+        if (writer->names_notes) {
+            put_literal(writer, "[note] ");
+        }
+        put_part_text(writer, part, &part->text);
+        break;
     case WAL__PART_TEXT:
-        put_string(writer, &part->text);
+        put_part_text(writer, part, &part->text);
+        break;
+    case WAL__PART_COMMAND:
+        put_part_text(writer, part, &part->text);
+        if (part->value.kind != WAL__JSON_NONE) {
+            put_literal(writer, " ");
+            put_part_text(writer, part, &part->value);
+        }
         break;
     case WAL__PART_THINKING:
         put_literal(writer, "[thinking] ");
-        put_string(writer, &part->text);
+        put_part_text(writer, part, &part->text);
         break;
     case WAL__PART_CALL:
         put_call(writer, &part->text, &part->value);
@@ -497,6 +525,19 @@ static void put_redaction(struct writer *writer, struct wal__json_span payload)
     }
 }
 
+/* Prints who wrote a message. */
+static void put_author(struct writer *writer, const struct wal__message *message)
+{
+    writer->names_notes = !wal__message_is_note(message);
+    if (message->is_summary) {
+        put_literal(writer, "summary");
+    } else if (!writer->names_notes) {
+        put_literal(writer, "note");
+    } else {
+        put_string(writer, &message->role);
+    }
+}
+
 static void put_text(const struct wal_entry *entry)
 {
     struct writer writer = {.file = stdout, .columns = 0};
@@ -516,7 +557,7 @@ static void put_text(const struct wal_entry *entry)
         put_redaction(&writer, object);
         printf("\n\n");
     } else if (wal__message_find(object, &message)) {
-        put_string(&writer, &message.role);
+        put_author(&writer, &message);
         printf("  ");
         cli_print_text(stdout, entry->timestamp, 0, false);
         putchar('\n');
@@ -563,7 +604,7 @@ static void put_preview(FILE *file, const struct wal_entry *entry, size_t column
         put_redaction(&writer, object);
     } else if (wal__message_find(object, &message)) {
         fputs("  ", file);
-        put_string(&writer, &message.role);
+        put_author(&writer, &message);
         put_literal(&writer, ": ");
         wal__message_visit(&message, put_part, &writer);
     } else if (wal__message_find_note(object, &note, &key)) {
@@ -619,10 +660,13 @@ static void print(struct printer *printer, const struct wal_entry *entry)
     char what[300];
     struct wal_error error = CLI_ERROR_INIT;
     struct wal_store *store = printer->view->store;
-    enum wal_status status = printer->view->text
-                                 ? walcat_print_text(store, entry, &error)
-                                 : cli_entry_write(&printer->json, store, entry, &error);
+    enum wal_status status = WAL_OK;
 
+    if (!printer->view->text) {
+        status = cli_entry_write(&printer->json, store, entry, &error);
+    } else if (!cli_entry_is_replay(entry) && !shown_is_repeated(printer->session, entry)) {
+        status = walcat_print_text(store, entry, &error);
+    }
     if (status != WAL_OK) {
         snprintf(what, sizeof(what), "the entry %.*s", (int)entry->id.size,
                  (const char *)entry->id.data);

@@ -1,0 +1,258 @@
+/*
+ * test_message_text.c - tests of the parts of messages: what a client wrote in a user's message,
+ * slash commands, escape sequences of a terminal, what a person typed while an agent worked and
+ * whether that is repeated.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "format/payload/message_text.h"
+#include "tests/lib/test.h"
+
+enum {
+    TEXT_SIZE = 2048
+};
+
+static struct wal__json_span span_of(const char *text)
+{
+    return (struct wal__json_span){(const uint8_t *)text, strlen(text)};
+}
+
+static void add(char *text, const struct wal__message_part *part,
+                const struct wal__json_token *string)
+{
+    uint8_t *buffer = malloc(string->span.size + 1);
+    size_t used = strlen(text);
+
+    assert_non_null(buffer);
+    snprintf(text + used, TEXT_SIZE - used, "%.*s", (int)wal__message_decode(part, string, buffer),
+             (char *)buffer);
+    free(buffer);
+}
+
+/* Adds "KIND:TEXT|VALUE;". */
+static void describe(void *ctx, const struct wal__message_part *part)
+{
+    static const char *const kinds[] = {"text", "note",   "command", "thinking",
+                                        "call", "result", "other"};
+    char *text = ctx;
+
+    strcat(text, kinds[part->kind]);
+    strcat(text, ":");
+    if (part->text.kind == WAL__JSON_STRING) {
+        add(text, part, &part->text);
+    }
+    if (part->kind == WAL__PART_COMMAND && part->value.kind == WAL__JSON_STRING) {
+        strcat(text, "|");
+        add(text, part, &part->value);
+    }
+    strcat(text, ";");
+}
+
+/* The payload, in an allocation of its size, has these parts. */
+static void check_parts(const char *payload, const char *expected)
+{
+    char *exact = malloc(strlen(payload));
+    char text[TEXT_SIZE] = "";
+    struct wal__message message;
+
+    assert_non_null(exact);
+    memcpy(exact, payload, strlen(payload));
+    if (!wal__message_find((struct wal__json_span){(uint8_t *)exact, strlen(payload)}, &message)) {
+        strcpy(text, "none");
+    } else {
+        wal__message_visit(&message, describe, text);
+    }
+    free(exact);
+    assert_string_equal(text, expected);
+}
+
+#define USER(content) "{\"message\":{\"role\":\"user\",\"content\":" content "}}"
+
+TEST(message_text__commands_are_shown_as_they_were_typed)
+{
+    check_parts(USER("\"<command-name>/exit</command-name>\\n    <command-message>exit"
+                     "</command-message>\\n   <command-args></command-args>\""),
+                "command:/exit;");
+    check_parts(
+        USER("\"<command-message>x is running</command-message>\\n"
+             "<command-name>/x</command-name>\\n<command-args>a \\\"b\\\"</command-args>\""),
+        "command:/x|a \"b\";");
+    check_parts(USER("[{\"type\":\"text\",\"text\":\"<bash-input>ls</bash-input>\"}]"),
+                "command:ls;");
+    check_parts(USER("\"<command-message>only</command-message>\""), "");
+}
+
+TEST(message_text__words_of_a_client_are_notes)
+{
+    check_parts(USER("\"<local-command-stdout>\\u001b[2mDone\\u001B[22;1m.\\u001b[0m"
+                     "</local-command-stdout>\""),
+                "note:Done.;");
+    check_parts(USER("\" \\n<system-reminder>a</system-reminder>\\n<system-reminder>b"
+                     "</system-reminder>\\nmy words <b>\""),
+                "note:a;note:b;text:my words <b>;");
+    check_parts(USER("\"<bash-stdout>o</bash-stdout><bash-stderr></bash-stderr>\""),
+                "note:o;note:;");
+    check_parts("{\"isMeta\":true,\"message\":{\"role\":\"user\",\"content\":\"c\"}}", "note:c;");
+    check_parts("{\"isMeta\":true,\"message\":{\"role\":\"user\",\"content\":[\"c\"]}}", "note:c;");
+}
+
+TEST(message_text__other_tags_are_words_of_a_person)
+{
+    static const char *const texts[] = {
+        "<b>x</b>",
+        "<system-reminder>",
+        "<system-reminder>a</system-remind>",
+        "<",
+        "</",
+        "<command-name",
+        "<command-name>a</command-name",
+        "<command-namex>a</command-namex>",
+        "say <system-reminder>a</system-reminder>",
+    };
+
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        char payload[256];
+        char expected[256];
+
+        snprintf(payload, sizeof(payload), USER("\"%s\""), texts[i]);
+        snprintf(expected, sizeof(expected), "text:%s;", texts[i]);
+        check_parts(payload, expected);
+    }
+    check_parts("{\"role\":\"assistant\",\"content\":\"<system-reminder>a</system-reminder>\"}",
+                "text:<system-reminder>a</system-reminder>;");
+}
+
+TEST(message_text__escape_sequences_that_are_not_colours_stay)
+{
+    check_parts(USER("\"a\\u001b[2Kb\\u001b[\""), "text:a\033[2Kb\033[;");
+    check_parts(USER("\"\\u001b[1;\""), "text:\033[1;;");
+    check_parts(USER("\"\\u001b[38:5:1mred\""), "text:red;");
+    check_parts(USER("\"\\ud83d \\u001b\""), "text:\xef\xbf\xbd \033;");
+}
+
+#define ATTACHMENT(members) "{\"type\":\"attachment\",\"attachment\":{\"type\":" members "}}"
+
+TEST(message_text__queued_prompts_are_messages)
+{
+    static const char *const others[] = {
+        ATTACHMENT("\"queued_command\",\"prompt\":\"p\""),
+        ATTACHMENT("\"queued_command\",\"prompt\":\"p\",\"commandMode\":\"task-notification\""),
+        ATTACHMENT("\"queued_command\",\"prompt\":7,\"commandMode\":\"prompt\""),
+        ATTACHMENT("\"hook_success\",\"prompt\":\"p\",\"commandMode\":\"prompt\""),
+        "{\"type\":\"attachment\",\"attachment\":7}",
+        "{\"type\":\"queue-operation\",\"operation\":\"remove\",\"content\":\"p\"}",
+        "{\"type\":\"queue-operation\",\"operation\":\"dequeue\"}",
+        "{\"type\":\"queue-operation\",\"operation\":\"enqueue\",\"content\":[\"p\"]}",
+    };
+    struct wal__message message;
+    struct wal__json_token note;
+    const char *key;
+
+    check_parts(ATTACHMENT("\"queued_command\",\"prompt\":\"p\",\"commandMode\":\"prompt\""),
+                "text:p;");
+    check_parts(ATTACHMENT("\"queued_command\",\"commandMode\":\"prompt\",\"prompt\":[{\"type\":"
+                           "\"text\",\"text\":\"p\"},{\"type\":\"image\"}]"),
+                "text:p;other:image;");
+    check_parts("{\"type\":\"queue-operation\",\"operation\":\"enqueue\",\"content\":\"p\"}",
+                "text:p;");
+    check_parts("{\"type\":\"queue-operation\",\"operation\":\"enqueue\",\"content\":"
+                "\"<task-notification>t</task-notification>\"}",
+                "note:t;");
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        assert_false(wal__message_find(span_of(others[i]), &message));
+        assert_false(wal__message_find_note(span_of(others[i]), &note, &key));
+    }
+}
+
+TEST(message_text__is_note)
+{
+    struct wal__message message;
+
+    assert_true(wal__message_find(
+        span_of(USER("\"<local-command-stdout></local-command-stdout>\"")), &message));
+    assert_true(wal__message_is_note(&message));
+    assert_true(wal__message_find(span_of(USER("\"<system-reminder>a</system-reminder> and b\"")),
+                                  &message));
+    assert_false(wal__message_is_note(&message));
+    assert_true(wal__message_find(span_of(USER("[]")), &message));
+    assert_false(wal__message_is_note(&message));
+}
+
+/* ------------------------------------------------------------- the queue --- */
+
+#define QUEUE(operation, content) \
+    "{\"type\":\"queue-operation\",\"operation\":\"" operation "\"" content "}"
+#define SAYS(text) "{\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"" text "\"}}"
+#define ANSWERS    "{\"type\":\"assistant\",\"message\":{\"role\":\"assistant\",\"content\":[]}}"
+#define QUEUED(text) \
+    ATTACHMENT("\"queued_command\",\"commandMode\":\"prompt\",\"prompt\":\"" text "\"")
+
+/* The fate of a text after these payloads, up to the first that decides it. */
+static enum wal__queued_fate fate_of(const char *text, const char *const *payloads)
+{
+    struct wal__queued queued = {.text = span_of(text)};
+    enum wal__queued_fate fate = WAL__QUEUED_OPEN;
+
+    for (size_t i = 0; payloads[i] != NULL && fate == WAL__QUEUED_OPEN; i++) {
+        fate = wal__queued_read(&queued, span_of(payloads[i]));
+    }
+    return fate;
+}
+
+TEST(message_text__text_in_the_queue_that_is_repeated)
+{
+    static const char *const rows[][4] = {
+        {ANSWERS, SAYS("words"), NULL},
+        {QUEUE("dequeue", ""), SAYS("one\\nwords\\ntwo"), NULL},
+        {QUEUE("remove", ",\"content\":\"words\""), QUEUED("words"), ANSWERS, NULL},
+        {QUEUE("remove", ""), SAYS("words"), NULL},
+        {QUEUE("popAll", ",\"content\":\"other\\nwords\""), NULL},
+        {QUEUE("popAll", ""), NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(fate_of("\"words\"", rows[i]), WAL__QUEUED_REPEATED);
+    }
+    assert_int_equal(
+        fate_of("\"/compact now\"",
+                (const char *const[]){SAYS("<command-name>/compact</command-name>"), NULL}),
+        WAL__QUEUED_REPEATED);
+    assert_int_equal(fate_of("\"\"", (const char *const[]){"{}", NULL}), WAL__QUEUED_REPEATED);
+}
+
+TEST(message_text__text_in_the_queue_that_is_lost)
+{
+    static const char *const rows[][4] = {
+        {QUEUE("remove", ",\"content\":\"words\""), ANSWERS, SAYS("words"), NULL},
+        {QUEUE("remove", ""), SAYS("swords"), ANSWERS, NULL},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        assert_int_equal(fate_of("\"words\"", rows[i]), WAL__QUEUED_LOST);
+    }
+}
+
+TEST(message_text__text_that_waits_in_the_queue)
+{
+    static const char *const rows[] = {
+        QUEUE("remove", ",\"content\":\"other\""),
+        QUEUE("popAll", ",\"content\":\"other\""),
+        ANSWERS,
+        SAYS("sword"),
+        SAYS("words and more"),
+        QUEUED("wordsmith"),
+        "{\"type\":\"user\",\"toolUseResult\":{},\"message\":{\"content\":[{\"content\":\"words\"}]}}",
+        "{\"type\":\"user\",\"message\":\"words\"}",
+        "[\"words\"]",
+        "7",
+        NULL,
+    };
+
+    assert_int_equal(fate_of("\"words\"", rows), WAL__QUEUED_OPEN);
+    assert_int_equal(
+        fate_of("\"/compact\"",
+                (const char *const[]){SAYS("<command-name>/comp</command-name>"), NULL}),
+        WAL__QUEUED_OPEN);
+}

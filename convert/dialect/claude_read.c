@@ -2,18 +2,25 @@
  * claude_read.c - recognises lines of the transcripts of Claude Code, and converts them to items.
  *
  * A line is called a row. Rows with a uuid form the conversation and name their parents, null for a
- * root. Rows without one (titles, summaries, snapshots, queue operations) are on no branch. The tip
- * is the last row of the conversation that is not on a side chain.
+ * root. Rows without one (titles, summaries, snapshots, queue operations) go on after the row
+ * before them. The tip is the last row that is not on a side chain. The row that marks a compaction
+ * is a root for the client; in the log it goes on after the row that it names as the logical
+ * parent, or after the one before it.
+ *
+ * What a person typed while the agent worked is in a row of the queue until the client repeats it
+ * in a user's row or an attachment. A text that is not repeated is an item before the row with
+ * which the agent went on; there, too, its row is of kind LINE.
  *
  * A row is one item, except that each tool result in a user's row is a separate item. The row that
  * marks a compaction and the following row with the summary are one item. Rows that only the client
  * understands (attachments, progress, system rows, snapshots, ...) are items of kind LINE.
  *
  * Claude Code writes an answer as one row per block. Results of concurrent calls are children of
- * their calls' rows, so the path from the tip to the root misses some of them. Here the parent of
- * each row of an answer, and of each result, is the previous one, and a row that continues after
- * any of them becomes a child of the last. That takes bounded memory: the rows of old answers keep
- * their parents.
+ * their calls' rows, so the path from the tip to the root misses some of them. An import links such
+ * rows in turns. Where rows have the parents that they name (copies, views), the same is done here:
+ * the parent of each row of an answer, and of each result, is the previous one, and a row that
+ * continues after any of them becomes a child of the last. That takes bounded memory: the rows of
+ * old answers keep their parents.
  *
  * Invariant: only rows of the conversation move the head. A row that has its ids in the log can be
  * written unchanged.
@@ -30,6 +37,7 @@
 #include "convert/model/model_table.h"
 #include "format/bytes/assert.h"
 #include "format/json/json_text.h"
+#include "format/payload/message_text.h"
 
 /* --- lines --------------------------------------------------------------- */
 
@@ -48,6 +56,11 @@ enum {
     ROW_CUSTOM_TITLE,
     ROW_AI_TITLE,
     ROW_FORKED,
+    ROW_SUBTYPE,
+    ROW_LOGICAL_PARENT,
+    ROW_META,
+    ROW_ANSWER,
+    ROW_CONTENT,
     ROW_COUNT
 };
 
@@ -66,6 +79,11 @@ static const struct wal__json_member row_wanted[ROW_COUNT] = {
     [ROW_CUSTOM_TITLE] = {.key = "customTitle"},
     [ROW_AI_TITLE] = {.key = "aiTitle"},
     [ROW_FORKED] = {.parent = "forkedFrom", .key = "sessionId"},
+    [ROW_SUBTYPE] = {.key = "subtype"},
+    [ROW_LOGICAL_PARENT] = {.key = "logicalParentUuid"},
+    [ROW_META] = {.key = "isMeta"},
+    [ROW_ANSWER] = {.parent = "message", .key = "id"},
+    [ROW_CONTENT] = {.parent = "message", .key = "content"},
 };
 
 static bool has(const struct wal__json_member *members, size_t key, enum wal__json_kind kind)
@@ -122,6 +140,27 @@ static struct wal__json_span row_title(const struct wal__json_member *members)
     return none;
 }
 
+static enum wal__line_step row_step(const struct wal__json_member *members)
+{
+    static const char result[] = "\"tool_use_id\"";
+    const struct wal__json_span content = members[ROW_CONTENT].value.span;
+
+    if (wal__line_string_is(&members[ROW_TYPE], "assistant")) {
+        return has(members, ROW_ANSWER, WAL__JSON_STRING) ? WAL__STEP_ANSWER : WAL__STEP_PROMPT;
+    }
+    if (wal__line_string_is(&members[ROW_SUBTYPE], "compact_boundary")) {
+        return WAL__STEP_PROMPT;
+    }
+    if (!wal__line_string_is(&members[ROW_TYPE], "user") ||
+        has(members, ROW_META, WAL__JSON_TRUE)) {
+        return WAL__STEP_OTHER;
+    }
+    return has(members, ROW_CONTENT, WAL__JSON_ARRAY) &&
+                   memmem(content.data, content.size, result, sizeof(result) - 1) != NULL
+               ? WAL__STEP_RESULT
+               : WAL__STEP_PROMPT;
+}
+
 static enum wal__json_status claude_read(const void *data, size_t size, struct wal__line_info *line,
                                          size_t *error_offset)
 {
@@ -141,14 +180,19 @@ static enum wal__json_status claude_read(const void *data, size_t size, struct w
     line->starter = wal__member_string(&members[ROW_FORKED]);
     line->is_in_conversation = line->id.size > 0;
     if (!line->is_in_conversation) {
-        line->head = WAL__HEAD_KEEP;
+        line->head = WAL__HEAD_EXTEND;
         return WAL__JSON_OK;
     }
+    line->step = row_step(members);
+    line->answer = wal__member_string(&members[ROW_ANSWER]);
     line->is_sidechain = has(members, ROW_SIDECHAIN, WAL__JSON_TRUE);
     line->head = line->is_sidechain ? WAL__HEAD_KEEP : WAL__HEAD_MOVE;
     line->parent = wal__member_string(&members[ROW_PARENT]);
     if (has(members, ROW_PARENT, WAL__JSON_STRING)) {
         line->link = WAL__LINK_EXPLICIT;
+    } else if (wal__line_string_is(&members[ROW_SUBTYPE], "compact_boundary")) {
+        line->link = WAL__LINK_EXPLICIT_OR_PREVIOUS;
+        line->parent = wal__member_string(&members[ROW_LOGICAL_PARENT]);
     } else if (has(members, ROW_PARENT, WAL__JSON_NULL)) {
         line->link = WAL__LINK_ROOT;
     }
@@ -274,12 +318,27 @@ static void claude_answer_add_result(struct claude_answers *answers, struct wal_
 
 /* --- items --------------------------------------------------------------- */
 
+enum {
+    CLAUDE_QUEUE_COUNT = 64 /* texts in the queue at once; more are left out */
+};
+
+/* A text in the queue, and its row. */
+struct claude_queued {
+    struct wal__queued queued;
+    struct wal__json_span id;
+    struct wal__json_span time;
+};
+
 struct claude {
     bool has_header;
     bool has_boundary; /* a compaction waits for its summary */
     struct wal__model_item boundary;
     struct claude_answers answers;
-    struct wal__model_table rows; /* ids of all rows so far, by hash */
+    /* The rows so far, by the hash of their ids: the row of the conversation that a row on no
+     * branch goes on after; without data for a row of the conversation. */
+    struct wal__model_table rows;
+    struct claude_queued queue[CLAUDE_QUEUE_COUNT];
+    size_t queue_count;
 };
 
 struct row {
@@ -289,6 +348,7 @@ struct row {
     struct claude *claude;
     struct wal__json_span subtype;
     struct wal__json_span uuid;
+    struct wal__json_span above; /* the row of the conversation that it goes on after */
     struct wal__json_span parent;
     struct wal__json_span logical_parent;
     struct wal__json_span message;
@@ -368,7 +428,7 @@ static bool read_assistant(struct row *row)
         item->model.size = 0;
     }
     item->stop = wal__word_stop(wal__claude_stops, row->entry.stop);
-    claude_answer_add_row(&row->claude->answers, row->line->id, row->line->parent, item->answer_id);
+    claude_answer_add_row(&row->claude->answers, row->line->id, row->above, item->answer_id);
     for (size_t i = 0; i < item->block_count; i++) {
         if (item->blocks[i].kind == WAL__BLOCK_TOOL_CALL) {
             claude_answer_add_call(&row->claude->answers, row->line->id, item->blocks[i].id);
@@ -388,8 +448,7 @@ static bool emit_user(struct row *row)
         !wal__content_split(&pieces, item, row->entry.content)) {
         return false;
     }
-    claude_answer_add_result(&row->claude->answers, row->line->id, row->line->parent,
-                             pieces.first_call);
+    claude_answer_add_result(&row->claude->answers, row->line->id, row->above, pieces.first_call);
     return wal__content_emit(&pieces, item->parent, row->reader);
 }
 
@@ -461,8 +520,8 @@ static bool emit_summary(struct row *row)
     for (size_t i = 0; i < blocks.count && item->text.size == 0; i++) {
         item->text = blocks.items[i].text;
     }
-    if (claude->has_boundary && row->line->parent.size > 0 &&
-        wal__json_characters_equal(row->line->parent, claude->boundary.id)) {
+    if (claude->has_boundary && row->above.size > 0 &&
+        wal__json_characters_equal(row->above, claude->boundary.id)) {
         struct wal__model_item alias = {.kind = WAL__ITEM_HEAD,
                                         .id = claude->boundary.id,
                                         .parent = claude->boundary.parent,
@@ -489,6 +548,101 @@ static bool emit_line(struct row *row)
     row->entry.item.data = row->line->text;
     return wal__model_emit(row->reader, &row->entry.item);
 }
+
+/* --- the queue ----------------------------------------------------------- */
+
+/* Puts the text of a row into the queue. */
+static bool put_queued(struct row *row, struct wal__json_span text)
+{
+    struct wal__arena *arena = row->reader->arena;
+    struct claude *claude = row->claude;
+    struct claude_queued *queued = &claude->queue[claude->queue_count];
+
+    if (claude->queue_count == CLAUDE_QUEUE_COUNT || text.size <= 2) {
+        return true;
+    }
+    *queued = (struct claude_queued){.queued.text = wal__arena_copy(arena, text),
+                                     .id = wal__arena_copy(arena, row->line->id),
+                                     .time = wal__arena_copy(arena, row->entry.item.time)};
+    claude->queue_count++;
+    return queued->queued.text.data != NULL && queued->id.data != NULL;
+}
+
+/* Emits a text of the queue as a message before the item, which goes on after it. */
+static bool emit_queued(struct wal__model_reader *reader, const struct claude_queued *queued,
+                        struct wal__model_item *item)
+{
+    static const char suffix[] = "~queued\"";
+    size_t size = queued->id.size - 1 + sizeof(suffix) - 1;
+    uint8_t *id = wal__arena_alloc(reader->scratch, size);
+    struct wal__model_block block = {.kind = WAL__BLOCK_TEXT, .text = queued->queued.text};
+    struct wal__model_item message = {.kind = WAL__ITEM_MESSAGE,
+                                      .role = WAL__ROLE_USER,
+                                      .is_echo = true,
+                                      .is_off_branch = item == NULL,
+                                      .time = queued->time,
+                                      .blocks = &block,
+                                      .block_count = 1};
+
+    if (id == NULL) {
+        return false;
+    }
+    memcpy(id, queued->id.data, queued->id.size - 1);
+    memcpy(id + queued->id.size - 1, suffix, sizeof(suffix) - 1);
+    message.id = (struct wal__json_span){id, size};
+    if (item != NULL) {
+        message.parent = item->parent;
+        message.is_sidechain = item->is_sidechain;
+        message.stream = item->stream;
+        item->raw_parent = item->raw_parent.size > 0 ? item->raw_parent : item->parent;
+        item->parent = message.id;
+    }
+    return wal__model_emit(reader, &message);
+}
+
+/* Reads a row after the texts in the queue. */
+static bool read_queue(struct row *row)
+{
+    struct claude *claude = row->claude;
+    size_t kept = 0;
+
+    for (size_t i = 0; i < claude->queue_count; i++) {
+        enum wal__queued_fate fate = wal__queued_read(&claude->queue[i].queued, row->line->text);
+
+        if (fate == WAL__QUEUED_LOST &&
+            !emit_queued(row->reader, &claude->queue[i], &row->entry.item)) {
+            return false;
+        }
+        if (fate == WAL__QUEUED_OPEN) {
+            claude->queue[kept++] = claude->queue[i];
+        }
+    }
+    claude->queue_count = kept;
+    return true;
+}
+
+/* Emits a row of the queue or an attachment, which may have a person's words. */
+static bool emit_queued_row(struct row *row)
+{
+    struct wal__content_pieces pieces = {.arena = row->reader->scratch};
+    struct wal__model_item *item = &row->entry.item;
+    struct wal__message message;
+
+    if (!wal__message_find(row->line->text, &message)) {
+        return emit_line(row);
+    }
+    if (message.is_queued) {
+        return (wal__message_is_note(&message) || put_queued(row, message.content.span)) &&
+               emit_line(row);
+    }
+    item->kind = WAL__ITEM_MESSAGE;
+    item->role = WAL__ROLE_USER;
+    item->is_meta = message.is_meta;
+    return wal__content_split(&pieces, item, message.content) &&
+           wal__content_emit(&pieces, item->parent, row->reader);
+}
+
+/* --- rows ---------------------------------------------------------------- */
 
 static bool emit_system(struct row *row)
 {
@@ -529,7 +683,7 @@ static bool emit_conversation_row(struct row *row)
     if (wal__model_text_is(type, "system")) {
         return emit_system(row);
     }
-    return emit_line(row);
+    return wal__model_text_is(type, "attachment") ? emit_queued_row(row) : emit_line(row);
 }
 
 static bool emit_foreign_line(struct row *row)
@@ -555,7 +709,8 @@ static bool emit_metadata_row(struct row *row, const struct wal__word *type)
         return true;
     }
     if (type == NULL) {
-        return emit_line(row);
+        return wal__model_text_is(row->entry.type, "queue-operation") ? emit_queued_row(row)
+                                                                      : emit_line(row);
     }
     item->kind = type->value;
     return item->kind == WAL__ITEM_LINE ? emit_foreign_line(row)
@@ -589,10 +744,41 @@ static bool emit_row(struct row *row, const struct wal__word *type)
         !emit_boundary(row->reader, claude)) {
         return false;
     }
+    if (claude->queue_count > 0 && !read_queue(row)) {
+        return false;
+    }
     if (claude->has_boundary && !is_in_conversation) {
         row->entry.item.parent = claude->boundary.parent; /* which is not emitted */
     }
     return is_in_conversation ? emit_conversation_row(row) : emit_metadata_row(row, type);
+}
+
+/* The row of the conversation that a row below this one goes on after. */
+static struct wal__json_span row_above(const struct claude *claude, struct wal__json_span parent)
+{
+    struct wal__json_span above;
+
+    return parent.size > 0 &&
+                   wal__model_table_get(&claude->rows, wal__model_string_hash(0, parent), &above) &&
+                   above.data != NULL
+               ? above
+               : parent;
+}
+
+/* Remembers the row for those below it. */
+static bool put_row(struct row *row)
+{
+    struct wal__json_span above = {NULL, 0};
+
+    if (row->uuid.size == 0 && row->message.size == 0) {
+        above = row->above.size > 0 ? wal__arena_copy(row->reader->arena, row->above)
+                                    : (struct wal__json_span){(const uint8_t *)"", 0};
+        if (above.data == NULL) {
+            return false;
+        }
+    }
+    return wal__model_table_put(&row->claude->rows, wal__model_string_hash(0, row->line->id),
+                                above);
 }
 
 static enum wal__json_status claude_line(struct wal__model_reader *reader,
@@ -619,19 +805,16 @@ static enum wal__json_status claude_line(struct wal__model_reader *reader,
     if (status != WAL__JSON_OK) {
         return status;
     }
+    row.above = row_above(row.claude, line->parent);
     item->parent =
-        wal__arena_copy(reader->scratch, claude_answer_parent(&row.claude->answers, line->parent));
+        wal__arena_copy(reader->scratch, claude_answer_parent(&row.claude->answers, row.above));
     if (item->parent.data == NULL) {
         return WAL__JSON_NO_SPACE;
     }
     if (line->is_exact || row.uuid.size == 0) {
         item->raw = line->text;
     }
-    return emit_row(&row, type) &&
-                   wal__model_table_put(&row.claude->rows, wal__model_string_hash(0, line->id),
-                                        item->id)
-               ? WAL__JSON_OK
-               : WAL__JSON_NO_SPACE;
+    return emit_row(&row, type) && put_row(&row) ? WAL__JSON_OK : WAL__JSON_NO_SPACE;
 }
 
 static enum wal__json_status claude_finish(struct wal__model_reader *reader)
@@ -641,6 +824,11 @@ static enum wal__json_status claude_finish(struct wal__model_reader *reader)
     if (claude != NULL && claude->has_boundary && !emit_boundary(reader, claude)) {
         return WAL__JSON_NO_SPACE;
     }
+    for (size_t i = 0; claude != NULL && i < claude->queue_count; i++) {
+        if (!emit_queued(reader, &claude->queue[i], NULL)) {
+            return WAL__JSON_NO_SPACE;
+        }
+    }
     return WAL__JSON_OK;
 }
 
@@ -649,8 +837,13 @@ static const struct wal__dialect_read_ops claude_read_ops = {
     .finish = claude_finish,
 };
 
+/* After a change of directory the client wrote rows again. */
+static const char *const replay_members[] = {"cwd", "gitBranch", "version", "slug", NULL};
+
 const struct wal__dialect wal__dialect_claude = {
     .name = "claude",
+    .links_in_turns = true,
+    .replay_members = replay_members,
     .summary = "transcripts of Claude Code, subagents too",
     .has_id_in_name = true,
     .recognise = claude_recognise,

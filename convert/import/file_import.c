@@ -730,6 +730,7 @@ static enum wal_status probe(struct wal__import_file *file, const struct wal__di
         probe_path(file, &file->probe);
     }
     file->lines.arena = &file->import->arena;
+    file->lines.store = file->import->store;
     file->lines.name = file->name;
     file->lines.dialect = file->probe.dialect;
     file->lines.probe = &file->probe;

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "convert/import/import.h"
+#include "convert/model/model_member.h"
 #include "engine/base/error.h"
 #include "engine/base/heap.h"
 #include "format/bytes/assert.h"
@@ -214,9 +215,11 @@ struct parsed {
     char parent[WAL__LINE_ID_SIZE];
     char type[WAL__LINE_ID_SIZE];
     uint32_t flags;
+    struct wal__import_step step;
     bool has_issue;  /* an issue was reported */
     bool is_closed;  /* only white space can follow in the same line */
     bool is_inexact; /* see "inexact" in source_lines.h */
+    bool is_replay;  /* the client wrote an earlier line again */
 };
 
 /* Copies an id or a type; truncates it. */
@@ -330,11 +333,17 @@ static void make_unused_id(const struct wal__import_lines *lines, const char *ow
     }
 }
 
+/* The previous line; in a dialect that links in turns, the last one on no side chain. */
+static const char *previous_line(const struct wal__import_lines *lines)
+{
+    return lines->turn_id[0] != '\0' ? lines->turn_id : lines->previous_id;
+}
+
 static void set_parent(const struct wal__import_lines *lines, struct parsed *parsed,
                        enum wal__line_link link)
 {
     if (link == WAL__LINK_PREVIOUS || link == WAL__LINK_MAIN) {
-        set_text(parsed->parent, link == WAL__LINK_MAIN ? lines->main_id : lines->previous_id);
+        set_text(parsed->parent, link == WAL__LINK_MAIN ? lines->main_id : previous_line(lines));
     } else if (link == WAL__LINK_HEAD || link == WAL__LINK_ROOT) {
         parsed->parent[0] = '\0';
     }
@@ -408,29 +417,405 @@ static bool set_parent_of_named(const struct wal__import_lines *lines,
     return true;
 }
 
+/* --- turns --------------------------------------------------------------- */
+
+enum {
+    TURN_LINES_MAX = 512,    /* lines of a turn between a line and its parent */
+    STEP_SIZE_MAX = 16 << 20 /* of a line; a longer one is no step */
+};
+
+static void set_step(const struct wal__import_lines *lines, const struct wal__line_info *line,
+                     size_t size, struct wal__import_step *step)
+{
+    step->is_side = line->is_sidechain && lines->probe->has_mainline;
+    step->step = size <= STEP_SIZE_MAX ? line->step : WAL__STEP_OTHER;
+    step->answer = step->step == WAL__STEP_ANSWER ? wal__model_string_hash(0, line->answer) : 0;
+}
+
+static bool has_mark(struct wal_slice meta, const char *key)
+{
+    struct wal__json_token value;
+
+    return meta.size > 0 &&
+           wal__json_find(meta.data, (size_t)meta.size, key, &value) == WAL__JSON_OK &&
+           value.kind == WAL__JSON_TRUE;
+}
+
+/* Sets the step of an entry from its payload. */
+static void read_step(const struct wal__import_lines *lines, struct wal_slice payload,
+                      struct wal_slice meta, struct wal__import_step *step)
+{
+    struct wal__json_span text = wal__line_text(payload.data, (size_t)payload.size);
+    struct wal__line_info line;
+
+    step->step = WAL__STEP_OTHER;
+    step->answer = 0;
+    step->is_stranger = has_mark(meta, "stranger");
+    step->is_side = step->is_stranger;
+    if (payload.size <= STEP_SIZE_MAX && !step->is_stranger && !has_mark(meta, "replay") &&
+        !wal__line_is_blank(text.data, text.size) &&
+        lines->dialect->read(text.data, text.size, &line, NULL) == WAL__JSON_OK) {
+        set_step(lines, &line, (size_t)payload.size, step);
+    }
+}
+
+static void copy_id(char *to, struct wal_slice id)
+{
+    size_t size = id.size < WAL__LINE_ID_SIZE ? (size_t)id.size : 0;
+
+    if (size > 0) {
+        memcpy(to, id.data, size);
+    }
+    to[size] = '\0';
+}
+
+/* Reads an entry of the batch or the session. Its payload is valid until the next call, or in
+ * *memory, which the caller frees. */
+static bool read_line(const struct wal__import_lines *lines, const char *id,
+                      struct wal_entry *entry, char **memory)
+{
+    const struct wal__import_batch *batch = &lines->batch;
+    struct wal_slice name = wal__slice_from_text(id);
+    uint16_t slot = batch->slots[find_slot(batch, name)];
+
+    *memory = NULL;
+    *entry = (struct wal_entry){.struct_size = sizeof(*entry)};
+    if (slot != 0) {
+        const struct wal__import_pending *item = &batch->items[slot - 1];
+        entry->parent_id = text_at(batch, &item->texts[WAL__IMPORT_PARENT]);
+        entry->payload = text_at(batch, &item->texts[WAL__IMPORT_PAYLOAD]);
+        entry->meta = text_at(batch, &item->texts[WAL__IMPORT_META]);
+        return true;
+    }
+    return wal_entry_cursor_get(lines->cursor, name, entry, NULL) == WAL_OK &&
+           entry->stream == lines->stream && (entry->flags & WAL_ENTRY_REDACTED) == 0;
+}
+
+/* Reads the payload too, unless it is too large for a step. */
+static bool load_line(const struct wal__import_lines *lines, struct wal_entry *entry, char **memory)
+{
+    if ((entry->flags & WAL_ENTRY_OUT_OF_LINE) != 0 && entry->payload_size > STEP_SIZE_MAX) {
+        entry->payload.size = 0;
+        return true;
+    }
+    return (entry->flags & WAL_ENTRY_OUT_OF_LINE) == 0 ||
+           wal__entry_payload_load(lines->arena->heap, lines->store, entry, memory, NULL) == WAL_OK;
+}
+
+/* Finds the step of an entry. */
+static bool find_step(const struct wal__import_lines *lines, const char *id,
+                      struct wal__import_step *step)
+{
+    size_t known = lines->step_count < WAL__IMPORT_STEPS ? lines->step_count : WAL__IMPORT_STEPS;
+    struct wal_entry entry;
+    char *memory;
+    bool is_found;
+
+    for (size_t i = 1; i <= known; i++) {
+        const struct wal__import_step *noted =
+            &lines->steps[(lines->step_count - i) % WAL__IMPORT_STEPS];
+        if (strcmp(noted->id, id) == 0) {
+            *step = *noted;
+            return true;
+        }
+    }
+    is_found = read_line(lines, id, &entry, &memory);
+    if (is_found) {
+        copy_id(step->parent, entry.parent_id);
+        is_found = load_line(lines, &entry, &memory);
+    }
+    if (is_found) {
+        set_text(step->id, id);
+        read_step(lines, entry.payload, entry.meta, step);
+    }
+    wal__heap_free(lines->arena->heap, memory);
+    return is_found;
+}
+
+/* The answer that a line is of, or whose calls it has a result of; or 0. */
+static uint64_t answer_of(const struct wal__import_lines *lines, const char *id)
+{
+    struct wal__import_step at;
+
+    for (unsigned i = 0; i < TURN_LINES_MAX && id[0] != '\0' && find_step(lines, id, &at); i++) {
+        if (at.step == WAL__STEP_ANSWER || at.step == WAL__STEP_PROMPT) {
+            return at.answer;
+        }
+        id = at.parent;
+    }
+    return 0;
+}
+
+/* Whether nothing but parts of one answer, of the line's or of its parent's, their results and
+ * notes is between the last line and the line's parent. */
+static bool is_in_turn(const struct wal__import_lines *lines, const char *last,
+                       const struct parsed *parsed)
+{
+    const char *parent = parsed->parent;
+    struct wal__import_step at;
+    uint64_t answer = 0;
+
+    set_text(at.parent, last);
+    for (unsigned i = 0; i < TURN_LINES_MAX; i++) {
+        char id[WAL__LINE_ID_SIZE];
+
+        set_text(id, at.parent);
+        if (strcmp(id, parent) == 0) {
+            return answer == 0 || answer == parsed->step.answer ||
+                   answer == answer_of(lines, parent);
+        }
+        if (id[0] == '\0' || !find_step(lines, id, &at) || at.step == WAL__STEP_PROMPT ||
+            at.is_side != parsed->step.is_side ||
+            (answer != 0 && at.answer != 0 && at.answer != answer)) {
+            return false;
+        }
+        answer = at.answer != 0 ? at.answer : answer;
+    }
+    return false;
+}
+
+/* Whether there is nothing but notes before a line that begins the conversation. */
+static bool has_notes_alone(const struct wal__import_lines *lines, const struct parsed *parsed)
+{
+    const char *id = lines->turn_id;
+    struct wal__import_step at;
+    unsigned count = 0;
+
+    while (!parsed->step.is_side && lines->sequence == 0 && id[0] != '\0' &&
+           count < TURN_LINES_MAX && find_step(lines, id, &at) && at.step == WAL__STEP_OTHER) {
+        id = at.parent;
+        count++;
+    }
+    return count > 0 && id[0] == '\0';
+}
+
+/* Notes the line as the last one. */
+static void note_step(struct wal__import_lines *lines, const struct parsed *parsed)
+{
+    struct wal__import_step *step = &lines->steps[lines->step_count % WAL__IMPORT_STEPS];
+
+    if (!lines->dialect->links_in_turns) {
+        return;
+    }
+    *step = parsed->step;
+    set_text(step->id, parsed->id);
+    set_text(step->parent, parsed->parent);
+    lines->step_count++;
+    if (!step->is_side) {
+        set_text(lines->turn_id, parsed->id);
+    }
+}
+
+/* Finds the last line on no side chain of a session that the file continues. */
+static enum wal_status find_turn(struct wal__import_lines *lines, struct wal_error *error)
+{
+    struct wal__source_lines known;
+    struct wal_entry entry = {.struct_size = sizeof(entry)};
+    struct wal__import_step step;
+    enum wal_status status;
+
+    if (!lines->dialect->links_in_turns || lines->match.last_id[0] == '\0') {
+        return WAL_OK;
+    }
+    if (!find_step(lines, lines->match.last_id, &step) || !step.is_side) {
+        set_text(lines->turn_id, lines->match.last_id);
+        return WAL_OK;
+    }
+    status = wal__source_lines_open(&known, lines->arena->heap, lines->batch.session, lines->stream,
+                                    NULL, error);
+    while (status == WAL_OK && wal__source_lines_next(&known, &entry, NULL) == WAL_OK) {
+        copy_id(step.id, entry.id);
+        if (find_step(lines, step.id, &step) && !step.is_side) {
+            set_text(lines->turn_id, step.id);
+        }
+    }
+    wal__source_lines_close(&known);
+    return status;
+}
+
+/* --- lines written again, and lines of other sessions -------------------- */
+
+static bool is_replay_member(const struct wal__import_lines *lines,
+                             const struct wal__json_token *key)
+{
+    const char *const *member = lines->dialect->replay_members;
+
+    while (*member != NULL && !wal__json_string_is(key->span, *member)) {
+        member++;
+    }
+    return *member != NULL;
+}
+
+/* Advances to the next member that is not one of those that may differ. */
+static bool next_member(const struct wal__import_lines *lines, struct wal__json_scan *scan,
+                        struct wal__json_token *key, struct wal__json_token *value)
+{
+    do {
+        if (wal__json_scan_next(scan, key) != WAL__JSON_OK || key->kind != WAL__JSON_KEY ||
+            wal__json_scan_skip(scan, value) != WAL__JSON_OK) {
+            return false;
+        }
+    } while (is_replay_member(lines, key));
+    return true;
+}
+
+static bool is_same_span(struct wal__json_span a, struct wal__json_span b)
+{
+    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+/* Whether the texts are objects with the same members, but for those that may differ. */
+static bool is_same_line(const struct wal__import_lines *lines, struct wal__json_span a,
+                         struct wal__json_span b)
+{
+    struct wal__json_token keys[2];
+    struct wal__json_token values[2];
+    struct wal__json_scan scans[2];
+    bool has_more[2];
+
+    wal__json_scan_init(&scans[0], a.data, a.size);
+    wal__json_scan_init(&scans[1], b.data, b.size);
+    for (size_t i = 0; i < 2; i++) {
+        if (wal__json_scan_next(&scans[i], &keys[i]) != WAL__JSON_OK ||
+            keys[i].kind != WAL__JSON_OBJECT) {
+            return false;
+        }
+    }
+    do {
+        for (size_t i = 0; i < 2; i++) {
+            has_more[i] = next_member(lines, &scans[i], &keys[i], &values[i]);
+        }
+        if (!has_more[0] || !has_more[1]) {
+            return has_more[0] == has_more[1];
+        }
+    } while (is_same_span(keys[0].span, keys[1].span) &&
+             is_same_span(values[0].span, values[1].span));
+    return false;
+}
+
+/* The id of the nearest entry whose line states this id. */
+static void find_nearest(const struct wal__import_lines *lines, char id[WAL__LINE_ID_SIZE])
+{
+    struct wal__json_span nearest;
+
+    if (lines->renamed.count > 0 &&
+        wal__model_table_get(&lines->renamed, wal__model_text_hash(id), &nearest)) {
+        copy_id(id, (struct wal_slice){nearest.data, nearest.size});
+    }
+}
+
+/* Notes the entry of a line that states an id which an earlier entry has. */
+static void put_nearest(struct wal__import_lines *lines, const char *own_id, const char *id)
+{
+    struct wal__json_span kept = wal__arena_copy(&lines->arena->arena, wal__model_literal(id));
+
+    lines->renamed.arena = &lines->arena->arena;
+    if (kept.data == NULL ||
+        !wal__model_table_put(&lines->renamed, wal__model_text_hash(own_id), kept)) {
+        lines->arena->has_failed = true;
+    }
+}
+
+/* Whether the line, whose id is taken, was written before. */
+static bool is_replay(const struct wal__import_lines *lines, const char *own_id,
+                      struct wal__json_span text)
+{
+    char id[WAL__LINE_ID_SIZE];
+    struct wal_entry entry;
+    char *memory = NULL;
+    bool is_same = false;
+
+    set_text(id, own_id);
+    find_nearest(lines, id);
+    if (lines->dialect->replay_members != NULL && read_line(lines, id, &entry, &memory) &&
+        load_line(lines, &entry, &memory)) {
+        is_same = is_same_line(
+            lines, wal__line_text(entry.payload.data, (size_t)entry.payload.size), text);
+    }
+    wal__heap_free(lines->arena->heap, memory);
+    return is_same;
+}
+
+/* Whether the line states another session than the file's, and its parent is not a line of the
+ * file's session. */
+static bool is_stranger(struct wal__import_lines *lines, const struct wal__piece *piece,
+                        const struct wal__line_info *line, const struct parsed *parsed,
+                        bool has_parent)
+{
+    struct wal__import_step above;
+    char session[WAL__LINE_ID_SIZE];
+    char *reason;
+
+    if (!lines->dialect->links_in_turns || !line->is_in_conversation ||
+        line->link != WAL__LINK_EXPLICIT || lines->probe->session == NULL ||
+        !wal__string_decode(line->session, NAME_MAX_SIZE, session) ||
+        strcmp(session, lines->probe->session) == 0 ||
+        (has_parent && !(find_step(lines, parsed->parent, &above) && above.is_stranger))) {
+        return false;
+    }
+    reason = wal__arena_alloc(&lines->arena->arena, sizeof(session) + 32);
+    if (reason != NULL) {
+        snprintf(reason, sizeof(session) + 32, "is of another session, %s", session);
+        add_issue(lines, piece, piece->offset, reason);
+    }
+    return true;
+}
+
+/* --- parents ------------------------------------------------------------- */
+
 static enum wal__line_link find_parent(struct wal__import_lines *lines,
                                        const struct wal__piece *piece,
                                        const struct wal__line_info *line, const char *own_id,
                                        struct parsed *parsed)
 {
-    if (line->link == WAL__LINK_BEFORE) {
-        bool is_known = set_parent_of_named(lines, line, parsed);
+    bool is_optional = line->link == WAL__LINK_EXPLICIT_OR_PREVIOUS;
+    bool is_valid;
+    bool is_known;
 
-        return is_known || !wal__json_span_equal(line->parent, line->id) ? line->link
-                                                                         : WAL__LINK_PREVIOUS;
+    if (line->link == WAL__LINK_BEFORE) {
+        is_known = set_parent_of_named(lines, line, parsed);
+        if (is_known || !wal__json_span_equal(line->parent, line->id)) {
+            return line->link;
+        }
+        parsed->is_inexact = true;
+        return WAL__LINK_PREVIOUS;
     }
-    if (line->link != WAL__LINK_EXPLICIT) {
+    if (line->link == WAL__LINK_ROOT && has_notes_alone(lines, parsed)) {
+        set_text(parsed->parent, lines->turn_id);
+        return WAL__LINK_EXPLICIT;
+    }
+    if (line->link != WAL__LINK_EXPLICIT && !is_optional) {
         return line->link;
     }
-    if (!wal__string_decode(line->parent, NAME_MAX_SIZE, parsed->parent)) {
+    is_valid = wal__string_decode(line->parent, NAME_MAX_SIZE, parsed->parent);
+    is_known = is_valid && is_parent(lines, parsed->parent);
+    parsed->step.is_stranger = is_stranger(lines, piece, line, parsed, is_known);
+    if (parsed->step.is_stranger) {
+        return is_known ? WAL__LINK_EXPLICIT : WAL__LINK_ROOT;
+    }
+    if (is_known) {
+        find_nearest(lines, parsed->parent);
+        if (lines->dialect->links_in_turns && lines->sequence == 0 && !is_optional) {
+            const char *last = parsed->step.is_side ? lines->previous_id : lines->turn_id;
+            if (is_in_turn(lines, last, parsed)) {
+                set_text(parsed->parent, last);
+            }
+        }
+        return WAL__LINK_EXPLICIT;
+    }
+    if (is_optional) {
+        return WAL__LINK_PREVIOUS;
+    }
+    if (!is_valid) {
         add_issue(lines, piece, piece->offset, "its parent id is not valid");
-    } else if (is_parent(lines, parsed->parent) || is_copied_parent(lines, parsed)) {
+    } else if (is_copied_parent(lines, parsed)) {
         return WAL__LINK_EXPLICIT;
     } else if (strcmp(parsed->parent, own_id) == 0) {
         add_issue(lines, piece, piece->offset, "names itself as its parent");
     } else {
         add_issue(lines, piece, piece->offset, "its parent is not before it in the file");
     }
+    parsed->is_inexact = true;
     return WAL__LINK_PREVIOUS;
 }
 
@@ -479,8 +864,26 @@ static void report_anomalies(struct wal__import_lines *lines, const struct wal__
     }
 }
 
+/* Sets the id. A line whose id is taken is a replay, or gets another. */
+static void set_id(struct wal__import_lines *lines, const struct wal__piece *piece,
+                   const char *own_id, struct wal__json_span text, bool replaces,
+                   struct parsed *parsed)
+{
+    make_unused_id(lines, own_id, piece->line, parsed->id);
+    if (own_id[0] == '\0' || strcmp(own_id, parsed->id) == 0 || replaces ||
+        is_of_other_stream(lines, own_id)) {
+        return;
+    }
+    parsed->is_replay = is_replay(lines, own_id, text);
+    if (!parsed->is_replay) {
+        add_issue(lines, piece, piece->offset, "its id is taken; it is kept under another");
+        put_nearest(lines, own_id, parsed->id);
+    }
+}
+
 static void parse_object(struct wal__import_lines *lines, const struct wal__piece *piece,
-                         const struct wal__line_info *line, struct parsed *parsed)
+                         const struct wal__line_info *line, struct wal__json_span text,
+                         struct parsed *parsed)
 {
     enum wal__line_head head = line->head;
     char own_id[WAL__LINE_ID_SIZE];
@@ -490,18 +893,24 @@ static void parse_object(struct wal__import_lines *lines, const struct wal__piec
 
     report_anomalies(lines, piece, line);
     wal__string_decode(line->id, NAME_MAX_SIZE, own_id);
+    set_step(lines, line, piece->size, &parsed->step);
     link = find_parent(lines, piece, line, own_id, parsed);
-    make_unused_id(lines, own_id, piece->line, parsed->id);
-    if (own_id[0] != '\0' && strcmp(own_id, parsed->id) != 0 && !replaces &&
-        !is_of_other_stream(lines, own_id)) {
-        add_issue(lines, piece, piece->offset, "its id is taken; it is kept under another");
+    set_id(lines, piece, own_id, text, replaces, parsed);
+    if (parsed->is_replay) {
+        parsed->step = (struct wal__import_step){.step = WAL__STEP_OTHER};
+        link = WAL__LINK_PREVIOUS;
+        head = WAL__HEAD_EXTEND;
+    } else if (parsed->step.is_stranger) {
+        parsed->step.is_side = true;
+        head = WAL__HEAD_KEEP;
     }
     if (!wal__string_decode(line->type, NAME_MAX_SIZE, parsed->type)) {
         set_text(parsed->type, line->is_message ? "message" : "line");
     }
     /* The file of a subagent has side chains only, and some files have no conversation at all: in
      * these, every line is on the active branch. */
-    if (!lines->probe->has_mainline && (line->is_sidechain || !lines->probe->has_sidechain)) {
+    if (!lines->probe->has_mainline && !parsed->is_replay && !parsed->step.is_stranger &&
+        (line->is_sidechain || !lines->probe->has_sidechain)) {
         head = WAL__HEAD_MOVE;
     }
     if (lines->keeps_head) {
@@ -510,9 +919,9 @@ static void parse_object(struct wal__import_lines *lines, const struct wal__piec
     if (head != WAL__HEAD_EXTEND) {
         parsed->flags |= head == WAL__HEAD_MOVE ? WAL_ENTRY_HEAD_MOVE : WAL_ENTRY_HEAD_KEEP;
     }
-    parsed->is_inexact = own_id[0] != '\0' ? strcmp(own_id, parsed->id) != 0 && !replaces
-                                           : line->is_in_conversation || line->id.size > 0;
-    parsed->is_inexact |= link != line->link && line->link != WAL__LINK_BEFORE;
+    parsed->is_inexact |= own_id[0] != '\0' ? strcmp(own_id, parsed->id) != 0 && !replaces
+                                            : line->is_in_conversation || line->id.size > 0;
+    parsed->is_inexact &= !parsed->is_replay;
     set_parent(lines, parsed, link);
     if (lines->sequence == 0) {
         update_time(lines, line);
@@ -544,12 +953,12 @@ static void parse_line(struct wal__import_lines *lines, const struct wal__piece 
     struct wal__line_info line;
     size_t offset = 0;
 
-    *parsed = (struct parsed){.flags = WAL_ENTRY_LINE, .is_inexact = true};
+    *parsed = (struct parsed){.flags = WAL_ENTRY_LINE};
     if (!is_blank) {
         status = lines->dialect->read(text.data, text.size, &line, &offset);
     }
     if (!is_blank && status == WAL__JSON_OK) {
-        parse_object(lines, piece, &line, parsed);
+        parse_object(lines, piece, &line, text, parsed);
         parsed->has_issue = lines->issue_count > issue_count;
         parsed->is_closed = is_closed(text);
         /* a byte order mark precedes it */
@@ -562,6 +971,7 @@ static void parse_line(struct wal__import_lines *lines, const struct wal__piece 
                                   piece->offset + piece->size + 1 >= lines->file_size));
     }
     parsed->has_issue = !is_blank;
+    parsed->is_inexact = true;
     make_unused_id(lines, "", piece->line, parsed->id);
     set_text(parsed->type, "line");
     parsed->flags |= WAL_ENTRY_HEAD_KEEP;
@@ -603,6 +1013,7 @@ static enum wal_status add_entry(struct wal__import_lines *lines, const struct w
     if ((parsed->flags & WAL_ENTRY_HEAD_MOVE) != 0) {
         set_text(lines->main_id, parsed->id);
     }
+    note_step(lines, parsed);
     return batch_add(&lines->batch, &entry, error);
 }
 
@@ -615,13 +1026,16 @@ static enum wal_status add_line(struct wal__import_lines *lines, const struct wa
                                 const struct parsed *parsed, struct wal_error *error)
 {
     enum wal_status status;
-    char members[64];
-    char meta[66] = "";
+    char members[96];
+    char meta[98] = "";
     char *rest_meta = NULL;
 
-    snprintf(members, sizeof(members), "%s%s%s", piece->has_newline ? "" : ",\"eol\":false",
+    snprintf(members, sizeof(members), "%s%s%s%s", piece->has_newline ? "" : ",\"eol\":false",
              parsed->has_issue ? ",\"odd\":true" : "",
-             parsed->is_inexact ? ",\"inexact\":true" : "");
+             parsed->is_inexact ? ",\"inexact\":true" : "",
+             parsed->is_replay          ? ",\"replay\":true"
+             : parsed->step.is_stranger ? ",\"stranger\":true"
+                                        : "");
     if (lines->has_rest && (lines->rest_size != 1 || lines->rest[0] != '\n')) {
         rest_meta = wal__string_object(&lines->arena->arena, "before", rest_slice(lines), members);
     } else if (lines->path != NULL && piece->line == 1) {
@@ -831,7 +1245,7 @@ enum wal_status wal__import_lines_begin(struct wal__import_lines *lines,
     if (status == WAL_OK && !lines->match.is_opaque) {
         find_main(lines);
     }
-    return status;
+    return status == WAL_OK ? find_turn(lines, error) : status;
 }
 
 void wal__import_lines_deinit(struct wal__import_lines *lines)

@@ -9,6 +9,12 @@
  * space can follow in the same line. Any other is stored as a partial line and read again when the
  * file has grown.
  *
+ * In a dialect that links in turns, a line continues after the last line of its turn. This is
+ * decided by the lines above it alone, so that a file that is read in parts gives the same entries.
+ *
+ * A line that its client wrote again is kept under another id, marked as a replay. A line of
+ * another session whose parent is not in the file is kept on a branch that the head is not on.
+ *
  * Invariants: known lines are not appended again, but their issues are reported again. The same
  * file gives the same entries in any number of imports. Entries are appended in the order in which
  * they were added. A batch stays below the engine's limit for one group.
@@ -23,6 +29,7 @@
 
 #include "agentwal.h"
 #include "convert/import/import.h"
+#include "convert/model/model_table.h"
 #include "convert/source/source_lines.h"
 #include "engine/base/heap.h"
 
@@ -78,6 +85,20 @@ enum wal_status wal__import_batch_flush(struct wal__import_batch *batch, struct 
 
 #define WAL__LINE_ID_SIZE 256
 
+enum {
+    WAL__IMPORT_STEPS = 64 /* newest lines whose steps are in memory */
+};
+
+/* An entry on the way from the last line to the parent that a line names. */
+struct wal__import_step {
+    char id[WAL__LINE_ID_SIZE];
+    char parent[WAL__LINE_ID_SIZE];
+    enum wal__line_step step;
+    uint64_t answer;  /* hash of the answer that it is a part of, or 0 */
+    bool is_side;     /* on a side chain of a file that has others, or a stranger */
+    bool is_stranger; /* a line of another session, below none of the file's */
+};
+
 struct wal__import_lines {
     struct wal__heap_arena *arena; /* for texts; its heap for the rest */
     const char *name;              /* path of the file, in issues */
@@ -85,6 +106,7 @@ struct wal__import_lines {
     const struct wal__file_probe *probe;
     struct wal__source_match match; /* what the session has already */
     struct wal__import_batch batch;
+    struct wal_store *store;
     struct wal_entry_cursor *cursor; /* looks up entries by id */
     int fd;                          /* the file */
     char file[WAL__FILE_ID_SIZE];    /* ids of its entries name it; or "" */
@@ -98,8 +120,15 @@ struct wal__import_lines {
     uint64_t sequence;                   /* of the known line that is parsed again; 0: none */
     char previous_id[WAL__LINE_ID_SIZE]; /* of the previous line; or "" */
     char main_id[WAL__LINE_ID_SIZE];     /* of the last line that moves the head; or "" */
-    bool is_open;                        /* the previous line has no newline yet */
-    bool has_rest;                       /* the rest of the previous line was read */
+    /* In a dialect that links in turns: id of the last line that is on no side chain; or "". */
+    char turn_id[WAL__LINE_ID_SIZE];
+    struct wal__import_step steps[WAL__IMPORT_STEPS];
+    size_t step_count; /* lines that were noted in all */
+    /* The id of the last entry, by the hash of the id that its line states, where an earlier entry
+     * has that id. */
+    struct wal__model_table renamed;
+    bool is_open;  /* the previous line has no newline yet */
+    bool has_rest; /* the rest of the previous line was read */
     char rest[WAL__LINE_PREFIX_SIZE];
     size_t rest_size;
     bool has_partial_line; /* a partial line was added */

@@ -35,7 +35,16 @@ enum wal__line_link {
      * back to before; none if there is no such entry. A line that names itself and is the first
      * with its id has the previous line. */
     WAL__LINK_BEFORE,
-    WAL__LINK_MAIN /* the last line before it that moves the head */
+    WAL__LINK_MAIN,                /* the last line before it that moves the head */
+    WAL__LINK_EXPLICIT_OR_PREVIOUS /* that if it is an earlier line; else the previous line */
+};
+
+/* What a line is in the turns of a conversation, of a dialect that links in turns. */
+enum wal__line_step {
+    WAL__STEP_OTHER,  /* no step: metadata, a note */
+    WAL__STEP_PROMPT, /* begins a turn */
+    WAL__STEP_ANSWER, /* a part of the answer wal__line_info.answer */
+    WAL__STEP_RESULT  /* of a call */
 };
 
 /* Whether the head moves to the line. */
@@ -61,6 +70,8 @@ struct wal__line_info {
     struct wal__json_span base;
     struct wal__json_span base_end; /* a number */
     struct wal__json_span ordinal;  /* of the line, among all of these; a number */
+    struct wal__json_span answer;
+    enum wal__line_step step;
     enum wal__line_link link;
     enum wal__line_head head;
     bool is_in_conversation; /* part of the conversation */
@@ -93,6 +104,17 @@ struct wal__dialect {
      * a newer form: a line that differs in nothing else is the same. The first has the number of
      * the form, in the first line. NULL: it rewrites none. */
     const struct wal__json_member *rewritten;
+
+    /*
+     * The parts of an answer, the results of its calls and notes are written as siblings as well as
+     * in a row, so the path from the tip to the root misses some. A line whose parent they follow
+     * goes on after the last of them, in the order of the file.
+     */
+    bool links_in_turns;
+
+    /* Members that may differ in a line that the client wrote again; ends with NULL. NULL: it
+     * writes none again. */
+    const char *const *replay_members;
 
     /* Whether this valid line can only be of this dialect. `is_first`: only blank lines precede it
      * in its file. */

@@ -190,8 +190,9 @@ struct wal__model_item {
     bool is_sidechain;  /* part of a side chain, not of the main one */
     bool is_meta;       /* a message that no person, model or tool wrote */
     bool is_error;      /* of a tool's result */
-    bool is_echo;       /* repeats other items: a HEAD, or a LINE that only
-                        * its own dialect writes, unchanged */
+    bool is_echo;       /* repeats other items: a HEAD, a LINE that only its own
+                        * dialect writes, unchanged, or a MESSAGE that is in a
+                        * line of its own dialect */
     uint32_t stream;
     uint32_t fields; /* count of fields that the model cannot represent */
     struct wal__json_span id;
@@ -214,6 +215,8 @@ struct wal__model_item {
     /* The line of its source if the same dialect can write it unchanged. */
     struct wal__json_span raw;
     uint32_t raw_items_left; /* number of following items in the same line */
+    /* The parent that raw goes under, if it is another one, or empty. */
+    struct wal__json_span raw_parent;
     /* a line to write before raw, or empty */
     struct wal__json_span raw_prefix;
 };

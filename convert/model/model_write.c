@@ -150,7 +150,7 @@ static bool fit_kind(const struct fit *fit, struct wal__model_item *item)
     case WAL__ITEM_HEAD:
         return false;
     case WAL__ITEM_MESSAGE:
-        return fit_message(fit, item);
+        return !(item->is_echo && is_native(fit)) && fit_message(fit, item);
     case WAL__ITEM_MODEL_CHANGE:
         if (count_loss(fit, WAL__FEATURE_MODEL_CHANGES)) {
             return false;
@@ -474,13 +474,13 @@ static bool can_write_raw(const struct wal__model_writer *writer,
                           const struct wal__model_item *item, struct wal__json_span parent)
 {
     const uint64_t carries = writer->dialect->write_ops->carries;
+    const struct wal__json_span above = item->raw_parent.size > 0 ? item->raw_parent : item->parent;
 
     /* In a dialect without branches, lines do not name parents. */
     return item->raw.size > 0 && item->dialect == writer->dialect &&
            (item->is_off_branch || item->parent.size == 0 ||
             (carries & WAL__CARRIES(BRANCHES)) == 0 ||
-            (parent.size == item->parent.size &&
-             memcmp(parent.data, item->parent.data, parent.size) == 0));
+            (parent.size == above.size && memcmp(parent.data, above.data, parent.size) == 0));
 }
 
 /* Reserves the id of an item that is written as its source line: unchanged. */

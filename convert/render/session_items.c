@@ -69,6 +69,7 @@ struct wal__line_meta wal__entry_meta(const struct wal_entry *entry)
     if (entry->meta.size > 0) {
         meta.is_opaque = is_true(entry, "whole");
         meta.is_inexact = is_true(entry, "inexact");
+        meta.is_replay = is_true(entry, "replay");
         set_view_dialect(entry, &meta);
         set_after(entry, &meta);
     }
@@ -884,11 +885,15 @@ static struct wal__json_span parent_of(struct wal__session_items *items,
     return after.size > 0 ? after : items->last_document;
 }
 
-/* Whether the line has the same id and parent as the entry in the log. */
-static bool is_exact(const struct wal__line_info *line, const struct wal_entry *entry)
+/* Whether the line can be written with the id and the parent that it states: they are those in the
+ * log, or the import put another parent there, as one that links in turns does. */
+static bool is_exact(const struct wal__session_items *items, const struct wal__line_info *line,
+                     const struct wal__line_meta *meta, const struct wal_entry *entry)
 {
     return is_text(line->id, entry->id) &&
-           (line->link != WAL__LINK_EXPLICIT || is_text(line->parent, entry->parent_id));
+           (line->link != WAL__LINK_EXPLICIT || is_text(line->parent, entry->parent_id) ||
+            (entry->parent_id.size > 0 && !meta->is_inexact && !meta->is_from_view &&
+             !items->is_copy));
 }
 
 /* Makes the reader active, or none; items that the last one holds back come first. */
@@ -985,7 +990,7 @@ static void read_stored_line(struct wal__session_items *items, const struct wal_
     struct wal__line_info read;
 
     line.text = wal__line_text(entry->payload.data, (size_t)entry->payload.size);
-    if (wal__line_is_blank(line.text.data, line.text.size)) {
+    if (meta.is_replay || wal__line_is_blank(line.text.data, line.text.size)) {
         emit_placeholder(items, entry);
         return;
     }
@@ -996,7 +1001,7 @@ static void read_stored_line(struct wal__session_items *items, const struct wal_
         return;
     }
     line.time = read.time;
-    line.is_exact = is_exact(&read, entry);
+    line.is_exact = is_exact(items, &read, &meta, entry);
     emit_line(items, reader, &line, entry);
 }
 

@@ -30,6 +30,7 @@
 struct wal__line_meta {
     bool is_opaque;                  /* part of a file without lines */
     bool is_inexact;                 /* not JSON, blank, or its ids are not those of the log */
+    bool is_replay;                  /* the client wrote an earlier line again */
     bool is_from_view;               /* the line was imported from a view */
     const struct wal__dialect *view; /* dialect of that view; NULL: unknown */
     /* In a root entry of a session that was imported as documents: id of the item of these that it

@@ -11,7 +11,9 @@
  *   {"whole":true}     a piece of a file that is not made of lines
  *   {"odd":true}       the import reported an issue of the line
  *   {"inexact":true}   the line is blank or not JSON, or its id or parent
- *                      differs from the one in the log
+ *                      cannot be that of the entry
+ *   {"replay":true}    the client wrote an earlier line again
+ *   {"stranger":true}  the line is of another session, below no line of the file
  *   {"file":"PATH"}    the first line of a file that is not the session's source
  *
  * A session may have the lines of several files, each of which goes on from a line of another one

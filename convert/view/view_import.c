@@ -389,6 +389,7 @@ static enum wal_status set_parent_of_named(struct wal__view_importer *importer,
 static enum wal_status set_parent(struct wal__view_importer *importer,
                                   struct wal__imported_line *imported, struct wal_error *error)
 {
+    bool is_optional = imported->line.link == WAL__LINK_EXPLICIT_OR_PREVIOUS;
     struct wal_slice named;
     enum wal_status status;
 
@@ -399,10 +400,14 @@ static enum wal_status set_parent(struct wal__view_importer *importer,
     if (imported->line.link == WAL__LINK_BEFORE) {
         return set_parent_of_named(importer, imported, error);
     }
-    if (imported->line.link != WAL__LINK_EXPLICIT) {
+    if (imported->line.link != WAL__LINK_EXPLICIT && !is_optional) {
         return set_parent_to_previous(importer, imported, error);
     }
     status = find_named_parent(importer, imported, &imported->entry.parent_id, error);
+    if (status == WAL_OK && is_optional && imported->entry.parent_id.size == 0) {
+        imported->after.size = 0;
+        return set_parent_to_previous(importer, imported, error);
+    }
     if (status == WAL_OK && imported->after.size > 0) {
         imported->entry.flags |= WAL_ENTRY_ROOT;
     } else if (status == WAL_OK && imported->entry.parent_id.size == 0) {

@@ -9,10 +9,10 @@
  * without a role; so is a command that a person ran in pi, with its output. Events of Copilot and
  * records of Gemini have a type instead of the role.
  *
- * A text of a user may consist of what its client wrote around, or in the place of, a person's words,
- * in tags: a slash command, the output of one, a reminder for the model. These are parts of their own
- * kinds, without the tags. What a person typed while an agent worked is in a queue operation or an
- * attachment, and is a message like others.
+ * A text of a user may consist of what its client wrote around, or in the place of, a person's
+ * words, in tags: a slash command, the output of one, a reminder for the model. These are parts of
+ * their own kinds, without the tags. What a person typed while an agent worked is in a queue
+ * operation or an attachment, and is a message like others.
  *
  * Invariant: every function is total over valid JSON. Tokens are inside the text, or constants.
  *
@@ -58,8 +58,8 @@ struct wal__message_part {
     struct wal__json_span block; /* the object that it is of; or empty */
 };
 
-/* Decodes the text of a part, or its value if that is a string, without SGR escape sequences, into a
- * buffer of the span's size; returns the size. */
+/* Decodes the text of a part, or its value if that is a string, without SGR escape sequences, into
+ * a buffer of the span's size; returns the size. */
 size_t wal__message_decode(const struct wal__message_part *part,
                            const struct wal__json_token *string, uint8_t *buffer);
 

@@ -115,7 +115,7 @@ bool cli_entry_is_replay(const struct wal_entry *entry);
 /* Unescapes a JSON string; texts owns the result. Empty for other values. */
 struct wal_slice cli_unescape(const struct wal__json_token *token, struct cli_texts *texts);
 
-/* The same of the text of a part of a message, or of its value, without what only a terminal obeys. */
+/* The same of the text of a part of a message, or of its value, without SGR escape sequences. */
 struct wal_slice cli_part_text(const struct wal__message_part *part,
                                const struct wal__json_token *string, struct cli_texts *texts);
 

@@ -609,8 +609,8 @@ static void put_name(struct shown *shown, const struct wal_entry *entry,
     cli_texts_deinit(&texts);
 }
 
-/* Writes the member "parts". The payload of the entry is in line. `is_repeated`: another entry shows
- * what this one does. */
+/* Writes the member "parts". The payload of the entry is in line. `is_repeated`: another entry
+ * shows what this one does. */
 static void parts(struct shown *shown, const struct wal_entry *entry, bool is_repeated)
 {
     struct wal__message_part note = {.kind = WAL__PART_TEXT};

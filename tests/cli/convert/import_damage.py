@@ -121,8 +121,9 @@ def cases():
     yield "long cycle", ring, [
         (n + 1, sum(len(r) + 1 for r in ring[:n]), "its parent is not")
         for n in range(499)]
-    yield "id twice", [A, B, B, C], [
+    yield "id twice", [A, B, row(2, 1, b',"role":"user"'), C], [
         (3, SECOND + len(B) + 1, "its id is taken")]
+    yield "line written again", [A, B, B, C], []
     yield "id of another kind", [A, B.replace(b'"u2"', b"2"), B], []
     header = PI % (3, b"pi-x")
     yield "header missing", [

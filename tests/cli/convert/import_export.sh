@@ -122,7 +122,7 @@ walcat --all "$store" "$in/torn" | json 'len(rows) == 1'
 # Branches, as in the dialect.
 walcat "$store" "$in/parents" | json '[r["id"] for r in rows][-2:] == ["e", "f"]'
 walcat "$store" "$in/parents" --branch b |
-    json '[r["id"] for r in rows] == ["a", "b"]'
+    json '[r["id"] for r in rows] == ["a~3", "b"]'
 
 # A file that grows, also within its last line.
 printf '%s\n' "$user" >>"$in/lines"

@@ -303,8 +303,51 @@ TEST(dialect__claude_rows)
     assert_is(line.id, NULL);
     assert_is(line.title, "T");
     assert_int_equal(line.link, WAL__LINK_PREVIOUS);
-    assert_int_equal(line.head, WAL__HEAD_KEEP);
+    assert_int_equal(line.head, WAL__HEAD_EXTEND);
     assert_false(line.is_in_conversation);
+}
+
+TEST(dialect__claude_compactions_name_their_logical_parent)
+{
+    struct wal__line_info line;
+
+    line = read_as("claude", "{\"parentUuid\":null,\"logicalParentUuid\":\"p\",\"uuid\":\"u\","
+                             "\"type\":\"system\",\"subtype\":\"compact_boundary\"}");
+    assert_int_equal(line.link, WAL__LINK_EXPLICIT_OR_PREVIOUS);
+    assert_is(line.parent, "p");
+    assert_int_equal(line.step, WAL__STEP_PROMPT);
+    line = read_as("claude", "{\"parentUuid\":null,\"uuid\":\"u\",\"type\":\"system\","
+                             "\"subtype\":\"compact_boundary\"}");
+    assert_int_equal(line.link, WAL__LINK_EXPLICIT_OR_PREVIOUS);
+    assert_is(line.parent, NULL);
+}
+
+TEST(dialect__claude_steps)
+{
+    static const struct {
+        const char *members;
+        enum wal__line_step step;
+    } rows[] = {
+        {"\"type\":\"user\",\"message\":{\"role\":\"user\",\"content\":\"t\"}", WAL__STEP_PROMPT},
+        {"\"type\":\"user\",\"isMeta\":true,\"message\":{\"content\":\"t\"}", WAL__STEP_OTHER},
+        {"\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"tool_result\","
+         "\"tool_use_id\":\"c\"}]}",
+         WAL__STEP_RESULT},
+        {"\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":"
+         "\"\\\"tool_use_id\\\"\"}]}",
+         WAL__STEP_PROMPT},
+        {"\"type\":\"assistant\",\"message\":{\"id\":\"m\",\"content\":[]}", WAL__STEP_ANSWER},
+        {"\"type\":\"assistant\",\"message\":{\"id\":7,\"content\":[]}", WAL__STEP_PROMPT},
+        {"\"type\":\"assistant\",\"message\":7", WAL__STEP_PROMPT},
+        {"\"type\":\"attachment\",\"attachment\":{\"type\":\"queued_command\"}", WAL__STEP_OTHER},
+        {"\"type\":7", WAL__STEP_OTHER},
+    };
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[256];
+        snprintf(text, sizeof(text), "{\"uuid\":\"u\",\"parentUuid\":\"p\",%s}", rows[i].members);
+        assert_int_equal(read_as("claude", text).step, rows[i].step);
+    }
 }
 
 TEST(dialect__entries)

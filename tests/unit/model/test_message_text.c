@@ -243,7 +243,8 @@ TEST(message_text__text_that_waits_in_the_queue)
         SAYS("sword"),
         SAYS("words and more"),
         QUEUED("wordsmith"),
-        "{\"type\":\"user\",\"toolUseResult\":{},\"message\":{\"content\":[{\"content\":\"words\"}]}}",
+        "{\"type\":\"user\",\"toolUseResult\":{},\"message\":{\"content\":[{\"content\":"
+        "\"words\"}]}}",
         "{\"type\":\"user\",\"message\":\"words\"}",
         "[\"words\"]",
         "7",

@@ -133,8 +133,8 @@ TEST(model_claude__compaction_is_on_the_branch)
     BOUNDARY("2", LOGICAL(parent) "," KEPT(UNDER("4"))) \
     SUMMARY("2", "3") ROW(UNDER("3"), "4", USER("\"two\""))
 
-/* A logical parent that does not precede the row is ignored, as it could make a cycle. */
-TEST(model_claude__logical_parent_must_be_an_earlier_row)
+/* A logical parent that does not precede the row could make a cycle: the row before counts. */
+TEST(model_claude__compaction_without_a_known_logical_parent_goes_under_the_row_before)
 {
     static const char *const texts[] = {
         ODD(UNDER("2")),    ODD(UNDER("3")), ODD(UNDER("4")),
@@ -146,11 +146,11 @@ TEST(model_claude__logical_parent_must_be_an_earlier_row)
         model_kit_read_text(&kit, "claude", texts[i]);
         assert_int_equal(kit.count, 5);
         assert_int_equal(kit.items[3].kind, WAL__ITEM_COMPACTION);
-        assert_int_equal(kit.items[3].parent.size, 0);
+        assert_is(kit.items[3].parent, UUID("1"));
         assert_int_equal(kit.items[3].target.size, 0);
         assert_is(kit.items[4].parent, UUID("3"));
         assert_true(kit.is_live[3]);
-        assert_false(kit.is_live[1]);
+        assert_true(kit.is_live[1]);
         model_kit_free(&kit);
     }
 }

@@ -73,8 +73,8 @@ struct wal__client {
     const char *files[10];      /* files of sessions */
     const char *directories[3]; /* folders that are sessions as a whole */
     struct wal__client_info info;
-    const char *unread[6];      /* files of sessions that cannot be read */
-    const char *advice;         /* what to do about those: an imperative clause */
+    const char *unread[6]; /* files of sessions that cannot be read */
+    const char *advice;    /* what to do about those: an imperative clause */
     /* A path for each pattern of files, directories and unread, in their order. */
     const char *examples[16];
 

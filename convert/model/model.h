@@ -190,9 +190,9 @@ struct wal__model_item {
     bool is_sidechain;  /* part of a side chain, not of the main one */
     bool is_meta;       /* a message that no person, model or tool wrote */
     bool is_error;      /* of a tool's result */
-    bool is_echo;       /* repeats other items: a HEAD, a LINE that only its own
-                        * dialect writes, unchanged, or a MESSAGE that is in a
-                        * line of its own dialect */
+    bool is_echo;       /* repeats other items: a HEAD, a LINE that only its dialect
+                        * writes, unchanged, or a MESSAGE that is in a line of its
+                        * dialect */
     uint32_t stream;
     uint32_t fields; /* count of fields that the model cannot represent */
     struct wal__json_span id;

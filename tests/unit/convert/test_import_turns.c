@@ -167,7 +167,7 @@ KIT_TEST(import_turns__rows_without_ids_are_in_the_order_of_the_file)
     CHECK(rows, "line-1 u1 line-3 line-4 a1 line-6", "");
 }
 
-KIT_TEST(import_turns__side_chains_are_beside_the_branch)
+KIT_TEST(import_turns__side_chains_are_off_the_branch)
 {
 #define SIDE ",\"isSidechain\":true"
     static const struct row rows[] = {

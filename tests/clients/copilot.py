@@ -1,5 +1,5 @@
 """What a person saw in Copilot CLI, of session-state/ID/events.jsonl: a chain of events."""
-from shown import Session, jsonl, result
+from shown import Session, image, jsonl, result
 
 
 def items_of(event, asked):
@@ -11,6 +11,9 @@ def items_of(event, asked):
             not str(text).lstrip().startswith("<skill-context")
         yield "user", text or "", seen and is_typed
         yield "note", data.get("transformedContent") or "", False
+        for file in data.get("attachments") or ():
+            if str(file.get("mimeType")).startswith("image/") and file.get("data"):
+                yield image(file, seen)
     elif kind == "assistant.message":
         yield "thinking", data.get("reasoningText") or "", False
         yield "assistant", text or "", seen
@@ -21,6 +24,9 @@ def items_of(event, asked):
         yield "call", (data.get("toolName"), data.get("arguments")), seen
     elif kind == "tool.execution_complete":
         output = data.get("result") if data.get("result") is not None else data.get("error") or {}
+        for block in output.get("contents") or () if isinstance(output, dict) else ():
+            if block.get("type") == "image":
+                yield image(block, seen)
         output = output.get("content") or output.get("message") or "" \
             if isinstance(output, dict) else output
         for name, value, is_shown in result(output):

@@ -26,7 +26,7 @@ import shown  # noqa: E402
 
 AGENTWAL = os.path.join(os.environ["WALBIN"], "agentwal")
 FIXTURES = os.environ.get("AGENTWAL_FIXTURES")
-CLIENTS = ("claude", "codex", "pi", "opencode", "qwen", "cursor")
+CLIENTS = ("claude", "codex", "pi", "opencode", "qwen", "cursor", "copilot")
 TARGETS = ("claude", "codex", "pi", "opencode")
 # Files of AGENTWAL_FIXTURES with records that no version writes. In others ids are struck out.
 MADE_UP = ("codex/stage0/schema_drift.jsonl", "codex/stage0/large.jsonl")
@@ -151,6 +151,7 @@ KNOWN = [
      "a command of a person is context that the client does not show"),
     ("codex", "(claude|pi|opencode)", "lacks", r"call web_search",
      "a search at the provider has no result: it stays a line of Codex"),
+    ("copilot", ".*", "has", r"(user (one|two)$|image f862)", "what an export to Copilot keeps"),
     (None, "cat", "lacks", r"\{\"", "a result that is an object has no text"),
 ]
 
